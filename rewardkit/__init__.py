@@ -1,0 +1,58 @@
+"""rewardkit: correct, fast and checkable data and rewards for RL with verl.
+
+The public names below load their modules on first use, so that `import rewardkit` costs
+milliseconds and pulls in nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rewardkit.preprocess.check import CheckReport, check
+    from rewardkit.preprocess.pipeline import PrepReport, prep
+    from rewardkit.rollouts.score import ScoreReport, score_file
+    from rewardkit.scorers.auto import compute_score, score
+    from rewardkit.scorers.base import Score, Status
+    from rewardkit.scorers.load import load_scorer
+
+__version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "CheckReport": "rewardkit.preprocess.check",
+    "PrepReport": "rewardkit.preprocess.pipeline",
+    "Score": "rewardkit.scorers.base",
+    "ScoreReport": "rewardkit.rollouts.score",
+    "Status": "rewardkit.scorers.base",
+    "check": "rewardkit.preprocess.check",
+    "compute_score": "rewardkit.scorers.auto",
+    "load_scorer": "rewardkit.scorers.load",
+    "prep": "rewardkit.preprocess.pipeline",
+    "score": "rewardkit.scorers.auto",
+    "score_file": "rewardkit.rollouts.score",
+}
+
+__all__ = [
+    "CheckReport",
+    "PrepReport",
+    "Score",
+    "ScoreReport",
+    "Status",
+    "check",
+    "compute_score",
+    "load_scorer",
+    "prep",
+    "score",
+    "score_file",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rewardkit' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

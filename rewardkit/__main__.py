@@ -1,0 +1,5 @@
+"""`python -m rewardkit` is the `rewardkit` command."""
+
+from rewardkit.cli.main import run
+
+run()

@@ -1,0 +1,1 @@
+"""What an answer is: text -> candidate -> value -> verdict. Knows nothing of verl or datasets."""

@@ -1,0 +1,95 @@
+"""What the commands share: printing, progress, examples and `--set` options."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from rewardkit.errors import UsageError
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="An option of the scorer. Repeatable."),
+]
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help. The \\b keeps click from joining the lines."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def print_json(value: object) -> None:
+    """One JSON document on stdout; paths and counters become text and objects."""
+    json.dump(value, sys.stdout, ensure_ascii=False, indent=2, default=str)
+    sys.stdout.write("\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    """A plain table on stdout; cells are text, never markup."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    table = Table(*columns, box=SIMPLE_HEAD, title=title or None, title_justify="left")
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    console.print(table)
+
+
+def warn(message: str) -> None:
+    """A line on stderr that is no result."""
+    sys.stderr.write(f"{message}\n")
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int], object]]:
+    """Counts on stderr while something runs, if stderr is a terminal; yields the counter."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed:,}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda n: bar.advance(task, n)
+
+
+def scorer_options(settings: list[str] | None) -> dict[str, Any]:
+    """`["method=robust", "x=1"]` -> `{"method": "robust", "x": 1}`; values are JSON or text."""
+    options: dict[str, Any] = {}
+    for setting in settings or ():
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {setting}: write it as NAME=VALUE.")
+        options[name] = _value(value)
+    return options
+
+
+def as_share(part: int, whole: int) -> str:
+    """`3 (12.0 %)`."""
+    return f"{part:,} ({part / whole:.1%})" if whole else f"{part:,}"
+
+
+def _value(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return text if isinstance(value, (Mapping, list)) else value

@@ -1,0 +1,26 @@
+"""`rewardkit doctor`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rewardkit.cli._common import JsonFlag, examples, print_json, print_table
+
+EXAMPLES = examples("rewardkit doctor", "rewardkit doctor --offline --json")
+
+
+def command(
+    offline: Annotated[bool, typer.Option("--offline", help="Do not try the hubs.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what is here: versions, the config keys this verl honours, hubs, devices."""
+    from rewardkit.doctor import examine
+
+    facts = examine(offline=offline)
+    if as_json:
+        print_json(facts)
+        return
+    for section, values in facts.items():
+        print_table((section, ""), values.items())

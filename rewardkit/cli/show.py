@@ -1,0 +1,66 @@
+"""`rewardkit show`."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rewardkit.cli._common import JsonFlag, examples, print_json
+from rewardkit.cli.prep import HubName
+
+EXAMPLES = examples(
+    "rewardkit show gsm8k -n 3",
+    "rewardkit show gsm8k --sample --template boxed",
+    "rewardkit show train.parquet -n 1",
+)
+
+
+def command(
+    name: Annotated[str, typer.Argument(help="A dataset's name, or a verl parquet.")],
+    n: Annotated[int, typer.Option("-n", min=1, help="How many rows.")] = 1,
+    split: Annotated[str, typer.Option(help="train, test, ...")] = "train",
+    source: Annotated[
+        Path | None, typer.Option(help="A parquet or jsonl file, or a folder of them.")
+    ] = None,
+    hub: Annotated[HubName, typer.Option(help="Where to download from.")] = HubName.huggingface,
+    sample: Annotated[bool, typer.Option("--sample", help="Use the packaged sample.")] = False,
+    template: Annotated[str | None, typer.Option(help="As for rewardkit prep.")] = None,
+    system: Annotated[str | None, typer.Option(help="A system message.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show real rows as verl gets them."""
+    from rewardkit.preprocess.pipeline import preview
+    from rewardkit.row import read_rows
+
+    if name.endswith(".parquet"):
+        rows = list(islice(read_rows(Path(name)), n))
+    else:
+        rows = preview(
+            name,
+            n,
+            split=split,
+            source=source,
+            hub=hub.value,
+            sample=sample,
+            template=template,
+            system=system,
+        )
+    if as_json:
+        print_json(rows)
+        return
+    for number, row in enumerate(rows):
+        typer.echo(f"{'-' * 30} row {number} {'-' * 30}")
+        _print_row(row)
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    for message in row.get("prompt") or ():
+        typer.echo(f"[{message['role']}]\n{message['content']}\n")
+    for field, value in row.items():
+        if field == "prompt":
+            continue
+        for key, cell in value.items() if isinstance(value, dict) else (("", value),):
+            typer.echo(f"{field}{'.' if key else ''}{key}: {cell}")

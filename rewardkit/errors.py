@@ -1,0 +1,37 @@
+"""The errors rewardkit raises on purpose.
+
+Every message says what is wrong, where (file:row, key) and what to do next: the command line
+prints it as it stands and exits with the error's `exit_code`. Each class also inherits the
+standard type it refines, so that library users can catch `ValueError` or `OSError`. All take one
+message and nothing else, which keeps them picklable across processes.
+"""
+
+from __future__ import annotations
+
+
+class RewardkitError(Exception):
+    """Base of every error a user can cause. The command line exits with `exit_code`."""
+
+    exit_code = 1
+
+
+class UsageError(RewardkitError, ValueError):
+    """The request itself is wrong: an unknown option value, two options that exclude each other."""
+
+    exit_code = 2
+
+
+class UnknownNameError(UsageError):
+    """A dataset, scorer, template or option of that name does not exist."""
+
+
+class DataError(RewardkitError, ValueError):
+    """A file was read and what it holds cannot be used."""
+
+
+class SourceError(RewardkitError, OSError):
+    """The rows of a dataset could not be found or downloaded."""
+
+
+class OutputError(RewardkitError, OSError):
+    """A result cannot be written, or would overwrite something."""

@@ -1,0 +1,1 @@
+"""Datasets to verl parquet: source -> raw rows -> verl rows -> checks -> train.parquet."""

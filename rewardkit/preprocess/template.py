@@ -1,0 +1,107 @@
+r"""Prompt templates: the instruction around a question, and the scorer that reads the answer.
+
+| name | asks for | scorer |
+|---|---|---|
+| `hash` | the answer after `####` (the text of verl's GSM8K script) | `gsm8k` |
+| `boxed` | the answer in `\boxed{}` (the text of verl's MATH script) | `math` |
+| `answer_line` | a last line `Answer: ...` (the text of DAPO-Math-17k) | `math` |
+| `none` | nothing: the question as it is | the dataset's own |
+| a file | what its text says; `{question}` marks the place | found from the text |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.registry import did_you_mean
+
+#: Where the question goes in a template.
+SLOT = "{question}"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A prompt template.
+
+    Attributes:
+        name: a built-in name, or the path of the file it came from.
+        text: the user message, with `{question}` in it once.
+        scorer: the name of the scorer that reads the form it asks for, None if it asks for none.
+        system: a system message, None for no such message.
+    """
+
+    name: str
+    text: str
+    scorer: str | None
+    system: str | None = None
+
+    def messages(self, question: str) -> list[dict[str, str]]:
+        """The chat that asks `question`. Braces in the question are left alone."""
+        user = {"role": "user", "content": self.text.replace(SLOT, question)}
+        return [user] if self.system is None else [{"role": "system", "content": self.system}, user]
+
+
+BUILT_IN: Mapping[str, Template] = {
+    template.name: template
+    for template in (
+        Template(
+            "hash",
+            '{question} Let\'s think step by step and output the final answer after "####".',
+            "gsm8k",
+        ),
+        Template(
+            "boxed",
+            "{question} Let's think step by step and output the final answer within \\boxed{}.",
+            "math",
+        ),
+        Template(
+            "answer_line",
+            "Solve the following math problem step by step. The last line of your response should "
+            "be of the form Answer: $Answer (without quotes) where $Answer is the answer to the "
+            "problem.\n\n{question}\n\nRemember to put your answer on its own line after "
+            '"Answer:".',
+            "math",
+        ),
+        Template("none", "{question}", None),
+    )
+}
+
+_HINTS = (("####", "gsm8k"), ("\\boxed", "math"), ("Answer:", "math"))
+
+
+def load_template(name: str, system: str | None = None) -> Template:
+    r"""The built-in template of that name, or the one in a file.
+
+    Where the template itself asks for no form, the system message may: its text is searched for
+    `####`, `\boxed` and `Answer:` as well.
+
+    Raises:
+        UnknownNameError: neither a built-in name nor a file.
+        UsageError: the file does not have `{question}` in it exactly once.
+    """
+    template = BUILT_IN.get(name) or _read(name)
+    scorer = template.scorer or _hinted(template.text) or _hinted(system or "")
+    return Template(template.name, template.text, scorer, system)
+
+
+def _read(name: str) -> Template:
+    path = Path(name)
+    if not path.is_file():
+        raise UnknownNameError(
+            f"unknown template {name!r}.{did_you_mean(name, BUILT_IN)} "
+            f"Use {', '.join(BUILT_IN)}, or the path of a text file with {SLOT} in it."
+        )
+    try:
+        text = path.read_text(encoding="utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: not UTF-8 text ({error.reason}).") from error
+    if text.count(SLOT) != 1:
+        raise UsageError(f"{name}: has {SLOT} {text.count(SLOT)} times; it must stand there once.")
+    return Template(name, text, None)
+
+
+def _hinted(text: str) -> str | None:
+    return next((scorer for hint, scorer in _HINTS if hint in text), None)

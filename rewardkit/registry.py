@@ -1,0 +1,131 @@
+"""Names of datasets and scorers, and the rewards behind each `data_source`.
+
+Names point to `"module:attribute"` strings; nothing is imported until it is asked for. There are
+three ways to add one:
+
+* an entry point of an installed package, in the group `rewardkit.datasets`, `rewardkit.scorers`
+  or `rewardkit.data_sources` (there the entry point's name is the `data_source`)::
+
+      [project.entry-points."rewardkit.data_sources"]
+      "acme/arithmetic" = "acme_rewards.arithmetic:score"
+
+* on the command line, the path of a file: `my_reward.py:score`, `my_dataset.py:DATASET`;
+* for one row, a registered scorer's name in its `extra_info.scorer`.
+
+`REWARDKIT_PLUGINS=0` leaves the entry points of other packages out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rewardkit.errors import UnknownNameError, UsageError
+
+DATASETS: Mapping[str, str] = {
+    "gsm8k": "rewardkit.preprocess.gsm8k:DATASET",
+}
+
+SCORERS: Mapping[str, str] = {
+    "auto": "rewardkit.scorers.auto:score",
+    "gsm8k": "rewardkit.scorers.gsm8k:score",
+    "math": "rewardkit.scorers.math:score",
+}
+
+#: The scorer of a row that names none itself, by the keys verl's own scripts write.
+DATA_SOURCES: Mapping[str, str] = {
+    "openai/gsm8k": SCORERS["gsm8k"],
+}
+
+
+def known(group: str) -> dict[str, str]:
+    """All names of a group (`datasets`, `scorers` or `data_sources`) with their targets."""
+    built_in = {"datasets": DATASETS, "scorers": SCORERS, "data_sources": DATA_SOURCES}[group]
+    return {**_plugins(group), **built_in}
+
+
+def target(group: str, name: str) -> str:
+    """The `"module:attribute"` a name stands for.
+
+    Raises:
+        UnknownNameError: no such name; the message suggests the nearest.
+    """
+    names = known(group)
+    if name not in names:
+        raise UnknownNameError(
+            f"unknown {group[:-1].replace('_', ' ')} {name!r}.{did_you_mean(name, names)} "
+            f"Known: {', '.join(sorted(names))}."
+        )
+    return names[name]
+
+
+def load(group: str, name: str) -> Any:
+    """The object of that name, or of a `file.py:attribute` path.
+
+    Raises:
+        UnknownNameError: no such name.
+        UsageError: the file or module does not import, or lacks the attribute.
+    """
+    if is_path(name):
+        return load_path(name)
+    module_name, _, attribute = target(group, name).partition(":")
+    return _attribute(_import(module_name), attribute, name)
+
+
+def is_path(name: str) -> bool:
+    """Whether a name is the path of a Python file, with or without `:attribute`."""
+    return name.partition(":")[0].endswith(".py")
+
+
+def load_path(name: str) -> Any:
+    """The attribute of a Python file given as `path.py:attribute`."""
+    path, _, attribute = name.partition(":")
+    if not attribute:
+        raise UsageError(f"{name}: add the name to load after a colon, as in {name}:score.")
+    if not Path(path).is_file():
+        raise UsageError(f"{path}: no such file.")
+    spec = importlib.util.spec_from_file_location(f"rewardkit_user_{Path(path).stem}", path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path}: not a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (ImportError, SyntaxError, NameError, AttributeError) as error:
+        raise UsageError(f"{path} does not import: {type(error).__name__}: {error}.") from error
+    return _attribute(module, attribute, name)
+
+
+def did_you_mean(name: str, names: Mapping[str, object] | list[str]) -> str:
+    """A sentence that suggests the nearest names, or an empty string."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(names), n=2, cutoff=0.5)
+    return f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+
+
+@cache
+def _plugins(group: str) -> dict[str, str]:
+    if os.environ.get("REWARDKIT_PLUGINS") == "0":
+        return {}
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=f"rewardkit.{group}")}
+
+
+def _import(module_name: str) -> ModuleType:
+    try:
+        return importlib.import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"{module_name} does not import: {error}.") from error
+
+
+def _attribute(module: ModuleType, attribute: str, name: str) -> Any:
+    if not hasattr(module, attribute):
+        raise UsageError(f"{name}: {module.__name__} has no {attribute!r}.")
+    return getattr(module, attribute)

@@ -1,0 +1,1 @@
+"""Responses that exist already, and their scores."""

@@ -1,0 +1,143 @@
+"""The verl row: one Arrow schema for every dataset, and parquet files of it.
+
+verl concatenates its `data.train_files` with `datasets.concatenate_datasets`, which refuses files
+whose types differ (`large_string` against `string`, an int64 `index` against a uuid). With one
+schema any mix of our files loads. `prompt` is a chat: `[{"role": "user", "content": "..."}]`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewardkit.errors import DataError, RewardkitError
+from rewardkit.output import atomic
+
+Row: TypeAlias = dict[str, Any]
+
+SCHEMA = pa.schema(
+    [
+        ("data_source", pa.string()),
+        ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
+        ("ability", pa.string()),
+        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
+        (
+            "extra_info",
+            pa.struct(
+                [
+                    ("index", pa.int64()),
+                    ("split", pa.string()),
+                    ("source_id", pa.string()),
+                    ("question", pa.string()),
+                    ("answer", pa.string()),
+                    ("scorer", pa.string()),
+                ]
+            ),
+        ),
+    ]
+)
+
+#: Key of the file metadata that holds how a file was made, as JSON.
+METADATA_KEY = b"rewardkit"
+
+BATCH_ROWS = 2048
+
+
+def build_row(
+    *,
+    data_source: str,
+    prompt: list[dict[str, str]],
+    ability: str,
+    ground_truth: str,
+    index: int,
+    split: str,
+    source_id: str,
+    question: str,
+    answer: str,
+    scorer: str,
+) -> Row:
+    """A verl row. `answer` is the dataset's own solution ("" if it has none)."""
+    return {
+        "data_source": data_source,
+        "prompt": prompt,
+        "ability": ability,
+        "reward_model": {"style": "rule", "ground_truth": ground_truth},
+        "extra_info": {
+            "index": index,
+            "split": split,
+            "source_id": source_id,
+            "question": question,
+            "answer": answer,
+            "scorer": scorer,
+        },
+    }
+
+
+def write_rows(
+    rows: Iterable[Row], out: Path, metadata: Mapping[str, Any], *, overwrite: bool = False
+) -> int:
+    """Write rows to a parquet file in bounded memory and return how many there were.
+
+    Raises:
+        OutputError: `out` exists and `overwrite` is False, or it cannot be written.
+    """
+    written = 0
+    schema = SCHEMA.with_metadata({METADATA_KEY: json.dumps(metadata, ensure_ascii=False)})
+    with (
+        atomic(out, overwrite=overwrite) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
+    ):
+        for batch in batched(rows, BATCH_ROWS):
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema))
+            written += len(batch)
+    return written
+
+
+def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    """Lists of up to `size` rows."""
+    batch: list[Row] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a parquet file for reading.
+
+    Raises:
+        DataError: no such file, or it is not parquet, or truncated.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except RewardkitError:
+        raise
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file.") from error
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: not a readable parquet file ({reason})") from error
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """The rows of a parquet file, a batch in memory at a time."""
+    with open_parquet(path) as file:
+        for batch in file.iter_batches(BATCH_ROWS):
+            yield from batch.to_pylist()
+
+
+def read_metadata(file: pq.ParquetFile) -> dict[str, Any]:
+    """How a file of ours was made; empty for any other parquet file."""
+    text = (file.schema_arrow.metadata or {}).get(METADATA_KEY)
+    return dict(json.loads(text)) if text else {}

@@ -1,0 +1,84 @@
+"""The scorer each row asks for: the one `extra_info.scorer` names, else its `data_source`'s.
+
+Give verl this file when a run mixes datasets. A row can only name a registered scorer, never a
+file: the parquet decides how a row is judged, not what code runs. A row that no scorer is known
+for counts as wrong with the `error` flag; `rewardkit check` finds it before training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from rewardkit import registry
+from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.scorers.base import Score, Scorer, failed, verl_result
+
+
+def score(
+    response: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None, **options: Any
+) -> Score:
+    """Judge a response with the scorer of its row.
+
+    Args:
+        response: the model's text.
+        ground_truth: the gold answer.
+        extra_info: the row's; `scorer`, or else `data_source`, says which scorer judges.
+        options: passed on to that scorer.
+
+    Raises:
+        UnknownNameError: the row names no known scorer.
+    """
+    info = extra_info or {}
+    chosen = scorer_for(info.get("data_source"), info)
+    return chosen(response, ground_truth, extra_info, **options)
+
+
+def compute_score(
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any = None,
+    **kwargs: Any,
+) -> dict[str, float | str]:
+    """The function verl calls: the chosen scorer's `score` as the dictionary verl logs."""
+    info = extra_info if isinstance(extra_info, Mapping) else {}
+    try:
+        chosen = scorer_for(data_source, info)
+    except UsageError as error:
+        return failed(data_source, error)
+    return verl_result(chosen, data_source, solution_str, ground_truth, info, kwargs)
+
+
+def scorer_for(data_source: Any, extra_info: Mapping[str, Any]) -> Scorer:
+    """The scorer of a row.
+
+    Raises:
+        UnknownNameError: neither `extra_info.scorer` nor `data_source` is known; the message
+            tells the known names and how to add one.
+    """
+    name = extra_info.get("scorer")
+    return _named(str(name)) if name else _of_data_source(str(data_source))
+
+
+@cache
+def _named(name: str) -> Scorer:
+    if name == "auto" or registry.is_path(name):
+        raise UnknownNameError(f"extra_info.scorer is {name!r}: a row names a registered scorer.")
+    scorer: Scorer = registry.load("scorers", name)
+    return scorer
+
+
+@cache
+def _of_data_source(data_source: str) -> Scorer:
+    names = registry.known("data_sources")
+    if data_source not in names:
+        raise UnknownNameError(
+            f"no scorer is known for data_source {data_source!r}."
+            f"{registry.did_you_mean(data_source, names)} Known: {', '.join(sorted(names))}. "
+            "Name a scorer in extra_info.scorer, pass --scorer, or register the data_source as "
+            "an entry point of the group 'rewardkit.data_sources'."
+        )
+    scorer: Scorer = registry.load("data_sources", data_source)
+    return scorer

@@ -1,0 +1,175 @@
+"""What a scorer returns, and the adapter from a scorer to the dictionary verl logs.
+
+verl calls rewards from executor threads of Ray actors, passes NumPy scalars and None, adds keys
+to `extra_info` and keyword arguments of its own, and from 0.9 on swallows what a reward raises
+and trains on the remaining samples. `verl_result` is the one boundary that copes with all of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Mapping
+from enum import Enum
+from functools import cache
+from inspect import Parameter, signature
+from typing import Any, NamedTuple, TypeAlias
+
+from rewardkit.errors import RewardkitError
+
+_log = logging.getLogger("rewardkit")
+_logged: set[Hashable] = set()
+
+#: Causes of failure that are logged in one process; each is logged once.
+MAX_CAUSES = 100
+
+#: Keyword arguments verl adds on its own account; they are no options of a scorer.
+VERL_KWARGS = frozenset(
+    {
+        "concurrent_semaphore",
+        "memory_limit_mb",
+        "reward_model_tokenizer",
+        "reward_router_address",
+        "sandbox_fusion_url",
+    }
+)
+
+
+class Status(str, Enum):
+    """Why a response got its score. A closed set."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    NO_ANSWER = "no_answer"
+    UNPARSED_ANSWER = "unparsed_answer"
+    AMBIGUOUS_ANSWER = "ambiguous_answer"
+    BAD_GROUND_TRUTH = "bad_ground_truth"
+    TIMEOUT = "timeout"
+    TOO_LONG = "too_long"
+
+
+class Score(NamedTuple):
+    """One response, judged. A named tuple: made once per sample, at a third of a dataclass's cost.
+
+    Attributes:
+        score: the reward; its range is the scorer's.
+        correct: whether the answer is right.
+        pred: the extracted answer, "" if there is none.
+        status: why.
+    """
+
+    score: float
+    correct: bool
+    pred: str
+    status: Status
+
+
+Scorer: TypeAlias = Callable[..., Score]
+
+
+def verl_result(
+    scorer: Scorer,
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any,
+    kwargs: Mapping[str, Any],
+) -> dict[str, float | str]:
+    """Score one sample for verl. Never raises: a failure is wrong, with `error` set, and logged.
+
+    Args:
+        scorer: the function that judges.
+        data_source: verl's key of the row; named in the log.
+        solution_str: the response.
+        ground_truth: the gold answer.
+        extra_info: the row's other fields; anything but a mapping counts as absent.
+        kwargs: what else verl passed: options of the scorer (`reward_kwargs`) and its own.
+
+    Returns:
+        For every input the same keys: `score`, `acc` (1.0 or 0.0), `pred` (text, so that verl
+        computes maj@k), and `no_answer`, `timeout`, `error` (1.0 or 0.0), which verl averages
+        into charts. `error` means that the data or the configuration is at fault, not the policy.
+    """
+    info = extra_info if isinstance(extra_info, Mapping) else None
+    options = _options(scorer, kwargs)
+    result = guarded(scorer, as_text(solution_str), as_text(ground_truth), info, options)
+    if isinstance(result, Exception):
+        return failed(data_source, result)
+    if result.status is Status.BAD_GROUND_TRUTH:
+        _log_once(
+            (as_text(data_source), result.status),
+            f"{data_source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored and "
+            "counts as wrong; run `rewardkit check` on the parquet.",
+        )
+    return to_verl(result)
+
+
+def guarded(
+    scorer: Scorer,
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None,
+    options: Mapping[str, Any] | None = None,
+) -> Score | Exception:
+    """The score, or what the scorer raised: the one place that catches whatever a scorer does."""
+    try:
+        return scorer(response, ground_truth, extra_info, **(options or {}))
+    except Exception as error:  # noqa: BLE001 - a user's scorer may raise anything; none is lost
+        return error
+
+
+def failed(data_source: Any, error: Exception) -> dict[str, float | str]:
+    """The result for verl where scoring failed: wrong, with `error` set; the cause is logged."""
+    data_source = as_text(data_source)
+    said = str(error) if isinstance(error, RewardkitError) else f"{type(error).__name__}: {error}"
+    _log_once(
+        (data_source, type(error), _line(error)),
+        f"{data_source}: {said[:500]} Such samples count as wrong.",
+    )
+    return to_verl(Score(0.0, correct=False, pred="", status=Status.BAD_GROUND_TRUTH))
+
+
+def to_verl(score: Score) -> dict[str, float | str]:
+    """The dictionary verl expects of a `Score`; see `verl_result` for its keys."""
+    return {
+        "score": float(score.score),
+        "acc": float(score.correct),
+        "pred": score.pred,
+        "no_answer": float(score.status is Status.NO_ANSWER),
+        "timeout": float(score.status is Status.TIMEOUT),
+        "error": float(score.status is Status.BAD_GROUND_TRUTH),
+    }
+
+
+def as_text(value: Any) -> str:
+    """A plain `str` of what verl hands over: `np.str_`, a number, or None (the empty string)."""
+    return "" if value is None else str(value)
+
+
+@cache
+def option_names(scorer: Scorer) -> frozenset[str]:
+    """The options a scorer takes: its keyword-only parameters."""
+    parameters = signature(scorer).parameters.values()
+    return frozenset(p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY)
+
+
+def _options(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    if not kwargs:
+        return {}
+    names = option_names(scorer)
+    for name in kwargs.keys() - names - VERL_KWARGS:
+        _log_once(name, f"reward_kwargs.{name} is no option of this scorer and is ignored.")
+    return {name: value for name, value in kwargs.items() if name in names}
+
+
+def _line(error: Exception) -> int:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_lineno if trace is not None else 0
+
+
+def _log_once(cause: Hashable, message: str) -> None:
+    """Log a cause the first time it is met: a reward is called millions of times."""
+    if cause not in _logged and len(_logged) < MAX_CAUSES:
+        _logged.add(cause)
+        _log.error("%s", message)

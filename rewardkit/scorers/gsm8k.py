@@ -1,0 +1,124 @@
+r"""GSM8K's `#### N` answers.
+
+verl loads this file as it stands: `rewardkit path gsm8k --verl` prints the override.
+
+| method | reads | compares |
+|---|---|---|
+| `strict` (default) | the last `#### N` in the last 300 characters | text, after removing commas |
+| `flexible` | the last number in the last 300 characters | text |
+| `robust` | the line after the last `####` of the whole response | numbers, exactly |
+
+`strict` and `flexible` give verl's own verdicts (`verl/utils/reward_score/gsm8k.py`, 0.1 to
+0.9.1), with one hole closed: verl pays `#### ,` against an empty gold; an empty gold is a data
+error here. `robust` accepts what strict mode is known to reject though it is right: `#### $18`,
+`#### 18.00`, `#### **18** dollars.`, `####18`, an answer followed by more than 300 characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rewardkit.answers.extract import last_hash
+from rewardkit.answers.number import AMBIGUOUS, read_number
+from rewardkit.errors import UsageError
+from rewardkit.scorers.base import Score, Status, verl_result
+
+#: Characters at the end of the response that verl's two modes look at.
+TAIL_CHARS = 300
+
+_STRICT = re.compile(r"#### (-?[0-9.,]+)")
+_FLEXIBLE = re.compile(r"-?[0-9.,]+")
+_STRICT_GOLD = re.compile(r"-?[0-9.]*")
+_NO_NUMBERS = ("", ".")
+
+
+def score(
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001 - every scorer has this signature
+    *,
+    method: str = "strict",
+    format_score: float = 0.0,
+) -> Score:
+    """Judge a response by its `####` answer.
+
+    Args:
+        response: the model's text.
+        ground_truth: the gold number, as text.
+        extra_info: unused.
+        method: `strict`, `flexible` or `robust`; see the module's table.
+        format_score: the score of a wrong answer in the right form, as in verl.
+
+    Returns:
+        1.0 if right, `format_score` if an answer was read and is wrong, 0.0 if none was.
+    """
+    if method == "robust":
+        return _robust(response, ground_truth, format_score)
+    pred, gold_form = _verl_answer(response, method)
+    if pred and pred == ground_truth:
+        return Score(1.0, True, pred, Status.CORRECT)
+    missed = 0.0 if pred is None else format_score
+    if not ground_truth or not gold_form.fullmatch(ground_truth):
+        return Score(missed, False, pred or "", Status.BAD_GROUND_TRUTH)
+    return Score(missed, False, pred or "", Status.NO_ANSWER if pred is None else Status.WRONG)
+
+
+def compute_score(
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any = None,
+    **kwargs: Any,
+) -> dict[str, float | str]:
+    """The function verl calls: `score` as the dictionary verl logs."""
+    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+
+
+def respond(answer: str) -> str:
+    """The shortest well-formed response that gives `answer`."""
+    return f"#### {answer}"
+
+
+def _verl_answer(response: str, method: str) -> tuple[str | None, re.Pattern[str]]:
+    """The answer verl reads, and the form a gold must have for any answer to equal it."""
+    tail = response[-TAIL_CHARS:]
+    if method == "strict":
+        return _last_strict(tail), _STRICT_GOLD
+    if method == "flexible":
+        return _last_number(tail), _FLEXIBLE
+    raise UsageError(f"gsm8k: method={method!r}; use 'strict', 'flexible' or 'robust'.")
+
+
+def _last_strict(tail: str) -> str | None:
+    at = len(tail)
+    while (at := tail.rfind("#### ", 0, at)) >= 0:
+        if match := _STRICT.match(tail, at):
+            return match[1].replace(",", "")
+    return None
+
+
+def _last_number(tail: str) -> str | None:
+    numbers = _FLEXIBLE.findall(tail)
+    for number in reversed(numbers):
+        if number not in _NO_NUMBERS:
+            return str(number)
+    return numbers[0] if numbers else None
+
+
+def _robust(response: str, ground_truth: str, format_score: float) -> Score:
+    pred = last_hash(response)
+    gold = read_number(ground_truth)
+    if gold is None or gold is AMBIGUOUS:
+        return Score(0.0, False, pred or "", Status.BAD_GROUND_TRUTH)
+    if not pred:
+        return Score(0.0, False, "", Status.NO_ANSWER)
+    value = read_number(pred)
+    if value is None:
+        return Score(0.0, False, pred, Status.UNPARSED_ANSWER)
+    if value is AMBIGUOUS:
+        return Score(0.0, False, pred, Status.AMBIGUOUS_ANSWER)
+    if value == gold:
+        return Score(1.0, True, pred, Status.CORRECT)
+    return Score(format_score, False, pred, Status.WRONG)
