@@ -21,14 +21,15 @@ def atomic(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        temporary.replace(out)
+        try:
+            yield temporary
+            temporary.replace(out)
+        finally:
+            temporary.unlink(missing_ok=True)
     except RewardkitError:
         raise
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error.strerror or error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def refuse_existing(out: Path, *, overwrite: bool) -> None:

@@ -21,10 +21,8 @@ def last_hash(text: str) -> str | None:
 
 def last_answer_line(text: str) -> str | None:
     """What follows the last `Answer:` on its line; None without one. Markdown bold is skipped."""
-    last = None
-    for last in _ANSWER_MARK.finditer(text):
-        pass
-    return None if last is None else text[last.end() :].partition("\n")[0].strip()
+    ends = [mark.end() for mark in _ANSWER_MARK.finditer(text)]
+    return text[ends[-1] :].partition("\n")[0].strip() if ends else None
 
 
 def last_boxed(text: str) -> str | None:

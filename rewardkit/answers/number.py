@@ -36,8 +36,10 @@ _JOINING = frozenset({"or", "and", "plus", "minus", "times", "over", "或", "或
 _RANGE = re.compile(r"\s*(?:to\b|到|至)")
 _OPERATOR = re.compile(r"[+*/^=<>~|]|(?<!\w)-|-(?!\w)|\\(?:times|cdot|div)")
 _FRAC = re.compile(r"\\[dtc]?frac\{?(\d+)\}?(?:\{(\d+)\}|(\d))", re.ASCII)
+_THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|\\[,!])(?=\d{3}(?!\d))", re.ASCII)
+_MARKDOWN = re.compile(r"(?<![\d*_])[*_`]+|[*_`]+(?![\d*_])", re.ASCII)
 _TEX_NOISE = re.compile(
-    r"\\(?:text|mathrm|mbox|textbf|mathbf|boxed)(?=\{)|\\[!,;: ]|[{}*_`]|\\(?=[$%])"
+    r"\\(?:text|mathrm|mbox|textbf|mathbf|boxed)(?=\{)|\\[!,;: ]|[{}]|\\(?=[$%])"
 )
 _LOOKALIKES = str.maketrans(
     "０１２３４５６７８９．，＋－−–﹣％＄￥／",  # full width, and the minus signs in use
@@ -61,23 +63,34 @@ def read_number(text: str) -> Fraction | object | None:
         return None
     if _inside_expression(matches[0]):
         return AMBIGUOUS
-    if len(matches) > 1 and not _leads(matches[0], matches[1]):
-        return _value(matches[0]) if len({_value(m) for m in matches}) == 1 else AMBIGUOUS
+    if len(matches) > 1 and not (_leads(*matches[:2]) or _repeat(matches)):
+        return AMBIGUOUS
     return _value(matches[0])
 
 
 def _leads(first: re.Match[str], second: re.Match[str]) -> bool:
     """Whether the first number opens the text and words part it from the second."""
-    between = first.string[first.end() : second.start()]
+    between = _between(first, second)
     words = set(_WORD.findall(between.lower()))
     if first.string[: first.start()].strip() or not words or not words.isdisjoint(_JOINING):
         return False
     return not _OPERATOR.search(between) and not _RANGE.match(between)
 
 
+def _repeat(matches: list[re.Match[str]]) -> bool:
+    """Whether all numbers are the same one, said again in words."""
+    parted = not any(map(_OPERATOR.search, map(_between, matches, matches[1:])))
+    return parted and len({_value(match) for match in matches}) == 1
+
+
+def _between(first: re.Match[str], second: re.Match[str]) -> str:
+    """What stands between two numbers, the second's sign included."""
+    return first.string[first.end() : second.start("number")]
+
+
 def _plain(text: str) -> str:
-    text = text.translate(_LOOKALIKES).replace("{,}", ",")
-    return _TEX_NOISE.sub("", _FRAC.sub(_inline_fraction, text))
+    text = _THIN_SPACE.sub("", text.translate(_LOOKALIKES))
+    return _MARKDOWN.sub("", _TEX_NOISE.sub(" ", _FRAC.sub(_inline_fraction, text)))
 
 
 def _inline_fraction(match: re.Match[str]) -> str:
@@ -87,7 +100,7 @@ def _inline_fraction(match: re.Match[str]) -> str:
 def _inside_expression(match: re.Match[str]) -> bool:
     """Whether an operator beside the number makes it a part of something unevaluated."""
     before, after = match.string[: match.start()].rstrip(), match.string[match.end() :].lstrip()
-    return before.endswith(("^", "*", "/", "\\sqrt")) or after.startswith(("^", "*", "/", "!"))
+    return before.endswith(("^", "*", "/", "\\sqrt")) or after.startswith(("^", "*", "/", "!", "_"))
 
 
 def _value(match: re.Match[str]) -> Fraction | None:

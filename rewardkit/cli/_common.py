@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Annotated, Any
 
 import typer
@@ -21,13 +22,13 @@ Settings = Annotated[
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help. The \\b keeps click from joining the lines."""
+    r"""The end of a command's help. The \b keeps click from joining the lines."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout; paths and counters become text and objects."""
-    json.dump(value, sys.stdout, ensure_ascii=False, indent=2, default=str)
+    """One JSON document on stdout; dataclasses become objects, paths text."""
+    json.dump(value, sys.stdout, ensure_ascii=False, indent=2, default=_plain)
     sys.stdout.write("\n")
 
 
@@ -85,6 +86,12 @@ def scorer_options(settings: list[str] | None) -> dict[str, Any]:
 def as_share(part: int, whole: int) -> str:
     """`3 (12.0 %)`."""
     return f"{part:,} ({part / whole:.1%})" if whole else f"{part:,}"
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
 
 
 def _value(text: str) -> Any:

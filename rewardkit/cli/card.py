@@ -16,13 +16,11 @@ def command(
     as_json: JsonFlag = False,
 ) -> None:
     """Print a dataset's card: licence, hubs, schema, gold rule, known defects, citation."""
-    from dataclasses import asdict
-
     from rewardkit import registry
     from rewardkit.preprocess.card import card_text, read_card
 
     registry.target("datasets", name)
     if as_json:
-        print_json(asdict(read_card(name)))
+        print_json(read_card(name))
     else:
         typer.echo(card_text(name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -65,14 +64,15 @@ def command(
             progress=advance,
         )
     if as_json:
-        print_json({"ok": report.ok, **asdict(report)})
+        print_json({"ok": report.ok, **vars(report)})
     elif report.ok:
         typer.echo(f"{file}: {report.rows:,} rows, all good.")
     else:
         found = sorted(report.examples, key=lambda f: list(RULES).index(f.rule))
         place = ("file" if f.row is None else f"row {f.row}" for f in found)
         print_table(
-            ("where", "rule", "what"), ((p, f.rule, f.message) for p, f in zip(place, found))
+            ("where", "rule", "what"),
+            ((p, f.rule, f.message) for p, f in zip(place, found, strict=True)),
         )
         print_table(
             ("rule", "found", "what to do"),

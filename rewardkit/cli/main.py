@@ -60,7 +60,7 @@ def run() -> None:
         sys.exit(error.exit_code)
 
 
-def _say_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _say_bug(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
     sys.stderr.write(
         f"error: unexpected {kind.__name__}: {error}. This is a bug in rewardkit; run again with "
         "REWARDKIT_DEBUG=1 and report the traceback.\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -81,7 +80,7 @@ def command(
             progress=advance,
         )
     if as_json:
-        print_json(asdict(report))
+        print_json(report)
         return
     print_table(
         ("split", "read", "dropped", "written", "from", "file"),

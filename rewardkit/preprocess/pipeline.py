@@ -179,8 +179,8 @@ class _Job:
             return Dropped("unexpected type", str(error))
         if isinstance(problem, Dropped):
             return problem
-        if not _is_unicode(problem):
-            return Dropped("text is not valid Unicode")
+        if fault := _text_fault(problem):
+            return Dropped(fault)
         row = self.build(problem, index)
         findings = check_row(row, index)
         return Dropped(findings[0].rule, findings[0].message) if findings else row
@@ -267,9 +267,13 @@ def _scorer(asked: str | None, template: Template, card: Card) -> str:
     return name
 
 
-def _is_unicode(problem: Problem) -> bool:
+def _text_fault(problem: Problem) -> str:
+    """What keeps a problem out of a parquet of strings, "" if nothing does."""
+    texts = (problem.question, problem.ground_truth, problem.answer, problem.source_id)
+    if not all(isinstance(text, str) for text in texts):
+        return "unexpected type"
     try:
-        f"{problem.question}{problem.answer}{problem.ground_truth}{problem.source_id}".encode()
+        "".join(texts).encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return "text is not valid Unicode"
+    return ""

@@ -138,11 +138,17 @@ def _from_huggingface(card: Card, split: str) -> Source | None:
 def _from_modelscope(card: Card, split: str) -> Source | None:
     try:
         from modelscope.hub.snapshot_download import dataset_snapshot_download
+        from modelscope_hub.errors import HubError
     except ImportError as error:
         raise SourceError(
             "--hub modelscope needs a package: pip install 'rewardkit[modelscope]'."
         ) from error
-    folder = dataset_snapshot_download(card.modelscope, allow_patterns=[card.splits[split].files])
+    try:
+        folder = dataset_snapshot_download(
+            card.modelscope, allow_patterns=[card.splits[split].files]
+        )
+    except HubError as error:
+        raise ConnectionError(str(error)) from error
     return _snapshot(Path(folder), card, split, "modelscope", "")
 
 
@@ -159,7 +165,7 @@ def _downloaded(
     except SourceError:
         raise
     except OSError as error:  # both hubs' clients raise OSError for network and HTTP trouble
-        raise SourceError(_ways_out(card, hub, f"{type(error).__name__}")) from error
+        raise SourceError(_ways_out(card, hub, str(error).partition("\n")[0][:120])) from error
     if found is None:
         raise SourceError(_ways_out(card, hub, f"it has no {card.splits[split].files}"))
     return found

@@ -1,0 +1,48 @@
+# Everything a contributor runs. Python 3.10 or newer, git and a package index are enough.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test test-verl lint bench clean
+
+demo: $(BIN)/rewardkit  ## the main job on the packaged sample: prep, check, score, and verl's command
+	@BIN=$(BIN) sh examples/demo.sh
+
+test: $(VENV)/.test  ## the tests, but for those that need a real verl
+	$(BIN)/python -m pytest
+
+test-verl: .venv-verl-0.9.1/.ready .venv-verl-0.5.0/.ready  ## the tests in the hands of real verl releases
+	.venv-verl-0.9.1/bin/python -m pytest tests/integration
+	.venv-verl-0.5.0/bin/python -m pytest tests/integration
+
+lint: $(VENV)/.lint  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(BIN)/rewardkit .venv-verl-0.9.1/.ready  ## the tables of benchmarks/README.md; GSM8K=folder
+	$(BIN)/python benchmarks/prep_gsm8k.py --source $(GSM8K)
+
+clean:  ## what the targets above made
+	rm -rf $(VENV) .venv-verl-* demo
+
+$(BIN)/rewardkit: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) --editable .
+	@touch $@
+
+$(VENV)/.test: $(BIN)/rewardkit
+	$(BIN)/python $(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.lint: $(BIN)/rewardkit
+	$(BIN)/python $(PIP) --editable '.[test,lint]'
+	@touch $@
+
+# torch and verl want a Python that has their wheels: VERL_PYTHON=python3.11 chooses one.
+VERL_PYTHON ?= $(PYTHON)
+.venv-verl-%/.ready: tests/integration/verl-%.txt pyproject.toml
+	$(VERL_PYTHON) -m venv .venv-verl-$*
+	.venv-verl-$*/bin/python $(PIP) --requirement $< --editable '.[test]'
+	@touch $@

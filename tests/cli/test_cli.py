@@ -1,0 +1,235 @@
+"""The command line as a user meets it: output, one-line errors, exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rewardkit
+
+COMMANDS = ("prep", "check", "score", "path", "list", "show", "card", "doctor")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run `rewardkit ARGS` in an empty folder, without network or caches."""
+
+    def go(*arguments, **environment):
+        env = os.environ | {
+            "HF_HOME": str(tmp_path / "hf"),
+            "HF_HUB_OFFLINE": "1",
+            "COLUMNS": "140",
+            **environment,
+        }
+        command = [sys.executable, "-m", "rewardkit", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+
+    return go
+
+
+def ok(done):
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def failed(done, code, *said):
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    for words in said:
+        assert words in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_ends_in_examples(run, command):
+    text = ok(run(command, "--help"))
+    assert text.rstrip().splitlines()[-1].strip().startswith("rewardkit") or "main_ppo" in text
+    assert "Examples:" in text
+
+
+def test_the_main_job_from_end_to_end(run, tmp_path):
+    ok(run("prep", "gsm8k", "--sample", "--split", "all", "--out", "data"))
+    assert "64 rows, all good" in ok(run("check", "data/train.parquet"))
+    text = ok(run("show", "data/test.parquet", "-n", "2", "--json"))
+    responses = [
+        {"response": f"#### {row['reward_model']['ground_truth']}", **row}
+        for row in json.loads(text)
+    ]
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, responses)))
+    summary = json.loads(ok(run("score", "r.jsonl", "--json")))
+    assert summary["total"]["accuracy"] == 1.0
+
+
+def test_prep_reports_as_json(run):
+    report = json.loads(
+        ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet", "--limit", "5", "--json"))
+    )
+    assert report["splits"][0]["written"] == 5
+    assert (report["scorer"], report["template"]) == ("gsm8k", "hash")
+
+
+def test_an_existing_output_is_kept(run):
+    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    failed(run("prep", "gsm8k", "--sample", "--out", "t.parquet"), 1, "--overwrite")
+    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet", "--overwrite"))
+
+
+def test_no_network_and_no_source_names_the_ways_out(run):
+    failed(
+        run("prep", "gsm8k", "--out", "t.parquet"),
+        1,
+        "--source",
+        "--hub modelscope",
+        "HF_ENDPOINT",
+        "--sample",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("prep", "gms8k", "--out", "x.parquet"), "Did you mean 'gsm8k'"),
+        (("prep", "gsm8k", "--out", "x.parquet", "--template", "hsah"), "Did you mean 'hash'"),
+        (("prep", "gsm8k", "--out", "x.parquet", "--limit", "0"), "--limit"),
+        (("prep", "gsm8k"), "--out"),
+        (("path", "gsm8"), "Did you mean 'gsm8k'"),
+        (("path", "gsm8k", "--set", "metod=robust"), "Did you mean 'method'"),
+        (("path", "gsm8k", "--verl", "--verl-version", "new"), "no verl version"),
+        (("card", "gsm"), "Did you mean 'gsm8k'"),
+        (("score", "x.jsonl", "--scorer", "nope.py:f"), "no such file"),
+        (("score", "x.jsonl", "--set", "x"), "NAME=VALUE"),
+        (("chekc", "x"), "check"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_exits_2(run, arguments, said):
+    failed(run(*arguments), 2, said)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "nope.parquet"),
+        ("score", "nope.jsonl", "--scorer", "gsm8k"),
+        ("show", "nope.parquet"),
+    ],
+)
+def test_a_failure_is_one_line_and_exits_1(run, arguments):
+    message = failed(run(*arguments), 1, "nope")
+    assert message.count("\n") == 1
+
+
+def test_the_traceback_is_there_when_asked_for(run):
+    done = run("check", "nope.parquet", REWARDKIT_DEBUG="1")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+def test_check_of_bad_rows_prints_a_table_and_exits_1(run, tmp_path):
+    from rewardkit.row import build_row, write_rows
+
+    rows = [
+        build_row(
+            data_source="my/data", prompt=[{"role": "user", "content": f"[bold]q{i}[/]"}],
+            ability="", ground_truth="1", index=i, split="", source_id="", question="",
+            answer="", scorer="gsm8k" if i else "",
+        )
+        for i in range(2)
+    ]  # fmt: skip
+    write_rows(rows, tmp_path / "bad.parquet", {})
+    done = run("check", "bad.parquet", "--drop-bad", "good.parquet")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "unknown_data_source" in done.stdout
+    assert "1 of 2 rows are bad" in done.stdout
+    ok(run("check", "good.parquet"))
+    report = json.loads(run("check", "bad.parquet", "--json").stdout)
+    assert (report["ok"], report["counts"]) == (False, {"unknown_data_source": 1})
+
+
+def test_score_names_bad_lines_and_scores_the_rest(run, tmp_path):
+    (tmp_path / "r.jsonl").write_text('{"response": "#### $1", "ground_truth": "1"}\n{"respon\n')
+    done = run(
+        "score", "r.jsonl", "--scorer", "gsm8k", "--set", "method=robust", "--out", "s.jsonl"
+    )
+    assert done.returncode == 0
+    assert "r.jsonl:2: not scored: not JSON" in done.stderr
+    assert "1 (100.0%)" in done.stdout
+    assert json.loads((tmp_path / "s.jsonl").read_text())["score"] == 1.0
+
+
+def test_score_that_scores_nothing_exits_1(run, tmp_path):
+    (tmp_path / "r.jsonl").write_text('{"response": "x", "ground_truth": "1"}\n')
+    done = run("score", "r.jsonl")
+    assert done.returncode == 1
+    assert "no scorer is known" in done.stderr
+
+
+def test_path_prints_the_file_or_the_package_or_the_overrides(run):
+    file = ok(run("path", "gsm8k")).strip()
+    assert file.endswith("rewardkit/scorers/gsm8k.py")
+    assert Path(file).is_file()
+    assert ok(run("path", "auto", "--pkg")).strip() == "pkg://rewardkit.scorers.auto"
+    new = ok(run("path", "gsm8k", "--verl", "--verl-version", "0.9.1", "--set", "method=robust"))
+    assert new.splitlines() == [
+        f"reward.custom_reward_function.path={file}",
+        "reward.custom_reward_function.name=compute_score",
+        "+reward.custom_reward_function.reward_kwargs.method=robust",
+    ]
+    old = ok(run("path", "gsm8k", "--verl", "--verl-version", "0.6"))
+    assert old.startswith("custom_reward_function.path=")
+
+
+def test_list_names_everything(run):
+    text = ok(run("list"))
+    listed = json.loads(ok(run("list", "--json")))
+    for group in ("datasets", "scorers", "templates", "data_sources"):
+        for name in listed[group]:
+            assert name in text
+
+
+def test_card_prints_the_card_or_its_front_matter(run):
+    assert "# GSM8K" in ok(run("card", "gsm8k"))
+    assert json.loads(ok(run("card", "gsm8k", "--json")))["splits"]["train"]["rows"] == 7473
+
+
+def test_show_renders_real_rows(run):
+    text = ok(run("show", "gsm8k", "--sample", "-n", "3", "--template", "boxed"))
+    assert text.count("[user]") == 3
+    assert "extra_info.scorer: math" in text
+
+
+def test_doctor_says_which_key_the_verl_here_honours(run):
+    facts = json.loads(ok(run("doctor", "--offline", "--json")))
+    assert facts["versions"]["rewardkit"] == rewardkit.__version__
+    assert "custom_reward_function.path" in facts["verl"]["custom reward"]
+    assert facts["devices"].keys() == {"GPU", "NPU", "CPU"}
+    online = json.loads(ok(run("doctor", "--json", HF_ENDPOINT="http://127.0.0.1:9")))
+    assert "not reachable" in online["hubs"]["http://127.0.0.1:9"]
+
+
+def test_version(run):
+    assert ok(run("--version")) == f"rewardkit {rewardkit.__version__}\n"
+
+
+def test_ctrl_c_exits_130_and_leaves_nothing(tmp_path):
+    line = json.dumps({"question": "q", "answer": "#### 1"}) + "\n"
+    (tmp_path / "raw.jsonl").write_text(line * 500_000)
+    command = [sys.executable, "-m", "rewardkit", "prep", "gsm8k"]
+    command += ["--source", "raw.jsonl", "--out", "o.parquet"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: len(list(tmp_path.iterdir())) > 1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (130, "")
+    assert [p.name for p in tmp_path.iterdir()] == ["raw.jsonl"]
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -1,0 +1,33 @@
+"""Shared fixtures. Real data and cases lie outside the repository: `REWARDKIT_SHARED` names where."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder of real data and answer cases; its tests skip where there is none."""
+    folder = os.environ.get("REWARDKIT_SHARED")
+    if not folder:
+        pytest.skip("REWARDKIT_SHARED is unset: it names the folder of real data and cases")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def gsm8k_responses(request):
+    """(response, gold) of real GSM8K responses; empty without REWARDKIT_SHARED."""
+    if not os.environ.get("REWARDKIT_SHARED"):
+        return []
+    folder = request.getfixturevalue("shared") / "cases"
+    lines = [
+        line
+        for file in sorted(folder.glob("*gsm8k*.jsonl"))
+        for line in file.read_text(encoding="utf-8").split("\n")
+        if line
+    ]
+    return [(case["solution_str"], case["ground_truth"]) for case in map(json.loads, lines)]

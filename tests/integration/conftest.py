@@ -1,0 +1,211 @@
+"""What the tests against a real verl share: a tiny local tokenizer, its config, and batches."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+import rewardkit
+from rewardkit.runner.verl_keys import release, reward_key
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+try:
+    VERL = version("verl")
+except PackageNotFoundError:
+    VERL = ""
+
+PROMPT, RESPONSE = 512, 128
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.verl)
+            item.add_marker(pytest.mark.filterwarnings("ignore"))  # verl's libraries', not ours
+            if not VERL:
+                item.add_marker(pytest.mark.skip(reason="no verl here; make test-verl has it"))
+
+
+@pytest.fixture(scope="session")
+def v9():
+    """Whether this verl has the reward settings of 0.9."""
+    return release(VERL) >= (0, 9)
+
+
+@pytest.fixture(scope="session")
+def tokenizer_dir(tmp_path_factory):
+    """A byte-level tokenizer with a chat template, made here: no network, no model."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    bpe = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<eos>", pad_token="<pad>")
+    fast.chat_template = (
+        "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+        "{% if add_generation_prompt %}assistant: {% endif %}"
+    )
+    folder = tmp_path_factory.mktemp("tokenizer")
+    fast.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tokenizer_dir):
+    from verl.utils import hf_tokenizer
+
+    return hf_tokenizer(tokenizer_dir)
+
+
+@pytest.fixture
+def compose(tokenizer_dir, tmp_path):
+    """verl's whole trainer configuration, composed by Hydra with the given overrides."""
+    import verl
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    def build(*overrides):
+        folder = str(Path(verl.__file__).parent / "trainer" / "config")
+        fixed = [
+            f"actor_rollout_ref.model.path={tokenizer_dir}",
+            "actor_rollout_ref.rollout.name=vllm",
+            f"data.max_prompt_length={PROMPT}",
+            f"data.max_response_length={RESPONSE}",
+            "data.filter_overlong_prompts_workers=1",
+            f"+data.cache_dir={tmp_path}",
+        ]
+        with initialize_config_dir(config_dir=folder, version_base=None):
+            return hydra_compose("ppo_trainer", overrides=[*fixed, *overrides])
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def parquet(tmp_path_factory):
+    """Our GSM8K sample as verl parquet."""
+    out = tmp_path_factory.mktemp("data") / "train.parquet"
+    rewardkit.prep("gsm8k", out, sample=True)
+    return out
+
+
+@pytest.fixture(scope="session")
+def boxed_parquet(tmp_path_factory):
+    """Rows of another data source, template and scorer, in our schema."""
+    from rewardkit.row import build_row, write_rows
+
+    rows = [
+        build_row(
+            data_source="rewardkit/test",
+            prompt=[{"role": "user", "content": f"What is {i} + {i}? Box it."}],
+            ability="math",
+            ground_truth=str(2 * i),
+            index=i,
+            split="train",
+            source_id=f"sum-{i}",
+            question=f"What is {i} + {i}?",
+            answer="",
+            scorer="math",
+        )
+        for i in range(8)
+    ]
+    out = tmp_path_factory.mktemp("data") / "boxed.parquet"
+    write_rows(rows, out, {})
+    return out
+
+
+@pytest.fixture
+def load_reward(compose):
+    """verl's own loader of a custom reward function, given its location and reward_kwargs."""
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+
+    def load(location, **kwargs):
+        key = reward_key(VERL)
+        extra = [f"+{key}.reward_kwargs.{name}={value}" for name, value in kwargs.items()]
+        return get_custom_reward_fn(compose(f"{key}.path={location}", *extra))
+
+    return load
+
+
+@pytest.fixture
+def score_batch(compose, tokenizer, v9):
+    """Score responses with verl's own reward manager: (rewards, extra keys of every sample)."""
+
+    def score(manager, location, files, respond, *overrides):
+        config = compose(*_reward_settings(v9, manager, location), *overrides)
+        data = make_batch(config, tokenizer, files, respond)
+        return _score_9(config, data) if v9 else _score_5(config, tokenizer, data)
+
+    return score
+
+
+def _reward_settings(v9, manager, location):
+    if v9:
+        yield f"reward.reward_manager.name={manager}"
+        yield f"reward.custom_reward_function.path={location}"
+        overlong = "+reward.reward_kwargs"
+    else:
+        yield f"reward_model.reward_manager={manager}"
+        yield f"custom_reward_function.path={location}"
+        overlong = "+reward_model.reward_kwargs"
+    if manager == "dapo":
+        yield f"{overlong}.max_resp_len={RESPONSE}"
+        yield f"{overlong}.overlong_buffer_cfg.enable=True"
+        yield f"{overlong}.overlong_buffer_cfg.len=8"
+        yield f"{overlong}.overlong_buffer_cfg.penalty_factor=1.0"
+        yield f"{overlong}.overlong_buffer_cfg.log=True"
+
+
+def make_batch(config, tokenizer, files, respond):
+    """The files' rows as verl's loader gives them, with token ids of `respond(row)` added."""
+    import torch
+    from verl.protocol import DataProto
+    from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn
+
+    dataset = RLHFDataset([str(file) for file in files], tokenizer, config.data)
+    rows = [dataset[i] for i in range(len(dataset))]
+    fields = collate_fn(rows)
+    responses = [
+        [*tokenizer(respond(row), add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+        for row in rows
+    ]
+    assert max(map(len, responses)) <= RESPONSE
+    ids = [r + [tokenizer.pad_token_id] * (RESPONSE - len(r)) for r in responses]
+    mask = [[1] * (PROMPT + len(r)) + [0] * (RESPONSE - len(r)) for r in responses]
+    prompts = [[tokenizer.eos_token_id] * PROMPT for _ in rows]
+    tensors = {"prompts": prompts, "responses": ids, "attention_mask": mask}
+    kept = {k: v for k, v in fields.items() if not isinstance(v, torch.Tensor)}
+    return DataProto.from_dict(
+        tensors={k: torch.tensor(v) for k, v in tensors.items()}, non_tensors=kept
+    )
+
+
+def _score_9(config, data):
+    import asyncio
+
+    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+
+    async def run():
+        return await RewardLoopWorker(config).compute_score_batch(data)
+
+    outputs = asyncio.run(run())
+    return [float(o["reward_score"]) for o in outputs], [o["reward_extra_info"] for o in outputs]
+
+
+def _score_5(config, tokenizer, data):
+    from verl.trainer.ppo.reward import load_reward_manager
+
+    manager = load_reward_manager(
+        config, tokenizer, num_examine=0, **config.reward_model.get("reward_kwargs", {})
+    )
+    result = manager(data, return_dict=True)
+    extras = result["reward_extra_info"]
+    samples = [{key: values[i] for key, values in extras.items()} for i in range(len(data))]
+    return result["reward_tensor"].sum(dim=1).tolist(), samples

@@ -1,0 +1,215 @@
+"""Real verl, nothing mocked: it loads our reward, reads our parquet, and scores with both."""
+
+from __future__ import annotations
+
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rewardkit.scorers.load import location
+from tests.integration.conftest import VERL
+
+KEYS = {"score", "acc", "pred", "no_answer", "timeout", "error"}
+
+
+def right_or_wrong(row):
+    """Right answers for even rows, wrong ones for odd."""
+    index, gold = row["extra_info"]["index"], row["reward_model"]["ground_truth"]
+    answer = gold if index % 2 == 0 else f"{gold}1"
+    return f"#### {answer}" if row["extra_info"]["scorer"] == "gsm8k" else rf"\boxed{{{answer}}}"
+
+
+def expected(row):
+    return 1.0 if row["extra_info"]["index"] % 2 == 0 else 0.0
+
+
+def rows_of(*files):
+    from rewardkit.row import read_rows
+
+    return [row for file in files for row in read_rows(file)]
+
+
+@pytest.mark.parametrize("name", ["gsm8k", "math", "auto"])
+def test_verl_loads_a_scorer_by_path(load_reward, name):
+    """verl's own loader takes the file that `rewardkit path` prints."""
+    reward = load_reward(location(name))
+    result = reward(
+        data_source="openai/gsm8k",
+        solution_str="#### 18" if name != "math" else r"\boxed{18}",
+        ground_truth="18",
+        extra_info={"num_turns": 2},
+    )
+    assert result.keys() == KEYS
+    assert result["score"] == 1.0
+
+
+def test_verl_loads_a_scorer_as_a_package(load_reward, v9):
+    """`pkg://` works from 0.7.0 on; 0.5.0 takes files only, and our plan says so."""
+    from rewardkit.errors import UsageError
+    from rewardkit.runner.verl_keys import reward_overrides
+
+    where = location("gsm8k", pkg=True)
+    if v9:
+        result = load_reward(where)(data_source="", solution_str="#### 1", ground_truth="1")
+        assert result["score"] == 1.0
+    else:
+        with pytest.raises(UsageError, match="files only"):
+            reward_overrides(where, {}, VERL)
+        with pytest.raises(FileNotFoundError):
+            load_reward(where)
+
+
+def test_reward_kwargs_reach_the_scorer(load_reward):
+    """Options set in verl's configuration are options of the scorer."""
+    call = {"data_source": "", "solution_str": "#### $18.00", "ground_truth": "18"}
+    assert load_reward(location("gsm8k"))(**call)["score"] == 0.0
+    assert load_reward(location("gsm8k"), method="robust")(**call)["score"] == 1.0
+
+
+def test_the_overrides_we_print_are_honoured(compose):
+    """`rewardkit path --verl` for this release composes and sets the reward."""
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+
+    from rewardkit.runner.verl_keys import reward_overrides
+
+    overrides = reward_overrides(location("gsm8k"), {"method": "robust"}, VERL)
+    reward = get_custom_reward_fn(compose(*overrides))
+    assert reward(data_source="", solution_str="#### $18", ground_truth="18")["score"] == 1.0
+
+
+def test_the_old_key_is_ignored_by_0_9(compose, v9):
+    """What doctor and README warn of: the old key composes there and sets nothing."""
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+
+    reward = get_custom_reward_fn(compose(f"custom_reward_function.path={location('gsm8k')}"))
+    assert (reward is None) == v9
+
+
+@pytest.mark.parametrize("manager", ["naive", "dapo"])
+def test_verl_scores_a_batch_of_our_rows(score_batch, parquet, manager):
+    """verl's managers call our function with what they have; every extra key comes out."""
+    rewards, extras = score_batch(manager, location("gsm8k"), [parquet], right_or_wrong)
+    rows = rows_of(parquet)
+    assert rewards == [expected(row) for row in rows]
+    assert [e["acc"] for e in extras] == [expected(row) for row in rows]
+    assert all(e.keys() >= KEYS for e in extras)
+    assert extras[0]["pred"] == rows[0]["reward_model"]["ground_truth"]
+
+
+def test_verl_concatenates_our_files(score_batch, parquet, boxed_parquet):
+    """Two datasets with two scorers in one `data.train_files` list, judged by `auto`."""
+    files = [parquet, boxed_parquet]
+    rewards, extras = score_batch("naive", location("auto"), files, right_or_wrong)
+    assert rewards == [expected(row) for row in rows_of(*files)]
+    assert {frozenset(e.keys() & KEYS) for e in extras} == {frozenset(KEYS)}
+
+
+def test_an_unknown_data_source_is_wrong_with_an_error_flag(score_batch, tmp_path, caplog):
+    """verl would raise or drop such samples; ours are scored, flagged and logged once."""
+    from rewardkit.row import build_row, write_rows
+
+    rows = [
+        build_row(
+            data_source="nobody/knows",
+            prompt=[{"role": "user", "content": f"Question {i}"}],
+            ability="math",
+            ground_truth="1",
+            index=i,
+            split="train",
+            source_id="",
+            question="",
+            answer="",
+            scorer="",
+        )
+        for i in range(4)
+    ]
+    write_rows(rows, tmp_path / "unknown.parquet", {})
+    files = [tmp_path / "unknown.parquet"]
+    rewards, extras = score_batch("naive", location("auto"), files, lambda _: "#### 1")
+    assert rewards == [0.0] * 4
+    assert [e["error"] for e in extras] == [1.0] * 4
+    assert len([r for r in caplog.records if "nobody/knows" in r.message]) == 1
+
+
+def test_the_loaded_function_works_off_the_main_thread(load_reward):
+    """verl calls rewards in executor threads; many at once give what one gives."""
+    reward = load_reward(location("gsm8k"))
+
+    def call(i):
+        assert threading.current_thread() is not threading.main_thread()
+        return reward(data_source="", solution_str=f"#### {i}", ground_truth=str(i - i % 2))
+
+    with ThreadPoolExecutor(16) as pool:
+        scores = [r["score"] for r in pool.map(call, range(2000))]
+    assert scores == [1.0 if i % 2 == 0 else 0.0 for i in range(2000)]
+
+
+def test_the_loaded_function_travels_to_another_process(load_reward, v9):
+    """0.9's `remote` manager ships the function to actors by Ray's pickle."""
+    if not v9:
+        pytest.skip("0.5 registers the module under a name that workers do not have")
+    from ray import cloudpickle
+
+    reward = cloudpickle.loads(cloudpickle.dumps(load_reward(location("gsm8k"))))
+    assert reward(data_source="", solution_str="#### 1", ground_truth="1")["score"] == 1.0
+
+
+def test_a_ray_actor_scores_with_our_function(compose, tokenizer, parquet, v9, tmp_path_factory):
+    """The reward worker as verl runs it: an actor of a (private) Ray cluster."""
+    if not v9:
+        pytest.skip("0.5 scores in the driver process")
+    import ray
+    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+
+    from tests.integration.conftest import make_batch
+
+    config = compose(f"reward.custom_reward_function.path={location('gsm8k')}")
+    data = make_batch(config, tokenizer, [parquet], right_or_wrong)
+    ray.init(
+        address="local",
+        num_cpus=1,
+        include_dashboard=False,
+        log_to_driver=False,
+        _temp_dir=str(tmp_path_factory.mktemp("r")),
+    )
+    try:
+        worker = ray.remote(RewardLoopWorker).remote(config)
+        outputs = ray.get(worker.compute_score_batch.remote(data), timeout=200)
+    finally:
+        ray.shutdown()
+    assert [o["reward_score"] for o in outputs] == [expected(row) for row in rows_of(parquet)]
+
+
+def gsm8k_strings(n, seed):
+    """Responses from the pieces that decide GSM8K's extraction, and golds to match or miss."""
+    rng = random.Random(seed)
+    pieces = [
+        "#### ", "####", "### ", "#", " ", "\n", "-", "--", ".", ",", "..", "$", "\\boxed{", "}",
+        "0", "7", "18", "1,000", "1,000.00", "-5", "3.5", ".5", "5.", "١٨", "１８", "x", "so it is ",
+        "the answer is ", "** ", "é", "\ud800", "\x00", "\u202e", "A", "blah " * 80,
+    ]  # fmt: skip
+    golds = ["18", "7", "0", "1000", "1,000", "-5", "3.5", ".5", "5.", "1000.00", ".", "-", "A"]
+    for _ in range(n):
+        yield "".join(rng.choices(pieces, k=rng.randint(0, 14))), rng.choice(golds)
+
+
+@pytest.mark.parametrize("method", ["strict", "flexible"])
+def test_gsm8k_gives_verl_s_verdicts(method, gsm8k_responses):
+    """Zero differences on every real response at hand and on 20,000 generated strings."""
+    from verl.utils.reward_score import gsm8k as theirs
+
+    from rewardkit.scorers.gsm8k import score
+
+    cases = [*gsm8k_responses, *gsm8k_strings(20_000, seed=1)]
+    differ = [
+        (text, gold)
+        for text, gold in cases
+        for weight in (0.0, 0.1)
+        if score(text, gold, method=method, format_score=weight).score
+        != theirs.compute_score(text, gold, method=method, format_score=weight)
+    ]
+    right = sum(score(text, gold, method=method).correct for text, gold in cases)
+    assert differ == []
+    assert right > 500

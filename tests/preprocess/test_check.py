@@ -1,0 +1,206 @@
+"""`check` finds what is wrong, says where, and can take it out."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rewardkit
+from rewardkit.errors import DataError, OutputError
+from rewardkit.preprocess.quality import RULES
+from rewardkit.row import SCHEMA, build_row, read_rows, write_rows
+from rewardkit.scorers.load import load_scorer
+
+
+def row(i=0, **changes):
+    fields = {
+        "data_source": "openai/gsm8k",
+        "prompt": [{"role": "user", "content": f"question {i}"}],
+        "ability": "math",
+        "ground_truth": str(i),
+        "index": i,
+        "split": "train",
+        "source_id": "",
+        "question": f"question {i}",
+        "answer": f"so\n#### {i}",
+        "scorer": "gsm8k",
+    }
+    return build_row(**{**fields, **changes})
+
+
+def checked(tmp_path, *rows, **options):
+    file = tmp_path / "in.parquet"
+    write_rows(rows, file, {}, overwrite=True)
+    return rewardkit.check(file, **options)
+
+
+def test_good_rows_have_no_findings(tmp_path):
+    report = checked(tmp_path, *(row(i) for i in range(5000)))
+    assert (report.ok, report.rows, report.bad_rows, report.examples) == (True, 5000, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "bad"),
+    [
+        ("empty_prompt", row(prompt=[])),
+        ("empty_prompt", row(prompt=None)),
+        ("empty_prompt", row(prompt=[{"role": "user", "content": "  "}])),
+        ("bad_prompt", row(prompt=[{"role": "robot", "content": "q"}])),
+        (
+            "bad_prompt",
+            row(prompt=[{"role": "system", "content": "q"}, {"role": "user", "content": None}]),
+        ),
+        ("empty_gold", row(ground_truth="")),
+        ("empty_gold", row(ground_truth=None)),
+        ("unknown_data_source", row(data_source="my/data", scorer="")),
+        ("unknown_data_source", row(scorer="nope")),
+        ("bad_gold", row(ground_truth="1,000", answer="")),
+        ("solution_is_wrong", row(ground_truth="7", answer="#### 8")),
+        ("solution_is_wrong", row(ground_truth="7", answer="seven")),
+    ],
+)
+def test_each_defect_is_found_where_it_is(tmp_path, rule, bad):
+    report = checked(tmp_path, row(1), bad, row(2))
+    assert [(f.row, f.rule) for f in report.examples] == [(1, rule)] * len(report.examples)
+    assert report.examples
+    assert (report.ok, report.rows, report.bad_rows) == (False, 3, 1)
+
+
+def test_a_repeated_prompt_is_a_duplicate_or_a_conflict(tmp_path):
+    rows = [row(1), row(1), row(2), row(2, ground_truth="3", answer="")]
+    report = checked(tmp_path, *rows)
+    assert [(f.row, f.rule) for f in report.examples] == [(1, "duplicate"), (3, "conflicting_gold")]
+    assert checked(tmp_path, *rows, allow_duplicates=True).ok
+
+
+def test_the_solution_is_judged_in_the_dataset_s_own_form(tmp_path):
+    """A boxed template keeps GSM8K's `####` solutions; a wrong gold is still found."""
+    assert checked(tmp_path, row(5, scorer="math")).ok
+    report = checked(tmp_path, row(5, scorer="math", ground_truth="6"))
+    assert set(report.counts) == {"solution_is_wrong"}
+
+
+def test_a_scorer_that_pays_anything_raises_or_rejects_the_gold_is_found(tmp_path):
+    file = tmp_path / "reward.py"
+    file.write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None, kind=''):\n"
+        "    if kind == 'raises': raise RuntimeError('boom')\n"
+        "    return 1.0 if kind == 'pays' else 0.0\n"
+        "def respond(answer):\n"
+        "    return answer\n"
+    )
+    for kind, rules in (
+        ("pays", {"wrong_is_right"}),
+        ("raises", {"scorer_raises"}),
+        ("none", {"gold_is_wrong"}),
+    ):
+        scorer = load_scorer(f"{file}:compute_score", kind=kind)
+        report = checked(tmp_path, row(1, data_source="mine", answer=""), scorer=scorer)
+        assert set(report.counts) == rules
+
+
+def test_examples_are_bounded_and_all_findings_counted(tmp_path):
+    report = checked(tmp_path, *(row(i, ground_truth="") for i in range(3000)))
+    assert report.counts["empty_gold"] == 3000
+    assert len(report.examples) == 10
+
+
+def test_drop_bad_writes_the_good_rows_and_keeps_the_others_with_reasons(tmp_path):
+    rows = [row(i) if i % 3 else row(i, ground_truth="") for i in range(3000)]
+    out = tmp_path / "good.parquet"
+    report = checked(tmp_path, *rows, drop_bad=out)
+    good = list(read_rows(out))
+    lines = (tmp_path / "good.parquet.dropped.jsonl").read_text().splitlines()
+    dropped = [json.loads(line) for line in lines]
+    assert [r["extra_info"]["index"] for r in good] == [i for i in range(3000) if i % 3]
+    assert [d["index"] for d in dropped] == [i for i in range(3000) if not i % 3]
+    assert all("empty_gold" in d["reasons"][0] for d in dropped)
+    assert len(good) + report.bad_rows == report.rows
+    assert rewardkit.check(out).ok
+    with pytest.raises(OutputError, match="--overwrite"):
+        checked(tmp_path, *rows, drop_bad=out)
+
+
+def foreign(tmp_path, change):
+    """A parquet by another tool: `change` maps our columns to its own."""
+    rows = [row(i) for i in range(3)]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    file = tmp_path / "foreign.parquet"
+    pq.write_table(change(table), file)
+    return file
+
+
+def set_column(table, name, values):
+    return table.set_column(table.schema.get_field_index(name), name, values)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("data_source", pa.array(["openai/gsm8k"] * 3, pa.large_string()), "data_source is large_string"),
+        ("reward_model", pa.array([{"style": "rule", "ground_truth": i} for i in range(3)]), "ground_truth is int64"),
+        ("extra_info", pa.array([{"index": "a"}] * 3), "extra_info.index is string"),
+        ("extra_info", pa.array([{"index": 1, "split": None}] * 3), "extra_info.split is null"),
+        ("ability", pa.array([["x"]] * 3, pa.large_list(pa.string())), "ability is large_list"),
+    ],
+)  # fmt: skip
+def test_a_type_that_verl_cannot_concatenate_is_found(tmp_path, column, values, said):
+    report = rewardkit.check(foreign(tmp_path, lambda table: set_column(table, column, values)))
+    assert any(f.row is None and f.rule == "schema" and said in f.message for f in report.examples)
+
+
+@pytest.mark.parametrize("column", ["data_source", "prompt", "reward_model"])
+def test_a_missing_column_is_found(tmp_path, column):
+    report = rewardkit.check(foreign(tmp_path, lambda table: table.drop_columns([column])))
+    assert "missing" in report.counts
+
+
+def test_a_plain_string_prompt_is_found(tmp_path):
+    """verl accepts it at load and fails later."""
+    values = pa.array(["q"] * 3)
+    report = rewardkit.check(foreign(tmp_path, lambda table: set_column(table, "prompt", values)))
+    assert "missing" in report.counts
+
+
+def test_rows_as_verl_s_own_script_writes_them_are_good(tmp_path):
+    """Fewer fields in extra_info, in another order, and no scorer named."""
+    info = [
+        {"answer": f"#### {i}", "index": i, "question": f"question {i}", "split": "train"}
+        for i in range(3)
+    ]
+    file = foreign(tmp_path, lambda table: set_column(table, "extra_info", pa.array(info)))
+    assert rewardkit.check(file).ok
+    file = foreign(tmp_path, lambda table: table.drop_columns(["extra_info", "ability"]))
+    assert rewardkit.check(file).ok
+
+
+def test_image_rows_are_told_apart_by_their_images(tmp_path):
+    images = pa.array([[{"bytes": b"a"}], [{"bytes": b"b"}], [{"bytes": b"a"}]])
+
+    def change(table):
+        same = pa.array(
+            [[{"role": "user", "content": "Find x."}]] * 3, table.schema.field("prompt").type
+        )
+        return set_column(table, "prompt", same).append_column("images", images)
+
+    report = rewardkit.check(foreign(tmp_path, change))
+    assert [(f.row, f.rule) for f in report.examples] == [(2, "conflicting_gold")]
+
+
+def test_a_file_that_is_no_parquet_is_one_clear_error(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        rewardkit.check(tmp_path / "nope.parquet")
+    (tmp_path / "x.parquet").write_text("hello")
+    with pytest.raises(DataError, match="not a readable parquet"):
+        rewardkit.check(tmp_path / "x.parquet")
+
+
+def test_every_rule_says_what_to_do():
+    assert all(RULES.values())
+
+
+def test_real_gsm8k_is_good(shared, tmp_path):
+    rewardkit.prep("gsm8k", tmp_path, split="all", source=shared / "data/gsm8k")
+    for split in ("train", "test"):
+        assert rewardkit.check(tmp_path / f"{split}.parquet").ok

@@ -1,0 +1,315 @@
+"""`prep`: options, sources, what is dropped, and what bad input says."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rewardkit
+from rewardkit.errors import DataError, OutputError, SourceError, UnknownNameError, UsageError
+from rewardkit.preprocess.source import SAMPLES
+from rewardkit.preprocess.template import BUILT_IN
+from rewardkit.row import read_rows
+
+GOOD = {"question": "How many?", "answer": "3*6 = <<3*6=18>>18\n#### 18"}
+
+
+@pytest.fixture(autouse=True)
+def no_hub(monkeypatch, tmp_path):
+    """An empty cache, and hubs that cannot be reached."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hf/hub"))
+    monkeypatch.setattr(constants, "HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.delenv("HF_DATASETS_CACHE", raising=False)
+
+
+def jsonl(path, *rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def prep(tmp_path, *rows, **options):
+    out = tmp_path / "out.parquet"
+    source = jsonl(tmp_path / "raw.jsonl", *rows)
+    report = rewardkit.prep("gsm8k", out, source=source, **options)
+    return list(read_rows(out)), report.splits[0]
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_every_template_puts_the_question_in_and_names_a_scorer_that_fits(tmp_path, name):
+    [row], _ = prep(tmp_path, GOOD, template=name)
+    assert GOOD["question"] in row["prompt"][0]["content"]
+    assert row["extra_info"]["scorer"] == (BUILT_IN[name].scorer or "gsm8k")
+    assert rewardkit.check(tmp_path / "out.parquet").ok
+
+
+def test_a_system_message_comes_first(tmp_path):
+    [row], _ = prep(tmp_path, GOOD, template="none", system="Put the answer in \\boxed{}.")
+    assert [m["role"] for m in row["prompt"]] == ["system", "user"]
+    assert row["extra_info"]["scorer"] == "math"
+
+
+def test_a_template_file_is_used_as_it_is_and_its_scorer_found_from_its_text(tmp_path):
+    file = tmp_path / "mine.txt"
+    file.write_text("问题：{question}\n把答案放到 \\boxed{} 中。{x}\n", encoding="utf-8")
+    [row], _ = prep(tmp_path, {**GOOD, "question": "{question} {y}?"}, template=str(file))
+    assert row["prompt"][0]["content"] == "问题：{question} {y}?\n把答案放到 \\boxed{} 中。{x}"
+    assert row["extra_info"]["scorer"] == "math"
+
+
+def test_a_template_file_that_asks_for_no_form_needs_a_scorer(tmp_path):
+    file = tmp_path / "mine.txt"
+    file.write_text("{question}")
+    with pytest.raises(UsageError, match="--scorer"):
+        prep(tmp_path, GOOD, template=str(file))
+    [row], _ = prep(tmp_path, GOOD, template=str(file), scorer="gsm8k")
+    assert row["extra_info"]["scorer"] == "gsm8k"
+
+
+@pytest.mark.parametrize("text", ["no slot", "{question} {question}"])
+def test_a_template_file_without_the_slot_once_is_refused(tmp_path, text):
+    file = tmp_path / "mine.txt"
+    file.write_text(text)
+    with pytest.raises(UsageError, match="once"):
+        prep(tmp_path, GOOD, template=str(file))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"template": "hsah"}, "Did you mean 'hash'"),
+        ({"scorer": "gsm9k"}, "Did you mean 'gsm8k'"),
+        ({"split": "dev"}, "It has train, test"),
+    ],
+)
+def test_an_unknown_name_suggests_the_nearest(tmp_path, options, said):
+    with pytest.raises(UnknownNameError, match=said):
+        prep(tmp_path, GOOD, **options)
+
+
+def test_shuffle_depends_on_the_seed_only_and_keeps_each_row_s_index(tmp_path):
+    rows = [{"question": f"q{i}", "answer": f"#### {i}"} for i in range(50)]
+
+    def order(seed):
+        found, _ = prep(tmp_path, *rows, shuffle=True, seed=seed, overwrite=True)
+        assert all(
+            row["extra_info"]["question"] == f"q{row['extra_info']['index']}" for row in found
+        )
+        return [row["extra_info"]["index"] for row in found]
+
+    assert order(1) == order(1) != order(2)
+    assert sorted(order(1)) == list(range(50))
+
+
+def test_limit_takes_the_first_rows_of_the_order(tmp_path):
+    rows = [{"question": f"q{i}", "answer": f"#### {i}"} for i in range(50)]
+    first, report = prep(tmp_path, *rows, limit=3)
+    assert [row["extra_info"]["index"] for row in first] == [0, 1, 2]
+    assert report.read == 3
+    shuffled, _ = prep(tmp_path, *rows, limit=3, shuffle=True, seed=1, overwrite=True)
+    assert [row["extra_info"]["index"] for row in shuffled] != [0, 1, 2]
+
+
+def test_rows_that_cannot_be_used_are_kept_beside_with_their_reasons(tmp_path):
+    bad = [
+        {"question": "q", "answer": "no mark"},
+        {"question": "", "answer": "#### 1"},
+        {"question": None, "answer": "#### 1"},
+        {"question": "\ud800", "answer": "#### 1"},
+        {"question": "q", "answer": f"#### 5{' ' * 400}x"},
+    ]
+    rows, report = prep(tmp_path, GOOD, *bad, template="none", scorer="gsm8k")
+    lines = (tmp_path / "out.parquet.dropped.jsonl").read_text().splitlines()
+    dropped = [json.loads(line) for line in lines]
+    assert len(rows) == 1
+    assert [entry["index"] for entry in dropped] == [1, 2, 3, 4, 5]
+    assert [entry["reasons"][0].partition(":")[0] for entry in dropped] == list(report.dropped)
+    assert dropped[3]["row"] == bad[3]
+
+
+def test_no_file_of_dropped_rows_is_left_where_none_was_dropped(tmp_path):
+    prep(tmp_path, GOOD)
+    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["out.parquet", "raw.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"question": "q", "answer": "#### 1"}\n{"question": "q"', r"raw.jsonl:2: not JSON"),
+        (b"[1]\n", r"raw.jsonl:1: a JSON object is expected, not list"),
+        (b'{"question": "q"}\n', r"raw.jsonl:1: has no 'answer'; it has question"),
+        (b'{"question": "\xff"}\n', r"raw.jsonl:1: not UTF-8"),
+        (b"", "no rows"),
+        (b"\n\n", "no rows"),
+        (b'{"question": "q", "answer": "x"}\n', "every row was dropped"),
+        (b"[" * 100_000, r"raw.jsonl:1: not JSON"),
+    ],
+)
+def test_a_broken_jsonl_is_one_clear_error_and_leaves_nothing(tmp_path, content, said):
+    source = tmp_path / "raw.jsonl"
+    source.write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=source)
+    assert [p.name for p in tmp_path.iterdir()] == ["raw.jsonl"]
+
+
+def test_a_truncated_or_foreign_parquet_is_one_clear_error(tmp_path):
+    whole = tmp_path / "whole.parquet"
+    pq.write_table(pa.table({"question": ["q"] * 999, "answer": ["#### 1"] * 999}), whole)
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(whole.read_bytes()[:-20])
+    foreign = tmp_path / "foreign.parquet"
+    pq.write_table(pa.table({"problem": ["q"]}), foreign)
+    with pytest.raises(DataError, match="cut.parquet: not a readable parquet"):
+        rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=cut)
+    with pytest.raises(DataError, match="has no 'question' and no 'answer'; it has problem"):
+        rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=foreign)
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_nothing_is_overwritten_unless_asked(tmp_path):
+    out = tmp_path / "out.parquet"
+    out.write_text("precious")
+    with pytest.raises(OutputError, match="--overwrite"):
+        prep(tmp_path, GOOD)
+    assert out.read_text() == "precious"
+    rows, _ = prep(tmp_path, GOOD, overwrite=True)
+    assert len(rows) == 1
+
+
+def test_what_was_there_survives_a_run_that_fails(tmp_path):
+    out = tmp_path / "out.parquet"
+    out.write_text("precious")
+    with pytest.raises(DataError):
+        prep(tmp_path, GOOD, {"question": "q"}, overwrite=True)
+    assert out.read_text() == "precious"
+    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["out.parquet", "raw.jsonl"]
+
+
+def test_an_output_that_cannot_be_written_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    source = jsonl(tmp_path / "raw.jsonl", GOOD)
+    with pytest.raises(OutputError, match="cannot be written"):
+        rewardkit.prep("gsm8k", tmp_path / "file" / "out.parquet", source=source)
+    with pytest.raises(OutputError, match="is a directory"):
+        rewardkit.prep("gsm8k", tmp_path, source=source)
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path):
+    source = jsonl(tmp_path / "raw.jsonl", GOOD)
+    out = tmp_path / "out.parquet"
+    from rewardkit import output
+
+    class Full(type(out)):
+        def replace(self, target):
+            raise OSError(28, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output.Path, "replace", Full.replace)
+        with pytest.raises(OutputError, match="No space left on device"):
+            rewardkit.prep("gsm8k", out, source=source)
+    assert [p.name for p in tmp_path.iterdir()] == ["raw.jsonl"]
+
+
+def test_a_folder_gives_the_file_that_has_the_split_in_its_name(tmp_path):
+    folder = tmp_path / "hub"
+    jsonl(folder / "deep" / "gsm8k_train.jsonl", GOOD)
+    jsonl(folder / "deep" / "gsm8k_test.jsonl", GOOD, GOOD | {"question": "other"})
+    jsonl(folder / ".cache" / "train.jsonl", GOOD)
+    out = tmp_path / "out"
+    report = rewardkit.prep("gsm8k", out, split="all", source=folder)
+    assert [(s.split, s.written) for s in report.splits] == [("train", 1), ("test", 2)]
+
+
+def test_a_clone_of_the_hub_gives_the_main_configuration_s_parquet(tmp_path):
+    folder = tmp_path / "hub"
+    for config, question in (("main", "right"), ("socratic", "wrong")):
+        (folder / config).mkdir(parents=True)
+        table = pa.table({"question": [question], "answer": ["#### 1"]})
+        pq.write_table(table, folder / config / "train-00000-of-00001.parquet")
+    rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=folder)
+    [row] = read_rows(tmp_path / "out.parquet")
+    assert row["extra_info"]["question"] == "right"
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ([], "no 'train' file here"),
+        (["dev.jsonl"], "no 'train' file here"),
+        (["a/train.jsonl", "b/train.jsonl"], "several folders hold 'train'"),
+    ],
+)
+def test_a_folder_that_does_not_settle_the_split_is_one_clear_error(tmp_path, names, said):
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    for name in names:
+        jsonl(folder / name, GOOD)
+    with pytest.raises(SourceError, match=said):
+        rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=folder)
+
+
+def test_a_source_that_is_not_there_or_no_data_is_one_clear_error(tmp_path):
+    with pytest.raises(SourceError, match="no such file"):
+        rewardkit.prep("gsm8k", tmp_path / "o.parquet", source=tmp_path / "nope.parquet")
+    (tmp_path / "x.csv").write_text("")
+    with pytest.raises(SourceError, match="not a .parquet"):
+        rewardkit.prep("gsm8k", tmp_path / "o.parquet", source=tmp_path / "x.csv")
+    with pytest.raises(UsageError, match="exclude each other"):
+        rewardkit.prep("gsm8k", tmp_path / "o.parquet", source=tmp_path, sample=True)
+
+
+def test_the_local_hub_cache_is_used_before_the_network(tmp_path):
+    snapshot = tmp_path / "hf/hub/datasets--openai--gsm8k/snapshots/0123456789abcdef/main"
+    snapshot.mkdir(parents=True)
+    table = pa.table({"question": ["cached"], "answer": ["#### 1"]})
+    pq.write_table(table, snapshot / "train-00000-of-00001.parquet")
+    refs = snapshot.parents[2] / "refs"
+    refs.mkdir()
+    (refs / "main").write_text("0123456789abcdef")
+    report = rewardkit.prep("gsm8k", tmp_path / "out.parquet")
+    assert report.splits[0].origin == "cache"
+    [row] = read_rows(tmp_path / "out.parquet")
+    assert row["extra_info"]["question"] == "cached"
+    made = json.loads(pq.read_schema(tmp_path / "out.parquet").metadata[b"rewardkit"])
+    assert made["revision"] == "0123456789abcdef"
+
+
+def test_the_cache_of_the_datasets_library_is_used_too(tmp_path):
+    folder = tmp_path / "hf/datasets/openai___gsm8k/main/0.0.0/fedcba"
+    folder.mkdir(parents=True)
+    table = pa.table({"question": ["arrow"], "answer": ["#### 1"]})
+    with (
+        pa.OSFile(str(folder / "gsm8k-train.arrow"), "wb") as file,
+        pa.ipc.new_stream(file, table.schema) as stream,
+    ):
+        stream.write_table(table)
+    report = rewardkit.prep("gsm8k", tmp_path / "out.parquet")
+    [row] = read_rows(tmp_path / "out.parquet")
+    assert (report.splits[0].origin, row["extra_info"]["question"]) == ("cache", "arrow")
+
+
+@pytest.mark.parametrize("hub", ["huggingface"])
+def test_no_source_and_no_network_names_every_way_out(tmp_path, hub):
+    with pytest.raises(SourceError) as caught:
+        rewardkit.prep("gsm8k", tmp_path / "out.parquet", hub=hub)
+    for way in ("--source", "--hub modelscope", "HF_ENDPOINT", "HF_HOME", "--sample"):
+        assert way in str(caught.value)
+
+
+def test_modelscope_without_its_package_says_what_to_install(tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "modelscope.hub.snapshot_download", None)
+    with pytest.raises(SourceError, match=r"pip install 'rewardkit\[modelscope\]'"):
+        rewardkit.prep("gsm8k", tmp_path / "out.parquet", hub="modelscope")
+
+
+def test_the_packaged_sample_needs_nothing(tmp_path):
+    report = rewardkit.prep("gsm8k", tmp_path, split="all", sample=True)
+    lines = {f.stem: len(f.read_text().splitlines()) for f in (SAMPLES / "gsm8k").glob("*.jsonl")}
+    assert {s.split: s.written for s in report.splits} == lines

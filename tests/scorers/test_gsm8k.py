@@ -1,0 +1,140 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.scorers import gsm8k
+from rewardkit.scorers.base import Status
+from rewardkit.scorers.gsm8k import score
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "correct", "pred", "status"),
+    [
+        ("so #### 18", "18", True, "18", Status.CORRECT),
+        ("#### 1,000", "1000", True, "1000", Status.CORRECT),
+        ("#### 17\n#### 18", "18", True, "18", Status.CORRECT),
+        ("#### 18.", "18", False, "18.", Status.WRONG),
+        ("#### $18", "18", False, "", Status.NO_ANSWER),
+        ("####18", "18", False, "", Status.NO_ANSWER),
+        (f"#### 18{' ' * 300}", "18", False, "", Status.NO_ANSWER),
+        ("#### 18", "", False, "18", Status.BAD_GROUND_TRUTH),
+        ("#### 1,000", "1,000", False, "1000", Status.BAD_GROUND_TRUTH),
+        ("#### ,", "", False, "", Status.BAD_GROUND_TRUTH),
+    ],
+)
+def test_strict_mode_reads_what_verl_reads(response, gold, correct, pred, status):
+    result = score(response, gold)
+    assert (result.correct, result.pred, result.status) == (correct, pred, status)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "#### 18",
+        "#### 18.00",
+        "#### $18",
+        "#### 18 dollars",
+        "#### 18.",
+        "#### **18**",
+        "####18",
+        "#### \\boxed{18}",
+        "#### 18<|im_end|>",
+        "#### 17\nno, wait\n#### 18",
+        f"#### 18\n{'as shown above. ' * 40}",
+        "#### １８",
+    ],
+)
+def test_robust_mode_reads_a_right_answer_in_any_dress(response):
+    result = score(response, "18", method="robust")
+    assert (result.score, result.correct, result.status) == (1.0, True, Status.CORRECT)
+
+
+@pytest.mark.parametrize(
+    ("response", "status"),
+    [
+        ("18", Status.NO_ANSWER),
+        ("####", Status.NO_ANSWER),
+        ("#### eighteen", Status.UNPARSED_ANSWER),
+        ("#### 18 or 19", Status.AMBIGUOUS_ANSWER),
+        ("#### 1,8", Status.AMBIGUOUS_ANSWER),
+        ("#### 9 + 9", Status.AMBIGUOUS_ANSWER),
+        ("#### 18\n#### 19", Status.WRONG),
+        ("#### -18", Status.WRONG),
+        ("#### 0.18", Status.WRONG),
+    ],
+)
+def test_robust_mode_gives_nothing_for_other_answers(response, status):
+    result = score(response, "18", method="robust")
+    assert (result.score, result.correct, result.status) == (0.0, False, status)
+
+
+def test_robust_mode_compares_integers_beyond_floats_exactly():
+    assert score("#### 22099999999998951424", "22099999999998951424", method="robust").correct
+    assert not score("#### 22099999999998951425", "22099999999998951424", method="robust").correct
+
+
+@pytest.mark.parametrize("gold", ["", "many", "3 or 4"])
+def test_a_gold_that_is_no_number_is_a_data_error_in_robust_mode(gold):
+    assert score("#### 3", gold, method="robust").status is Status.BAD_GROUND_TRUTH
+
+
+def test_format_score_pays_a_wrong_answer_in_the_right_form():
+    assert score("#### 19", "18", format_score=0.1).score == 0.1
+    assert score("19", "18", format_score=0.1).score == 0.0
+    assert score("#### 19", "18", method="robust", format_score=0.1).score == 0.1
+
+
+def test_compute_score_takes_what_verl_passes_and_returns_fixed_keys():
+    results = [
+        gsm8k.compute_score("openai/gsm8k", solution, gold, extra, **kwargs)
+        for solution in ("#### 18", "", None, 18)
+        for gold in ("18", None, 18, "")
+        for extra in (None, {}, {"num_turns": 2}, "text")
+        for kwargs in ({}, {"method": "robust"}, {"reward_router_address": "x"}, {"method": "no"})
+    ]
+    assert {frozenset(r) for r in results} == {
+        frozenset({"score", "acc", "pred", "no_answer", "timeout", "error"})
+    }
+    numbers = [value for r in results for key, value in r.items() if key != "pred"]
+    assert all(type(value) is float for value in numbers)
+
+
+def test_an_unknown_method_is_an_error_flag_not_an_exception():
+    result = gsm8k.compute_score("s", "#### 18", "18", method="fuzzy")
+    assert (result["score"], result["error"]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("method", ["strict", "flexible", "robust"])
+@given(response=st.text(), gold=st.text())
+def test_no_text_makes_it_raise_and_scores_stay_in_range(method, response, gold):
+    result = score(response, gold, method=method)
+    assert result.score in (0.0, 1.0)
+    assert result.correct == (result.score == 1.0) == (result.status is Status.CORRECT)
+
+
+@pytest.mark.parametrize("method", ["strict", "flexible", "robust"])
+@given(st.integers(-(10**18), 10**18), st.text(max_size=400).filter(lambda t: "#" not in t))
+def test_the_gold_in_the_asked_form_always_scores(method, gold, thoughts):
+    assert score(f"{thoughts}\n{gsm8k.respond(str(gold))}", str(gold), method=method).correct
+
+
+@given(st.integers(), st.integers())
+def test_another_number_never_scores(gold, other):
+    if gold != other:
+        for method in ("strict", "flexible", "robust"):
+            assert not score(f"#### {other}", str(gold), method=method).correct
+
+
+def test_robust_mode_is_never_below_strict_on_real_right_answers(gsm8k_responses, shared):
+    """Right golds only: where strict pays, robust pays too, but for a handful of hedges."""
+    lost = [
+        (response[-80:], gold)
+        for response, gold in gsm8k_responses
+        if score(response, gold).correct and not score(response, gold, method="robust").correct
+    ]
+    gained = sum(
+        score(response, gold, method="robust").correct and not score(response, gold).correct
+        for response, gold in gsm8k_responses
+    )
+    assert len(lost) <= 1
+    assert gained > 100

@@ -1,0 +1,112 @@
+import importlib.util
+import inspect
+import pickle
+import sys
+
+import pytest
+
+from rewardkit import registry
+from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.scorers.base import Status
+from rewardkit.scorers.load import load_scorer, location, respond_of
+
+NAMES = sorted(registry.SCORERS)
+
+
+def load_as_verl_does(path):
+    """By file, without a place in sys.modules: `verl/utils/import_utils.py`."""
+    spec = importlib.util.spec_from_file_location("custom_module_1234", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert "custom_module_1234" not in sys.modules
+    return module
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_loaded_by_path_behaves_like_the_imported_module(name):
+    by_path = load_as_verl_does(location(name))
+    imported = importlib.import_module(registry.SCORERS[name].partition(":")[0])
+    for text in ("#### 18", r"\boxed{18}", "Answer: 18", "", "\ud800", "18"):
+        for gold in ("18", "", "x", None):
+            arguments = ("openai/gsm8k", text, gold, {"scorer": ""})
+            assert by_path.compute_score(*arguments) == imported.compute_score(*arguments)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scorer_file_holds_imports_and_plain_functions_only(name):
+    module = importlib.import_module(registry.SCORERS[name].partition(":")[0])
+    own = [v for v in vars(module).values() if getattr(v, "__module__", "") == module.__name__]
+    assert not [value for value in own if inspect.isclass(value)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_verl_s_entry_has_verl_s_parameters(name):
+    module = importlib.import_module(registry.SCORERS[name].partition(":")[0])
+    names = list(inspect.signature(module.compute_score).parameters)
+    assert names == ["data_source", "solution_str", "ground_truth", "extra_info", "kwargs"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_loaded_scorer_is_picklable(name):
+    scorer = pickle.loads(pickle.dumps(load_scorer(name)))
+    assert scorer("#### 5", "5", {"scorer": "gsm8k"}).status in Status
+
+
+def test_an_unknown_scorer_or_option_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="Did you mean 'gsm8k'"):
+        load_scorer("gsm8")
+    with pytest.raises(UnknownNameError, match="Did you mean 'method'"):
+        load_scorer("gsm8k", metod="robust")
+
+
+def test_a_user_s_scorer_file_is_loaded_by_path(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from rewardkit.scorers.base import Score, Status\n"
+        "def score(response, ground_truth, extra_info=None, *, bonus=0.0):\n"
+        "    return Score(1.0 + bonus, True, response, Status.CORRECT)\n"
+        "def respond(answer):\n"
+        "    return answer\n"
+    )
+    scorer = load_scorer(f"{file}:score", bonus=0.5)
+    assert scorer("a", "b").score == 1.5
+    assert respond_of(scorer)("x") == "x"
+
+
+@pytest.mark.parametrize(
+    ("result", "score", "correct"),
+    [
+        ("1", 1.0, True),
+        ("0.0", 0.0, False),
+        ("True", 1.0, True),
+        ("{'score': -1.0, 'acc': False, 'pred': None}", -1.0, False),
+        ("{'score': 0.5, 'acc': 1.0, 'pred': 7}", 0.5, True),
+    ],
+)
+def test_a_reward_with_verl_s_signature_is_read_whatever_it_returns(
+    tmp_path, result, score, correct
+):
+    file = tmp_path / "reward.py"
+    file.write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    assert data_source == 'mine' and 'data_source' not in extra_info\n"
+        f"    return {result}\n"
+    )
+    judged = load_scorer(f"{file}:compute_score")("r", "g", {"data_source": "mine"})
+    assert (judged.score, judged.correct) == (score, correct)
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "said"),
+    [
+        ("import nothing_like_this", "score", "does not import"),
+        ("def broken(:", "score", "does not import"),
+        ("x = 1", "score", "has no 'score'"),
+        ("x = 1", "", "after a colon"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path, text, attribute, said):
+    file = tmp_path / "bad.py"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        load_scorer(f"{file}:{attribute}" if attribute else str(file))

@@ -1,0 +1,37 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.scorers.base import Status
+from rewardkit.scorers.math import respond, score
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "status"),
+    [
+        (r"\boxed{18}", "18", Status.CORRECT),
+        (r"\boxed{18.0}", "18", Status.CORRECT),
+        (r"\boxed{17} no: \boxed{18}", "18", Status.CORRECT),
+        ("Answer: $18", "18", Status.CORRECT),
+        (r"\boxed{18} Answer: 19", "18", Status.CORRECT),
+        (r"\boxed{19}", "18", Status.WRONG),
+        (r"\boxed{18 or 19}", "18", Status.AMBIGUOUS_ANSWER),
+        (r"\boxed{}", "18", Status.NO_ANSWER),
+        ("18", "18", Status.NO_ANSWER),
+        (r"\boxed{}", "", Status.BAD_GROUND_TRUTH),
+        (r"\boxed{x^2}", "x^2", Status.CORRECT),
+    ],
+)
+def test_the_boxed_answer_decides_else_the_answer_line(response, gold, status):
+    result = score(response, gold)
+    assert (result.status, result.correct) == (status, status is Status.CORRECT)
+
+
+@given(st.text(), st.text())
+def test_no_text_makes_it_raise(response, gold):
+    assert score(response, gold).score in (0.0, 1.0)
+
+
+@given(st.integers())
+def test_the_gold_in_the_asked_form_always_scores(gold):
+    assert score(respond(str(gold)), str(gold)).correct

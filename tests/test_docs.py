@@ -1,0 +1,108 @@
+"""README and docs are executed: `console` blocks are run and compared, `python` blocks are run."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewardkit.preprocess.source import SAMPLES
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page, language):
+    return [
+        text for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language
+    ]
+
+
+def steps(text):
+    """(command, expected output) of a console block."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output.strip()
+
+
+def agrees(expected, output):
+    """Whether output is as shown, where `...` stands for anything and spacing does not matter."""
+    pattern = ".*?".join(re.escape(" ".join(piece.split())) for piece in expected.split("..."))
+    return re.fullmatch(pattern.replace(r"\ ", " *"), " ".join(output.split())) is not None
+
+
+@pytest.fixture
+def user(tmp_path):
+    """A user's folder, with the sample in the place of the hub's GSM8K: no network is needed."""
+    snapshot = tmp_path / "hf/hub/datasets--openai--gsm8k/snapshots/0000000000000000"
+    (snapshot / "main").mkdir(parents=True)
+    refs = snapshot.parents[1] / "refs"
+    refs.mkdir()
+    (refs / "main").write_text(snapshot.name)
+    for file in (SAMPLES / "gsm8k").glob("*.jsonl"):
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        out = snapshot / "main" / f"{file.stem}-00000-of-00001.parquet"
+        pq.write_table(pa.Table.from_pylist(rows), out)
+    work = tmp_path / "work"
+    work.mkdir()
+    shutil.copy(ROOT / "examples/gsm8k_responses.jsonl", work / "responses.jsonl")
+    return work, os.environ | {
+        "HF_HOME": str(tmp_path / "hf"),
+        "HF_HUB_OFFLINE": "1",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda p: p.name)
+def test_commands_print_what_the_page_shows(page, user):
+    folder, environment = user
+    for block in blocks(page, "console"):
+        for command, expected in steps(block):
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True
+            )
+            assert done.returncode == 0, (command, done.stderr)
+            assert agrees(expected, done.stdout), (command, expected, done.stdout)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+def test_python_runs_as_shown(page, user):
+    folder, environment = user
+    code = "\n".join(blocks(page, "python"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), (page, target)
+
+
+def test_the_two_readmes_are_in_step():
+    """The same code blocks in the same order, and as many sections and table rows."""
+    english, chinese = (
+        (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md")
+    )
+    strip = re.compile(r"\s*#.*$", re.MULTILINE)  # comments in code are translated
+
+    def code(text):
+        return [(kind, strip.sub("", body)) for kind, body in BLOCK.findall(text)]
+
+    assert code(english) == code(chinese)
+    for mark in ("\n## ", "\n|"):
+        assert english.count(mark) == chinese.count(mark)
+
+
+def test_the_changelog_and_licence_are_there():
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")

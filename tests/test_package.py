@@ -1,0 +1,150 @@
+"""What holds for the package as a whole: start-up, public names, errors, hostile input."""
+
+import builtins
+import importlib
+import pickle
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rewardkit
+from rewardkit import errors
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "rewardkit"
+HEAVY = {
+    "torch",
+    "verl",
+    "datasets",
+    "pandas",
+    "sympy",
+    "pyarrow",
+    "numpy",
+    "rich",
+    "yaml",
+    "huggingface_hub",
+}
+
+
+def imported_by(statement):
+    """The modules that a statement pulls in, in a fresh interpreter."""
+    code = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import rewardkit",
+        "import rewardkit.cli.main",
+        "import rewardkit.scorers.auto, rewardkit.scorers.gsm8k",
+    ],
+)
+def test_start_up_pulls_in_nothing_heavy(statement):
+    assert imported_by(statement).isdisjoint(HEAVY)
+
+
+def cpu_seconds(*command):
+    """The least CPU time of a few runs: wall time would measure the machine's other work."""
+    import resource
+
+    def once():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return min(once() for _ in range(5))
+
+
+def test_import_takes_less_than_30_ms():
+    bare = cpu_seconds(sys.executable, "-c", "pass")
+    assert cpu_seconds(sys.executable, "-c", "import rewardkit") - bare < 0.030
+
+
+def test_help_takes_less_than_300_ms():
+    assert cpu_seconds(sys.executable, "-m", "rewardkit", "--help") < 0.300
+
+
+def test_every_public_name_loads_and_is_listed():
+    for name in rewardkit.__all__:
+        assert getattr(rewardkit, name) is not None
+    assert set(rewardkit.__all__) <= set(dir(rewardkit))
+    with pytest.raises(AttributeError, match="nothing_like_this"):
+        _ = rewardkit.nothing_like_this
+
+
+def test_the_version_is_the_package_s():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{rewardkit.__version__}"' in text
+
+
+ERRORS = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, Exception)]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_errors_are_picklable_and_of_one_family(error):
+    copy = pickle.loads(pickle.dumps(error("a message")))
+    assert (type(copy), str(copy)) == (error, "a message")
+    assert issubclass(error, errors.RewardkitError)
+
+
+def modules():
+    return [
+        m.name
+        for m in pkgutil.walk_packages([str(PACKAGE)], "rewardkit.")
+        if "__main__" not in m.name
+    ]
+
+
+def test_the_layers_import_downwards_only():
+    """answers knows no scorers; scorers know no preprocess, pyarrow, verl; nothing knows cli."""
+    banned = {
+        "answers": r"rewardkit\.(scorers|preprocess|row|rollouts|runner|cli)|pyarrow|verl\b",
+        "scorers": r"rewardkit\.(preprocess|row|rollouts|runner|cli)|pyarrow|import (torch|verl)",
+    }
+    for file in PACKAGE.rglob("*.py"):
+        imports = "\n".join(
+            re.findall(r"^\s*(?:from|import) .*", file.read_text(encoding="utf-8"), re.MULTILINE)
+        )
+        layer = file.relative_to(PACKAGE).parts[0]
+        rule = banned.get(
+            layer, r"\brewardkit\.cli" if layer not in ("cli", "__main__.py") else r"(?!)"
+        )
+        assert not re.search(rule, imports), file
+
+
+def test_no_module_is_longer_than_400_lines():
+    assert [
+        f for f in PACKAGE.rglob("*.py") if len(f.read_text(encoding="utf-8").splitlines()) > 400
+    ] == []
+
+
+def test_nothing_evaluates_text():
+    """No call to eval, exec, sympify, parse_expr or pickle in the package, and no SIGALRM."""
+    call = re.compile(r"\b(eval|exec|sympify|parse_expr|pickle\.loads?|signal\.\w+|os\.system)\(")
+    for file in PACKAGE.rglob("*.py"):
+        assert not call.search(file.read_text(encoding="utf-8")), file
+
+
+def test_scoring_never_calls_eval(monkeypatch):
+    from rewardkit import registry
+
+    modules = [importlib.import_module(t.partition(":")[0]) for t in registry.SCORERS.values()]
+    called = []
+    with monkeypatch.context() as patch:
+        for name in ("eval", "exec", "compile"):
+            patch.setattr(builtins, name, lambda *_, n=name, **__: called.append(n))
+        results = [
+            module.compute_score("openai/gsm8k", text, "18", {"scorer": ""}, **options)
+            for module in modules
+            for text in ("#### __import__('os')", r"\boxed{9**9**9}", "Answer: open('x')")
+            for options in ({}, {"method": "robust"})
+        ]
+    assert called == []
+    assert {result["score"] for result in results} == {0.0}
