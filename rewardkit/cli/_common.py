@@ -42,13 +42,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     table = Table(*columns, box=SIMPLE_HEAD, title=title or None, title_justify="left")
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(printable(str(cell))) for cell in row))
     console.print(table)
 
 
 def warn(message: str) -> None:
     """A line on stderr that is no result."""
-    sys.stderr.write(f"{message}\n")
+    sys.stderr.write(f"{printable(message)}\n")
+
+
+def printable(text: str) -> str:
+    """The text with control characters escaped: what a model wrote must not drive a terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 from types import TracebackType
 from typing import Annotated
 
@@ -12,6 +13,7 @@ import typer
 from rewardkit import __version__
 from rewardkit.cli import card, check, doctor, path, prep, score, show
 from rewardkit.cli import list as list_
+from rewardkit.cli._common import warn
 from rewardkit.errors import RewardkitError
 
 app = typer.Typer(
@@ -51,12 +53,15 @@ def run() -> None:
     """Run the command line; every foreseen error is one line on stderr and its exit code."""
     if os.environ.get("REWARDKIT_DEBUG") != "1":
         sys.excepthook = _say_bug
+    for stream in (sys.stdout, sys.stderr):  # a lone surrogate in a response is still printed
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except RewardkitError as error:
         if os.environ.get("REWARDKIT_DEBUG") == "1":
             raise
-        sys.stderr.write(f"error: {error}\n")
+        warn(f"error: {error}")
         sys.exit(error.exit_code)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli._common import JsonFlag, examples, print_json
+from rewardkit.cli._common import JsonFlag, examples, print_json, printable
 from rewardkit.cli.prep import HubName
 
 EXAMPLES = examples(
@@ -58,9 +58,9 @@ def command(
 
 def _print_row(row: dict[str, Any]) -> None:
     for message in row.get("prompt") or ():
-        typer.echo(f"[{message['role']}]\n{message['content']}\n")
+        typer.echo(printable(f"[{message['role']}]\n{message['content']}\n"))
     for field, value in row.items():
         if field == "prompt":
             continue
         for key, cell in value.items() if isinstance(value, dict) else (("", value),):
-            typer.echo(f"{field}{'.' if key else ''}{key}: {cell}")
+            typer.echo(printable(f"{field}{'.' if key else ''}{key}: {cell}"))

@@ -233,3 +233,15 @@ def wait_for(condition):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_control_characters_in_data_do_not_reach_the_terminal(run, tmp_path):
+    rows = [
+        {"response": "x", "ground_truth": "1", "data_source": "\x1b[31mred\x07"},
+        {"response": "x", "ground_truth": "1", "data_source": "\ud800"},
+    ]
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for arguments in ((), ("--scorer", "gsm8k"), ("--scorer", "gsm8k", "--json")):
+        done = run("score", "r.jsonl", *arguments)
+        assert "\x1b" not in done.stdout + done.stderr
+        assert "unexpected" not in done.stderr
