@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PIP    := -m pip install --quiet --disable-pip-version-check
+PIP    := -m pip install -qq --disable-pip-version-check
 
 .PHONY: demo test test-verl lint bench clean
 

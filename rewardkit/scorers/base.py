@@ -93,7 +93,7 @@ def verl_result(
     options = _options(scorer, kwargs)
     result = guarded(scorer, as_text(solution_str), as_text(ground_truth), info, options)
     if isinstance(result, Exception):
-        return failed(data_source, result)
+        return failed(data_source, result, wrong_score(scorer))
     if result.status is Status.BAD_GROUND_TRUTH:
         _log_once(
             (as_text(data_source), result.status),
@@ -117,7 +117,12 @@ def guarded(
         return error
 
 
-def failed(data_source: Any, error: Exception) -> dict[str, float | str]:
+def wrong_score(scorer: Scorer) -> float:
+    """What a scorer gives a wrong answer: `WRONG_SCORE` of its module, else 0.0."""
+    return float(getattr(scorer, "__globals__", {}).get("WRONG_SCORE", 0.0))
+
+
+def failed(data_source: Any, error: Exception, score: float = 0.0) -> dict[str, float | str]:
     """The result for verl where scoring failed: wrong, with `error` set; the cause is logged."""
     data_source = as_text(data_source)
     said = str(error) if isinstance(error, RewardkitError) else f"{type(error).__name__}: {error}"
@@ -125,7 +130,7 @@ def failed(data_source: Any, error: Exception) -> dict[str, float | str]:
         (data_source, type(error), _line(error)),
         f"{data_source}: {said[:500]} Such samples count as wrong.",
     )
-    return to_verl(Score(0.0, correct=False, pred="", status=Status.BAD_GROUND_TRUTH))
+    return to_verl(Score(score, correct=False, pred="", status=Status.BAD_GROUND_TRUTH))
 
 
 def to_verl(score: Score) -> dict[str, float | str]:
