@@ -79,7 +79,8 @@ def _hubs() -> dict[str, str]:
 
 
 def _reach(url: str) -> str:
-    from urllib.error import HTTPError, URLError
+    from http.client import HTTPException
+    from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
     try:
@@ -87,7 +88,7 @@ def _reach(url: str) -> str:
             return f"reachable ({answer.status})"
     except HTTPError as error:
         return f"reachable ({error.code})"
-    except (URLError, TimeoutError, OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         return f"not reachable ({getattr(error, 'reason', error)})"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rewardkit.errors import OutputError, RewardkitError
+from rewardkit.errors import OutputError, RewardkitError, UsageError
 
 
 @contextmanager
@@ -17,9 +17,10 @@ def atomic(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     Raises:
         OutputError: `out` exists and `overwrite` is False, or it cannot be written.
     """
-    refuse_existing(out, overwrite=overwrite)
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    out = out.resolve()
     try:
+        refuse_existing(out, overwrite=overwrite)
+        temporary = out.with_name(f".{out.name[:100]}.{os.getpid()}.tmp")
         out.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield temporary
@@ -33,8 +34,16 @@ def atomic(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def refuse_existing(out: Path, *, overwrite: bool) -> None:
-    """Raise `OutputError` if `out` exists and may not be overwritten, or is a directory."""
+    """Raise `OutputError` if `out` exists and may not be overwritten, or is no plain file."""
     if out.is_dir():
         raise OutputError(f"{out} is a directory; name a file.")
+    if out.exists() and not out.is_file():
+        raise OutputError(f"{out} is no plain file; name another.")
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists; add --overwrite to replace it.")
+
+
+def refuse_input(out: Path | None, source: Path) -> None:
+    """Raise `UsageError` if an output is the very file that is read."""
+    if out is not None and out.exists() and source.exists() and out.samefile(source):
+        raise UsageError(f"{out} is the file that is read; name another output.")

@@ -3,13 +3,13 @@
 Names point to `"module:attribute"` strings; nothing is imported until it is asked for. There are
 three ways to add one:
 
-* an entry point of an installed package, in the group `rewardkit.datasets`, `rewardkit.scorers`
-  or `rewardkit.data_sources` (there the entry point's name is the `data_source`)::
+* an entry point of an installed package, in the group `rewardkit.scorers` or
+  `rewardkit.data_sources` (there the entry point's name is the `data_source`)::
 
       [project.entry-points."rewardkit.data_sources"]
       "acme/arithmetic" = "acme_rewards.arithmetic:score"
 
-* on the command line, the path of a file: `my_reward.py:score`, `my_dataset.py:DATASET`;
+* on the command line, the path of a file: `my_reward.py:score`;
 * for one row, a registered scorer's name in its `extra_info.scorer`.
 
 `REWARDKIT_PLUGINS=0` leaves the entry points of other packages out.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ from types import ModuleType
 from typing import Any
 
 from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.scorers.base import guarded
 
 DATASETS: Mapping[str, str] = {
     "gsm8k": "rewardkit.preprocess.gsm8k:DATASET",
@@ -36,11 +38,14 @@ SCORERS: Mapping[str, str] = {
     "auto": "rewardkit.scorers.auto:score",
     "gsm8k": "rewardkit.scorers.gsm8k:score",
     "math": "rewardkit.scorers.math:score",
+    "math_dapo": "rewardkit.scorers.math_dapo:score",
+    "mcq": "rewardkit.scorers.mcq:score",
 }
 
 #: The scorer of a row that names none itself, by the keys verl's own scripts write.
 DATA_SOURCES: Mapping[str, str] = {
     "openai/gsm8k": SCORERS["gsm8k"],
+    "math_dapo": SCORERS["math_dapo"],
 }
 
 
@@ -90,15 +95,25 @@ def load_path(name: str) -> Any:
         raise UsageError(f"{name}: add the name to load after a colon, as in {name}:score.")
     if not Path(path).is_file():
         raise UsageError(f"{path}: no such file.")
+    loaded = _attribute(_import_file(path), attribute, name)
+    if not callable(loaded):
+        raise UsageError(f"{name} is {type(loaded).__name__}, not a function.")
+    return loaded
+
+
+def _import_file(path: str) -> ModuleType:
+    """Import a user's file as a module with a place in sys.modules: its dataclasses need one."""
     spec = importlib.util.spec_from_file_location(f"rewardkit_user_{Path(path).stem}", path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path}: not a Python file.")
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
-    except (ImportError, SyntaxError, NameError, AttributeError) as error:
+        error = guarded(spec.loader.exec_module, module)
+    except SystemExit as left:
+        raise UsageError(f"{path} calls sys.exit when it is imported.") from left
+    if isinstance(error, Exception):
         raise UsageError(f"{path} does not import: {type(error).__name__}: {error}.") from error
-    return _attribute(module, attribute, name)
+    return module
 
 
 def did_you_mean(name: str, names: Mapping[str, object] | list[str]) -> str:
@@ -119,10 +134,10 @@ def _plugins(group: str) -> dict[str, str]:
 
 
 def _import(module_name: str) -> ModuleType:
-    try:
-        return importlib.import_module(module_name)
-    except ImportError as error:
-        raise UsageError(f"{module_name} does not import: {error}.") from error
+    module = guarded(importlib.import_module, module_name)
+    if isinstance(module, Exception):
+        raise UsageError(f"{module_name} does not import: {module}.") from module
+    return module
 
 
 def _attribute(module: ModuleType, attribute: str, name: str) -> Any:

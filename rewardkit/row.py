@@ -125,7 +125,7 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         raise
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file.") from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: not a readable parquet file ({reason})") from error
 

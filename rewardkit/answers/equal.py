@@ -1,37 +1,129 @@
 """Whether two answers are equal: a ladder of rungs, cheapest first.
 
-Rung 1: the same text once spacing and TeX's decoration are taken off. Rung 2: both state one
-number and the numbers are exactly equal. What neither rung settles is different: expressions are
-compared as text only.
+| rung | settles |
+|---|---|
+| `text` | the same text, up to spacing and TeX's decoration |
+| `number` | both are plain numbers: exact |
+| `words` | one of them is no mathematics: the same words |
+| `structure` | lists, sets, tuples, intervals, relations, matrices, compared part by part; their atoms and single values by exact arithmetic, rounding, and evaluation at fixed points |
+
+The policy is in docs/answers.md. No rung runs longer than the static limits of `latex.tokens` and
+`evaluate` allow, and none depends on anything but the two texts.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from rewardkit.answers.latex.grammar import parse
+from rewardkit.answers.latex.tokens import MAX_DIGITS, UnreadableError
+from rewardkit.answers.latex.tree import Node
+from rewardkit.answers.normalize import clean, words
 from rewardkit.answers.number import AMBIGUOUS, read_number
+from rewardkit.answers.structure import several, structure_equal
 
-#: Longest answer, in characters, that is compared.
+Rung: TypeAlias = Literal["text", "number", "words", "structure"]
+Outcome: TypeAlias = Literal["equal", "different", "ambiguous", "unreadable"]
+
+#: Longest answer, in characters, that is looked at.
 MAX_CHARS: Final = 4096
 
-_DECORATION = re.compile(r"\\(?:left|right|displaystyle)(?![A-Za-z])|\\[,;:! ]|[\s$]")
-_FRAC = re.compile(r"\\[dtc]frac(?![A-Za-z])")
+_PLAIN = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
+_COMMA = re.compile(r"(?<=\d),(?=\d{1,2}(?!\d))")
+_LETTER = re.compile(r"(?<!\\)(?<![A-Za-z])[A-Za-z]")
+_SPACING = re.compile(r"\\(?:left|right)(?![A-Za-z])|\\[,;:! ]|[\s$]")
+
+
+class Verdict(NamedTuple):
+    """What the ladder said, and the rung that said it.
+
+    `ambiguous`: the answer states several values where one is asked for. `unreadable`: it is over
+    a limit or no expression we know, and its words are not those of the gold.
+    """
+
+    outcome: Outcome
+    rung: Rung
 
 
 def equal(pred: str, gold: str) -> bool:
-    """Whether `pred` and `gold` state the same answer. Symmetric and reflexive."""
+    """Whether `pred` and `gold` state the same answer."""
+    return compare(pred, gold).outcome == "equal"
+
+
+def compare(pred: str, gold: str) -> Verdict:
+    """The verdict on a predicted answer against a gold answer, both as bare text."""
     if pred == gold:
-        return True
+        return Verdict("equal", "text")
+    if len(pred) + len(gold) < MAX_DIGITS and _PLAIN.fullmatch(pred) and _PLAIN.fullmatch(gold):
+        same = _plain_number(pred) == _plain_number(gold)
+        if same or "." not in pred + gold:
+            return Verdict("equal" if same else "different", "number")
     if len(pred) > MAX_CHARS or len(gold) > MAX_CHARS:
-        return False
-    if plain_text(pred) == plain_text(gold):
-        return True
-    value = read_number(pred)
-    return value is not None and value is not AMBIGUOUS and value == read_number(gold)
+        return Verdict("unreadable", "text")
+    return _compare(pred, gold)
 
 
-def plain_text(text: str) -> str:
-    """The text without spaces and without TeX that does not change what it says."""
-    text = _FRAC.sub(r"\\frac", _DECORATION.sub("", text))
-    return text.removesuffix(".").casefold()
+@lru_cache(maxsize=4096)
+def _compare(pred: str, gold: str) -> Verdict:
+    """The slow rungs. Cached, because rollouts of one prompt repeat their answers."""
+    if bare(pred) == bare(gold) != "":
+        return Verdict("equal", "text")
+    for commas_group in (True, False):
+        trees = read(pred, commas_group=commas_group), read(gold, commas_group=commas_group)
+        verdict = _structure(*trees) if None not in trees else _words(pred, gold)
+        if verdict.outcome == "equal" or "," not in pred + gold:
+            break
+    if verdict.outcome == "unreadable":
+        verdict = _sentence(pred, gold)
+    if (
+        verdict.outcome != "equal"
+        and _PLAIN.fullmatch(gold)
+        and "." in gold
+        and _COMMA.search(pred)
+    ):
+        return _sentence(_COMMA.sub(".", pred), gold)
+    return verdict
+
+
+def read(text: str, *, commas_group: bool = True) -> Node | None:
+    """The tree of an answer, None if it is not read as mathematics."""
+    try:
+        return parse(clean(text), commas_group=commas_group)
+    except UnreadableError:
+        return None
+
+
+def bare(text: str) -> str:
+    """The text without spaces and without TeX that only arranges."""
+    return _SPACING.sub("", text).removesuffix(".")
+
+
+def _plain_number(text: str) -> Fraction:
+    return Fraction(text.replace(",", ""))
+
+
+def _structure(pred: Node | None, gold: Node | None) -> Verdict:
+    if pred is None or gold is None:
+        return Verdict("unreadable", "structure")
+    if structure_equal(pred, gold):
+        return Verdict("equal", "structure")
+    return Verdict("ambiguous" if several(pred) and not several(gold) else "different", "structure")
+
+
+def _sentence(pred: str, gold: str) -> Verdict:
+    """A number that is said in a sentence, where the gold is nothing but a number."""
+    asked = read_number(clean(gold)) if not _LETTER.search(clean(gold)) else None
+    if asked is None or asked is AMBIGUOUS:
+        return Verdict("unreadable", "words")
+    value = read_number(clean(pred))
+    if value is None or value is AMBIGUOUS:
+        return Verdict("unreadable" if value is None else "ambiguous", "number")
+    return Verdict("equal" if value == asked else "different", "number")
+
+
+def _words(pred: str, gold: str) -> Verdict:
+    same = words(pred) == words(gold) != ""
+    return Verdict("equal" if same else "unreadable", "words")

@@ -7,16 +7,59 @@ that states several answers is taken at its last word. Candidates come back stri
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-_OPEN_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_BRACES = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
+#: Marks that are looked at, from the last one back.
+MAX_MARKS = 20
+
+_QUOTES = ('"', "'", "`", "“")
+_OPEN_BOX = re.compile(r"\\+(?:boxed|fbox)\s*\{")
+_BETWEEN_BOXES = re.compile(
+    r"[\s$,;.&]|\\[()\[\],;: ]|\\q?quad|\\text\s*\{\s*(?:and|or)?\s*\}|and|or|和|与|或"
+)
+_FEW_WORDS = re.compile(r"(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}")
+_PHRASE = re.compile(
+    r"(?:\b(?:Antwort|Réponse|Respuesta|Ответ)\b[*_ ]*[:：]|\banswer\b(?:\s+(?:is|are|=)(?:\s*[:：])?|[*_\"' ]*[:：=])|答案(?:是|为|[:：])[:：]?)[*_\"'\s]*",
+    re.IGNORECASE,
+)
+_MATH = re.compile(r"\$\$(.+?)\$\$|\$([^$]+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+_STATES = re.compile(r"\banswer is\b|\bAnswer:", re.IGNORECASE)
+_SENTENCE = re.compile(r"[.。;；!?](?:\s|$)|,\s+(?:because|since|so|which|where)\b")
+_LAST_NUMBER = re.compile(r"-?[$]?\d[\d,]*(?:\.\d+)?%?")
+_PLAIN_WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}")
+_PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
+
+#: Characters at the end of a response that are searched for an answer without a mark.
+TAIL_CHARS = 2000
+#: Characters behind its opening in which a box must close.
+BOX_CHARS = 20_000
+#: Characters at the end that are searched for `the answer is`.
+PHRASE_CHARS = 20_000
+
+_BRACES = re.compile(r"\\+(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 _ANSWER_MARK = re.compile(r"\banswer\b[*_ \t]*[:：][*_ \t]*(?=\S)", re.IGNORECASE)
 
 
 def last_hash(text: str) -> str | None:
-    """The rest of the line after the last `####`, as GSM8K's solutions end; None without one."""
-    _, mark, rest = text.rpartition("####")
-    return rest.partition("\n")[0].strip() if mark else None
+    """What the last `####` with a number behind it says, as GSM8K's solutions end.
+
+    The rest of its line, or the next line with text where nothing is left on it. Without any
+    number behind a mark, what the last mark says; None without a mark.
+    """
+    end, last = len(text), None
+    for _ in range(MAX_MARKS):
+        at = text.rfind("####", 0, end)
+        if at < 0:
+            break
+        if text[at - 1 : at] in _QUOTES:  # the form is quoted, not used
+            end = at
+            continue
+        said = text[at + 4 : end].strip("# \t\r\n").partition("\n")[0].strip()
+        if any(char.isdigit() for char in said):
+            return said
+        last = said if last is None else last
+        end = at
+    return last
 
 
 def last_answer_line(text: str) -> str | None:
@@ -25,26 +68,123 @@ def last_answer_line(text: str) -> str | None:
     return text[ends[-1] :].partition("\n")[0].strip() if ends else None
 
 
+class Found(NamedTuple):
+    """A candidate and where it was found: `box`, `tag`, `phrase`, `hash`, `math`, `line`, `number`."""
+
+    text: str
+    where: str
+
+
+def final_answer(text: str) -> Found | None:
+    """The answer of a response, by the most explicit mark it has; None without any.
+
+    In this order: the last box or run of boxes; `<answer>` tags; `the answer is`, `Answer:`;
+    `####`; and where nothing is marked, in the last `TAIL_CHARS` characters, the last line if it
+    is no prose, the last mathematics in it, the last number. Only what follows the last `</think>`
+    counts; inside a thought or a box that was never finished nothing does.
+    """
+    text = after_thought(text)
+    if boxed := boxes(text):
+        return Found(", ".join(boxed), "box")
+    if (said := last_tag(text)) is not None:
+        return Found(said, "tag")
+    if (said := last_phrase(text)) is not None:
+        return Found(said, "phrase")
+    if (said := last_hash(text)) is not None:
+        return Found(said, "hash")
+    if r"\boxed{" in text or "####" in text:
+        return None
+    return unmarked(text[-TAIL_CHARS:])
+
+
+def after_thought(text: str) -> str:
+    """What a response says after its last `</think>`; nothing if the thought is never finished."""
+    _, end, rest = text.rpartition("</think>")
+    if end:
+        return rest
+    return "" if "<think>" in text else text
+
+
+def boxes(text: str) -> list[str]:
+    """The contents of the last boxes, those with only `,`, `and` and the like between them."""
+    start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
+    if start < 0:
+        return []
+    found = sorted(_balanced_boxes(text, max(0, start - TAIL_CHARS), start + BOX_CHARS))
+    if not found:  # the last box is cut off
+        found = sorted(_balanced_boxes(text, max(0, start - 5 * BOX_CHARS), start + BOX_CHARS))
+    run: list[tuple[int, int]] = []
+    for begin, end in reversed(found):
+        if run and not (end < run[-1][0] and _is_between(text[end + 1 : run[-1][0]])):
+            break
+        run.append((begin, end))
+    return [text[begin:end].strip() for begin, end in reversed(run)]
+
+
+def _is_between(text: str) -> bool:
+    text = text[: text.rfind("\\")]
+    left = _BETWEEN_BOXES.sub("", text)
+    return len(text) < 60 and (not left or bool(_FEW_WORDS.fullmatch(text)))
+
+
+def last_tag(text: str) -> str | None:
+    """What the last `<answer>...</answer>` holds; None without one."""
+    end = text.rfind("</answer>")
+    start = text.rfind("<answer>", 0, end) if end >= 0 else -1
+    return text[start + 8 : end].strip() if start >= 0 else None
+
+
+def last_phrase(text: str) -> str | None:
+    """What follows the last `answer is`, `Answer:` or `答案：`, up to the end of its sentence."""
+    ends = [mark.end() for mark in _PHRASE.finditer(text, max(0, len(text) - PHRASE_CHARS))]
+    for end in reversed(ends[-MAX_MARKS:]):
+        rest = text[end : end + TAIL_CHARS].lstrip("*_ \t\n")
+        if math := _MATH.match(rest):
+            rest_of_line = rest[math.end() :].partition("\n")[0]
+            joined = rest_of_line.lstrip().startswith(("and", ",", "or", "%", "\\%"))
+            return _sentence(rest) if joined else next(filter(None, math.groups())).strip()
+        if said := _sentence(rest.partition("\n")[0]):
+            return said
+    return None
+
+
+def _sentence(text: str) -> str:
+    """Up to the end of the sentence; a stop between digits is no end."""
+    end = _SENTENCE.search(text)
+    return (text[: end.start()] if end else text).strip(" *_`#\t\r\n\"'")
+
+
+def unmarked(text: str) -> Found | None:
+    """The last line, mathematics or number of a text in which no answer is marked."""
+    line = text.strip().rpartition("\n")[2].strip()
+    if line and len(_PLAIN_WORD.findall(_MATH.sub(" ", line))) < 2:
+        spans = [next(filter(None, span)).strip() for span in _MATH.findall(line)]
+        return (
+            Found(spans[-1], "math") if spans and _PLAIN_WORD.search(line) else Found(line, "line")
+        )
+    places = [(m.end(), next(filter(None, m.groups()))) for m in _MATH.finditer(text)]
+    places += [(m.end(), m[0]) for m in _LAST_NUMBER.finditer(line, 0)] if not places else []
+    after = text.rpartition(line)[0] if line else ""
+    numbers = [(len(after) + m.end(), m[0]) for m in _LAST_NUMBER.finditer(line)]
+    last = max([*places, *numbers], default=None)
+    return Found(last[1].strip(), "math" if last in places else "number") if last else None
+
+
 def last_boxed(text: str) -> str | None:
     r"""The content of the last balanced `\boxed{}` (or `\fbox{}`); None without one.
 
     A box left open, as in a truncated response, is passed over. Escaped braces (`\{`) do not
     count as grouping.
     """
-    start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
-    if start < 0:
-        return None
-    found = _balanced_boxes(text, start)
-    if not found and start > 0:
-        found = _balanced_boxes(text, 0)
-    return text[slice(*max(found))].strip() if found else None
+    found = boxes(text)
+    return found[-1] if found else None
 
 
-def _balanced_boxes(text: str, start: int) -> list[tuple[int, int]]:
-    """(start, end) of the content of every balanced box from `start` on, in one pass."""
+def _balanced_boxes(text: str, start: int, stop: int) -> list[tuple[int, int]]:
+    """(start, end) of the content of every balanced box in `text[start:stop]`, in one pass."""
     found: list[tuple[int, int]] = []
     open_braces: list[int] = []
-    for token in _BRACES.finditer(text, start):
+    for token in _BRACES.finditer(text, start, stop):
         if _OPEN_BOX.match(token[0]):
             open_braces.append(token.end())
         elif token[0] == "{":
@@ -52,3 +192,14 @@ def _balanced_boxes(text: str, start: int) -> list[tuple[int, int]]:
         elif token[0] == "}" and open_braces and (begin := open_braces.pop()) >= 0:
             found.append((begin, token.start()))
     return found
+
+
+def gold_answer(text: str) -> str:
+    """The gold answer itself: of a text with boxes what is in them, of a solution what it ends on."""
+    if "\\boxed" in text and (boxed := boxes(text)):
+        return ", ".join(boxed)
+    if _STATES.search(text) and (said := last_phrase(text)):
+        return said
+    if len(text) > 60 and _PROSE.search(text) and "$" in text and (found := final_answer(text)):
+        return found.text
+    return text.strip()

@@ -1,15 +1,17 @@
 r"""Reads the one number that a short answer states, exactly.
 
-An answer such as `$1,000.00`, `**18** dollars.` or `\frac{3}{4}` states one number; `18 or 20`,
-`5 + 3` and `3,4` state several and are ambiguous. Units and currency are ignored, never
-converted: `40%` is 40. Values are `Fraction`s, so that `0.1` is one tenth and integers beyond
-2^53 stay exact.
+An answer such as `$1,000.00`, `**18** dollars.`, `10 + 8 = 18` or `\frac{3}{4}` states one number;
+`18 or 20`, `5 + 3` and `3,4` state several and are ambiguous. A number may be dressed in words,
+currency, markup and punctuation, and in nothing else: in `5\pi`, `2x`, `5²`, `not 5` and
+`5 million` it is no number by itself. Units and currency are ignored, never converted: `40%` is
+40. Values are `Fraction`s, so that `0.1` is one tenth and integers beyond 2^53 stay exact.
 """
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
+from itertools import pairwise
 from typing import Final
 
 #: Longest answer, in characters, that is read. The longest gold of MATH-500 has 159.
@@ -31,20 +33,65 @@ _NUMBER = re.compile(
     """,
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_JOINING = frozenset({"or", "and", "plus", "minus", "times", "over", "或", "或者", "和"})
+_HYPHEN = re.compile(r"(?:^|(?<=[^\W_]))-(?=[^\W\d_])|(?<=[^\W_])-$")
+_WORD = re.compile(r"[^\W\d_]+")
 _RANGE = re.compile(r"\s*(?:to\b|到|至)")
-_OPERATOR = re.compile(r"[+*/^=<>~|]|(?<!\w)-|-(?!\w)|\\(?:times|cdot|div)")
-_FRAC = re.compile(r"\\[dtc]?frac\{?(\d+)\}?(?:\{(\d+)\}|(\d))", re.ASCII)
+_FRAC = re.compile(r"\\[dtc]?frac\{?(-?\d+)\}?(?:\{(\d+)\}|(\d))", re.ASCII)
 _THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|\\[,!])(?=\d{3}(?!\d))", re.ASCII)
-_MARKDOWN = re.compile(r"(?<![\d*_])[*_`]+|[*_`]+(?![\d*_])", re.ASCII)
-_TEX_NOISE = re.compile(
-    r"\\(?:text|mathrm|mbox|textbf|mathbf|boxed)(?=\{)|\\[!,;: ]|[{}]|\\(?=[$%])"
+_MARKUP = re.compile(r"<[^<>]{0,40}>|(?<![\d*_])[*_`]+|[*_`]+(?![\d*_])", re.ASCII)
+_TEX_DRESS = re.compile(
+    r"\\(?:text|mathrm|mbox|textbf|mathbf|boxed)(?=\{)|\\[!,;: ()\[\]]|[{}]|\\(?=[$%])"
 )
 _LOOKALIKES = str.maketrans(
-    "０１２３４５６７８９．，＋－−–﹣％＄￥／",  # full width, and the minus signs in use
-    "0123456789.,+----%$¥/",
+    "０１２３４５６７８９．，＋－−–﹣％＄￥／＝",  # full width, and the minus signs in use
+    "0123456789.,+----%$¥/=",
 )
+
+#: What may stand around a number besides words.
+_DRESS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
+#: Words that join two numbers, and words that change the number they stand at.
+_JOINING = frozenset(["or", "and", "plus", "minus", "times", "over", "或", "或者", "和"])
+_CHANGING = frozenset(
+    [
+        "negative",
+        "minus",
+        "not",
+        "no",
+        "hundred",
+        "thousand",
+        "million",
+        "billion",
+        "trillion",
+        "dozen",
+        "half",
+        "squared",
+        "cubed",
+        "choose",
+        "divided",
+        "multiplied",
+        "times",
+        "plus",
+        "mod",
+        "factorial",
+        "ln",
+        "log",
+        "lg",
+        "exp",
+        "sin",
+        "cos",
+        "tan",
+        "sqrt",
+        "pi",
+        "负",
+        "不",
+        "百",
+        "千",
+        "万",
+        "亿",
+    ]
+)
+#: Single letters that are a unit or a word; any other is a name, as in `2x` and `f(5)`.
+_LETTERS = frozenset("aCFgGhIJlLmMNsVW")
 
 
 def read_number(text: str) -> Fraction | object | None:
@@ -57,50 +104,46 @@ def read_number(text: str) -> Fraction | object | None:
         return Fraction(int(text))
     if len(text) > MAX_CHARS:
         return None
-    text = _plain(text)
+    text = _plain(text).rpartition("=")[2]
     matches = list(_NUMBER.finditer(text))
     if not matches:
         return None
-    if _inside_expression(matches[0]):
+    between = [text[a.end() : b.start("number")] for a, b in pairwise(matches)]
+    before, after = text[: matches[0].start()], text[matches[-1].end() :]
+    if not all(map(_is_dress, (before, after, *between))) or _WORD.findall(before)[-1:] == ["or"]:
         return AMBIGUOUS
-    if len(matches) > 1 and not (_leads(*matches[:2]) or _repeat(matches)):
+    if between and not (_leads(before, between[0]) or len({_value(m) for m in matches}) == 1):
         return AMBIGUOUS
     return _value(matches[0])
 
 
-def _leads(first: re.Match[str], second: re.Match[str]) -> bool:
-    """Whether the first number opens the text and words part it from the second."""
-    between = _between(first, second)
-    words = set(_WORD.findall(between.lower()))
-    if first.string[: first.start()].strip() or not words or not words.isdisjoint(_JOINING):
-        return False
-    return not _OPERATOR.search(between) and not _RANGE.match(between)
-
-
-def _repeat(matches: list[re.Match[str]]) -> bool:
-    """Whether all numbers are the same one, said again in words."""
-    parted = not any(map(_OPERATOR.search, map(_between, matches, matches[1:])))
-    return parted and len({_value(match) for match in matches}) == 1
-
-
-def _between(first: re.Match[str], second: re.Match[str]) -> str:
-    """What stands between two numbers, the second's sign included."""
-    return first.string[first.end() : second.start("number")]
-
-
 def _plain(text: str) -> str:
     text = _THIN_SPACE.sub("", text.translate(_LOOKALIKES))
-    return _MARKDOWN.sub("", _TEX_NOISE.sub(" ", _FRAC.sub(_inline_fraction, text)))
+    return _MARKUP.sub(" ", _TEX_DRESS.sub(" ", _FRAC.sub(_inline_fraction, text)))
 
 
 def _inline_fraction(match: re.Match[str]) -> str:
     return f"{match[1]}/{match[2] or match[3]}"
 
 
-def _inside_expression(match: re.Match[str]) -> bool:
-    """Whether an operator beside the number makes it a part of something unevaluated."""
-    before, after = match.string[: match.start()].rstrip(), match.string[match.end() :].lstrip()
-    return before.endswith(("^", "*", "/", "\\sqrt")) or after.startswith(("^", "*", "/", "!", "_"))
+def _is_dress(text: str) -> bool:
+    """Whether text beside a number leaves it the number it is."""
+    if not all(char.isalpha() or char in _DRESS for char in _HYPHEN.sub("", text)):
+        return False
+    words = _WORD.findall(text)
+    beside = {word for word in words[:1] + words[-1:] if len(word) == 1 and word.isascii()}
+    return beside <= _LETTERS and not any(word.casefold() in _CHANGING for word in words)
+
+
+def _leads(before: str, between: str) -> bool:
+    """Whether the first number opens the text and words part it from the second."""
+    words = {word.casefold() for word in _WORD.findall(between) if len(word) > 1}
+    return (
+        not before.strip()
+        and bool(words)
+        and words.isdisjoint(_JOINING)
+        and not _RANGE.match(between)
+    )
 
 
 def _value(match: re.Match[str]) -> Fraction | None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from math import isfinite
 from typing import Annotated, Any
 
 import typer
@@ -27,8 +28,9 @@ def examples(*lines: str) -> str:
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout; dataclasses become objects, paths text."""
-    json.dump(value, sys.stdout, ensure_ascii=False, indent=2, default=_plain)
+    """One JSON document on stdout; dataclasses become objects, paths text, NaN null."""
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    json.dump(_plain(value), sys.stdout, ensure_ascii=not unicode, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
 
@@ -40,7 +42,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
-    table = Table(*columns, box=SIMPLE_HEAD, title=title or None, title_justify="left")
+    heading = Text(printable(title)) if title else None
+    table = Table(*columns, box=SIMPLE_HEAD, title=heading, title_justify="left")
     for row in rows:
         table.add_row(*(Text(printable(str(cell))) for cell in row))
     console.print(table)
@@ -67,7 +70,7 @@ def progress(what: str) -> Iterator[Callable[[int], object]]:
 
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
         TextColumn("{task.completed:,}"),
         TimeElapsedColumn(),
@@ -94,8 +97,17 @@ def as_share(part: int, whole: int) -> str:
 
 
 def _plain(value: Any) -> Any:
+    """The value in what JSON has."""
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(cell) for key, cell in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(cell) for cell in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if value is None or isinstance(value, (str, int)):
+        return value
     return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
 
 

@@ -51,13 +51,14 @@ def command(
     from rewardkit.preprocess.quality import RULES
     from rewardkit.scorers.load import load_scorer
 
-    judge = (
-        load_scorer(scorer or "auto", **scorer_options(settings)) if scorer or settings else None
-    )
+    options = scorer_options(settings)
+    judge = load_scorer(scorer or "auto", **options)
+    own = scorer in (None, "auto")
     with progress(f"checking {file}") as advance:
         report = check(
             file,
-            scorer=judge,
+            scorer=None if own else judge,
+            options=options if own else None,
             allow_duplicates=allow_duplicates,
             drop_bad=drop_bad,
             overwrite=overwrite,

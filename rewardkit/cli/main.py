@@ -57,7 +57,7 @@ def run() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        typer.main.get_command(app)()  # app() itself would put typer's own hook in place
     except RewardkitError as error:
         if os.environ.get("REWARDKIT_DEBUG") == "1":
             raise

@@ -10,6 +10,7 @@ import typer
 
 from rewardkit.cli._common import JsonFlag, examples, print_json, printable
 from rewardkit.cli.prep import HubName
+from rewardkit.errors import UsageError
 
 EXAMPLES = examples(
     "rewardkit show gsm8k -n 3",
@@ -36,6 +37,8 @@ def command(
     from rewardkit.row import read_rows
 
     if name.endswith(".parquet"):
+        if source or sample or template or system or split != "train":
+            raise UsageError(f"{name} is a parquet: only -n and --json apply to it.")
         rows = list(islice(read_rows(Path(name)), n))
     else:
         rows = preview(
@@ -57,8 +60,10 @@ def command(
 
 
 def _print_row(row: dict[str, Any]) -> None:
-    for message in row.get("prompt") or ():
-        typer.echo(printable(f"[{message['role']}]\n{message['content']}\n"))
+    prompt = row.get("prompt")
+    for message in prompt if isinstance(prompt, list) else [prompt]:
+        shown = message if isinstance(message, dict) else {"role": "prompt", "content": message}
+        typer.echo(printable(f"[{shown.get('role')}]\n{shown.get('content')}\n"))
     for field, value in row.items():
         if field == "prompt":
             continue

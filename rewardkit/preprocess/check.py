@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewardkit.output import atomic
+from rewardkit.output import atomic, refuse_input
 from rewardkit.preprocess.quality import (
     Finding,
     check_row,
@@ -29,7 +29,10 @@ EXAMPLES = 10
 #: What verl reads of every row; a file without one of them is not checked further.
 REQUIRED = ("data_source", "prompt[].content", "prompt[].role", "reward_model.ground_truth")
 
-_CONCAT = "verl cannot concatenate it with other files"
+_CONCAT = "which verl cannot concatenate with files that have"
+
+#: The columns a row is judged by; others are carried along unread.
+_READ = ("data_source", "prompt", "reward_model", "extra_info", "images")
 
 Keep: TypeAlias = Callable[[pa.RecordBatch, list[Row], list[list[Finding]]], None]
 
@@ -75,6 +78,7 @@ def check(
     path: Path,
     *,
     scorer: Scorer | None = None,
+    options: Mapping[str, Any] | None = None,
     allow_duplicates: bool = False,
     drop_bad: Path | None = None,
     overwrite: bool = False,
@@ -85,6 +89,7 @@ def check(
     Args:
         path: any parquet verl would read, ours or not.
         scorer: judges instead of each row's own scorer.
+        options: of each row's own scorer.
         allow_duplicates: do not report rows whose prompt occurred before.
         drop_bad: write the good rows here, and the others with their reasons to
             `<drop_bad>.dropped.jsonl`.
@@ -96,12 +101,16 @@ def check(
         OutputError: `drop_bad` cannot be written.
     """
     report = CheckReport(Path(path))
+    refuse_input(drop_bad, report.path)
     with open_parquet(report.path) as file:
         for finding in check_schema(file.schema_arrow):
             report.add(finding)
         if not report.counts["missing"]:
             with _sink(drop_bad, file.schema_arrow, overwrite=overwrite) as keep:
-                _check_rows(file, report, scorer, keep, progress, allow_duplicates)
+                judge = _Judge(scorer, options or {}, allow_duplicates)
+                _check_rows(file, report, judge, keep, progress)
+            if not report.rows:
+                report.add(Finding(None, "empty_file", "no rows"))
     return report
 
 
@@ -113,16 +122,38 @@ def check_schema(schema: pa.Schema) -> Iterator[Finding]:
     are filled with None.
     """
     ours = dict(_leaves(SCHEMA))
-    present = dict(_leaves(schema))
+    present = list(_leaves(schema))
     for column in REQUIRED:
-        if column not in present:
+        if not any(
+            name == column or name.startswith((f"{column}.", f"{column}[")) for name, _ in present
+        ):
             yield Finding(None, "missing", f"no column {column}; verl reads it from every row")
-    for column, kind in present.items():
+    for column, count in Counter(name for name, _ in present).items():
+        if count > 1:
+            yield Finding(None, "schema", f"{column} is there {count} times")
+    for column, kind in present:
         wanted = ours.get(column, kind)
-        if kind != wanted and not pa.types.is_null(kind):
-            yield Finding(None, "schema", f"{column} is {kind}, not {wanted}: {_CONCAT}")
-        elif "large_" in str(kind):
-            yield Finding(None, "schema", f"{column} is {kind}: {_CONCAT}")
+        if "large_" in str(kind) or not _loads_as(kind, wanted):
+            yield Finding(None, "schema", f"{column} is {kind}, {_CONCAT} {_plain_type(wanted)}")
+
+
+def _loads_as(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether `datasets` takes the one for the other: nulls, and dictionaries of the type, pass."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(kind == wanted or pa.types.is_null(kind))
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type with `string` and `list` for their large forms, as verl's other files have it."""
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_plain_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+        return pa.struct([(field.name, _plain_type(field.type)) for field in fields])
+    return kind
 
 
 def _leaves(
@@ -142,24 +173,36 @@ def _leaves(
             yield path, kind
 
 
+@dataclass(frozen=True)
+class _Judge:
+    """How rows are judged, and the prompts seen so far."""
+
+    scorer: Scorer | None
+    options: Mapping[str, Any]
+    allow_duplicates: bool
+    seen: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+
+    def findings(self, row: Row, index: int) -> list[Finding]:
+        found = check_row(row, index, self.scorer, self.options)
+        if not found and not self.allow_duplicates:
+            found = list(_repeats(row, index, self.seen))
+        return found
+
+
 def _check_rows(
     file: pq.ParquetFile,
     report: CheckReport,
-    scorer: Scorer | None,
+    judge: _Judge,
     keep: Keep,
     progress: Callable[[int], object],
-    allow_duplicates: bool,
 ) -> None:
-    seen: dict[bytes, tuple[int, str]] = {}
+    columns = [name for name in file.schema_arrow.names if name in _READ]
     for batch in file.iter_batches(BATCH_ROWS):
-        rows = batch.to_pylist()
-        found: list[list[Finding]] = []
+        rows = batch.select(columns).to_pylist()
+        found = []
         for row in rows:
-            findings = check_row(row, report.rows, scorer)
-            if not findings and not allow_duplicates:
-                findings = list(_repeats(row, report.rows, seen))
-            report.add_row(findings)
-            found.append(findings)
+            found.append(judge.findings(row, report.rows))
+            report.add_row(found[-1])
         keep(batch, rows, found)
         progress(len(rows))
 
@@ -178,19 +221,24 @@ def _repeats(row: Row, index: int, seen: dict[bytes, tuple[int, str]]) -> Iterat
 
 @contextmanager
 def _sink(out: Path | None, schema: pa.Schema, *, overwrite: bool) -> Iterator[Keep]:
-    """Takes checked batches: good rows go to `out`, the others to `<out>.dropped.jsonl`."""
+    """Takes checked batches: good rows go to `out`, the others to `<out>.dropped.jsonl`.
+
+    Large strings and lists become plain ones on the way.
+    """
     if out is None:
         yield lambda *_: None
         return
+    plain = pa.schema([(item.name, _plain_type(item.type)) for item in schema], schema.metadata)
     with (
         atomic(dropped_path(out), overwrite=overwrite) as rejects,
         atomic(out, overwrite=overwrite) as out_path,
         rejects.open("w") as lines,
-        pq.ParquetWriter(out_path, schema, compression="zstd") as writer,
+        pq.ParquetWriter(out_path, plain, compression="zstd") as writer,
     ):
 
         def keep(batch: pa.RecordBatch, rows: list[Row], found: list[list[Finding]]) -> None:
-            writer.write_batch(batch.filter(pa.array([not findings for findings in found])))
+            good = batch.filter(pa.array([not findings for findings in found]))
+            writer.write_batch(good.cast(plain))
             for row, findings in zip(rows, found, strict=True):
                 if findings:
                     reasons = [f"{f.rule}: {f.message}" for f in findings]

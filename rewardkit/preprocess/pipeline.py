@@ -102,6 +102,8 @@ def prep(
     card = read_card(chosen.name)
     prompt = load_template(template or card.template, system)
     scorer = _scorer(scorer, prompt, card)
+    if split == "all" and source is not None and not Path(source).is_dir():
+        raise UsageError("--split all reads a folder with a file per split; give --split a name.")
     outs = _outs(Path(out), card, split)
     for path in outs.values():
         refuse_existing(path, overwrite=overwrite)
@@ -272,6 +274,8 @@ def _text_fault(problem: Problem) -> str:
     texts = (problem.question, problem.ground_truth, problem.answer, problem.source_id)
     if not all(isinstance(text, str) for text in texts):
         return "unexpected type"
+    if not problem.question.strip():
+        return "the question is empty"
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:

@@ -12,22 +12,24 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rewardkit.answers.number import read_number
-from rewardkit.errors import UnknownNameError
 from rewardkit.row import Row
 from rewardkit.scorers.auto import scorer_for
-from rewardkit.scorers.base import Score, Scorer, Status, as_text, guarded
+from rewardkit.scorers.base import Score, Scorer, Status, as_text, guarded, options_for
 from rewardkit.scorers.load import respond_of
 
 #: The rules, in the order they are reported, and what to do about each.
 RULES: Mapping[str, str] = {
     "missing": "prepare the file with rewardkit prep, or add the column",
     "schema": "write the column as the type named, or prepare the file with rewardkit prep",
+    "empty_file": "prepare it again: verl cannot load a file without rows",
     "empty_prompt": "drop the row: the policy would answer nothing",
-    "bad_prompt": "write the prompt as a chat: a list of {role, content}",
+    "bad_prompt": "write the prompt as a chat: a list of {role, content} with a user message",
+    "bad_row": "write the field as verl reads it",
     "empty_gold": "drop the row or add its answer: no response could score",
     "unknown_data_source": "name a scorer in extra_info.scorer, pass --scorer, or register one",
     "bad_gold": "mend the gold: this scorer cannot read it, so no response could score",
@@ -39,6 +41,7 @@ RULES: Mapping[str, str] = {
     "conflicting_gold": "keep one: the same prompt has another gold in an earlier row",
 }
 
+NoneType = type(None)
 ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
@@ -51,15 +54,18 @@ class Finding:
     message: str
 
 
-def check_row(row: Row, index: int, scorer: Scorer | None = None) -> list[Finding]:
+def check_row(
+    row: Row, index: int, scorer: Scorer | None = None, options: Mapping[str, Any] | None = None
+) -> list[Finding]:
     """What is wrong with a row by itself; empty if nothing is.
 
     Args:
         row: in verl's schema; fields verl does not need may be missing.
         index: its place in the file.
-        scorer: judges instead of the row's own scorer.
+        scorer: judges instead of the row's own scorer, the dataset's own solution too.
+        options: of the row's own scorer.
     """
-    found = list(_contents(row)) or list(_self_check(row, scorer))
+    found = list(_contents(row)) or list(_self_check(row, scorer, options or {}))
     return [Finding(index, rule, message) for rule, message in found]
 
 
@@ -84,58 +90,83 @@ def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
 
 
 def _contents(row: Row) -> Iterator[tuple[str, str]]:
-    prompt = row["prompt"]
-    if not prompt or not any((m.get("content") or "").strip() for m in prompt):
-        yield "empty_prompt", "the prompt is empty"
-    elif bad := [m for m in prompt if m.get("role") not in ROLES or m.get("content") is None]:
-        yield "bad_prompt", f"message {str(bad[0])[:80]}: role must be one of {sorted(ROLES)}"
-    if not as_text((row["reward_model"] or {}).get("ground_truth")).strip():
+    yield from _prompt(row["prompt"])
+    if not as_text(row["data_source"]):
+        yield "bad_row", "data_source is empty"
+    if not isinstance(row.get("extra_info"), (Mapping, NoneType)):
+        yield "bad_row", f"extra_info is {type(row['extra_info']).__name__}, not a struct"
+    model = row["reward_model"]
+    if not isinstance(model, Mapping) or not as_text(model.get("ground_truth")).strip():
         yield "empty_gold", "reward_model.ground_truth is empty"
 
 
-def _self_check(row: Row, scorer: Scorer | None) -> Iterator[tuple[str, str]]:
+def _prompt(prompt: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(prompt, list) or not all(isinstance(m, Mapping) for m in prompt):
+        yield ("bad_prompt", "not a list of messages") if prompt else ("empty_prompt", "no prompt")
+    elif not any(as_text(m.get("content")).strip() for m in prompt):
+        yield "empty_prompt", "the prompt is empty"
+    elif bad := [m for m in prompt if m.get("role") not in ROLES or m.get("content") is None]:
+        yield "bad_prompt", f"message {str(bad[0])[:80]}: role must be one of {sorted(ROLES)}"
+    elif not any(m["role"] == "user" for m in prompt):
+        yield "bad_prompt", "no message of the user"
+
+
+def _self_check(
+    row: Row, scorer: Scorer | None, options: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
     info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
     gold = str(row["reward_model"]["ground_truth"])
-    try:
-        judge = scorer or scorer_for(row["data_source"], info)
-    except UnknownNameError as error:
-        yield "unknown_data_source", str(error)
+    own = guarded(scorer_for, row["data_source"], info) if scorer is None else scorer
+    if isinstance(own, Exception):
+        yield "unknown_data_source", str(own)
         return
-    if respond := respond_of(judge):
-        yield from _expect_right(judge, respond(gold), gold, info, "gold_is_wrong")
-        yield from _expect_wrong(judge, respond(another_answer(gold)), gold, info)
+    judge = partial(own, **options_for(own, options)) if options else own
+    yield from _expect_right(judge, _forms(own, gold), gold, info, "gold_is_wrong")
+    yield from _expect_wrong(judge, _forms(own, another_answer(gold)), gold, info)
     solution = as_text(info.get("answer")).strip()
     if solution and solution != gold.strip():
-        judge = _solution_scorer(row["data_source"], judge)
-        yield from _expect_right(judge, solution, gold, info, "solution_is_wrong")
+        judge = judge if scorer is not None else _solution_scorer(row["data_source"], judge)
+        yield from _expect_right(judge, [solution], gold, info, "solution_is_wrong")
+
+
+def _forms(scorer: Scorer, answer: str) -> list[str]:
+    """An answer as the scorer asks for it; in the usual forms where it does not say how."""
+    respond = respond_of(scorer)
+    if respond is not None:
+        return [respond(answer)]
+    return [f"#### {answer}", rf"\boxed{{{answer}}}", f"Answer: {answer}", answer]
 
 
 def _solution_scorer(data_source: str, judge: Scorer) -> Scorer:
     """A dataset's solutions keep its own form, whatever form the template asks for."""
-    try:
-        return scorer_for(data_source, {})
-    except UnknownNameError:
-        return judge
+    own = guarded(scorer_for, data_source, {})
+    return judge if isinstance(own, Exception) else own
 
 
 def _expect_right(
-    judge: Scorer, response: str, gold: str, info: Mapping[str, Any], rule: str
+    judge: Scorer, responses: list[str], gold: str, info: Mapping[str, Any], rule: str
 ) -> Iterator[tuple[str, str]]:
-    result = guarded(judge, response, gold, info)
-    if isinstance(result, Exception):
+    """One of the responses must be right; what the first of them got is reported."""
+    results = [guarded(judge, response, gold, info) for response in responses]
+    if any(isinstance(result, Score) and result.correct for result in results):
+        return
+    result = results[0]
+    if not isinstance(result, Score):
         yield "scorer_raises", f"{type(result).__name__}: {result}"
     elif result.status is Status.BAD_GROUND_TRUTH:
         yield "bad_gold", f"gold {gold[:80]!r} cannot be scored"
-    elif not result.correct:
-        yield rule, f"gold {gold[:80]!r}, read {result.pred[:80]!r} in ...{response[-60:]!r}"
+    else:
+        yield rule, f"gold {gold[:80]!r}, read {result.pred[:80]!r} in ...{responses[0][-60:]!r}"
 
 
 def _expect_wrong(
-    judge: Scorer, response: str, gold: str, info: Mapping[str, Any]
+    judge: Scorer, responses: list[str], gold: str, info: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    result = guarded(judge, response, gold, info)
-    if isinstance(result, Score) and result.correct:
-        yield "wrong_is_right", f"gold {gold[:80]!r}, yet {response[:80]!r} scores as right"
+    for response in responses:
+        result = guarded(judge, response, gold, info)
+        if isinstance(result, Score) and result.correct:
+            yield "wrong_is_right", f"gold {gold[:80]!r}, yet {response[:80]!r} scores as right"
+            return
 
 
 def another_answer(gold: str) -> str:

@@ -12,9 +12,10 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.errors import DataError, RewardkitError, SourceError, UsageError
 from rewardkit.preprocess.card import Card
 from rewardkit.row import BATCH_ROWS, open_parquet
+from rewardkit.scorers.base import guarded
 
 Hub: TypeAlias = Literal["huggingface", "modelscope"]
 Raw: TypeAlias = dict[str, Any]
@@ -87,7 +88,7 @@ def _in_folder(folder: Path, card: Card, split: str) -> tuple[Path, ...]:
         files = [
             file
             for file in sorted(folder.rglob(f"*{suffix}"))
-            if named.search(file.stem) and not _hidden(file.relative_to(folder))
+            if named.search(file.stem) and file.is_file() and not _hidden(file.relative_to(folder))
         ]
         if len({file.parent for file in files}) > 1:
             listed = ", ".join(str(file) for file in files[:4])
@@ -138,17 +139,11 @@ def _from_huggingface(card: Card, split: str) -> Source | None:
 def _from_modelscope(card: Card, split: str) -> Source | None:
     try:
         from modelscope.hub.snapshot_download import dataset_snapshot_download
-        from modelscope_hub.errors import HubError
     except ImportError as error:
         raise SourceError(
             "--hub modelscope needs a package: pip install 'rewardkit[modelscope]'."
         ) from error
-    try:
-        folder = dataset_snapshot_download(
-            card.modelscope, allow_patterns=[card.splits[split].files]
-        )
-    except HubError as error:
-        raise ConnectionError(str(error)) from error
+    folder = dataset_snapshot_download(card.modelscope, allow_patterns=[card.splits[split].files])
     return _snapshot(Path(folder), card, split, "modelscope", "")
 
 
@@ -160,12 +155,12 @@ def _snapshot(folder: Path, card: Card, split: str, origin: str, revision: str) 
 def _downloaded(
     download: Callable[[Card, str], Source | None], card: Card, split: str, hub: Hub
 ) -> Source:
-    try:
-        found = download(card, split)
-    except SourceError:
-        raise
-    except OSError as error:  # both hubs' clients raise OSError for network and HTTP trouble
-        raise SourceError(_ways_out(card, hub, str(error).partition("\n")[0][:120])) from error
+    found = guarded(download, card, split)  # the hubs' clients raise errors of many families
+    if isinstance(found, SourceError):
+        raise found
+    if isinstance(found, Exception):
+        reason = str(found).partition("\n")[0][:120] or type(found).__name__
+        raise SourceError(_ways_out(card, hub, reason)) from found
     if found is None:
         raise SourceError(_ways_out(card, hub, f"it has no {card.splits[split].files}"))
     return found
@@ -203,13 +198,17 @@ def _read_arrow(file: Path, columns: list[str]) -> Iterator[Raw]:
 
 
 def _read_jsonl(file: Path, columns: list[str]) -> Iterator[Raw]:
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            row = _parse_line(f"{file}:{number}", line)
-            _require(f"{file}:{number}", columns, row.keys())
-            yield {column: row[column] for column in columns}
+    try:
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    row = _parse_line(f"{file}:{number}", line)
+                    _require(f"{file}:{number}", columns, row.keys())
+                    yield {column: row[column] for column in columns}
+    except RewardkitError:
+        raise
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror}.") from error
 
 
 def _parse_line(where: str, line: bytes) -> Raw:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rewardkit.output import atomic
+from rewardkit.output import atomic, refuse_input
 from rewardkit.rollouts.read import Sample, Unread, read_samples
 from rewardkit.scorers.base import Score, Scorer, guarded, to_verl
 
@@ -113,6 +113,7 @@ def score_file(
         OutputError: `out` cannot be written.
     """
     report = ScoreReport(Path(path))
+    refuse_input(out, report.path)
     with _sink(out, overwrite=overwrite) as keep:
         for sample in read_samples(report.path, response_key, gold_key):
             result = sample if isinstance(sample, Unread) else _judge(scorer, sample)

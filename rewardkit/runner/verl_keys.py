@@ -22,13 +22,14 @@ NEW_KEY = "reward.custom_reward_function"
 
 #: From this release on `NEW_KEY` works; `OLD_KEY` stops working at `OLD_KEY_DEAD`.
 NEW_KEY_SINCE = (0, 7, 1)
-OLD_KEY_DEAD = (0, 9)
+OLD_KEY_DEAD = (0, 9, 0)
 
 #: From this release on the reward may be given as `pkg://module`.
 PKG_SINCE = (0, 7, 0)
 
-_PLAIN = re.compile(r"[\w./:\-]+")
-_NUMBER_OR_WORD = re.compile(r"-?\d+(?:\.\d+)?|true|false|null", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z_]+")
+_HYDRA_WORDS = frozenset({"true", "false", "null", "inf", "nan"})
+_PLAIN = re.compile(r"[\w./:\-]+", re.ASCII)
 
 
 def installed_verl() -> str | None:
@@ -40,7 +41,7 @@ def installed_verl() -> str | None:
 
 
 def release(text: str) -> tuple[int, ...]:
-    """`"0.7.1.dev0"` -> `(0, 7, 1)`.
+    """`"0.7.1.dev0"` -> `(0, 7, 1)`, `"0.8"` -> `(0, 8, 0)`.
 
     Raises:
         UsageError: the text does not start like a version.
@@ -48,7 +49,8 @@ def release(text: str) -> tuple[int, ...]:
     match = re.match(r"v?(\d+(?:\.\d+)*)", text)
     if match is None:
         raise UsageError(f"{text!r} is no verl version; write it as in 0.9.1.")
-    return tuple(int(part) for part in match[1].split("."))
+    parts = [int(part) for part in match[1].split(".")]
+    return tuple(parts + [0] * (3 - len(parts)))
 
 
 def reward_key(verl: str) -> str:
@@ -86,14 +88,21 @@ def reward_overrides(location: str, options: Mapping[str, Any], verl: str) -> li
 def _value(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
-    text = str(value)
-    is_text = isinstance(value, str)
-    return f"'{text}'" if is_text and _NUMBER_OR_WORD.fullmatch(text) else _quoted(text)
+    if isinstance(value, str):
+        bare = _WORD.fullmatch(value) and value.lower() not in _HYDRA_WORDS
+        return value if bare else _in_quotes(value)
+    return repr(value)
 
 
 def _quoted(text: str) -> str:
-    """Hydra reads `=`, `,`, spaces, braces and quotes in a bare value as its own grammar."""
-    if _PLAIN.fullmatch(text):
-        return text
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    """Hydra reads `=`, `,`, spaces, braces, quotes and non-ASCII in a bare value as its grammar."""
+    return text if _PLAIN.fullmatch(text) else _in_quotes(text)
+
+
+def _in_quotes(text: str) -> str:
+    """In single quotes, where only quotes and the backslashes before them are escaped."""
+
+    def escape(match: re.Match[str]) -> str:
+        return match[1] * 2 + ("\\'" if match[2] else "")
+
+    return "'" + re.sub(r"(\\*)('|$)", escape, text) + "'"

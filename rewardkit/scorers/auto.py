@@ -12,8 +12,17 @@ from functools import cache
 from typing import Any
 
 from rewardkit import registry
-from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.scorers.base import Score, Scorer, failed, verl_result
+from rewardkit.errors import UnknownNameError
+from rewardkit.scorers.base import (
+    Score,
+    Scorer,
+    as_scorer,
+    as_text,
+    failed,
+    guarded,
+    options_for,
+    verl_result,
+)
 
 
 def score(
@@ -32,7 +41,7 @@ def score(
     """
     info = extra_info or {}
     chosen = scorer_for(info.get("data_source"), info)
-    return chosen(response, ground_truth, extra_info, **options)
+    return chosen(response, ground_truth, extra_info, **options_for(chosen, options))
 
 
 def compute_score(
@@ -43,11 +52,11 @@ def compute_score(
     **kwargs: Any,
 ) -> dict[str, float | str]:
     """The function verl calls: the chosen scorer's `score` as the dictionary verl logs."""
-    info = extra_info if isinstance(extra_info, Mapping) else {}
-    try:
-        chosen = scorer_for(data_source, info)
-    except UsageError as error:
-        return failed(data_source, error)
+    info = {**extra_info} if isinstance(extra_info, Mapping) else {}
+    chosen = guarded(scorer_for, data_source, info)
+    if isinstance(chosen, Exception):
+        return failed(data_source, chosen)
+    info["data_source"] = data_source
     return verl_result(chosen, data_source, solution_str, ground_truth, info, kwargs)
 
 
@@ -58,16 +67,15 @@ def scorer_for(data_source: Any, extra_info: Mapping[str, Any]) -> Scorer:
         UnknownNameError: neither `extra_info.scorer` nor `data_source` is known; the message
             tells the known names and how to add one.
     """
-    name = extra_info.get("scorer")
-    return _named(str(name)) if name else _of_data_source(str(data_source))
+    name = as_text(extra_info.get("scorer"))
+    return _named(name) if name else _of_data_source(as_text(data_source))
 
 
 @cache
 def _named(name: str) -> Scorer:
     if name == "auto" or registry.is_path(name):
         raise UnknownNameError(f"extra_info.scorer is {name!r}: a row names a registered scorer.")
-    scorer: Scorer = registry.load("scorers", name)
-    return scorer
+    return as_scorer(registry.load("scorers", name))
 
 
 @cache
@@ -80,5 +88,4 @@ def _of_data_source(data_source: str) -> Scorer:
             "Name a scorer in extra_info.scorer, pass --scorer, or register the data_source as "
             "an entry point of the group 'rewardkit.data_sources'."
         )
-    scorer: Scorer = registry.load("data_sources", data_source)
-    return scorer
+    return as_scorer(registry.load("data_sources", data_source))

@@ -8,11 +8,11 @@ and trains on the remaining samples. `verl_result` is the one boundary that cope
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from enum import Enum
-from functools import cache
-from inspect import Parameter, signature
-from typing import Any, NamedTuple, TypeAlias
+from functools import cache, partial
+from inspect import Parameter, iscoroutine, signature
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from rewardkit.errors import RewardkitError
 
@@ -64,6 +64,7 @@ class Score(NamedTuple):
 
 
 Scorer: TypeAlias = Callable[..., Score]
+T = TypeVar("T")
 
 
 def verl_result(
@@ -89,30 +90,37 @@ def verl_result(
         computes maj@k), and `no_answer`, `timeout`, `error` (1.0 or 0.0), which verl averages
         into charts. `error` means that the data or the configuration is at fault, not the policy.
     """
-    info = extra_info if isinstance(extra_info, Mapping) else None
-    options = _options(scorer, kwargs)
-    result = guarded(scorer, as_text(solution_str), as_text(ground_truth), info, options)
+    result = guarded(_verl_call, scorer, solution_str, ground_truth, extra_info, kwargs)
     if isinstance(result, Exception):
         return failed(data_source, result, wrong_score(scorer))
     if result.status is Status.BAD_GROUND_TRUTH:
+        source = _name(data_source)
         _log_once(
-            (as_text(data_source), result.status),
-            f"{data_source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored and "
+            (source, result.status),
+            f"{source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored and "
             "counts as wrong; run `rewardkit check` on the parquet.",
         )
     return to_verl(result)
 
 
-def guarded(
-    scorer: Scorer,
-    response: str,
-    ground_truth: str,
-    extra_info: Mapping[str, Any] | None,
-    options: Mapping[str, Any] | None = None,
-) -> Score | Exception:
-    """The score, or what the scorer raised: the one place that catches whatever a scorer does."""
+def _verl_call(
+    scorer: Scorer, solution_str: Any, ground_truth: Any, extra_info: Any, kwargs: Mapping[str, Any]
+) -> Score:
+    info = extra_info if isinstance(extra_info, Mapping) else None
+    options = options_for(scorer, kwargs) if kwargs else kwargs
+    result = scorer(as_text(solution_str), as_text(ground_truth), info, **options)
+    if not isinstance(result, Score):
+        raise TypeError(f"the scorer returned {type(result).__name__}, not a Score")
+    return result
+
+
+def guarded(function: Callable[..., T], *arguments: Any, **options: Any) -> T | Exception:
+    """What a function returns, or what it raised: the one place that catches whatever is raised.
+
+    It stands before scorers and users' files only: code whose failures must be scored, or named.
+    """
     try:
-        return scorer(response, ground_truth, extra_info, **(options or {}))
+        return function(*arguments, **options)
     except Exception as error:  # noqa: BLE001 - a user's scorer may raise anything; none is lost
         return error
 
@@ -124,11 +132,11 @@ def wrong_score(scorer: Scorer) -> float:
 
 def failed(data_source: Any, error: Exception, score: float = 0.0) -> dict[str, float | str]:
     """The result for verl where scoring failed: wrong, with `error` set; the cause is logged."""
-    data_source = as_text(data_source)
+    source = _name(data_source)
     said = str(error) if isinstance(error, RewardkitError) else f"{type(error).__name__}: {error}"
     _log_once(
-        (data_source, type(error), _line(error)),
-        f"{data_source}: {said[:500]} Such samples count as wrong.",
+        (source, type(error), _line(error)),
+        f"{source}: {said[:500]} Such samples count as wrong.",
     )
     return to_verl(Score(score, correct=False, pred="", status=Status.BAD_GROUND_TRUTH))
 
@@ -151,19 +159,70 @@ def as_text(value: Any) -> str:
 
 
 @cache
-def option_names(scorer: Scorer) -> frozenset[str]:
-    """The options a scorer takes: its keyword-only parameters."""
+def option_names(scorer: Scorer) -> frozenset[str] | None:
+    """The options a scorer takes: its keyword-only parameters; None if it takes any."""
     parameters = signature(scorer).parameters.values()
+    if any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
+        return None
     return frozenset(p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY)
 
 
-def _options(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    if not kwargs:
-        return {}
+def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Those keyword arguments that are options of the scorer; unknown ones are logged."""
     names = option_names(scorer)
-    for name in kwargs.keys() - names - VERL_KWARGS:
+    given = {name: value for name, value in kwargs.items() if name not in VERL_KWARGS}
+    if names is None:
+        return given
+    for name in given.keys() - names:
         _log_once(name, f"reward_kwargs.{name} is no option of this scorer and is ignored.")
-    return {name: value for name, value in kwargs.items() if name in names}
+    return {name: value for name, value in given.items() if name in names}
+
+
+def as_scorer(function: Callable[..., Any]) -> Scorer:
+    """A function with verl's signature as a scorer; any other as it is."""
+    if "solution_str" in signature(function).parameters:
+        return partial(call_verl_function, function)
+    return function
+
+
+def call_verl_function(
+    function: Callable[..., Any],
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Score:
+    """Call a reward with verl's signature and read its result: a number, or a dictionary.
+
+    `data_source` is taken from `extra_info["data_source"]`. A bare number counts as right from 1.0
+    on; a coroutine is run to its end, as verl 0.9 does.
+    """
+    info = dict(extra_info or {})
+    result = function(
+        data_source=info.pop("data_source", ""),
+        solution_str=response,
+        ground_truth=ground_truth,
+        extra_info=info,
+        **options,
+    )
+    if iscoroutine(result):
+        result = _finished(result)
+    fields = result if isinstance(result, Mapping) else {"score": result}
+    value = float(fields["score"])
+    correct = bool(fields.get("acc", value >= 1))
+    status = Status.CORRECT if correct else Status.WRONG
+    return Score(value, correct, as_text(fields.get("pred")), status)
+
+
+def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    import asyncio
+
+    return asyncio.run(coroutine)
+
+
+def _name(data_source: Any) -> str:
+    text = guarded(as_text, data_source)
+    return text if isinstance(text, str) else type(data_source).__name__
 
 
 def _line(error: Exception) -> int:

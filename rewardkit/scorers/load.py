@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
-from inspect import Parameter, signature
 from typing import Any
 
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.scorers.base import Score, Scorer, Status, option_names
+from rewardkit.scorers.base import Scorer, as_scorer, call_verl_function, option_names
 
 
 def load_scorer(name: str, **options: Any) -> Scorer:
@@ -29,45 +28,27 @@ def load_scorer(name: str, **options: Any) -> Scorer:
         UnknownNameError: no such scorer, or it has no such option.
         UsageError: the file does not import, or lacks the function.
     """
-    scorer = registry.load("scorers", name)
-    parameters = signature(scorer).parameters
-    if "solution_str" in parameters:
-        return partial(_call_verl_function, scorer, options)
-    if not any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values()):
-        _check_options(name, scorer, options)
+    scorer = as_scorer(registry.load("scorers", name))
+    if name == "auto":
+        _check_options(name, _all_options(), options)
+    elif (known := option_names(scorer)) is not None:
+        _check_options(name, known, options)
     return partial(scorer, **options) if options else scorer
 
 
-def _check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None:
-    names = sorted(option_names(scorer))
-    for option in options.keys() - set(names):
+def _all_options() -> frozenset[str]:
+    """The options of the built-in scorers: what `auto` may pass on."""
+    scorers = (registry.load("scorers", name) for name in registry.SCORERS if name != "auto")
+    return frozenset().union(*(option_names(scorer) or () for scorer in scorers))
+
+
+def _check_options(name: str, known: frozenset[str], options: Mapping[str, Any]) -> None:
+    names = sorted(known)
+    for option in options.keys() - known:
         raise UnknownNameError(
             f"scorer {name!r} has no option {option!r}.{registry.did_you_mean(option, names)} "
             f"Its options: {', '.join(names) or 'none'}."
         )
-
-
-def _call_verl_function(
-    function: Callable[..., Any],
-    options: Mapping[str, Any],
-    response: str,
-    ground_truth: str,
-    extra_info: Mapping[str, Any] | None = None,
-) -> Score:
-    """Call a reward with verl's signature and read its result: a number, or a dictionary."""
-    info = dict(extra_info or {})
-    result = function(
-        data_source=info.pop("data_source", ""),
-        solution_str=response,
-        ground_truth=ground_truth,
-        extra_info=info,
-        **options,
-    )
-    fields = result if isinstance(result, Mapping) else {"score": result}
-    value = float(fields["score"])
-    correct = bool(fields.get("acc", value > 0))
-    status = Status.CORRECT if correct else Status.WRONG
-    return Score(value, correct, str(fields.get("pred") or ""), status)
 
 
 def location(name: str, *, pkg: bool = False) -> str:
@@ -82,8 +63,11 @@ def location(name: str, *, pkg: bool = False) -> str:
 
 
 def summary(name: str) -> str:
-    """The first line of a registered scorer's module, as its summary."""
-    module = registry.load("scorers", name).__globals__
+    """The first line of a registered scorer's module, or why it does not load."""
+    try:
+        module = getattr(registry.load("scorers", name), "__globals__", {})
+    except UsageError as error:
+        return f"broken: {error}"
     return str(module.get("__doc__") or "").partition("\n")[0]
 
 
@@ -91,6 +75,6 @@ def respond_of(scorer: Scorer) -> Callable[[str], str] | None:
     """The `respond` beside a scorer: the shortest well-formed response with an answer, or None."""
     function: Any = scorer
     while isinstance(function, partial):
-        function = function.args[0] if function.func is _call_verl_function else function.func
+        function = function.args[0] if function.func is call_verl_function else function.func
     respond: Callable[[str], str] | None = getattr(function, "__globals__", {}).get("respond")
     return respond

@@ -1,17 +1,19 @@
-r"""Final answers of any kind: the last `\boxed{}`, or else the last `Answer:` line.
+r"""Final answers of any kind, compared by what they say.
 
-Numbers are compared as numbers, exactly (`1,000.00` is 1000, `\$18` is 18, `\frac12` is 0.5); all
-other answers as text, without spaces and TeX decoration.
+The answer is the last `\boxed{}`, else `<answer>`, else what follows `the answer is` or `Answer:`,
+else `####`, else the last line, mathematics or number. It is compared with the gold as numbers,
+expressions, equations, sets, intervals, matrices, choices or words: docs/answers.md has the policy.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from rewardkit.answers.equal import equal
-from rewardkit.answers.extract import last_answer_line, last_boxed
-from rewardkit.answers.number import AMBIGUOUS, read_number
+from rewardkit.answers.choices import final_choice, read_gold, read_letters
+from rewardkit.answers.equal import Outcome, compare
+from rewardkit.answers.extract import final_answer, gold_answer
 from rewardkit.scorers.base import Score, Status, verl_result
 
 
@@ -20,18 +22,56 @@ def score(
     ground_truth: str,
     extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001 - every scorer has this signature
 ) -> Score:
-    """Judge a response by its boxed answer or its `Answer:` line: 1.0 if right, 0.0 if not."""
-    pred = last_boxed(response)
-    if pred is None:
-        pred = last_answer_line(response)
-    if not ground_truth.strip():
-        return Score(0.0, False, pred or "", Status.BAD_GROUND_TRUTH)
-    if not pred:
-        return Score(0.0, False, "", Status.NO_ANSWER)
-    if equal(pred, ground_truth):
-        return Score(1.0, True, pred, Status.CORRECT)
-    ambiguous = read_number(pred) is AMBIGUOUS and read_number(ground_truth) is not AMBIGUOUS
-    return Score(0.0, False, pred, Status.AMBIGUOUS_ANSWER if ambiguous else Status.WRONG)
+    """Judge a response by its final answer: 1.0 if right, 0.0 if not.
+
+    Args:
+        response: the model's text.
+        ground_truth: the gold answer; of a whole solution, its boxed answer.
+        extra_info: unused.
+    """
+    found = final_answer(response)
+    pred = found.text if found else ""
+    gold = gold_answer(ground_truth)
+    if not gold:
+        return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
+    if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
+        return _choice(response, letters, pred)
+    return _score(compare(pred, gold).outcome if pred else "different", pred)
+
+
+def _choice(response: str, gold: frozenset[str], said: str) -> Score:
+    """The letters a response picks, where the gold is a choice: every form `mcq` reads counts."""
+    pred, picked = final_choice(response, LETTERS, final_letter=True)
+    if picked is None:
+        picked = read_letters(said, LETTERS)
+    if isinstance(picked, frozenset):
+        return _score("equal" if picked == gold else "different", "".join(sorted(picked)))
+    return _score("ambiguous" if picked is not None else "different", pred or said)
+
+
+def gold_letters(gold: str) -> frozenset[str] | None:
+    """The letters of a gold that is a choice: `C`, `(C)`, `AC`, `C. its text`; else None."""
+    if (letters := read_gold(gold, LETTERS)) is not None:
+        return letters
+    labelled = _LABELLED.match(gold)
+    return frozenset(labelled[1]) if labelled else None
+
+
+def _score(outcome: Outcome, pred: str) -> Score:
+    correct = outcome == "equal"
+    return Score(float(correct), correct, pred, _STATUS[outcome] if pred else Status.NO_ANSWER)
+
+
+#: The letters a choice may have.
+LETTERS = frozenset("ABCDEFGHIJ")
+_LABELLED = re.compile(r"\(?([A-J])[).:]\s*\S{2}")
+
+_STATUS = {
+    "equal": Status.CORRECT,
+    "different": Status.WRONG,
+    "ambiguous": Status.AMBIGUOUS_ANSWER,
+    "unreadable": Status.UNPARSED_ANSWER,
+}
 
 
 def compute_score(

@@ -15,11 +15,16 @@ EXTRACTORS = [last_hash, last_answer_line, last_boxed]
         ("so #### 18", "18"),
         ("#### 1\n#### 2", "2"),
         ("####7\nmore", "7"),
+        ("#### 18 ####", "18"),
+        ("#### 18\n####", "18"),
+        ("#### 18\n\n#### Explanation", "18"),
+        ("####\n18\nmore", "18"),
         ("#### ", ""),
+        ("#### none\n####", ""),
         ("no mark", None),
     ],
 )
-def test_last_hash_is_the_rest_of_the_line_after_the_last_mark(text, found):
+def test_last_hash_is_what_the_last_mark_with_a_number_says(text, found):
     assert last_hash(text) == found
 
 

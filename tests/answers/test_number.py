@@ -37,6 +37,12 @@ from rewardkit.answers.number import AMBIGUOUS, MAX_CHARS, read_number
         ("26 inches in 13 years.", 26),
         ("30. Jeff walks 30 miles in a week.", 30),
         (r"18\text{ dollars}", 18),
+        ("10 + 8 = 18", 18),
+        ("18 = 18", 18),
+        ("18!", 18),
+        ("18<|im_end|>", 18),
+        ("18-year-old", 18),
+        (r"\frac{-1}{2}", Fraction(-1, 2)),
     ],
 )
 def test_an_answer_that_states_one_number_is_that_number(text, value):
@@ -45,10 +51,12 @@ def test_an_answer_that_states_one_number_is_that_number(text, value):
 
 @pytest.mark.parametrize(
     "text",
-    ["18 or 20", "3,4", "5 + 3", "10-12", "10 to 12", "18, 20", "2^3", "5*3", "5!", "1,00", "1/2/3",
-     "5 apples and 3 pears", "3 × 4 = 12", "3:30"],
+    ["18 or 20", "3,4", "5 + 3", "10-12", "10 to 12", "18, 20", "2^3", "5*3", "1,00", "1/2/3",
+     "5 apples and 3 pears", "3:30", "x+5", "2x", r"5\pi", r"5\sqrt{2}", r"\pm 5", "-(5)", r"\ln(5)",
+     "f(5)", "√5", "5²", "5½", "x>5", "5 choose 2", "5 million", "negative 5", "minus 5", "负5", "not 5",
+     "10 divided by 2", "5k", "[5, 6]", r"\frac{x}{5}", "1.2亿"],
 )  # fmt: skip
-def test_an_answer_that_states_several_numbers_or_none_evaluated_is_ambiguous(text):
+def test_several_numbers_or_a_number_inside_something_else_are_ambiguous(text):
     assert read_number(text) is AMBIGUOUS
 
 

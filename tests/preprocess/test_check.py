@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
-from rewardkit.errors import DataError, OutputError
+from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.preprocess.quality import RULES
 from rewardkit.row import SCHEMA, build_row, read_rows, write_rows
 from rewardkit.scorers.load import load_scorer
@@ -51,6 +51,9 @@ def test_good_rows_have_no_findings(tmp_path):
             "bad_prompt",
             row(prompt=[{"role": "system", "content": "q"}, {"role": "user", "content": None}]),
         ),
+        ("bad_prompt", row(prompt=[{"role": "system", "content": "q"}])),
+        ("bad_prompt", row(prompt=[None, {"role": "user", "content": "q"}])),
+        ("bad_row", row(data_source=None)),
         ("empty_gold", row(ground_truth="")),
         ("empty_gold", row(ground_truth=None)),
         ("unknown_data_source", row(data_source="my/data", scorer="")),
@@ -98,6 +101,34 @@ def test_a_scorer_that_pays_anything_raises_or_rejects_the_gold_is_found(tmp_pat
         scorer = load_scorer(f"{file}:compute_score", kind=kind)
         report = checked(tmp_path, row(1, data_source="mine", answer=""), scorer=scorer)
         assert set(report.counts) == rules
+        report = checked(tmp_path, row(1), scorer=scorer)
+        assert rules <= set(report.counts)
+
+
+def test_an_explicit_scorer_without_respond_is_still_run(tmp_path):
+    """Also where the dataset has a scorer of its own: it must not stand in."""
+    file = tmp_path / "reward.py"
+    file.write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None, kind='raises'):\n"
+        "    if kind == 'raises': raise RuntimeError('boom')\n"
+        "    return float(solution_str.endswith(f'#### {ground_truth}')) if kind == 'good' else 0.0\n"
+        "async def later(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    return float(solution_str.endswith(f'#### {ground_truth}'))\n"
+    )
+    for name, kind, rules in (
+        ("compute_score", {"kind": "raises"}, {"scorer_raises"}),
+        ("compute_score", {"kind": "nothing"}, {"gold_is_wrong", "solution_is_wrong"}),
+        ("compute_score", {"kind": "good"}, set()),
+        ("later", {}, set()),
+    ):
+        report = checked(tmp_path, row(1), scorer=load_scorer(f"{file}:{name}", **kind))
+        assert set(report.counts) == rules
+
+
+def test_options_reach_each_row_s_own_scorer(tmp_path):
+    assert not checked(tmp_path, row(1, ground_truth="1,000", answer="")).ok
+    options = {"method": "robust"}
+    assert checked(tmp_path, row(1, ground_truth="1,000", answer=""), options=options).ok
 
 
 def test_examples_are_bounded_and_all_findings_counted(tmp_path):
@@ -147,6 +178,49 @@ def set_column(table, name, values):
 def test_a_type_that_verl_cannot_concatenate_is_found(tmp_path, column, values, said):
     report = rewardkit.check(foreign(tmp_path, lambda table: set_column(table, column, values)))
     assert any(f.row is None and f.rule == "schema" and said in f.message for f in report.examples)
+
+
+def test_a_file_without_rows_is_found(tmp_path):
+    assert set(checked(tmp_path).counts) == {"empty_file"}
+
+
+def test_a_column_that_is_there_twice_is_found(tmp_path):
+    file = foreign(tmp_path, lambda table: table.append_column("ability", table["ability"]))
+    report = rewardkit.check(file)
+    assert "ability is there 2 times" in report.examples[0].message
+
+
+def test_columns_verl_does_not_read_are_carried_along(tmp_path):
+    """Whatever their type: a nanosecond timestamp cannot even become a Python value here."""
+    stamps = pa.array([1, 2, 3], pa.timestamp("ns"))
+    file = foreign(tmp_path, lambda table: table.append_column("made", stamps))
+    assert rewardkit.check(file, drop_bad=tmp_path / "good.parquet").ok
+    assert "made" in pq.read_schema(tmp_path / "good.parquet").names
+
+
+def test_drop_bad_writes_plain_types_for_large_ones(tmp_path):
+    sources = pa.array(["openai/gsm8k"] * 3, pa.large_string())
+    file = foreign(tmp_path, lambda table: set_column(table, "data_source", sources))
+    assert not rewardkit.check(file, drop_bad=tmp_path / "plain.parquet").ok
+    assert rewardkit.check(tmp_path / "plain.parquet").ok
+
+
+def test_a_dictionary_of_strings_loads_as_strings(tmp_path):
+    sources = pa.array(["openai/gsm8k"] * 3).dictionary_encode()
+    assert rewardkit.check(foreign(tmp_path, lambda t: set_column(t, "data_source", sources))).ok
+
+
+def test_a_nested_gold_is_named_not_called_missing(tmp_path):
+    golds = pa.array([{"style": "rule", "ground_truth": {"target": ["a"]}}] * 3)
+    report = rewardkit.check(foreign(tmp_path, lambda t: set_column(t, "reward_model", golds)))
+    assert "missing" not in report.counts
+
+
+def test_the_file_checked_is_never_the_output(tmp_path):
+    file = tmp_path / "in.parquet"
+    write_rows([row(1)], file, {})
+    with pytest.raises(UsageError, match="is the file that is read"):
+        rewardkit.check(file, drop_bad=file, overwrite=True)
 
 
 @pytest.mark.parametrize("column", ["data_source", "prompt", "reward_model"])

@@ -36,7 +36,9 @@ def test_the_silently_ignored_key_is_named_for_0_9_only():
     [
         ("/a b/x=1.py", "custom_reward_function.path='/a b/x=1.py'"),
         ("/it's.py", r"custom_reward_function.path='/it\'s.py'"),
-        ("/中文/x.py", "custom_reward_function.path=/中文/x.py"),
+        ("/a\\b c/x.py", r"custom_reward_function.path='/a\b c/x.py'"),
+        ("/a b\\", r"custom_reward_function.path='/a b\\'"),
+        ("/中文/x.py", "custom_reward_function.path='/中文/x.py'"),
     ],
 )
 def test_hydra_s_own_characters_are_quoted(location, override):
@@ -44,9 +46,9 @@ def test_hydra_s_own_characters_are_quoted(location, override):
 
 
 def test_options_become_reward_kwargs_of_their_type():
-    options = {"a": "x", "b": 1, "c": 0.5, "d": True, "e": None, "f": "1", "g": "true"}
+    options = {"a": "x", "b": 1, "c": 1e300, "d": True, "e": None, "f": "1", "g": "true", "h": "中"}
     values = [o.partition("=")[2] for o in reward_overrides("/x.py", options, "0.9.1")[2:]]
-    assert values == ["x", "1", "0.5", "true", "null", "'1'", "'true'"]
+    assert values == ["x", "1", "1e+300", "true", "null", "'1'", "'true'", "'中'"]
 
 
 def test_a_package_path_is_refused_where_verl_takes_files_only():
@@ -55,7 +57,9 @@ def test_a_package_path_is_refused_where_verl_takes_files_only():
     assert reward_overrides("pkg://x", {}, "0.9.1")[0].endswith("path=pkg://x")
 
 
-@pytest.mark.parametrize(("text", "parts"), [("v0.7.1", (0, 7, 1)), ("0.9.1.post2", (0, 9, 1))])
+@pytest.mark.parametrize(
+    ("text", "parts"), [("v0.7.1", (0, 7, 1)), ("0.9.1.post2", (0, 9, 1)), ("0.8", (0, 8, 0))]
+)
 def test_a_version_is_read_up_to_its_suffix(text, parts):
     assert release(text) == parts
 

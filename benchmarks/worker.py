@@ -1,0 +1,115 @@
+"""The killable worker: round trip, lateness of kills, next good answer, leaks. Prints a table.
+
+Run it on a quiet machine: `python benchmarks/worker.py [calls]`. The bare pipe is the same number
+of bytes to a forked process and back, in the same run: where the scheduler spreads two processes
+over two CPUs, waking them is most of both figures; `taskset -c 1` shows the code's own share.
+"""
+
+# ruff: noqa: SLF001 - it calls functions of its own and counts helpers
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rewardkit.answers import worker
+
+TARGETS = """
+import re
+one = lambda _: 1
+catastrophe = lambda n: bool(re.match("(a|aa)+$", "a" * n + "b"))
+digits = lambda n: (7 ** n) ** 7 > 0
+
+def loop(_):
+    while True:
+        pass
+"""
+CPU_SECONDS = 0.2
+
+
+def timed(action: Callable[[], object], times: int) -> list[float]:
+    """Microseconds of each of a number of runs, sorted."""
+    taken = []
+    for _ in range(times):
+        started = time.perf_counter_ns()
+        action()
+        taken.append((time.perf_counter_ns() - started) / 1000)
+    return sorted(taken)
+
+
+def bare_pipe(times: int) -> list[float]:
+    """Microseconds of 40 bytes to a forked process and back."""
+    (request, to_child), (from_child, reply) = os.pipe(), os.pipe()
+    if os.fork() == 0:
+        os.close(to_child)
+        while data := os.read(request, 65536):
+            os.write(reply, data)
+        os._exit(0)
+
+    def ask() -> None:
+        os.write(to_child, b"x" * 40)
+        os.read(from_child, 65536)
+
+    taken = timed(ask, times)
+    os.close(to_child)
+    os.wait()
+    return taken
+
+
+def kills(function: str, payload: int, times: int = 20) -> tuple[list[float], list[float]]:
+    """Milliseconds late after the CPU deadline, and until the next good answer."""
+    late, good = [], []
+    for _ in range(times):
+        started = time.perf_counter()
+        reply = worker.call(f"bench_targets:{function}", payload, cpu_seconds=CPU_SECONDS)
+        late.append((time.perf_counter() - started - CPU_SECONDS) * 1000)
+        assert reply.status == "timeout", reply
+        good.append(timed(lambda: worker.call("bench_targets:one", 0), 1)[0] / 1000)
+    return late, good
+
+
+def held() -> tuple[int, int, int]:
+    """Descriptors, helpers, and resident kB of this process and its supervisors."""
+    pids = [os.getpid(), *(helper.process.pid for helper in worker._live)]
+    pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+    return len([*Path("/proc/self/fd").iterdir()]), len(worker._live), pages * 4
+
+
+def row(what: str, values: list[float], unit: str) -> None:
+    """One line of the table."""
+    values = sorted(values)
+    p99 = values[int(len(values) * 0.99)]
+    print(f"| {what} | {statistics.median(values):.1f} {unit} | {p99:.1f} {unit} |")
+
+
+def main(calls: int) -> None:
+    """Print the table."""
+    print("| what | median | p99 |\n|---|---|---|")
+    row("bare pipe there and back", bare_pipe(20_000), "us")
+    worker.call("bench_targets:one", 0)
+    row("call, warm", timed(lambda: worker.call("bench_targets:one", "x^2+1"), 20_000), "us")
+    for name, function, payload in (
+        ("Python loop", "loop", 0),
+        ("re in C", "catastrophe", 200),
+        ("long integers in C", "digits", 5_000_000),
+    ):
+        late, good = kills(function, payload)
+        row(f"{name}: killed after its deadline", late, "ms")
+        row(f"{name}: next good answer", good, "ms")
+    before = held()
+    for _ in range(calls):
+        worker.call("bench_targets:one", 0)
+    print(f"\nDescriptors, helpers, resident kB: {before}; after {calls:,} calls: {held()}")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "bench_targets.py").write_text(TARGETS, encoding="utf-8")
+        sys.path.insert(0, folder)
+        worker._ALLOWED = ("bench_targets",)
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)

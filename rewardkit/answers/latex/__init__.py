@@ -1,0 +1,1 @@
+"""A bounded reader of the mathematics in answers: text -> tokens -> a small tagged tree."""

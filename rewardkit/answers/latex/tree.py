@@ -1,0 +1,113 @@
+"""The tree an answer is read into: plain tuples, the first element of which is the kind.
+
+| kind | what follows | example |
+|---|---|---|
+| `num` | a `Fraction`, and the digits after the point if it was a decimal, else None | `0.50` |
+| `sym` | name | `x`, `alpha_1` |
+| `const` | `pi`, `e`, `i`, `inf` | |
+| `add`, `mul` | terms or factors | |
+| `pow` | base, exponent | |
+| `fn` | name, arguments | `sin`, `sqrt`, `abs`, `floor`, `fact`, `binom`, an unknown `f` |
+| `pm` | value: plus or minus it | |
+| `rel` | operators, then one more sides than operators | `1 < x <= 2` |
+| `list` | items with commas between, no brackets | `1, 2` |
+| `tuple`, `set` | items | |
+| `interval` | low, high, whether each end is open | |
+| `union`, `minus` | sets | |
+| `matrix` | rows | |
+| `unit` | value, unit | `5 cm` |
+| `percent`, `degree` | value | |
+| `base` | digits, base | `1010_2` |
+| `text` | words | |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+Node: TypeAlias = tuple[Any, ...]
+
+INF: Node = ("const", "inf")
+PI: Node = ("const", "pi")
+ONE: Node = ("num", Fraction(1), None)
+MINUS_ONE: Node = ("num", Fraction(-1), None)
+
+
+def num(value: int | Fraction, places: int | None = None) -> Node:
+    """An exact number; `places` are the digits after the point of a decimal."""
+    return ("num", Fraction(value), places)
+
+
+def neg(node: Node) -> Node:
+    """Minus a node."""
+    if node[0] == "num":
+        return ("num", -node[1], node[2])
+    if node[0] in ("unit", "percent", "degree"):
+        return (node[0], neg(node[1]), *node[2:])
+    return mul(MINUS_ONE, node)
+
+
+def mul(*factors: Node) -> Node:
+    """A product, flat."""
+    flat: list[Node] = []
+    for factor in factors:
+        flat.extend(factor[1:] if factor[0] == "mul" else (factor,))
+    return flat[0] if len(flat) == 1 else ("mul", *flat)
+
+
+def add(*terms: Node) -> Node:
+    """A sum, flat."""
+    flat: list[Node] = []
+    for term in terms:
+        flat.extend(term[1:] if term[0] == "add" else (term,))
+    return flat[0] if len(flat) == 1 else ("add", *flat)
+
+
+def times(left: Node, right: Node) -> Node:
+    r"""A product; `2.5 \times 10^{-3}` is one decimal."""
+    scientific = (
+        left[0] == "num"
+        and right[0] == "pow"
+        and right[1] == ("num", Fraction(10), None)
+        and right[2][0] == "num"
+    )
+    if scientific and right[2][1].denominator == 1 and abs(right[2][1]) <= 300:
+        shift = int(right[2][1])
+        return num(left[1] * Fraction(10) ** shift, None if left[2] is None else left[2] - shift)
+    return mul(left, right)
+
+
+def divide(top: Node, bottom: Node) -> Node:
+    """A quotient; of two plain integers an exact number."""
+    exact = bottom[0] == top[0] == "num" and top[2] is None and bottom[2] is None
+    if exact and bottom[1] != 0:
+        return ("num", top[1] / bottom[1], None)
+    return mul(top, ("pow", bottom, MINUS_ONE))
+
+
+def fn(name: str, *arguments: Node) -> Node:
+    """A function's value."""
+    return ("fn", name, *arguments)
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes inside a node."""
+    for part in node[1:]:
+        if isinstance(part, tuple) and part and isinstance(part[0], str):
+            yield part
+        elif isinstance(part, tuple):
+            yield from (cell for cell in part if isinstance(cell, tuple))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def symbols(node: Node) -> set[str]:
+    """The names of the free symbols."""
+    return {part[1] for part in walk(node) if part[0] == "sym"}

@@ -1,0 +1,40 @@
+"""Sums and products of matrices, worked out entry by entry."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from rewardkit.answers.latex.tree import Node, add, mul
+
+
+def folded(node: Node) -> Node:
+    """A sum or product of matrices (and factors) as one matrix; any other node as it is."""
+    if node[0] == "add" and all(part[0] == "matrix" for part in node[1:]):
+        return reduce(_plus, node[1:])
+    if node[0] == "mul" and any(part[0] == "matrix" for part in node[1:]):
+        return reduce(_times, node[1:])
+    return node
+
+
+def _plus(a: Node, b: Node) -> Node:
+    if len(a) != len(b) or len(a[1]) != len(b[1]):
+        return ("add", a, b)
+    rows = (("row", *map(add, p[1:], q[1:])) for p, q in zip(a[1:], b[1:], strict=True))
+    return ("matrix", *rows)
+
+
+def _times(a: Node, b: Node) -> Node:
+    if a[0] == b[0] == "matrix":
+        return _product(a, b)
+    if "matrix" not in (a[0], b[0]):
+        return mul(a, b)
+    factor, matrix = (b, a) if a[0] == "matrix" else (a, b)
+    return ("matrix", *(("row", *(mul(factor, cell) for cell in row[1:])) for row in matrix[1:]))
+
+
+def _product(a: Node, b: Node) -> Node:
+    columns = list(zip(*(row[1:] for row in b[1:]), strict=False))
+    if len(a[1]) != len(b):
+        return ("mul", a, b)
+    rows = (("row", *(add(*map(mul, row[1:], column)) for column in columns)) for row in a[1:])
+    return ("matrix", *rows)

@@ -1,0 +1,178 @@
+"""Sets of real numbers in one form: sorted pieces, each with its ends and whether they are open.
+
+Intervals, unions, inequalities, set-builders, points and differences all become pieces, so that
+`-1 < x <= 2` and `(-1, 2]` compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from rewardkit.answers.evaluate import UndefinedError, numeric
+from rewardkit.answers.latex.tree import INF, Node, divide, neg, symbols
+from rewardkit.answers.scalar import value_equal
+
+
+class Piece(NamedTuple):
+    """An interval; a point is closed at both ends, which are the same."""
+
+    low: Node
+    high: Node
+    low_open: bool
+    high_open: bool
+
+
+class NoRegionError(ValueError):
+    """A tree is no set of real numbers, or its ends cannot be ordered."""
+
+
+_MINUS_INF = neg(INF)
+_FLIP = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
+
+
+def region_equal(pred: Node, gold: Node) -> bool | None:
+    """Whether two trees are the same set of reals; None if one of them is no such set."""
+    try:
+        p, g = _joined(pieces(pred)), _joined(pieces(gold))
+    except (NoRegionError, UndefinedError):
+        return None
+    return len(p) == len(g) and all(map(_same_piece, p, g))
+
+
+def pieces(node: Node) -> list[Piece]:
+    """The pieces of a set, unordered.
+
+    Raises:
+        NoRegionError: the tree is no set of reals.
+    """
+    read = _READERS.get(node[0])
+    if read is None:
+        raise NoRegionError(node[0])
+    return read(node)
+
+
+def _pair(node: Node) -> list[Piece]:
+    """A tuple of two may be an open interval."""
+    if len(node) != 3:
+        raise NoRegionError("a tuple")
+    return [Piece(node[1], node[2], True, True)]
+
+
+def _line(node: Node) -> list[Piece]:
+    if node[1] != "R":
+        raise NoRegionError("a name")
+    return [Piece(_MINUS_INF, INF, True, True)]
+
+
+def _condition(node: Node) -> list[Piece]:
+    operators, sides = node[1], node[2:]
+    if operators == ("in",):
+        return pieces(sides[1])
+    if len(operators) == 2 and symbols(sides[1]) and not symbols(sides[0]) | symbols(sides[2]):
+        return _between(operators, sides)
+    if len(operators) != 1:
+        raise NoRegionError("a chain")
+    left, right, operator = sides[0], sides[1], operators[0]
+    if not symbols(left):
+        left, right, operator = right, left, _FLIP.get(operator, "")
+    if left[0] == "mul" and len(left) == 3 and left[1][0] == "num" and left[1][1] != 0:
+        operator = operator if left[1][1] > 0 else _FLIP.get(operator, "")
+        left, right = left[2], divide(right, left[1])
+    if left[0] not in ("sym", "fn") or not symbols(left) or symbols(left) & symbols(right):
+        raise NoRegionError("not solved")
+    return _half_line(operator, right)
+
+
+def _half_line(operator: str, end: Node) -> list[Piece]:
+    if operator in ("<", "<="):
+        return [Piece(_MINUS_INF, end, True, operator == "<")]
+    if operator in (">", ">="):
+        return [Piece(end, INF, operator == ">", True)]
+    if operator == "=":
+        return [Piece(end, end, False, False)]
+    if operator == "!=":
+        return [Piece(_MINUS_INF, end, True, True), Piece(end, INF, True, True)]
+    raise NoRegionError(operator)
+
+
+def _between(operators: tuple[str, ...], sides: tuple[Node, ...]) -> list[Piece]:
+    low, middle, high = sides
+    if middle[0] not in ("sym", "fn"):
+        raise NoRegionError("not solved")
+    if set(operators) <= {">", ">="}:
+        low, high, operators = high, low, operators[::-1]
+    elif not set(operators) <= {"<", "<="}:
+        raise NoRegionError("a mixed chain")
+    return [Piece(low, high, operators[0] in "<>", operators[1] in "<>")]
+
+
+def _without(kept: list[Piece], removed: list[Piece]) -> list[Piece]:
+    """Points taken out of pieces; only points are taken out."""
+    for point in removed:
+        if point.low != point.high:
+            raise NoRegionError("a difference of intervals")
+        at = _place(point.low)
+        kept = [cut for piece in kept for cut in _cut(piece, point.low, at)]
+    return kept
+
+
+def _cut(piece: Piece, point: Node, at: float) -> list[Piece]:
+    if not _place(piece.low) < at < _place(piece.high):
+        return [piece]
+    return [piece._replace(high=point, high_open=True), piece._replace(low=point, low_open=True)]
+
+
+def _place(end: Node) -> float:
+    """Where an end lies; symbolic ends have a place too, the same for equal expressions."""
+    if end == INF:
+        return float("inf")
+    if end == _MINUS_INF or (end[0] == "mul" and INF in end):
+        return float("-inf")
+    if symbols(end):
+        raise NoRegionError("a symbolic end")
+    value = numeric(end, {})
+    if abs(value.imag) > 1e-9:
+        raise NoRegionError("a complex end")
+    return value.real
+
+
+def _joined(found: list[Piece]) -> list[Piece]:
+    """Sorted, and pieces that touch or overlap joined. One piece may have symbolic ends."""
+    if len(found) == 1:
+        return found
+    ordered = sorted(found, key=lambda piece: (_place(piece.low), piece.low_open))
+    joined = ordered[:1]
+    for piece in ordered[1:]:
+        last = joined[-1]
+        gap = _place(piece.low) - _place(last.high)
+        if gap > 1e-12 or (abs(gap) <= 1e-12 and last.high_open and piece.low_open):
+            joined.append(piece)
+        elif _place(piece.high) >= _place(last.high):
+            closed = piece.high_open and (last.high_open or _place(piece.high) > _place(last.high))
+            joined[-1] = last._replace(high=piece.high, high_open=closed)
+    return joined
+
+
+def _same_piece(p: Piece, g: Piece) -> bool:
+    open_alike = (p.low_open, p.high_open) == (g.low_open, g.high_open)
+    return open_alike and _same_end(p.low, g.low) and _same_end(p.high, g.high)
+
+
+def _same_end(p: Node, g: Node) -> bool:
+    infinite = [end == INF or (end[0] == "mul" and INF in end) for end in (p, g)]
+    if any(infinite):
+        return all(infinite) and (p == INF) == (g == INF)
+    return value_equal(p, g)
+
+
+_READERS: Mapping[str, Callable[[Node], list[Piece]]] = {
+    "interval": lambda node: [Piece(*node[1:])],
+    "tuple": _pair,
+    "set": lambda node: [Piece(item, item, False, False) for item in node[1:]],
+    "union": lambda node: [piece for part in node[1:] for piece in pieces(part)],
+    "builder": lambda node: pieces(node[1]),
+    "minus": lambda node: _without(pieces(node[1]), pieces(node[2])),
+    "rel": _condition,
+    "sym": _line,
+}

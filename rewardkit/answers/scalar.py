@@ -1,0 +1,185 @@
+"""Whether two single values are equal: numbers, angles, percentages, quantities, expressions.
+
+The policy, row by row, is in docs/answers.md; each row there is a test.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rewardkit.answers.evaluate import UndefinedError, exact, numeric, points, precise
+from rewardkit.answers.latex.names import NOT_EVALUATED, unit_name
+from rewardkit.answers.latex.tree import PI, Node, mul, num, symbols, walk
+
+_SIGNS = {"pct": "percent", "°": "degree"}
+_EAGER = NOT_EVALUATED | {"fact", "binom", "det", "gcd", "lcm", "max", "min"}
+
+
+def scalar_equal(pred: Node, gold: Node) -> bool:
+    """Whether two values are the same by the policy."""
+    pred_value, pred_unit = _unit(pred)
+    gold_value, gold_unit = _unit(gold)
+    if pred_unit and gold_unit and pred_unit != gold_unit:
+        return False
+    if "base" in (pred_value[0], gold_value[0]):
+        return _same_digits(pred_value, gold_value)
+    if is_restatement(pred_value, gold_value):
+        return False
+    return any(value_equal(p, g) for p, g in _readings(pred_value, gold_value))
+
+
+def _same_digits(pred: Node, gold: Node) -> bool:
+    """`1010_2` is itself only; the base that the gold names may be left out."""
+    bare = pred[0] == "num" and gold[0] == "base" and str(pred[1]) == gold[1]
+    return bare or pred == gold
+
+
+def is_restatement(pred: Node, gold: Node) -> bool:
+    """Whether `pred` leaves to be worked out what `gold` states as a number: `100!/98!`, a sum."""
+    return gold[0] == "num" and any(part[0] == "fn" and part[1] in _EAGER for part in walk(pred))
+
+
+def _unit(node: Node) -> tuple[Node, str]:
+    if node[0] == "unit":
+        unit = unit_name(node[2])
+        if unit in _SIGNS:
+            return (_SIGNS[unit], node[1]), ""
+        return node[1], unit
+    return node, ""
+
+
+def _readings(pred: Node, gold: Node) -> list[tuple[Node, Node]]:
+    """The pairs of plain values that two values may stand for."""
+    if pred[0] == gold[0] and pred[0] in ("degree", "percent"):
+        return [(pred[1], gold[1])]
+    return [(p, g) for p in _plain(pred) for g in _plain(gold)]
+
+
+def _plain(node: Node) -> list[Node]:
+    """A percentage is its number or a hundredth of it, an angle its number or its radians."""
+    if node[0] == "percent":
+        return [node[1], _hundredth(node[1])]
+    if node[0] == "degree":
+        return [node[1], mul(node[1], PI, num(Fraction(1, 180)))]
+    return [node]
+
+
+def _hundredth(node: Node) -> Node:
+    if node[0] == "num":
+        return num(node[1] / 100, None if node[2] is None else node[2] + 2)
+    return mul(node, num(Fraction(1, 100)))
+
+
+def value_equal(pred: Node, gold: Node) -> bool:
+    """Whether two plain values are equal, exactly or as correct roundings of each other."""
+    if pred == gold:
+        return True
+    pred_exact, gold_exact = exact(pred), exact(gold)
+    if pred_exact is not None and gold_exact is not None:
+        return pred_exact == gold_exact or _rounded(pred, pred_exact, gold, gold_exact)
+    names = symbols(pred) | symbols(gold)
+    if names:
+        return same_everywhere(pred, gold)
+    return _constants_equal(pred, gold)
+
+
+def _constants_equal(pred: Node, gold: Node) -> bool:
+    try:
+        p, g = numeric(pred, {}), numeric(gold, {})
+    except UndefinedError:
+        return _same_tree(pred, gold)
+    if abs(p - g) > 1e-6 * max(1, abs(p), abs(g)):
+        return _rounds_to_real(pred, p, gold, g)
+    try:
+        p, g = precise(pred, {}), precise(gold, {})
+    except UndefinedError:
+        return abs(p - g) <= 1e-12 * max(abs(p), abs(g))
+    if abs(p - g) <= 1e-40 * max(1, abs(p), abs(g)):
+        return True
+    return _rounds_to_real(pred, complex(p), gold, complex(g))
+
+
+def _same_tree(pred: Node, gold: Node) -> bool:
+    """Trees without a value are equal if they are built alike, up to the order of terms."""
+    return _sorted(pred) == _sorted(gold)
+
+
+def _sorted(node: Node) -> str:
+    parts = [_sorted(part) if isinstance(part, tuple) else str(part) for part in node[1:]]
+    return f"{node[0]}({', '.join(sorted(parts) if node[0] in ('add', 'mul') else parts)})"
+
+
+def same_everywhere(pred: Node, gold: Node) -> bool:
+    """Whether two expressions agree at the points where both are real.
+
+    Only where they are real nowhere do complex values decide: so the branches of roots and
+    logarithms outside an expression's domain do not.
+    """
+    real: list[bool] = []
+    other: list[bool] = []
+    for point in points(frozenset(symbols(pred) | symbols(gold))):
+        try:
+            p, g = numeric(pred, point), numeric(gold, point)
+        except UndefinedError:
+            continue
+        is_real = abs(p.imag) < 1e-9 and abs(g.imag) < 1e-9
+        (real if is_real else other).append(abs(p - g) <= 1e-9 * max(abs(p), abs(g), 1e-3))
+    decisive = real if len(real) >= 2 else other
+    return all(decisive) if len(decisive) >= 2 else _same_tree(pred, gold)
+
+
+# --- rounding
+
+
+def _rounded(pred: Node, pred_exact: Fraction, gold: Node, gold_exact: Fraction) -> bool:
+    """Whether of two rationals one is a decimal that rounds the other."""
+    if _is_decimal(pred) and _is_decimal(gold):
+        return _float_artefact(pred, gold)
+    if _is_decimal(gold) and not _is_integer(pred):
+        return _long_enough(gold) and abs(pred_exact - gold_exact) < _last_place(gold)
+    if _is_decimal(pred) and 10**4 % gold_exact.denominator:
+        return _long_enough(pred) and 2 * abs(pred_exact - gold_exact) <= _last_place(pred)
+    return False
+
+
+def _rounds_to_real(pred: Node, p: complex, gold: Node, g: complex) -> bool:
+    """The same where one of the two is irrational: its decimal has five significant digits."""
+    if abs(p.imag) > 1e-12 or abs(g.imag) > 1e-12:
+        return False
+    if _is_decimal(gold):
+        return _long_enough(gold) and abs(p.real - g.real) < _last_place(gold)
+    if _is_decimal(pred):
+        return _significant(pred) >= 5 and abs(p.real - g.real) <= 0.500001 * float(
+            _last_place(pred)
+        )
+    return False
+
+
+def _is_decimal(node: Node) -> bool:
+    return bool(node[0] == "num" and node[2] is not None)
+
+
+def _is_integer(node: Node) -> bool:
+    return bool(node[0] == "num" and node[1].denominator == 1)
+
+
+def _last_place(node: Node) -> Fraction:
+    return Fraction(Fraction(10) ** -node[2])
+
+
+def _significant(node: Node) -> int:
+    return len(str(int(abs(node[1]) * Fraction(10) ** node[2])).lstrip("0"))
+
+
+def _long_enough(node: Node) -> bool:
+    places: int = node[2]
+    return places >= 2 or _significant(node) >= 3
+
+
+def _float_artefact(pred: Node, gold: Node) -> bool:
+    """`0.30000000000000004` is 0.3; of long decimals six significant digits must agree."""
+    p, g = _significant(pred), _significant(gold)
+    allowed = (
+        Fraction(1, 10**14) if max(p, g) >= 15 else Fraction(1, 10**6) if min(p, g) >= 6 else 0
+    )
+    return bool(abs(pred[1] - gold[1]) <= allowed * abs(gold[1]))

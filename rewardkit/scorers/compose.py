@@ -1,0 +1,376 @@
+"""A reward of several parts, from YAML or from a few lines of Python, as a file verl loads.
+
+    scorer: gsm8k                  # a registered scorer, or my_reward.py:function beside the YAML
+    options: {method: robust}      # of that scorer
+    parts:                         # a weight, or a weight and settings
+      correct: 1.0
+      format: {weight: 0.1, tags: [think, answer]}
+      repetition: {weight: 0.2, n: 20}
+      length: {weight: 0.1, max_chars: 8000}
+
+| part | value | settings |
+|---|---|---|
+| `correct` | 1.0 if the scorer says right, else 0.0 | |
+| `base` | the scorer's own score | |
+| `format` | `shaping.format_tags` | `tags`, `outside` |
+| `repetition` | `shaping.repetition` | `n`, `max_penalty` |
+| `length` | `shaping.length`, in characters | `max_chars`, `short_correct`, `long_correct`, ... |
+
+A scorer sees text, not tokens, so lengths are in characters here; punish length in tokens with the
+overlong buffer of verl's `dapo` manager. The same in Python, in a file given to verl:
+
+    from rewardkit.scorers import gsm8k, shaping
+    from rewardkit.scorers.compose import Part, Reward
+
+    REWARD = Reward(gsm8k.score, (
+        Part("correct", 1.0, lambda score, response: float(score.correct)),
+        Part("brief", 0.1, lambda score, response: float(len(response) < 2000)),
+    ))
+
+    def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+        return REWARD.compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rewardkit import registry
+from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.output import atomic
+from rewardkit.scorers import shaping
+from rewardkit.scorers.base import (
+    Score,
+    Scorer,
+    Status,
+    as_text,
+    failed,
+    guarded,
+    to_verl,
+    verl_result,
+)
+from rewardkit.scorers.load import load_scorer
+
+#: The value of a part: what it makes of the scorer's verdict and the response.
+Value: TypeAlias = Callable[[Score, str], float]
+
+_NO_SCORE = Score(0.0, correct=False, pred="", status=Status.NO_ANSWER)
+#: Keys of the result that are no part's: ours, and those verl sets itself.
+RESERVED = frozenset({*to_verl(_NO_SCORE), "reward", "overlong", "overlong_reward"})
+
+
+@dataclass(frozen=True)
+class Part:
+    """One addend of a reward.
+
+    Attributes:
+        name: its key in what verl logs.
+        weight: what its value is multiplied by.
+        value: `value(score, response) -> float`. Where verl calls, the `status` it sees is as
+            coarse as the keys of `base.verl_result`.
+    """
+
+    name: str
+    weight: float
+    value: Value
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.weight, int | float) and not isinstance(self.weight, bool)
+        if not number or not math.isfinite(self.weight):
+            raise UsageError(f"part {self.name!r}: weight={self.weight!r}; give a number.")
+
+
+@dataclass(frozen=True)
+class Reward:
+    """A scorer and the parts its reward is the weighted sum of. Itself a scorer.
+
+    Attributes:
+        scorer: judges the answer; `acc` and `pred` are its.
+        parts: in the order of the keys.
+    """
+
+    scorer: Scorer
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        names = [part.name for part in self.parts]
+        if not names:
+            raise UsageError("a reward needs at least one part, such as correct: 1.0.")
+        for name in names:
+            if name in RESERVED or names.count(name) > 1:
+                raise UsageError(f"part {name!r}: the name is taken; give it another.")
+
+    def __call__(
+        self,
+        response: str,
+        ground_truth: str,
+        extra_info: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Score:
+        """The scorer's verdict with the sum of the parts as its score."""
+        base = self.scorer(response, ground_truth, extra_info, **options)
+        values = {p.name: (p.weight, _part_score(p, base, response).score) for p in self.parts}
+        return base._replace(score=shaping.weighted(values)[0])
+
+    def compute_score(
+        self,
+        data_source: Any,
+        solution_str: Any,
+        ground_truth: Any,
+        extra_info: Any = None,
+        **kwargs: Any,
+    ) -> dict[str, float | str]:
+        """The function verl calls. Never raises; `kwargs` are options of the scorer.
+
+        Returns:
+            For every input the same keys: those of `base.verl_result`, with the weighted sum as
+            `score`, and each part's contribution to it. A part that fails contributes 0.0 and sets
+            `error`.
+        """
+        info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
+        info["data_source"] = as_text(data_source)  # verl gives it apart; `auto` reads it here
+        fields = verl_result(self.scorer, data_source, solution_str, ground_truth, info, kwargs)
+        base, response = _score_of(fields), as_text(solution_str)
+        values = {}
+        for part in self.parts:
+            value = guarded(partial(_part_score, part, base), response, "", None)
+            if isinstance(value, Exception):
+                fields["error"] = failed(data_source, value)["error"]
+                value = _NO_SCORE
+            values[part.name] = (part.weight, value.score)
+        fields["score"], contributions = shaping.weighted(values)
+        return {**fields, **contributions}
+
+
+def load_reward(path: str | Path) -> Reward:
+    """The reward that a YAML file describes; see the module's docstring.
+
+    Raises:
+        UsageError: the file cannot be read, or says something that has no meaning.
+    """
+    return build(_read(Path(path)), where=str(path))
+
+
+def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
+    """The reward that a mapping of the YAML's form describes.
+
+    Args:
+        spec: `scorer`, `options` and `parts`.
+        where: named in messages.
+
+    Raises:
+        UsageError: an unknown key, scorer, option, part or setting, or a value of the wrong type.
+    """
+    _known_keys(where, spec, ["scorer", "options", "parts"])
+    if not isinstance(spec.get("scorer"), str):
+        raise UsageError(f"{where}: name the scorer, as in `scorer: gsm8k`.")
+    options = _mapping(f"{where}: options", spec.get("options") or {})
+    parts = _mapping(f"{where}: parts", spec.get("parts") or {})
+    _known_keys(f"{where}: parts", parts, list(_VALUES))
+    scorer = _scorer(spec["scorer"], options)
+    return Reward(scorer, tuple(_part(where, name, said) for name, said in parts.items()))
+
+
+def write_reward_file(
+    yaml_path: str | Path, out_py: str | Path, *, overwrite: bool = False
+) -> Path:
+    """Write a reward as a Python file for verl. It needs rewardkit, and no longer the YAML.
+
+    A scorer of your own is named in it by its absolute path: it has to be there on every node.
+
+    Args:
+        yaml_path: the reward, as `load_reward` reads it; it is checked first.
+        out_py: the file to write.
+        overwrite: whether `out_py` may exist.
+
+    Returns:
+        The file's absolute path, for verl's `custom_reward_function.path`.
+
+    Raises:
+        UsageError: the YAML is wrong.
+        OutputError: `out_py` exists, or cannot be written.
+    """
+    spec, out = _read(Path(yaml_path)), Path(out_py)
+    build(spec, where=str(yaml_path))
+    with atomic(out, overwrite=overwrite) as temporary:
+        temporary.write_text(_source(spec), encoding="utf-8")
+    return out.resolve()
+
+
+_TEMPLATE = '''"""A reward of several parts, for verl. Written by rewardkit.scorers.compose."""
+
+from rewardkit.scorers.compose import build
+from rewardkit.scorers.load import respond_of
+
+REWARD = build(
+{spec}
+)
+
+respond = respond_of(REWARD.scorer)
+
+
+def score(response, ground_truth, extra_info=None):
+    """The reward as a rewardkit scorer."""
+    return REWARD(response, ground_truth, extra_info)
+
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    """The function verl calls."""
+    return REWARD.compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)
+'''
+
+
+def _source(spec: Mapping[str, Any]) -> str:
+    from pprint import pformat
+    from textwrap import indent
+
+    # The literal is a `repr` of strings, numbers and containers: no text of the YAML becomes code.
+    return _TEMPLATE.replace("{spec}", indent(pformat(spec, sort_dicts=False), " " * 4))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        spec = yaml.safe_load(path.read_text(encoding="utf-8"))
+        # JSON's types only: a date, say, could not be written into a file of Python.
+        spec = json.loads(json.dumps(spec, allow_nan=False))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    except (yaml.YAMLError, TypeError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise UsageError(f"{path}: not YAML of plain values: {said}.") from error
+    spec = _mapping(str(path), spec)
+    scorer = spec.get("scorer")
+    if isinstance(scorer, str) and registry.is_path(scorer):
+        spec["scorer"] = str(path.parent.resolve() / scorer)
+    return spec
+
+
+def _part(where: str, name: str, said: Any) -> Part:
+    """A part from its weight, or from a mapping of `weight` and settings."""
+    where = f"{where}: parts.{name}"
+    settings = dict(said) if isinstance(said, Mapping) else {"weight": said}
+    function = _VALUES[name]
+    _known_keys(where, settings, ["weight", *_settings_of(function)])
+    weight: Any = settings.pop("weight", None)
+    try:
+        part = Part(name, weight, partial(function, **settings))
+        # Called once, so that a setting of the wrong type or size shows before training.
+        part.value(_NO_SCORE, "a response " * 100)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where}: {error}") from error
+    return part
+
+
+def _scorer(name: str, options: Mapping[str, Any]) -> Scorer:
+    """The scorer with its options; one of ours is called once, to see whether they are valid."""
+    scorer = load_scorer(name, **options)
+    tried = None if registry.is_path(name) else guarded(scorer, "", "0", None)
+    # `auto` knows no scorer for a row that names none: that is no fault of the options.
+    if isinstance(tried, UsageError) and not isinstance(tried, UnknownNameError):
+        raise tried
+    return scorer
+
+
+def _settings_of(function: Callable[..., float]) -> list[str]:
+    parameters = signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
+
+
+def _known_keys(where: str, given: Mapping[Any, Any], names: Sequence[str]) -> None:
+    for key in given:
+        if key not in names:
+            near = registry.did_you_mean(str(key), list(names))
+            raise UsageError(f"{where}: unknown key {key!r}.{near} Known: {', '.join(names)}.")
+
+
+def _mapping(where: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: give `key: value` pairs, not {type(value).__name__}.")
+    return value
+
+
+def _score_of(fields: Mapping[str, Any]) -> Score:
+    """The scorer's `Score`, from the dictionary that the boundary to verl made of it."""
+    flags = {
+        "acc": Status.CORRECT,
+        "error": Status.BAD_GROUND_TRUTH,
+        "timeout": Status.TIMEOUT,
+        "no_answer": Status.NO_ANSWER,
+    }
+    status = next((flags[key] for key in flags if fields[key]), Status.WRONG)
+    return Score(fields["score"], bool(fields["acc"]), fields["pred"], status)
+
+
+def _part_score(part: Part, base: Score, response: str, *_: Any) -> Score:
+    """A part's value in the form of a scorer's result, for `guarded`."""
+    value = float(part.value(base, response))
+    if not math.isfinite(value):  # one NaN would reach every weight of the policy
+        raise ValueError(f"part {part.name!r} is {value}")
+    return base._replace(score=value)
+
+
+def _correct(score: Score, response: str) -> float:  # noqa: ARG001 - a part's value takes both
+    return float(score.correct)
+
+
+def _base(score: Score, response: str) -> float:  # noqa: ARG001
+    return score.score
+
+
+def _format(
+    score: Score,  # noqa: ARG001
+    response: str,
+    *,
+    tags: Sequence[str] = ("think", "answer"),
+    outside: bool = True,
+) -> float:
+    return shaping.format_tags(response, tags, outside=outside)
+
+
+def _repetition(
+    score: Score,  # noqa: ARG001
+    response: str,
+    *,
+    n: int = 20,
+    max_penalty: float = 1.0,
+) -> float:
+    return shaping.repetition(response, n=n, max_penalty=max_penalty)
+
+
+def _length(
+    score: Score,
+    response: str,
+    *,
+    max_chars: int,
+    short_correct: float = 1.0,
+    long_correct: float = 0.5,
+    short_wrong: float = -1.0,
+    long_wrong: float = -0.5,
+) -> float:
+    return shaping.length(
+        score,
+        len(response),
+        max_length=max_chars,
+        short_correct=short_correct,
+        long_correct=long_correct,
+        short_wrong=short_wrong,
+        long_wrong=long_wrong,
+    )
+
+
+_VALUES: Mapping[str, Callable[..., float]] = {
+    "correct": _correct,
+    "base": _base,
+    "format": _format,
+    "repetition": _repetition,
+    "length": _length,
+}

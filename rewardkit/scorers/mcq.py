@@ -1,0 +1,140 @@
+r"""Multiple choice: one letter or several, as in CFLUE (DianJin-R1), GAOKAO and MMLU-Pro.
+
+verl loads this file as it stands: `rewardkit path mcq --verl` prints the override.
+
+| mode | reads | compares |
+|---|---|---|
+| `strict` (default) | the last balanced `\boxed{}`, or `<answer>` | sets of letters |
+| `dianjin` | the last `\boxed{...}` of the only `<answer>`, beside only one `<think>` | A-G in it |
+| `letters` | the last `\boxed{...}` anywhere | A-G in it |
+
+`strict` reads letters in any dress and separator, and an option's text where the row tells its
+options: `extra_info["options"]`, a list of texts or a mapping from letters to texts. Then only
+their letters are legal, else A to J. See `rewardkit.answers.choices` for what is ambiguous.
+
+`dianjin` is DianJin-R1's own reward (`reward_score_cflue.py`) and `letters` the same without the
+tags, for runs to be compared with theirs. Both have that rule's holes: every letter A-G in the box
+counts, whatever it stands in, so that `Apple` is A, `None of the Above` is A, `A or B` is AB and
+`A. ETF基金` is AEF; the box ends at the first brace, so that `\boxed{\text{B}, C}` is B; small and
+full-width letters and those from H on are not seen. One hole is closed: a gold without such a
+letter is paid there for any box without one; it is a data error here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rewardkit.answers.choices import (
+    AMBIGUOUS,
+    DEFAULT_LETTERS,
+    between,
+    final_choice,
+    option_texts,
+    read_gold,
+)
+from rewardkit.errors import UsageError
+from rewardkit.scorers.base import Score, Status, verl_result
+
+#: The letters that DianJin's rule looks for.
+DIANJIN_LETTERS = "ABCDEFG"
+
+
+def score(
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    partial: bool = False,
+    final_letter: bool = False,
+    mode: str = "strict",
+) -> Score:
+    """Judge a response by the set of letters it picks.
+
+    Args:
+        response: the model's text.
+        ground_truth: the gold letters, in upper case: `B`, `AC`, `A,C`, `A、C`.
+        extra_info: `options`, where present: the texts of the options.
+        partial: pay a part of the gold: `|picked| / |gold|` if every picked letter is in the gold,
+            else 0. No wrong letter ever pays, so that picking all of them does not.
+        final_letter: also read lines such as `The answer is (B)` and `答案：AC` where no box and
+            no `<answer>` tells a choice.
+        mode: `strict`, `dianjin` or `letters`; the other options are for `strict` only.
+
+    Returns:
+        1.0 if right, else 0.0 or what `partial` gives. `pred` is the letters in order, or the text
+        that was no choice.
+    """
+    if mode != "strict":
+        return _count_letters(response, ground_truth, mode)
+    options = option_texts(extra_info.get("options")) if extra_info else None
+    legal = frozenset(options) if options else DEFAULT_LETTERS
+    said, letters = final_choice(response, legal, options, final_letter=final_letter)
+    gold = read_gold(ground_truth, legal)
+    if isinstance(letters, frozenset):
+        return _compare(letters, gold, partial=partial)
+    return Score(0.0, False, said, _why_unread(said, letters, gold))
+
+
+def compute_score(
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any = None,
+    **kwargs: Any,
+) -> dict[str, float | str]:
+    """The function verl calls: `score` as the dictionary verl logs."""
+    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+
+
+def respond(answer: str) -> str:
+    """The shortest well-formed response that gives `answer`."""
+    return rf"\boxed{{{answer}}}"
+
+
+def _compare(letters: frozenset[str], gold: frozenset[str] | None, *, partial: bool) -> Score:
+    pred = "".join(sorted(letters))
+    if not gold:
+        return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
+    if letters == gold:
+        return Score(1.0, True, pred, Status.CORRECT)
+    part = len(letters) / len(gold) if partial and letters < gold else 0.0
+    return Score(part, False, pred, Status.WRONG)
+
+
+def _why_unread(said: str, letters: object, gold: frozenset[str] | None) -> Status:
+    if not gold:
+        return Status.BAD_GROUND_TRUTH
+    if not said:
+        return Status.NO_ANSWER
+    return Status.AMBIGUOUS_ANSWER if letters is AMBIGUOUS else Status.UNPARSED_ANSWER
+
+
+def _count_letters(response: str, ground_truth: str, mode: str) -> Score:
+    box = _last_box(response, mode)
+    gold = _dianjin_letters(ground_truth)
+    if not gold:
+        return Score(0.0, False, _dianjin_letters(box or ""), Status.BAD_GROUND_TRUTH)
+    if box is None:
+        return Score(0.0, False, "", Status.NO_ANSWER)
+    pred = _dianjin_letters(box)
+    if pred == gold:
+        return Score(1.0, True, pred, Status.CORRECT)
+    return Score(0.0, False, pred or box, Status.WRONG if pred else Status.UNPARSED_ANSWER)
+
+
+def _last_box(response: str, mode: str) -> str | None:
+    """The box that DianJin's rule reads, which ends at the first brace."""
+    if mode not in ("dianjin", "letters"):
+        raise UsageError(f"mcq: mode={mode!r}; use 'strict', 'dianjin' or 'letters'.")
+    if mode == "dianjin":
+        answers = between(response, "<answer>", "</answer>")
+        if len(answers) != 1 or len(between(response, "<think>", "</think>")) != 1:
+            return None
+        response = answers[0]
+    boxes = between(response, "\\boxed{", "}")
+    return boxes[-1] if boxes else None
+
+
+def _dianjin_letters(text: str) -> str:
+    return "".join(letter for letter in DIANJIN_LETTERS if letter in text)

@@ -1,0 +1,161 @@
+"""math_dapo against verl's own math_dapo, side by side: 0.9.1, and 0.5.0 without the fallback."""
+
+import json
+import random
+
+import pytest
+
+from rewardkit.scorers import math_dapo
+from rewardkit.scorers.base import Status
+
+PIECES = (
+    *("frac", r"\frac", r"\frac12", r"\dfrac{1}{2}", "sqrt", r"\sqrt", r"\sqrt2", r"\sqrt{3}"),
+    *(r"\text{", r"\text{and}", r",\text{and}", r"\text{m}", r"\text{ s}", r"\text{}^2", "mbox{"),
+    *(r"\textbf{", r"\overline{", r"\boxed{", r"\boxed{\boxed{", r"\fbox{", "{", "}", "}}", r"\{"),
+    *("$", "$$", r"\$", ".$", "$1$", "an ", "a ", "ban ", " ", "  ", "\t", "\xa0", "\u3000"),
+    *(
+        "Answer:",
+        "answer :",
+        "ANSWER",
+        "An\u017fwer:",
+        "Answer",
+        ":",
+        "：",
+        "=",
+        "==",
+        "\n",
+        "\r\n",
+    ),
+    *("\x1c", "\u2028", "\x85", "{,}", ",", r",\!", r"\;", r"\ ", "^", r"^\circ", r"^{\circ}"),
+    *(r"\mathrm{th}", r"\ldots", r"\dots", '"', ".", "-", "square", "ways", "dollars", "units"),
+    *("meters", "m", "s", "km", "sue", "is", "degrees", "childrentickets", "children tickets"),
+    *("0", "1", "2", "12", "1,000", "3.5", "1/2", "x", "(", ")", "[INVALID]", "INVALID", "\\"),
+    *(
+        "²",
+        "１２",
+        "𝟙",
+        "٣",
+        "é",
+        "İ",
+        "答案",
+        "😀",
+        "\ud800",
+        "\udfff",
+        "\x00",
+        "unit s",
+        "poi nts",
+    ),
+)
+
+# Golds that cannot be scored, of the shared folder's attacks; no real row has such a gold.
+HAND_MADE = {"", " ", "[INVALID]"}
+
+
+@pytest.fixture(scope="module")
+def verl_score():
+    from verl.utils.reward_score import math_dapo as theirs
+
+    return theirs.compute_score
+
+
+@pytest.fixture
+def differences(v9, verl_score):
+    """The pairs on which we and this verl disagree, and those of which a closed hole is why."""
+
+    def compare(pairs, **options):
+        strict = options.get("strict_box", False)
+        differing, closed = [], []
+        for response, gold in pairs:
+            theirs = verl_score(response, gold, strict_box_verify=strict)
+            ours = math_dapo.score(response, gold, boxed_fallback=v9, **options)
+            verdict = (theirs["score"], bool(theirs["acc"]), theirs["pred"] or "")
+            if verdict == (ours.score, ours.correct, ours.pred):
+                continue
+            hole = verdict == (1.0, True, ours.pred) and ours.status is Status.BAD_GROUND_TRUTH
+            hole = hole and math_dapo.normalize(gold) in ("", "[INVALID]")
+            (closed if hole else differing).append((response, gold, verdict, ours))
+        return differing, closed
+
+    return compare
+
+
+@pytest.fixture(scope="module")
+def real_pairs(shared):
+    """Every (response, gold) of the shared cases; the slowest golds for verl are left out."""
+    cases = [
+        json.loads(line)
+        for file in sorted((shared / "cases").glob("*.jsonl"))
+        for line in file.read_text(encoding="utf-8").split("\n")
+        if line
+    ]
+    pairs = [(c.get("solution_str"), c.get("ground_truth")) for c in cases]
+    texts = [(r, g) for r, g in pairs if isinstance(r, str) and isinstance(g, str)]
+    return [(r, g) for r, g in texts if len(g) < 20_000]
+
+
+def generated(rng, most):
+    return "".join(rng.choices(PIECES, k=rng.randint(0, most)))
+
+
+def generated_pairs(count):
+    """Responses and golds of the pieces that matter, so related that many are right."""
+    rng = random.Random(20240917)
+    for _ in range(count):
+        gold = generated(rng, 6)
+        other = gold if rng.random() < 0.6 else generated(rng, 6)
+        dressed = generated(rng, 1) + other + generated(rng, 1)
+        before, after = generated(rng, 8), generated(rng, 3)
+        marked = rng.choice(
+            (f"Answer: {dressed}", f"Answer:{other}", rf"\boxed{{{other}}}", dressed)
+        )
+        filler = "so " * rng.choice((0, 0, 0, 30, 95))
+        yield before + marked + after + filler, gold
+
+
+def test_no_verdict_differs_on_real_responses(differences, real_pairs):
+    assert len(real_pairs) > 15_000
+    differing, closed = differences(real_pairs)
+    assert differing == []
+    assert {gold for _, gold, *_ in closed} <= HAND_MADE
+
+
+def test_no_verdict_differs_on_real_answers_in_dapo_s_form(differences, shared, real_pairs):
+    """The same golds behind `Answer:`, plain, in a formula, in a box, and those of another row."""
+    golds = [gold for _, gold in real_pairs]
+    forms = ("Answer: {}", "thus\nAnswer: ${}$", "Answer: \\boxed{{{}}}.", "so \\boxed{{{}}}")
+    pairs = [
+        (forms[i % 4].format(answer), gold)
+        for i, gold in enumerate(golds)
+        for answer in (gold, golds[i - 1])
+    ]
+    differing, closed = differences(pairs)
+    assert differing == []
+    assert {gold for _, gold, *_ in closed} <= HAND_MADE
+
+
+def test_no_verdict_differs_on_real_responses_in_strict_mode(differences, real_pairs):
+    differing, closed = differences(real_pairs, strict_box=True)
+    assert differing == []
+    assert {gold for _, gold, *_ in closed} <= HAND_MADE
+
+
+def test_no_verdict_differs_on_50_000_generated_responses(differences, verl_score):
+    pairs = list(generated_pairs(50_000))
+    differing, closed = differences(pairs)
+    assert differing == []
+    assert 0 < len(closed) < len(pairs) / 10
+    right = sum(math_dapo.score(response, gold).correct for response, gold in pairs)
+    assert right > len(pairs) / 20  # or the test would say little
+
+
+def test_no_verdict_differs_on_generated_responses_in_strict_mode(differences):
+    differing, _ = differences(generated_pairs(20_000), strict_box=True)
+    assert differing == []
+
+
+def test_the_normal_form_is_verl_s_on_texts_of_many_lines():
+    from verl.utils.reward_score.math_dapo import normalize_final_answer
+
+    rng = random.Random(7)
+    texts = [generated(rng, rng.choice((8, 60, 300))) for _ in range(10_000)]
+    assert [t for t in texts if math_dapo.normalize(t) != normalize_final_answer(t)] == []

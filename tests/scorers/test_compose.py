@@ -1,0 +1,272 @@
+import importlib.util
+import logging
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import OutputError, UnknownNameError, UsageError
+from rewardkit.registry import load_path
+from rewardkit.scorers import gsm8k
+from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.compose import Part, Reward, build, load_reward, write_reward_file
+from rewardkit.scorers.load import load_scorer, respond_of
+
+FIXED = {"score", "acc", "pred", "no_answer", "timeout", "error"}
+NAMES = ["correct", "format", "repetition", "length"]
+YAML = """\
+scorer: gsm8k
+options: {method: robust}
+parts:
+  correct: 1.0
+  format: {weight: 0.1, tags: [think, answer]}
+  repetition: {weight: 0.2, n: 20}
+  length: {weight: 0.5, max_chars: 1000}
+"""
+SPEC = {
+    "scorer": "gsm8k",
+    "options": {"method": "robust"},
+    "parts": {
+        "correct": 1.0,
+        "format": {"weight": 0.1, "tags": ["think", "answer"]},
+        "repetition": {"weight": 0.2, "n": 20},
+        "length": {"weight": 0.5, "max_chars": 1000},
+    },
+}
+GOOD = "<think>9 + 9</think><answer>it is</answer>\n#### $18.00"
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write text as reward.yaml and return its path."""
+
+    def write(text=YAML):
+        path = tmp_path / "reward.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def as_verl_loads(path):
+    """Execute a file as verl does, without a place in sys.modules."""
+    spec = importlib.util.spec_from_file_location("custom_module", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_score_is_the_sum_of_the_parts_and_acc_the_scorer_s(written):
+    result = load_reward(written()).compute_score("openai/gsm8k", GOOD, "18")
+    assert result.keys() == FIXED | set(NAMES)
+    assert (result["correct"], result["format"], result["repetition"]) == (1.0, 0.1, 0.0)
+    assert 0.49 < result["length"] < 0.5
+    assert result["score"] == pytest.approx(sum(result[name] for name in NAMES))
+    assert (result["acc"], result["pred"]) == (1.0, "$18.00")
+
+
+def test_a_reward_is_a_scorer_with_the_same_verdict_and_score(written):
+    reward = load_reward(written())
+    for response in (GOOD, "#### 19", "", "no " * 500):
+        result, logged = reward(response, "18"), reward.compute_score("", response, "18")
+        assert (result.score, result.correct, result.pred) == (
+            logged["score"],
+            logged["acc"] == 1.0,
+            logged["pred"],
+        )
+
+
+def test_every_sample_has_the_same_numeric_keys_whatever_goes_wrong(written):
+    reward = load_reward(written())
+    results = [
+        reward.compute_score("openai/gsm8k", solution, gold, extra, **kwargs)
+        for solution in (GOOD, "", None, 18)
+        for gold in ("18", None, 18, "many")
+        for extra in (None, {}, {"num_turns": 2}, "text")
+        for kwargs in ({}, {"method": "strict"}, {"reward_router_address": "x"}, {"method": "no"})
+    ]
+    assert {tuple(sorted(r)) for r in results} == {tuple(sorted(FIXED | set(NAMES)))}
+    assert {type(value) for r in results for key, value in r.items() if key != "pred"} == {float}
+
+
+@given(response=st.text(), gold=st.text())
+def test_no_text_makes_it_raise_and_the_sum_holds(response, gold):
+    result = build(SPEC).compute_score("", response, gold)
+    assert result["score"] == pytest.approx(sum(result[name] for name in NAMES))
+    assert -0.7 <= result["score"] <= 1.6
+
+
+def test_the_written_file_gives_what_the_yaml_gives(written, tmp_path):
+    path = written()
+    out = write_reward_file(path, tmp_path / "my_reward.py")
+    module = as_verl_loads(out)
+    path.unlink()  # the file stands alone
+    for response in (GOOD, "#### 17", ""):
+        expected = build(SPEC).compute_score("openai/gsm8k", response, "18")
+        assert (
+            module.compute_score(
+                data_source="openai/gsm8k",
+                solution_str=response,
+                ground_truth="18",
+                extra_info={"num_turns": 2},
+                reward_model_tokenizer=None,
+            )
+            == expected
+        )
+
+
+def test_the_written_file_is_a_scorer_of_rewardkit_too(written, tmp_path):
+    out = write_reward_file(written(), tmp_path / "my_reward.py")
+    scorer = load_scorer(f"{out}:score")
+    assert scorer(GOOD, "18").correct
+    assert respond_of(scorer)("18") == "#### 18"
+
+
+def test_no_text_of_the_yaml_becomes_code(written, tmp_path):
+    text = YAML.replace("[think, answer]", '[\'"""+open("x")+"""\', \'{spec}\', \'\\\', 你好]')
+    module = as_verl_loads(write_reward_file(written(text), tmp_path / "my_reward.py"))
+    tags = module.REWARD.parts[1].value.keywords["tags"]
+    assert tags == ['"""+open("x")+"""', "{spec}", "\\", "你好"]
+
+
+def test_nothing_is_overwritten_unasked_and_a_wrong_yaml_writes_nothing(written, tmp_path):
+    out = tmp_path / "my_reward.py"
+    out.write_text("mine", encoding="utf-8")
+    with pytest.raises(OutputError, match="exists"):
+        write_reward_file(written(), out)
+    with pytest.raises(UsageError):
+        write_reward_file(written("scorer: gsm8k"), out, overwrite=True)
+    assert out.read_text(encoding="utf-8") == "mine"
+    assert write_reward_file(written(), out, overwrite=True) == out.resolve()
+
+
+def test_a_scorer_of_one_s_own_lies_beside_the_yaml(written, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "def reward(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    return 2.0 if solution_str == data_source else 0.0\n",
+        encoding="utf-8",
+    )
+    path = written("scorer: mine.py:reward\nparts: {base: 0.5, correct: 1}\n")
+    monkeypatch.chdir("/")
+    module = as_verl_loads(write_reward_file(path, tmp_path / "my_reward.py"))
+    result = module.compute_score("me", "me", "18")
+    assert (result["base"], result["correct"], result["score"]) == (1.0, 1.0, 2.0)
+
+
+def test_auto_reads_the_data_source_verl_passes():
+    reward = build({"scorer": "auto", "parts": {"correct": 1.0}})
+    assert reward.compute_score("openai/gsm8k", "#### 18", "18", {"index": 1})["score"] == 1.0
+    assert reward.compute_score("nobody/knows", "#### 18", "18")["error"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("scorer: gsm8k\npart: {correct: 1}", "unknown key 'part'. Did you mean 'parts'"),
+        ("scorer: gsm8k\nparts: {corect: 1}", "unknown key 'corect'. Did you mean 'correct'"),
+        ("scorer: gsm8k\nparts: {format: {weight: 1, tag: [a]}}", "Did you mean 'tags'"),
+        ("scorer: gsm8\nparts: {correct: 1}", "Did you mean 'gsm8k'"),
+        ("scorer: gsm8k\noptions: {metod: robust}\nparts: {correct: 1}", "Did you mean 'method'"),
+        ("scorer: gsm8k\noptions: {method: robst}\nparts: {correct: 1}", "method='robst'"),
+        ("parts: {correct: 1}", "name the scorer"),
+        ("scorer: gsm8k", "at least one part"),
+        ("scorer: gsm8k\nparts: [correct]", "not list"),
+        ("scorer: gsm8k\nparts: {correct: high}", "weight='high'"),
+        ("scorer: gsm8k\nparts: {correct: yes}", "weight=True"),
+        ("scorer: gsm8k\nparts: {correct: .nan}", "not YAML of plain values"),
+        ("scorer: gsm8k\nparts: {format: {tags: [a]}}", "weight=None"),
+        ("scorer: gsm8k\nparts: {format: {weight: 1, tags: think}}", "list of names"),
+        ("scorer: gsm8k\nparts: {repetition: {weight: 1, n: 0}}", "n=0"),
+        ("scorer: gsm8k\nparts: {repetition: {weight: 1, n: many}}", "parts.repetition"),
+        ("scorer: gsm8k\nparts: {length: 1}", "max_chars"),
+        ("scorer: gsm8k\noptions: {method: 2020-01-01}\nparts: {correct: 1}", "plain values"),
+        ("scorer: [", "not YAML"),
+        ("", "not NoneType"),
+        ("!!python/object/apply:os.system [true]", "not YAML"),
+    ],
+)
+def test_a_mistake_in_the_yaml_is_one_line_that_says_what_and_where(written, text, said):
+    with pytest.raises(UsageError) as caught:
+        load_reward(written(text))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_yaml_that_is_not_there_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError, match="none.yaml: cannot be read"):
+        load_reward(tmp_path / "none.yaml")
+
+
+def brief(score, response):
+    return float(score.correct and len(response) < 20)
+
+
+def test_a_reward_is_ten_lines_of_python():
+    reward = Reward(
+        gsm8k.score, (Part("correct", 1.0, lambda s, _: s.correct), Part("b", 2, brief))
+    )
+    assert reward("#### 18", "18").score == 3.0
+    assert reward.compute_score("", "#### 18", "18")["b"] == 2.0
+    assert reward.compute_score("", "#### 18" + " " * 20, "18", method="robust")["score"] == 1.0
+
+
+@pytest.mark.parametrize("value", [lambda s, r: 1 / 0, lambda s, r: float("nan"), lambda s, r: "x"])
+def test_a_part_that_fails_pays_nothing_and_sets_the_error_flag(value, caplog):
+    reward = Reward(
+        gsm8k.score, (Part("correct", 1.0, lambda s, _: s.correct), Part("b", 1, value))
+    )
+    with caplog.at_level(logging.ERROR, "rewardkit"):
+        result = reward.compute_score("s", "#### 18", "18")
+    assert (result["score"], result["b"], result["acc"], result["error"]) == (1.0, 0.0, 1.0, 1.0)
+
+
+def test_a_part_sees_why_the_response_got_its_verdict():
+    seen = []
+    part = Part("seen", 0.0, lambda s, r: seen.append(s.status) or 0.0)
+    reward = Reward(gsm8k.score, (part,))
+    for response, gold in (("#### 18", "18"), ("#### 17", "18"), ("", "18"), ("#### 1", "")):
+        reward.compute_score("", response, gold)
+    assert seen == [Status.CORRECT, Status.WRONG, Status.NO_ANSWER, Status.BAD_GROUND_TRUTH]
+
+
+@pytest.mark.parametrize("name", ["score", "acc", "reward", "overlong_reward"])
+def test_a_part_cannot_take_a_key_that_means_something_else(name):
+    with pytest.raises(UsageError, match="name is taken"):
+        Reward(gsm8k.score, (Part(name, 1.0, brief),))
+
+
+def test_two_parts_cannot_have_one_name():
+    with pytest.raises(UsageError, match="name is taken"):
+        Reward(gsm8k.score, (Part("brief", 1.0, brief), Part("brief", 2.0, brief)))
+
+
+def test_an_unknown_scorer_keeps_its_own_error():
+    with pytest.raises(UnknownNameError):
+        build({"scorer": "gsm9k", "parts": {"correct": 1.0}})
+
+
+def test_a_reward_survives_pickling():
+    reward = build(SPEC)
+    copy = pickle.loads(pickle.dumps(reward))
+    assert copy.compute_score("", GOOD, "18") == reward.compute_score("", GOOD, "18")
+
+
+def test_length_counts_characters():
+    parts = {"length": {"weight": 1.0, "max_chars": 4, "short_wrong": 0.0, "long_wrong": -1.0}}
+    reward = build({"scorer": "gsm8k", "parts": parts})
+    assert [reward(text, "18").score for text in ("", "我们", "我们说了")] == pytest.approx(
+        [0.0, -0.5, -1.0]
+    )
+
+
+def test_the_path_of_the_written_file_loads_with_the_name_verl_is_given(written, tmp_path):
+    out = write_reward_file(written(), tmp_path / "my_reward.py")
+    assert out.is_absolute()
+    result = load_path(f"{out}:compute_score")("s", GOOD, "18")
+    assert isinstance(result["score"], float)
+
+
+def test_the_base_score_passes_through_a_composed_reward():
+    reward = build({"scorer": "gsm8k", "options": {"format_score": 0.25}, "parts": {"base": 1.0}})
+    assert reward("#### 17", "18") == Score(0.25, False, "17", Status.WRONG)

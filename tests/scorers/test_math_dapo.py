@@ -1,0 +1,209 @@
+import pickle
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import UsageError
+from rewardkit.registry import load_path
+from rewardkit.scorers import math, math_dapo
+from rewardkit.scorers.base import Status
+from rewardkit.scorers.math_dapo import normalize, score
+
+RIGHT, WRONG = Status.CORRECT, Status.WRONG
+NONE, BAD = Status.NO_ANSWER, Status.BAD_GROUND_TRUTH
+
+#: Text of the characters and words the normalisation cares for, and any other.
+tex = st.lists(
+    st.sampled_from(
+        [
+            r"\boxed{",
+            r"\text{",
+            "}",
+            "{",
+            "$",
+            "Answer:",
+            "\n",
+            "frac",
+            "sqrt",
+            "=",
+            "an ",
+            "1",
+            ",",
+        ]
+    )
+    | st.text(max_size=5)
+).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "pred", "status"),
+    [
+        ("so\nAnswer: 34", "34", "34", RIGHT),
+        ("answer : $34$", "34", "34", RIGHT),
+        ("Answer: 33\nAnswer: 34", "34", "34", RIGHT),
+        ("Answer:\n\n34", "34", "34", RIGHT),
+        ("Answer: the answer: 34", "34", "theanswer:34", WRONG),
+        ("Answer: x = 34 cm", "34", "34", RIGHT),
+        (r"Answer: \frac12", r"\frac{1}{2}", r"\frac{1}{2}", RIGHT),
+        (r"Answer: \dfrac{1}{2}", r"\frac{1}{2}", r"\dfrac{1}{2}", WRONG),
+        (r"Answer: \boxed{\sqrt2}", r"\sqrt{2}", r"\sqrt{2}", RIGHT),
+        (r"Answer: 1,000\text{ dollars}", "1000", "1000", RIGHT),
+        ("Answer: 34.", "34", "34.", WRONG),
+        ("Answer: **34**", "34", "**34**", WRONG),
+        ("Answer: 34" + " " * 300, "34", "[INVALID]", NONE),
+        (r"so \boxed{34}", "34", "34", RIGHT),
+        (r"so \boxed{ 34}", "34", " 34", WRONG),
+        (r"so \boxed{34", "34", "[INVALID]", NONE),
+        (r"\boxed{34}" + " " * 100, "34", "[INVALID]", NONE),
+        (r"Answer: 35 \boxed{34}", "34", "3534", WRONG),
+        ("Answer: ", "34", "", NONE),
+        ("thirty-four", "34", "[INVALID]", NONE),
+    ],
+)
+def test_it_reads_and_judges_as_verl_does(response, gold, pred, status):
+    result = score(response, gold)
+    assert (result.pred, result.status) == (pred, status)
+    assert (result.score, result.correct) == ((1.0, True) if status is RIGHT else (-1.0, False))
+
+
+def test_without_the_fallback_a_box_is_not_read():
+    assert score(r"so \boxed{34}", "34").correct
+    result = score(r"so \boxed{34}", "34", boxed_fallback=False)
+    assert (result.score, result.pred, result.status) == (-1.0, "[INVALID]", NONE)
+
+
+def test_strict_box_reads_nothing_but_the_last_box():
+    assert score(r"Answer: 35 \boxed{34}", "34", strict_box=True).correct
+    assert not score(r"\boxed{34} \boxed{35}", "34", strict_box=True).correct
+    result = score("Answer: 34", "34", strict_box=True)
+    assert (result.score, result.pred, result.status) == (-1.0, "", NONE)
+
+
+@pytest.mark.parametrize("response", ["", "Answer: ", "Answer: [INVALID]", r"\boxed{}", "no"])
+@pytest.mark.parametrize("gold", ["", " ", "\n", "[INVALID]", " [INVALID]", "units", "$$", "x ="])
+@pytest.mark.parametrize("strict_box", [False, True])
+def test_a_gold_that_says_nothing_is_never_paid(response, gold, strict_box):
+    result = score(response, gold, strict_box=strict_box)
+    assert (result.score, result.correct) == (-1.0, False)
+    assert strict_box or result.status is BAD
+
+
+@pytest.mark.parametrize("gold", [" ", "[INVALID]"])
+def test_a_box_that_repeats_a_blank_or_sentinel_gold_is_not_paid(gold):
+    for options in ({}, {"strict_box": True}):
+        result = score(rf"\boxed{{{gold}}}", gold, **options)
+        assert (result.score, result.status) == (-1.0, BAD)
+
+
+def test_a_box_that_repeats_a_gold_of_units_is_right():
+    assert score(r"\boxed{feet}", "feet").correct
+    assert not score(r"\boxed{inches}", "feet").correct
+    assert not score("Answer: inches", "feet").correct
+
+
+def test_robust_mode_gives_the_verdicts_of_math_as_plus_and_minus_one():
+    for response in ("Answer: 0.5", r"thus \boxed{0.5}", r"\boxed{2}", "nothing"):
+        ours, theirs = score(response, "0.5", mode="robust"), math.score(response, "0.5")
+        assert ours.score == (1.0 if theirs.correct else -1.0)
+        assert ours[1:] == theirs[1:]
+    assert score(r"Answer: 34.00", "34", mode="robust").correct
+
+
+def test_an_unknown_mode_is_a_usage_error():
+    with pytest.raises(UsageError, match="mode='strict'"):
+        score("Answer: 34", "34", mode="strict")
+
+
+def test_compute_score_gives_fixed_keys_and_what_fails_is_minus_one():
+    results = [
+        math_dapo.compute_score("math_dapo", solution, gold, extra, **kwargs)
+        for solution in ("Answer: 34", "", None, 34)
+        for gold in ("34", None, 34, "", "[INVALID]")
+        for extra in (None, {}, "text")
+        for kwargs in ({}, {"strict_box": True}, {"reward_router_address": "x"}, {"mode": "no"})
+    ]
+    assert {frozenset(r) for r in results} == {
+        frozenset({"score", "acc", "pred", "no_answer", "timeout", "error"})
+    }
+    assert {r["score"] for r in results} == {1.0, -1.0}
+    assert {r["score"] for r in results if r["error"]} == {-1.0}
+
+
+def test_the_file_behaves_the_same_loaded_by_path():
+    """As verl does it: without a place in sys.modules."""
+    by_path = load_path(f"{math_dapo.__file__}:compute_score")
+    for response in ("Answer: 34", r"\boxed{34}", "no"):
+        assert by_path("", response, "34") == math_dapo.compute_score("", response, "34")
+    assert pickle.loads(pickle.dumps(score)) is score
+
+
+@given(response=tex, gold=tex, strict=st.booleans(), fallback=st.booleans())
+def test_no_text_makes_it_raise_and_scores_are_plus_or_minus_one(response, gold, strict, fallback):
+    result = score(response, gold, strict_box=strict, boxed_fallback=fallback)
+    assert result.score in (1.0, -1.0)
+    assert result.correct == (result.score == 1.0) == (result.status is RIGHT)
+    assert type(result.pred) is str
+
+
+@given(st.integers(-(10**18), 10**18), st.text(max_size=400).filter(lambda t: ":" not in t))
+def test_the_gold_in_the_asked_form_always_scores(gold, thoughts):
+    assert score(f"{thoughts}\n{math_dapo.respond(str(gold))}", str(gold)).correct
+
+
+@given(st.integers(), st.integers())
+def test_another_number_never_scores(gold, other):
+    assert score(f"Answer: {other}", str(gold)).correct == (gold == other)
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("an apple", "apple"),
+        ("x=y=12", "12"),
+        ("$a$ and $b$", "a"),
+        ("$a$ or\n$b$", "a\nb"),
+        ("$5", "5"),
+        (r"\text{and}", ","),
+        (r"\text{m}", ""),
+        (r"\text{A\text{B}C}", r"A\text{BC}"),
+        ("\\text{a\nb}", "\\text{a\nb}"),
+        (r"\boxed{a\boxed{b}c} d}e", r"a\boxed{b}c}de"),
+        (r"\textbf{x}\overline{y}", "xy"),
+        (r"\frac1{23}", "\\frac{1}{{}23}"),
+        ("1,234,567", "1234567"),
+        ("1,234.5", "1,234.5"),
+        (r"90^\circ", "90"),
+        ("10\\%", "10\\%"),
+    ],
+)
+def test_the_normal_form(text, normal):
+    assert normalize(text) == normal
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "$",
+        "$a",
+        r"\text{",
+        r"\textbf{",
+        r"\boxed{",
+        "\\text{\n",
+        "$\n",
+        "}",
+        "frac",
+        ",",
+        "=",
+        "a ",
+    ],
+)
+def test_time_is_linear_in_the_gold_and_the_response(unit):
+    """A quadratic step on 1 MB would take hours, and verl's does; this takes a fraction of it."""
+    hostile = unit * (1_000_000 // len(unit))
+    started = time.process_time()
+    for gold in (hostile, f"{hostile}\n}}", f"{hostile}$"):
+        score(f"{hostile}\nAnswer: 1", gold)
+        score(hostile, "1")
+    assert time.process_time() - started < 10

@@ -1,0 +1,283 @@
+import ast
+import json
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.scorers import mcq
+from rewardkit.scorers.base import Status
+from rewardkit.scorers.mcq import score
+
+AMOUNTS = {"options": ["980万元", "B. 990万元", "1000万元", "都对"]}
+LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".join(sorted(s)))
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "pred", "status"),
+    [
+        (r"The answer is \boxed{(A)}.", "A", "A", Status.CORRECT),
+        (r"\boxed{C, A}", "AC", "AC", Status.CORRECT),
+        (r"\boxed{AC}", "A、C", "AC", Status.CORRECT),
+        ("<answer>A</answer>", "A", "A", Status.CORRECT),
+        (r"\boxed{B}", "A", "B", Status.WRONG),
+        (r"\boxed{A}", "AC", "A", Status.WRONG),
+        (r"\boxed{ABC}", "AC", "ABC", Status.WRONG),
+        (r"\boxed{A or B}", "A", "A or B", Status.AMBIGUOUS_ANSWER),
+        (r"\boxed{A or C}", "AC", "A or C", Status.AMBIGUOUS_ANSWER),
+        (r"\boxed{A} or \boxed{B}", "B", "B", Status.AMBIGUOUS_ANSWER),
+        (r"\boxed{Apple}", "A", "Apple", Status.UNPARSED_ANSWER),
+        (r"\boxed{K}", "A", "K", Status.UNPARSED_ANSWER),
+        (r"\boxed{}", "A", "", Status.NO_ANSWER),
+        ("The answer is A", "A", "", Status.NO_ANSWER),
+        (r"\boxed{A}", "", "A", Status.BAD_GROUND_TRUTH),
+        (r"\boxed{}", "", "", Status.BAD_GROUND_TRUTH),
+        (r"\boxed{None of the above}", "N", "None of the above", Status.BAD_GROUND_TRUTH),
+        (r"\boxed{K}", "K", "K", Status.BAD_GROUND_TRUTH),
+        (r"\boxed{A or B}", "A or B", "A or B", Status.BAD_GROUND_TRUTH),
+    ],
+)
+def test_the_letters_picked_must_be_the_gold_letters(response, gold, pred, status):
+    result = score(response, gold)
+    assert (result.pred, result.status) == (pred, status)
+    assert (result.score, result.correct) == (
+        (1.0, True) if status is Status.CORRECT else (0.0, False)
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "status"),
+    [
+        ("980万元", "A", Status.CORRECT),
+        ("B. 990万元", "B", Status.CORRECT),
+        ("A. 990万元", "A", Status.AMBIGUOUS_ANSWER),
+        ("E", "A", Status.UNPARSED_ANSWER),
+        ("ABCDE", "ABCD", Status.UNPARSED_ANSWER),
+        ("E", "E", Status.BAD_GROUND_TRUTH),
+    ],
+)
+def test_the_row_s_options_tell_texts_and_letters(answer, gold, status):
+    assert score(mcq.respond(answer), gold, AMOUNTS).status is status
+
+
+@pytest.mark.parametrize(
+    "extra_info", [None, {}, {"options": None}, {"options": "A. x"}, {"index": 3}]
+)
+def test_without_options_the_letters_go_up_to_j(extra_info):
+    assert score(r"\boxed{J}", "J", extra_info).correct
+
+
+def test_final_letter_reads_what_is_in_no_box():
+    assert not score("答案：AC", "AC").correct
+    assert score("答案：AC", "AC", final_letter=True).correct
+    assert not score("Answer: A Answer: B", "B", final_letter=True).correct
+
+
+@pytest.mark.parametrize(
+    ("answer", "paid"),
+    [
+        ("AC", 1.0),
+        ("A", 0.5),
+        ("C", 0.5),
+        ("B", 0.0),
+        ("AB", 0.0),
+        ("ABC", 0.0),
+        ("ABCDEFGHIJ", 0.0),
+    ],
+)
+def test_partial_pays_the_picked_part_of_the_gold_and_nothing_with_a_wrong_letter(answer, paid):
+    result = score(mcq.respond(answer), "AC", partial=True)
+    assert (result.score, result.correct) == (paid, paid == 1.0)
+
+
+def test_under_partial_another_right_letter_pays_more_and_another_wrong_one_nothing():
+    for size in range(1, 4):
+        for letters in combinations("ABD", size):
+            picked = "".join(letters)
+            paid = score(mcq.respond(picked), "ABD", partial=True).score
+            assert paid == size / 3
+            assert score(mcq.respond(picked + "C"), "ABD", partial=True).score == 0.0
+
+
+def tagged(box):
+    return f"<think>thoughts</think><answer>{box}</answer>"
+
+
+@pytest.mark.parametrize(
+    ("box", "gold", "pred"),
+    [
+        (r"\boxed{A、C}", "AC", "AC"),
+        (r"\boxed{B} \boxed{A}", "A", "A"),
+        (r"\boxed{Apple}", "A", "A"),
+        (r"\boxed{A or B}", "AB", "AB"),
+        (r"\boxed{Cabbage}", "C", "C"),
+        (r"\boxed{\text{B}, C}", "B", "B"),
+    ],
+)
+def test_the_letter_rule_counts_every_capital_up_to_g_in_the_box(box, gold, pred):
+    assert score(tagged(box), gold, mode="dianjin")[:3] == (1.0, True, pred)
+    assert score(box, gold, mode="letters")[:3] == (1.0, True, pred)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        r"\boxed{A}",
+        r"<answer>\boxed{A}</answer>",
+        r"<think></think>\boxed{A}",
+        r"<think></think><think></think><answer>\boxed{A}</answer>",
+        r"<think></think><answer>\boxed{A}</answer><answer>\boxed{A}</answer>",
+        r"<think></think><answer>A</answer>",
+        r"<think></think><answer>\boxed{A</answer>",
+        r"<think>\boxed{A}</think><answer></answer>",
+    ],
+)
+def test_dianjin_mode_wants_one_think_and_one_answer_with_a_box(response):
+    result = score(response, "A", mode="dianjin")
+    assert (result.score, result.status) == (0.0, Status.NO_ANSWER)
+
+
+@pytest.mark.parametrize("gold", ["", "H", "none"])
+@pytest.mark.parametrize("mode", ["strict", "dianjin", "letters"])
+def test_a_gold_without_letters_never_pays(mode, gold):
+    for box in (r"\boxed{}", r"\boxed{x}", rf"\boxed{{{gold}}}"):
+        result = score(tagged(box), gold, {"options": ["x", "y"]}, mode=mode)
+        assert (result.score, result.status) == (0.0, Status.BAD_GROUND_TRUTH)
+
+
+def official(response, gold):
+    """DianJin's rule as described: regular expressions, then letters in order."""
+    import re
+
+    def letters(text):
+        return [letter for letter in "ABCDEFG" if letter in text]
+
+    thoughts = re.findall(r"<think>(.*?)</think>", response, re.DOTALL)
+    answers = re.findall(r"<answer>(.*?)</answer>", response, re.DOTALL)
+    if len(thoughts) != 1 or len(answers) != 1:
+        return 0.0
+    boxes = re.findall(r"\\boxed\{(.*?)\}", answers[0], re.DOTALL)
+    return float(bool(boxes) and letters(boxes[-1]) == letters(gold))
+
+
+PIECES = ["<think>", "</think>", "<answer>", "</answer>", "\\boxed{", "}", "{", "A", "C", "x"]
+
+
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=20).map("".join),
+    st.lists(st.sampled_from(PIECES), max_size=8).map("".join),
+    st.sampled_from(["A", "AC", "CA", "C,A"]),
+)
+def test_dianjin_mode_scores_as_the_official_rule(before, box, gold):
+    for response in (before, tagged(rf"\boxed{{{box}}}"), before + tagged(box)):
+        assert score(response, gold, mode="dianjin").score == official(response, gold)
+
+
+def test_compute_score_takes_what_verl_passes_and_returns_fixed_keys():
+    results = [
+        mcq.compute_score("cflue", solution, gold, extra, **kwargs)
+        for solution in (r"\boxed{A}", "", None, 18)
+        for gold in ("A", None, 18, "")
+        for extra in (None, {}, {"options": ["x", 2, None]}, {"options": 3}, "text")
+        for kwargs in ({}, {"partial": True}, {"reward_router_address": "x"}, {"mode": "no"})
+    ]
+    assert {frozenset(r) for r in results} == {
+        frozenset({"score", "acc", "pred", "no_answer", "timeout", "error"})
+    }
+    assert all(type(value) is float for r in results for key, value in r.items() if key != "pred")
+
+
+def test_an_unknown_mode_is_an_error_flag_not_an_exception():
+    result = mcq.compute_score("s", r"\boxed{A}", "A", mode="fuzzy")
+    assert (result["score"], result["error"]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("mode", ["strict", "dianjin", "letters"])
+@given(response=st.text(), gold=st.text(), flag=st.booleans())
+def test_no_text_makes_it_raise_and_scores_stay_in_range(mode, response, gold, flag):
+    for text in (response, tagged(rf"\boxed{{{response}}}")):
+        result = score(
+            text, gold, {"options": [gold, "x"]}, partial=flag, final_letter=flag, mode=mode
+        )
+        assert 0.0 <= result.score <= 1.0
+        assert result.correct == (result.score == 1.0) == (result.status is Status.CORRECT)
+
+
+@given(LETTERS, st.permutations("ABCDEFGHIJ"), st.text(max_size=100))
+def test_the_gold_in_any_order_scores_whatever_was_thought(gold, order, thoughts):
+    answer = "、".join(letter for letter in order if letter in gold)
+    thoughts = thoughts.replace("<", "").replace("\\", "")
+    assert score(f"{thoughts}\n{mcq.respond(answer)}", gold).correct
+
+
+@given(LETTERS, LETTERS, st.sampled_from(["{}", "({})", "选{}", "answer is {}", r"\text{{{}}}"]))
+def test_another_set_never_scores(gold, other, dress):
+    if set(gold) != set(other):
+        assert score(mcq.respond(dress.format(other)), gold).score == 0.0
+
+
+@given(LETTERS, st.sampled_from("ABCDEFGHIJ"), st.sampled_from([",", "", " or ", "和", "/", "\n"]))
+def test_adding_a_wrong_letter_never_scores(gold, wrong, joint):
+    if wrong not in gold:
+        for partial in (False, True):
+            assert score(mcq.respond(gold + joint + wrong), gold, partial=partial).score == 0.0
+
+
+def cases(shared, name):
+    lines = (shared / "cases" / name).read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines if line]
+
+
+@pytest.mark.parametrize("final_letter", [False, True])
+@pytest.mark.parametrize("name", ["real_mcq_gaokao.jsonl", "real_mcq_mmlupro.jsonl"])
+def test_every_real_response_gets_its_label(shared, name, final_letter):
+    assert [
+        case["id"]
+        for case in cases(shared, name)
+        if score(
+            case["solution_str"],
+            case["ground_truth"],
+            {"options": case.get("options")},
+            final_letter=final_letter,
+        ).correct
+        != case["label"]
+    ] == []
+
+
+@pytest.mark.parametrize("final_letter", [False, True])
+def test_no_known_exploit_pays_and_no_right_answer_is_lost(shared, final_letter):
+    assert [
+        case["id"]
+        for case in cases(shared, "exploits.jsonl")
+        if case["cls"].startswith("mcq")
+        and case["label"] is not None
+        and score(case["solution_str"], case["ground_truth"], final_letter=final_letter).correct
+        != case["label"]
+    ] == []
+
+
+def test_on_real_options_a_letter_with_its_text_is_right_and_every_other_is_not(shared):
+    """CFLUE: golds spelled out score, but for doubled options; no wrong letter or text does."""
+    path = shared / "data" / "cflue" / "knowledge.json"
+    lost, paid = [], []
+    for row in json.loads(path.read_text(encoding="utf-8"))[::4]:
+        texts, gold = ast.literal_eval(row["choices"]), row["answer"]
+        spelled = "；".join(f"{letter}. {texts[letter]}" for letter in gold)
+        right = [gold, "、".join(gold), "选项" + "和".join(gold), spelled]
+        wrong = [
+            answer
+            for letter in texts.keys() - set(gold)
+            for answer in (
+                letter,
+                texts[letter],
+                f"{letter}. {texts[letter]}",
+                f"{gold[0]}. {texts[letter]}",
+                gold + letter,
+            )
+        ]
+        scores = [score(mcq.respond(a), gold, {"options": texts}).score for a in right + wrong]
+        lost += [row["question"] for paid_ in scores[: len(right)] if not paid_]
+        paid += [row["question"] for paid_ in scores[len(right) :] if paid_]
+    assert paid == []
+    assert len(lost) <= 3

@@ -1,0 +1,158 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import UsageError
+from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.shaping import format_tags, length, overlong, repetition, weighted
+
+RIGHT = Score(1.0, True, "18", Status.CORRECT)
+WRONG = Score(-1.0, False, "17", Status.WRONG)
+
+values = st.floats(-1e6, 1e6)
+
+
+def soft(score, tokens, **changes):
+    settings = {"max_response_tokens": 20480, "buffer_tokens": 4096, **changes}
+    return overlong(score, tokens, **settings).score
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [(0, 1.0), (16384, 1.0), (18432, 0.5), (20480, 0.0), (22528, -0.5)],
+)
+def test_overlong_falls_linearly_over_the_buffer_and_as_in_verl_beyond(tokens, expected):
+    assert soft(RIGHT, tokens) == expected
+    assert soft(WRONG, tokens) == expected - 2
+
+
+def test_overlong_scales_with_the_factor_and_leaves_the_verdict():
+    assert soft(RIGHT, 20480, penalty_factor=0.5) == 0.5
+    changed = overlong(RIGHT, 20480, max_response_tokens=20480, buffer_tokens=4096)
+    assert changed[1:] == RIGHT[1:]
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0, 10))
+def test_overlong_is_verl_s_formula(buffer, more, tokens, factor):
+    """The formula of verl's dapo manager, in its own order of operations."""
+    longest = buffer + more
+    exceeding = tokens - (longest - buffer)
+    expected = 1.0 + min(-exceeding / buffer * factor, 0)
+    settings = {"max_response_tokens": longest, "buffer_tokens": buffer}
+    assert soft(RIGHT, tokens, **settings, penalty_factor=factor) == expected
+
+
+@pytest.mark.parametrize(
+    "changes", [{"buffer_tokens": 0}, {"buffer_tokens": 20481}, {"penalty_factor": -1.0}]
+)
+def test_overlong_refuses_what_verl_refuses_and_a_reward_for_length(changes):
+    with pytest.raises(UsageError, match="overlong"):
+        soft(RIGHT, 1, **changes)
+
+
+@pytest.mark.parametrize(
+    ("response", "value"),
+    [
+        ("<think>a</think><answer>b</answer>", 1.0),
+        ("well <think>\na\n</think> so\n<answer>b</answer>.", 1.0),
+        ("<think>思考</think><answer>十八</answer>", 1.0),
+        ("", 0.0),
+        ("<answer>b</answer><think>a</think>", 0.0),
+        ("<think>a<answer>b</answer></think>", 0.0),
+        ("<think>a</think><answer> \n</answer>", 0.0),
+        ("<think>a</think><answer>b", 0.0),
+        ("<think>a</think><think>c</think><answer>b</answer>", 0.0),
+        ("<think>a</think><answer>b</answer><answer>c</answer>", 0.0),
+        ("<think>I write <answer> next</think><answer>b</answer>", 0.0),
+        ("</think><think>a</think><answer>b</answer>", 0.0),
+        ("a</think><answer>b</answer>", 0.0),
+        ("<Think>a</Think><answer>b</answer>", 0.0),
+    ],
+)
+def test_format_wants_each_tag_once_in_order_and_filled(response, value):
+    assert format_tags(response) == value
+
+
+def test_format_can_refuse_text_outside_the_tags():
+    tagged = "<think>a</think>\n<answer>b</answer>\n"
+    assert format_tags(tagged, outside=False) == 1.0
+    for response in (f"so {tagged}", f"{tagged}.", tagged.replace("\n", "so", 1)):
+        assert format_tags(response) == 1.0
+        assert format_tags(response, outside=False) == 0.0
+
+
+@pytest.mark.parametrize("tags", [(), "think"])
+def test_format_refuses_no_tags_and_a_bare_string(tags):
+    with pytest.raises(UsageError, match="list of names"):
+        format_tags("<think>a</think>", tags)
+
+
+def test_repetition_is_the_share_of_repeated_runs():
+    assert repetition("abab", n=2) == pytest.approx(-1 / 3)  # ab, ba, ab
+    assert repetition("abcdef", n=2) == 0.0
+    assert repetition("a" * 20) == 0.0
+    assert repetition("abab", n=2, max_penalty=0.3) == pytest.approx(-0.1)
+
+
+def test_repetition_finds_loops_without_spaces():
+    sentence = "因此我们需要重新计算这个表达式的值然后检查结果是否正确。"
+    assert repetition(sentence) == 0.0
+    assert repetition(sentence * 50) < -0.9
+
+
+@pytest.mark.parametrize("settings", [{"n": 0}, {"n": 1001}, {"max_penalty": -1.0}])
+def test_repetition_refuses_settings_without_meaning(settings):
+    with pytest.raises(UsageError, match="repetition"):
+        repetition("text", **settings)
+
+
+@given(st.text("ab我"), st.integers(1, 30), st.floats(0, 10))
+def test_repetition_stays_in_range(response, n, most):
+    assert -most <= repetition(response, n=n, max_penalty=most) <= 0.0
+
+
+def test_length_prefers_short_right_and_long_wrong_answers():
+    right = [length(RIGHT, chars, max_length=1000) for chars in (0, 500, 1000, 9000)]
+    wrong = [length(WRONG, chars, max_length=1000) for chars in (0, 500, 1000, 9000)]
+    assert right == pytest.approx([1.0, 0.75, 0.5, 0.5])
+    assert wrong == pytest.approx([-1.0, -0.75, -0.5, -0.5])
+
+
+@given(st.booleans(), st.integers(0, 10**9), st.integers(1, 10**9), values, values)
+def test_length_stays_between_its_values(right, chars, most, short, long):
+    ends = {"short_correct": short, "long_correct": long, "short_wrong": short, "long_wrong": long}
+    value = length(RIGHT if right else WRONG, chars, max_length=most, **ends)
+    slack = 1e-9 * max(1.0, abs(short), abs(long))
+    assert min(short, long) - slack <= value <= max(short, long) + slack
+
+
+@pytest.mark.parametrize("settings", [{"max_length": 0}, {"short_wrong": float("nan")}])
+def test_length_refuses_settings_without_meaning(settings):
+    with pytest.raises(UsageError, match="length"):
+        length(RIGHT, 1, **{"max_length": 10, **settings})
+
+
+def test_the_weighted_sum_is_the_sum_of_its_contributions():
+    total, named = weighted({"correct": (1.0, 1.0), "format": (0.1, 1.0), "rep": (0.2, -0.5)})
+    assert named == pytest.approx({"correct": 1.0, "format": 0.1, "rep": -0.1})
+    assert total == pytest.approx(1.0)
+    assert weighted({}) == (0.0, {})
+
+
+@given(st.text())
+def test_no_response_makes_shaping_raise(response):
+    assert format_tags(response) == 0.0 or "<think>" in response
+    assert repetition(response) <= 0.0
+
+
+@pytest.mark.parametrize("unit", ["<think>", "<think>a</think>", "a", "<", "我们", "<answer>x"])
+def test_time_is_linear_in_the_response(unit):
+    """A quadratic step on 1 MB would take hours."""
+    hostile = unit * (1_000_000 // len(unit))
+    started = time.process_time()
+    format_tags(hostile)
+    format_tags(f"<think>{hostile}", ("think",), outside=False)
+    repetition(hostile)
+    assert time.process_time() - started < 5
