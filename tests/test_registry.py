@@ -63,3 +63,63 @@ def test_a_plugin_that_does_not_import_is_one_clear_error(plugins):
     plugins(("acme", "no_such_module:score", "rewardkit.scorers"))
     with pytest.raises(UsageError, match="no_such_module does not import"):
         registry.load("scorers", "acme")
+
+
+def test_a_plugin_with_verl_s_signature_is_adapted_in_auto_too(plugins, tmp_path, monkeypatch):
+    (tmp_path / "acme_reward.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    assert data_source == 'acme/sums' and extra_info['index'] == 7\n"
+        "    return float(solution_str == ground_truth)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins(("acme/sums", "acme_reward:compute_score", "rewardkit.data_sources"))
+    from rewardkit.scorers import auto
+
+    auto._of_data_source.cache_clear()
+    result = auto.compute_score("acme/sums", "5", "5", {"index": 7})
+    assert (result["score"], result["error"]) == (1.0, 0.0)
+
+
+def test_a_plugin_that_breaks_on_import_is_an_error_flag_and_a_line_in_the_list(
+    plugins, tmp_path, monkeypatch
+):
+    (tmp_path / "acme_broken.py").write_text("raise RuntimeError('not today')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins(
+        ("acme/broken", "acme_broken:score", "rewardkit.data_sources"),
+        ("acme", "acme_broken:score", "rewardkit.scorers"),
+    )
+    from rewardkit.scorers import auto
+    from rewardkit.scorers.load import summary
+
+    assert auto.compute_score("acme/broken", "5", "5")["error"] == 1.0
+    assert summary("acme").startswith("broken: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("raise ValueError('x')", "does not import"),
+        ("import sys; sys.exit(0)", "sys.exit"),
+        ("score = 5", "not a function"),
+    ],
+)
+def test_a_user_s_file_that_misbehaves_is_one_clear_error(tmp_path, text, said):
+    file = tmp_path / "bad.py"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        registry.load("scorers", f"{file}:score")
+
+
+def test_a_user_s_file_may_hold_dataclasses_with_postponed_annotations(tmp_path):
+    file = tmp_path / "reward_with_dataclass.py"
+    file.write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "@dataclass\n"
+        "class Config:\n"
+        "    weight: float = 1.0\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    return Config().weight\n"
+    )
+    assert registry.load("scorers", f"{file}:compute_score") is not None

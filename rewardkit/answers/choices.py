@@ -176,6 +176,8 @@ def between(text: str, start: str, end: str) -> list[str]:
 
 def _bare(text: str, legal: frozenset[str]) -> frozenset[str] | None:
     """The letters of a text that is nothing but different letters: the shortcut for most."""
+    if len(text) > len(legal):
+        return None
     letters = frozenset(text)
     return letters if len(letters) == len(text) and letters <= legal else None
 

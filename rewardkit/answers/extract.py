@@ -37,7 +37,6 @@ BOX_CHARS = 20_000
 PHRASE_CHARS = 20_000
 
 _BRACES = re.compile(r"\\+(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
-_ANSWER_MARK = re.compile(r"\banswer\b[*_ \t]*[:：][*_ \t]*(?=\S)", re.IGNORECASE)
 
 
 def last_hash(text: str) -> str | None:
@@ -60,12 +59,6 @@ def last_hash(text: str) -> str | None:
         last = said if last is None else last
         end = at
     return last
-
-
-def last_answer_line(text: str) -> str | None:
-    """What follows the last `Answer:` on its line; None without one. Markdown bold is skipped."""
-    ends = [mark.end() for mark in _ANSWER_MARK.finditer(text)]
-    return text[ends[-1] :].partition("\n")[0].strip() if ends else None
 
 
 class Found(NamedTuple):
@@ -157,17 +150,15 @@ def _sentence(text: str) -> str:
 def unmarked(text: str) -> Found | None:
     """The last line, mathematics or number of a text in which no answer is marked."""
     line = text.strip().rpartition("\n")[2].strip()
-    if line and len(_PLAIN_WORD.findall(_MATH.sub(" ", line))) < 2:
-        spans = [next(filter(None, span)).strip() for span in _MATH.findall(line)]
-        return (
-            Found(spans[-1], "math") if spans and _PLAIN_WORD.search(line) else Found(line, "line")
-        )
-    places = [(m.end(), next(filter(None, m.groups()))) for m in _MATH.finditer(text)]
-    places += [(m.end(), m[0]) for m in _LAST_NUMBER.finditer(line, 0)] if not places else []
-    after = text.rpartition(line)[0] if line else ""
-    numbers = [(len(after) + m.end(), m[0]) for m in _LAST_NUMBER.finditer(line)]
-    last = max([*places, *numbers], default=None)
-    return Found(last[1].strip(), "math" if last in places else "number") if last else None
+    spans = [(m.end(), next(filter(None, m.groups())).strip()) for m in _MATH.finditer(text)]
+    prose = _PLAIN_WORD.findall(_MATH.sub(" ", line))
+    if line and len(prose) < 2 and not (prose and spans):
+        return Found(line, "line")
+    begins = text.rfind(line) if line else 0
+    numbers = [(begins + m.end(), m[0]) for m in _LAST_NUMBER.finditer(line)]
+    if spans and spans[-1:] >= numbers[-1:]:
+        return Found(spans[-1][1], "math")
+    return Found(numbers[-1][1], "number") if numbers else None
 
 
 def last_boxed(text: str) -> str | None:

@@ -111,7 +111,7 @@ def _verl_call(
     result = scorer(as_text(solution_str), as_text(ground_truth), info, **options)
     if not isinstance(result, Score):
         raise TypeError(f"the scorer returned {type(result).__name__}, not a Score")
-    return result
+    return result if type(result.score) is float else result._replace(score=float(result.score))
 
 
 def guarded(function: Callable[..., T], *arguments: Any, **options: Any) -> T | Exception:

@@ -30,7 +30,8 @@ TAIL_CHARS = 300
 
 _STRICT = re.compile(r"#### (-?[0-9.,]+)")
 _FLEXIBLE = re.compile(r"-?[0-9.,]+")
-_STRICT_GOLD = re.compile(r"-?[0-9.]*")
+#: The form a gold must have for any answer to equal it.
+_GOLD = {"strict": re.compile(r"-?[0-9.]*"), "flexible": _FLEXIBLE}
 _NO_NUMBERS = ("", ".")
 
 
@@ -54,13 +55,18 @@ def score(
     Returns:
         1.0 if right, `format_score` if an answer was read and is wrong, 0.0 if none was.
     """
-    if method == "robust":
+    if method == "strict":
+        pred = _last_strict(response[-TAIL_CHARS:])
+    elif method == "flexible":
+        pred = _last_number(response[-TAIL_CHARS:])
+    elif method == "robust":
         return _robust(response, ground_truth, format_score)
-    pred, gold_form = _verl_answer(response, method)
+    else:
+        raise UsageError(f"gsm8k: method={method!r}; use 'strict', 'flexible' or 'robust'.")
     if pred and pred == ground_truth:
         return Score(1.0, True, pred, Status.CORRECT)
     missed = 0.0 if pred is None else format_score
-    if not ground_truth or not gold_form.fullmatch(ground_truth):
+    if not ground_truth.isdecimal() and not _is_gold(ground_truth, method):
         return Score(missed, False, pred or "", Status.BAD_GROUND_TRUTH)
     return Score(missed, False, pred or "", Status.NO_ANSWER if pred is None else Status.WRONG)
 
@@ -81,21 +87,17 @@ def respond(answer: str) -> str:
     return f"#### {answer}"
 
 
-def _verl_answer(response: str, method: str) -> tuple[str | None, re.Pattern[str]]:
-    """The answer verl reads, and the form a gold must have for any answer to equal it."""
-    tail = response[-TAIL_CHARS:]
-    if method == "strict":
-        return _last_strict(tail), _STRICT_GOLD
-    if method == "flexible":
-        return _last_number(tail), _FLEXIBLE
-    raise UsageError(f"gsm8k: method={method!r}; use 'strict', 'flexible' or 'robust'.")
+def _is_gold(ground_truth: str, method: str) -> bool:
+    return ground_truth != "" and _GOLD[method].fullmatch(ground_truth) is not None
 
 
 def _last_strict(tail: str) -> str | None:
-    at = len(tail)
-    while (at := tail.rfind("#### ", 0, at)) >= 0:
-        if match := _STRICT.match(tail, at):
+    at = tail.rfind("#### ")
+    while at >= 0:
+        match = _STRICT.match(tail, at)
+        if match is not None:
             return match[1].replace(",", "")
+        at = tail.rfind("#### ", 0, at)
     return None
 
 

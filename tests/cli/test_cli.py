@@ -12,7 +12,18 @@ import pytest
 
 import rewardkit
 
-COMMANDS = ("prep", "check", "score", "path", "list", "show", "card", "doctor")
+COMMANDS = (
+    "prep",
+    "check",
+    "score",
+    "explain",
+    "compose",
+    "path",
+    "list",
+    "show",
+    "card",
+    "doctor",
+)
 
 
 @pytest.fixture
@@ -245,3 +256,71 @@ def test_control_characters_in_data_do_not_reach_the_terminal(run, tmp_path):
         done = run("score", "r.jsonl", *arguments)
         assert "\x1b" not in done.stdout + done.stderr
         assert "unexpected" not in done.stderr
+
+
+def test_explain_says_what_was_read_and_which_rung_decided(run, tmp_path):
+    (tmp_path / "r.txt").write_text(r"It is \boxed{\frac12}.")
+    text = ok(run("explain", "--gold", "0.5", "--response", "r.txt"))
+    assert "structure: equal" in text
+    facts = json.loads(ok(run("explain", "--gold", "0.5", "--response", "r.txt", "--json")))
+    assert (facts["correct"], facts["where"], facts["pred"]) == (True, "box", r"\frac12")
+    failed(run("explain", "--gold", "1", "--response", "nope.txt"), 1, "nope.txt")
+
+
+def test_a_bug_is_one_line_unless_the_traceback_is_asked_for(tmp_path):
+    """`app()` would put typer's own hook in the place of ours."""
+    code = (
+        "import rewardkit.cli.card as card, rewardkit.registry as registry\n"
+        "def broken(*_): raise ZeroDivisionError('boom')\n"
+        "registry.target = broken\n"
+        "import sys; sys.argv = ['rewardkit', 'card', 'gsm8k']\n"
+        "from rewardkit.cli.main import run; run()\n"
+    )
+    for debug, lines in (("0", 1), ("1", 5)):
+        env = os.environ | {"REWARDKIT_DEBUG": debug}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+        assert done.returncode == 1
+        assert "boom" in done.stderr
+        assert (done.stderr.count("\n") > 1) == (lines > 1)
+
+
+def test_an_output_is_never_the_file_that_is_read(run, tmp_path):
+    (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
+    done = run("score", "r.jsonl", "--scorer", "gsm8k", "--out", "r.jsonl", "--overwrite")
+    failed(done, 2, "is the file that is read")
+    assert (tmp_path / "r.jsonl").read_text()
+
+
+def test_one_file_is_not_written_as_two_splits(run, tmp_path):
+    (tmp_path / "raw.jsonl").write_text('{"question": "q", "answer": "#### 1"}\n')
+    done = run("prep", "gsm8k", "--source", "raw.jsonl", "--split", "all", "--out", "o")
+    failed(done, 2, "--split all reads a folder")
+
+
+def test_options_that_would_do_nothing_are_refused(run):
+    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    failed(run("show", "t.parquet", "--template", "boxed"), 2, "only -n and --json")
+    failed(run("check", "t.parquet", "--set", "methd=robust"), 2, "Did you mean 'method'")
+
+
+def test_json_is_valid_for_nan_and_names_with_markup(run, tmp_path):
+    (tmp_path / "nan.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    return float('nan')\n"
+    )
+    (tmp_path / "x[bold].jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
+    arguments = ("score", "x[bold].jsonl", "--scorer", "nan.py:compute_score")
+    assert json.loads(ok(run(*arguments, "--json")))["total"]["mean_score"] is None
+    assert "x[bold].jsonl" in ok(run(*arguments))
+
+
+def test_compose_writes_a_reward_that_check_and_score_take(run, tmp_path):
+    (tmp_path / "reward.yaml").write_text(
+        "scorer: gsm8k\nparts:\n  correct: 1.0\n  format: {weight: 0.1, tags: [think]}\n"
+    )
+    text = ok(run("compose", "reward.yaml", "--out", "reward.py"))
+    assert str(tmp_path / "reward.py") in text
+    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    ok(run("check", "t.parquet", "--scorer", "reward.py:compute_score"))
+    (tmp_path / "bad.yaml").write_text("scorer: gsm8k\nparst: {}\n")
+    failed(run("compose", "bad.yaml", "--out", "x.py"), 2, "Did you mean 'parts'")

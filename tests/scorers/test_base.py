@@ -93,3 +93,39 @@ def test_numpy_scalars_and_none_are_read_as_text():
     assert type(base.as_text(numpy.str_("5"))) is str
     assert base.as_text(None) == ""
     assert base.as_text(numpy.int64(5)) == "5"
+
+
+class Unprintable:
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("d", "#### 1", "1", None, {"format_score": "abc"}),
+        ("d", "#### 2", "1", None, {"format_score": None}),
+        (Unprintable(), "#### 1", "1", None, {}),
+        ("d", Unprintable(), "1", None, {}),
+        ("d", "#### 1", Unprintable(), None, {}),
+    ],
+)
+def test_nothing_raises_into_verl_whatever_arrives(arguments):
+    from rewardkit.scorers import auto, gsm8k
+
+    data_source, solution, gold, extra, kwargs = arguments
+    for module in (gsm8k, auto):
+        result = module.compute_score(data_source, solution, gold, extra, **kwargs)
+        assert result.keys() == to_verl(RIGHT).keys()
+
+
+def test_a_scorer_that_returns_no_score_is_an_error_flag():
+    assert verl_result(lambda *_: 1.0, "d", "", "1", None, {})["error"] == 1.0
+
+
+def test_a_row_that_names_its_scorer_by_an_array_is_an_error_flag():
+    numpy = pytest.importorskip("numpy")
+    from rewardkit.scorers import auto
+
+    info = {"scorer": numpy.array([1, 2])}
+    assert auto.compute_score("openai/gsm8k", "#### 1", "1", info)["error"] == 1.0

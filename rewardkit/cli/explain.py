@@ -1,0 +1,68 @@
+"""`rewardkit explain`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rewardkit.cli._common import (
+    JsonFlag,
+    Settings,
+    examples,
+    print_json,
+    print_table,
+    scorer_options,
+)
+from rewardkit.errors import DataError
+
+EXAMPLES = examples(
+    "rewardkit explain --gold '\\frac12' --response answer.txt",
+    "rewardkit explain --gold 18 --scorer gsm8k --set method=robust < answer.txt",
+)
+
+
+def command(
+    gold: Annotated[str, typer.Option(help="The gold answer.")],
+    response: Annotated[
+        Path | None, typer.Option(help="A file with the response; standard input without it.")
+    ] = None,
+    scorer: Annotated[str, typer.Option(help="A scorer's name or file.py:function.")] = "math",
+    settings: Settings = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say how one response gets its score: what was read where, and which rung decided."""
+    from rewardkit.scorers.explain import explain
+
+    text = _read(response)
+    found = explain(scorer, text, gold, **scorer_options(settings))
+    rungs = [f"{rung}: {said}" for rung, said in found.rungs]
+    facts = {
+        "scorer": found.scorer,
+        "score": found.score.score,
+        "correct": found.score.correct,
+        "status": found.score.status.value,
+        "pred": found.score.pred,
+        "where": found.where,
+        "gold": gold,
+        "pred_tree": found.pred_tree,
+        "gold_tree": found.gold_tree,
+        "rungs": rungs,
+        "microseconds": round(found.microseconds, 1),
+    }
+    if as_json:
+        print_json(facts)
+        return
+    shown = {**facts, "rungs": "; ".join(rungs)}
+    print_table(("what", "value"), ((name, value) for name, value in shown.items() if value != ""))
+
+
+def _read(response: Path | None) -> str:
+    if response is None:
+        return sys.stdin.read()
+    try:
+        return response.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise DataError(f"{response}: {error.strerror}.") from error

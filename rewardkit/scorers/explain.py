@@ -1,0 +1,83 @@
+"""Why a response got its score: what was read where, how it was read, and which rung decided."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rewardkit.answers.equal import compare, read
+from rewardkit.answers.extract import final_answer, gold_answer
+from rewardkit.scorers.base import Score
+from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.math import gold_letters
+
+#: The rungs of `answers.equal`, in the order they are tried.
+RUNGS = ("text", "number", "structure", "words")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The way from a response to its score.
+
+    Attributes:
+        scorer: its name.
+        score: what it gave.
+        where: where the answer was found: `box`, `tag`, `phrase`, `hash`, `math`, `line`,
+            `number`; "" if the scorer looks for it in a way of its own, or it has none.
+        pred_tree: the answer as it was read, "" if it was compared as text.
+        gold_tree: the gold as it was read.
+        rungs: the rungs that were tried, each with what it said; empty for scorers with a rule of
+            their own.
+        microseconds: how long the scorer took.
+    """
+
+    scorer: str
+    score: Score
+    where: str
+    pred_tree: str
+    gold_tree: str
+    rungs: tuple[tuple[str, str], ...]
+    microseconds: float
+
+
+def explain(
+    scorer: str,
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Explanation:
+    """Score a response and say how the score came about.
+
+    Raises:
+        UnknownNameError: no such scorer, or it has no such option.
+    """
+    judge = load_scorer(scorer, **options)
+    started = time.perf_counter()
+    score = judge(response, ground_truth, extra_info)
+    took = (time.perf_counter() - started) * 1e6
+    if scorer != "math":
+        return Explanation(scorer, score, "", "", "", (), took)
+    return _of_math(score, response, gold_answer(ground_truth), took)
+
+
+def _of_math(score: Score, response: str, gold: str, took: float) -> Explanation:
+    found = final_answer(response)
+    where = found.where if found else ""
+    if gold_letters(gold) is not None:
+        return Explanation("math", score, where, "", "", (("choice", score.status.value),), took)
+    if not score.pred or not gold:
+        return Explanation("math", score, where, "", "", (), took)
+    pred_tree, gold_tree = (str(read(text) or "") for text in (score.pred, gold))
+    return Explanation(
+        "math", score, where, pred_tree, gold_tree, _rungs(score.pred, gold), took
+    )
+
+
+def _rungs(pred: str, gold: str) -> tuple[tuple[str, str], ...]:
+    verdict = compare(pred, gold)
+    tried = RUNGS[: RUNGS.index(verdict.rung) + 1]
+    said = ["passed on"] * (len(tried) - 1) + [verdict.outcome]
+    return tuple(zip(tried, said, strict=True))
