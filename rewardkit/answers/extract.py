@@ -18,8 +18,13 @@ _BETWEEN_BOXES = re.compile(
     r"[\s$,;.&]|\\[()\[\],;: ]|\\q?quad|\\text\s*\{\s*(?:and|or)?\s*\}|and|or|和|与|或"
 )
 _FEW_WORDS = re.compile(r"(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}")
+_ANSWER_WORDS = (
+    "answer", "Answer", "ANSWER", "答案", "Antwort", "Réponse", "Respuesta", "Ответ",
+)  # fmt: skip
 _PHRASE = re.compile(
-    r"(?:\b(?:Antwort|Réponse|Respuesta|Ответ)\b[*_ ]*[:：]|\banswer\b(?:\s+(?:is|are|=)(?:\s*[:：])?|[*_\"' ]*[:：=])|答案(?:是|为|[:：])[:：]?)[*_\"'\s]*",
+    r"(?:(?:Antwort|Réponse|Respuesta|Ответ)[*_ ]*[:：]"
+    r"|answer\b(?:\s+(?:is|are|=)(?:\s*[:：])?|[*_\"' ]*[:：=])"
+    r"|答案(?:是|为|[:：])[:：]?)[*_\"'\s]*",
     re.IGNORECASE,
 )
 _MATH = re.compile(r"\$\$(.+?)\$\$|\$([^$]+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
@@ -103,6 +108,9 @@ def boxes(text: str) -> list[str]:
     start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
     if start < 0:
         return []
+    alone = text.rfind("boxed", max(0, start - TAIL_CHARS), start) < 0
+    if alone and (only := _closing(text, start)):
+        return [text[slice(*only)].strip()]
     found = sorted(_balanced_boxes(text, max(0, start - TAIL_CHARS), start + BOX_CHARS))
     if not found:  # the last box is cut off
         found = sorted(_balanced_boxes(text, max(0, start - 5 * BOX_CHARS), start + BOX_CHARS))
@@ -129,16 +137,28 @@ def last_tag(text: str) -> str | None:
 
 def last_phrase(text: str) -> str | None:
     """What follows the last `answer is`, `Answer:` or `答案：`, up to the end of its sentence."""
-    ends = [mark.end() for mark in _PHRASE.finditer(text, max(0, len(text) - PHRASE_CHARS))]
-    for end in reversed(ends[-MAX_MARKS:]):
-        rest = text[end : end + TAIL_CHARS].lstrip("*_ \t\n")
-        if math := _MATH.match(rest):
-            rest_of_line = rest[math.end() :].partition("\n")[0]
-            joined = rest_of_line.lstrip().startswith(("and", ",", "or", "%", "\\%"))
-            return _sentence(rest) if joined else next(filter(None, math.groups())).strip()
-        if said := _sentence(rest.partition("\n")[0]):
+    floor, end = max(0, len(text) - PHRASE_CHARS), len(text)
+    for _ in range(MAX_MARKS):
+        at = max(text.rfind(word, floor, end) for word in _ANSWER_WORDS)
+        if at < 0:
+            return None
+        mark = _PHRASE.match(text, at)
+        if mark and not text[at - 1 : at].isalnum() and (said := _said(text, mark.end())):
             return said
+        end = at
     return None
+
+
+def _said(text: str, at: int) -> str:
+    """The statement that begins at a place: its mathematics, or the rest of its sentence."""
+    rest = text[at : at + TAIL_CHARS].lstrip("*_ \t\n")
+    if math := _MATH.match(rest):
+        rest_of_line = rest[math.end() :].partition("\n")[0]
+        if not rest_of_line.lstrip().startswith(("and", ",", "or", "%", "\\%")):
+            stated: str = next(filter(None, math.groups()))
+            return stated.strip()
+        return _sentence(rest)
+    return _sentence(rest.partition("\n")[0])
 
 
 def _sentence(text: str) -> str:
@@ -169,6 +189,21 @@ def last_boxed(text: str) -> str | None:
     """
     found = boxes(text)
     return found[-1] if found else None
+
+
+def _closing(text: str, start: int) -> tuple[int, int] | None:
+    """(start, end) of the content of the box that opens at a place; None if it does not close."""
+    begin, depth = 0, 0
+    for token in _BRACES.finditer(text, start, start + BOX_CHARS):
+        sign = token[0]
+        if sign[-1] == "{" and sign != r"\{":
+            begin = begin or token.end()
+            depth += 1
+        elif sign == "}":
+            depth -= 1
+            if depth <= 0:
+                return begin, token.start()
+    return None
 
 
 def _balanced_boxes(text: str, start: int, stop: int) -> list[tuple[int, int]]:

@@ -213,3 +213,36 @@ def test_gsm8k_gives_verl_s_verdicts(method, gsm8k_responses):
     right = sum(score(text, gold, method=method).correct for text, gold in cases)
     assert differ == []
     assert right > 500
+
+
+@pytest.mark.parametrize("folder", ["奖励", "a b", "x=1,2", "it's {here}", "back\\slash"])
+def test_our_quoting_survives_hydra(compose, tmp_path, folder):
+    """Any path reaches verl as it is, and option values keep their type."""
+    import shutil
+
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+
+    from rewardkit.runner.verl_keys import reward_key, reward_overrides
+
+    where = tmp_path / folder / "gsm8k.py"
+    where.parent.mkdir()
+    shutil.copy(location("gsm8k"), where)
+    options = {
+        "a": "x y",
+        "b": 1,
+        "c": 1e300,
+        "d": True,
+        "e": None,
+        "f": "1",
+        "g": "中",
+        "h": "it's\\'",
+    }
+    config = compose(*reward_overrides(str(where), options, VERL))
+    for part in reward_key(VERL).split("."):
+        config = config[part]
+    assert config.path == str(where)
+    assert dict(config.reward_kwargs) == options
+    overrides = reward_overrides(str(where), {}, VERL)
+    assert get_custom_reward_fn(compose(*overrides))(
+        data_source="", solution_str="#### 1", ground_truth="1"
+    )
