@@ -36,9 +36,11 @@ DATASETS: Mapping[str, str] = {
 
 SCORERS: Mapping[str, str] = {
     "auto": "rewardkit.scorers.auto:score",
+    "geometry3k": "rewardkit.scorers.geometry3k:score",
     "gsm8k": "rewardkit.scorers.gsm8k:score",
     "math": "rewardkit.scorers.math:score",
     "math_dapo": "rewardkit.scorers.math_dapo:score",
+    "math_verify": "rewardkit.scorers.math_verify:score",
     "mcq": "rewardkit.scorers.mcq:score",
 }
 
@@ -46,6 +48,7 @@ SCORERS: Mapping[str, str] = {
 DATA_SOURCES: Mapping[str, str] = {
     "openai/gsm8k": SCORERS["gsm8k"],
     "math_dapo": SCORERS["math_dapo"],
+    "hiyouga/geometry3k": SCORERS["geometry3k"],
 }
 
 

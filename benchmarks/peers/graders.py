@@ -1,0 +1,262 @@
+"""Other people's graders behind one pipe: cases in, verdicts out, each with its time.
+
+    echo '{"response": "so 5", "gold": "5"}' | /tmp/peers/bin/python benchmarks/peers/graders.py NAME
+
+A grader runs in the interpreter that has it. Its scoring process is a fork of a parent that has
+imported it, so replacing one that overran the wall limit costs milliseconds. Verdicts are lines of
+`[right, nanoseconds, problem]`; `problem` is null, "timeout" or an exception's name, and a problem
+is a wrong answer. The first line is the grader's version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+Case = dict[str, Any]
+Grader = Callable[[str, str, bool], bool]
+
+WALL_SECONDS = 5.0
+MEMORY = 4 << 30
+
+
+class Verdict(NamedTuple):
+    """What a peer said of one case."""
+
+    right: bool
+    ns: int
+    problem: str | None
+
+
+class Answers(NamedTuple):
+    """What a peer said of all cases."""
+
+    version: str
+    verdicts: list[Verdict]
+
+
+# --- this side of the pipe ------------------------------------------------------------------------
+
+
+def ask(python: Path, name: str, cases: Iterable[Case]) -> Answers | str:
+    """A peer's verdicts, or why it gave none."""
+    if not Path(python).exists():
+        return f"no interpreter {python}"
+    command = [str(Path(python).absolute()), str(Path(__file__).resolve()), name]
+    lines = "".join(f"{json.dumps(case)}\n" for case in cases)
+    with tempfile.TemporaryDirectory() as folder:  # some peers run what an answer says
+        done = subprocess.run(
+            command, input=lines, capture_output=True, text=True, cwd=folder, check=False
+        )
+    if done.returncode != 0:
+        return done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+    first, *rest = done.stdout.splitlines()
+    return Answers(json.loads(first), [Verdict(*json.loads(line)) for line in rest])
+
+
+# --- the graders: response, gold, whether the gold is a choice -> right ----------------------------
+
+
+def math_verify() -> Grader:
+    """math_metric as its README sets it up for LaTeX golds; options too where they are asked."""
+    from math_verify import (
+        ExprExtractionConfig,
+        LatexExtractionConfig,
+        StringExtractionConfig,
+        math_metric,
+    )
+
+    targets = (LatexExtractionConfig(), ExprExtractionConfig())
+    letters = StringExtractionConfig(strings=tuple("ABCDEFGHIJ"))
+    plain = math_metric(targets, targets)
+    choice = math_metric((letters, *targets), (letters, *targets))
+
+    def grade(response: str, gold: str, is_choice: bool) -> bool:
+        if is_choice:
+            return choice([gold], [response])[0] == 1
+        return plain([_as_latex(gold)], [response])[0] == 1
+
+    return grade
+
+
+def math_verify_boxed() -> Grader:
+    """The same, reading a box before anything else and the gold as boxed."""
+    from math_verify import ExprExtractionConfig, LatexExtractionConfig, math_metric
+
+    gold_target = (LatexExtractionConfig(),)
+    target = (LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig())
+    metric = math_metric(gold_target, target)
+
+    def grade(response: str, gold: str, _: bool) -> bool:
+        return metric([gold if "\\boxed" in gold else f"\\boxed{{{gold}}}"], [response])[0] == 1
+
+    return grade
+
+
+def _as_latex(gold: str) -> str:
+    marked = any(mark in gold for mark in ("$", "\\boxed", "\\(", "\\["))
+    return gold if marked else f"${gold}$"
+
+
+def mathruler() -> Grader:
+    """What EasyR1 and verl's geo3k call: the last box, graded."""
+    from mathruler.grader import extract_boxed_content, grade_answer
+
+    return lambda response, gold, _: grade_answer(extract_boxed_content(response), gold)
+
+
+def inspect_ai() -> Grader:
+    """The `math()` scorer, awaited as a task would; it needs no model."""
+    from inspect_ai.scorer import Target, math
+
+    score = math()
+    loop = asyncio.new_event_loop()
+
+    def grade(response: str, gold: str, _: bool) -> bool:
+        state = SimpleNamespace(output=SimpleNamespace(completion=response))
+        return loop.run_until_complete(score(state, Target(gold))).value == "C"
+
+    return grade
+
+
+def minerva() -> Grader:
+    """lm-eval's minerva_math; where its sentence is absent, the last box takes its place."""
+    from lm_eval.tasks.minerva_math import utils
+
+    def grade(response: str, gold: str, _: bool) -> bool:
+        said = utils.get_unnormalized_answer(response)
+        if said == "[invalidanswer]":
+            box = utils.last_boxed_only_string(response)
+            said = utils.remove_boxed(box) if box else said
+        normal = utils.normalize_final_answer
+        return bool(utils.is_equiv(normal(said), normal(gold)))
+
+    return grade
+
+
+def verl_gsm8k() -> Grader:
+    from verl.utils.reward_score import gsm8k
+
+    return lambda response, gold, _: gsm8k.compute_score(response, gold) == 1
+
+
+def verl_gsm8k_dispatched() -> Grader:
+    """As verl's reward manager calls it: through `default_compute_score`."""
+    from verl.utils.reward_score import default_compute_score
+
+    return lambda response, gold, _: default_compute_score("openai/gsm8k", response, gold) == 1
+
+
+def verl_math_dapo() -> Grader:
+    from verl.utils.reward_score import math_dapo
+
+    return lambda response, gold, _: bool(math_dapo.compute_score(response, gold)["acc"])
+
+
+def verl_math_reward() -> Grader:
+    from verl.utils.reward_score import math_reward
+
+    return lambda response, gold, _: math_reward.compute_score(response, gold) == 1
+
+
+def verl_prime_math() -> Grader:
+    from verl.utils.reward_score import prime_math
+
+    return lambda response, gold, _: bool(prime_math.compute_score(response, gold)[0])
+
+
+GRADERS: dict[str, tuple[str, Callable[[], Grader]]] = {
+    "math-verify": ("math-verify", math_verify),
+    "math-verify boxed": ("math-verify", math_verify_boxed),
+    "inspect_ai": ("inspect-ai", inspect_ai),
+    "mathruler": ("mathruler", mathruler),
+    "lm-eval minerva": ("lm-eval", minerva),
+    "verl prime_math": ("verl", verl_prime_math),
+    "verl math_reward": ("verl", verl_math_reward),
+    "verl math_dapo": ("verl", verl_math_dapo),
+    "verl gsm8k": ("verl", verl_gsm8k),
+    "verl gsm8k dispatched": ("verl", verl_gsm8k_dispatched),
+}
+
+
+# --- the other side -------------------------------------------------------------------------------
+
+
+def main() -> None:
+    package, load = GRADERS[sys.argv[1]]
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # graders print
+    logging.disable(logging.CRITICAL)
+    grader = load()
+    grade_in = _Child(grader)
+    print(json.dumps(f"{package} {version(package)}"), file=answers)
+    for line in sys.stdin:
+        case = json.loads(line)
+        asked = case["response"], case["gold"], bool(case.get("choice"))
+        print(json.dumps(grade_in.judge(asked)), file=answers)
+    grade_in.kill()
+    answers.flush()
+    os._exit(0)  # whatever threads a grader left
+
+
+class _Child:
+    """The process that scores, replaced when it overruns or dies."""
+
+    def __init__(self, grader: Grader) -> None:
+        self.grader = grader
+        self.start()
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("fork")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(self.grader, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def judge(self, asked: tuple[str, str, bool]) -> Verdict:
+        self.pipe.send(asked)
+        try:
+            if self.pipe.poll(WALL_SECONDS):
+                return Verdict(*self.pipe.recv())
+            problem = "timeout"
+        except EOFError:
+            problem = "died"
+        self.kill()
+        self.start()
+        return Verdict(False, int(WALL_SECONDS * 1e9), problem)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def _serve(grader: Grader, pipe: Connection) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    while True:
+        response, gold, is_choice = pipe.recv()
+        problem = None
+        started = time.perf_counter_ns()
+        try:
+            right = bool(grader(response, gold, is_choice))
+        except Exception as error:  # noqa: BLE001 - a peer's failure is a wrong verdict, counted
+            right, problem = False, type(error).__name__
+        pipe.send((right, time.perf_counter_ns() - started, problem))
+
+
+if __name__ == "__main__":
+    main()

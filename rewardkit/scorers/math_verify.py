@@ -1,0 +1,106 @@
+r"""Math-Verify's verdicts, from a process that can be killed: for runs to be compared with others'.
+
+verl loads this file as it stands: `rewardkit path math_verify --verl` prints the override. It
+needs the package: `pip install 'rewardkit[math-verify]'`.
+
+A verdict is that of verl's own `math_verify` reward: the gold in a `\boxed{}` and read as LaTeX,
+the response as LaTeX or a plain expression, with the package's defaults. What differs is around it:
+
+* verl's runs for up to 30 s and the package stops itself by SIGALRM, which works in no thread but
+  the main one. Here the kernel ends a helper process, and the response counts as wrong: `timeout`,
+  or `too_long` if the process died or outgrew its memory.
+* Only the last 20,000 characters of a response are read, and a longer gold counts as unreadable.
+* A gold of which Math-Verify extracts nothing is reported as `bad_ground_truth`.
+
+`pred` is the text that Math-Verify extracted, after its own normalisation. Mind that the package
+hands what looks like plain arithmetic, digits and operators only, to SymPy's `parse_expr`, which
+evaluates text. Here it does so in the helper process; the scorer `math` never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rewardkit.answers.worker import Reply, call
+from rewardkit.errors import RewardkitError, UsageError
+from rewardkit.scorers.base import Score, Status, verl_result
+
+#: Characters at the end of a response that are read, and the longest gold.
+MAX_CHARS = 20_000
+
+_TARGET = "rewardkit.scorers._math_verify_target:judge"
+
+# Wall time a verdict may take per second of CPU time: a busy machine is no reason for a timeout.
+_WALL_FACTOR = 5
+
+
+def score(
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001 - every scorer has this signature
+    *,
+    seconds: float = 2.0,
+) -> Score:
+    """Judge a response as Math-Verify does: 1.0 if right, 0.0 if not.
+
+    Args:
+        response: the model's text.
+        ground_truth: the gold answer, without a box.
+        extra_info: unused.
+        seconds: CPU time a verdict may take.
+
+    Raises:
+        UsageError: Math-Verify is not installed, or `seconds` is not above 0.
+        RewardkitError: no helper process can be started.
+    """
+    if len(ground_truth) > MAX_CHARS:
+        return Score(0.0, False, "", Status.BAD_GROUND_TRUTH)
+    payload = {"gold": ground_truth, "response": response[-MAX_CHARS:]}
+    reply = call(_TARGET, payload, cpu_seconds=seconds, wall_seconds=_WALL_FACTOR * seconds)
+    return _judged(reply.value) if reply.status == "ok" else _failed(reply)
+
+
+def compute_score(
+    data_source: Any,
+    solution_str: Any,
+    ground_truth: Any,
+    extra_info: Any = None,
+    **kwargs: Any,
+) -> dict[str, float | str]:
+    """The function verl calls: `score` as the dictionary verl logs."""
+    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+
+
+def respond(answer: str) -> str:
+    """The shortest well-formed response that gives `answer`."""
+    return rf"\boxed{{{answer}}}"
+
+
+def _judged(value: Mapping[str, Any]) -> Score:
+    if not value["gold_parsed"]:
+        return Score(0.0, False, "", Status.BAD_GROUND_TRUTH)
+    if value["pred"] is None:
+        return Score(0.0, False, "", Status.NO_ANSWER)
+    correct = bool(value["correct"])
+    status = Status.CORRECT if correct else Status.WRONG
+    return Score(float(correct), correct, value["pred"], status)
+
+
+def _failed(reply: Reply) -> Score:
+    """The score where there is no verdict; raises where there can be none for any response."""
+    if reply.detail.startswith(("ModuleNotFoundError", "ImportError")):
+        raise UsageError(
+            f"math_verify: {reply.detail.rstrip('.')}. It needs the package Math-Verify: "
+            "pip install 'rewardkit[math-verify]'."
+        )
+    if reply.detail.startswith("no helper process"):
+        raise RewardkitError(f"math_verify: {reply.detail}; REWARDKIT_DEBUG=1 shows its output.")
+    return Score(0.0, False, "", _FAILURES[reply.status])
+
+
+_FAILURES = {
+    "timeout": Status.TIMEOUT,
+    "crash": Status.TOO_LONG,
+    "error": Status.UNPARSED_ANSWER,
+}

@@ -1,0 +1,96 @@
+import re
+from itertools import product
+
+import pytest
+
+from rewardkit.errors import UsageError
+from rewardkit.scorers.base import Status
+from rewardkit.scorers.geometry3k import compute_score, respond, score, well_formed
+
+# The forms of gold that the data set has, beside plain integers.
+GOLDS = [
+    "22",
+    "- 8",
+    "6.5",
+    "2:3",
+    "x < 60",
+    "a + b = 90",
+    "not enough information",
+    r"\frac { 3 } { 7 }",
+    r"5 \sqrt { 3 }",
+    r"\frac { 2 \sqrt { 2 } } { 5 }",
+    r"36 \pi",
+]
+
+
+@pytest.mark.parametrize(
+    ("response", "reward", "status"),
+    [
+        (r"<think>t</think>\boxed{3/7}", 1.0, Status.CORRECT),
+        (r"<think>t</think>\boxed{4/7}", 0.1, Status.WRONG),
+        (r"\boxed{\frac{3}{7}}", 0.9, Status.CORRECT),
+        (r" <think>t</think>\boxed{3/7}", 0.9, Status.CORRECT),
+        (r"\boxed{4/7}", 0.0, Status.WRONG),
+        (r"<think>t \boxed{3/7}", 0.0, Status.NO_ANSWER),
+        ("", 0.0, Status.NO_ANSWER),
+    ],
+)
+def test_the_answer_counts_0_9_and_the_form_0_1(response, reward, status):
+    result = score(response, r"\frac { 3 } { 7 }")
+    assert (result.score, result.status) == (reward, status)
+
+
+def test_correct_and_acc_are_the_answer_s_alone():
+    right, wrong = r"\boxed{5}", r"<think></think>\boxed{6}"
+    assert score(right, "5").correct
+    assert not score(wrong, "5").correct
+    assert compute_score("hiyouga/geometry3k", right, "5")["acc"] == 1.0
+    assert compute_score("hiyouga/geometry3k", wrong, "5")["acc"] == 0.0
+
+
+@pytest.mark.parametrize(("weight", "reward"), [(0, 0.0), (0.25, 0.25), (1, 1.0)])
+def test_format_weight_is_what_the_form_earns(weight, reward):
+    assert score(r"<think></think>\boxed{6}", "5", format_weight=weight).score == reward
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.5, float("nan")])
+def test_a_weight_that_is_no_part_is_an_error(weight):
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        score("", "5", format_weight=weight)
+
+
+def test_the_form_is_that_of_verl_s_pattern():
+    """On every row of six pieces, among them broken and repeated marks."""
+    pattern = re.compile(r"<think>.*</think>.*\\boxed\{.*\}.*", re.DOTALL)
+    pieces = ["<think>", "</think>", r"\boxed{", "}", "\n", "<think"]
+    for row in product(pieces, repeat=6):
+        response = "".join(row)
+        assert well_formed(response) == bool(pattern.fullmatch(response)), response
+
+
+@pytest.mark.parametrize(
+    "response",
+    ["<think>" * 50_000, "<think></think>" * 50_000, "<think></think>" + r"\boxed{" * 50_000],
+)
+def test_unfinished_marks_by_the_thousand_are_no_form(response):
+    assert score(response, "5").score == 0.0
+
+
+@pytest.mark.parametrize("gold", GOLDS)
+def test_a_gold_in_a_box_earns_all_with_or_without_its_blanks(gold):
+    assert score(respond(gold), gold) == (1.0, True, gold, Status.CORRECT)
+    dense = gold if gold.isalpha() or "enough" in gold else re.sub(r"(?<!\\pi) ", "", gold)
+    assert score(respond(dense), gold).correct
+    assert not score(respond("1234567"), gold).correct
+
+
+def test_a_real_gold_in_a_box_earns_all(shared):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    files = sorted((shared / "data" / "geometry3k" / "data").glob("*.parquet"))
+    golds = [g for f in files for g in parquet.read_table(f)["answer"].to_pylist()]
+    assert golds
+    assert [g for g in golds if score(respond(g), g).score != 1.0] == []
+
+
+def test_a_gold_that_says_nothing_is_a_data_error():
+    assert score(respond(""), "").status is Status.BAD_GROUND_TRUTH

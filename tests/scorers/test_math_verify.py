@@ -1,0 +1,132 @@
+import json
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rewardkit.answers import worker
+from rewardkit.answers.worker import Reply
+from rewardkit.errors import RewardkitError, UsageError
+from rewardkit.scorers import math_verify
+from rewardkit.scorers.base import Status
+from rewardkit.scorers.math_verify import MAX_CHARS, compute_score, respond, score
+
+HANGS = [r"\boxed{9^{9^{9^{9}}}}", r"\boxed{100000000!}", r"\boxed{\binom{10^{9}}{10^8}}"]
+
+
+@pytest.fixture
+def package():
+    """The real Math-Verify; its tests skip without it."""
+    pytest.importorskip("math_verify", reason="pip install 'rewardkit[math-verify]'")
+
+
+def verdict_of_verl(response, gold):
+    """Math-Verify, called as verl's `math_verify` reward calls it."""
+    from math_verify.grader import verify
+    from math_verify.parser import ExprExtractionConfig, LatexExtractionConfig, parse
+
+    golds = parse(rf"\boxed{{{gold}}}", (LatexExtractionConfig(),))
+    preds = parse(response, (ExprExtractionConfig(), LatexExtractionConfig()))
+    if not golds or not preds:
+        return False
+    return max(any(verify(g, p) for g in golds) for p in preds)
+
+
+def real_cases(shared, count=200):
+    """(response, gold): half with the gold of their own question, half with another's."""
+    lines = (shared / "cases" / "real_math_qwen25.jsonl").read_text(encoding="utf-8").split("\n")
+    cases = [json.loads(line) for line in lines[:count] if line]
+    golds = [case["ground_truth"] for case in cases]
+    golds[::2] = [*golds[2::2], golds[0]]
+    return [(case["solution_str"], gold) for case, gold in zip(cases, golds, strict=True)]
+
+
+@pytest.mark.usefixtures("package")
+def test_verdicts_are_math_verify_s_from_the_main_thread_and_from_others(shared):
+    cases = real_cases(shared)
+    expected = [verdict_of_verl(*case) for case in cases]
+    assert 50 < sum(expected) < 150
+    assert [score(*case).correct for case in cases] == expected
+    with ThreadPoolExecutor(8) as pool:
+        assert [s.correct for s in pool.map(score, *zip(*cases, strict=True))] == expected
+
+
+@pytest.mark.usefixtures("package")
+def test_math_verify_itself_raises_in_a_thread():
+    """The reason for the worker."""
+    with ThreadPoolExecutor(1) as pool:
+        assert isinstance(pool.submit(verdict_of_verl, "5", "5").exception(), ValueError)
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize(
+    ("response", "gold", "pred", "status"),
+    [
+        (r"So it is \boxed{0.75}.", r"\frac{3}{4}", "0.75", Status.CORRECT),
+        ("The answer is 1/2", r"\frac{1}{2}", "1/2", Status.CORRECT),
+        (r"\boxed{0.6}", r"\frac{1}{2}", "0.6", Status.WRONG),
+        (r"\boxed{?}", "?", "?", Status.CORRECT),
+        ("no idea", "5", "", Status.NO_ANSWER),
+        ("", "5", "", Status.NO_ANSWER),
+        (r"\boxed{}", "", "", Status.BAD_GROUND_TRUTH),
+        (r"\boxed{5}", "}", "", Status.BAD_GROUND_TRUTH),
+        (r"\boxed{5}", "5" * (MAX_CHARS + 1), "", Status.BAD_GROUND_TRUTH),
+        ("x" * MAX_CHARS + r" \boxed{5}", "5", "5", Status.CORRECT),
+        (r"\boxed{5} " + "x" * MAX_CHARS, "5", "", Status.NO_ANSWER),
+        ("\ud800 5", "5", "5", Status.CORRECT),
+    ],
+)
+def test_each_way_to_end_has_its_status(response, gold, pred, status):
+    correct = status is Status.CORRECT
+    assert score(response, gold) == (float(correct), correct, pred, status)
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("hanging", HANGS)
+def test_a_response_that_hangs_times_out_and_the_next_is_judged(hanging):
+    score(respond("5"), "5")  # a helper's start counts to no deadline
+    start = time.monotonic()
+    assert score(hanging, "5", seconds=0.5) == (0.0, False, "", Status.TIMEOUT)
+    assert time.monotonic() - start < 5 * 0.5 + 5
+    assert score(respond("5"), "5").correct
+
+
+@pytest.mark.usefixtures("package")
+def test_verl_sees_a_timeout_as_a_metric():
+    result = compute_score("x", HANGS[0], "5", seconds=0.3)
+    assert (result["score"], result["timeout"], result["error"]) == (0.0, 1.0, 0.0)
+
+
+def test_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch, tmp_path):
+    (tmp_path / "math_verify.py").write_text("raise ModuleNotFoundError('No such module')")
+    monkeypatch.syspath_prepend(tmp_path)  # a helper finds modules where its caller does
+    monkeypatch.setattr(worker, "_pools", {})
+    with pytest.raises(UsageError, match=r"pip install 'rewardkit\[math-verify\]'"):
+        score(respond("5"), "5")
+    assert compute_score("x", respond("5"), "5")["error"] == 1.0
+
+
+def test_a_process_that_does_not_start_is_no_verdict(monkeypatch):
+    monkeypatch.setattr(worker, "_pools", {})
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(RewardkitError, match="no helper process"):
+        score(respond("5"), "5")
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        (Reply("crash", None, "needed more than 512 MiB"), Status.TOO_LONG),
+        (Reply("crash", None, "killed by signal 11"), Status.TOO_LONG),
+        (Reply("error", None, "RecursionError: too deep"), Status.UNPARSED_ANSWER),
+    ],
+)
+def test_a_process_that_dies_of_a_response_is_a_wrong_answer(monkeypatch, reply, status):
+    monkeypatch.setattr(math_verify, "call", lambda *_, **__: reply)
+    assert score(respond("5"), "5") == (0.0, False, "", status)
+
+
+def test_a_deadline_that_is_none_is_an_error():
+    with pytest.raises(UsageError, match="Deadlines"):
+        score(respond("5"), "5", seconds=0)
