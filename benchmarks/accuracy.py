@@ -6,7 +6,8 @@
 verl's own scorers run in the interpreter of `make test-verl`, or `--verl-python`; a peer that is
 not there is left out and named. `--sets a,b` for some of the sets, `--notes` for our misses.
 
-A response is fed as it stands, a bare answer in a box, unless its suite wrote it as a response.
+A response is fed as it stands, a bare answer in a box (and to verl's math_dapo, which compares a
+box letter by letter, on an `Answer:` line), unless its suite wrote it as a response.
 Every call has a process and 5 s of wall time; a time-out or an exception is the verdict "wrong".
 """
 
@@ -18,6 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,7 +56,7 @@ PEERS = {
     "inspect_ai": ("any", "boxed", "hashes", "letters", "free"),
     "mathruler": ("any", "boxed", "letters"),
     "lm-eval minerva": ("any", "boxed", "letters"),
-    "verl prime_math": ("any", "boxed", "hashes", "letters", "free"),
+    "verl prime_math": ("any", "boxed", "letters", "free"),
     "verl math_reward": ("any", "boxed", "letters"),
     "verl math_dapo": ("any", "boxed", "letters"),
     "verl gsm8k": ("hashes",),
@@ -75,6 +77,7 @@ class Case(NamedTuple):
 
     id: str
     response: str
+    bare: str | None
     golds: tuple[str, ...]
     label: bool
     choice: bool
@@ -133,7 +136,14 @@ def to_case(row: dict[str, object], name: str) -> Case:
     if name.startswith("real_zeroeval_gsm"):
         golds = [g.removeprefix("# ") for g in golds]
     choice = SETS[name] == "letters" or str(row["kind"]).startswith("mcq")
-    return Case(str(row["id"]), str(response), tuple(golds), bool(row["label"]), choice)
+    bare = str(row["pred"]) if str(row["kind"]).startswith("equiv") else None
+    return Case(str(row["id"]), str(response), bare, tuple(golds), bool(row["label"]), choice)
+
+
+def response_for(peer: str, case: Case) -> str:
+    if peer == "verl math_dapo" and case.bare is not None:
+        return f"Answer: {case.bare}"
+    return case.response
 
 
 # --- verdicts -------------------------------------------------------------------------------------
@@ -146,7 +156,9 @@ def our_verdicts(scorer: str, sets: dict[str, list[Case]]) -> dict[str, list[boo
         "gsm8k robust": lambda response, gold: gsm8k.score(response, gold, method="robust"),
     }
     return {
-        name: [any(judge[scorer](case.response, gold).correct for gold in case.golds) for case in cases]
+        name: [
+            any(judge[scorer](case.response, gold).correct for gold in case.golds) for case in cases
+        ]
         for name, cases in sets.items()
         if SETS[name] in OUR_SCORERS[scorer]
     }
@@ -161,7 +173,7 @@ def peer_verdicts(
         python = options.verl_python if peer.startswith("verl") else options.peers_python
         wanted = {name: cases for name, cases in sets.items() if SETS[name] in PEERS[peer]}
         asked = [
-            {"response": case.response, "gold": gold, "choice": case.choice}
+            {"response": response_for(peer, case), "gold": gold, "choice": case.choice}
             for cases in wanted.values()
             for case in cases
             for gold in case.golds
@@ -172,15 +184,18 @@ def peer_verdicts(
         return by_set(wanted, answers), f"- {peer}: {said_of(answers)}"
 
     with ThreadPoolExecutor(2) as pool:
-        said = dict(zip(PEERS, pool.map(verdicts, PEERS), strict=True))
-    return {peer: right for peer, (right, _) in said.items() if right}, [s for _, s in said.values()]
+        order = sorted(PEERS, key=lambda peer: peer != "inspect_ai")  # the slowest first
+        said = dict(zip(order, pool.map(verdicts, order), strict=True))
+    said = {peer: said[peer] for peer in PEERS}
+    return {peer: right for peer, (right, _) in said.items() if right}, [
+        s for _, s in said.values()
+    ]
 
 
 def by_set(sets: dict[str, list[Case]], answers: Answers) -> dict[str, list[bool]]:
-    rights = iter(verdict.right for verdict in answers.verdicts)
+    rights = iter([verdict.right for verdict in answers.verdicts])
     return {
-        # a list, not a generator: every gold has a verdict to take
-        name: [any([next(rights) for _ in case.golds]) for case in cases]
+        name: [any(list(islice(rights, len(case.golds)))) for case in cases]
         for name, cases in sets.items()
     }
 
@@ -188,7 +203,9 @@ def by_set(sets: dict[str, list[Case]], answers: Answers) -> dict[str, list[bool
 def said_of(answers: Answers) -> str:
     problems = Counter(v.problem for v in answers.verdicts if v.problem)
     listed = ", ".join(f"{count} {problem}" for problem, count in problems.most_common())
-    return f"{answers.version}, {len(answers.verdicts)} calls, {listed or 'no problem'}"
+    seconds = sum(verdict.ns for verdict in answers.verdicts) / 1e9
+    calls = f"{len(answers.verdicts)} calls in {seconds:.0f} s"
+    return f"{answers.version}, {calls}, {listed or 'no problem'}"
 
 
 # --- printing -------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ _TEMPERATURE = re.compile(
 _ORDINAL = re.compile(
     r"(?<=\d)\s*(?:\^\s*)?\{?(?:\\(?:text|mathrm)\s*\{)?(?:st|nd|rd|th)\}{0,2}(?![A-Za-z])"
 )
-_END = re.compile(r"[\s.,;:!。]+$")
+_END = re.compile(r"[\s.,;:。]+$")
 
 
 def clean(text: str) -> str:

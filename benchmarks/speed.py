@@ -1,0 +1,305 @@
+"""Time per call on real responses, ours and the peers', on the same inputs. Prints tables.
+
+    python benchmarks/speed.py --cases ../shared/cases --peers-python /tmp/peers/bin/python
+
+The interpreters are those of accuracy.py. Both sides get the same responses, three times; a call's
+time is the least of its three: what the machine's other jobs added is no property of the code. No
+cache of ours answers: they are emptied before every call, as if no answer were given twice. The
+peers keep theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import multiprocessing
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from peers.graders import ask
+
+from rewardkit.answers.equal import compare, read
+from rewardkit.answers.extract import final_answer, gold_answer
+from rewardkit.scorers import gsm8k, math, math_dapo, mcq
+
+PASSES = 3
+
+ANSWERS = (
+    "42",
+    "-3.75",
+    "1,234",
+    r"50\%",
+    r"10^{-3}",
+    r"\frac{3}{4}",
+    r"2\sqrt{3}",
+    r"\frac{5\pi}{6}",
+    "x^2+2x+1",
+    "x = 5",
+    "(1, 2)",
+    r"[0, \infty)",
+    r"\{1, 2, 3\}",
+    r"\frac{-b+\sqrt{b^2-4ac}}{2a}",
+    r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}",
+)
+
+#: Text that has made extractors superlinear, to be repeated.
+SHAPES = {
+    "prose and formulas": "Then $x = \\frac{1}{2}$, so the answer is 4.\n",
+    "unclosed boxes": "\\boxed{",
+    "hashes": "#### ",
+    "answer lines": "Answer: ",
+    "dollars": "$",
+    "digits": "1,",
+    "open tags": "<answer>",
+    "blank": " ",
+}
+
+
+class Input(NamedTuple):
+    """One call: a response, its gold and the row's other fields."""
+
+    response: str
+    gold: str
+    extra: dict[str, Any] | None = None
+
+
+def main() -> None:
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cases", type=Path, required=True, help="the folder of labelled cases")
+    parser.add_argument("--peers-python", type=Path, required=True)
+    parser.add_argument(
+        "--verl-python", type=Path, default=here.parent / ".venv-verl-0.9.1/bin/python"
+    )
+    options = parser.parse_args()
+
+    logging.disable(logging.CRITICAL)  # a row whose gold is no number is logged once
+    print_calls(options)
+    print_limits(options.cases)
+    print_rungs(options.cases)
+
+
+# --- inputs ---------------------------------------------------------------------------------------
+
+
+def rows(cases: Path, name: str) -> list[dict[str, Any]]:
+    lines = (cases / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["solution_str"]]
+
+
+def long_responses(cases: Path) -> list[dict[str, Any]]:
+    """MATH responses of about 3 KB."""
+    return [
+        r for r in rows(cases, "real_zeroeval_mathl5") if 2000 <= len(r["solution_str"]) <= 5000
+    ]
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def our_times(score: Callable[[Input], object], inputs: Sequence[Input]) -> list[float]:
+    """Microseconds of each input, sorted."""
+    score(inputs[0])
+    caches = our_caches()
+    passes = [[nanoseconds(score, each, caches) for each in inputs] for _ in range(PASSES)]
+    return least(passes)
+
+
+def our_caches() -> list[Any]:
+    """Everything of ours that remembers answers; tables that are built once stay."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("rewardkit")]
+    values = [value for module in modules for value in vars(module).values()]
+    return [v for v in values if hasattr(v, "cache_clear") and v.cache_parameters()["maxsize"]]
+
+
+def nanoseconds(
+    action: Callable[[Any], object], argument: object, caches: Sequence[Any] = ()
+) -> int:
+    for cached in caches:
+        cached.cache_clear()
+    started = time.perf_counter_ns()
+    action(argument)
+    return time.perf_counter_ns() - started
+
+
+def peer_times(python: Path, name: str, inputs: Sequence[Input]) -> list[float]:
+    asked = [
+        {"response": each.response, "gold": each.gold} for _ in range(PASSES) for each in inputs
+    ]
+    answers = ask(python, name, asked)
+    if isinstance(answers, str):
+        sys.exit(f"{name}: {answers}")
+    taken = [verdict.ns for verdict in answers.verdicts]
+    return least([taken[i : i + len(inputs)] for i in range(0, len(taken), len(inputs))])
+
+
+def least(passes: list[list[int]]) -> list[float]:
+    return sorted(min(times) / 1000 for times in zip(*passes, strict=True))
+
+
+# --- the tables -----------------------------------------------------------------------------------
+
+
+def print_calls(options: argparse.Namespace) -> None:
+    long = long_responses(options.cases)
+    boxed = [Input(r["solution_str"], r["ground_truth"]) for r in long]
+    lines = [
+        Input(f"{r['solution_str']}\nAnswer: {r['answer_field']}", r["ground_truth"]) for r in long
+    ]
+    hashes = [
+        Input(r["solution_str"], r["ground_truth"])
+        for r in rows(options.cases, "real_gsm8k_openai")
+    ]
+    options_of = rows(options.cases, "real_mcq_mmlupro")
+    letters = [
+        Input(r["solution_str"], r["ground_truth"], {"options": r["options"]}) for r in options_of
+    ]
+
+    verl = options.verl_python
+    by_hash = peer_times(verl, "verl gsm8k", hashes)
+    by_line = peer_times(verl, "verl math_dapo", lines)
+    by_box = peer_times(verl, "verl math_dapo", boxed)
+    called = peer_times(verl, "verl gsm8k dispatched", hashes)
+    verified = peer_times(options.peers_python, "math-verify", boxed)
+    table = (
+        ("`math`, MATH responses of 2 to 5 KB", ours_math, boxed, "math-verify", verified),
+        (
+            "`math_dapo`, the same with an `Answer:` line",
+            ours_dapo,
+            lines,
+            "verl math_dapo",
+            by_line,
+        ),
+        ("`math_dapo`, the same, boxed only", ours_dapo, boxed, "verl math_dapo", by_box),
+        ("`gsm8k`, GSM8K responses", ours_gsm8k, hashes, "verl gsm8k", by_hash),
+        ("`gsm8k` robust, the same", ours_robust, hashes, "verl gsm8k", by_hash),
+        ("`gsm8k` as verl calls it", ours_called, hashes, "verl's dispatcher", called),
+        ("`mcq`, MMLU-Pro responses", ours_mcq, letters, "verl gsm8k, on GSM8K", by_hash),
+        (
+            "`mcq` with the row's options",
+            ours_mcq_options,
+            letters,
+            "verl gsm8k, on GSM8K",
+            by_hash,
+        ),
+    )
+    print(
+        "| what | calls | median us | p99 us | per s | peer | median us | p99 us | per s | ratio |"
+    )
+    print("|---" * 10 + "|")
+    for what, score, inputs, peer, theirs in table:
+        ours = our_times(score, inputs)
+        print(f"| {what} | {len(ours)} | {shown(ours)} | {peer} | {shown(theirs)} |", end="")
+        print(f" {rate(ours) / rate(theirs):.1f} |")
+
+
+def ours_math(each: Input) -> object:
+    return math.score(each.response, each.gold)
+
+
+def ours_dapo(each: Input) -> object:
+    return math_dapo.score(each.response, each.gold)
+
+
+def ours_gsm8k(each: Input) -> object:
+    return gsm8k.score(each.response, each.gold)
+
+
+def ours_robust(each: Input) -> object:
+    return gsm8k.score(each.response, each.gold, method="robust")
+
+
+def ours_called(each: Input) -> object:
+    return gsm8k.compute_score("openai/gsm8k", each.response, each.gold)
+
+
+def ours_mcq(each: Input) -> object:
+    return mcq.score(each.response, each.gold)
+
+
+def ours_mcq_options(each: Input) -> object:
+    return mcq.score(each.response, each.gold, each.extra)
+
+
+def shown(times: list[float]) -> str:
+    return f"{percentile(times, 50)} | {percentile(times, 99)} | {rate(times):,.0f}"
+
+
+def rate(times: list[float]) -> float:
+    """Calls per second: of all calls, the slow ones too."""
+    return 1e6 * len(times) / sum(times)
+
+
+def percentile(times: list[float], percent: int) -> str:
+    value = times[min(len(times) - 1, len(times) * percent // 100)]
+    return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def print_limits(cases: Path) -> None:
+    print("\n| what | figure |")
+    print("|---|---|")
+    parsed = sorted(min(nanoseconds(read, text) for _ in range(200)) / 1000 for text in ANSWERS)
+    print(
+        f"| parse of a typical answer ({len(ANSWERS)} of them), median | {statistics.median(parsed):.1f} us |"
+    )
+    print(f"| the slowest of them | {parsed[-1]:.1f} us |")
+
+    name, ratio, taken = max(map(growth, SHAPES), key=lambda shape: shape[1])
+    print(
+        f"| extraction, 1 MB to 50 KB, worst of {len(SHAPES)} texts ({name}) | {ratio:.1f} times (20 is linear), {taken:.1f} ms |"
+    )
+
+    hostile = rows(cases, "adversarial_inputs")
+    with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+        passes = [pool.apply(hostile_times, (hostile,)) for _ in range(PASSES)]
+    slowest, which = max(
+        (min(times), row["desc"])
+        for times, row in zip(zip(*passes, strict=True), hostile, strict=True)
+    )
+    print(f"| slowest of {len(hostile)} adversarial inputs ({which}) | {slowest / 1e6:.1f} ms |")
+
+
+def hostile_times(hostile: list[dict[str, Any]]) -> list[int]:
+    """CPU nanoseconds of each, in a process that has not met them."""
+    taken = []
+    for row in hostile:
+        started = time.process_time_ns()
+        math.score(row["solution_str"], str(row["ground_truth"]))
+        taken.append(time.process_time_ns() - started)
+    return taken
+
+
+def growth(name: str) -> tuple[str, float, float]:
+    """How much longer 1 MB of a text takes than 50 KB, and its milliseconds."""
+    small, large = (
+        min(nanoseconds(final_answer, SHAPES[name] * (size // len(SHAPES[name]))) for _ in range(5))
+        for size in (50_000, 1_000_000)
+    )
+    return name, large / small, large / 1e6
+
+
+def print_rungs(cases: Path) -> None:
+    rungs = ("text", "number", "words", "structure")
+    print("\n| answers of | compared |", " | ".join(rungs), "|")
+    print("|---" * (2 + len(rungs)) + "|")
+    for name in ("real_gsm8k_openai", "real_zeroeval_mathl5", "hardverify"):
+        counts: Counter[str] = Counter()
+        for row in rows(cases, name):
+            if found := final_answer(row["solution_str"]):
+                counts[compare(found.text, gold_answer(row["ground_truth"])).rung] += 1
+        total = counts.total()
+        print(f"| {name} | {total} |", " | ".join(f"{counts[r] / total:.1%}" for r in rungs), "|")
+
+
+if __name__ == "__main__":
+    main()
