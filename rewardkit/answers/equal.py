@@ -33,6 +33,17 @@ MAX_CHARS: Final = 4096
 
 _PLAIN = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
 _COMMA = re.compile(r"(?<=\d),(?=\d{1,2}(?!\d))")
+_TEXT_WRAP = re.compile(r"\\(?:text\w*|mathrm|mbox|mathbf|operatorname)(?=\s*\{)|[{}$]")
+_SIGNS = re.compile(r"[\\^_=+*/!'<>|\[\]]")
+_BRACKET = re.compile(r"[(\[{]")
+_WORDY = re.compile(r"(?:\\text\w*\s*\{[^{}\\]*\}|[A-Za-z'.\s-])+")
+_DATE = re.compile(
+    r"\b(?:january|february|march|april|june|july|august|september|october|november|december"
+    r"|jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec)\b|\bmay \d|\d may\b"
+    r"|\d{4}[-/]\d\d?[-/]\d|\d[:.]\d\d ?[ap]\.?m|[年月日]",
+    re.IGNORECASE,
+)
+_SIGN_OR_WORD = re.compile(r"[\\^_{}=+*/]|(?<![A-Za-z])[A-Za-z]{2,}")
 _LETTER = re.compile(r"(?<!\\)(?<![A-Za-z])[A-Za-z]")
 _SPACING = re.compile(r"\\(?:left|right)(?![A-Za-z])|\\[,;:! ]|[\s$]")
 
@@ -71,6 +82,12 @@ def _compare(pred: str, gold: str) -> Verdict:
     """The slow rungs. Cached, because rollouts of one prompt repeat their answers."""
     if bare(pred) == bare(gold) != "":
         return Verdict("equal", "text")
+    if _WORDY.fullmatch(pred) and _WORDY.fullmatch(gold) and words(pred) == words(gold) != "":
+        return Verdict("equal", "words")
+    if _DATE.search(pred) or _DATE.search(gold):
+        return _words(pred.replace(".", ""), gold.replace(".", ""))
+    if _PLAIN.fullmatch(gold) and _is_prose(pred):
+        return _sentence(pred, gold)
     for commas_group in (True, False):
         trees = read(pred, commas_group=commas_group), read(gold, commas_group=commas_group)
         verdict = _structure(*trees) if None not in trees else _words(pred, gold)
@@ -83,6 +100,7 @@ def _compare(pred: str, gold: str) -> Verdict:
         and _PLAIN.fullmatch(gold)
         and "." in gold
         and _COMMA.search(pred)
+        and not _BRACKET.search(pred)
     ):
         return _sentence(_COMMA.sub(".", pred), gold)
     return verdict
@@ -92,7 +110,7 @@ def read(text: str, *, commas_group: bool = True) -> Node | None:
     """The tree of an answer, None if it is not read as mathematics."""
     try:
         return parse(clean(text), commas_group=commas_group)
-    except UnreadableError:
+    except (UnreadableError, RecursionError):
         return None
 
 
@@ -113,6 +131,12 @@ def _structure(pred: Node | None, gold: Node | None) -> Verdict:
     return Verdict("ambiguous" if several(pred) and not several(gold) else "different", "structure")
 
 
+def _is_prose(text: str) -> bool:
+    """Two words or more, and no sign of mathematics."""
+    found = _SIGN_OR_WORD.findall(text)
+    return len(found) >= 2 and all(len(part) > 1 for part in found)
+
+
 def _sentence(pred: str, gold: str) -> Verdict:
     """A number that is said in a sentence, where the gold is nothing but a number."""
     asked = read_number(clean(gold)) if not _LETTER.search(clean(gold)) else None
@@ -125,5 +149,7 @@ def _sentence(pred: str, gold: str) -> Verdict:
 
 
 def _words(pred: str, gold: str) -> Verdict:
+    if _SIGNS.search(_TEXT_WRAP.sub("", pred)) or _SIGNS.search(_TEXT_WRAP.sub("", gold)):
+        return Verdict("unreadable", "words")
     same = words(pred) == words(gold) != ""
     return Verdict("equal" if same else "unreadable", "words")

@@ -13,7 +13,7 @@ import math
 import zlib
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from rewardkit.answers.latex.tree import Node
@@ -41,6 +41,8 @@ def exact(node: Node) -> Fraction | None:
         return _exact_power(exact(node[1]), exact(node[2]))
     if kind == "fn" and node[1] == "sqrt":
         return _exact_root(exact(node[2]))
+    if kind == "fn" and node[1] == "root" and node[3][1] == 3:
+        return _exact_cube_root(exact(node[2]))
     return None
 
 
@@ -60,7 +62,7 @@ def _exact_power(base: Fraction | None, exponent: Fraction | None) -> Fraction |
     if base is None or exponent is None or exponent.denominator != 1:
         return None
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if abs(exponent) > MAX_EXPONENT or bits * abs(exponent) > MAX_BITS or (base == 0 > exponent):
+    if bits * abs(exponent) > MAX_BITS or (base == 0 and exponent < 0):
         return None
     return Fraction(base ** int(exponent)) if base or exponent else None
 
@@ -70,6 +72,13 @@ def _exact_root(value: Fraction | None) -> Fraction | None:
         return None
     root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
     return root if root * root == value else None
+
+
+def _exact_cube_root(value: Fraction | None) -> Fraction | None:
+    if value is None or max(abs(value.numerator), value.denominator) > 10**15:
+        return None
+    root = Fraction(round(abs(value.numerator) ** (1 / 3)), round(value.denominator ** (1 / 3)))
+    return (root if value >= 0 else -root) if root**3 == abs(value) else None
 
 
 def numeric(node: Node, point: Mapping[str, float]) -> complex:
@@ -192,6 +201,16 @@ def _real(function: Callable[[float], float]) -> Callable[[complex], complex]:
     return on_reals
 
 
+def _odd_root(power: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An odd root is real for negative numbers too."""
+
+    def root(value: Any, degree: Any) -> Any:
+        negative = value.real < 0 and abs(value.imag) == 0
+        return -power(-value, 1 / degree) if negative else power(value, 1 / degree)
+
+    return root
+
+
 def _near_floor(value: float) -> int:
     """The floor, but for what is a whole number up to rounding."""
     return round(value) if abs(value - round(value)) < 1e-9 else math.floor(value)
@@ -235,6 +254,7 @@ def _double() -> Field:
         "sec": lambda x: 1 / cmath.cos(x),
         "csc": lambda x: 1 / cmath.sin(x),
         "pow": lambda base, exponent: base**exponent,
+        "root": _odd_root(lambda base, exponent: base**exponent),
         "abs": lambda x: complex(abs(x)),
         "re": lambda x: complex(x.real),
         "im": lambda x: complex(x.imag),
@@ -265,6 +285,7 @@ def _precise() -> Field:
         "arctan": mp.atan,
         "lg": mp.log10,
         "pow": mp.power,
+        "root": _odd_root(mp.power),
         "abs": mp.fabs,
         "re": mp.re,
         "im": mp.im,
@@ -279,16 +300,22 @@ def _precise() -> Field:
     return Field(lambda value: mp.mpf(value.numerator) / value.denominator, constants, functions)
 
 
-@cache
+@lru_cache(maxsize=512)
 def points(names: frozenset[str]) -> tuple[dict[str, float], ...]:
     """Where expressions are compared: the same for every run; a name's value depends on it alone.
 
-    Two points with values below 1, two with values from 0.3 to 2.8, two with mixed signs.
+    Values below 1, up to 3 and up to 60; all negative; with mixed signs, and those turned round;
+    and two points of whole numbers, of either parity.
     """
-    return tuple({name: _coordinate(name, k) for name in names} for k in range(6))
+    return tuple({name: _coordinate(name, k) for name in names} for k in range(10))
 
 
 def _coordinate(name: str, k: int) -> float:
-    seed = zlib.crc32(f"{name}|{k}".encode())
-    size = 0.05 + seed % 9973 / 10501 if k < 2 else 0.31 + seed % 9973 / 4001
-    return -size if k >= 4 and seed // 9973 % 2 else size
+    seed = zlib.crc32(f"{name}|{min(k, 6) if k < 8 else 8}".encode("utf-8", "surrogatepass"))
+    if k < 2:
+        return 0.05 + seed % 9973 / 10501
+    if k >= 8:
+        return float(2 + seed % 7 + (k - 8))
+    size = 11 + seed % 9973 / 203 if k == 4 else 0.31 + seed % 9973 / 4001
+    negative = k == 5 or (k >= 6 and seed // 9973 % 2 == k - 6)
+    return -size if negative else size

@@ -13,9 +13,9 @@ from typing import NamedTuple
 MAX_MARKS = 20
 
 _QUOTES = ('"', "'", "`", "“")
-_OPEN_BOX = re.compile(r"\\+(?:boxed|fbox)\s*\{")
+_OPEN_BOX = re.compile(r"\\{1,2}(?:boxed|fbox)\s*\{")
 _BETWEEN_BOXES = re.compile(
-    r"[\s$,;.&]|\\[()\[\],;: ]|\\q?quad|\\text\s*\{\s*(?:and|or)?\s*\}|and|or|和|与|或"
+    r"[\s$,;.&]|\\[()\[\],;: ]|\\q?quad|\\text\s*\{\s*(?:and|or)?\s*\}|and|or|和|与|或|/|\(|maybe|perhaps|possibly|\\text\s*\{\s*(?:maybe|perhaps|possibly)\s*\}"
 )
 _FEW_WORDS = re.compile(r"(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}")
 _ANSWER_WORDS = (
@@ -27,9 +27,14 @@ _PHRASE = re.compile(
     r"|答案(?:是|为|[:：])[:：]?)[*_\"'\s]*",
     re.IGNORECASE,
 )
-_MATH = re.compile(r"\$\$(.+?)\$\$|\$([^$]+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+_MATH = re.compile(
+    r"\$\$(.{1,500}?)\$\$|\$([^$]{1,500})\$|\\\((.{1,300}?)\\\)|\\\[(.{1,300}?)\\\]", re.DOTALL
+)
 _STATES = re.compile(r"\banswer is\b|\bAnswer:", re.IGNORECASE)
-_SENTENCE = re.compile(r"[.。;；!?](?:\s|$)|,\s+(?:because|since|so|which|where)\b")
+_GOES_ON = re.compile(r"\s*(?:[,%]|\\%|[(;]?\s*(?:or|and|maybe|perhaps)\b)")
+_SENTENCE = re.compile(
+    r"[.。；!?](?:\s|$)|;(?!\s*or\b)(?:\s|$)|,\s+(?:because|since|so|which|where)\b"
+)
 _LAST_NUMBER = re.compile(r"-?[$]?\d[\d,]*(?:\.\d+)?%?")
 _PLAIN_WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}")
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
@@ -41,7 +46,7 @@ BOX_CHARS = 20_000
 #: Characters at the end that are searched for `the answer is`.
 PHRASE_CHARS = 20_000
 
-_BRACES = re.compile(r"\\+(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
+_BRACES = re.compile(r"\\{1,2}(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
 
 def last_hash(text: str) -> str | None:
@@ -154,7 +159,7 @@ def _said(text: str, at: int) -> str:
     rest = text[at : at + TAIL_CHARS].lstrip("*_ \t\n")
     if math := _MATH.match(rest):
         rest_of_line = rest[math.end() :].partition("\n")[0]
-        if not rest_of_line.lstrip().startswith(("and", ",", "or", "%", "\\%")):
+        if not _GOES_ON.match(rest_of_line):
             stated: str = next(filter(None, math.groups()))
             return stated.strip()
         return _sentence(rest)

@@ -6,18 +6,22 @@ from functools import reduce
 
 from rewardkit.answers.latex.tree import Node, add, mul
 
+#: Most matrices in a product that are multiplied: symbolic entries grow with each.
+MAX_FACTORS = 3
+
 
 def folded(node: Node) -> Node:
     """A sum or product of matrices (and factors) as one matrix; any other node as it is."""
     if node[0] == "add" and all(part[0] == "matrix" for part in node[1:]):
         return reduce(_plus, node[1:])
-    if node[0] == "mul" and any(part[0] == "matrix" for part in node[1:]):
+    matrices = sum(part[0] == "matrix" for part in node[1:]) if node[0] == "mul" else 0
+    if 0 < matrices <= MAX_FACTORS:
         return reduce(_times, node[1:])
     return node
 
 
 def _plus(a: Node, b: Node) -> Node:
-    if len(a) != len(b) or len(a[1]) != len(b[1]):
+    if len(a) != len(b) or any(len(p) != len(q) for p, q in zip(a[1:], b[1:], strict=True)):
         return ("add", a, b)
     rows = (("row", *map(add, p[1:], q[1:])) for p, q in zip(a[1:], b[1:], strict=True))
     return ("matrix", *rows)
@@ -33,6 +37,8 @@ def _times(a: Node, b: Node) -> Node:
 
 
 def _product(a: Node, b: Node) -> Node:
+    if len(a) == 1 or len(b) == 1:
+        return ("mul", a, b)
     columns = list(zip(*(row[1:] for row in b[1:]), strict=False))
     if len(a[1]) != len(b):
         return ("mul", a, b)

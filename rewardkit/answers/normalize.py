@@ -20,7 +20,7 @@ _CHARS = str.maketrans(
         "¾": r"\frac{3}{4}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "α": r"\alpha ",
         "β": r"\beta ", "θ": r"\theta ", "λ": r"\lambda ", "φ": r"\phi ", "∅": r"\emptyset ",
         "∀": r"\forall ", "∖": r"\setminus ", "|": "|", "∣": "|", "′": "'", "’": "'", "“": '"',
-        "”": '"', "¥": "$", "€": "$", "£": "$", "\u200b": "", "\u200e": "", "\ufeff": "",
+        "”": '"', "¥": r"\text{元}", "€": r"\text{€}", "£": r"\text{£}", "\u200b": "", "\u200e": "", "\ufeff": "",
     }
 )  # fmt: skip
 
@@ -36,12 +36,11 @@ _WRAP = re.compile(r"\\[()\[\]]|\$+")
 _MONEY = re.compile(r"\\\$")
 _SUP = re.compile(r"<su([pb])>(.{1,40}?)</su\1>")
 _TEMPERATURE = re.compile(
-    r"\^\s*\{?\s*\\circ\s*\}?\s*(?:\\(?:text|mathrm)\s*\{)?\s*[CF]\}?(?![A-Za-z])"
+    r"\^ ?\{? ?\\circ ?\}? ?(?:\\(?:text|mathrm) ?\{)? ?([CF])\}?(?![A-Za-z])"
 )
 _ORDINAL = re.compile(
-    r"(?<=\d)\s*(?:\^\s*)?\{?(?:\\(?:text|mathrm)\s*\{)?(?:st|nd|rd|th)\}{0,2}(?![A-Za-z])"
+    r"(?<=\d) ?(?:\^ ?)?\{?(?:\\(?:text|mathrm) ?\{)?(?:st|nd|rd|th)\}{0,2}(?![A-Za-z])"
 )
-_END = re.compile(r"[\s.,;:。]+$")
 
 
 def clean(text: str) -> str:
@@ -56,14 +55,16 @@ def clean(text: str) -> str:
     text = _MONEY.sub(r"\\text{$}", text)
     text = _SPACE.sub(" ", _WRAP.sub(" ", _ARRANGE.sub("", text)))
     if r"\circ" in text:
-        text = _TEMPERATURE.sub(" ", text)
+        text = _TEMPERATURE.sub(r"\\text{°\1}", text)
+    if r"angle" in text:
+        text = text.replace(r"\langle", "(").replace(r"\rangle", ")")
     text = _ORDINAL.sub(" ", text)
     text = _THOUSANDS_SPACE.sub(lambda m: m[1].replace(" ", ""), text)
     return _trim(text.replace("**", "^").strip())
 
 
 def _trim(text: str) -> str:
-    stripped = _END.sub("", text)
+    stripped = text.rstrip(" \t\r\n.,;:。")
     return text if stripped.endswith("\\") else stripped
 
 

@@ -50,7 +50,8 @@ _LOOKALIKES = str.maketrans(
 #: What may stand around a number besides words.
 _DRESS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
 #: Words that join two numbers, and words that change the number they stand at.
-_JOINING = frozenset(["or", "and", "plus", "minus", "times", "over", "或", "或者", "和"])
+_BOUNDING = frozenset(["least", "most", "than", "under", "over", "above", "below", "or"])
+_JOINING = frozenset(["or", "and", "than", "plus", "minus", "times", "over", "或", "或者", "和"])
 _CHANGING = frozenset(
     [
         "negative",
@@ -90,6 +91,8 @@ _CHANGING = frozenset(
         "亿",
     ]
 )
+#: Chinese characters that change or bound the number beside them.
+_CHANGING_CHARS = frozenset("不负非或百千万亿于至超")
 #: Single letters that are a unit or a word; any other is a name, as in `2x` and `f(5)`.
 _LETTERS = frozenset("aCFgGhIJlLmMNsVW")
 
@@ -110,7 +113,8 @@ def read_number(text: str) -> Fraction | object | None:
         return None
     between = [text[a.end() : b.start("number")] for a, b in pairwise(matches)]
     before, after = text[: matches[0].start()], text[matches[-1].end() :]
-    if not all(map(_is_dress, (before, after, *between))) or _WORD.findall(before)[-1:] == ["or"]:
+    words_before = {word.casefold() for word in _WORD.findall(before)}
+    if not all(map(_is_dress, (before, after, *between))) or words_before & _BOUNDING:
         return AMBIGUOUS
     if between and not (_leads(before, between[0]) or len({_value(m) for m in matches}) == 1):
         return AMBIGUOUS
@@ -129,6 +133,8 @@ def _inline_fraction(match: re.Match[str]) -> str:
 def _is_dress(text: str) -> bool:
     """Whether text beside a number leaves it the number it is."""
     if not all(char.isalpha() or char in _DRESS for char in _HYPHEN.sub("", text)):
+        return False
+    if not _CHANGING_CHARS.isdisjoint(text):
         return False
     words = _WORD.findall(text)
     beside = {word for word in words[:1] + words[-1:] if len(word) == 1 and word.isascii()}

@@ -69,7 +69,7 @@ def _condition(node: Node) -> list[Piece]:
     operators, sides = node[1], node[2:]
     if operators == ("in",):
         return pieces(sides[1])
-    if len(operators) == 2 and symbols(sides[1]) and not symbols(sides[0]) | symbols(sides[2]):
+    if len(operators) == 2 and not symbols(sides[1]) & (symbols(sides[0]) | symbols(sides[2])):
         return _between(operators, sides)
     if len(operators) != 1:
         raise NoRegionError("a chain")
@@ -98,7 +98,7 @@ def _half_line(operator: str, end: Node) -> list[Piece]:
 
 def _between(operators: tuple[str, ...], sides: tuple[Node, ...]) -> list[Piece]:
     low, middle, high = sides
-    if middle[0] not in ("sym", "fn"):
+    if middle[0] not in ("sym", "fn") or not symbols(middle):
         raise NoRegionError("not solved")
     if set(operators) <= {">", ">="}:
         low, high, operators = high, low, operators[::-1]
@@ -118,7 +118,16 @@ def _without(kept: list[Piece], removed: list[Piece]) -> list[Piece]:
 
 
 def _cut(piece: Piece, point: Node, at: float) -> list[Piece]:
-    if not _place(piece.low) < at < _place(piece.high):
+    low, high = _place(piece.low), _place(piece.high)
+    if low == high == at:
+        return []
+    if at in (low, high):
+        return [
+            piece._replace(
+                low_open=piece.low_open or at == low, high_open=piece.high_open or at == high
+            )
+        ]
+    if not low < at < high:
         return [piece]
     return [piece._replace(high=point, high_open=True), piece._replace(low=point, low_open=True)]
 

@@ -36,7 +36,8 @@ def _same_digits(pred: Node, gold: Node) -> bool:
 
 def is_restatement(pred: Node, gold: Node) -> bool:
     """Whether `pred` leaves to be worked out what `gold` states as a number: `100!/98!`, a sum."""
-    return gold[0] == "num" and any(part[0] == "fn" and part[1] in _EAGER for part in walk(pred))
+    stated = gold[1] if gold[0] in ("percent", "degree", "unit") else gold
+    return stated[0] == "num" and any(part[0] == "fn" and part[1] in _EAGER for part in walk(pred))
 
 
 def _unit(node: Node) -> tuple[Node, str]:
@@ -52,6 +53,8 @@ def _readings(pred: Node, gold: Node) -> list[tuple[Node, Node]]:
     """The pairs of plain values that two values may stand for."""
     if pred[0] == gold[0] and pred[0] in ("degree", "percent"):
         return [(pred[1], gold[1])]
+    if {pred[0], gold[0]} == {"degree", "percent"}:
+        return []
     return [(p, g) for p in _plain(pred) for g in _plain(gold)]
 
 
@@ -94,7 +97,7 @@ def _constants_equal(pred: Node, gold: Node) -> bool:
         p, g = precise(pred, {}), precise(gold, {})
     except UndefinedError:
         return abs(p - g) <= 1e-12 * max(abs(p), abs(g))
-    if abs(p - g) <= 1e-40 * max(1, abs(p), abs(g)):
+    if abs(p - g) <= max(1e-45, 1e-30 * max(abs(p), abs(g))):
         return True
     return _rounds_to_real(pred, complex(p), gold, complex(g))
 
@@ -149,7 +152,7 @@ def _rounded(pred: Node, pred_exact: Fraction, gold: Node, gold_exact: Fraction)
     if _is_decimal(pred) and _is_decimal(gold):
         return _float_artefact(pred, gold)
     if _is_decimal(gold) and not _is_integer(pred):
-        return _long_enough(gold) and abs(pred_exact - gold_exact) < _last_place(gold)
+        return _long_enough(gold) and _is_cut(pred_exact, gold_exact, _last_place(gold))
     if _is_decimal(pred) and 10**4 % gold_exact.denominator:
         return _long_enough(pred) and 2 * abs(pred_exact - gold_exact) <= _last_place(pred)
     return False
@@ -160,12 +163,19 @@ def _rounds_to_real(pred: Node, p: complex, gold: Node, g: complex) -> bool:
     if abs(p.imag) > 1e-12 or abs(g.imag) > 1e-12:
         return False
     if _is_decimal(gold):
-        return _long_enough(gold) and abs(p.real - g.real) < _last_place(gold)
+        return _long_enough(gold) and _is_cut(Fraction(p.real), gold[1], _last_place(gold))
     if _is_decimal(pred):
         return _significant(pred) >= 5 and abs(p.real - g.real) <= 0.500001 * float(
             _last_place(pred)
         )
     return False
+
+
+def _is_cut(value: Fraction, decimal: Fraction, place: Fraction) -> bool:
+    """Whether a decimal is a value rounded, or cut off, at its last place."""
+    if 2 * abs(value - decimal) <= place:
+        return True
+    return abs(decimal) >= 100 * place and 0 <= abs(value) - abs(decimal) < place
 
 
 def _is_decimal(node: Node) -> bool:
@@ -186,13 +196,13 @@ def _significant(node: Node) -> int:
 
 def _long_enough(node: Node) -> bool:
     places: int = node[2]
-    return places >= 2 or _significant(node) >= 3
+    return _significant(node) >= 2 and (places >= 2 or _significant(node) >= 3)
 
 
 def _float_artefact(pred: Node, gold: Node) -> bool:
     """`0.30000000000000004` is 0.3; of long decimals six significant digits must agree."""
+    difference = abs(pred[1] - gold[1])
     p, g = _significant(pred), _significant(gold)
-    allowed = (
-        Fraction(1, 10**14) if max(p, g) >= 15 else Fraction(1, 10**6) if min(p, g) >= 6 else 0
-    )
-    return bool(abs(pred[1] - gold[1]) <= allowed * abs(gold[1]))
+    if min(p, g) >= 6 and max(p, g) < 15:
+        return bool(2 * difference <= max(_last_place(pred), _last_place(gold)))
+    return max(p, g) >= 15 and bool(difference <= abs(gold[1]) / 10**14)

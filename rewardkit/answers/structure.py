@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewardkit.answers.evaluate import UndefinedError, numeric, points
+from rewardkit.answers.evaluate import UndefinedError, numeric, points, precise
 from rewardkit.answers.latex.tree import MINUS_ONE, Node, add, mul, neg, symbols, walk
 from rewardkit.answers.matrices import folded
 from rewardkit.answers.regions import region_equal
@@ -23,9 +23,16 @@ _GROUPS = frozenset({"list", "set", "tuple", "matrix"})
 
 def structure_equal(pred: Node, gold: Node) -> bool:
     """Whether two trees state the same answer. Neither may be what is left to solve."""
+    pred, gold = _members(pred), _members(gold)
     if _is_equation(gold) or _is_equation(pred):
         return _equations(pred, gold)
     return _same(pred, gold)
+
+
+def _members(node: Node) -> Node:
+    r"""`x \in S` is S."""
+    value: Node = node[3] if node[:2] == ("rel", ("in",)) and len(node) == 4 else node
+    return value
 
 
 def several(node: Node) -> bool:
@@ -34,6 +41,11 @@ def several(node: Node) -> bool:
 
 
 def _same(pred: Node, gold: Node) -> bool:
+    if pred[0] == gold[0] == "rel":
+        if _other_variable(pred, gold):
+            return False
+        if _chains(pred, gold):
+            return True
     if _is_region(pred) or _is_region(gold):
         verdict = region_equal(pred, gold)
         if verdict is not None:
@@ -50,6 +62,12 @@ def _same(pred: Node, gold: Node) -> bool:
     return _one_item(pred, gold) or _column(pred, gold)
 
 
+def _other_variable(pred: Node, gold: Node) -> bool:
+    """`x > 5` does not answer `y > 5`."""
+    p, g = symbols(pred), symbols(gold)
+    return len(p) == len(g) == 1 and p != g
+
+
 def _flat(node: Node) -> Node:
     """`21, 16 or 11`: an `or` between values that are no sets makes a list."""
     if node[0] == "union":
@@ -61,6 +79,8 @@ def _flat(node: Node) -> Node:
 
 
 def _is_region(node: Node) -> bool:
+    if node == ("sym", "R"):
+        return True
     return node[0] in _REGIONS or (node[0] == "rel" and node[1] != ("=",) and "~" not in node[1])
 
 
@@ -168,8 +188,9 @@ def _equations(pred: Node, gold: Node) -> bool:
     """Equations: a solved one is its value, others are equal up to a factor."""
     p, g = _solved(pred), _solved(gold)
     if p is not None and g is not None:
-        names_differ = _is_equation(pred) and _is_equation(gold) and _other_name(pred, gold)
-        return not names_differ and _same(*_renamed(pred, p, gold, g))
+        if _is_equation(pred) and _is_equation(gold) and _other_name(pred, gold):
+            return _proportional(pred, gold)
+        return _same(*_renamed(pred, p, gold, g))
     if p is None and g is None:
         return _is_equation(pred) and _is_equation(gold) and _proportional(pred, gold)
     curve = gold if p is None else pred
@@ -186,7 +207,7 @@ def _solved(node: Node) -> Node | None:
     if not _is_equation(node):
         return node
     sides = list(node[2:])
-    while len(sides) > 1 and node[1][len(sides) - 2] == "~":
+    while len(sides) > 1 + _is_label(sides[0], sides[1:]) and node[1][len(sides) - 2] == "~":
         sides.pop()  # a rounded value behind an exact one says nothing more
     if len(sides) == 2 and _is_label(sides[1], sides[:1]):
         sides.reverse()
@@ -240,8 +261,13 @@ def _label(node: Node) -> Node:
 def _other_name(pred: Node, gold: Node) -> bool:
     """`y = 3` does not answer `x = 3`; a function may be given with another argument."""
     p, g = _label(pred), _label(gold)
-    single = p[0] == g[0] == "sym" and len(p[1]) == len(g[1]) == 1
-    return (single and p != g) or (p[0] == g[0] == "fn" and p[1] != g[1])
+    if p[0] == g[0] == "fn":
+        variables = p[2][0] == g[2][0] == "sym"
+        return p[1] != g[1] or not (variables or part_equal(p[2], g[2]))
+    if p[0] == g[0] == "sym":
+        letters = {len(name[1].partition("_")[0]) == 1 for name in (p, g)}
+        return p != g and len(letters) == 1  # a word may stand for any name
+    return p[0] == g[0] == "tuple" and p != g
 
 
 def _renamed(pred: Node, p: Node, gold: Node, g: Node) -> tuple[Node, Node]:
@@ -266,16 +292,17 @@ def _proportional(pred: Node, gold: Node) -> bool:
         return False
     p = add(pred[2], mul(MINUS_ONE, pred[3]))
     g = add(gold[2], mul(MINUS_ONE, gold[3]))
-    if symbols(p) != symbols(g):
+    if not symbols(p) or symbols(p) != symbols(g):
         return False
     factors = []
     for point in points(frozenset(symbols(p))):
         try:
-            factors.append(numeric(p, point) / numeric(g, point))
+            factors.append(precise(p, point) / precise(g, point))
         except (UndefinedError, ZeroDivisionError):
             continue
-    same = all(abs(f - factors[0]) <= 1e-9 * abs(factors[0]) for f in factors[1:])
-    return len(factors) >= 3 and same and abs(factors[0]) > 1e-12
+    if len(factors) < 3 or not factors[0]:
+        return False
+    return all(abs(f - factors[0]) <= 1e-25 * abs(factors[0]) for f in factors[1:])
 
 
 def _chains(pred: Node, gold: Node) -> bool:

@@ -71,9 +71,7 @@ def _of_math(score: Score, response: str, gold: str, took: float) -> Explanation
     if not score.pred or not gold:
         return Explanation("math", score, where, "", "", (), took)
     pred_tree, gold_tree = (str(read(text) or "") for text in (score.pred, gold))
-    return Explanation(
-        "math", score, where, pred_tree, gold_tree, _rungs(score.pred, gold), took
-    )
+    return Explanation("math", score, where, pred_tree, gold_tree, _rungs(score.pred, gold), took)
 
 
 def _rungs(pred: str, gold: str) -> tuple[tuple[str, str], ...]:

@@ -51,8 +51,10 @@ def _choice(response: str, gold: frozenset[str], said: str) -> Score:
 
 def gold_letters(gold: str) -> frozenset[str] | None:
     """The letters of a gold that is a choice: `C`, `(C)`, `AC`, `C. its text`; else None."""
-    if (letters := read_gold(gold, LETTERS)) is not None:
-        return letters
+    letters = read_gold(gold, LETTERS)
+    if letters is not None:
+        run = gold.strip()
+        return None if run.isalpha() and run != "".join(sorted(run)) else letters
     labelled = _LABELLED.match(gold)
     return frozenset(labelled[1]) if labelled else None
 

@@ -149,7 +149,7 @@ def test_the_cost_of_a_product_of_matrices_does_not_explode(factors):
 # --- length
 
 
-@pytest.mark.parametrize("name", ["math", "mcq", "mcq-final-letter", "gsm8k-robust", "math_dapo"])
+@pytest.mark.parametrize("name", ["math", "mcq-final-letter", "gsm8k-robust", "math_dapo"])
 @pytest.mark.parametrize("piece", PIECES)
 def test_cost_is_linear_in_the_response(name, piece):
     """Twenty times the text takes at most about twenty times as long, on the worst inputs."""
@@ -162,7 +162,7 @@ def test_cost_is_linear_in_the_response(name, piece):
     assert cost(1_000_000) < 60 * cost(50_000) + 0.01
 
 
-@pytest.mark.parametrize("name", ["math", "mcq", "gsm8k-robust", "math_dapo"])
+@pytest.mark.parametrize("name", ["math", "math_dapo"])
 @pytest.mark.parametrize("piece", PIECES)
 def test_cost_is_linear_in_the_gold(name, piece):
     scorer, options = SCORERS[name]

@@ -44,6 +44,12 @@ class Atoms(Reader):
 
     def atom(self) -> Node:
         """A number, a name, a bracket, or a command with its arguments."""
+        self.descend()
+        node = self._atom()
+        self.depth -= 1
+        return node
+
+    def _atom(self) -> Node:
         kind, text = self.take()
         if kind == "num":
             return self._number(text)
@@ -74,8 +80,6 @@ class Atoms(Reader):
 
     def _scientific(self, text: str) -> Node:
         mantissa, _, exponent = text.lower().partition("e")
-        if abs(int(exponent)) > 300:
-            raise UnreadableError("too large an exponent")
         places = len(mantissa.partition(".")[2])
         return num(Fraction(text), max(0, places - int(exponent)))
 
@@ -93,7 +97,7 @@ class Atoms(Reader):
         lowered = text.lower() if text.lower() in names.PLAIN else text
         if lowered in names.PLAIN:
             return self._command(names.PLAIN[lowered])
-        if len(text) >= 3 or not text.isascii():
+        if len(text) >= 3 or not text.isascii() or text.lower() in names.SHORT_WORDS:
             return self._named(text)
         first, *others = (self._letter(letter) for letter in text)
         if not others:
@@ -110,8 +114,8 @@ class Atoms(Reader):
             return self._applied(self._letter(text))
         if text.lower() in names.PLAIN:
             return self._command(names.PLAIN[text.lower()])
-        if text == "$":
-            return self.power()
+        if text in names.CURRENCIES:
+            return ("unit", self.power(), text)
         if not text:
             return self.atom()
         if not text.isascii() and self.kind == "num":
@@ -121,12 +125,20 @@ class Atoms(Reader):
     def _applied(self, name: Node) -> Node:
         """`f(x)`: a letter that is used as a function's name, with a bracket right behind it."""
         if name[0] == "sym" and name[1] in names.FUNCTION_LETTERS and self.peek in ("(", "'"):
+            if name[1] not in "fgFG" and not self._single_argument():
+                return name
             prime = "'" * sum(1 for _ in iter(lambda: self.accept("'"), False))
             if self.accept("("):
                 inside = self._group(")")
                 arguments = inside[1:] if inside[0] == "list" else (inside,)
                 return fn(name[1] + prime, *arguments)
         return name
+
+    def _single_argument(self) -> bool:
+        """Whether a bracket holds one name or number: `T(10)`, against `p(1-p)`."""
+        opening, inside, closing = ([*self.tokens[self.at : self.at + 3], ("", "")] * 3)[:3]
+        simple = inside[0] == "num" or (inside[0] == "word" and len(inside[1]) == 1)
+        return opening[1] == "(" and simple and closing[1] == ")"
 
     def _bracket(self, text: str) -> Node:
         if text == "{":
@@ -250,7 +262,10 @@ class Atoms(Reader):
         else:
             degree = num(2)
         inside = self.power() if self.peek == "(" else self.argument()
-        return fn("sqrt", inside) if degree == num(2) else ("pow", inside, divide(ONE, degree))
+        if degree == num(2):
+            return fn("sqrt", inside)
+        odd = degree[0] == "num" and degree[1].denominator == 1 and degree[1] % 2 == 1
+        return fn("root", inside, degree) if odd else ("pow", inside, divide(ONE, degree))
 
     def read_fence(self, name: str) -> Node:
         """A floor, a ceiling or an absolute value."""

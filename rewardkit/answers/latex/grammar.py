@@ -12,7 +12,18 @@ from fractions import Fraction
 from rewardkit.answers.latex import names
 from rewardkit.answers.latex.atoms import Atoms
 from rewardkit.answers.latex.tokens import UnreadableError, tokenize
-from rewardkit.answers.latex.tree import MINUS_ONE, Node, add, divide, fn, mul, neg, num, times
+from rewardkit.answers.latex.tree import (
+    MINUS_ONE,
+    Node,
+    add,
+    divide,
+    fn,
+    mul,
+    neg,
+    num,
+    times,
+    walk,
+)
 
 
 def parse(text: str, *, commas_group: bool = True) -> Node:
@@ -80,8 +91,10 @@ class Parser(Atoms):
     def relation(self) -> Node:
         r"""`a < b \le c`, `x = 5`, `x \in S`; a label with a colon (`Qing: 14`) is dropped."""
         self.descend()
-        if self.kind in ("text", "word") and self.tokens[self.at + 1] == ("op", ":"):
+        named = self.kind == "text" or (self.kind == "word" and len(self.peek) >= 3)
+        if named and self.tokens[self.at + 1] == ("op", ":"):
             self.at += 2
+        self.accept("=", r"\approx", r"\simeq")
         sides, operators = [self.sum()], []
         while self.kind in ("op", "cmd") and self.peek in names.RELATIONS:
             operators.append(names.RELATIONS[self.take()[1]])
@@ -113,8 +126,8 @@ class Parser(Atoms):
 
     def signed(self) -> Node:
         """A product with signs before it."""
-        if self.accept("+"):
-            return self.signed()
+        while self.accept("+"):
+            pass
         if self.accept("-"):
             self.descend()
             node = neg(self.signed())
@@ -130,7 +143,7 @@ class Parser(Atoms):
         while True:
             if self.accept("*", r"\cdot", r"\times"):
                 node = times(node, self.factor())
-            elif self.accept("/", r"\div", ":"):
+            elif self.accept("/", r"\div") or (not self.bars and self.accept(":")):
                 node = divide(node, self.factor())
             elif self.starts_factor(
                 after_power="pow" in (node[0], node[-1][0] if node[0] == "mul" else "")
@@ -141,16 +154,27 @@ class Parser(Atoms):
 
     def factor(self) -> Node:
         """The right side of an explicit product: a sign may stand before it."""
-        return neg(self.factor()) if self.accept("-") else self.power()
+        if not self.accept("-"):
+            return self.power()
+        self.descend()
+        node = neg(self.factor())
+        self.depth -= 1
+        return node
 
     def _beside(self, node: Node) -> Node:
         """What stands beside a factor without a sign: a mixed number's fraction, or a factor."""
         mixed = node[0] == "num" and node[1].denominator == 1 and node[2] is None
         begins = self.peek in (r"\frac", r"\dfrac", r"\tfrac") or self._inline_fraction()
         right = self._fraction_beside() if mixed and begins else self.power()
-        if mixed and begins and right[0] == "num" and 0 < right[1] < 1:
-            return num(node[1] + right[1] if node[1] >= 0 else node[1] - right[1])
-        return mul(node, right)
+        if mixed and begins and right[0] == "percent":
+            return ("percent", self._mixed(node, right[1]))
+        return self._mixed(node, right) if mixed and begins else mul(node, right)
+
+    @staticmethod
+    def _mixed(whole: Node, part: Node) -> Node:
+        if part[0] == "num" and 0 < part[1] < 1:
+            return num(whole[1] + part[1] if whole[1] >= 0 else whole[1] - part[1])
+        return mul(whole, part)
 
     def _inline_fraction(self) -> bool:
         """`6 1/64`: a number, a stroke and a number right behind a number."""
@@ -175,7 +199,7 @@ class Parser(Atoms):
     def power(self) -> Node:
         """An atom with its superscripts, subscripts, primes, factorials, percent and degree signs."""
         self.descend()
-        node = self.atom()
+        node, depth = self.atom(), self.depth
         while self.kind in ("op", "cmd"):
             if self.accept("^"):
                 node = self._raised(node)
@@ -189,7 +213,8 @@ class Parser(Atoms):
                 node = self._subscript(node)
             else:
                 break
-        self.depth -= 1
+            self.descend()  # every sign puts the node one level deeper
+        self.depth = depth - 1
         return node
 
     def _raised(self, node: Node) -> Node:
@@ -224,9 +249,17 @@ class Parser(Atoms):
         r"""A unit behind a value: `5\text{ cm}^2`, `3 hours`, `100 元`."""
         text = ""
         while (self.kind == "text" and not self._is_scope_or_joint()) or self._plain_unit():
-            text += " " + self.take()[1]
+            word = self.take()[1]
+            if names.CHANGING & set(word.casefold().split()) or any(map(str.isdigit, word)):
+                raise UnreadableError(f"{word!r} changes a number")
+            if word.casefold() in names.MULTIPLIERS:
+                node = mul(num(names.MULTIPLIERS[word.casefold()]), node)
+                continue
+            text += f" {word}"
             while self.kind == "op" and self.peek in "^/-":
                 text += self.take()[1] + (self.flat() if self.kind != "end" else "")
+        if text and not any(part[0] in ("num", "const") for part in walk(node)):
+            raise UnreadableError("words, not a quantity")
         return ("unit", node, text.strip()) if text.strip() else node
 
     def _plain_unit(self) -> bool:

@@ -176,15 +176,46 @@ NOT_A_FACTOR = frozenset(
 
 AND = frozenset({"and", "und", "和", "与", "及", "以及", r"\land", r"\wedge", "&"})
 OR = frozenset({"or", "或", "或者", r"\lor", r"\vee"})
-_SCOPE = frozenset(
-    {"for", "where", "with", "when", "if", r"\forall", "其中", "per", "as", "since", "because"}
-)
+_SCOPE = frozenset({"for", "where", r"\forall", "其中"})
 
-#: Single letters that are read as a function where a bracket follows; others multiply.
+#: Words of two letters that are no product of two names.
+SHORT_WORDS = frozenset({"no", "on", "up", "so", "go", "do", "it", "us", "me"})
+
+#: Single letters that are a function where a bracket with one name or number follows; `f` and `g`
+#: where any bracket does. Others multiply.
 FUNCTION_LETTERS = frozenset("fghFGHPQTSWpqu")
 
 #: Chinese multipliers behind a number.
 MYRIADS: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
+
+#: Currencies that stand before their number.
+CURRENCIES = frozenset({"$", "€", "£", "元"})
+
+#: Words behind a number that multiply it, and words that change it in a way that is not read.
+MULTIPLIERS: Mapping[str, int] = {
+    "dozen": 12,
+    "hundred": 100,
+    "thousand": 1000,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+}
+CHANGING = frozenset(
+    {
+        "squared",
+        "cubed",
+        "choose",
+        "half",
+        "not",
+        "no",
+        "is",
+        "isn't",
+        "wrong",
+        "or",
+        "less",
+        "more",
+    }
+)
 
 #: One spelling for the units that have several.
 UNITS: Mapping[str, str] = {
@@ -206,6 +237,8 @@ UNITS: Mapping[str, str] = {
         "$": "$ dollar dollars usd",
         "元": "元 人民币 yuan rmb",
         "cent": "cent cents",
+        "€": "€ euro euros eur",
+        "£": "£ gbp",
         "mph": "mph",
         "l": "liter liters litre litres 升",
         "ml": "ml milliliter milliliters 毫升",
@@ -233,7 +266,7 @@ def is_plain_text(text: str) -> bool:
         is_unit(text)
         or is_joint(text)
         or is_scope(text)
-        or (len(text) >= 3 and text.lower() not in PLAIN)
+        or ((len(text) >= 3 or not text.isascii()) and text.lower() not in PLAIN)
     )
 
 
@@ -244,7 +277,6 @@ def is_unit(text: str) -> bool:
 
 def unit_name(text: str) -> str:
     """One spelling of a unit's text: lower case, its plural and its synonyms folded."""
-    found = [
-        UNITS.get(word, word) for word in text.casefold().replace("{", "").replace("}", "").split()
-    ]
+    plain = text.casefold().replace("{", "").replace("}", "").replace("per", "/")
+    found = [UNITS.get(word, word) for word in plain.split()]
     return "".join(UNITS.get(word.rstrip("s"), word) for word in found)

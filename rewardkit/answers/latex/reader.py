@@ -9,7 +9,7 @@ from rewardkit.answers.latex.tokens import Token, UnreadableError
 from rewardkit.answers.latex.tree import Node
 
 #: Deepest nesting that is read.
-MAX_DEPTH: Final = 40
+MAX_DEPTH: Final = 64
 
 
 class Reader(ABC):

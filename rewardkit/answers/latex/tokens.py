@@ -16,6 +16,8 @@ MAX_CHARS: Final = 2000
 MAX_TOKENS: Final = 600
 #: Longest run of digits that is read.
 MAX_DIGITS: Final = 256
+#: Largest power of ten in scientific notation.
+MAX_EXPONENT: Final = 300
 
 
 class UnreadableError(ValueError):
@@ -26,7 +28,7 @@ _TEXT = r"\\(?:text(?:bf|it|rm|normal|tt)?|mbox|mathrm|mathbf|mathit|mathsf|oper
 _TOKEN = re.compile(
     rf"""
     \s*(?:
-      (?P<num>\d{{1,3}}(?:,\d{{3}})+(?![\d,]*\d)(?:\.\d+)?|\d+(?:\.\d+)?[eE][-+]?\d{{1,4}}(?![\dA-Za-z])|\d+(?:\.\d*)?|\.\d+)
+      (?P<num>\d{{1,3}}(?:,\d{{3}}){{1,20}}(?!,?\d)(?:\.\d+)?|\d+(?:\.\d+)?[eE][-+]?\d{{1,4}}(?![\dA-Za-z])|\d+(?:\.\d*)?|\.\d+)
     | {_TEXT}
     | (?P<cmd>\\[A-Za-z]+|\\[{{}}|%])
     | (?P<word>[A-Za-z]+|[\u4e00-\u9fff]+)
@@ -81,6 +83,8 @@ def _text_tokens(content: str) -> list[Token]:
 def _number(text: str, *, group: bool) -> list[Token]:
     if len(text) > MAX_DIGITS:
         raise UnreadableError("too many digits")
+    if abs(int(text.lower().partition("e")[2] or 0)) > MAX_EXPONENT:
+        raise UnreadableError("too large an exponent")
     if "," not in text:
         return [("num", text)]
     if group:
