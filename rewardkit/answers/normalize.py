@@ -43,6 +43,12 @@ _ORDINAL = re.compile(
 )
 
 
+_LEAD_IN = re.compile(
+    r"(?:[A-Za-z]{2,} ){1,5}[A-Za-z]{2,} ?= ?|(?:approximately|approx\.?|about|roughly) ",
+    re.IGNORECASE,
+)
+
+
 def clean(text: str) -> str:
     """One spelling for each sign; nothing that changes what is said."""
     if not text.isascii():
@@ -60,7 +66,9 @@ def clean(text: str) -> str:
         text = text.replace(r"\langle", "(").replace(r"\rangle", ")")
     text = _ORDINAL.sub(" ", text)
     text = _THOUSANDS_SPACE.sub(lambda m: m[1].replace(" ", ""), text)
-    return _trim(text.replace("**", "^").strip())
+    text = text.replace("**", "^").strip()
+    lead = _LEAD_IN.match(text)
+    return _trim(text[lead.end() :] if lead else text)
 
 
 def _trim(text: str) -> str:

@@ -25,7 +25,16 @@ def scalar_equal(pred: Node, gold: Node) -> bool:
         return _same_digits(pred_value, gold_value)
     if is_restatement(pred_value, gold_value):
         return False
-    return any(value_equal(p, g) for p, g in _readings(pred_value, gold_value))
+    readings = _readings(pred_value, gold_value)
+    return any(value_equal(p, g) for p, g in readings) or _rounded_share(pred_value, gold_value)
+
+
+def _rounded_share(pred: Node, gold: Node) -> bool:
+    """A percentage with more digits than the gold's decimal: `57.14%` is 0.571."""
+    if pred[0] != "percent" or not _is_decimal(pred[1]) or not _is_decimal(gold):
+        return False
+    difference = abs(pred[1][1] / 100 - gold[1])
+    return _significant(gold) >= 3 and bool(2 * difference <= _last_place(gold))
 
 
 def _same_digits(pred: Node, gold: Node) -> bool:
