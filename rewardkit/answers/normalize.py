@@ -58,7 +58,7 @@ def clean(text: str) -> str:
     if "\\\\" in text and r"\begin" not in text:
         text = _DOUBLED.sub(r"\\", text)
     text = _THIN.sub("", text)
-    text = _MONEY.sub(r"\\text{$}", text)
+    text = _MONEY.sub(r"\\text{usd}", text)
     text = _SPACE.sub(" ", _WRAP.sub(" ", _ARRANGE.sub("", text)))
     if r"\circ" in text:
         text = _TEMPERATURE.sub(r"\\text{°\1}", text)

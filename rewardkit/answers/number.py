@@ -51,7 +51,9 @@ _LOOKALIKES = str.maketrans(
 _DRESS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
 #: Words that join two numbers, and words that change the number they stand at.
 _BOUNDING = frozenset(["least", "most", "than", "under", "over", "above", "below", "or"])
-_JOINING = frozenset(["or", "and", "than", "plus", "minus", "times", "over", "或", "或者", "和"])
+_JOINING = frozenset(
+    ["or", "and", "than", "if", "else", "plus", "minus", "times", "over", "或", "或者", "和"]
+)
 _CHANGING = frozenset(
     [
         "negative",

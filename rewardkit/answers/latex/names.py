@@ -189,7 +189,7 @@ FUNCTION_LETTERS = frozenset("fghFGHPQTSWpqu")
 MYRIADS: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
 
 #: Currencies that stand before their number.
-CURRENCIES = frozenset({"$", "€", "£", "元"})
+CURRENCIES = frozenset({"usd", "€", "£", "元"})
 
 #: Words behind a number that multiply it, and words that change it in a way that is not read.
 MULTIPLIERS: Mapping[str, int] = {

@@ -1,0 +1,132 @@
+"""What a red team found, kept: answers that were paid and must not be, and inputs that hung."""
+
+import time
+
+import pytest
+
+from rewardkit.answers.equal import compare
+from rewardkit.scorers.math import score
+
+
+@pytest.mark.parametrize(
+    ("pred", "gold"),
+    [
+        ("5!", "5"),
+        (r"[0,1]\setminus\{0\}", "[0,1]"),
+        ("at least 5", "5"),
+        ("5 million", "5"),
+        (r"5\text{ squared}", "5"),
+        (r"5\text{ not}", "5"),
+        (r"5\text{ or 6}", "5"),
+        (r"\$5", r"5\text{ cents}"),
+        (r"20^\circ C", r"20^\circ F"),
+        ("(1,5)", "1.5"),
+        ("0.00", r"\frac{1}{300}"),
+        (r"\frac{7}{27}", "0.25"),
+        ("1.000000001", "1.000000002"),
+        ("f(2)=5", "f(3)=5"),
+        ("a_n=2n", "b_n=2n"),
+        ("x_1=1,x_2=2", "x_1=2,x_2=1"),
+        ("x>5", "y>5"),
+        ("5 January", "5"),
+        ("|x-10|", "10-x"),
+        ("|k|", "k"),
+        (r"\sqrt{k^2}", "k"),
+        (r"\lfloor n/2\rfloor+1", r"\lceil n/2\rceil"),
+        ("2^{31}+k", "2^{31}+k+1"),
+        ("x+10^{-12}", "x"),
+        ("x+y=10^{10}", "x+2y=10^{10}"),
+        ("e^{-100}", "e^{-200}"),
+        (r"5!\%", r"120\%"),
+        ("c:b", "a:b"),
+        (r"2^{n+1}\pmod 7", r"2^n+1 \pmod 7"),
+        ("y''=y", "y'=y"),
+        ("no", "no solution"),
+        ("no", "on"),
+        ("Alice", "Alice beats Bob"),
+        ("3 if x, else 4", "3"),
+        (r"18^\circ", r"18\%"),
+        ("不是5", "5"),
+        ("负5", "5"),
+    ],
+)
+def test_different_answers_stay_different(pred, gold):
+    assert compare(pred, gold).outcome != "equal"
+    assert not score(rf"\boxed{{{pred}}}", gold).correct
+
+
+@pytest.mark.parametrize(
+    ("pred", "gold"),
+    [
+        ("n!", "n(n-1)!"),
+        (r"[0,1]\setminus\{0\}", "(0,1]"),
+        ("5 million", "5000000"),
+        (r"(-\infty,\infty)", r"\mathbb{R}"),
+        ("p(1-p)", "p-p^2"),
+        ("x=y", "y=x"),
+        ("a<b", "b>a"),
+        (r"33\frac{1}{3}\%", r"\frac{1}{3}"),
+        (r"\sqrt[3]{-8}", "-2"),
+        (r"x \approx 3.14", "3.14"),
+        (r"x\in\{1,2\}", "1,2"),
+        ("no solution", "No solution"),
+        (r"\binom n3", r"\frac{n(n-1)(n-2)}{6}"),
+        ("2^{2020}", "4^{1010}"),
+        ("18人", "18"),
+    ],
+)
+def test_the_same_answers_are_found_equal(pred, gold):
+    assert compare(pred, gold).outcome == "equal"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        r"\boxed{3} or \boxed{4}",
+        r"\boxed{3}/\boxed{4}",
+        "The answer is 4; or 3",
+        "The answer is $4$ (or $3$)",
+    ],
+)
+def test_hedges_are_not_paid(response):
+    assert not score(response, "4").correct
+    assert not score(response, "3").correct
+
+
+@pytest.mark.parametrize("gold", ["5", "x", r"50\%", r"\pi", "(1,2)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\sqrt" * 300 + "2",
+        r"\frac1" * 290 + "2",
+        r"\log_" * 290 + "2 x",
+        "5" + "!" * 590 + "+1",
+        "5" + "%" * 590 + "+1",
+        "-" * 600 + "1",
+        "+" * 600 + "1",
+        r"\begin{pmatrix}x&y\\y&x\end{pmatrix}" * 16,
+        r"\begin{pmatrix}\end{pmatrix}+\begin{pmatrix}\end{pmatrix}",
+        "1e9999万",
+        r"5^\circ 1e9999'",
+        "F_\ud800",
+        "111," * 499 + "1",
+        "1" + " " * 4000 + "x",
+        r"\circ^" + " " * 4000 + "x",
+        "ab " * 1000 + "\\",
+        "\\boxed" * 333,
+    ],
+)
+def test_what_hung_or_raised_comes_back_at_once(text, gold):
+    started = time.process_time()
+    for pred, other in ((text, gold), (gold, text)):
+        compare(pred, other)
+        score(rf"\boxed{{{pred}}}", other)
+        score(pred, other)
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("response", ["\\boxed{" + "\\" * 40_000, "\\boxed{x" + "\\" * 40_000])
+def test_a_run_of_backslashes_is_scanned_once(response):
+    started = time.process_time()
+    score(response, "5")
+    assert time.process_time() - started < 0.5
