@@ -209,7 +209,8 @@ def _solved(node: Node) -> Node | None:
     sides = list(node[2:])
     while len(sides) > 1 + _is_label(sides[0], sides[1:]) and node[1][len(sides) - 2] == "~":
         sides.pop()  # a rounded value behind an exact one says nothing more
-    if len(sides) == 2 and _is_label(sides[1], sides[:1]):
+    first, last = _is_label(sides[0], sides[1:]), _is_label(sides[-1], sides[:-1])
+    if len(sides) == 2 and last and not first:
         sides.reverse()
     while len(sides) > 1 and _is_label(sides[0], sides[1:]):
         sides = sides[1:]
