@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from rewardkit.answers.chinese import in_digits
+
 _CHARS = str.maketrans(
     {
         **{chr(0xFF01 + i): chr(0x21 + i) for i in range(94)},  # full-width ASCII
@@ -52,7 +54,7 @@ _LEAD_IN = re.compile(
 def clean(text: str) -> str:
     """One spelling for each sign; nothing that changes what is said."""
     if not text.isascii():
-        text = text.translate(_CHARS)
+        text = in_digits(text.translate(_CHARS).strip())
     if "<su" in text:
         text = _SUP.sub(lambda m: ("^{" if m[1] == "p" else "_{") + m[2] + "}", text)
     if "\\\\" in text and r"\begin" not in text:

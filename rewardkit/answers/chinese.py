@@ -1,0 +1,48 @@
+"""Numbers in Chinese wording: 十二 is 12, 四分之三 is 3/4, 百分之五十 is 50%, 负五 is -5."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_DIGITS: Mapping[str, int] = {
+    **{char: value for value, char in enumerate("零一二三四五六七八九")},
+    "〇": 0,
+    "两": 2,
+}
+_TENS: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000}
+_MYRIADS: Mapping[str, int] = {"万": 10**4, "亿": 10**8}
+
+_NUMERAL = "[零〇一二两三四五六七八九十百千万亿]{1,20}"
+_WORDING = re.compile(
+    rf"(?P<sign>负?)(?:(?P<percent>百分之)|(?P<below>{_NUMERAL})分之)?"
+    rf"(?P<whole>{_NUMERAL})(?:点(?P<places>[零〇一二两三四五六七八九]{{1,20}}))?"
+)
+
+
+def in_digits(text: str) -> str:
+    """A text that is one number in Chinese wording, in digits; any other text as it is."""
+    match = _WORDING.fullmatch(text)
+    if match is None:
+        return text
+    number = str(_integer(match["whole"]))
+    if match["places"]:
+        number += "." + "".join(str(_DIGITS[char]) for char in match["places"])
+    if match["below"]:
+        number = rf"\frac{{{number}}}{{{_integer(match['below'])}}}"
+    return f"{'-' if match['sign'] else ''}{number}{'%' if match['percent'] else ''}"
+
+
+def _integer(numeral: str) -> int:
+    """十二 -> 12, 一百零五 -> 105, 三万二千 -> 32000; digits in a row (二〇二四) stand for themselves."""
+    if len(numeral) > 1 and all(char in _DIGITS for char in numeral):
+        return int("".join(str(_DIGITS[char]) for char in numeral))
+    total, section, digit = 0, 0, 0
+    for char in numeral:
+        if char in _DIGITS:
+            digit = _DIGITS[char]
+        elif char in _TENS:
+            section, digit = section + (digit or 1) * _TENS[char], 0
+        else:
+            total, section, digit = (total + section + digit or 1) * _MYRIADS[char], 0, 0
+    return total + section + digit

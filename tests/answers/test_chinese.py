@@ -1,0 +1,39 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.answers.chinese import in_digits
+from rewardkit.answers.equal import equal
+
+
+@pytest.mark.parametrize(
+    ("wording", "number"),
+    [
+        ("十二", "12"),
+        ("二十", "20"),
+        ("一百零五", "105"),
+        ("三千", "3000"),
+        ("三万二千", "32000"),
+        ("两亿", "200000000"),
+        ("二〇二四", "2024"),
+        ("三点一四", "3.14"),
+        ("负五", "-5"),
+        ("四分之三", r"\frac{3}{4}"),
+        ("百分之五十", r"50\%"),
+        ("零", "0"),
+    ],
+)
+def test_a_number_in_chinese_wording_is_that_number(wording, number):
+    assert equal(wording, number)
+    assert equal(number, wording)
+
+
+@pytest.mark.parametrize("text", ["三角形", "一定", "十个苹果", "不是五", "第一", "1十", ""])
+def test_any_other_text_stays_as_it_is(text):
+    assert in_digits(text) == text
+
+
+@given(st.text(alphabet="零〇一二两三四五六七八九十百千万亿点分之负", max_size=30))
+def test_any_run_of_numerals_is_read_without_raising(text):
+    assert isinstance(in_digits(text), str)
+    equal(text, "5")
