@@ -135,9 +135,3 @@ def read_rows(path: Path) -> Iterator[Row]:
     with open_parquet(path) as file:
         for batch in file.iter_batches(BATCH_ROWS):
             yield from batch.to_pylist()
-
-
-def read_metadata(file: pq.ParquetFile) -> dict[str, Any]:
-    """How a file of ours was made; empty for any other parquet file."""
-    text = (file.schema_arrow.metadata or {}).get(METADATA_KEY)
-    return dict(json.loads(text)) if text else {}
