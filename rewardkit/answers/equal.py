@@ -43,6 +43,8 @@ _DATE = re.compile(
     r"|\d{4}[-/]\d\d?[-/]\d|\d[:.]\d\d ?[ap]\.?m|[年月日]",
     re.IGNORECASE,
 )
+_CLOCK = re.compile(r"[0-2]?\d:[0-5]\d", re.ASCII)
+_OPPOSITES = re.compile(r"\b(?:even|odd|positive|negative)\b")
 _SIGN_OR_WORD = re.compile(r"[\\^_{}=+*/]|(?<![A-Za-z])[A-Za-z]{2,}")
 _LETTER = re.compile(r"(?<!\\)(?<![A-Za-z])[A-Za-z]")
 _SPACING = re.compile(r"\\(?:left|right)(?![A-Za-z])|\\[,;:! ]|[\s$]")
@@ -80,10 +82,8 @@ def compare(pred: str, gold: str) -> Verdict:
 @lru_cache(maxsize=4096)
 def _compare(pred: str, gold: str) -> Verdict:
     """The slow rungs. Cached, because rollouts of one prompt repeat their answers."""
-    if bare(pred) == bare(gold) != "":
-        return Verdict("equal", "text")
-    if _WORDY.fullmatch(pred) and _WORDY.fullmatch(gold) and words(pred) == words(gold) != "":
-        return Verdict("equal", "words")
+    if (verdict := _as_text(pred, gold)) is not None:
+        return verdict
     if _DATE.search(pred) or _DATE.search(gold):
         return _words(pred.replace(".", ""), gold.replace(".", ""))
     if _PLAIN.fullmatch(gold) and _is_prose(pred):
@@ -104,6 +104,19 @@ def _compare(pred: str, gold: str) -> Verdict:
     ):
         return _sentence(_COMMA.sub(".", pred), gold)
     return verdict
+
+
+def _as_text(pred: str, gold: str) -> Verdict | None:
+    """What the texts alone settle."""
+    if bare(pred) == bare(gold) != "":
+        return Verdict("equal", "text")
+    if _WORDY.fullmatch(pred) and _WORDY.fullmatch(gold) and words(pred) == words(gold) != "":
+        return Verdict("equal", "words")
+    if _opposed(pred, gold):
+        return Verdict("different", "words")
+    if _CLOCK.fullmatch(pred) and _CLOCK.fullmatch(gold):
+        return Verdict("equal" if pred.lstrip("0") == gold.lstrip("0") else "different", "words")
+    return None
 
 
 def read(text: str, *, commas_group: bool = True) -> Node | None:
@@ -129,6 +142,12 @@ def _structure(pred: Node | None, gold: Node | None) -> Verdict:
     if structure_equal(pred, gold):
         return Verdict("equal", "structure")
     return Verdict("ambiguous" if several(pred) and not several(gold) else "different", "structure")
+
+
+def _opposed(pred: str, gold: str) -> bool:
+    """Whether both say where they hold, in other words: `2^n for even n`, `2^n for odd n`."""
+    p, g = _OPPOSITES.findall(pred), _OPPOSITES.findall(gold)
+    return bool(p and g) and set(p) != set(g)
 
 
 def _is_prose(text: str) -> bool:

@@ -16,6 +16,8 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any, Final
 
+from mpmath import MPContext  # here, so that no first answer pays for it
+
 from rewardkit.answers.latex.tree import Node
 
 #: Largest exponent and factorial, and most bits of an exact result.
@@ -248,6 +250,7 @@ def _double() -> Field:
         "arcsin": cmath.asin,
         "arccos": cmath.acos,
         "arctan": cmath.atan,
+        "arccot": lambda x: math.pi / 2 - cmath.atan(x),
         "ln": cmath.log,
         "lg": cmath.log10,
         "cot": lambda x: 1 / cmath.tan(x),
@@ -273,8 +276,6 @@ def _double() -> Field:
 
 @cache
 def _precise() -> Field:
-    from mpmath import MPContext
-
     mp = MPContext()
     mp.dps = DIGITS
     names = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "sqrt", "ln")
@@ -283,6 +284,7 @@ def _precise() -> Field:
         "arcsin": mp.asin,
         "arccos": mp.acos,
         "arctan": mp.atan,
+        "arccot": lambda x: mp.pi / 2 - mp.atan(x),
         "lg": mp.log10,
         "pow": mp.power,
         "root": _odd_root(mp.power),

@@ -32,6 +32,7 @@ _ARRANGE = re.compile(
 )
 _THIN = re.compile(r"(?<=\d)(?:\{,\}|,?\\[,!;: ]\s?|,?~)(?=\d{3}(?!\d))")
 _THOUSANDS_SPACE = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d,])")
+_PERIOD = re.compile(r"(?<=\d)\.\((\d{1,20})\)(?!\w)")
 _SPACE = re.compile(r"(?<!\\)\\[,;:! >]|\\q?quad(?![A-Za-z])|~|\\\\(?=\s*$)")
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z])")
 _WRAP = re.compile(r"\\[()\[\]]|\$+")
@@ -59,6 +60,8 @@ def clean(text: str) -> str:
         text = _SUP.sub(lambda m: ("^{" if m[1] == "p" else "_{") + m[2] + "}", text)
     if "\\\\" in text and r"\begin" not in text:
         text = _DOUBLED.sub(r"\\", text)
+    if ".(" in text:
+        text = _PERIOD.sub(r".\\overline{\1}", text)
     text = _THIN.sub("", text)
     text = _MONEY.sub(r"\\text{usd}", text)
     text = _SPACE.sub(" ", _WRAP.sub(" ", _ARRANGE.sub("", text)))

@@ -6,6 +6,7 @@ tuples and matrices with it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from rewardkit.answers.evaluate import UndefinedError, numeric, points, precise
@@ -23,7 +24,7 @@ _GROUPS = frozenset({"list", "set", "tuple", "matrix"})
 
 def structure_equal(pred: Node, gold: Node) -> bool:
     """Whether two trees state the same answer. Neither may be what is left to solve."""
-    pred, gold = _members(pred), _members(gold)
+    pred, gold = _one_by_one(_members(pred)), _one_by_one(_members(gold))
     if _is_equation(gold) or _is_equation(pred):
         return _equations(pred, gold)
     return _same(pred, gold)
@@ -33,6 +34,17 @@ def _members(node: Node) -> Node:
     r"""`x \in S` is S."""
     value: Node = node[3] if node[:2] == ("rel", ("in",)) and len(node) == 4 else node
     return value
+
+
+def _one_by_one(node: Node) -> Node:
+    """`(x, y) = (2, 1)` is `x = 2, y = 1`."""
+    if node[:2] != ("rel", ("=",)) or len(node) != 4 or len(node[2]) != len(node[3]):
+        return node
+    names, values = node[2], node[3]
+    if names[0] != "tuple" or values[0] != "tuple" or any(n[0] != "sym" for n in names[1:]):
+        return node
+    pairs = zip(names[1:], values[1:], strict=True)
+    return ("list", *(("rel", ("=",), name, value) for name, value in pairs))
 
 
 def several(node: Node) -> bool:
@@ -53,7 +65,7 @@ def _same(pred: Node, gold: Node) -> bool:
     pred, gold = _written_out(_flat(folded(pred))), _written_out(_flat(folded(gold)))
     kinds = {pred[0], gold[0]}
     if kinds <= {"list", "set"} or (kinds == {"list", "tuple"}):
-        ordered = "tuple" in kinds
+        ordered = "tuple" in kinds or _is_labelled(pred) != _is_labelled(gold)
         return _items(pred, gold, ordered=ordered)
     if not kinds & (_GROUPS | _REGIONS | {"rel"}):
         return scalar_equal(pred, gold)
@@ -105,6 +117,20 @@ def _items(pred: Node, gold: Node, *, ordered: bool) -> bool:
     if len(p) != len(g):
         return False
     return all(map(part_equal, p, g)) if ordered else _matched(p, g)
+
+
+def _is_labelled(node: Node) -> bool:
+    """Whether every item has its own variable: `x = 1, y = 2`, which `2, 1` is not."""
+    labels = [
+        part[2]
+        for part in node[1:]
+        if _is_equation(part) and part[2][0] in ("sym", "fn") and _is_letter(part[2][1])
+    ]
+    return 1 < len(node[1:]) == len(set(labels))
+
+
+def _is_letter(name: str) -> bool:
+    return len(name.partition("_")[0]) == 1
 
 
 def _matched(pred: list[Node], gold: list[Node]) -> bool:
@@ -263,10 +289,10 @@ def _other_name(pred: Node, gold: Node) -> bool:
     """`y = 3` does not answer `x = 3`; a function may be given with another argument."""
     p, g = _label(pred), _label(gold)
     if p[0] == g[0] == "fn":
-        variables = p[2][0] == g[2][0] == "sym"
-        return p[1] != g[1] or not (variables or part_equal(p[2], g[2]))
+        same = len(p) == len(g) and all(map(part_equal, p[2:], g[2:]))
+        return p[1] != g[1] or not (same or _are_arguments(p, g))
     if p[0] == g[0] == "sym":
-        letters = {len(name[1].partition("_")[0]) == 1 for name in (p, g)}
+        letters = {_is_letter(name[1]) for name in (p, g)}
         return p != g and len(letters) == 1  # a word may stand for any name
     return p[0] == g[0] == "tuple" and p != g
 
@@ -276,15 +302,24 @@ def _renamed(pred: Node, p: Node, gold: Node, g: Node) -> tuple[Node, Node]:
     if not (_is_equation(pred) and _is_equation(gold)):
         return p, g
     ours, theirs = _label(pred), _label(gold)
-    if ours[0] == theirs[0] == "fn" and ours[2][0] == theirs[2][0] == "sym":
-        return _substitute(p, ours[2], theirs[2]), g
+    if ours[0] == theirs[0] == "fn" and _are_arguments(ours, theirs):
+        return _substitute(p, dict(zip(ours[2:], theirs[2:], strict=True))), g
     return p, g
 
 
-def _substitute(node: Node, name: Node, other: Node) -> Node:
-    if node == name:
-        return other
-    return tuple(_substitute(p, name, other) if isinstance(p, tuple) else p for p in node)
+def _are_arguments(ours: Node, theirs: Node) -> bool:
+    """Whether two functions have as many arguments, all of them different names."""
+    names = (
+        {part for part in ours[2:] if part[0] == "sym"},
+        {part for part in theirs[2:] if part[0] == "sym"},
+    )
+    return len(ours) == len(theirs) == len(names[0]) + 2 == len(names[1]) + 2
+
+
+def _substitute(node: Node, others: Mapping[Node, Node]) -> Node:
+    if node in others:
+        return others[node]
+    return tuple(_substitute(p, others) if isinstance(p, tuple) else p for p in node)
 
 
 def _proportional(pred: Node, gold: Node) -> bool:

@@ -110,8 +110,8 @@ class Parser(Atoms):
         while self.kind in ("op", "cmd"):
             if self.peek in ("+", "-"):
                 terms.append(self.signed())
-            elif self.accept(r"\pm", r"\mp"):
-                terms.append(("pm", self.product()))
+            elif self.peek in (r"\pm", r"\mp"):
+                terms.append(self._both_signs())
             else:
                 break
         return self._minus_set(terms) or self._unit(add(*terms))
@@ -133,9 +133,13 @@ class Parser(Atoms):
             node = neg(self.signed())
             self.depth -= 1
             return node
-        if self.accept(r"\pm", r"\mp"):
-            return ("pm", self.product())
-        return self.product()
+        return self._both_signs() if self.peek in (r"\pm", r"\mp") else self.product()
+
+    def _both_signs(self) -> Node:
+        r"""`\mp` is minus where `\pm` is plus."""
+        turned = self.take()[1] == r"\mp"
+        node = self.product()
+        return ("pm", neg(node) if turned else node)
 
     def product(self) -> Node:
         r"""Factors with `\cdot`, `/`, or nothing between; `a : b` is a quotient."""
@@ -239,6 +243,7 @@ class Parser(Atoms):
     def _subscript(self, node: Node) -> Node:
         self.at += 1
         below = self.flat()
+        below = below[1:-1] if node[0] == "num" and below[:1] == "(" else below
         if node[0] == "sym":
             return ("sym", f"{node[1]}_{below}")
         if node[0] == "num" and below.isdigit() and node[1].denominator == 1:

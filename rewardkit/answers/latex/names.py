@@ -24,6 +24,8 @@ FUNCTIONS: Mapping[str, str] = {
         "lg": "lg",
         "tg": "tan",
         "arctg": "arctan",
+        "arccot": "arccot",
+        "arcctg": "arccot",
         "det": "det",
         "Re": "re",
         "Im": "im",
@@ -31,7 +33,12 @@ FUNCTIONS: Mapping[str, str] = {
     }.items()
 }
 
-INVERSE: Mapping[str, str] = {"sin": "arcsin", "cos": "arccos", "tan": "arctan"}
+INVERSE: Mapping[str, str] = {
+    "sin": "arcsin",
+    "cos": "arccos",
+    "tan": "arctan",
+    "cot": "arccot",
+}
 SEVERAL_ARGUMENTS = frozenset({"gcd", "lcm", "max", "min"})
 
 #: Words of plain text that are commands.
@@ -239,7 +246,8 @@ UNITS: Mapping[str, str] = {
         "cent": "cent cents",
         "€": "€ euro euros eur",
         "£": "£ gbp",
-        "mph": "mph",
+        "mi/h": "mph",
+        "km/h": "kph kmh",
         "l": "liter liters litre litres 升",
         "ml": "ml milliliter milliliters 毫升",
         "unit": "unit units",
