@@ -167,6 +167,7 @@ def print_calls(options: argparse.Namespace) -> None:
 
     verl = options.verl_python
     by_hash = peer_times(verl, "verl gsm8k", hashes)
+    by_letter = peer_times(verl, "verl math_reward", letters)
     by_line = peer_times(verl, "verl math_dapo", lines)
     by_box = peer_times(verl, "verl math_dapo", boxed)
     called = peer_times(verl, "verl gsm8k dispatched", hashes)
@@ -184,13 +185,13 @@ def print_calls(options: argparse.Namespace) -> None:
         ("`gsm8k`, GSM8K responses", ours_gsm8k, hashes, "verl gsm8k", by_hash),
         ("`gsm8k` robust, the same", ours_robust, hashes, "verl gsm8k", by_hash),
         ("`gsm8k` as verl calls it", ours_called, hashes, "verl's dispatcher", called),
-        ("`mcq`, MMLU-Pro responses", ours_mcq, letters, "verl gsm8k, on GSM8K", by_hash),
+        ("`mcq`, MMLU-Pro responses", ours_mcq, letters, "verl math_reward", by_letter),
         (
             "`mcq` with the row's options",
             ours_mcq_options,
             letters,
-            "verl gsm8k, on GSM8K",
-            by_hash,
+            "verl math_reward",
+            by_letter,
         ),
     )
     print(

@@ -32,6 +32,7 @@ _STRICT = re.compile(r"#### (-?[0-9.,]+)")
 _FLEXIBLE = re.compile(r"-?[0-9.,]+")
 #: The form a gold must have for any answer to equal it.
 _GOLD = {"strict": re.compile(r"-?[0-9.]*"), "flexible": _FLEXIBLE}
+_CORRECT = Status.CORRECT  # looking it up in the class costs a tenth of a verdict
 _NO_NUMBERS = ("", ".")
 
 
@@ -56,7 +57,7 @@ def score(
         1.0 if right, `format_score` if an answer was read and is wrong, 0.0 if none was.
     """
     if method == "strict":
-        pred = _last_strict(response[-TAIL_CHARS:])
+        pred = _last_strict(response)
     elif method == "flexible":
         pred = _last_number(response[-TAIL_CHARS:])
     elif method == "robust":
@@ -64,7 +65,7 @@ def score(
     else:
         raise UsageError(f"gsm8k: method={method!r}; use 'strict', 'flexible' or 'robust'.")
     if pred and pred == ground_truth:
-        return Score(1.0, True, pred, Status.CORRECT)
+        return Score(1.0, True, pred, _CORRECT)
     missed = 0.0 if pred is None else format_score
     if not ground_truth.isdecimal() and not _is_gold(ground_truth, method):
         return Score(missed, False, pred or "", Status.BAD_GROUND_TRUTH)
@@ -91,13 +92,14 @@ def _is_gold(ground_truth: str, method: str) -> bool:
     return ground_truth != "" and _GOLD[method].fullmatch(ground_truth) is not None
 
 
-def _last_strict(tail: str) -> str | None:
-    at = tail.rfind("#### ")
+def _last_strict(response: str) -> str | None:
+    first = max(0, len(response) - TAIL_CHARS)
+    at = response.rfind("#### ", first)
     while at >= 0:
-        match = _STRICT.match(tail, at)
+        match = _STRICT.match(response, at)
         if match is not None:
             return match[1].replace(",", "")
-        at = tail.rfind("#### ", 0, at)
+        at = response.rfind("#### ", first, at)
     return None
 
 
@@ -111,6 +113,8 @@ def _last_number(tail: str) -> str | None:
 
 def _robust(response: str, ground_truth: str, format_score: float) -> Score:
     pred = last_hash(response)
+    if pred == ground_truth and pred.isdecimal() and pred.isascii():
+        return Score(1.0, True, pred, _CORRECT)
     gold = read_number(ground_truth)
     if gold is None or gold is AMBIGUOUS:
         return Score(0.0, False, pred or "", Status.BAD_GROUND_TRUTH)

@@ -28,6 +28,7 @@ from typing import Any
 from rewardkit.answers.choices import (
     AMBIGUOUS,
     DEFAULT_LETTERS,
+    MAX_GAP,
     between,
     final_choice,
     option_texts,
@@ -35,6 +36,10 @@ from rewardkit.answers.choices import (
 )
 from rewardkit.errors import UsageError
 from rewardkit.scorers.base import Score, Status, verl_result
+
+_ORDER = "".join(sorted(DEFAULT_LETTERS))
+_CORRECT = Status.CORRECT
+_WRONG = Status.WRONG
 
 #: The letters that DianJin's rule looks for.
 DIANJIN_LETTERS = "ABCDEFG"
@@ -67,7 +72,13 @@ def score(
     """
     if mode != "strict":
         return _count_letters(response, ground_truth, mode)
-    options = option_texts(extra_info.get("options")) if extra_info else None
+    told = extra_info.get("options") if extra_info else None
+    if letter := _plain_box(response, told):
+        if letter == ground_truth:
+            return Score(1.0, True, letter, _CORRECT)
+        if _is_plain(ground_truth, told):
+            return Score(0.0, False, letter, _WRONG)
+    options = option_texts(told)
     legal = frozenset(options) if options else DEFAULT_LETTERS
     said, letters = final_choice(response, legal, options, final_letter=final_letter)
     gold = read_gold(ground_truth, legal)
@@ -100,6 +111,32 @@ def _compare(letters: frozenset[str], gold: frozenset[str] | None, *, partial: b
         return Score(1.0, True, pred, Status.CORRECT)
     part = len(letters) / len(gold) if partial and letters < gold else 0.0
     return Score(part, False, pred, Status.WRONG)
+
+
+def _plain_box(response: str, options: Any) -> str:
+    r"""The letter of a last `\boxed{B}` that is the answer beyond doubt, "" to look closer.
+
+    Most responses end so, and this takes a third of the time.
+    """
+    start = response.rfind("\\boxed{")
+    if start < 0 or response[start + 8 : start + 9] != "}":
+        return ""
+    letter = response[start + 7]
+    if not _is_plain(letter, options):
+        return ""
+    if response.rfind("box", max(0, start - MAX_GAP), start) >= 0:
+        return ""
+    is_last = response.rfind("box") < start + 2 and response.rfind("</think>") < start
+    return letter if is_last and "<answer>" not in response else ""
+
+
+def _is_plain(letter: str, options: Any) -> bool:
+    """Whether a text is the letter of an option."""
+    if len(letter) != 1 or (place := _ORDER.find(letter)) < 0:
+        return False
+    return options is None or (
+        type(options) is list and place < len(options) and None not in options
+    )
 
 
 def _why_unread(said: str, letters: object, gold: frozenset[str] | None) -> Status:

@@ -1,6 +1,7 @@
 import ast
 import json
 from itertools import combinations
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -281,3 +282,33 @@ def test_on_real_options_a_letter_with_its_text_is_right_and_every_other_is_not(
         paid += [row["question"] for paid_ in scores[len(right) :] if paid_]
     assert paid == []
     assert len(lost) <= 3
+
+
+@given(
+    before=st.sampled_from(
+        [
+            "",
+            "so ",
+            r"\boxed{B} ",
+            r"\boxed{B} or ",
+            "<think>x</think>",
+            "<answer>C</answer>",
+            r"\fbox{B} ",
+        ]
+    ),
+    inside=st.sampled_from(["A", "B", "K", "a", "AB", "{A}", ""]),
+    after=st.sampled_from(
+        ["", ".", "</think>", r" or \boxed{C}", "\\fbox{D}", "}", "</answer>", "\ud800"]
+    ),
+    gold=st.sampled_from(["A", "B", "D", "AB", "K", "", "a"]),
+    options=st.sampled_from(
+        [None, ["x", "y"], ["x", "y", "z", "u"], ["x", None], {"A": "x", "B": "y"}, ("x", "y"), []]
+    ),
+)
+def test_the_short_way_to_a_verdict_says_what_the_long_way_says(
+    before, inside, after, gold, options
+):
+    response = f"{before}\\boxed{{{inside}}}{after}"
+    short = score(response, gold, {"options": options})
+    with patch.object(mcq, "_plain_box", lambda *_: ""):
+        assert score(response, gold, {"options": options}) == short
