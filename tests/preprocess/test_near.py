@@ -1,0 +1,152 @@
+"""`near_duplicates` joins rows that are nearly the same, and only those."""
+
+from itertools import combinations
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import UsageError
+from rewardkit.preprocess import near
+from rewardkit.preprocess.near import NGRAM, near_duplicates
+from rewardkit.preprocess.words import words
+
+TEXTS = st.lists(st.sampled_from("abcde"), max_size=12).map(" ".join)
+LONG = [f"{a}{b}" for a in "bcdfghjklm" for b in "aeiou"]
+
+
+def grams(text):
+    found = words(text)
+    return {tuple(found[i : i + NGRAM]) for i in range(max(1, len(found) - NGRAM + 1))}
+
+
+def by_hand(texts, threshold):
+    """Every pair compared, and what is similar joined."""
+    clusters = [{i} for i in range(len(texts)) if words(texts[i])]
+    for i, j in combinations(range(len(texts)), 2):
+        one, other = grams(texts[i]), grams(texts[j])
+        if words(texts[i]) and len(one & other) / len(one | other) >= threshold:
+            joined = [c for c in clusters if i in c or j in c]
+            clusters = [c for c in clusters if c not in joined] + [set().union(*joined)]
+    return sorted(sorted(c) for c in clusters if len(c) > 1)
+
+
+@given(st.lists(TEXTS, max_size=12), st.sampled_from([0.1, 0.3, 0.5, 0.8, 1.0]))
+def test_the_clusters_are_those_of_comparing_every_pair(texts, threshold):
+    assert near_duplicates(texts, threshold) == by_hand(texts, threshold)
+
+
+@given(st.lists(TEXTS, max_size=15), st.randoms())
+def test_permuting_rows_permutes_clusters(texts, random):
+    order = list(range(len(texts)))
+    random.shuffle(order)
+    moved = near_duplicates([texts[i] for i in order], 0.5)
+    back = sorted(sorted(order[i] for i in cluster) for cluster in moved)
+    assert back == near_duplicates(texts, 0.5)
+
+
+@given(st.lists(st.sampled_from(LONG), min_size=60, max_size=80), st.integers(0, 59))
+def test_a_row_with_one_word_changed_is_found(text, place):
+    changed = [*text[:place], "another", *text[place + 1 :]]
+    unique = [f"{word} {i}" for i, word in enumerate(text)]
+    mine = [*unique[:place], "another", *unique[place + 1 :]]
+    assert near_duplicates([" ".join(unique), "x", " ".join(mine)]) == [[0, 2]]
+    assert near_duplicates([" ".join(text), " ".join(changed)], 0.01) == [[0, 1]]
+
+
+@given(st.lists(st.text(), max_size=10))
+def test_any_text_is_taken(texts):
+    for cluster in near_duplicates(texts):
+        assert cluster == sorted(set(cluster))
+        assert len(cluster) > 1
+
+
+@given(st.lists(st.lists(st.sampled_from(LONG), min_size=1, max_size=30), max_size=10))
+def test_rows_without_a_word_in_common_are_never_joined(rows):
+    marked = [" ".join(f"{word}{chr(97 + i)}q" for word in row) for i, row in enumerate(rows)]
+    assert near_duplicates(marked, 0.01) == []
+
+
+def test_equal_rows_are_joined_however_they_are_set_and_empty_ones_are_not():
+    assert near_duplicates(["Find $x$.", "", "$$", "find X", "Find y"]) == [[0, 3]]
+
+
+def test_a_chain_of_small_changes_is_one_cluster():
+    text = [f"{word} {i}" for i, word in enumerate(LONG)]
+    chain = [" ".join(["other"] * k + text[k:]) for k in range(0, 20, 2)]
+    assert near_duplicates(chain) == [list(range(10))]
+    assert near_duplicates([chain[0], chain[-1]]) == []
+
+
+def template(i):
+    """A prompt of 40 words of instruction and a question of two."""
+    instruction = "solve the following problem step by step and put the answer last please " * 3
+    return f"{instruction}\n\nFind {LONG[i % 50]}{LONG[i // 50]}\n\n{instruction}"
+
+
+def test_a_template_makes_no_two_rows_alike():
+    rows = [template(i) for i in range(300)]
+    assert near_duplicates(rows) == []
+    assert near_duplicates([*rows, rows[7].upper()]) == [[7, 300]]
+
+
+def test_copies_of_one_row_are_no_template():
+    """Half of the file is one row; its near-duplicate is found all the same."""
+    text = " ".join(f"{word} {i}" for i, word in enumerate(LONG))
+    rows = [text] * 300 + [template(i) for i in range(300)] + [f"{text} more"]
+    assert near_duplicates(rows) == [[*range(300), 600]]
+
+
+def comparisons(rows, monkeypatch):
+    calls = []
+    similar = near._similar
+    monkeypatch.setattr(near, "_similar", lambda *a: calls.append(1) or similar(*a))
+    clusters = near_duplicates(rows)
+    monkeypatch.setattr(near, "_similar", similar)
+    return len(calls), clusters
+
+
+def nearly_the_same(rows):
+    """Rows of 60 words that differ in one, each word in under a tenth of the file."""
+    return [
+        " ".join(f"{word}x{i % 20}y {k}" if k != i % 50 else f"n{i}" for k, word in enumerate(LONG))
+        for i in range(rows)
+    ]
+
+
+def test_nearly_the_same_rows_are_one_cluster_in_linear_work(monkeypatch):
+    """Compared at most once each, where all pairs would be a million."""
+    count, clusters = comparisons(nearly_the_same(2000), monkeypatch)
+    assert len(clusters) == 20
+    assert sum(map(len, clusters)) == 2000
+    assert count < 2 * 2000
+
+
+def test_rows_that_share_rare_phrases_and_no_more_are_compared_in_linear_work(monkeypatch):
+    """The cap: each row meets at most `CAP` others under each n-gram of its prefix."""
+    monkeypatch.setattr(near, "COMMON_SHARE", 1.0)
+
+    def rows(count):
+        shared = " ".join(LONG[:20])
+        return [f"{shared} {' '.join(f'{w}{i}z' for w in LONG[:6])}" for i in range(count)]
+
+    few, clusters = comparisons(rows(300), monkeypatch)
+    many, _ = comparisons(rows(1200), monkeypatch)
+    assert clusters == []
+    assert many <= 4.5 * few
+
+
+@pytest.mark.parametrize("threshold", [0, -1, 1.1, float("nan")])
+def test_a_threshold_out_of_range_is_one_clear_error(threshold):
+    with pytest.raises(UsageError, match="threshold"):
+        near_duplicates([], threshold)
+
+
+def test_real_dapo_has_as_many_clusters_as_another_implementation_found(shared):
+    """15,720 there, with words that leave out operators."""
+    [file] = (shared / "data/dapo-math-17k/data").glob("*.parquet")
+    rows = [p[0]["content"] for p in pq.read_table(file)["prompt"].to_pylist()]
+    clusters = near_duplicates(rows)
+    assert abs(len(rows) - sum(map(len, clusters)) + len(clusters) - 15_720) < 100
+    assert max(map(len, clusters)) < 15

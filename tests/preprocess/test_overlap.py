@@ -1,0 +1,222 @@
+"""`find_overlaps` finds the evaluation items a row holds, and nothing in common phrases."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import UsageError
+from rewardkit.preprocess import overlap
+from rewardkit.preprocess.overlap import FEWEST, NGRAM, EvalItem, find_overlaps, index_items
+
+PROBLEM = (
+    "A train leaves the station at noon and travels east at $60$ miles per hour. A second train "
+    "leaves one hour later at $80$ miles per hour. After how many hours do the trains meet?"
+)
+ENDING = "where $m$ and $n$ are relatively prime positive integers. Find $m+n$."
+
+WORDS = st.sampled_from([f"{a}{b}" for a in "bcdfghjk" for b in "aeiou"])
+TEXTS = st.lists(WORDS, min_size=1, max_size=60).map(" ".join)
+
+
+def items(*texts, source="eval"):
+    return [EvalItem(source, str(i), text) for i, text in enumerate(texts)]
+
+
+def found(rows, *texts, threshold=0.5):
+    """(row, item) of all overlaps."""
+    overlaps = find_overlaps(rows, index_items(items(*texts)), threshold)
+    return [(o.row, o.item) for o in overlaps]
+
+
+def test_an_overlap_says_what_was_found_where():
+    row = f"Solve the problem.\n\n{PROBLEM}\n\nThe last line is the answer."
+    [one] = find_overlaps(["nothing", row], index_items(items(PROBLEM)))
+    assert one == overlap.Overlap(1, "eval", "0", 1.0, PROBLEM, row)
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=5), TEXTS, TEXTS)
+def test_an_item_that_a_row_holds_on_its_own_lines_is_found(item, others, before, after):
+    assert (0, "0") in found([f"{before}\n{item}\n{after}"], item, *others, threshold=1.0)
+
+
+@given(st.lists(WORDS, min_size=30, max_size=60, unique=True).map(" ".join), TEXTS, TEXTS)
+def test_a_long_item_is_found_in_the_middle_of_a_line(item, before, after):
+    [one] = find_overlaps([f"{before} {item} {after}"], index_items(items(item)), 1.0)
+    assert one.coverage == 1
+
+
+@given(st.lists(TEXTS, max_size=8), st.lists(TEXTS, max_size=5), st.randoms())
+def test_the_order_of_rows_and_items_changes_nothing_else(rows, texts, random):
+    evals = items(*texts)
+    before = {(rows[o.row], o.item, o.coverage) for o in find_overlaps(rows, index_items(evals))}
+    random.shuffle(rows)
+    random.shuffle(evals)
+    after = {(rows[o.row], o.item, o.coverage) for o in find_overlaps(rows, index_items(evals))}
+    assert before == after
+
+
+@given(st.lists(TEXTS, max_size=8), st.lists(TEXTS, max_size=5))
+def test_texts_without_a_word_in_common_never_match(rows, texts):
+    others = [" ".join(f"{word}zz" for word in row.split()) for row in rows]
+    assert not found(others, *texts, threshold=0.01)
+
+
+@given(st.lists(st.text(max_size=40)), st.lists(st.text(max_size=40)))
+def test_any_text_is_taken(rows, texts):
+    for one in find_overlaps(rows, index_items(items(*texts))):
+        assert 0.5 <= one.coverage <= 1
+
+
+@given(TEXTS, TEXTS)
+def test_a_higher_threshold_finds_no_more(row, item):
+    assert set(found([row], item, threshold=0.9)) <= set(found([row], item, threshold=0.3))
+
+
+def test_half_of_an_item_is_enough_and_less_is_not():
+    text = [f"w{i // 26}{chr(97 + i % 26)}x" for i in range(40)]
+    assert found([" ".join(text[:30])], " ".join(text)) == [(0, "0")]
+    assert found([" ".join(text[:18])], " ".join(text)) == []
+
+
+def test_coverage_counts_one_item_in_one_row():
+    """Halves of an item in two rows, or one half twice, are no half."""
+    third = PROBLEM[: len(PROBLEM) // 3]
+    assert found([third, PROBLEM[len(third) * 2 :], third * 3], PROBLEM) == []
+
+
+@pytest.mark.parametrize(
+    ("item", "row"),
+    [
+        ("Find x.", "In the triangle, AB = 5 and BC = 7. Find x."),
+        ("Find x.", "Find x. Then find y."),
+        (r"Compute $\sin 0$", r"Compute $\sin 0 + \cos 0$"),
+        (r"Compute $x+1$", r"Compute $x-1$"),
+        (
+            "Find the greatest common divisor of 12 and 18.",
+            "Find the greatest common divisor of 12 and 24.",
+        ),
+    ],
+)
+def test_a_short_item_is_not_found_in_what_merely_holds_its_words(item, row):
+    assert found([row], item, threshold=0.01) == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        r"Compute $\sin 0$.",
+        r"compute \(\sin(0)\)",
+        "Solve step by step.\n\nCompute\n\\[\\sin 0\\]\n\nPut the answer in a box.",
+    ],
+)
+def test_a_short_item_is_found_on_its_own_lines_however_it_is_set(row):
+    assert found([row], r"Compute $\sin 0$") == [(0, "0")]
+
+
+def test_an_ending_that_many_items_have_does_not_count():
+    evals = [f"{PROBLEM.replace('train', f'thing{chr(97 + i)}')} {ENDING}" for i in range(3)]
+    short = f"The chance is $m/n$, {ENDING}"
+    assert found([f"Some other question is $p/q$, {ENDING}"], *evals, short, threshold=0.3) == []
+    assert found([short], *evals, short) == [(0, "3")]
+
+
+def test_a_set_that_repeats_its_items_is_no_boilerplate():
+    """BytedTsinghua's AIME file has every problem 32 times."""
+    assert len(found([PROBLEM], *[PROBLEM] * 32, *map(str, range(20)))) == 32
+
+
+def test_boilerplate_is_one_set_s_own():
+    """A small set's template counts for nothing, however many items other sets bring."""
+    small = items(*(f"Do solve this fine little problem for me now: {w}" for w in "abcdefghij"))
+    large = items(*(f"{w} {PROBLEM}" for w in "ab"), *map(str, range(500)), source="large")
+    row = "Do solve this fine little problem for me now: something else"
+    assert list(find_overlaps([row], index_items(small + large), 0.1)) == []
+
+
+def test_a_figure_s_code_does_not_make_two_problems_one():
+    code = "[asy]\nsize(150); pair A, B, C; A=(0,0); B=(3,0); draw(A--B--C--cycle); dot(A);\n[/asy]"
+    item = f"{PROBLEM}\n{code}"
+    assert found([f"How long is the third side of this figure?\n{code}"], item) == []
+    assert found([PROBLEM], item) == [(0, "0")]
+    assert found([f"Find x.\n{code}"], f"Find x.\n{code}") == [(0, "0")]
+
+
+def test_an_index_is_as_large_as_its_items():
+    index = index_items(items(PROBLEM, "Find x."))
+    assert index.sizes == [35 - NGRAM + 1, 0]
+    assert len(index.holders) == index.sizes[0] >= FEWEST
+    assert list(index.lengths) == [2]
+
+
+def test_the_lookups_grow_with_the_rows(monkeypatch):
+    """n-grams made: four times as many for four times the rows or for rows four times as long."""
+    index = index_items(items(PROBLEM, "Find x."))
+    made = []
+    ngrams = overlap.ngrams
+    monkeypatch.setattr(overlap, "ngrams", lambda *a: made.append(found := ngrams(*a)) or found)
+
+    def lookups(rows):
+        made.clear()
+        list(find_overlaps(rows, index))
+        return sum(map(len, made))
+
+    text = " ".join(f"{chr(97 + i % 26)} {i}" for i in range(500))
+    longer = " ".join(f"{chr(97 + i % 26)} {i}" for i in range(2000))
+    assert lookups([text] * 40) == 4 * lookups([text] * 10)
+    assert lookups([longer]) <= 4.1 * lookups([text])
+
+
+def test_rows_are_taken_one_at_a_time():
+    def rows():
+        yield PROBLEM
+        raise RuntimeError("the second row was taken too early")
+
+    assert next(find_overlaps(rows(), index_items(items(PROBLEM)))).row == 0
+
+
+@pytest.mark.parametrize("threshold", [0, -1, 1.1, float("nan")])
+def test_a_threshold_out_of_range_is_one_clear_error(threshold):
+    with pytest.raises(UsageError, match="threshold"):
+        next(find_overlaps([], index_items([]), threshold))
+
+
+def column(file, name):
+    return pq.read_table(file, columns=[name])[name].to_pylist()
+
+
+@pytest.fixture(scope="module")
+def aime(shared):
+    def lines(file):
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+    [file] = (shared / "data/aime_2024/HuggingFaceH4/data").glob("*.parquet")
+    y25 = [row["problem"] for row in lines(shared / "data/aime_2025/math-ai/test.jsonl")]
+    return index_items(items(*column(file, "problem"), source="24") + items(*y25, source="25"))
+
+
+def test_the_aime_problems_put_into_a_public_training_set_are_found(shared, aime):
+    """They are its rows 24 to 60; none of the other 1,991 is reported."""
+    file = shared / "data/orz/orz_fork_contaminated_2028.json"
+    rows = [row[0]["value"] for row in json.loads(file.read_text(encoding="utf-8"))]
+    overlaps = list(find_overlaps(rows, aime))
+    assert all(24 <= o.row <= 60 for o in overlaps)
+    assert [o.source for o in overlaps] == ["24"] * 23 + ["25"] * 6
+    assert len({(o.source, o.item) for o in overlaps}) == 29
+
+
+def test_real_gsm8k_holds_nothing_of_aime(shared, aime):
+    [file] = (shared / "data/gsm8k/main").glob("train*.parquet")
+    assert not list(find_overlaps(column(file, "question"), aime))
+
+
+def test_real_dapo_holds_nothing_of_aime_and_a_quarter_of_math(shared, aime):
+    """1,339 of the 5,000 by another implementation, which counts the code of figures."""
+    [file] = (shared / "data/dapo-math-17k/data").glob("*.parquet")
+    rows = [prompt[0]["content"] for prompt in column(file, "prompt")]
+    assert not list(find_overlaps(rows, aime))
+    [file] = (shared / "data/math/data").glob("test*.parquet")
+    index = index_items(items(*column(file, "problem")))
+    assert 1300 < len({o.item for o in find_overlaps(rows, index)}) < 1400

@@ -1,0 +1,99 @@
+"""`words` keeps what makes a problem another problem, and drops how it is set."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.preprocess import words as module
+from rewardkit.preprocess.words import words
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Find $x$.", "find X"),
+        (r"$\left(x+1\right)^2$", "(x + 1)^{2}"),
+        (r"\dfrac{1}{2}", r"\tfrac{1}2"),
+        (r"$x\leq 3$, $y\geq 4$, $z\neq 5$", "x ≤ 3; y ≥ 4; z ≠ 5"),
+        (r"2\cdot 3\times a*b", "2 3 a b"),
+        (r"5\text{ cm}", "5 cm"),
+        (r"90^\circ, 90^{\circ}", "90° 90°"),
+        ("x−1", "x-1"),
+        ("two-digit", "two digit"),
+        ("２ｘ＋１", "2x+1"),
+        ("cafe\u0301", "café"),
+        (r"\Big( \sin x \Big)", "sin x"),
+        (r"a \\ b", "a b"),
+    ],
+)
+def test_two_ways_to_set_one_text_are_the_same_words(one, other):
+    assert words(one) == words(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x+1", "x-1"),
+        ("x<1", "x>1"),
+        ("x^2", "x_2"),
+        ("9!", "9"),
+        ("|x|", "x"),
+        (r"\sin x", r"\cos x"),
+        (r"x \le 1", r"x \ge 1"),
+        ("1/2", "12"),
+        ("50%", "50"),
+        (r"A \cup B", r"A \cap B"),
+        (r"A ∪ B", r"A ∩ B"),
+    ],
+)
+def test_another_operator_is_another_text(one, other):
+    assert words(one) != words(other)
+
+
+def test_a_chinese_character_is_a_word_and_so_is_a_run_of_letters_beside_it():
+    assert words("求AB的长度。カ") == ["求", "ab", "的", "长", "度", "カ"]
+
+
+def test_digits_and_letters_are_words_apart():
+    assert words("2x = 2 x") == ["2", "x", "=", "2", "x"]
+
+
+def test_a_command_of_layout_is_dropped_only_as_a_command():
+    assert words(r"\left( left \leftarrow") == ["left", "leftarrow"]
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_text_has_words_without_spaces(text):
+    """Lone surrogates too, which JSON can bring in."""
+    assert all(word and not any(c.isspace() for c in word) for word in words(text))
+
+
+@given(st.text(), st.text())
+def test_lines_have_the_words_of_the_text(one, other):
+    """`find_overlaps` reads a row line by line and counts on it."""
+    assert words(f"{one}\n{other}") == words(one) + words(other)
+
+
+@given(st.text(st.sampled_from("aB1+-^ \\{}$求"), max_size=60))
+def test_words_written_out_are_the_same_words(text):
+    assert words(" ".join(found := words(text))) == found
+
+
+def test_a_long_row_of_marks_is_cut_before_it_is_put_in_order(monkeypatch):
+    """Ordering them takes the square of their number: 1 MB of them would take minutes."""
+    seen = []
+    normalize = unicodedata.normalize
+    stand_in = type("unicodedata", (), {"combining": unicodedata.combining})
+    stand_in.normalize = lambda form, text: seen.append(text) or normalize(form, text)
+    monkeypatch.setattr(module, "unicodedata", stand_in)
+    assert words("a" + "\u0301\u0316" * 500_000 + " b")[-1] == "b"
+    assert len(seen[0]) < 50
+
+
+@pytest.mark.parametrize(
+    "unit", ["\\", "\\left", "-", "a-", "[asy]", "\\text{", "求", "\ufdfa", "^{"]
+)
+def test_a_megabyte_of_anything_comes_back(unit):
+    assert len(words(unit * (10**6 // len(unit)))) <= 20 * 10**6
