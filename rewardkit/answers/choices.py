@@ -23,7 +23,7 @@ from string import ascii_uppercase
 from typing import Any, Final, TypeAlias
 from unicodedata import normalize
 
-from rewardkit.answers.extract import last_boxed
+from rewardkit.answers.extract import between, last_boxed
 
 #: The letters of a question whose options are not known. MMLU-Pro goes up to J.
 DEFAULT_LETTERS: Final = frozenset("ABCDEFGHIJ")
@@ -35,6 +35,9 @@ MAX_LINE: Final = 200
 MAX_GAP: Final = 80
 #: How many of the last statements or `<answer>` blocks are looked at.
 MAX_STATEMENTS: Final = 16
+MAX_BLOCKS: Final = 4
+#: Characters at the end that are searched for statements.
+STATED_CHARS: Final = 20_000
 
 #: Stands for an answer that leaves open which options it picks.
 AMBIGUOUS: Final = object()
@@ -140,7 +143,7 @@ def final_choice(
     texts = _marked(said) or (_marked(response) if said is not response else [])
     choice = _last(texts, [read_letters(text, legal, options) for text in texts])
     if choice[1] is None and final_letter:
-        stated = _stated(said, legal, options)
+        stated = _stated(said[-STATED_CHARS:], legal, options)
         return choice if stated[1] is None else stated
     return choice
 
@@ -156,22 +159,6 @@ def option_texts(options: Any) -> dict[str, str] | None:
         return None
     texts = {str(key).strip().upper(): str(t) for key, t in options.items() if t is not None}
     return texts if texts and _ALPHABET.issuperset(texts) else None
-
-
-def between(text: str, start: str, end: str) -> list[str]:
-    """What stands between each `start` and the next `end`, as `re.findall("start(.*?)end")`.
-
-    Linear in the text, which the regular expression is not where `end` is missing.
-    """
-    found = []
-    at = text.find(start)
-    while at >= 0:
-        stop = text.find(end, at + len(start))
-        if stop < 0:
-            break
-        found.append(text[at + len(start) : stop])
-        at = text.find(start, stop + len(end))
-    return found
 
 
 def _bare(text: str, legal: frozenset[str]) -> frozenset[str] | None:
@@ -308,7 +295,9 @@ def _marked(text: str) -> list[str]:
     blocks = between(text, "<answer>", "</answer>") if "<answer>" in text else []
     if not blocks:
         return _boxes(text)
-    texts = [answer for block in blocks[-MAX_STATEMENTS:] for answer in _boxes(block) or [block]]
+    texts = [
+        answer for block in blocks[-MAX_BLOCKS:] for answer in _boxes(block[-MAX_CHARS:]) or [block]
+    ]
     texts += _boxes(text.rpartition("</answer>")[2])
     return [answer.strip() for answer in texts if answer.strip()]
 

@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from rewardkit.answers.budget import TooMuchWorkError, bounded
 from rewardkit.answers.latex.grammar import parse
 from rewardkit.answers.latex.tokens import MAX_DIGITS, UnreadableError
 from rewardkit.answers.latex.tree import Node
@@ -30,6 +31,8 @@ Outcome: TypeAlias = Literal["equal", "different", "ambiguous", "unreadable"]
 
 #: Longest answer, in characters, that is looked at.
 MAX_CHARS: Final = 4096
+#: In longer texts, in characters of both, a comma is not read in a second way.
+LONG_LIST: Final = 800
 
 _PLAIN = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
 _COMMA = re.compile(r"(?<=\d),(?=\d{1,2}(?!\d))")
@@ -82,8 +85,8 @@ def compare(pred: str, gold: str) -> Verdict:
 @lru_cache(maxsize=4096)
 def _compare(pred: str, gold: str) -> Verdict:
     """The slow rungs. Cached, because rollouts of one prompt repeat their answers."""
-    if (verdict := _as_text(pred, gold)) is not None:
-        return verdict
+    if (said := _as_text(pred, gold)) is not None:
+        return said
     if _DATE.search(pred) or _DATE.search(gold):
         return _words(pred.replace(".", ""), gold.replace(".", ""))
     if _PLAIN.fullmatch(gold) and _is_prose(pred):
@@ -91,7 +94,7 @@ def _compare(pred: str, gold: str) -> Verdict:
     for commas_group in (True, False):
         trees = read(pred, commas_group=commas_group), read(gold, commas_group=commas_group)
         verdict = _structure(*trees) if None not in trees else _words(pred, gold)
-        if verdict.outcome == "equal" or "," not in pred + gold:
+        if verdict.outcome == "equal" or "," not in pred + gold or len(pred + gold) > LONG_LIST:
             break
     if verdict.outcome == "unreadable":
         verdict = _sentence(pred, gold)
@@ -139,9 +142,12 @@ def _plain_number(text: str) -> Fraction:
 def _structure(pred: Node | None, gold: Node | None) -> Verdict:
     if pred is None or gold is None:
         return Verdict("unreadable", "structure")
-    if structure_equal(pred, gold):
-        return Verdict("equal", "structure")
-    return Verdict("ambiguous" if several(pred) and not several(gold) else "different", "structure")
+    try:
+        same = bounded(structure_equal, pred, gold)
+        too_many = not same and several(pred) and not several(gold)
+    except (TooMuchWorkError, RecursionError):
+        return Verdict("unreadable", "structure")
+    return Verdict("equal" if same else "ambiguous" if too_many else "different", "structure")
 
 
 def _opposed(pred: str, gold: str) -> bool:

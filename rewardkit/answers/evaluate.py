@@ -23,6 +23,8 @@ from rewardkit.answers.latex.tree import Node
 #: Largest exponent and factorial, and most bits of an exact result.
 MAX_EXPONENT: Final = 1000
 MAX_BITS: Final = 8192
+#: Points at which expressions are compared.
+POINTS: Final = 10
 #: Digits of the second, precise evaluation.
 DIGITS: Final = 50
 
@@ -111,15 +113,17 @@ def precise(node: Node, point: Mapping[str, float]) -> Any:
 
 
 class Field:
-    """The numbers a tree is evaluated in: constants, functions, and how a rational enters."""
+    """The numbers a tree is evaluated in: constants, functions, how rationals and floats enter."""
 
     def __init__(
         self,
         enter: Callable[[Fraction], Any],
+        real: Callable[[float], Any],
         constants: Mapping[str, Any],
         functions: Mapping[str, Callable[..., Any]],
     ) -> None:
         self.enter = enter
+        self.real = real
         self.constants = constants
         self.functions = functions
 
@@ -145,7 +149,7 @@ def _named(node: Node, point: Mapping[str, float], field: Field) -> Any:
     if node[0] == "const" and name in field.constants:
         return field.constants[name]
     if node[0] == "sym" and name in point:
-        return field.enter(Fraction(point[name]))
+        return field.real(point[name])
     raise UndefinedError(f"{name} has no value")
 
 
@@ -185,11 +189,9 @@ def _unknown(name: str, arguments: list[Any], field: Field) -> Any:
     """An unknown function: smooth, and different for every name."""
     seed = zlib.crc32(name.encode())
     a, b, c = (1 + (seed >> shift) % 1000 / 700 for shift in (0, 10, 20))
-    total = field.enter(Fraction(b))
+    total = field.real(b)
     for place, argument in enumerate(arguments):
-        total = total + field.functions["sin"](
-            field.enter(Fraction(a)) * argument + place
-        ) * field.enter(Fraction(c))
+        total = total + field.functions["sin"](field.real(a) * argument + place) * field.real(c)
         total = total + argument / (3 + place)
     return total
 
@@ -271,7 +273,7 @@ def _double() -> Field:
         "min": lambda *xs: min(xs, key=lambda x: x.real),
     }
     constants = {"pi": complex(math.pi), "e": complex(math.e), "i": 1j}
-    return Field(lambda value: complex(float(value)), constants, functions)
+    return Field(lambda value: complex(float(value)), complex, constants, functions)
 
 
 @cache
@@ -299,7 +301,9 @@ def _precise() -> Field:
         "min": min,
     }
     constants = {"pi": mp.mpf(mp.pi), "e": mp.mpf(mp.e), "i": mp.mpc(0, 1)}
-    return Field(lambda value: mp.mpf(value.numerator) / value.denominator, constants, functions)
+    return Field(
+        lambda value: mp.mpf(value.numerator) / value.denominator, mp.mpf, constants, functions
+    )
 
 
 @lru_cache(maxsize=512)
@@ -309,7 +313,7 @@ def points(names: frozenset[str]) -> tuple[dict[str, float], ...]:
     Values below 1, up to 3 and up to 60; all negative; with mixed signs, and those turned round;
     and two points of whole numbers, of either parity.
     """
-    return tuple({name: _coordinate(name, k) for name in names} for k in range(10))
+    return tuple({name: _coordinate(name, k) for name in names} for k in range(POINTS))
 
 
 def _coordinate(name: str, k: int) -> float:

@@ -41,8 +41,10 @@ _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
 
 #: Characters at the end of a response that are searched for an answer without a mark.
 TAIL_CHARS = 2000
-#: Characters behind its opening in which a box must close.
-BOX_CHARS = 20_000
+#: Characters behind its opening in which a box must close; what is longer is never compared.
+BOX_CHARS = 5000
+#: Characters of a line behind `####` that are searched for a digit.
+LINE_CHARS = 4096
 #: Characters at the end that are searched for `the answer is`.
 PHRASE_CHARS = 20_000
 
@@ -64,7 +66,7 @@ def last_hash(text: str) -> str | None:
             end = at
             continue
         said = text[at + 4 : end].strip("# \t\r\n").partition("\n")[0].strip()
-        if any(char.isdigit() for char in said):
+        if any(map(str.isdigit, said[:LINE_CHARS])):
             return said
         last = said if last is None else last
         end = at
@@ -118,7 +120,7 @@ def boxes(text: str) -> list[str]:
         return [text[slice(*only)].strip()]
     found = sorted(_balanced_boxes(text, max(0, start - TAIL_CHARS), start + BOX_CHARS))
     if not found:  # the last box is cut off
-        found = sorted(_balanced_boxes(text, max(0, start - 5 * BOX_CHARS), start + BOX_CHARS))
+        found = sorted(_balanced_boxes(text, max(0, start - 2 * BOX_CHARS), start))
     run: list[tuple[int, int]] = []
     for begin, end in reversed(found):
         if run and not (end < run[-1][0] and _is_between(text[end + 1 : run[-1][0]])):
@@ -138,6 +140,22 @@ def last_tag(text: str) -> str | None:
     end = text.rfind("</answer>")
     start = text.rfind("<answer>", 0, end) if end >= 0 else -1
     return text[start + 8 : end].strip() if start >= 0 else None
+
+
+def between(text: str, start: str, end: str) -> list[str]:
+    """What stands between each `start` and the next `end`, as `re.findall("start(.*?)end")`.
+
+    Linear in the text, which the regular expression is not where `end` is missing.
+    """
+    found = []
+    at = text.find(start)
+    while at >= 0:
+        stop = text.find(end, at + len(start))
+        if stop < 0:
+            break
+        found.append(text[at + len(start) : stop])
+        at = text.find(start, stop + len(end))
+    return found
 
 
 def last_phrase(text: str) -> str | None:
@@ -229,6 +247,7 @@ def gold_answer(text: str) -> str:
     """The gold answer itself: of a text with boxes what is in them, of a solution what it ends on."""
     if "\\boxed" in text and (boxed := boxes(text)):
         return ", ".join(boxed)
+    text = text[-PHRASE_CHARS:]
     if _STATES.search(text) and (said := last_phrase(text)):
         return said
     if len(text) > 60 and _PROSE.search(text) and "$" in text and (found := final_answer(text)):

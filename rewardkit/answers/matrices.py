@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+from rewardkit.answers.budget import spend
 from rewardkit.answers.latex.tree import Node, add, mul
 
 #: Most matrices in a product that are multiplied: symbolic entries grow with each.
@@ -42,5 +43,6 @@ def _product(a: Node, b: Node) -> Node:
     columns = list(zip(*(row[1:] for row in b[1:]), strict=False))
     if len(a[1]) != len(b):
         return ("mul", a, b)
+    spend(a, b, times=len(columns))
     rows = (("row", *(add(*map(mul, row[1:], column)) for column in columns)) for row in a[1:])
     return ("matrix", *rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from rewardkit.answers.budget import spend
 from rewardkit.answers.evaluate import UndefinedError, numeric
 from rewardkit.answers.latex.tree import INF, Node, divide, neg, symbols
 from rewardkit.answers.scalar import value_equal
@@ -140,6 +141,7 @@ def _place(end: Node) -> float:
         return float("-inf")
     if symbols(end):
         raise NoRegionError("a symbolic end")
+    spend(end, times=8)
     value = numeric(end, {})
     if abs(value.imag) > 1e-9:
         raise NoRegionError("a complex end")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rewardkit.answers.evaluate import UndefinedError, exact, numeric, points, precise
+from rewardkit.answers.budget import PRECISE, spend
+from rewardkit.answers.evaluate import POINTS, UndefinedError, exact, numeric, points, precise
 from rewardkit.answers.latex.names import NOT_EVALUATED, unit_name
 from rewardkit.answers.latex.tree import PI, Node, mul, num, symbols, walk
 
@@ -96,12 +97,14 @@ def value_equal(pred: Node, gold: Node) -> bool:
 
 
 def _constants_equal(pred: Node, gold: Node) -> bool:
+    spend(pred, gold)
     try:
         p, g = numeric(pred, {}), numeric(gold, {})
     except UndefinedError:
         return _same_tree(pred, gold)
     if abs(p - g) > 1e-6 * max(1, abs(p), abs(g)):
         return _rounds_to_real(pred, p, gold, g)
+    spend(pred, gold, times=PRECISE)
     try:
         p, g = precise(pred, {}), precise(gold, {})
     except UndefinedError:
@@ -127,6 +130,7 @@ def same_everywhere(pred: Node, gold: Node) -> bool:
     Only where they are real nowhere do complex values decide: so the branches of roots and
     logarithms outside an expression's domain do not.
     """
+    spend(pred, gold, times=POINTS)
     real: list[bool] = []
     other: list[bool] = []
     for point in points(frozenset(symbols(pred) | symbols(gold))):
@@ -144,6 +148,7 @@ def same_everywhere(pred: Node, gold: Node) -> bool:
 
 def _agree_precisely(pred: Node, gold: Node) -> bool:
     """Whether expressions that agree in double precision agree in all digits, at one point."""
+    spend(pred, gold, times=PRECISE)
     for point in points(frozenset(symbols(pred) | symbols(gold))):
         try:
             p, g = precise(pred, point), precise(gold, point)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rewardkit.answers.evaluate import UndefinedError, numeric, points, precise
+from rewardkit.answers.budget import PRECISE, spend
+from rewardkit.answers.evaluate import POINTS, UndefinedError, numeric, points, precise
 from rewardkit.answers.latex.tree import MINUS_ONE, Node, add, mul, neg, symbols, walk
 from rewardkit.answers.matrices import folded
 from rewardkit.answers.regions import region_equal
@@ -138,7 +139,8 @@ def _matched(pred: list[Node], gold: list[Node]) -> bool:
     if len(gold) > MAX_ITEMS:
         return pred == gold
     left = list(gold)
-    for item in pred:
+    rest = [item for item in pred if not _removed(item, left)]
+    for item in rest:
         found = next((other for other in left if part_equal(item, other)), None)
         if found is None:
             return False
@@ -146,8 +148,17 @@ def _matched(pred: list[Node], gold: list[Node]) -> bool:
     return True
 
 
+def _removed(item: Node, items: list[Node]) -> bool:
+    """Whether an item was there as it stands, and is taken out."""
+    if item not in items:
+        return False
+    items.remove(item)
+    return True
+
+
 def part_equal(pred: Node, gold: Node) -> bool:
     """Whether two items of a list are the same; each may have its own label."""
+    spend(pred, gold, times=3)
     return structure_equal(pred, gold)
 
 
@@ -258,6 +269,7 @@ def _bare(side: Node) -> Node:
 
 
 def _has_value(side: Node) -> bool:
+    spend(side)
     try:
         numeric(_bare(side), {})
     except (UndefinedError, KeyError):
@@ -330,6 +342,7 @@ def _proportional(pred: Node, gold: Node) -> bool:
     g = add(gold[2], mul(MINUS_ONE, gold[3]))
     if not symbols(p) or symbols(p) != symbols(g):
         return False
+    spend(p, g, times=POINTS * PRECISE)
     factors = []
     for point in points(frozenset(symbols(p))):
         try:

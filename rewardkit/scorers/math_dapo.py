@@ -12,10 +12,11 @@ verl loads this file as it stands: `rewardkit path math_dapo --verl` prints the 
 But for `robust`, score, verdict and `pred` are verl's own (`verl/utils/reward_score/math_dapo.py`
 of 0.9.1; `boxed_fallback=False` gives 0.5.0's), down to `pred` being "[INVALID]" where no answer
 was found, so that maj@k agrees. verl's normalisation takes minutes on a hostile 100 KB gold; this
-one is linear. Two holes are closed on purpose, and reported as `bad_ground_truth`:
+one is linear. Three holes are closed on purpose, and reported as `bad_ground_truth`:
 
 * a gold that is blank, or of which normalisation leaves nothing ("units", "$$"): verl pays an
   empty `Answer:` line for it. A box that repeats such a gold letter by letter is still right.
+* a gold of more than 10,000 characters: no answer is as long.
 * the gold "[INVALID]": verl pays every response without an answer for it.
 """
 
@@ -39,6 +40,8 @@ INVALID = "[INVALID]"
 #: Characters at the end of the response that are looked at, and of those for a box.
 TAIL_CHARS = 300
 BOX_CHARS = 100
+#: Longest gold, in characters, that is compared: no answer in the tail can be as long.
+MAX_GOLD_CHARS = 10_000
 
 _ANSWER = re.compile(r"Answer\s*:\s*([^\n]+)", re.IGNORECASE)
 _BOX = r"\boxed{"
@@ -100,6 +103,8 @@ def score(
         return result._replace(score=RIGHT_SCORE if result.correct else WRONG_SCORE)
     if mode != "verl":
         raise UsageError(f"math_dapo: mode={mode!r}; use 'verl' or 'robust'.")
+    if len(ground_truth) > MAX_GOLD_CHARS:
+        return Score(WRONG_SCORE, False, "", Status.BAD_GROUND_TRUTH)
     tail = response[-TAIL_CHARS:]
     if strict_box:
         return _judged(_last_box(tail), ground_truth, ground_truth.strip())

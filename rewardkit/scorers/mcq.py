@@ -29,11 +29,11 @@ from rewardkit.answers.choices import (
     AMBIGUOUS,
     DEFAULT_LETTERS,
     MAX_GAP,
-    between,
     final_choice,
     option_texts,
     read_gold,
 )
+from rewardkit.answers.extract import between
 from rewardkit.errors import UsageError
 from rewardkit.scorers.base import Score, Status, verl_result
 

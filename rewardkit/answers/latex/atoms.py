@@ -26,7 +26,7 @@ class Atoms(Reader):
 
     def _first_digit(self) -> Node:
         text = self.tokens[self.at][1]
-        if len(text) == 1 or not text.isdigit():
+        if len(text) == 1 or not text.isdecimal():
             return self.atom()
         self.tokens[self.at] = ("num", text[1:])
         return num(int(text[0]))
@@ -87,7 +87,7 @@ class Atoms(Reader):
         r"""`0.1\overline{6}`."""
         self.at += 1
         digits = self.flat()
-        if not digits.isdigit():
+        if not digits.isdecimal():
             raise UnreadableError("no digits under a bar")
         tail = Fraction(int(digits), (10 ** len(digits) - 1) * 10**places)
         return num(Fraction(text) + tail)

@@ -246,7 +246,7 @@ class Parser(Atoms):
         below = below[1:-1] if node[0] == "num" and below[:1] == "(" else below
         if node[0] == "sym":
             return ("sym", f"{node[1]}_{below}")
-        if node[0] == "num" and below.isdigit() and node[1].denominator == 1:
+        if node[0] == "num" and below.isdecimal() and node[1].denominator == 1:
             return ("base", str(node[1]), int(below))
         raise UnreadableError("a subscript on something other than a name or a number")
 

@@ -25,14 +25,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Node: TypeAlias = tuple[Any, ...]
+
+#: Most bits of a number that is worked out while an answer is read.
+MAX_BITS: Final = 4096
 
 INF: Node = ("const", "inf")
 PI: Node = ("const", "pi")
 ONE: Node = ("num", Fraction(1), None)
 MINUS_ONE: Node = ("num", Fraction(-1), None)
+
+
+def _bits(value: Fraction) -> int:
+    return value.numerator.bit_length() + value.denominator.bit_length()
 
 
 def num(value: int | Fraction, places: int | None = None) -> Node:
@@ -73,7 +80,8 @@ def times(left: Node, right: Node) -> Node:
         and right[1] == ("num", Fraction(10), None)
         and right[2][0] == "num"
     )
-    if scientific and right[2][1].denominator == 1 and abs(right[2][1]) <= 300:
+    small = scientific and right[2][1].denominator == 1 and abs(right[2][1]) <= 300
+    if small and _bits(left[1]) <= MAX_BITS:
         shift = int(right[2][1])
         return num(left[1] * Fraction(10) ** shift, None if left[2] is None else left[2] - shift)
     return mul(left, right)
@@ -82,7 +90,7 @@ def times(left: Node, right: Node) -> Node:
 def divide(top: Node, bottom: Node) -> Node:
     """A quotient; of two plain integers an exact number."""
     exact = bottom[0] == top[0] == "num" and top[2] is None and bottom[2] is None
-    if exact and bottom[1] != 0:
+    if exact and bottom[1] != 0 and _bits(top[1]) + _bits(bottom[1]) <= MAX_BITS:
         return ("num", top[1] / bottom[1], None)
     return mul(top, ("pow", bottom, MINUS_ONE))
 
