@@ -48,6 +48,7 @@ LINE_CHARS = 4096
 #: Characters at the end that are searched for `the answer is`.
 PHRASE_CHARS = 20_000
 
+_BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?: +([^\s{}$\\]{1,40}?)|(\d))(?=[.,]?(?:[\s$]|$))")
 _BRACES = re.compile(r"\\{1,2}(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
 
@@ -116,6 +117,8 @@ def boxes(text: str) -> list[str]:
     if start < 0:
         return []
     alone = text.rfind("boxed", max(0, start - TAIL_CHARS), start) < 0
+    if alone and (bare := _BARE_BOX.match(text, start)):
+        return [bare[1] or bare[2]]
     if alone and (only := _closing(text, start)):
         return [text[slice(*only)].strip()]
     found = sorted(_balanced_boxes(text, max(0, start - TAIL_CHARS), start + BOX_CHARS))
@@ -216,6 +219,8 @@ def last_boxed(text: str) -> str | None:
 
 def _closing(text: str, start: int) -> tuple[int, int] | None:
     """(start, end) of the content of the box that opens at a place; None if it does not close."""
+    if not _OPEN_BOX.match(text, start):
+        return None
     begin, depth = 0, 0
     for token in _BRACES.finditer(text, start, start + BOX_CHARS):
         sign = token[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 from rewardkit.answers.choices import final_choice, read_gold, read_letters
 from rewardkit.answers.equal import Outcome, compare
-from rewardkit.answers.extract import final_answer, gold_answer
+from rewardkit.answers.extract import after_thought, boxes, final_answer, gold_answer
 from rewardkit.scorers.base import Score, Status, verl_result
 
 
@@ -36,7 +36,17 @@ def score(
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
         return _choice(response, letters, pred)
-    return _score(compare(pred, gold).outcome if pred else "different", pred)
+    outcome = compare(pred, gold).outcome if pred else "different"
+    if outcome != "equal" and found and found.where == "box" and (said := _same(response, gold)):
+        return _score("equal", said)
+    return _score(outcome, pred)
+
+
+def _same(response: str, gold: str) -> str:
+    r"""The last of several boxes in a run if each is the gold: `\boxed{28}, \boxed{28_9}`."""
+    run = boxes(after_thought(response))
+    all_right = len(run) > 1 and all(compare(box, gold).outcome == "equal" for box in run)
+    return run[-1] if all_right else ""
 
 
 def _choice(response: str, gold: frozenset[str], said: str) -> Score:

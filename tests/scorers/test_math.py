@@ -39,3 +39,19 @@ def test_no_text_makes_it_raise(response, gold):
 @given(st.integers())
 def test_the_gold_in_the_asked_form_always_scores(gold):
     assert score(respond(str(gold)), str(gold)).correct
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "correct"),
+    [
+        (r"so $x = \boxed 9$. Then $\frac{1}{2}$", "9", True),
+        (r"\boxed9", "9", True),
+        (r"\boxed \frac{1}{2}", "1", False),
+        (r"$\boxed{28} = \boxed{28_9}$", "28_9", True),
+        (r"\boxed{x+11}, \boxed{11+x}", "11+x", True),
+        (r"\boxed{1}, \boxed{2}", "2", False),
+        (r"\boxed{1}, \boxed{2}", "1,2", True),
+    ],
+)
+def test_a_box_without_braces_is_read_and_boxes_that_agree_are_one_answer(response, gold, correct):
+    assert score(response, gold).correct is correct
