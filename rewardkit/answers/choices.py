@@ -23,7 +23,7 @@ from string import ascii_uppercase
 from typing import Any, Final, TypeAlias
 from unicodedata import normalize
 
-from rewardkit.answers.extract import between, last_boxed
+from rewardkit.answers.extract import last_boxed
 
 #: The letters of a question whose options are not known. MMLU-Pro goes up to J.
 DEFAULT_LETTERS: Final = frozenset("ABCDEFGHIJ")
@@ -292,14 +292,25 @@ def _key(plain: str) -> str:
 
 def _marked(text: str) -> list[str]:
     """The texts of the final answers in boxes and `<answer>` blocks, the last one last."""
-    blocks = between(text, "<answer>", "</answer>") if "<answer>" in text else []
+    blocks = _last_blocks(text)
     if not blocks:
         return _boxes(text)
-    texts = [
-        answer for block in blocks[-MAX_BLOCKS:] for answer in _boxes(block[-MAX_CHARS:]) or [block]
-    ]
+    texts = [answer for block in blocks for answer in _boxes(block[-MAX_CHARS:]) or [block]]
     texts += _boxes(text.rpartition("</answer>")[2])
     return [answer.strip() for answer in texts if answer.strip()]
+
+
+def _last_blocks(text: str) -> list[str]:
+    """What the last `<answer>` blocks hold, in order."""
+    blocks: list[str] = []
+    start = len(text)
+    while len(blocks) < MAX_BLOCKS:
+        end = text.rfind("</answer>", 0, start)
+        start = text.rfind("<answer>", 0, end) if end >= 0 else -1
+        if start < 0:
+            break
+        blocks.append(text[start + 8 : end])
+    return blocks[::-1]
 
 
 def _boxes(text: str) -> list[str]:

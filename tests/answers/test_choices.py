@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from rewardkit.answers.choices import (
     AMBIGUOUS,
     DEFAULT_LETTERS,
-    between,
     final_choice,
     option_texts,
     read_gold,
     read_letters,
 )
+from rewardkit.answers.extract import between
 
 AMOUNTS = {"A": "980万元", "B": "990万元", "C": "1000万元", "D": "以上A和C都对"}
 
