@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.check import CheckReport, check
-    from rewardkit.preprocess.pipeline import PrepReport, prep
+    from rewardkit.preprocess.pipeline import prep
+    from rewardkit.preprocess.report import PrepReport
     from rewardkit.rollouts.score import ScoreReport, score_file
     from rewardkit.scorers.auto import compute_score, score
     from rewardkit.scorers.base import Score, Status
@@ -21,7 +22,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "CheckReport": "rewardkit.preprocess.check",
-    "PrepReport": "rewardkit.preprocess.pipeline",
+    "PrepReport": "rewardkit.preprocess.report",
     "Score": "rewardkit.scorers.base",
     "ScoreReport": "rewardkit.rollouts.score",
     "Status": "rewardkit.scorers.base",

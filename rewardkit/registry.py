@@ -31,7 +31,13 @@ from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.scorers.base import guarded
 
 DATASETS: Mapping[str, str] = {
+    "aime": "rewardkit.preprocess.aime:DATASET",
+    "dapo-math-17k": "rewardkit.preprocess.dapo_math_17k:DATASET",
+    "dianjin-mcq": "rewardkit.preprocess.dianjin_mcq:DATASET",
+    "geometry3k": "rewardkit.preprocess.geometry3k:DATASET",
     "gsm8k": "rewardkit.preprocess.gsm8k:DATASET",
+    "math": "rewardkit.preprocess.math:DATASET",
+    "math-500": "rewardkit.preprocess.math_500:DATASET",
 }
 
 SCORERS: Mapping[str, str] = {
@@ -44,9 +50,15 @@ SCORERS: Mapping[str, str] = {
     "mcq": "rewardkit.scorers.mcq:score",
 }
 
-#: The scorer of a row that names none itself, by the keys verl's own scripts write.
+#: The scorer of a row that names none itself, by the keys that verl's own scripts and `prep` write.
 DATA_SOURCES: Mapping[str, str] = {
     "openai/gsm8k": SCORERS["gsm8k"],
+    "DigitalLearningGmbH/MATH-lighteval": SCORERS["math"],
+    "HuggingFaceH4/MATH-500": SCORERS["math"],
+    "aime": SCORERS["math"],
+    "aime_2024": SCORERS["math"],
+    "aime_2025": SCORERS["math"],
+    "cflue": SCORERS["mcq"],
     "math_dapo": SCORERS["math_dapo"],
     "hiyouga/geometry3k": SCORERS["geometry3k"],
 }

@@ -8,10 +8,11 @@ schema any mix of our files loads. `prompt` is a chat: `[{"role": "user", "conte
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +21,7 @@ from rewardkit.errors import DataError, RewardkitError
 from rewardkit.output import atomic
 
 Row: TypeAlias = dict[str, Any]
+T = TypeVar("T")
 
 SCHEMA = pa.schema(
     [
@@ -37,11 +39,18 @@ SCHEMA = pa.schema(
                     ("question", pa.string()),
                     ("answer", pa.string()),
                     ("scorer", pa.string()),
+                    ("subject", pa.string()),
+                    ("level", pa.string()),
+                    ("kind", pa.string()),
+                    ("options", pa.list_(pa.string())),
                 ]
             ),
         ),
     ]
 )
+
+#: The last column of datasets with pictures: files as the hub's `Image` feature stores them.
+IMAGES = pa.field("images", pa.list_(pa.struct([("bytes", pa.binary()), ("path", pa.string())])))
 
 #: Key of the file metadata that holds how a file was made, as JSON.
 METADATA_KEY = b"rewardkit"
@@ -61,9 +70,17 @@ def build_row(
     question: str,
     answer: str,
     scorer: str,
+    subject: str = "",
+    level: str = "",
+    kind: str = "",
+    options: Sequence[str] = (),
+    images: Sequence[bytes] = (),
 ) -> Row:
-    """A verl row. `answer` is the dataset's own solution ("" if it has none)."""
-    return {
+    """A verl row. `answer` is the dataset's own solution ("" if it has none).
+
+    A row with `images` gets a column of that name, as verl reads it (`data.image_key`).
+    """
+    row: Row = {
         "data_source": data_source,
         "prompt": prompt,
         "ability": ability,
@@ -75,8 +92,27 @@ def build_row(
             "question": question,
             "answer": answer,
             "scorer": scorer,
+            "subject": subject,
+            "level": level,
+            "kind": kind,
+            "options": list(options),
         },
     }
+    if images:
+        row[IMAGES.name] = [{"bytes": image, "path": None} for image in images]
+    return row
+
+
+def question_of(row: Mapping[str, Any]) -> str:
+    """What a verl row asks: its own question, or else its last user message."""
+    question = (row.get("extra_info") or {}).get("question")
+    if isinstance(question, str) and question:
+        return question
+    prompt = row["prompt"]
+    if isinstance(prompt, str):
+        return prompt
+    said = [m["content"] for m in prompt or () if isinstance(m, Mapping) and m["role"] == "user"]
+    return str(said[-1]) if said else ""
 
 
 def write_rows(
@@ -88,20 +124,23 @@ def write_rows(
         OutputError: `out` exists and `overwrite` is False, or it cannot be written.
     """
     written = 0
-    schema = SCHEMA.with_metadata({METADATA_KEY: json.dumps(metadata, ensure_ascii=False)})
+    batches = batched(rows, BATCH_ROWS)
+    first = next(batches, [])
+    schema = SCHEMA.append(IMAGES) if any(IMAGES.name in row for row in first) else SCHEMA
+    schema = schema.with_metadata({METADATA_KEY: json.dumps(metadata, ensure_ascii=False)})
     with (
         atomic(out, overwrite=overwrite) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
-        for batch in batched(rows, BATCH_ROWS):
+        for batch in chain([first], batches):
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema))
             written += len(batch)
     return written
 
 
-def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
     """Lists of up to `size` rows."""
-    batch: list[Row] = []
+    batch: list[T] = []
     for row in rows:
         batch.append(row)
         if len(batch) == size:

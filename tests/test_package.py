@@ -27,6 +27,9 @@ HEAVY = {
     "rich",
     "yaml",
     "huggingface_hub",
+    "jinja2",
+    "ijson",
+    "mpmath",
 }
 
 

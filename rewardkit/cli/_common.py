@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from math import isfinite
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,12 @@ from rewardkit.errors import UsageError
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")]
+HtmlFile = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Also write the report as a page.")
+]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Processes for large files; all cores if not said.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="An option of the scorer. Repeatable."),

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rewardkit.cli._common import (
+    HtmlFile,
+    Jobs,
     JsonFlag,
     Overwrite,
     Settings,
     examples,
     print_json,
     print_table,
+    printable,
     progress,
     scorer_options,
 )
+from rewardkit.cli.prep import HubName
+from rewardkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from rewardkit.preprocess.check import CheckReport
+    from rewardkit.preprocess.overlap import Index
 
 EXAMPLES = examples(
     "rewardkit check train.parquet",
     "rewardkit check train.parquet --scorer gsm8k --set method=robust",
     "rewardkit check train.parquet --drop-bad clean.parquet",
+    "rewardkit check train.parquet --against math-500,aime --drop-overlap clean.parquet",
+    "rewardkit check train.parquet --against aime=/data/aime,val.parquet --near --html report.html",
+    "rewardkit check train.parquet --tokenizer /models/Qwen3-8B --max-prompt-length 1024",
 )
 
 
@@ -38,18 +50,54 @@ def command(
         Path | None,
         typer.Option(metavar="OUT", help="Write the good rows here; the others are kept beside."),
     ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SET,...",
+            help="Evaluation sets no row may hold: datasets, NAME=PATH, or verl parquets.",
+        ),
+    ] = None,
+    threshold: Annotated[
+        float,
+        typer.Option(min=0.05, max=1.0, help="Share of an evaluation item that a row must hold."),
+    ] = 0.5,
+    drop_overlap: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="Write the rows that hold no evaluation item here."),
+    ] = None,
+    hub: Annotated[
+        HubName, typer.Option(help="Where --against downloads from.")
+    ] = HubName.huggingface,
+    near: Annotated[
+        bool, typer.Option("--near", help="Also look for nearly equal questions.")
+    ] = False,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Count prompts in its tokens: a folder, or a name.")
+    ] = None,
+    max_prompt_length: Annotated[
+        int | None, typer.Option(min=1, help="What data.max_prompt_length is to be.")
+    ] = None,
+    jobs: Jobs = None,
+    html: HtmlFile = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Prove a verl parquet fit to train on: schema, contents, duplicates, gold self-check.
+    """Prove a verl parquet fit to train on: schema, duplicates, contamination, gold self-check.
 
     The self-check scores every row's own solution and its gold in the form asked for (both must
     be right) and another answer (must be wrong). Exit 1 if anything is found, also with
-    --drop-bad: the file given is bad, OUT is clean.
+    --drop-bad: the file given is bad, OUT is clean. Nearly equal questions are shown, not counted.
     """
-    from rewardkit.preprocess.check import check
-    from rewardkit.preprocess.quality import RULES
+    from rewardkit.output import refuse_existing
+    from rewardkit.preprocess.check import Extras, check
+    from rewardkit.preprocess.lengths import tokens_of
+    from rewardkit.preprocess.parallel import cores
     from rewardkit.scorers.load import load_scorer
+
+    if drop_overlap and not against:
+        raise UsageError("--drop-overlap needs --against.")
+    if html:
+        refuse_existing(html, overwrite=overwrite)
 
     options = scorer_options(settings)
     judge = load_scorer(scorer or "auto", **options)
@@ -60,35 +108,99 @@ def command(
             scorer=None if own else judge,
             options=options if own else None,
             allow_duplicates=allow_duplicates,
+            extras=Extras(
+                against=_index(against, hub) if against else None,
+                threshold=threshold,
+                near=near,
+                measure=tokens_of(tokenizer) if tokenizer else None,
+                limit=max_prompt_length,
+            ),
             drop_bad=drop_bad,
+            drop_overlap=drop_overlap,
             overwrite=overwrite,
+            jobs=jobs or cores(),
             progress=advance,
         )
+    if html:
+        _write_html(report, html, overwrite=overwrite)
     if as_json:
         print_json({"ok": report.ok, **vars(report)})
-    elif report.ok:
-        typer.echo(f"{file}: {report.rows:,} rows, all good.")
     else:
-        found = sorted(report.examples, key=lambda f: list(RULES).index(f.rule))
-        place = ("file" if f.row is None else f"row {f.row}" for f in found)
-        print_table(
-            ("where", "rule", "what"),
-            ((p, f.rule, f.message) for p, f in zip(place, found, strict=True)),
-        )
-        print_table(
-            ("rule", "found", "what to do"),
-            (
-                (rule, f"{report.counts[rule]:,}", todo)
-                for rule, todo in RULES.items()
-                if report.counts[rule]
-            ),
-            title=f"{file}: {report.bad_rows:,} of {report.rows:,} rows are bad",
-        )
-    if drop_bad and report.rows:
+        _print(report)
+    if (out := drop_bad or drop_overlap) and report.rows:
         typer.echo(
-            f"{drop_bad}: {report.rows - report.bad_rows:,} good rows; the others are in "
-            f"{drop_bad}.dropped.jsonl",
-            err=as_json,
+            f"{out}: {report.kept:,} rows; the others are in {out}.dropped.jsonl", err=as_json
         )
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _index(against: list[str], hub: HubName) -> Index:
+    from rewardkit.preprocess.against import eval_items
+    from rewardkit.preprocess.overlap import index_items
+
+    specs = [spec.strip() for given in against for spec in given.split(",") if spec.strip()]
+    return index_items(item for spec in specs for item in eval_items(spec, hub=hub.value))
+
+
+def _write_html(report: CheckReport, out: Path, *, overwrite: bool) -> None:
+    from rewardkit.page.html import write_html
+    from rewardkit.preprocess.pages import check_page
+
+    write_html(check_page(report), out, overwrite=overwrite)
+
+
+def _print(report: CheckReport) -> None:
+    _print_findings(report)
+    for overlap in sorted(report.overlaps, key=lambda o: -o.coverage)[:3]:
+        where = f"{overlap.source} {overlap.item}"
+        typer.echo(f"\nrow {overlap.row} holds {overlap.coverage:.0%} of {where}")
+        typer.echo(f"  row:  {_line(overlap.row_text)}")
+        typer.echo(f"  item: {_line(overlap.item_text)}")
+    if report.clusters:
+        rows, clusters = report.cluster_rows
+        conflicting = sum(cluster.conflicting for cluster in report.clusters)
+        typer.echo(
+            f"near-duplicates: {rows:,} rows in {clusters:,} clusters, of which {conflicting:,} "
+            "with different golds: variants, or wrong golds"
+        )
+        for cluster in report.clusters[:3]:
+            shown = "; ".join(f"row {row}: {gold[:30]}" for row, _, gold in cluster.rows[:4])
+            typer.echo(f"  {shown}: {_line(cluster.rows[0][1])}")
+    if report.lengths.counts:
+        summary = report.lengths.summary()
+        over = summary.pop("over", None)
+        marks = ", ".join(f"{name} {value:,}" for name, value in summary.items())
+        typer.echo(f"prompt {report.lengths.unit}: {marks}")
+        if over is not None:
+            typer.echo(
+                f"over {report.lengths.limit:,} {report.lengths.unit}: {over:.2%} of the rows"
+            )
+
+
+def _print_findings(report: CheckReport) -> None:
+    from rewardkit.preprocess.quality import RULES
+
+    if report.ok:
+        typer.echo(f"{report.path}: {report.rows:,} rows, all good.")
+        return
+    found = sorted(report.examples, key=lambda f: list(RULES).index(f.rule))
+    place = ("file" if f.row is None else f"row {f.row}" for f in found)
+    print_table(
+        ("where", "rule", "what"),
+        ((p, f.rule, f.message) for p, f in zip(place, found, strict=True)),
+    )
+    print_table(
+        ("rule", "found", "what to do"),
+        (
+            (rule, f"{report.counts[rule]:,}", todo)
+            for rule, todo in RULES.items()
+            if report.counts[rule]
+        ),
+        title=f"{report.path}: {report.bad_rows:,} of {report.rows:,} rows are bad",
+    )
+
+
+def _line(text: str) -> str:
+    """The beginning of a text, on one line."""
+    return printable(" ".join(text.split())[:110])

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rewardkit import __version__
-from rewardkit.cli import card, check, compose, doctor, explain, path, prep, score, show
+from rewardkit.cli import card, check, compose, doctor, explain, mix, path, prep, score, show
 from rewardkit.cli import list as list_
 from rewardkit.cli._common import warn
 from rewardkit.errors import RewardkitError
@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 app.command("prep", epilog=prep.EXAMPLES)(prep.command)
 app.command("check", epilog=check.EXAMPLES)(check.command)
+app.command("mix", epilog=mix.EXAMPLES)(mix.command)
 app.command("score", epilog=score.EXAMPLES)(score.command)
 app.command("compose", epilog=compose.EXAMPLES)(compose.command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rewardkit.cli._common import (
+    HtmlFile,
+    Jobs,
     JsonFlag,
     Overwrite,
     examples,
@@ -16,11 +18,18 @@ from rewardkit.cli._common import (
     print_table,
     progress,
 )
+from rewardkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from rewardkit.preprocess.report import PrepReport, SplitReport
 
 EXAMPLES = examples(
     "rewardkit prep gsm8k --out train.parquet",
     "rewardkit prep gsm8k --split all --out data/gsm8k --source /mnt/hub/gsm8k",
-    "rewardkit prep gsm8k --out train.parquet --template boxed --limit 1000 --shuffle --seed 7",
+    "rewardkit prep dapo-math-17k --out dapo.parquet --language en --html report.html",
+    "rewardkit prep aime --year 2024 --repeat 32 --out aime.parquet",
+    "rewardkit prep my.jsonl --question-key q --answer-key a --scorer math --out my.parquet",
+    "rewardkit prep my_dataset.py --source rows.csv --out my.parquet",
     "rewardkit prep gsm8k --out demo.parquet --sample",
 )
 
@@ -32,26 +41,65 @@ class HubName(str, Enum):
     modelscope = "modelscope"
 
 
+class LanguageName(str, Enum):
+    """The language of questions that are kept."""
+
+    all = "all"
+    en = "en"
+    zh = "zh"
+
+
 def command(
-    dataset: Annotated[str, typer.Argument(help="A dataset's name; see rewardkit list.")],
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="A dataset's name (see rewardkit list), your own data file, or a plug-in .py file."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="The parquet to write; a folder with --split all.")],
-    split: Annotated[str, typer.Option(help="train, test, ... or all.")] = "train",
+    split: Annotated[
+        str | None, typer.Option(help="train, test, ... or all; train if there is one.")
+    ] = None,
+    year: Annotated[str | None, typer.Option(help="The split of that year (aime).")] = None,
     source: Annotated[
-        Path | None, typer.Option(help="A parquet or jsonl file, or a folder of them.")
+        Path | None, typer.Option(help="A parquet, jsonl, json or csv file, or a folder of them.")
     ] = None,
     hub: Annotated[HubName, typer.Option(help="Where to download from.")] = HubName.huggingface,
     sample: Annotated[bool, typer.Option("--sample", help="Use the packaged sample.")] = False,
+    question_key: Annotated[
+        str, typer.Option(help="Own data: where the question is; a dotted path leads inside.")
+    ] = "question",
+    answer_key: Annotated[str, typer.Option(help="Own data: where the answer is.")] = "answer",
+    image_key: Annotated[str | None, typer.Option(help="Own data: where the pictures are.")] = None,
+    data_source: Annotated[
+        str | None, typer.Option(help="Own data: verl's reward key, instead of the file's name.")
+    ] = None,
     template: Annotated[
         str | None,
-        typer.Option(help="hash, boxed, answer_line, none, or a text file with {question} in it."),
+        typer.Option(help="hash, boxed, answer_line, ..., or a text file with {question} in it."),
     ] = None,
     system: Annotated[str | None, typer.Option(help="A system message.")] = None,
     scorer: Annotated[
         str | None, typer.Option(help="The scorer rows name, instead of the template's.")
     ] = None,
+    language: Annotated[
+        LanguageName, typer.Option(help="Keep questions of one language.")
+    ] = LanguageName.all,
+    dedup: Annotated[
+        bool | None,
+        typer.Option(
+            "--dedup/--no-dedup",
+            help="Keep one row of each question, none of one with several golds. "
+            "[default: as the dataset's card says]",
+            show_default=False,
+        ),
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Write every row so many times.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many rows.")] = None,
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle before --limit.")] = False,
     seed: Annotated[int, typer.Option(help="Of the shuffle.")] = 0,
+    jobs: Jobs = None,
+    html: HtmlFile = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -60,37 +108,110 @@ def command(
     Rows come from --sample, else --source, else the local Hugging Face cache, else the hub
     (HF_ENDPOINT is honoured). Dropped rows are kept, with reasons, in OUT.dropped.jsonl.
     """
-    from rewardkit.preprocess.pipeline import prep
+    from rewardkit.output import refuse_existing
+    from rewardkit.preprocess.own import own_dataset
+    from rewardkit.preprocess.parallel import cores
+    from rewardkit.preprocess.pipeline import load_dataset, prep
+    from rewardkit.preprocess.read import READERS
 
+    if split and year:
+        raise UsageError("--split and --year exclude each other.")
+    if html:
+        refuse_existing(html, overwrite=overwrite)
+    own = Path(dataset) if Path(dataset).suffix in READERS else None
+    if own is not None:
+        if source or sample or year:
+            raise UsageError(
+                f"{own} is the data itself: --source, --sample and --year do not apply."
+            )
+        chosen = own_dataset(
+            own,
+            question_key=question_key,
+            answer_key=answer_key,
+            image_key=image_key,
+            data_source=data_source,
+            split=split or "train",
+        )
+    else:
+        if (question_key, answer_key, image_key, data_source) != ("question", "answer", None, None):
+            raise UsageError(
+                "--question-key, --answer-key, --image-key and --data-source are for your own file."
+            )
+        chosen = load_dataset(dataset)
     with progress(f"preparing {dataset}") as advance:
         report = prep(
-            dataset,
+            chosen,
             out,
-            split=split,
-            source=source,
+            split=split or year,
+            source=own or source,
             hub=hub.value,
             sample=sample,
             template=template,
             system=system,
             scorer=scorer,
+            language=language.value,
+            dedup=dedup,
+            repeat=repeat,
             limit=limit,
             shuffle=shuffle,
             seed=seed,
             overwrite=overwrite,
+            jobs=jobs or cores(),
             progress=advance,
         )
+    if html:
+        _write_html(report, html, overwrite=overwrite)
     if as_json:
         print_json(report)
-        return
+    else:
+        _print(report)
+
+
+def _write_html(report: PrepReport, out: Path, *, overwrite: bool) -> None:
+    from rewardkit.page.html import write_html
+    from rewardkit.preprocess.pages import prep_page
+
+    write_html(prep_page(report), out, overwrite=overwrite)
+
+
+def _print(report: PrepReport) -> None:
     print_table(
         ("split", "read", "dropped", "written", "from", "file"),
         [
-            (s.split, f"{s.read:,}", sum(s.dropped.values()), f"{s.written:,}", s.origin, s.out)
+            (
+                s.split,
+                f"{s.read:,}",
+                f"{sum(s.dropped.values()):,}",
+                f"{s.written:,}",
+                s.origin,
+                s.out,
+            )
             for s in report.splits
         ],
         title=f"{report.dataset}: data_source {report.data_source}, template {report.template}, "
         f"scorer {report.scorer}",
     )
     for s in report.splits:
-        for reason, count in s.dropped.most_common():
-            typer.echo(f"{s.split}: dropped {count:,}: {reason} (see {s.out}.dropped.jsonl)")
+        _print_split(s)
+
+
+def _print_split(s: SplitReport) -> None:
+    """What became of the rows, and what the rows written look like."""
+    from rewardkit.preprocess.stats import quantile
+
+    if s.distinct < s.read:
+        typer.echo(f"{s.split}: {s.read:,} rows are {s.distinct:,} distinct ones and their copies")
+    for reason, count in s.dropped.most_common():
+        typer.echo(f"{s.split}: dropped {count:,}: {reason} (see {s.out}.dropped.jsonl)")
+    if s.duplicates:
+        typer.echo(
+            f"{s.split}: {s.duplicates:,} rows ask an earlier row's question (--dedup drops them)"
+        )
+    if s.conflicting:
+        typer.echo(f"{s.split}: {s.conflicting:,} of them with another gold")
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in s.stats.answer_kinds.most_common(4))
+    lengths = s.stats.prompt_chars
+    marks = ", ".join(
+        f"{name} {quantile(lengths, q):,}" for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1))
+    )
+    typer.echo(f"{s.split}: answers: {kinds}; prompt characters: {marks}")

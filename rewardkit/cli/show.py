@@ -22,7 +22,7 @@ EXAMPLES = examples(
 def command(
     name: Annotated[str, typer.Argument(help="A dataset's name, or a verl parquet.")],
     n: Annotated[int, typer.Option("-n", min=1, help="How many rows.")] = 1,
-    split: Annotated[str, typer.Option(help="train, test, ...")] = "train",
+    split: Annotated[str | None, typer.Option(help="train, test, ...")] = None,
     source: Annotated[
         Path | None, typer.Option(help="A parquet or jsonl file, or a folder of them.")
     ] = None,
@@ -37,7 +37,7 @@ def command(
     from rewardkit.row import read_rows
 
     if name.endswith(".parquet"):
-        if source or sample or template or system or split != "train":
+        if source or sample or template or system or split:
             raise UsageError(f"{name} is a parquet: only -n and --json apply to it.")
         rows = list(islice(read_rows(Path(name)), n))
     else:

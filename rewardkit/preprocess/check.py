@@ -1,40 +1,87 @@
-"""`rewardkit check`: every row of a verl parquet, in bounded memory."""
+"""`rewardkit check`: every row of a verl parquet, in bounded memory.
+
+Duplicates take a digest of every prompt; near-duplicates, where they are asked for, every question.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rewardkit.errors import UsageError
 from rewardkit.output import atomic, refuse_input
+from rewardkit.preprocess.duplicates import gold_key
+from rewardkit.preprocess.lengths import Lengths, Measure, characters
+from rewardkit.preprocess.near import near_duplicates
+from rewardkit.preprocess.overlap import Index, Overlap, find_overlaps
+from rewardkit.preprocess.parallel import in_order, travels
 from rewardkit.preprocess.quality import (
+    RULES,
     Finding,
     check_row,
     dropped_line,
     dropped_path,
     prompt_key,
 )
-from rewardkit.row import BATCH_ROWS, SCHEMA, Row, open_parquet
+from rewardkit.preprocess.schema import check_schema, plain_type
+from rewardkit.preprocess.stats import Stats
+from rewardkit.row import BATCH_ROWS, Row, open_parquet, question_of
 from rewardkit.scorers.base import Scorer
 
 #: Findings of each rule that are kept to be shown; all are counted.
 EXAMPLES = 10
 
-#: What verl reads of every row; a file without one of them is not checked further.
-REQUIRED = ("data_source", "prompt[].content", "prompt[].role", "reward_model.ground_truth")
+#: Overlaps and clusters that are kept to be shown.
+OVERLAPS = 200
+CLUSTERS = 1000
 
-_CONCAT = "which verl cannot concatenate with files that have"
+#: Rules after which a row has no prompt or gold to look at.
+UNREADABLE = frozenset({"empty_prompt", "bad_prompt", "bad_row", "empty_gold"})
 
 #: The columns a row is judged by; others are carried along unread.
 _READ = ("data_source", "prompt", "reward_model", "extra_info", "images")
 
-Keep: TypeAlias = Callable[[pa.RecordBatch, list[Row], list[list[Finding]]], None]
+Keep: TypeAlias = Callable[[pa.RecordBatch, list[Row], list[list[Finding]]], int]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Rows that ask nearly the same question.
+
+    Attributes:
+        rows: their places in the file, with question and gold.
+        conflicting: whether their golds differ: variants, or a wrong gold.
+    """
+
+    rows: tuple[tuple[int, str, str], ...]
+    conflicting: bool
+
+
+@dataclass(frozen=True)
+class Extras:
+    """The checks beyond a row by itself, all of them optional.
+
+    Attributes:
+        against: evaluation items that no row may hold.
+        threshold: the share of an item's n-grams that a row must have to hold it.
+        near: also look for near-duplicates; takes memory for every question.
+        measure: counts a prompt's tokens; None for characters.
+        limit: what `data.max_prompt_length` is to be.
+    """
+
+    against: Index | None = None
+    threshold: float = 0.5
+    near: bool = False
+    measure: Measure | None = None
+    limit: int | None = None
 
 
 @dataclass
@@ -45,15 +92,27 @@ class CheckReport:
         path: the file checked.
         rows: how many rows it has.
         bad_rows: how many of them have a finding.
+        kept: how many were written, where rows are.
         counts: findings by rule.
         examples: the first findings of each rule.
+        stats: lengths and kinds of the rows that are no verl rows' faults.
+        lengths: of the prompts, in tokens or characters.
+        overlaps: evaluation items found in rows, the first of them.
+        clusters: near-duplicates, the first clusters.
+        cluster_rows: how many rows are in a cluster, and in how many clusters: `(rows, clusters)`.
     """
 
     path: Path
     rows: int = 0
     bad_rows: int = 0
+    kept: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[Finding] = field(default_factory=list)
+    stats: Stats = field(default_factory=Stats)
+    lengths: Lengths = field(default_factory=lambda: Lengths("characters"))
+    overlaps: list[Overlap] = field(default_factory=list)
+    clusters: list[Cluster] = field(default_factory=list)
+    cluster_rows: tuple[int, int] = (0, 0)
 
     @property
     def ok(self) -> bool:
@@ -80,8 +139,11 @@ def check(
     scorer: Scorer | None = None,
     options: Mapping[str, Any] | None = None,
     allow_duplicates: bool = False,
+    extras: Extras = Extras(),
     drop_bad: Path | None = None,
+    drop_overlap: Path | None = None,
     overwrite: bool = False,
+    jobs: int = 1,
     progress: Callable[[int], object] = lambda _: None,
 ) -> CheckReport:
     """Check a verl parquet: schema, contents, duplicates and the gold self-check.
@@ -91,86 +153,38 @@ def check(
         scorer: judges instead of each row's own scorer.
         options: of each row's own scorer.
         allow_duplicates: do not report rows whose prompt occurred before.
+        extras: contamination, near-duplicates, lengths in tokens.
         drop_bad: write the good rows here, and the others with their reasons to
             `<drop_bad>.dropped.jsonl`.
-        overwrite: replace `drop_bad` if it exists.
+        drop_overlap: the same, but only rows that hold an evaluation item are left out.
+        overwrite: replace what exists.
+        jobs: processes for the self-check of large files; with more than one, the program's main
+            module must be importable, as `multiprocessing` asks. A scorer from a user's file is
+            run in this process.
         progress: called with the number of rows done after every batch.
 
     Raises:
         DataError: the file cannot be read.
-        OutputError: `drop_bad` cannot be written.
+        OutputError: `drop_bad` or `drop_overlap` cannot be written.
     """
-    report = CheckReport(Path(path))
-    refuse_input(drop_bad, report.path)
+    if drop_bad and drop_overlap:
+        raise UsageError("--drop-bad and --drop-overlap exclude each other: the first does both.")
+    out = drop_bad or drop_overlap
+    rules = frozenset(RULES) if drop_bad else frozenset({"overlap"})
+    unit = "tokens" if extras.measure else "characters"
+    report = CheckReport(Path(path), lengths=Lengths(unit, extras.limit))
+    refuse_input(out, report.path)
     with open_parquet(report.path) as file:
         for finding in check_schema(file.schema_arrow):
             report.add(finding)
         if not report.counts["missing"]:
-            with _sink(drop_bad, file.schema_arrow, overwrite=overwrite) as keep:
-                judge = _Judge(scorer, options or {}, allow_duplicates)
-                _check_rows(file, report, judge, keep, progress)
+            with _sink(out, file.schema_arrow, rules, overwrite=overwrite) as keep:
+                judge = _Judge(scorer, options or {}, allow_duplicates, extras)
+                _check_rows(file, report, judge, keep, jobs, progress)
+            _near(report, judge.asked)
             if not report.rows:
                 report.add(Finding(None, "empty_file", "no rows"))
     return report
-
-
-def check_schema(schema: pa.Schema) -> Iterator[Finding]:
-    """Where a file's schema would not load in verl, or not beside other files.
-
-    `datasets.concatenate_datasets` raises on a field that is typed differently in two files
-    (measured on datasets 3.6 and 5.2). Fields that only one file has, or that are all null in one,
-    are filled with None.
-    """
-    ours = dict(_leaves(SCHEMA))
-    present = list(_leaves(schema))
-    for column in REQUIRED:
-        if not any(
-            name == column or name.startswith((f"{column}.", f"{column}[")) for name, _ in present
-        ):
-            yield Finding(None, "missing", f"no column {column}; verl reads it from every row")
-    for column, count in Counter(name for name, _ in present).items():
-        if count > 1:
-            yield Finding(None, "schema", f"{column} is there {count} times")
-    for column, kind in present:
-        wanted = ours.get(column, kind)
-        if "large_" in str(kind) or not _loads_as(kind, wanted):
-            yield Finding(None, "schema", f"{column} is {kind}, {_CONCAT} {_plain_type(wanted)}")
-
-
-def _loads_as(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether `datasets` takes the one for the other: nulls, and dictionaries of the type, pass."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(kind == wanted or pa.types.is_null(kind))
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type with `string` and `list` for their large forms, as verl's other files have it."""
-    if pa.types.is_large_string(kind):
-        return pa.string()
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(_plain_type(kind.value_type))
-    if pa.types.is_struct(kind):
-        fields = [kind.field(i) for i in range(kind.num_fields)]
-        return pa.struct([(field.name, _plain_type(field.type)) for field in fields])
-    return kind
-
-
-def _leaves(
-    schema: pa.Schema | pa.StructType, prefix: str = ""
-) -> Iterator[tuple[str, pa.DataType]]:
-    """Every field by its dotted path: structs are entered, lists of structs too."""
-    for i in range(len(schema) if isinstance(schema, pa.Schema) else schema.num_fields):
-        item = schema.field(i)
-        path, kind = f"{prefix}{item.name}", item.type
-        if pa.types.is_large_list(kind):
-            yield path, kind
-        elif pa.types.is_struct(kind):
-            yield from _leaves(kind, f"{path}.")
-        elif pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
-            yield from _leaves(kind.value_type, f"{path}[].")
-        else:
-            yield path, kind
 
 
 @dataclass(frozen=True)
@@ -180,13 +194,40 @@ class _Judge:
     scorer: Scorer | None
     options: Mapping[str, Any]
     allow_duplicates: bool
+    extras: Extras
     seen: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+    asked: list[tuple[int, str, str]] = field(default_factory=list)
 
-    def findings(self, row: Row, index: int) -> list[Finding]:
-        found = check_row(row, index, self.scorer, self.options)
+    def beside(self, row: Row, found: list[Finding], report: CheckReport) -> list[Finding]:
+        """What was found in a row by itself, and what is wrong with it beside the others."""
         if not found and not self.allow_duplicates:
-            found = list(_repeats(row, index, self.seen))
+            found = list(_repeats(row, report.rows, self.seen))
+        if not any(f.rule in UNREADABLE for f in found):
+            self.look_at(row, report)
+            found += self.overlaps(row, report)
         return found
+
+    def travels(self) -> bool:
+        return self.scorer is None or travels(self.scorer)
+
+    def look_at(self, row: Row, report: CheckReport) -> None:
+        """What is counted of a row that has a prompt and a gold."""
+        report.stats.add(row)
+        measure = self.extras.measure or characters
+        report.lengths.counts[measure(row["prompt"])] += 1
+        if self.extras.near:
+            gold = str(row["reward_model"]["ground_truth"])
+            self.asked.append((report.rows, question_of(row), gold))
+
+    def overlaps(self, row: Row, report: CheckReport) -> Iterator[Finding]:
+        if self.extras.against is None:
+            return
+        texts = [question_of(row)]
+        for overlap in find_overlaps(texts, self.extras.against, self.extras.threshold):
+            if len(report.overlaps) < OVERLAPS:
+                report.overlaps.append(replace(overlap, row=report.rows))
+            message = f"{overlap.coverage:.0%} of {overlap.source} {overlap.item}"
+            yield Finding(report.rows, "overlap", message)
 
 
 def _check_rows(
@@ -194,23 +235,52 @@ def _check_rows(
     report: CheckReport,
     judge: _Judge,
     keep: Keep,
+    jobs: int,
     progress: Callable[[int], object],
 ) -> None:
     columns = [name for name in file.schema_arrow.names if name in _READ]
-    for batch in file.iter_batches(BATCH_ROWS):
-        rows = batch.select(columns).to_pylist()
-        found = []
-        for row in rows:
-            found.append(judge.findings(row, report.rows))
-            report.add_row(found[-1])
-        keep(batch, rows, found)
+    waiting: deque[pa.RecordBatch] = deque()
+
+    def batches() -> Iterator[tuple[int, list[Row]]]:
+        start = 0
+        for batch in file.iter_batches(BATCH_ROWS):
+            waiting.append(batch)
+            yield start, batch.select(columns).to_pylist()
+            start += batch.num_rows
+
+    work = partial(_by_themselves, judge.scorer, judge.options)
+    for (_, rows), found in in_order(work, batches(), jobs if judge.travels() else 1):
+        for place, row in enumerate(rows):
+            found[place] = judge.beside(row, found[place], report)
+            report.add_row(found[place])
+        report.kept += keep(waiting.popleft(), rows, found)
         progress(len(rows))
+
+
+def _by_themselves(
+    scorer: Scorer | None, options: Mapping[str, Any], batch: tuple[int, list[Row]]
+) -> list[list[Finding]]:
+    """The findings of each row of a batch, in whatever process."""
+    start, rows = batch
+    return [check_row(row, start + i, scorer, options) for i, row in enumerate(rows)]
+
+
+def _near(report: CheckReport, asked: list[tuple[int, str, str]]) -> None:
+    """Near-duplicates among the questions: those of conflicting golds first."""
+    found = near_duplicates([question for _, question, _ in asked])
+    clusters = []
+    for places in found:
+        rows = tuple(asked[place] for place in places)
+        clusters.append(Cluster(rows, len({gold_key(gold) for _, _, gold in rows}) > 1))
+    clusters.sort(key=lambda cluster: not cluster.conflicting)
+    report.clusters = clusters[:CLUSTERS]
+    report.cluster_rows = sum(map(len, found)), len(found)
 
 
 def _repeats(row: Row, index: int, seen: dict[bytes, tuple[int, str]]) -> Iterator[Finding]:
     gold = str(row["reward_model"]["ground_truth"])
     first, first_gold = seen.setdefault(prompt_key(row), (index, gold))
-    if first != index and gold == first_gold:
+    if first != index and gold_key(gold) == gold_key(first_gold):
         yield Finding(index, "duplicate", f"same prompt and gold as row {first}")
     elif first != index:
         message = (
@@ -220,15 +290,17 @@ def _repeats(row: Row, index: int, seen: dict[bytes, tuple[int, str]]) -> Iterat
 
 
 @contextmanager
-def _sink(out: Path | None, schema: pa.Schema, *, overwrite: bool) -> Iterator[Keep]:
-    """Takes checked batches: good rows go to `out`, the others to `<out>.dropped.jsonl`.
+def _sink(
+    out: Path | None, schema: pa.Schema, rules: frozenset[str], *, overwrite: bool
+) -> Iterator[Keep]:
+    """Takes checked batches: rows that break none of the rules go to `out`, others beside it.
 
     Large strings and lists become plain ones on the way.
     """
     if out is None:
-        yield lambda *_: None
+        yield lambda *_: 0
         return
-    plain = pa.schema([(item.name, _plain_type(item.type)) for item in schema], schema.metadata)
+    plain = pa.schema([(item.name, plain_type(item.type)) for item in schema], schema.metadata)
     with (
         atomic(dropped_path(out), overwrite=overwrite) as rejects,
         atomic(out, overwrite=overwrite) as out_path,
@@ -236,12 +308,14 @@ def _sink(out: Path | None, schema: pa.Schema, *, overwrite: bool) -> Iterator[K
         pq.ParquetWriter(out_path, plain, compression="zstd") as writer,
     ):
 
-        def keep(batch: pa.RecordBatch, rows: list[Row], found: list[list[Finding]]) -> None:
+        def keep(batch: pa.RecordBatch, rows: list[Row], found: list[list[Finding]]) -> int:
+            found = [[f for f in findings if f.rule in rules] for findings in found]
             good = batch.filter(pa.array([not findings for findings in found]))
             writer.write_batch(good.cast(plain))
             for row, findings in zip(rows, found, strict=True):
                 if findings:
                     reasons = [f"{f.rule}: {f.message}" for f in findings]
                     lines.write(dropped_line(findings[0].row or 0, reasons, row))
+            return int(good.num_rows)
 
         yield keep

@@ -3,93 +3,75 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 from rewardkit import __version__, registry
 from rewardkit.errors import DataError, UnknownNameError, UsageError
 from rewardkit.output import atomic, refuse_existing
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card, read_card
-from rewardkit.preprocess.quality import check_row, dropped_line, dropped_path
-from rewardkit.preprocess.source import Hub, Raw, Source, find, read
+from rewardkit.preprocess.duplicates import gold_key
+from rewardkit.preprocess.parallel import in_order, travels
+from rewardkit.preprocess.quality import check_row, dropped_line, dropped_path, prompt_key
+from rewardkit.preprocess.read import Raw, RawRows
+from rewardkit.preprocess.report import MAX_QUESTIONS, PrepReport, SplitReport
+from rewardkit.preprocess.select import Language, Repeated, Selection, choose, language_fault
+from rewardkit.preprocess.source import Hub, Source, find
 from rewardkit.preprocess.template import Template, load_template
-from rewardkit.row import Row, build_row, read_rows, write_rows
-
-
-@dataclass
-class SplitReport:
-    """What became of one split.
-
-    Attributes:
-        split: its name.
-        out: the parquet written.
-        origin: where the rows came from: `sample`, `path`, `cache`, or the hub's name.
-        files: the files they were read from.
-        read: raw rows read.
-        written: rows written.
-        dropped: rows dropped, by reason; they are kept in `<out>.dropped.jsonl`.
-    """
-
-    split: str
-    out: Path
-    origin: str
-    files: tuple[Path, ...]
-    read: int = 0
-    written: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True)
-class PrepReport:
-    """What `prep` did: the choices that made the rows, and a report per split."""
-
-    dataset: str
-    data_source: str
-    template: str
-    scorer: str
-    splits: tuple[SplitReport, ...]
+from rewardkit.row import BATCH_ROWS, Row, batched, build_row, read_rows, write_rows
 
 
 def prep(
-    dataset: str,
+    dataset: str | Dataset,
     out: Path | str,
     *,
-    split: str = "train",
+    split: str | None = None,
     source: Path | None = None,
     hub: Hub = "huggingface",
     sample: bool = False,
     template: str | None = None,
     system: str | None = None,
     scorer: str | None = None,
+    language: Language = "all",
+    dedup: bool | None = None,
+    repeat: int = 1,
     limit: int | None = None,
     shuffle: bool = False,
     seed: int = 0,
     overwrite: bool = False,
+    jobs: int = 1,
     progress: Callable[[int], object] = lambda _: None,
 ) -> PrepReport:
     """Write a dataset as verl parquet.
 
     Args:
-        dataset: its name in the registry.
+        dataset: its name in the registry, the path of a plug-in (`my_dataset.py`, or
+            `my_dataset.py:NAME`), or a `Dataset`.
         out: the parquet to write; with `split="all"` a folder that gets one file per split.
-        split: a split of the dataset's card, or `all`.
+        split: a split of the dataset's card, or `all`; None for `train` or the only one.
         source: a file or folder that holds the rows; else the local cache, else the hub.
         hub: `huggingface` or `modelscope`.
         sample: use the packaged sample.
         template: a built-in prompt template or a file; None for the dataset's own.
         system: a system message.
         scorer: the scorer that rows name; None for the one that fits the template.
+        language: keep questions in `en` or `zh` only.
+        dedup: drop rows that ask an earlier row's question, and all rows of a question with
+            several golds; None for what the dataset says. Takes memory for every question.
+        repeat: write every row so many times (avg@k on a small test set).
         limit: keep at most this many rows of each split, after shuffling.
         shuffle: put the rows in a random order that depends on `seed` only.
         seed: of the shuffle.
         overwrite: replace what exists.
-        progress: called with 1 for every row.
+        jobs: processes for large datasets; with more than one, the program's main module must be
+            importable, as `multiprocessing` asks. A user's plug-in is run in this process.
+        progress: called with the number of raw rows done since the last call.
 
     Raises:
         UnknownNameError: no such dataset, split, template or scorer.
@@ -97,68 +79,91 @@ def prep(
         DataError: the rows cannot be read.
         OutputError: the output exists or cannot be written.
     """
-    take = _Take(limit, seed if shuffle else None)
-    chosen: Dataset = registry.load("datasets", dataset)
-    card = read_card(chosen.name)
+    chosen = load_dataset(dataset)
+    card = chosen.card or read_card(chosen.name)
     prompt = load_template(template or card.template, system)
-    scorer = _scorer(scorer, prompt, card)
-    if split == "all" and source is not None and not Path(source).is_dir():
-        raise UsageError("--split all reads a folder with a file per split; give --split a name.")
-    outs = _outs(Path(out), card, split)
+    how = _How(
+        prompt,
+        None if template else card.template,
+        _scorer(scorer, prompt, card),
+        Selection(language, chosen.dedup if dedup is None else dedup),
+        repeat,
+        limit,
+        seed if shuffle else None,
+        jobs,
+    )
+    outs = _outs(Path(out), card, split, source)
     for path in outs.values():
         refuse_existing(path, overwrite=overwrite)
     found = {name: find(card, name, path=source, hub=hub, sample=sample) for name in outs}
     reports = tuple(
-        _write(
-            _Job(chosen, card, name, found[name], prompt, scorer, take, progress), path, overwrite
-        )
+        _write(_Job(chosen, card, name, found[name], how), path, progress, overwrite=overwrite)
         for name, path in outs.items()
     )
-    return PrepReport(chosen.name, card.data_source, prompt.name, scorer, reports)
+    return PrepReport(chosen.name, card.data_source, prompt.name, how.scorer, reports)
 
 
-def preview(
-    dataset: str,
-    n: int,
-    *,
-    split: str = "train",
-    source: Path | None = None,
-    hub: Hub = "huggingface",
-    sample: bool = False,
-    template: str | None = None,
-    system: str | None = None,
-) -> list[Row]:
-    """The first `n` rows that `prep` would write; see there for the arguments and errors."""
+def load_dataset(dataset: str | Dataset) -> Dataset:
+    """A dataset by name or by the path of a plug-in; a `Dataset` is itself.
+
+    Raises:
+        UnknownNameError: no such name.
+        UsageError: the file does not import, or has no dataset of that name.
+    """
+    if isinstance(dataset, Dataset):
+        return dataset
+    if registry.is_path(dataset) and ":" not in dataset:
+        dataset = f"{dataset}:DATASET"
+    loaded = registry.load("datasets", dataset)
+    if not isinstance(loaded, Dataset):
+        raise UsageError(f"{dataset} is {type(loaded).__name__}, not a rewardkit Dataset.")
+    return loaded
+
+
+def preview(dataset: str | Dataset, n: int, **options: Any) -> list[Row]:
+    """The first `n` rows that `prep` would write; see there for the options and errors."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "preview.parquet"
-        prep(
-            dataset,
-            out,
-            split=split,
-            source=source,
-            hub=hub,
-            sample=sample,
-            template=template,
-            system=system,
-            limit=n,
-        )
+        prep(dataset, out, limit=n, **options)
         return list(read_rows(out))
 
 
-@dataclass(frozen=True)
-class _Take:
-    """Which rows are taken and in which order: all, as they come, where both are None."""
+#: A raw row's place, the row, and why it is dropped if that is known already.
+Taken: TypeAlias = "tuple[int, Raw, Dropped | None]"
 
+
+@dataclass(frozen=True)
+class _How:
+    """The choices that turn problems into rows.
+
+    `own_template` is the name of the card's template where the user asked for no other.
+    """
+
+    template: Template
+    own_template: str | None
+    scorer: str
+    select: Selection
+    repeat: int
     limit: int | None
     shuffle_seed: int | None
+    jobs: int
 
-    def order(self, raws: Iterable[Raw]) -> Iterable[tuple[int, Raw]]:
-        numbered = enumerate(raws)
+    def batch_rows(self) -> int:
+        return min(self.limit or BATCH_ROWS, BATCH_ROWS)
+
+    def order(self, rows: Iterable[tuple[int, Raw]]) -> Iterable[tuple[int, Raw]]:
         if self.shuffle_seed is None:
-            return numbered
-        shuffled = list(numbered)
+            return rows
+        shuffled = list(rows)
         random.Random(self.shuffle_seed).shuffle(shuffled)  # noqa: S311 - an order, not a secret
         return shuffled
+
+    def messages(self, problem: Problem) -> list[dict[str, str]]:
+        """The dataset's own prompt where the user asked for no other, else the template's."""
+        messages = self.template.messages(problem.question)
+        if problem.prompt and self.own_template:
+            messages[-1] = {"role": "user", "content": problem.prompt}
+        return messages
 
 
 @dataclass(frozen=True)
@@ -169,28 +174,33 @@ class _Job:
     card: Card
     split: str
     source: Source
-    template: Template
-    scorer: str
-    take: _Take
-    progress: Callable[[int], object]
+    how: _How
 
-    def to_row(self, raw: Raw, index: int) -> Row | Dropped:
+    def raw_rows(self) -> RawRows:
+        return RawRows(self.source.files, self.card.columns, self.dataset.repeats)
+
+    def problem(self, raw: Raw) -> Problem | Dropped:
         try:
             problem = self.dataset.to_problem(raw)
         except TypeError as error:  # a null or a number where the dataset has text
             return Dropped("unexpected type", str(error))
         if isinstance(problem, Dropped):
             return problem
-        if fault := _text_fault(problem):
-            return Dropped(fault)
+        fault = _text_fault(problem) or language_fault(problem.question, self.how.select.language)
+        return Dropped(fault) if fault else problem
+
+    def row(self, raw: Raw, index: int) -> Row | Dropped:
+        problem = self.problem(raw)
+        if isinstance(problem, Dropped):
+            return problem
         row = self.build(problem, index)
         findings = check_row(row, index)
         return Dropped(findings[0].rule, findings[0].message) if findings else row
 
     def build(self, problem: Problem, index: int) -> Row:
         return build_row(
-            data_source=self.card.data_source,
-            prompt=self.template.messages(problem.question),
+            data_source=self.card.reward_key(self.split),
+            prompt=self.how.messages(problem),
             ability=self.card.ability,
             ground_truth=problem.ground_truth,
             index=index,
@@ -198,7 +208,12 @@ class _Job:
             source_id=problem.source_id,
             question=problem.question,
             answer=problem.answer,
-            scorer=self.scorer,
+            scorer=self.how.scorer,
+            subject=problem.subject,
+            level=problem.level,
+            kind=problem.kind,
+            options=problem.options,
+            images=problem.images,
         )
 
     def metadata(self) -> dict[str, Any]:
@@ -209,37 +224,87 @@ class _Job:
             "split": self.split,
             "origin": self.source.origin,
             "revision": self.source.revision,
-            "template": self.template.text,
-            "system": self.template.system,
-            "scorer": self.scorer,
-            "limit": self.take.limit,
-            "shuffle_seed": self.take.shuffle_seed,
+            "template": self.how.template.text,
+            "system": self.how.template.system,
+            "scorer": self.how.scorer,
+            "language": self.how.select.language,
+            "dedup": self.how.select.dedup,
+            "repeat": self.how.repeat,
+            "limit": self.how.limit,
+            "shuffle_seed": self.how.shuffle_seed,
         }
 
 
-def _write(job: _Job, out: Path, overwrite: bool) -> SplitReport:
+def _write(
+    job: _Job, out: Path, progress: Callable[[int], object], *, overwrite: bool
+) -> SplitReport:
     report = SplitReport(job.split, out, job.source.origin, job.source.files)
     rejects = dropped_path(out)
     with atomic(rejects, overwrite=overwrite) as temporary, temporary.open("w") as lines:
-        rows = islice(_rows(job, report, lines), job.take.limit)
-        report.written = write_rows(rows, out, job.metadata(), overwrite=overwrite)
+        rows = islice(_rows(job, report, lines, progress), job.how.limit)
+        repeated = (row for row in rows for _ in range(job.how.repeat))
+        report.written = write_rows(repeated, out, job.metadata(), overwrite=overwrite)
     if not report.dropped:
         rejects.unlink()
     return report
 
 
-def _rows(job: _Job, report: SplitReport, lines: TextIO) -> Iterator[Row]:
-    for index, raw in job.take.order(read(job.source, job.card.columns)):
-        report.read += 1
-        row = job.to_row(raw, index)
+def _rows(
+    job: _Job, report: SplitReport, lines: TextIO, progress: Callable[[int], object]
+) -> Iterator[Row]:
+    raws = job.raw_rows()
+    repeated = _repeated(job, raws)
+    seen = _Questions()
+    taken = ((index, raw, repeated.get(index)) for index, raw in job.how.order(raws))
+    jobs = job.how.jobs if travels(job.dataset.to_problem) else 1
+    built = in_order(partial(_build, job), batched(taken, job.how.batch_rows()), jobs)
+    for index, raw, row in (
+        (i, raw, row) for batch, rows in built for (i, raw, _), row in zip(batch, rows, strict=True)
+    ):
+        report.distinct += 1
+        read = index + 1 if job.how.shuffle_seed is None else raws.read
+        progress(read - report.read)
+        report.read = read
         if isinstance(row, Dropped):
-            report.dropped[row.reason] += 1
+            report.drop(row, index)
             lines.write(dropped_line(index, [f"{row.reason}: {row.detail}"], raw))
         else:
+            report.stats.add(row)
+            seen.note(row, report)
             yield row
-        job.progress(1)
-    if sum(report.dropped.values()) == report.read:
+    report.read = raws.read
+    if sum(report.dropped.values()) == report.distinct:
         raise DataError(_nothing_left(report))
+
+
+@dataclass(frozen=True)
+class _Questions:
+    """The questions kept so far, each with its gold, to report those that come again."""
+
+    golds: dict[bytes, str] = field(default_factory=dict)
+
+    def note(self, row: Row, report: SplitReport) -> None:
+        key = prompt_key(row)
+        gold = gold_key(row["reward_model"]["ground_truth"])
+        first = self.golds.get(key)
+        if first is not None:
+            report.duplicates += 1
+            report.conflicting += first != gold
+        elif len(self.golds) < MAX_QUESTIONS:
+            self.golds[key] = gold
+
+
+def _build(job: _Job, batch: list[Taken]) -> list[Row | Dropped]:
+    """The rows of a batch, in whatever process."""
+    return [dropped or job.row(raw, index) for index, raw, dropped in batch]
+
+
+def _repeated(job: _Job, raws: RawRows) -> Repeated:
+    """The rows that ask an earlier row's question; a pass over the source of its own."""
+    if not job.how.select.dedup:
+        return {}
+    problems = ((index, job.problem(raw)) for index, raw in raws)
+    return choose((index, found) for index, found in problems if isinstance(found, Problem))
 
 
 def _nothing_left(report: SplitReport) -> str:
@@ -248,18 +313,26 @@ def _nothing_left(report: SplitReport) -> str:
     return f"{files}: " + (f"every row was dropped: {reasons}." if reasons else "no rows.")
 
 
-def _outs(out: Path, card: Card, split: str) -> dict[str, Path]:
+def _outs(out: Path, card: Card, split: str | None, source: Path | None) -> dict[str, Path]:
     if split == "all":
+        if source is not None and not Path(source).is_dir():
+            raise UsageError(
+                "--split all reads a folder with a file per split; give --split a name."
+            )
         return {name: out / f"{name}.parquet" for name in card.splits}
+    split = split or card.default_split()
+    names = ", ".join(card.splits)
+    if split is None:
+        raise UsageError(f"{card.name} has several splits: --split {names}, or all.")
     if split not in card.splits:
-        raise UnknownNameError(
-            f"{card.name} has no split {split!r}. It has {', '.join(card.splits)}; or use 'all'."
-        )
+        raise UnknownNameError(f"{card.name} has no split {split!r}. It has {names}; or use 'all'.")
     return {split: out}
 
 
 def _scorer(asked: str | None, template: Template, card: Card) -> str:
-    name = asked or template.scorer or (card.scorer if template.name == "none" else None)
+    silent = template.name == "none" and template.scorer is None
+    fits = silent or template.name == card.template or template.asks_for(card.scorer)
+    name = asked or (card.scorer if fits else template.scorer)
     if name is None:
         raise UsageError(
             f"{template.name}: does not say what form the answer takes ('####', '\\boxed' or "
@@ -271,7 +344,15 @@ def _scorer(asked: str | None, template: Template, card: Card) -> str:
 
 def _text_fault(problem: Problem) -> str:
     """What keeps a problem out of a parquet of strings, "" if nothing does."""
-    texts = (problem.question, problem.ground_truth, problem.answer, problem.source_id)
+    texts = (
+        problem.question,
+        problem.ground_truth,
+        problem.answer,
+        problem.source_id,
+        problem.subject,
+        problem.level,
+        *problem.options,
+    )
     if not all(isinstance(text, str) for text in texts):
         return "unexpected type"
     if not problem.question.strip():

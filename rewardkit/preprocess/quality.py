@@ -7,8 +7,8 @@ response with the gold must be right, and another answer must not. What it finds
 
 from __future__ import annotations
 
-import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.answers.number import read_number
+from rewardkit.preprocess.duplicates import question_key
 from rewardkit.row import Row
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, as_text, guarded, options_for
@@ -39,9 +40,11 @@ RULES: Mapping[str, str] = {
     "scorer_raises": "mend the scorer: inside verl 0.9 the sample is dropped without a word",
     "duplicate": "drop it, or pass --allow-duplicates if it is meant",
     "conflicting_gold": "keep one: the same prompt has another gold in an earlier row",
+    "overlap": "drop it: an evaluation that has the problem would measure memory",
 }
 
 NoneType = type(None)
+_LETTERS = re.compile(r"[A-J]+")
 ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
@@ -70,12 +73,13 @@ def check_row(
 
 
 def prompt_key(row: Row) -> bytes:
-    """A digest of what the policy sees: prompt and images. Equal for duplicates."""
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(repr((row["data_source"], row["prompt"])).encode("utf-8", "surrogatepass"))
-    for image in row.get("images") or ():
-        digest.update(repr(image).encode())
-    return digest.digest()
+    """A digest of what the policy sees: prompt and images. Equal for two spellings of it."""
+    text = "\n".join(f"{m.get('role')}: {m.get('content')}" for m in row["prompt"])
+    images = (
+        image.get("bytes") if isinstance(image, Mapping) else image
+        for image in row.get("images") or ()
+    )
+    return question_key(text, (i if isinstance(i, bytes) else repr(i).encode() for i in images))
 
 
 def dropped_path(out: Path) -> Path:
@@ -170,7 +174,9 @@ def _expect_wrong(
 
 
 def another_answer(gold: str) -> str:
-    """An answer that is certainly not `gold`: the next number, or 0 where gold is no number."""
+    """An answer that is certainly not `gold`: another letter, the next number, or else 0."""
+    if _LETTERS.fullmatch(gold):
+        return "B" if gold == "A" else "A"
     value = read_number(gold)
     return str(value + 1) if isinstance(value, Fraction) else "0"
 

@@ -4,6 +4,7 @@ r"""Prompt templates: the instruction around a question, and the scorer that rea
 |---|---|---|
 | `hash` | the answer after `####` (the text of verl's GSM8K script) | `gsm8k` |
 | `boxed` | the answer in `\boxed{}` (the text of verl's MATH script) | `math` |
+| `think_boxed` | a thought in `<think>`, then `\boxed{}` (the text of verl's Geometry3k script) | `math` |
 | `answer_line` | a last line `Answer: ...` (the text of DAPO-Math-17k) | `math` |
 | `none` | nothing: the question as it is | the dataset's own |
 | a file | what its text says; `{question}` marks the place | found from the text |
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.registry import did_you_mean
+from rewardkit.scorers.load import load_scorer, respond_of
 
 #: Where the question goes in a template.
 SLOT = "{question}"
@@ -43,6 +45,12 @@ class Template:
         user = {"role": "user", "content": self.text.replace(SLOT, question)}
         return [user] if self.system is None else [{"role": "system", "content": self.system}, user]
 
+    def asks_for(self, scorer: str) -> bool:
+        """Whether it asks for the answer in the form that a scorer reads: `math` or `mcq` a box."""
+        response = respond_of(load_scorer(scorer))
+        form = _form(self.text) or _form(self.system or "")
+        return response is not None and form is not None and form in response("1")
+
 
 BUILT_IN: Mapping[str, Template] = {
     template.name: template
@@ -58,6 +66,13 @@ BUILT_IN: Mapping[str, Template] = {
             "math",
         ),
         Template(
+            "think_boxed",
+            "{question} You FIRST think about the reasoning process as an internal monologue and "
+            "then provide the final answer. The reasoning process MUST BE enclosed within <think> "
+            "</think> tags. The final answer MUST BE put in \\boxed{}.",
+            "math",
+        ),
+        Template(
             "answer_line",
             "Solve the following math problem step by step. The last line of your response should "
             "be of the form Answer: $Answer (without quotes) where $Answer is the answer to the "
@@ -69,7 +84,8 @@ BUILT_IN: Mapping[str, Template] = {
     )
 }
 
-_HINTS = (("####", "gsm8k"), ("\\boxed", "math"), ("Answer:", "math"))
+#: The forms of an answer, and the scorer that reads each whatever the dataset.
+_FORMS: Mapping[str, str] = {"####": "gsm8k", "\\boxed": "math", "Answer:": "math"}
 
 
 def load_template(name: str, system: str | None = None) -> Template:
@@ -83,7 +99,8 @@ def load_template(name: str, system: str | None = None) -> Template:
         UsageError: the file does not have `{question}` in it exactly once.
     """
     template = BUILT_IN.get(name) or _read(name)
-    scorer = template.scorer or _hinted(template.text) or _hinted(system or "")
+    form = _form(template.text) or _form(system or "")
+    scorer = template.scorer or (_FORMS[form] if form else None)
     return Template(template.name, template.text, scorer, system)
 
 
@@ -103,5 +120,5 @@ def _read(name: str) -> Template:
     return Template(name, text, None)
 
 
-def _hinted(text: str) -> str | None:
-    return next((scorer for hint, scorer in _HINTS if hint in text), None)
+def _form(text: str) -> str | None:
+    return next((form for form in _FORMS if form in text), None)

@@ -1,7 +1,13 @@
-"""The same five tests for every dataset: schema, determinism, counts, golds score, others do not."""
+"""The same five tests for every dataset: schema, determinism, counts, golds score, others do not.
 
+They run on the packaged samples, and on real rows where REWARDKIT_SHARED names a folder of them.
+"""
+
+import contextlib
 import hashlib
 import json
+import re
+from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,12 +19,76 @@ from rewardkit import registry
 from rewardkit.answers.number import read_number
 from rewardkit.preprocess.base import Dropped, Problem
 from rewardkit.preprocess.card import read_card
+from rewardkit.preprocess.duplicates import question_key
+from rewardkit.preprocess.math import last_boxes
+from rewardkit.preprocess.pipeline import preview
 from rewardkit.preprocess.quality import another_answer
-from rewardkit.preprocess.source import SAMPLES, find, read
-from rewardkit.row import METADATA_KEY, SCHEMA, read_rows
+from rewardkit.preprocess.read import RawRows
+from rewardkit.preprocess.source import find
+from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA, read_rows
 from rewardkit.scorers.load import load_scorer, respond_of
 
 DATASETS = sorted(registry.DATASETS)
+
+#: What is dropped of a sample, by reason; whatever is not here loses nothing.
+DROPPED = {
+    ("aime", "2025"): {"the answer is no integer from 0 to 999": 1},
+    ("dapo-math-17k", "train"): {
+        "duplicate question": 1,
+        "conflicting golds": 2,
+        "two answer instructions": 1,
+    },
+    ("dianjin-mcq", "train"): {
+        "the gold is not among the options": 1,
+        "no box in <answer>": 1,
+        "several answers": 1,
+        "several letters for one choice": 1,
+    },
+    ("math", "train"): {"the solution has several answers": 1, "the solution's box is empty": 1},
+    ("math-500", "test"): {"answer and solution differ": 1},
+}
+
+#: Real files: dataset, split, folder below `data`, raw rows, distinct rows, and what is dropped.
+REAL = [
+    ("aime", "2024", "aime_2024/HuggingFaceH4", 30, 30, {}),
+    ("aime", "2024", "aime_2024/Maxwell-Jia", 30, 30, {}),
+    ("aime", "2024", "aime_2024/BytedTsinghua-SIA", 960, 30, {}),
+    ("aime", "2025", "aime_2025/math-ai", 30, 30, {}),
+    ("aime", "2025", "aime_2025/opencompass", 30, 30, {}),
+    (
+        "dapo-math-17k",
+        "train",
+        "dapo-math-17k",
+        17_917,
+        17_917,
+        {
+            "duplicate question": 1_377,
+            "conflicting golds": 32,
+            "two answer instructions": 20,
+            "the gold is wrong": 10,
+        },
+    ),
+    ("dianjin-mcq", "train", "dianjin-r1", 3_864, 3_864, {}),
+    ("dianjin-mcq", "train", "cflue", 3_864, 3_864, {}),
+    ("geometry3k", "train", "geometry3k", 7, 7, {}),
+    ("geometry3k", "validation", "geometry3k", 1, 1, {}),
+    ("geometry3k", "test", "geometry3k", 2, 2, {}),
+    ("gsm8k", "train", "gsm8k", 7_473, 7_473, {}),
+    ("gsm8k", "test", "gsm8k", 1_319, 1_319, {}),
+    (
+        "math",
+        "train",
+        "math",
+        7_500,
+        7_500,
+        {"the solution's box is empty": 2, "the solution has several answers": 2},
+    ),
+    ("math", "test", "math", 5_000, 5_000, {"the solution has several answers": 2}),
+    ("math-500", "test", "math-500", 500, 500, {}),
+]
+
+#: Real rows of each file that are scored again here; `prep` has scored all of them.
+SCORED = 600
 
 #: Over the fields verl's own script writes, row by row, as `digest` below reads them. Made by
 #: running verl's examples/data_preprocess/gsm8k.py (63b2ae3) on the hub's files, November 2026.
@@ -30,91 +100,195 @@ VERL_DIGESTS = {
 
 @pytest.fixture(scope="module", params=DATASETS)
 def sample(request, tmp_path_factory):
-    """A dataset's packaged sample, prepared: (name, folder)."""
+    """A dataset's packaged sample, prepared: (name, folder, report)."""
     folder = tmp_path_factory.mktemp(request.param)
-    rewardkit.prep(request.param, folder, split="all", sample=True)
-    return request.param, folder
+    return request.param, folder, rewardkit.prep(request.param, folder, split="all", sample=True)
+
+
+@pytest.fixture(
+    scope="module", params=REAL, ids=lambda real: f"{real[0]}-{real[1]}-{real[2].split('/')[-1]}"
+)
+def real(request, shared, tmp_path_factory):
+    """Real rows of one split, prepared: (the entry of REAL, the file, the report)."""
+    name, split, folder, *_ = request.param
+    out = tmp_path_factory.mktemp(name) / f"{split}.parquet"
+    report = rewardkit.prep(name, out, split=split, source=shared / "data" / folder)
+    return request.param, out, report.splits[0]
+
+
+def raw_rows(name, split, path=None):
+    """The raw rows of a split, of the sample unless a path is given."""
+    card, dataset = read_card(name), registry.load("datasets", name)
+    source = find(card, split, path=path, hub="huggingface", sample=path is None)
+    return RawRows(source.files, card.columns, dataset.repeats)
+
+
+def problems(name, split, path=None):
+    """What the dataset makes of every distinct raw row."""
+    to_problem = registry.load("datasets", name).to_problem
+    return [to_problem(raw) for _, raw in raw_rows(name, split, path)]
+
+
+def golds(name, split, path):
+    return [problem.ground_truth for problem in problems(name, split, path)]
+
+
+def check_schema(file, name, split, origin):
+    schema = pq.read_schema(file)
+    expected = SCHEMA.append(IMAGES) if name == "geometry3k" else SCHEMA
+    assert schema.remove_metadata().equals(expected, check_metadata=False)
+    made = json.loads(schema.metadata[METADATA_KEY])
+    assert (made["dataset"], made["split"], made["origin"]) == (name, split, origin)
+
+
+def check_own_answers_score(name, rows):
+    scorer, own = load_scorer("auto"), load_scorer(read_card(name).scorer)
+    for row in rows:
+        gold, info = row["reward_model"]["ground_truth"], row["extra_info"]
+        respond = respond_of(load_scorer(info["scorer"]))
+        assert scorer(respond(gold), gold, info).score == 1.0
+        if info["answer"]:
+            assert own(info["answer"], gold, info).score == 1.0
+
+
+def check_others_do_not(name, rows):
+    scorer = load_scorer("auto")
+    for row in rows:
+        gold, info = row["reward_model"]["ground_truth"], row["extra_info"]
+        respond = respond_of(load_scorer(info["scorer"]))
+        assert not scorer(respond(another_answer(gold)), gold, info).correct
+        prompt = row["prompt"][-1]["content"]
+        if name != "dianjin-mcq" or f"\\boxed{{{gold}}}" not in prompt:  # its example is the gold
+            assert not scorer(prompt, gold, info).correct
 
 
 def all_rows(folder):
     return [row for file in sorted(folder.glob("*.parquet")) for row in read_rows(file)]
 
 
+def some_rows(file):
+    rows = list(read_rows(file))
+    return rows[:: len(rows) // SCORED + 1]
+
+
 def test_rows_have_the_one_schema_and_say_how_they_were_made(sample):
-    name, folder = sample
+    name, folder, _ = sample
     for file in folder.glob("*.parquet"):
-        schema = pq.read_schema(file)
-        assert schema.remove_metadata().equals(SCHEMA)
-        made = json.loads(schema.metadata[METADATA_KEY])
-        assert (made["dataset"], made["split"], made["origin"]) == (name, file.stem, "sample")
+        check_schema(file, name, file.stem, "sample")
 
 
 def test_preparing_twice_gives_the_same_bytes(sample, tmp_path):
-    name, folder = sample
+    name, folder, _ = sample
     rewardkit.prep(name, tmp_path, split="all", sample=True)
     for file in folder.glob("*.parquet"):
         assert file.read_bytes() == (tmp_path / file.name).read_bytes()
 
 
-def test_every_raw_row_is_written_or_dropped_with_a_reason(sample, tmp_path):
-    name, _ = sample
-    report = rewardkit.prep(name, tmp_path, split="all", sample=True)
+def test_every_raw_row_is_a_copy_or_dropped_or_written(sample):
+    name, _, report = sample
     for split in report.splits:
-        assert split.written + sum(split.dropped.values()) == split.read
+        assert split.read - split.distinct == (name == "dapo-math-17k")
+        assert split.dropped == DROPPED.get((name, split.split), {})
+        assert split.distinct == split.written + sum(split.dropped.values())
         assert split.written == pq.read_metadata(split.out).num_rows > 0
 
 
 def test_the_gold_and_the_dataset_s_own_solution_score(sample):
-    name, folder = sample
-    scorer = load_scorer("auto")
-    own = load_scorer(read_card(name).scorer)
-    for row in all_rows(folder):
-        gold, info = row["reward_model"]["ground_truth"], row["extra_info"]
-        respond = respond_of(load_scorer(info["scorer"]))
-        assert scorer(respond(gold), gold, info).score == 1.0
-        assert own(info["answer"], gold, info).score == 1.0
+    name, folder, _ = sample
+    check_own_answers_score(name, all_rows(folder))
 
 
 def test_another_answer_does_not_score(sample):
-    _, folder = sample
-    scorer = load_scorer("auto")
-    for row in all_rows(folder):
-        gold, info = row["reward_model"]["ground_truth"], row["extra_info"]
-        respond = respond_of(load_scorer(info["scorer"]))
-        assert not scorer(respond(another_answer(gold)), gold, info).correct
-        assert not scorer(row["prompt"][-1]["content"], gold, info).correct
+    name, folder, _ = sample
+    check_others_do_not(name, all_rows(folder))
+
+
+def test_real_rows_have_the_one_schema(real):
+    (name, split, *_), out, _ = real
+    check_schema(out, name, split, "path")
+    key = read_card(name).reward_key(split)
+    assert {row["data_source"] for row in read_rows(out)} == {key}
+
+
+def test_preparing_real_rows_twice_gives_the_same_bytes(real, shared, tmp_path):
+    (name, split, folder, *_), out, _ = real
+    again = tmp_path / "again.parquet"
+    rewardkit.prep(name, again, split=split, source=shared / "data" / folder)
+    assert out.read_bytes() == again.read_bytes()
+
+
+def test_every_real_row_is_a_copy_or_dropped_or_written(real):
+    (_, _, _, read, distinct, dropped), out, report = real
+    assert (report.read, report.distinct) == (read, distinct)
+    assert report.dropped == Counter(dropped)
+    assert report.written == distinct - sum(report.dropped.values())
+    assert report.written == pq.read_metadata(out).num_rows
+
+
+def test_real_golds_and_the_datasets_own_solutions_score(real):
+    (name, *_), out, _ = real
+    check_own_answers_score(name, some_rows(out))
+
+
+def test_other_answers_to_real_rows_do_not_score(real):
+    (name, *_), out, _ = real
+    check_others_do_not(name, some_rows(out))
 
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_card_and_code_agree(name):
     card = read_card(name)
-    dataset = registry.load("datasets", name)
-    assert (card.name, dataset.name) == (name, name)
-    assert registry.DATA_SOURCES[card.data_source] == registry.SCORERS[card.scorer]
+    assert (card.name, registry.load("datasets", name).name) == (name, name)
+    for key in (card.data_source, *map(card.reward_key, card.splits)):
+        assert registry.DATA_SOURCES[key] == registry.SCORERS[card.scorer]
     for split in card.splits:
-        source = find(card, split, path=None, hub="huggingface", sample=True)
-        raws = list(read(source, card.columns))
-        assert all(isinstance(dataset.to_problem(raw), Problem) for raw in raws)
+        assert sum(1 for _ in raw_rows(name, split)) > 0
 
 
-def test_the_gsm8k_sample_is_our_own_and_large_enough(shared):
-    """At least 64 problems, none of them GSM8K's."""
-    ours = [
-        json.loads(line)["question"]
-        for file in (SAMPLES / "gsm8k").glob("*.jsonl")
-        for line in file.read_text(encoding="utf-8").splitlines()
-    ]
-    card = read_card("gsm8k")
+def test_the_card_s_row_counts_are_those_of_the_files(real):
+    """Of the files that are whole: what is here of DianJin and Geometry3k is a part."""
+    (name, split, *_), _, report = real
+    if name not in ("dianjin-mcq", "geometry3k"):
+        assert read_card(name).splits[split].rows == report.distinct
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_a_sample_is_large_enough_and_asks_every_question_once(name):
+    asked = Counter(
+        question_key(problem.question, problem.images)
+        for split in read_card(name).splits
+        for problem in problems(name, split)
+        if isinstance(problem, Problem)
+    )
+    assert len(asked) >= (64 if name == "gsm8k" else 16)
+    assert max(asked.values()) == (2 if name == "dapo-math-17k" else 1)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize("value", [None, 5, 2.5, True])
+def test_a_value_of_another_type_is_no_crash(name, value):
+    """`to_problem` may raise a TypeError, which `prep` counts, and nothing else."""
+    to_problem = registry.load("datasets", name).to_problem
+    for split in read_card(name).splits:
+        for _, raw in raw_rows(name, split):
+            for column in raw:
+                with contextlib.suppress(TypeError):
+                    assert isinstance(to_problem({**raw, column: value}), (Problem, Dropped))
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_no_problem_of_a_sample_is_the_dataset_s(name, shared):
     theirs = {
-        raw["question"]
-        for split in card.splits
-        for raw in read(
-            find(card, split, path=shared / "data/gsm8k", hub="huggingface", sample=False),
-            card.columns,
-        )
+        question_key(problem.question)
+        for other, split, folder, *_ in REAL
+        if other == name
+        for problem in problems(name, split, shared / "data" / folder)
+        if isinstance(problem, Problem)
     }
-    assert len(ours) == len(set(ours)) >= 64
-    assert theirs.isdisjoint(ours)
+    for split in read_card(name).splits:
+        for problem in problems(name, split):
+            if isinstance(problem, Problem):
+                assert question_key(problem.question) not in theirs
 
 
 def digest(file):
@@ -168,3 +342,270 @@ def test_a_gsm8k_raw_row_becomes_a_problem_that_keeps_its_text(question, steps, 
 def test_another_answer_is_never_the_gold(gold):
     assert another_answer(gold) != gold
     assert read_number(another_answer(gold)) != read_number(gold) or read_number(gold) is None
+
+
+@pytest.mark.parametrize(
+    ("solution", "golds"),
+    [
+        (r"so \boxed{\frac{1}{2}}.", [r"\frac{1}{2}"]),
+        (r"first \boxed{3}, then after much work \boxed{ 4 }", ["4"]),
+        (r"so \fbox{\left\{1, 2\right\}}", [r"\left\{1, 2\right\}"]),
+        (r"so $x = \boxed 2$, whose half is $\frac{2}{2}$", ["2"]),
+        (r"they are \boxed{1} and \boxed{2}.", ["1", "2"]),
+        (r"so \boxed{}", [""]),
+        (r"nothing boxedin{5}", []),
+        (r"cut off: \boxed{\frac{1}{2}", []),
+    ],
+)
+def test_the_gold_of_math_is_in_the_last_boxes_braces_and_all(solution, golds):
+    assert last_boxes(solution) == golds
+
+
+@given(st.recursive(st.text("ab1 ,+", min_size=1), lambda inner: inner.map(r"\frac{{{}}}".format)))
+def test_whatever_is_balanced_is_read_from_a_box(content):
+    assert last_boxes(rf"Thus $\boxed{{{content}}}$.") == [content.strip()]
+
+
+@pytest.mark.parametrize(
+    ("problem", "solution", "found"),
+    [
+        ("Find all roots.", r"\boxed{1} and \boxed{2}", "1, 2"),
+        ("Find the root.", r"\boxed{0.5} or \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+        (
+            "Find a root.",
+            r"\boxed{1} and \boxed{2}",
+            Dropped("the solution has several answers", "1 and 2"),
+        ),
+        ("Find all roots.", r"\boxed{}", Dropped("the solution's box is empty")),
+        ("Find all roots.", "1", Dropped("no box in the solution")),
+    ],
+)
+def test_boxes_side_by_side_are_one_gold_where_all_is_asked_for(problem, solution, found):
+    raw = {"problem": problem, "solution": solution, "level": "Level ?", "type": "Algebra"}
+    made = registry.load("datasets", "math").to_problem(raw)
+    if isinstance(made, Problem):
+        assert (made.ground_truth, made.level, made.subject) == (found, "Level ?", "Algebra")
+    else:
+        assert made == found
+
+
+def test_the_naive_pattern_cuts_a_quarter_of_math_s_golds_short(shared):
+    r"""`boxed\{(.*?)\}`, the pattern many scripts have, and the balanced reading differ."""
+    naive = re.compile(r"boxed\{(.*?)\}")
+    for name, split, expected in (
+        ("math", "train", 1_725),
+        ("math", "test", 1_182),
+        ("math-500", "test", 103),
+    ):
+        solutions = [raw["solution"] for _, raw in raw_rows(name, split, shared / "data" / name)]
+        pairs = [(naive.findall(text), last_boxes(text)) for text in solutions]
+        cut = [short for short, [*_, last] in pairs if short and short[-1].strip() != last]
+        assert len(cut) == expected
+
+
+def test_where_math_asks_for_all_answers_the_gold_is_all_of_them(shared):
+    """In eight rows verl's script takes the last of two answers for the gold."""
+    joined = {
+        (split, index)
+        for split in ("train", "test")
+        for index, raw in raw_rows("math", split, shared / "data/math")
+        if isinstance(problem := registry.load("datasets", "math").to_problem(raw), Problem)
+        and problem.ground_truth != last_boxes(raw["solution"])[-1]
+    }
+    train, test = (334, 504, 3997, 6843, 7414), (414, 2703, 4860)
+    assert joined == {("train", i) for i in train} | {("test", i) for i in test}
+
+
+def test_math_500_s_answers_are_its_solutions(shared):
+    found = problems("math-500", "test", shared / "data/math-500")
+    assert all(isinstance(problem, Problem) for problem in found)
+    assert {problem.level for problem in found} == set("12345")
+    assert len({problem.source_id for problem in found}) == 500
+
+
+def test_a_math_500_answer_that_its_solution_does_not_give_is_dropped():
+    raw = {"problem": "q", "solution": r"\boxed{2}", "answer": "3"}
+    assert registry.load("datasets", "math-500").to_problem(raw) == Dropped(
+        "answer and solution differ", "answer '3', boxes ['2']"
+    )
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"id": 60, "problem": "q", "answer": "025"},
+        {"ID": "2024-I-1", "Problem": "q", "Answer": 25},
+        {
+            "reward_model": {"ground_truth": "25", "style": "rule"},
+            "extra_info": {"index": 4, "raw_problem": "q", "split": None},
+        },
+        {"question": "q", "answer": r"25^\circ"},
+        {"question": "q", "answer": r" 25 ^{\circ}"},
+    ],
+)
+def test_every_encoding_of_aime_gives_the_same_gold(raw):
+    problem = registry.load("datasets", "aime").to_problem(raw)
+    assert (problem.question, problem.ground_truth) == ("q", "25")
+
+
+@pytest.mark.parametrize("answer", ["1000", 1000, "-1", "2.5", 2.5, "", None, True, "२५", "25 26"])
+def test_an_aime_answer_that_is_no_integer_is_dropped(answer):
+    raw = {"question": "q", "answer": answer}
+    assert isinstance(registry.load("datasets", "aime").to_problem(raw), Dropped)
+
+
+def test_the_copies_of_an_aime_have_the_same_thirty_golds(shared):
+    three = [
+        sorted(golds("aime", "2024", shared / "data/aime_2024" / copy))
+        for copy in ("HuggingFaceH4", "Maxwell-Jia", "BytedTsinghua-SIA")
+    ]
+    assert three[0] == three[1] == three[2]
+    two = [
+        golds("aime", "2025", shared / "data/aime_2025" / copy)
+        for copy in ("math-ai", "opencompass")
+    ]
+    assert two[0] == two[1]
+    assert all(len(found) == 30 for found in (*three, *two))
+
+
+def test_aime_texts_differ_in_one_problem(shared):
+    """The torus of 2024-II-8: two copies have it rest outside the sphere twice."""
+    texts = [
+        {question_key(p.question) for p in problems("aime", "2024", shared / "data/aime_2024" / c)}
+        for c in ("HuggingFaceH4", "Maxwell-Jia", "BytedTsinghua-SIA")
+    ]
+    assert texts[0] == texts[1]
+    assert len(texts[0] & texts[2]) == 29
+
+
+def test_dianjin_rebuilt_and_cflue_itself_give_the_same_rows(shared):
+    """Golds never come from the instruction, which has a box of its own."""
+    dianjin = problems("dianjin-mcq", "train", shared / "data/dianjin-r1")
+    cflue = problems("dianjin-mcq", "train", shared / "data/cflue")
+    raws = [raw for _, raw in raw_rows("dianjin-mcq", "train", shared / "data/cflue")]
+    assert [p.ground_truth for p in dianjin] == [p.ground_truth for p in cflue]
+    assert [p.ground_truth for p in cflue] == [raw["answer"] for raw in raws]
+    assert [p.prompt for p in dianjin] == [p.prompt for p in cflue]
+    assert [(p.question, p.kind, p.options) for p in dianjin] == [
+        (p.question, p.kind, p.options) for p in cflue
+    ]
+
+
+def test_cflue_has_the_kinds_and_letters_the_card_says(shared):
+    found = problems("dianjin-mcq", "train", shared / "data/cflue")
+    kinds = Counter(problem.kind for problem in found)
+    assert kinds == {"single": 2_345, "multiple": 1_171, "true_false": 348}
+    assert sum(len(problem.ground_truth) > 1 for problem in found) == 1_053
+    assert sum("E" in problem.ground_truth for problem in found) == 349
+    assert len({problem.subject for problem in found}) == 15
+
+
+INSTRUCTION = (
+    "假设你是一位金融行业专家，请回答下列问题。\n注意：题目是{kind}。\n\n{question}\n\n"
+    "请一步步思考，并把答案选项放到\\boxed{{}}中，如\\boxed{{A}}。\n"
+)
+
+
+def dianjin(answer, question="q（）。\nA. x\nB. y\nC. z", kind="多选题，可能存在多个正确的答案"):
+    output = f"<think>\n\\boxed{{A}}\n</think>\n\n<answer>\n{answer}\n</answer>"
+    raw = {"instruction": INSTRUCTION.format(kind=kind, question=question), "output": output}
+    return registry.load("datasets", "dianjin-mcq").to_problem(raw)
+
+
+@pytest.mark.parametrize("said", [r"\boxed{CB}", r"\boxed{B、C}", r"\boxed{\text{B, C}}"])
+def test_dianjin_golds_are_sorted_letters_of_the_answer(said):
+    problem = dianjin(said)
+    assert (problem.ground_truth, problem.kind, problem.options) == (
+        "BC",
+        "multiple",
+        ("x", "y", "z"),
+    )
+    assert problem.question == "q（）。\nA. x\nB. y\nC. z"
+
+
+def test_a_dianjin_question_may_have_blank_and_labelled_lines():
+    problem = dianjin(r"\boxed{B}", "材料：\nA. 甲公司\n\n问题（）。\nA. 一\n续\nB. 二", "单选题")
+    assert (problem.options, problem.kind) == (("一\n续", "二"), "single")
+    assert dianjin(r"\boxed{A}", "q\nA. 对\nB. 错", "单选题").kind == "true_false"
+
+
+@pytest.mark.parametrize(
+    ("reason", "row"),
+    [
+        ("no box in <answer>", {"answer": "B"}),
+        ("no letters in the box", {"answer": r"\boxed{国库券}"}),
+        ("several answers", {"answer": r"\boxed{A} 或 \boxed{B}"}),
+        ("several answers", {"answer": "\\boxed{A}</answer><answer>\\boxed{B}"}),
+        ("the gold is not among the options", {"answer": r"\boxed{D}"}),
+        ("fewer than two options", {"answer": r"\boxed{A}", "question": "q"}),
+        ("fewer than two options", {"answer": r"\boxed{A}", "question": "q\nA. x\nC. y"}),
+        ("several letters for one choice", {"answer": r"\boxed{AB}", "kind": "单选题"}),
+    ],
+)
+def test_a_dianjin_row_without_one_clear_answer_is_dropped(reason, row):
+    assert dianjin(**row).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"choices": "{'A': 'x', 'B': __import__('os').getpid()}"}, "the options cannot be read"),
+        ({"choices": "{'A': 'x', 'C': 'y'}"}, "the options cannot be read"),
+        ({"choices": "(" * 9_999}, "the options cannot be read"),
+        ({"choices": "{'A': '" + "x" * 20_000 + "', 'B': 'y'}"}, "the options cannot be read"),
+        ({"choices": "{'A': 1, 'B': 2}"}, "the options cannot be read"),
+        ({"answer": "?"}, "no letters in the answer"),
+        ({"answer": "E"}, "the gold is not among the options"),
+        ({"task": "简答题"}, "not a choice question"),
+    ],
+)
+def test_a_broken_cflue_row_is_dropped(changed, reason):
+    raw = {
+        "名称": "基金从业资格",
+        "task": "单项选择题",
+        "question": "q（）。",
+        "choices": "{'A': 'x', 'B': 'y'}",
+        "answer": "B",
+    }
+    to_problem = registry.load("datasets", "dianjin-mcq").to_problem
+    assert to_problem(raw).ground_truth == "B"
+    assert to_problem({**raw, **changed}).reason == reason
+
+
+def test_geometry3k_golds_are_values_not_letters(shared):
+    for split in read_card("geometry3k").splits:
+        [file] = (shared / "data/geometry3k").glob(f"data/{split}-*.parquet")
+        found = golds("geometry3k", split, file)
+        letters = pq.read_table(file)["ground_truth"].to_pylist()
+        assert all(gold != letter for gold, letter in zip(found, letters, strict=True))
+        assert found == pq.read_table(file)["answer"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"images": []}, "marks and images differ in number"),
+        ({"problem": "Find x."}, "marks and images differ in number"),
+        ({"images": [{"bytes": None, "path": "x.png"}]}, "an image is not in the file"),
+    ],
+)
+def test_a_geometry3k_row_is_read_in_both_revisions(changed, reason):
+    to_problem = registry.load("datasets", "geometry3k").to_problem
+    old = {"images": [{"bytes": b"p", "path": None}], "problem": "<image>Find x.", "answer": "- 8"}
+    expected = Problem("<image>Find x.", "- 8", images=(b"p",))
+    assert to_problem(old) == expected
+    assert to_problem({**old, "id": 7}).source_id == "7"
+    assert to_problem({**old, **changed}).reason == reason
+
+
+def test_dapo_rows_say_what_the_hub_says(shared):
+    """The prompt of a row is the hub's to the letter, and its id is kept."""
+    path = shared / "data/dapo-math-17k"
+    rows = preview("dapo-math-17k", 500, source=path, dedup=False)
+    raws = {
+        str(raw["extra_info"]["index"]): raw for _, raw in raw_rows("dapo-math-17k", "train", path)
+    }
+    for row in rows:
+        raw = raws[row["extra_info"]["source_id"]]
+        assert row["prompt"][0]["content"] == raw["prompt"][0]["content"]
+        assert row["reward_model"]["ground_truth"] == raw["reward_model"]["ground_truth"]

@@ -140,7 +140,7 @@ def test_no_file_of_dropped_rows_is_left_where_none_was_dropped(tmp_path):
     ("content", "said"),
     [
         (b'{"question": "q", "answer": "#### 1"}\n{"question": "q"', r"raw.jsonl:2: not JSON"),
-        (b"[1]\n", r"raw.jsonl:1: a JSON object is expected, not list"),
+        (b"7\n", r"raw.jsonl:1: a JSON object is expected, not int"),
         (b'{"question": "q"}\n', r"raw.jsonl:1: has no 'answer'; it has question"),
         (b'{"question": "\xff"}\n', r"raw.jsonl:1: not UTF-8"),
         (b"", "no rows"),
@@ -256,9 +256,9 @@ def test_a_folder_that_does_not_settle_the_split_is_one_clear_error(tmp_path, na
 def test_a_source_that_is_not_there_or_no_data_is_one_clear_error(tmp_path):
     with pytest.raises(SourceError, match="no such file"):
         rewardkit.prep("gsm8k", tmp_path / "o.parquet", source=tmp_path / "nope.parquet")
-    (tmp_path / "x.csv").write_text("")
+    (tmp_path / "x.txt").write_text("")
     with pytest.raises(SourceError, match="not a .parquet"):
-        rewardkit.prep("gsm8k", tmp_path / "o.parquet", source=tmp_path / "x.csv")
+        rewardkit.prep("gsm8k", tmp_path / "o.parquet", source=tmp_path / "x.txt")
     with pytest.raises(UsageError, match="exclude each other"):
         rewardkit.prep("gsm8k", tmp_path / "o.parquet", source=tmp_path, sample=True)
 

@@ -1,0 +1,82 @@
+"""How long prompts are: in tokens of the model's own tokenizer, as verl counts them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rewardkit.errors import SourceError, UsageError
+from rewardkit.preprocess.stats import quantile, share_over
+
+Messages: TypeAlias = Sequence[dict[str, Any]]
+Measure: TypeAlias = Callable[[Messages], int]
+
+
+@dataclass
+class Lengths:
+    """The lengths of a file's prompts.
+
+    Attributes:
+        unit: `tokens` or `characters`.
+        limit: what `data.max_prompt_length` is to be, None if not said.
+        counts: how many prompts have each length.
+    """
+
+    unit: str
+    limit: int | None = None
+    counts: Counter[int] = field(default_factory=Counter)
+
+    def summary(self) -> dict[str, float]:
+        """Median, p90, p99 and longest; and the share over the limit, if there is one."""
+        found: dict[str, float] = {
+            name: quantile(self.counts, share)
+            for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
+        }
+        return (
+            found if self.limit is None else {**found, "over": share_over(self.counts, self.limit)}
+        )
+
+
+def characters(messages: Messages) -> int:
+    """The characters of all messages."""
+    return sum(len(str(message.get("content") or "")) for message in messages)
+
+
+def tokens_of(name: str) -> Measure:
+    """A function that counts a prompt's tokens, chat template and generation prompt included.
+
+    Args:
+        name: a folder with a tokenizer, or its name on Hugging Face. Code of the model's
+            repository is never run.
+
+    Raises:
+        UsageError: transformers is not installed.
+        SourceError: no such tokenizer here or there.
+    """
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise UsageError(
+            "--tokenizer needs transformers: pip install 'rewardkit[tokenizer]'."
+        ) from error
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            str(Path(name).expanduser()) if Path(name).expanduser().exists() else name
+        )
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0][:160]
+        raise SourceError(f"--tokenizer {name}: cannot be loaded ({reason})") from error
+    has_chat = bool(getattr(tokenizer, "chat_template", None))
+
+    def measure(messages: Messages) -> int:
+        if has_chat:
+            text = tokenizer.apply_chat_template(
+                list(messages), add_generation_prompt=True, tokenize=False
+            )
+            return len(tokenizer.encode(text, add_special_tokens=False))
+        return sum(len(tokenizer.encode(str(m.get("content") or ""))) for m in messages)
+
+    return measure

@@ -1,0 +1,93 @@
+"""The user's own rows: a jsonl, json, csv or parquet file with a question and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import UsageError
+from rewardkit.preprocess.base import Dataset, Dropped, Problem
+from rewardkit.preprocess.card import Card, Split
+from rewardkit.preprocess.read import READERS, at_path
+
+
+def own_dataset(
+    path: Path,
+    *,
+    question_key: str = "question",
+    answer_key: str = "answer",
+    image_key: str | None = None,
+    data_source: str | None = None,
+    split: str = "train",
+) -> Dataset:
+    r"""A dataset made of one file, to be given to `prep` together with `source=path`.
+
+    Args:
+        path: a parquet, jsonl, json, csv or arrow file.
+        question_key: the column of the question, text or a chat; a dotted path leads into structs
+            and lists (`row.0.value`, where `row` is a row that is itself a list).
+        answer_key: the column of the gold answer: text, a number, or a list of one of them.
+        image_key: the column of the pictures, lists of bytes or of `{bytes, path}`.
+        data_source: verl's reward key; None for the file's name without its suffix.
+        split: what the rows' `extra_info.split` says.
+
+    Raises:
+        UsageError: the file has another suffix.
+    """
+    if path.suffix not in READERS:
+        raise UsageError(f"{path}: not a {', '.join(READERS)} file.")
+    keys = [key for key in (question_key, answer_key, image_key) if key]
+    columns = tuple(dict.fromkeys(key.partition(".")[0] for key in keys))
+    name = data_source or path.stem
+    card = Card(
+        name=path.stem,
+        title=path.name,
+        data_source=name,
+        ability="math",
+        template="boxed",
+        scorer="math",
+        licence="the user's",
+        columns=(columns,),
+        splits={split: Split(0, (path.name,))},
+    )
+    read = partial(_problem, question_key=question_key, answer_key=answer_key, image_key=image_key)
+    return Dataset(path.stem, read, card=card)
+
+
+def _problem(
+    raw: Mapping[str, Any], *, question_key: str, answer_key: str, image_key: str | None
+) -> Problem | Dropped:
+    question, answer = _question(at_path(raw, question_key)), _gold(at_path(raw, answer_key))
+    if question is None:
+        return Dropped("no question", f"{question_key} is neither text nor a chat")
+    if answer is None:
+        return Dropped("no answer", f"{answer_key} is neither text nor a number")
+    images = tuple(map(_image, at_path(raw, image_key) or ())) if image_key else ()
+    return Problem(question, answer, images=images)
+
+
+def _question(value: Any) -> str | None:
+    """Text, or what the user says last in a chat."""
+    if isinstance(value, list):
+        said = [
+            m.get("content") for m in value if isinstance(m, Mapping) and m.get("role") == "user"
+        ]
+        value = said[-1] if said else None
+    return value if isinstance(value, str) else None
+
+
+def _gold(value: Any) -> str | None:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    return str(value).strip()
+
+
+def _image(value: Any) -> bytes:
+    content = value.get("bytes") if isinstance(value, Mapping) else value
+    if not isinstance(content, bytes):
+        raise TypeError("an image without bytes")
+    return content

@@ -1,0 +1,214 @@
+"""The reports of `prep` and `check` as pages, and the sections they are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rewardkit import __version__
+from rewardkit.page.model import Bars, Histogram, Line, Page, Pair, Pairs, Section, Steps, Table
+from rewardkit.page.text import rows as count_rows
+from rewardkit.page.text import share
+from rewardkit.preprocess.check import CheckReport
+from rewardkit.preprocess.overlap import Overlap
+from rewardkit.preprocess.quality import RULES, dropped_path
+from rewardkit.preprocess.report import PrepReport, SplitReport
+from rewardkit.preprocess.stats import Stats, quantile
+
+#: Pairs of texts that a section shows; all are counted.
+PAIRS = 25
+
+
+def prep_page(report: PrepReport) -> Page:
+    """What `prep` did, split by split."""
+    written = sum(split.written for split in report.splits)
+    facts = (
+        ("dataset", report.dataset),
+        ("data_source", report.data_source),
+        ("template", report.template),
+        ("scorer", report.scorer),
+        *(
+            (f"{split.split}, from {split.origin}", f"{count_rows(split.written)} in {split.out}")
+            for split in report.splits
+        ),
+        ("rewardkit", __version__),
+    )
+    several = len(report.splits) > 1
+    sections = (
+        section
+        for split in report.splits
+        for section in split_sections(split, f"{split.split}: " if several else "")
+    )
+    return Page(f"{report.dataset}: {count_rows(written)} written", facts, tuple(sections))
+
+
+def check_page(report: CheckReport) -> Page:
+    """What `check` found."""
+    facts = (
+        ("file", str(report.path)),
+        ("rows", f"{report.rows:,}"),
+        ("bad rows", f"{report.bad_rows:,}"),
+        ("findings", f"{report.counts.total():,}"),
+        ("rewardkit", __version__),
+    )
+    return Page(_verdict(report), facts, tuple(_check_sections(report)))
+
+
+def _check_sections(report: CheckReport) -> Iterator[Section]:
+    yield from _findings(report)
+    if report.overlaps:
+        yield overlaps_section(report.overlaps)
+    if report.clusters:
+        yield clusters_section([(c.rows, c.conflicting) for c in report.clusters])
+    if report.lengths.unit == "tokens" or report.lengths.limit:
+        yield lengths_section(report.lengths.counts, report.lengths.unit, report.lengths.limit)
+    yield from stats_sections(report.stats)
+
+
+def split_sections(split: SplitReport, prefix: str = "") -> Iterator[Section]:
+    """What became of a split: rows left, rows dropped, and what the rows written look like."""
+    yield Steps(f"{prefix}rows left after each step", tuple(split.steps()))
+    if split.dropped:
+        yield _dropped(split, prefix)
+    yield from stats_sections(split.stats, prefix)
+
+
+def stats_sections(stats: Stats, prefix: str = "") -> Iterator[Section]:
+    """What rows look like: lengths of prompts, kinds of answers, and groups if there are any."""
+    if not stats.rows:
+        return
+    yield lengths_section(stats.prompt_chars, "characters", title=f"{prefix}length of the prompts")
+    yield Bars(f"{prefix}kinds of answers", _descending(stats.answer_kinds))
+    for name, counts in stats.groups.items():
+        if len(counts) > 1:
+            # Levels have an order of their own.
+            ordered = tuple(sorted(counts.items())) if name == "level" else _descending(counts)
+            yield Bars(f"{prefix}{name}", ordered)
+
+
+def lengths_section(
+    lengths: Counter[int], unit: str, limit: int | None = None, title: str = "length of the prompts"
+) -> Histogram:
+    """How long rows are.
+
+    Args:
+        lengths: how many rows are so long.
+        unit: of the lengths, `tokens` or `characters`.
+        limit: how long they may be.
+        title: of the section.
+    """
+    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+    marks = tuple((name, quantile(lengths, part)) for name, part in shares.items())
+    return Histogram(title, lengths, unit, marks, limit)
+
+
+def clusters_section(
+    clusters: Sequence[tuple[Sequence[tuple[int, str, str]], bool]],
+) -> Pairs:
+    """Rows that are nearly the same, those with conflicting golds first.
+
+    Args:
+        clusters: the row number, text and gold of each member, and whether golds conflict.
+    """
+    conflicts = sum(conflict for _, conflict in clusters)
+    members = sum(len(rows) for rows, _ in clusters)
+    note = (
+        f"{count_rows(members)} in {len(clusters):,} clusters; golds conflict in {conflicts:,} of them."
+        f"{_shown(len(clusters))} What two rows have in common is marked."
+        if clusters
+        else "No two rows are nearly the same."
+    )
+    ordered = sorted(clusters, key=lambda cluster: not cluster[1])
+    pairs = tuple(_cluster(rows, conflict) for rows, conflict in ordered[:PAIRS])
+    return Pairs("near-duplicates", pairs, note)
+
+
+def overlaps_section(overlaps: Sequence[Overlap]) -> Pairs:
+    """Evaluation items found in the rows, the most complete first."""
+    items = Counter(source for source, _ in {(o.source, o.item) for o in overlaps})
+    found = ", ".join(f"{n:,} of {source}" for source, n in _descending(items))
+    note = (
+        f"Evaluation items in {count_rows(len({o.row for o in overlaps}))}: {found}."
+        f"{_shown(len(overlaps))} What an item and a row have in common is marked."
+        if overlaps
+        else "No evaluation item was found in any row."
+    )
+    ordered = sorted(overlaps, key=lambda o: -o.coverage)
+    return Pairs("contamination", tuple(_overlap(o) for o in ordered[:PAIRS]), note)
+
+
+def _dropped(split: SplitReport, prefix: str) -> Table:
+    lines = (
+        Line(
+            (reason, f"{n:,}", share(n, split.distinct)),
+            tuple(_at(i, what) for why, i, what in split.examples if why == reason),
+        )
+        for reason, n in _descending(split.dropped)
+    )
+    note = f"All of them are kept, each with its reason, in {dropped_path(split.out)}."
+    headers = ("reason", "rows", "share")
+    return Table(f"{prefix}rows dropped", headers, tuple(lines), "of them", note)
+
+
+def _verdict(report: CheckReport) -> str:
+    name = Path(report.path).name
+    if report.ok:
+        return f"{name}: {count_rows(report.rows)}, all good"
+    if report.bad_rows:
+        return f"{name}: {report.bad_rows:,} of {count_rows(report.rows)} are bad"
+    return f"{name}: the file as a whole is bad"
+
+
+def _findings(report: CheckReport) -> Iterator[Section]:
+    if report.ok:
+        return
+    rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
+    lines = (Line((rule, f"{report.counts[rule]:,}", todo)) for rule, todo in rules)
+    yield Table("findings", ("rule", "found", "what to do"), tuple(lines))
+    places = [rule for rule, _ in rules]
+    found = sorted(report.examples, key=lambda finding: places.index(finding.rule))
+    yield Table(
+        "examples",
+        ("where", "rule", "what"),
+        tuple(Line((_place(f.row), f.rule, f.message)) for f in found),
+        note="The first findings of each rule; rows count from 0.",
+    )
+
+
+def _cluster(rows: Sequence[tuple[int, str, str]], conflict: bool) -> Pair:
+    """The first row and one other: where golds conflict, the first with another gold."""
+    first = rows[0]
+    other = next((row for row in rows if conflict and row[2] != first[2]), rows[-1])
+    return Pair(
+        f"rows {', '.join(str(number) for number, _, _ in rows[:8])}"
+        f"{f' and {len(rows) - 8:,} more' if len(rows) > 8 else ''}",
+        (f"row {first[0]}, gold {first[2]}", f"row {other[0]}, gold {other[2]}"),
+        (first[1], other[1]),
+        f"golds conflict: {first[2]}, {other[2]}" if conflict else "",
+    )
+
+
+def _overlap(overlap: Overlap) -> Pair:
+    return Pair(
+        f"row {overlap.row} has {overlap.coverage:.0%} of {overlap.source} {overlap.item}",
+        (f"{overlap.source} {overlap.item}", f"row {overlap.row}"),
+        (overlap.item_text, overlap.row_text),
+    )
+
+
+def _descending(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    """The most frequent first; equal ones in the order of their names, whatever order they came."""
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _shown(n: int) -> str:
+    return f" The first {PAIRS} of {n:,} are below." if n > PAIRS else ""
+
+
+def _place(row: int | None) -> str:
+    return "file" if row is None else f"row {row}"
+
+
+def _at(row: int, what: str) -> str:
+    return f"{_place(row)}: {what}" if what else _place(row)

@@ -1,0 +1,288 @@
+"""Raw rows of parquet, jsonl, JSON, CSV and Arrow files, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from rewardkit.errors import DataError, RewardkitError
+from rewardkit.row import BATCH_ROWS, open_parquet
+
+Raw: TypeAlias = dict[str, Any]
+Numbered: TypeAlias = "Generator[tuple[int, Raw], None, int]"
+
+#: Rows whose `repeats` columns are looked at together; more is faster and takes more memory.
+_SCAN_ROWS = 32_768
+
+#: Between the parts of a key; no id or answer has it in it.
+_SEPARATOR = "\x1f"
+
+
+@dataclass
+class RawRows:
+    """The raw rows of some files, in order; can be iterated more than once.
+
+    Attributes:
+        files: parquet, jsonl, json (an array, or lines), csv or arrow.
+        encodings: the columns wanted, one sequence for each encoding a file may have.
+        repeats: dotted paths; a row that equals an earlier one in all of them is a copy of it and
+            left out. A file that lacks one of them has no copies.
+        read: how many rows the last iteration has gone through, copies included.
+
+    Iterating yields `(index, row)`: the place of the row among all of them, and its columns.
+
+    Raises:
+        DataError: a file is broken, or lacks columns; the message says where.
+    """
+
+    files: Sequence[Path]
+    encodings: Sequence[Sequence[str]]
+    repeats: Sequence[str] = ()
+    read: int = 0
+    _seen: set[str] = field(default_factory=set)
+
+    def __iter__(self) -> Iterator[tuple[int, Raw]]:
+        self.read = 0
+        self._seen.clear()
+        for file in self.files:
+            start = self.read
+            rows = READERS[file.suffix](file, self)
+            total = yield from _shifted(rows, start, self)
+            self.read = start + total
+
+    def columns(self, where: object, present: Iterable[str]) -> list[str]:
+        """The first encoding that is present."""
+        names = set(present)
+        for encoding in self.encodings:
+            if names.issuperset(encoding):
+                return list(encoding)
+        nearest = min(self.encodings, key=lambda encoding: len(set(encoding) - names))
+        missing = " and no ".join(repr(c) for c in nearest if c not in names)
+        has = ", ".join(sorted(names)) or "nothing"
+        raise DataError(f"{where}: has no {missing}; it has {has}.")
+
+    def is_copy(self, raw: Mapping[str, Any]) -> bool:
+        """Whether an earlier row has the same values in the `repeats` columns; remembers them."""
+        values = [at_path(raw, path) for path in self.repeats]
+        if not values or None in values:
+            return False
+        key = _SEPARATOR.join(str(value) for value in values)
+        return self.is_seen(key)
+
+    def is_seen(self, key: str) -> bool:
+        """Whether a key occurred before; remembers it."""
+        before = len(self._seen)
+        self._seen.add(key)
+        return len(self._seen) == before
+
+
+def at_path(value: Any, path: str) -> Any:
+    """What a dotted path leads to (`extra_info.index`, `row.0.value`), None if nothing."""
+    for part in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, (list, tuple)) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
+def _shifted(rows: Numbered, start: int, total: RawRows) -> Numbered:
+    """The rows of a file, counted from `start`; returns how many the file has."""
+    while True:
+        try:
+            place, raw = next(rows)
+        except StopIteration as end:
+            return int(end.value)
+        total.read = start + place + 1
+        yield start + place, raw
+
+
+def _read_parquet(file: Path, wanted: RawRows) -> Numbered:
+    with open_parquet(file) as parquet:
+        columns = wanted.columns(file, parquet.schema_arrow.names)
+        if wanted.repeats and _has_paths(parquet, wanted.repeats):
+            firsts = _first_rows(parquet, wanted)
+            for group, places in firsts.items():
+                yield from _take(parquet, group, places, columns)
+        else:
+            batches = parquet.iter_batches(BATCH_ROWS, columns=columns)
+            yield from enumerate(row for batch in batches for row in batch.to_pylist())
+        return int(parquet.metadata.num_rows)
+
+
+def _has_paths(parquet: pq.ParquetFile, paths: Sequence[str]) -> bool:
+    leaves = {parquet.schema.column(i).path for i in range(len(parquet.schema))}
+    return leaves.issuperset(paths)
+
+
+def _first_rows(parquet: pq.ParquetFile, wanted: RawRows) -> dict[int, list[int]]:
+    """By row group, the places of rows that copy no earlier one; only their keys are read."""
+    firsts: dict[int, list[int]] = {}
+    place = 0
+    for group in range(parquet.num_row_groups):
+        firsts[group] = []
+        for batch in parquet.iter_batches(
+            _SCAN_ROWS, row_groups=[group], columns=list(wanted.repeats)
+        ):
+            new = [at for key, at in _keys(batch, wanted.repeats) if not wanted.is_seen(key)]
+            firsts[group] += sorted(place + at for at in new)
+            place += batch.num_rows
+    return firsts
+
+
+def _keys(batch: pa.RecordBatch, paths: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """The distinct keys of a batch, each with the place of its first row."""
+    parts = [pc.struct_field(batch[p.split(".")[0]], p.split(".")[1:]) for p in paths]
+    texts = [pc.fill_null(part.cast(pa.string()), "") for part in parts]
+    key = pc.binary_join_element_wise(*texts, _SEPARATOR)
+    table = pa.table({"key": key, "at": pa.array(range(len(key)), pa.int32())})
+    firsts = table.group_by("key", use_threads=False).aggregate([("at", "min")])
+    return zip(firsts["key"].to_pylist(), firsts["at_min"].to_pylist(), strict=True)
+
+
+def _take(
+    parquet: pq.ParquetFile, group: int, places: list[int], columns: list[str]
+) -> Iterator[tuple[int, Raw]]:
+    """The rows at those places (counted over the file), read batch by batch."""
+    place = sum(parquet.metadata.row_group(i).num_rows for i in range(group))
+    left = iter(places)
+    wanted = next(left, None)
+    for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
+        chosen = []
+        while wanted is not None and wanted < place + batch.num_rows:
+            chosen.append(wanted)
+            wanted = next(left, None)
+        taken = batch.take(pa.array([at - place for at in chosen], pa.int32()))
+        yield from zip(chosen, taken.to_pylist(), strict=True)
+        place += batch.num_rows
+        if wanted is None:
+            return
+
+
+def _read_arrow(file: Path, wanted: RawRows) -> Numbered:
+    try:
+        with pa.memory_map(str(file)) as stream, pa.ipc.open_stream(stream) as reader:
+            columns = wanted.columns(file, reader.schema.names)
+            rows = (row for batch in reader for row in batch.select(columns).to_pylist())
+            return (yield from _without_copies(rows, wanted))
+    except pa.ArrowException as error:
+        raise DataError(f"{file}: not a readable Arrow stream ({error})") from error
+
+
+def _read_csv(file: Path, wanted: RawRows) -> Numbered:
+    """Every value as text: what is a number is for the dataset to say."""
+    try:
+        with file.open("rb") as head:
+            header = pa.csv.open_csv(head, parse_options=_csv_layout()).schema.names
+        columns = wanted.columns(file, header)
+        reader = pa.csv.open_csv(
+            file,
+            parse_options=_csv_layout(),
+            convert_options=pa.csv.ConvertOptions(
+                column_types={name: pa.string() for name in header},
+                include_columns=columns,
+                strings_can_be_null=False,
+            ),
+        )
+        rows = (row for batch in reader for row in batch.to_pylist())
+        return (yield from _without_copies(rows, wanted))
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{file}: not a readable CSV file ({reason})") from error
+
+
+def _csv_layout() -> pa.csv.ParseOptions:
+    return pa.csv.ParseOptions(newlines_in_values=True)
+
+
+def _read_json(file: Path, wanted: RawRows) -> Numbered:
+    """A JSON array, or what many name so though it has an object on every line."""
+    with _open(file) as stream:
+        is_array = next((c for c in chain.from_iterable(stream) if not chr(c).isspace()), 0) == 91
+    return (yield from (_read_array if is_array else _read_jsonl)(file, wanted))
+
+
+def _read_array(file: Path, wanted: RawRows) -> Numbered:
+    rows = (
+        _columns_of(f"{file}: element {number}", row, wanted)
+        for number, row in enumerate(_elements(file))
+    )
+    return (yield from _without_copies(rows, wanted))
+
+
+def _elements(file: Path) -> Iterator[Any]:
+    import ijson
+
+    with _open(file) as stream:
+        try:
+            yield from ijson.items(stream, "item", use_float=True)
+        except ijson.JSONError as error:
+            reason = " ".join(str(error).split())[:120]
+            raise DataError(
+                f"{file}: not JSON after byte {stream.tell():,} or before ({reason})."
+            ) from error
+
+
+def _read_jsonl(file: Path, wanted: RawRows) -> Numbered:
+    with _open(file) as lines:
+        rows = (
+            _columns_of(f"{file}:{number}", _parse_line(f"{file}:{number}", line), wanted)
+            for number, line in enumerate(lines, start=1)
+            if line.strip()
+        )
+        return (yield from _without_copies(rows, wanted))
+
+
+def _parse_line(where: str, line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where}: not UTF-8 ({error.reason} at byte {error.start}).") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DataError(f"{where}: not JSON ({error}).") from error
+
+
+def _columns_of(where: str, row: Any, wanted: RawRows) -> Raw:
+    """The columns of a row. A list (a conversation, say) is the one column `row`."""
+    if isinstance(row, list):
+        row = {"row": row}
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: a JSON object is expected, not {type(row).__name__}.")
+    return {column: row[column] for column in wanted.columns(where, row)}
+
+
+def _without_copies(rows: Iterable[Raw], wanted: RawRows) -> Numbered:
+    place = -1
+    for place, raw in enumerate(rows):
+        if not wanted.is_copy(raw):
+            yield place, raw
+    return place + 1
+
+
+def _open(file: Path) -> Any:
+    try:
+        return file.open("rb")
+    except RewardkitError:
+        raise
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror}.") from error
+
+
+READERS: Mapping[str, Callable[[Path, RawRows], Numbered]] = {
+    ".parquet": _read_parquet,
+    ".jsonl": _read_jsonl,
+    ".json": _read_json,
+    ".csv": _read_csv,
+    ".arrow": _read_arrow,
+}

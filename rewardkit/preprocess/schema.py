@@ -1,0 +1,75 @@
+"""Whether a parquet's schema loads in verl, alone and beside other files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from rewardkit.preprocess.quality import Finding
+from rewardkit.row import SCHEMA
+
+#: What verl reads of every row; a file without one of them is not checked further.
+REQUIRED = ("data_source", "prompt[].content", "prompt[].role", "reward_model.ground_truth")
+
+_CONCAT = "which verl cannot concatenate with files that have"
+
+
+def check_schema(schema: pa.Schema) -> Iterator[Finding]:
+    """Where a file's schema would not load in verl, or not beside other files.
+
+    `datasets.concatenate_datasets` raises on a field that is typed differently in two files
+    (measured on datasets 3.6 and 5.2). Fields that only one file has, or that are all null in one,
+    are filled with None.
+    """
+    ours = dict(_leaves(SCHEMA))
+    present = list(_leaves(schema))
+    for column in REQUIRED:
+        if not any(
+            name == column or name.startswith((f"{column}.", f"{column}[")) for name, _ in present
+        ):
+            yield Finding(None, "missing", f"no column {column}; verl reads it from every row")
+    for column, count in Counter(name for name, _ in present).items():
+        if count > 1:
+            yield Finding(None, "schema", f"{column} is there {count} times")
+    for column, kind in present:
+        wanted = ours.get(column, kind)
+        if "large_" in str(kind) or not _loads_as(kind, wanted):
+            yield Finding(None, "schema", f"{column} is {kind}, {_CONCAT} {plain_type(wanted)}")
+
+
+def _loads_as(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether `datasets` takes the one for the other: nulls, and dictionaries of the type, pass."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(kind == wanted or pa.types.is_null(kind))
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type with `string` and `list` for their large forms, as verl's other files have it."""
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(plain_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+        return pa.struct([(field.name, plain_type(field.type)) for field in fields])
+    return kind
+
+
+def _leaves(
+    schema: pa.Schema | pa.StructType, prefix: str = ""
+) -> Iterator[tuple[str, pa.DataType]]:
+    """Every field by its dotted path: structs are entered, lists of structs too."""
+    for i in range(len(schema) if isinstance(schema, pa.Schema) else schema.num_fields):
+        item = schema.field(i)
+        path, kind = f"{prefix}{item.name}", item.type
+        if pa.types.is_large_list(kind):
+            yield path, kind
+        elif pa.types.is_struct(kind):
+            yield from _leaves(kind, f"{path}.")
+        elif pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+            yield from _leaves(kind.value_type, f"{path}[].")
+        else:
+            yield path, kind

@@ -1,0 +1,97 @@
+"""`rewardkit mix` as a user meets it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run `rewardkit ARGS` in an empty folder, without network or caches."""
+
+    def go(*arguments):
+        env = os.environ | {"HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
+        command = [sys.executable, "-m", "rewardkit", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+
+    return go
+
+
+@pytest.fixture
+def parts(run, tmp_path):
+    """a.parquet: 64 rows of ours. b.parquet: 40 with a uuid index, a number as gold and a leak."""
+    assert run("prep", "gsm8k", "--sample", "--out", "a.parquet").returncode == 0
+    rows = [
+        {
+            "data_source": "x/y",
+            "prompt": [{"role": "user", "content": f"What is {i} + 0?\nAnswer after ####."}],
+            "reward_model": {"style": "rule", "ground_truth": i},
+            "extra_info": {"index": f"uuid-{i}", "scorer": "gsm8k"},
+            "__index_level_0__": i,
+        }
+        for i in range(40)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "b.parquet")
+    return "a.parquet:0.6", "b.parquet:0.4"
+
+
+def test_a_mix_is_told_in_a_table_and_is_fit_to_train_on(run, parts):
+    done = run("mix", *parts, "--rows", "50", "--seed", "3", "--out", "train.parquet")
+    assert (done.returncode, done.stderr) == (0, "")
+    words = " ".join(done.stdout.split())
+    assert "train.parquet: 50 rows, seed 3" in words
+    assert "a.parquet 0.6 60.0% 64 30 1" in words
+    assert "b.parquet: left out __index_level_0__ (20 rows)" in words
+    assert "b.parquet: extra_info.index was str: kept as source_id (20 rows)" in words
+    assert "50 rows, all good" in run("check", "train.parquet").stdout
+
+
+def test_the_report_is_there_as_json(run, parts):
+    done = run("mix", *parts, "--out", "train.parquet", "--json")
+    report = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert [p["rows"] for p in report["parts"]] == [61, 40]
+    assert (report["written"], report["shared"], report["conflicting"]) == (101, 0, 0)
+
+
+def test_an_existing_output_is_kept_unless_overwrite_is_given(run, parts):
+    arguments = ("mix", *parts, "--out", "train.parquet")
+    assert run(*arguments).returncode == 0
+    again = run(*arguments)
+    assert (again.returncode, "--overwrite" in again.stderr) == (1, True)
+    assert run(*arguments, "--overwrite").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("a.parquet:0", "--out", "o.parquet"), 2, "above 0"),
+        (("a.parquet", "--rows", "0", "--out", "o.parquet"), 2, "--rows"),
+        (("a.parquet", "--rows", "65", "--out", "o.parquet"), 2, "--oversample"),
+        (("a.parquet", "--oversample", "--out", "o.parquet"), 2, "needs --rows"),
+        (("a.parquet", "a.parquet", "--out", "o.parquet"), 2, "named twice"),
+        (("a.parquet", "--out", "a.parquet", "--overwrite"), 2, "is the file that is read"),
+        (("a.parquet", "nope.parquet:2", "--out", "o.parquet"), 1, "nope.parquet: no such file"),
+        (("--out", "o.parquet"), 2, "FILE"),
+    ],
+)
+def test_a_mistake_is_one_clear_error_and_leaves_nothing(
+    run, parts, tmp_path, arguments, code, said
+):
+    before = sorted(tmp_path.iterdir())
+    done = run("mix", *arguments)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_help_ends_in_examples(run):
+    text = run("mix", "--help").stdout
+    assert "Examples:" in text
+    assert text.rstrip().splitlines()[-1].strip().startswith("rewardkit mix")

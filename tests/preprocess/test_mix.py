@@ -1,0 +1,587 @@
+"""`mix`: exact shares, the same rows every time, and any verl row in our schema or a clear error."""
+
+import json
+from collections import Counter
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rewardkit import registry
+from rewardkit.errors import DataError, OutputError, RewardkitError, UsageError
+from rewardkit.preprocess import mix as module
+from rewardkit.preprocess.check import check_schema
+from rewardkit.preprocess.conform import changes, conform
+from rewardkit.preprocess.mix import Part, largest_total, mix, parse_part, share_out
+from rewardkit.preprocess.pipeline import preview
+from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA, build_row, read_rows, write_rows
+
+AIME = "aime_2024/BytedTsinghua-SIA/data/aime-2024.parquet"
+DAPO = "dapo-math-17k/data/dapo-math-17k-dedup.parquet"
+
+WEIGHTS = st.lists(st.integers(1, 1000).map(lambda n: n / 100), min_size=1, max_size=6)
+
+
+def our_row(i, name="a", gold="1", **more):
+    fields = {
+        "data_source": name,
+        "prompt": [{"role": "user", "content": f"{name} {i}?"}],
+        "ability": "math",
+        "ground_truth": gold,
+        "index": i,
+        "split": "train",
+        "source_id": "",
+        "question": f"{name} {i}?",
+        "answer": "",
+        "scorer": "math",
+    }
+    return build_row(**(fields | more))
+
+
+def foreign(**more):
+    """A row as verl needs it, and no more."""
+    return {
+        "data_source": "x/y",
+        "prompt": [{"role": "user", "content": "q"}],
+        "reward_model": {"style": "rule", "ground_truth": "1"},
+    } | more
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Write `{name: rows}` of ours as parquets; gives their paths."""
+
+    def write(**counts):
+        for name, count in counts.items():
+            rows = (our_row(i, name) for i in range(count))
+            write_rows(rows, tmp_path / f"{name}.parquet", {}, overwrite=True)
+        return [tmp_path / f"{name}.parquet" for name in counts]
+
+    return write
+
+
+def write_table(path, *rows, schema=None):
+    pq.write_table(pa.Table.from_pylist(list(rows), schema), path)
+    return path
+
+
+# Counts
+
+
+@given(WEIGHTS, st.integers(1, 10**7))
+def test_counts_add_up_and_are_within_one_of_their_share(weights, rows):
+    counts = share_out(weights, rows)
+    assert sum(counts) == rows
+    for weight, count in zip(weights, counts, strict=True):
+        assert abs(count - weight / sum(weights) * rows) < 1 + 1e-6
+
+
+@given(WEIGHTS, st.integers(1, 10**4), st.integers(1, 50))
+def test_only_the_ratio_of_weights_counts(weights, rows, factor):
+    assert share_out(weights, rows) == share_out([w * 100 * factor for w in weights], rows)
+
+
+@given(st.data(), WEIGHTS)
+def test_the_largest_total_fits_and_a_larger_one_does_not(data, weights):
+    available = [data.draw(st.integers(1, 500)) for _ in weights]
+    total = largest_total(weights, available)
+    assume(total < 5000)
+
+    def fits(n):
+        return all(c <= has for c, has in zip(share_out(weights, n), available, strict=True))
+
+    assert fits(total)
+    assert not any(fits(n) for n in range(total + 1, sum(available) + 2))
+
+
+def test_tenths_are_tenths():
+    """As binary fractions 0.7 and 0.3 of 1,000 rows would leave one row to luck."""
+    assert share_out([0.7, 0.3], 1000) == [700, 300]
+    assert largest_total([0.7, 0.3], [70, 30]) == 100
+    assert share_out([1, 1, 1], 100) == [34, 33, 33]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("a.parquet:0.7", ("a.parquet", 0.7)),
+        ("a.parquet", ("a.parquet", 1)),
+        ("run:2:3", ("run:2", 3)),
+        ("C:\\data.parquet", ("C:\\data.parquet", 1)),
+        ("s:t/a.parquet", ("s:t/a.parquet", 1)),
+        ("a.parquet:1e-3", ("a.parquet", 0.001)),
+    ],
+)
+def test_a_part_is_a_path_and_a_weight(text, part):
+    parsed = parse_part(text)
+    assert (str(parsed.path), parsed.weight) == part
+
+
+@pytest.mark.parametrize("text", ["a:0", "a:-1", "a:nan", "a:inf", ":1"])
+def test_a_weight_that_is_none_is_refused(text):
+    with pytest.raises(UsageError, match="weight|WEIGHT"):
+        parse_part(text)
+
+
+# The mix
+
+
+def test_the_shares_are_exact_and_no_row_is_there_twice(files, tmp_path):
+    a, b = files(a=300, b=5000)
+    report = mix([Part(a, 3), Part(b, 7)], tmp_path / "m.parquet", rows=1000)
+    rows = list(read_rows(tmp_path / "m.parquet"))
+    seen = Counter((row["data_source"], row["extra_info"]["index"]) for row in rows)
+    assert Counter(name for name, _ in seen) == {"a": 300, "b": 700}
+    assert set(seen.values()) == {1}
+    assert [(p.rows, p.available, p.times) for p in report.parts] == [(300, 300, 1), (700, 5000, 1)]
+    assert (report.written, report.stats.rows, report.shared) == (1000, 1000, 0)
+    assert report.stats.groups["data_source"] == {"a": 300, "b": 700}
+
+
+def test_without_a_number_of_rows_there_are_as_many_as_can_be(files, tmp_path):
+    a, b = files(a=30, b=200)
+    report = mix([Part(a, 3), Part(b, 7)], tmp_path / "m.parquet")
+    assert [p.rows for p in report.parts] == [30, report.written - 30]
+    assert report.written == largest_total([3, 7], [30, 200])
+
+
+def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(files, tmp_path):
+    a, b = files(a=500, b=500)
+    mix([Part(a), Part(b)], tmp_path / "m.parquet", rows=600, seed=3)
+    rows = list(read_rows(tmp_path / "m.parquet"))
+    for name in "ab":
+        places = [r["extra_info"]["index"] for r in rows if r["data_source"] == name]
+        assert places == sorted(places)
+    names = "".join(row["data_source"] for row in rows)
+    assert 200 < names.count("ab") + names.count("ba") < 400
+
+
+def test_the_same_arguments_give_the_same_file_and_another_seed_another(files, tmp_path):
+    parts = [Part(path) for path in files(a=300, b=300)]
+
+    def made(seed):
+        mix(parts, tmp_path / "m.parquet", rows=100, seed=seed, overwrite=True)
+        return (tmp_path / "m.parquet").read_bytes()
+
+    assert made(1) == made(1)
+    assert made(1) != made(2)
+
+
+def test_the_choice_is_the_same_on_every_machine():
+    """Pinned: only `random.random()` is used, whose numbers Python keeps from version to version."""
+    import random
+
+    rng = random.Random(7)
+    assert list(module._sample(20, 6, rng)) == [1, 3, 6, 8, 10, 11]
+    assert list(module._order([3, 2], random.Random(7))) == [0, 0, 1, 0, 1]
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers())
+def test_a_sample_has_as_many_places_as_asked_for_in_order(available, wanted, seed):
+    import random
+
+    assume(wanted <= available)
+    places = list(module._sample(available, wanted, random.Random(seed)))
+    assert len(places) == wanted
+    assert places == sorted(set(places))
+    assert set(places) <= set(range(available))
+
+
+def test_oversampling_repeats_every_row_k_or_k_plus_1_times(files, tmp_path):
+    a, b = files(a=30, b=2000)
+    with pytest.raises(UsageError, match=r"a\.parquet has 30 rows.*--rows \d+.*--oversample"):
+        mix([Part(a), Part(b)], tmp_path / "m.parquet", rows=200)
+    report = mix([Part(a), Part(b)], tmp_path / "m.parquet", rows=200, oversample=True)
+    seen = Counter(
+        row["extra_info"]["index"]
+        for row in read_rows(tmp_path / "m.parquet")
+        if row["data_source"] == "a"
+    )
+    assert (len(seen), set(seen.values()), seen.total()) == (30, {3, 4}, 100)
+    assert [p.times for p in report.parts] == [4, 1]
+
+
+def test_the_number_of_rows_that_the_error_names_works(files, tmp_path):
+    a, b = files(a=10, b=1000)
+    parts = [Part(a, 0.01), Part(b, 0.99)]
+    with pytest.raises(UsageError) as error:
+        mix(parts, tmp_path / "m.parquet", rows=5000)
+    most = int(str(error.value).partition("--rows ")[2].partition(",")[0])
+    assert mix(parts, tmp_path / "m.parquet", rows=most).written == most
+
+
+def test_the_parquet_says_how_it_was_made(files, tmp_path):
+    a, b = files(a=10, b=10)
+    mix([Part(a, 0.5), Part(b, 1.5)], tmp_path / "m.parquet", rows=12, seed=9)
+    metadata = json.loads(pq.read_schema(tmp_path / "m.parquet").metadata[METADATA_KEY])
+    assert metadata["seed"] == 9
+    assert metadata["rewardkit"]
+    assert metadata["mix"] == [
+        {"name": str(a), "weight": 0.5, "rows": 3},
+        {"name": str(b), "weight": 1.5, "rows": 9},
+    ]
+
+
+def test_questions_of_several_parts_are_counted_and_their_golds_compared(tmp_path):
+    def part(name, *golds):
+        rows = [our_row(i, name, gold, question=f"Q{i}") for i, gold in enumerate(golds)]
+        write_rows(rows, tmp_path / name, {})
+        return Part(tmp_path / name)
+
+    parts = [part("a", "1", "25", "3", "4", "4"), part("b", "1", "025", "7"), part("c", "2")]
+    report = mix(parts, tmp_path / "m.parquet", rows=30, oversample=True)
+    assert (report.shared, report.conflicting) == (3, 2)
+
+
+def test_pictures_are_kept_however_late_they_come(files, tmp_path):
+    """write_rows decides by the first rows whether there is a column of images."""
+    [a] = files(a=9000)
+    picture = {"bytes": b"png", "path": None}
+    b = write_table(tmp_path / "b", foreign(images=[picture]), schema=SCHEMA.append(IMAGES))
+    mix([Part(a, 9000), Part(b, 1)], tmp_path / "m.parquet", seed=5)
+    rows = list(read_rows(tmp_path / "m.parquet"))
+    assert [row["images"] for row in rows if row["images"]] == [[picture]]
+    assert not any(row["images"] for row in rows[:2048])
+
+
+def test_progress_counts_every_row(files, tmp_path):
+    done = []
+    [a] = files(a=5000)
+    mix([Part(a)], tmp_path / "m.parquet", progress=done.append)
+    assert sum(done) == 5000
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rows": 0}, "at least one"),
+        ({"oversample": True}, "needs --rows"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(files, tmp_path, options, said):
+    [a] = files(a=5)
+    with pytest.raises(UsageError, match=said):
+        mix([Part(a)], tmp_path / "m.parquet", **options)
+
+
+def test_parts_that_make_no_sense_are_refused(files, tmp_path):
+    [a] = files(a=5)
+    out = tmp_path / "m.parquet"
+    (tmp_path / "sub").mkdir()
+    for parts in ([], [Part(a), Part(tmp_path / "sub/../a.parquet")], [Part(a, -1)]):
+        with pytest.raises(UsageError):
+            mix(parts, out)
+    with pytest.raises(UsageError, match="is the file that is read"):
+        mix([Part(a)], a, overwrite=True)
+    out.write_text("mine")
+    with pytest.raises(OutputError, match="--overwrite"):
+        mix([Part(a)], out)
+    assert out.read_text() == "mine"
+    assert mix([Part(a)], out, overwrite=True).written == 5
+
+
+BAD = {
+    "no gold": (foreign(reward_model={"style": "rule"}), "ground_truth is missing"),
+    "null gold": (foreign(reward_model={"ground_truth": None}), "ground_truth is missing"),
+    "two golds": (foreign(reward_model={"ground_truth": ["1", "2"]}), "ground_truth is a list of"),
+    "a struct": (foreign(reward_model={"ground_truth": {"target": "1"}}), "of type dict"),
+    "no struct": (foreign(reward_model="1"), "reward_model is of type str"),
+    "extra text": (foreign(extra_info="{}"), "extra_info is of type str"),
+    "no data_source": (foreign(data_source=None), "data_source is missing"),
+    "no prompt": (foreign(prompt=None), "prompt is missing"),
+    "empty prompt": (foreign(prompt=[]), "prompt is missing or empty"),
+    "content": (foreign(prompt=[{"role": "user", "content": [{"text": "q"}]}]), r"prompt\[\].content"),
+    "no role": (foreign(prompt=[{"content": "q"}]), r"prompt\[\].role is missing"),
+    "texts": (foreign(prompt=["q"]), "not a message"),
+    "tool call": (
+        foreign(prompt=[{"role": "user", "content": "q", "tool_calls": [{"id": "1"}]}]),
+        r"prompt\[\].tool_calls is set",
+    ),
+    "tools": (
+        foreign(extra_info={"tools_kwargs": {"calc": {"create_kwargs": {"x": 1}}}}),
+        "extra_info.tools_kwargs is set",
+    ),
+    "interaction": (foreign(extra_info={"interaction_kwargs": {"name": "x"}}), "interaction_kwargs"),
+    "need": (foreign(extra_info={"need_tools_kwargs": True}), "need_tools_kwargs is set"),
+    "selection": (foreign(extra_info={"tool_selection": ["calc"]}), "tool_selection is set"),
+    "agent": (foreign(agent_name="tool_agent"), "agent_name is set"),
+    "video": (foreign(videos=[{"video": "v.mp4"}]), "videos is set"),
+    "audio": (foreign(audios=["a.wav"]), "audios is set"),
+    "image path": (foreign(images=["a.png"]), r"images\[\].bytes"),
+    "no bytes": (foreign(images=[{"bytes": None, "path": "a.png"}]), r"images\[\].bytes is missing"),
+    "pixels": (foreign(images=[{"bytes": b"x", "min_pixels": 4}]), r"images\[\].min_pixels is set"),
+    "one image": (foreign(images=b"png"), "images is of type bytes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_row_that_cannot_be_kept_whole_is_one_clear_error_and_nothing_is_left(case, tmp_path):
+    row, said = BAD[case]
+    path = write_table(tmp_path / "bad.parquet", row)
+    good = [our_row(i) for i in range(3000)]
+    write_rows(good, tmp_path / "good.parquet", {})
+    parts = [Part(tmp_path / "good.parquet", 3000), Part(path, 1)]
+    with pytest.raises(DataError, match=said) as error:
+        mix(parts, tmp_path / "m.parquet")
+    assert str(error.value).startswith(f"{path}: row 0: ")
+    assert "\n" not in str(error.value)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.parquet", "good.parquet"]
+
+
+def test_files_that_cannot_be_read_are_one_clear_error(files, tmp_path):
+    [good] = files(good=10)
+    write_table(tmp_path / "empty", schema=SCHEMA)
+    (tmp_path / "text").write_text("no parquet")
+    write_table(tmp_path / "other", {"question": "q", "answer": "a"})
+    for name, said in {
+        "nope": "no such file",
+        "empty": "no rows",
+        "text": "not a readable parquet",
+        "other": "data_source is missing|prompt is missing",
+    }.items():
+        with pytest.raises(DataError, match=said):
+            mix([Part(good), Part(tmp_path / name)], tmp_path / "m.parquet")
+    assert not (tmp_path / "m.parquet").exists()
+
+
+def test_columns_that_python_has_no_value_for_are_one_clear_error(tmp_path):
+    """A struct with two fields of one name, which to_pylist refuses with a ValueError."""
+    twice = pa.StructArray.from_arrays([pa.array(["1"]), pa.array(["2"])], ["a", "a"])
+    table = pa.Table.from_pylist([foreign()]).append_column("x", twice)
+    pq.write_table(table, tmp_path / "twice")
+    with pytest.raises(DataError, match="drop the column"):
+        mix([Part(tmp_path / "twice")], tmp_path / "m.parquet")
+
+
+# One row
+
+
+def test_a_row_of_ours_stays_as_it_is():
+    row = our_row(3, source_id="s", options=["x", "y"], images=[b"png"], level="2")
+    assert conform(row, 9) == (row, frozenset())
+    assert list(changes(row, row)) == []
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [
+        (" 1 ", " 1 "),
+        ("", ""),
+        (2**53 + 1, "9007199254740993"),
+        (2**80, str(2**80)),
+        (-0.5, "-0.5"),
+        (True, "True"),
+        (Decimal("1.50"), "1.50"),
+        (["x"], "x"),
+        ([7], "7"),
+        (np.int64(2**53 + 1), "9007199254740993"),
+        (np.float64(0.1), "0.1"),
+        (np.float32(0.1), "0.1"),
+        (np.bool_(True), "True"),
+        (np.str_("x"), "x"),
+    ],
+)
+def test_a_gold_becomes_its_text(gold, text):
+    row = foreign(reward_model={"ground_truth": gold})
+    made, left_out = conform(row, 0)
+    assert made["reward_model"] == {"style": "rule", "ground_truth": text}
+    assert type(made["reward_model"]["ground_truth"]) is str
+    assert left_out == frozenset()
+    assert any("ground_truth was" in c for c in changes(row, made)) != isinstance(gold, str)
+
+
+@given(st.integers(-(2**63), 2**64 - 1))
+def test_integers_of_any_size_stay_exact_in_golds_and_indices(number):
+    row = foreign(reward_model={"ground_truth": number}, extra_info={"index": number})
+    made, left_out = conform(row, 5)
+    info = made["extra_info"]
+    assert made["reward_model"]["ground_truth"] == str(number)
+    assert str(number) in (str(info["index"]), info["source_id"])
+    assert not left_out
+    pa.RecordBatch.from_pylist([made], schema=SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("info", "index", "source_id", "lost"),
+    [
+        ({"index": 4}, 4, "", set()),
+        ({"index": 4.0}, 4, "", set()),
+        ({"index": "9a-uuid"}, 7, "9a-uuid", set()),
+        ({"index": "9a-uuid", "source_id": 5}, 7, "5", {"extra_info.index"}),
+        ({"index": "5", "source_id": 5}, 7, "5", set()),
+        ({"index": None}, 7, "", set()),
+        ({"index": float("nan")}, 7, "", set()),
+        ({"index": [1]}, 7, "", {"extra_info.index"}),
+        (None, 7, "", set()),
+    ],
+)
+def test_an_index_is_a_whole_number_and_any_other_is_an_id(info, index, source_id, lost):
+    made, left_out = conform(foreign(extra_info=info), 7)
+    assert (made["extra_info"]["index"], made["extra_info"]["source_id"]) == (index, source_id)
+    assert left_out == lost
+
+
+def test_changes_are_named():
+    row = foreign(
+        prompt="q", extra_info={"index": "u"}, reward_model={"ground_truth": 1, "style": "model"}
+    )
+    made, _ = conform(row, 0)
+    assert made["prompt"] == [{"role": "user", "content": "q"}]
+    assert made["reward_model"]["style"] == "model"
+    assert list(changes(row, made)) == [
+        "prompt was text: made the user's message",
+        "reward_model.ground_truth was int: written as text",
+        "extra_info.index was str: kept as source_id",
+    ]
+    assert "was missing" in next(changes(foreign(), conform(foreign(), 0)[0]))
+
+
+def test_what_has_no_place_is_left_out_and_named_unless_it_says_nothing():
+    row = foreign(
+        level="Level 5",
+        type="",
+        __index_level_0__=0,
+        ability={"a": 1},
+        reward_model={"ground_truth": "1", "style": "rule", "rubric": "r"},
+        extra_info={
+            "index": 0,
+            "split": {"a": 1},
+            "level": 5,
+            "raw_problem": "p",
+            "tools_kwargs": {"calc": {"create_kwargs": None}},
+            "need_tools_kwargs": False,
+            "options": [{"a": 1}],
+        },
+    )
+    made, left_out = conform(row, 0)
+    assert made["extra_info"]["level"] == "5"
+    assert left_out == {
+        "level",
+        "__index_level_0__",
+        "ability",
+        "reward_model.rubric",
+        "extra_info.split",
+        "extra_info.raw_problem",
+        "extra_info.need_tools_kwargs",
+        "extra_info.options",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["a", 1, None], ["a", "1", ""]),
+        ({"B": "y", "A": "x", "C": None}, ["x", "y"]),
+        ({"A": "x", "C": "z"}, []),
+        (None, []),
+    ],
+)
+def test_options_become_a_list_of_texts(options, kept):
+    assert conform(foreign(extra_info={"options": options}), 0)[0]["extra_info"]["options"] == kept
+
+
+def test_raw_bytes_are_pictures_too():
+    made, _ = conform(foreign(images=[b"png", {"bytes": b"jpg", "path": "a.jpg"}]), 0)
+    assert made["images"] == [{"bytes": b"png", "path": None}, {"bytes": b"jpg", "path": "a.jpg"}]
+    assert "images" not in conform(foreign(images=[]), 0)[0]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("data_source", pa.large_string()),
+        ("data_source", pa.dictionary(pa.int32(), pa.string())),
+        ("ability", pa.null()),
+        ("prompt", pa.large_string()),
+        ("extra_info", pa.null()),
+        ("images", pa.null()),
+    ],
+)
+def test_any_arrow_type_of_the_same_thing_is_fine(tmp_path, column, kind):
+    value = None if pa.types.is_null(kind) else "x/y"
+    table = pa.Table.from_pylist([{k: v for k, v in foreign().items() if k != column}])
+    table = table.append_column(column, pa.array([value]).cast(kind))
+    pq.write_table(table, tmp_path / "a")
+    mix([Part(tmp_path / "a")], tmp_path / "m.parquet")
+    assert list(check_schema(pq.read_schema(tmp_path / "m.parquet"))) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+NAMES = st.sampled_from([*SCHEMA.names, "images", "agent_name", "x"])
+INFO = st.sampled_from([*(f.name for f in SCHEMA.field("extra_info").type), "tools_kwargs", "x"])
+
+
+@given(st.dictionaries(NAMES, JSON), st.dictionaries(INFO, JSON), st.booleans())
+def test_any_row_at_all_conforms_or_is_a_clear_error(fields, info, mostly_good):
+    row = {**foreign(), **({} if mostly_good else fields), "extra_info": info}
+    try:
+        made, left_out = conform(row, 0)
+    except RewardkitError as error:
+        assert "\n" not in str(error)
+        return
+    list(changes(row, made))
+    assert all(isinstance(name, str) for name in left_out)
+    again, nothing = conform(made, 0)
+    assert (again, nothing) == (made, frozenset())
+
+
+# Real files
+
+
+@pytest.mark.parametrize("name", sorted(registry.DATASETS))
+def test_rows_of_our_datasets_stay_as_they_are(name):
+    from rewardkit.preprocess.card import read_card
+
+    split = next(iter(read_card(name).splits))
+    for place, row in enumerate(preview(name, 10, sample=True, split=split)):
+        assert conform(row, place) == (row, frozenset())
+
+
+def test_real_files_that_verl_cannot_list_together_become_one(shared, tmp_path):
+    aime, dapo = shared / "data" / AIME, shared / "data" / DAPO
+    report = mix([Part(aime, 1), Part(dapo, 9)], tmp_path / "m.parquet", rows=5000)
+    a, d = report.parts
+    assert (a.rows, d.rows) == (500, 4500)
+    assert a.left_out == {"__index_level_0__": 500, "extra_info.raw_problem": 500}
+    assert (d.left_out, d.changes) == ({}, {"extra_info.index was str: kept as source_id": 4500})
+    schema = pq.read_schema(tmp_path / "m.parquet")
+    assert list(check_schema(schema)) == []
+    assert schema.remove_metadata() == SCHEMA
+
+
+@pytest.mark.parametrize("file", [AIME, DAPO])
+def test_every_row_of_a_real_file_keeps_prompt_gold_and_id(shared, file):
+    for place, raw in enumerate(read_rows(shared / "data" / file)):
+        row, _ = conform(raw, place)
+        info = row["extra_info"]
+        assert [(m["role"], m["content"]) for m in raw["prompt"]] == [
+            (m["role"], m["content"]) for m in row["prompt"]
+        ]
+        assert row["reward_model"] == raw["reward_model"]
+        assert raw["extra_info"]["index"] in (info["index"], info["source_id"])
+        assert info["split"] == ""
+
+
+def test_rows_as_verl_s_own_scripts_write_them_conform(shared):
+    """MATH leaks level and type, Geometry3k id, choices and a letter named ground_truth."""
+    [math] = (shared / "data/math/data").glob("train-*")
+    [geometry] = (shared / "data/geometry3k/data").glob("train-*")
+    model = {"style": "rule", "ground_truth": "5"}
+    info = {"split": "train", "index": 0}
+    row = next(read_rows(math))
+    verl = foreign(level=row["level"], type=row["type"], reward_model=model, extra_info=info)
+    assert conform(verl, 0)[1] == {"level", "type"}
+    row = next(read_rows(geometry))
+    leaked = {name: row[name] for name in ("images", "id", "choices", "ground_truth")}
+    made, left_out = conform(foreign(**leaked, reward_model=model, extra_info=info), 0)
+    assert left_out == {"id", "choices", "ground_truth"}
+    assert made["images"] == row["images"]
+    assert made["reward_model"]["ground_truth"] == "5"

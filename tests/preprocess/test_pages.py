@@ -1,0 +1,167 @@
+"""The pages of `prep` and `check` say what the reports say."""
+
+from collections import Counter
+
+import pytest
+
+import rewardkit
+from rewardkit.page.html import to_html
+from rewardkit.page.model import Bars, Histogram, Pairs, Steps, Table
+from rewardkit.preprocess.check import CheckReport
+from rewardkit.preprocess.overlap import Overlap
+from rewardkit.preprocess.pages import (
+    PAIRS,
+    check_page,
+    clusters_section,
+    lengths_section,
+    overlaps_section,
+    prep_page,
+    stats_sections,
+)
+from rewardkit.preprocess.quality import RULES, Finding
+from rewardkit.preprocess.stats import Stats
+
+
+def sections(page, kind):
+    return [section for section in page.sections if isinstance(section, kind)]
+
+
+def cells(table):
+    return [line.cells for line in table.lines]
+
+
+@pytest.fixture
+def dropping(tmp_path):
+    """A report of 4 raw rows, 2 of them written."""
+    source = tmp_path / "in.jsonl"
+    source.write_text(
+        '{"question": "one?", "answer": "so\\n#### 1"}\n'
+        '{"question": "", "answer": "so\\n#### 1"}\n'
+        '{"question": "<script>", "answer": "nothing"}\n'
+        '{"question": "two?", "answer": "so\\n#### 2"}\n'
+    )
+    return rewardkit.prep("gsm8k", tmp_path / "out.parquet", split="train", source=source)
+
+
+def test_a_prep_page_tells_how_the_rows_were_made(dropping):
+    page = prep_page(dropping)
+    facts = dict(page.facts)
+    assert page.title == "gsm8k: 2 rows written"
+    assert facts["scorer"] == "gsm8k"
+    assert facts["rewardkit"] == rewardkit.__version__
+    assert facts["train, from path"] == f"2 rows in {dropping.splits[0].out}"
+
+
+def test_a_prep_page_accounts_for_every_row(dropping):
+    page = prep_page(dropping)
+    (steps,) = sections(page, Steps)
+    (table,) = sections(page, Table)
+    assert [left for _, left, _ in steps.losses()] == [4, 3, 2]
+    assert sorted(cell[1:] for cell in cells(table)) == [("1", "25.0%"), ("1", "25.0%")]
+    assert "out.parquet.dropped.jsonl" in table.note
+    assert sorted(line.folded[0].partition(":")[0] for line in table.lines) == ["row 1", "row 2"]
+    assert "<script>" not in to_html(page)
+
+
+def test_each_split_has_its_own_sections(tmp_path):
+    report = rewardkit.prep("gsm8k", tmp_path, split="all", sample=True)
+    titles = [section.title for section in prep_page(report).sections]
+    assert "train: rows left after each step" in titles
+    assert "test: length of the prompts" in titles
+    assert to_html(prep_page(report)) == to_html(prep_page(report))
+
+
+def test_groups_are_shown_where_there_is_more_than_one():
+    stats = Stats(
+        rows=3,
+        prompt_chars=Counter({10: 3}),
+        answer_kinds=Counter(integer=3),
+        groups={
+            "data_source": Counter(a=3),
+            "subject": Counter(Algebra=1, Geometry=2),
+            "level": Counter({"Level 5": 2, "Level 1": 1}),
+        },
+    )
+    bars = {s.title: s.counts for s in stats_sections(stats) if isinstance(s, Bars)}
+    assert bars == {
+        "kinds of answers": (("integer", 3),),
+        "subject": (("Geometry", 2), ("Algebra", 1)),
+        "level": (("Level 1", 1), ("Level 5", 2)),
+    }
+    assert list(stats_sections(Stats())) == []
+
+
+def test_lengths_come_with_their_quantiles_and_limit():
+    section = lengths_section(Counter(range(1, 101)), "tokens", 90)
+    assert isinstance(section, Histogram)
+    assert dict(section.marks) == {"p50": 50, "p90": 90, "p99": 99, "max": 100}
+    assert (section.unit, section.limit) == ("tokens", 90)
+
+
+def test_a_good_file_has_a_page_without_findings(tmp_path):
+    page = check_page(CheckReport(tmp_path / "a.parquet", rows=1000))
+    assert page.title == "a.parquet: 1,000 rows, all good"
+    assert page.sections == ()
+
+
+def test_a_check_page_says_what_was_found_and_what_to_do(tmp_path):
+    report = CheckReport(tmp_path / "a.parquet")
+    report.add_row([Finding(0, "conflicting_gold", "another"), Finding(0, "empty_gold", "empty")])
+    report.add_row([])
+    page = check_page(report)
+    rules, examples = sections(page, Table)
+    assert page.title == "a.parquet: 1 of 2 rows are bad"
+    assert cells(rules) == [
+        ("empty_gold", "1", RULES["empty_gold"]),
+        ("conflicting_gold", "1", RULES["conflicting_gold"]),
+    ]
+    assert cells(examples) == [
+        ("row 0", "empty_gold", "empty"),
+        ("row 0", "conflicting_gold", "another"),
+    ]
+
+
+def test_a_finding_about_the_file_is_not_one_about_a_row(tmp_path):
+    report = CheckReport(tmp_path / "a.parquet")
+    report.add(Finding(None, "missing", "no column prompt[].content"))
+    page = check_page(report)
+    assert page.title == "a.parquet: the file as a whole is bad"
+    assert cells(sections(page, Table)[1])[0][0] == "file"
+
+
+def test_clusters_with_conflicting_golds_come_first_and_show_the_conflict():
+    same = ([(1, "a b", "5"), (2, "a b c", "5")], False)
+    conflict = ([(3, "x y", "5"), (4, "x y z", "5"), (9, "x y w", "7")], True)
+    section = clusters_section([same, conflict])
+    assert isinstance(section, Pairs)
+    first, second = section.pairs
+    assert first.caption == "rows 3, 4, 9"
+    assert first.names == ("row 3, gold 5", "row 9, gold 7")
+    assert first.texts == ("x y", "x y w")
+    assert first.alarm == "golds conflict: 5, 7"
+    assert second.alarm == ""
+    assert section.note.startswith("5 rows in 2 clusters; golds conflict in 1 of them.")
+
+
+def test_only_so_many_pairs_are_shown_and_the_page_says_so():
+    section = clusters_section([([(i, "a", "1"), (i + 1, "a", "1")], False) for i in range(99)])
+    assert len(section.pairs) == PAIRS
+    assert f"The first {PAIRS} of 99 are below." in section.note
+
+
+def test_overlaps_are_counted_by_item_and_row_the_most_complete_first():
+    overlaps = [
+        Overlap(3, "AIME", "I-1", 0.6, "item", "row"),
+        Overlap(3, "AIME", "I-2", 1.0, "other", "row"),
+        Overlap(4, "MATH-500", "7", 0.8, "third", "row 4"),
+        Overlap(5, "MATH-500", "7", 0.8, "third", "row 5"),
+    ]
+    section = overlaps_section(overlaps)
+    assert section.note.startswith("Evaluation items in 3 rows: 2 of AIME, 1 of MATH-500.")
+    assert section.pairs[0].caption == "row 3 has 100% of AIME I-2"
+    assert section.pairs[0].texts == ("other", "row")
+
+
+def test_nothing_found_is_said():
+    assert overlaps_section([]).note == "No evaluation item was found in any row."
+    assert clusters_section([]).note == "No two rows are nearly the same."
