@@ -74,11 +74,12 @@ def build_row(
     level: str = "",
     kind: str = "",
     options: Sequence[str] = (),
-    images: Sequence[bytes] = (),
+    images: Sequence[bytes] | None = None,
 ) -> Row:
     """A verl row. `answer` is the dataset's own solution ("" if it has none).
 
-    A row with `images` gets a column of that name, as verl reads it (`data.image_key`).
+    Rows of a dataset with pictures have a column `images`, as verl reads it (`data.image_key`);
+    `None` is for datasets without, an empty list for a row without.
     """
     row: Row = {
         "data_source": data_source,
@@ -98,7 +99,7 @@ def build_row(
             "options": list(options),
         },
     }
-    if images:
+    if images is not None:
         row[IMAGES.name] = [{"bytes": image, "path": None} for image in images]
     return row
 

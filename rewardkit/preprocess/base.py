@@ -22,7 +22,8 @@ class Problem:
         level: how hard it is, in the dataset's words, "" if it does not say.
         kind: of question: `single`, `multiple` or `true_false`; "" for an open one.
         options: texts of the options of a choice question, A first.
-        images: the pictures' files, in the order of the `<image>` marks in the question.
+        images: the pictures' files, in the order of the `<image>` marks in the question; None in
+            a dataset without pictures.
         prompt: the dataset's own user message, template included; it replaces the card's default
             template, never one the user asked for. "" if the dataset has questions only.
     """
@@ -35,7 +36,7 @@ class Problem:
     level: str = ""
     kind: str = ""
     options: tuple[str, ...] = ()
-    images: tuple[bytes, ...] = ()
+    images: tuple[bytes, ...] | None = None
     prompt: str = ""
 
 

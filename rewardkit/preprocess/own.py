@@ -64,7 +64,7 @@ def _problem(
         return Dropped("no question", f"{question_key} is neither text nor a chat")
     if answer is None:
         return Dropped("no answer", f"{answer_key} is neither text nor a number")
-    images = tuple(map(_image, at_path(raw, image_key) or ())) if image_key else ()
+    images = tuple(map(_image, at_path(raw, image_key) or ())) if image_key else None
     return Problem(question, answer, images=images)
 
 

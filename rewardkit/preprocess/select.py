@@ -43,7 +43,7 @@ def choose(problems: Iterable[tuple[int, Problem]]) -> Repeated:
     """
     groups: dict[bytes, list[tuple[int, str]]] = {}
     for index, problem in problems:
-        key = question_key(problem.question, problem.images)
+        key = question_key(problem.question, problem.images or ())
         groups.setdefault(key, []).append((index, problem.ground_truth))
     dropped: dict[int, Dropped] = {}
     for group in groups.values():

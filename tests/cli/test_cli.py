@@ -15,6 +15,7 @@ import rewardkit
 COMMANDS = (
     "prep",
     "check",
+    "mix",
     "score",
     "explain",
     "compose",

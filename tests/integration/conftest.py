@@ -122,6 +122,19 @@ def boxed_parquet(tmp_path_factory):
 
 
 @pytest.fixture
+def load(compose, tokenizer):
+    """The rows verl's own dataset has after loading files."""
+    from verl.utils.dataset.rl_dataset import RLHFDataset
+
+    def go(*files, processor=None):
+        names = [str(file) for file in files]
+        dataset = RLHFDataset(names, tokenizer, compose().data, processor)
+        return [dataset[i] for i in range(len(dataset))]
+
+    return go
+
+
+@pytest.fixture
 def load_reward(compose):
     """verl's own loader of a custom reward function, given its location and reward_kwargs."""
     from verl.trainer.ppo.reward import get_custom_reward_fn

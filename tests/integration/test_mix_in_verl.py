@@ -32,19 +32,6 @@ KINDS = {
 }
 
 
-@pytest.fixture
-def load(compose, tokenizer):
-    """The rows verl's own dataset has after loading files."""
-    from verl.utils.dataset.rl_dataset import RLHFDataset
-
-    def go(*files, processor=None):
-        names = [str(file) for file in files]
-        dataset = RLHFDataset(names, tokenizer, compose().data, processor)
-        return [dataset[i] for i in range(len(dataset))]
-
-    return go
-
-
 def write(path, made):
     pq.write_table(pa.Table.from_pylist(list(made)), path)
     return path
