@@ -93,7 +93,10 @@ def load(group: str, name: str) -> Any:
         UsageError: the file or module does not import, or lacks the attribute.
     """
     if is_path(name):
-        return load_path(name)
+        loaded = load_path(name)
+        if group == "scorers" and not callable(loaded):
+            raise UsageError(f"{name} is {type(loaded).__name__}, not a function.")
+        return loaded
     module_name, _, attribute = target(group, name).partition(":")
     return _attribute(_import(module_name), attribute, name)
 
@@ -110,10 +113,7 @@ def load_path(name: str) -> Any:
         raise UsageError(f"{name}: add the name to load after a colon, as in {name}:score.")
     if not Path(path).is_file():
         raise UsageError(f"{path}: no such file.")
-    loaded = _attribute(_import_file(path), attribute, name)
-    if not callable(loaded):
-        raise UsageError(f"{name} is {type(loaded).__name__}, not a function.")
-    return loaded
+    return _attribute(_import_file(path), attribute, name)
 
 
 def _import_file(path: str) -> ModuleType:

@@ -184,6 +184,8 @@ class _Job:
             problem = self.dataset.to_problem(raw)
         except TypeError as error:  # a null or a number where the dataset has text
             return Dropped("unexpected type", str(error))
+        except (LookupError, ValueError, AttributeError) as error:  # a field that is not there
+            return Dropped("unreadable row", f"{type(error).__name__}: {error}")
         if isinstance(problem, Dropped):
             return problem
         fault = _text_fault(problem) or language_fault(problem.question, self.how.select.language)

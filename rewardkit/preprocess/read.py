@@ -70,6 +70,10 @@ class RawRows:
         has = ", ".join(sorted(names)) or "nothing"
         raise DataError(f"{where}: has no {missing}; it has {has}.")
 
+    def key_columns(self) -> list[str]:
+        """The columns that `repeats` lead into."""
+        return list(dict.fromkeys(path.partition(".")[0] for path in self.repeats))
+
     def is_copy(self, raw: Mapping[str, Any]) -> bool:
         """Whether an earlier row has the same values in the `repeats` columns; remembers them."""
         values = [at_path(raw, path) for path in self.repeats]
@@ -78,8 +82,10 @@ class RawRows:
         key = _SEPARATOR.join(str(value) for value in values)
         return self.is_seen(key)
 
-    def is_seen(self, key: str) -> bool:
-        """Whether a key occurred before; remembers it."""
+    def is_seen(self, key: str | None) -> bool:
+        """Whether a key occurred before; remembers it. A row with a null in its key never did."""
+        if key is None:
+            return False
         before = len(self._seen)
         self._seen.add(key)
         return len(self._seen) == before
@@ -141,14 +147,15 @@ def _first_rows(parquet: pq.ParquetFile, wanted: RawRows) -> dict[int, list[int]
     return firsts
 
 
-def _keys(batch: pa.RecordBatch, paths: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """The distinct keys of a batch, each with the place of its first row."""
+def _keys(batch: pa.RecordBatch, paths: Sequence[str]) -> Iterator[tuple[str | None, int]]:
+    """The distinct keys of a batch, each with the place of its first row; all places without."""
     parts = [pc.struct_field(batch[p.split(".")[0]], p.split(".")[1:]) for p in paths]
-    texts = [pc.fill_null(part.cast(pa.string()), "") for part in parts]
-    key = pc.binary_join_element_wise(*texts, _SEPARATOR)
+    key = pc.binary_join_element_wise(*(part.cast(pa.string()) for part in parts), _SEPARATOR)
+    yield from ((None, at) for at in pc.indices_nonzero(key.is_null()).to_pylist())
     table = pa.table({"key": key, "at": pa.array(range(len(key)), pa.int32())})
     firsts = table.group_by("key", use_threads=False).aggregate([("at", "min")])
-    return zip(firsts["key"].to_pylist(), firsts["at_min"].to_pylist(), strict=True)
+    found = zip(firsts["key"].to_pylist(), firsts["at_min"].to_pylist(), strict=True)
+    yield from ((key, at) for key, at in found if key is not None)
 
 
 def _take(
@@ -174,8 +181,10 @@ def _read_arrow(file: Path, wanted: RawRows) -> Numbered:
     try:
         with pa.memory_map(str(file)) as stream, pa.ipc.open_stream(stream) as reader:
             columns = wanted.columns(file, reader.schema.names)
-            rows = (row for batch in reader for row in batch.select(columns).to_pylist())
-            return (yield from _without_copies(rows, wanted))
+            keys = [name for name in wanted.key_columns() if name in reader.schema.names]
+            read = list(dict.fromkeys((*columns, *keys)))
+            rows = (row for batch in reader for row in batch.select(read).to_pylist())
+            return (yield from _without_copies(rows, columns, wanted))
     except pa.ArrowException as error:
         raise DataError(f"{file}: not a readable Arrow stream ({error})") from error
 
@@ -196,7 +205,7 @@ def _read_csv(file: Path, wanted: RawRows) -> Numbered:
             ),
         )
         rows = (row for batch in reader for row in batch.to_pylist())
-        return (yield from _without_copies(rows, wanted))
+        return (yield from _without_copies(rows, columns, wanted))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{file}: not a readable CSV file ({reason})") from error
@@ -214,11 +223,11 @@ def _read_json(file: Path, wanted: RawRows) -> Numbered:
 
 
 def _read_array(file: Path, wanted: RawRows) -> Numbered:
-    rows = (
-        _columns_of(f"{file}: element {number}", row, wanted)
-        for number, row in enumerate(_elements(file))
-    )
-    return (yield from _without_copies(rows, wanted))
+    place = -1
+    for place, value in enumerate(_elements(file)):
+        if (raw := _new_row(f"{file}: element {place}", value, wanted)) is not None:
+            yield place, raw
+    return place + 1
 
 
 def _elements(file: Path) -> Iterator[Any]:
@@ -236,12 +245,14 @@ def _elements(file: Path) -> Iterator[Any]:
 
 def _read_jsonl(file: Path, wanted: RawRows) -> Numbered:
     with _open(file) as lines:
-        rows = (
-            _columns_of(f"{file}:{number}", _parse_line(f"{file}:{number}", line), wanted)
-            for number, line in enumerate(lines, start=1)
-            if line.strip()
-        )
-        return (yield from _without_copies(rows, wanted))
+        place = 0
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                where = f"{file}:{number}"
+                if (raw := _new_row(where, _parse_line(where, line), wanted)) is not None:
+                    yield place, raw
+                place += 1
+        return place
 
 
 def _parse_line(where: str, line: bytes) -> Any:
@@ -253,20 +264,21 @@ def _parse_line(where: str, line: bytes) -> Any:
         raise DataError(f"{where}: not JSON ({error}).") from error
 
 
-def _columns_of(where: str, row: Any, wanted: RawRows) -> Raw:
-    """The columns of a row. A list (a conversation, say) is the one column `row`."""
+def _new_row(where: str, row: Any, wanted: RawRows) -> Raw | None:
+    """The columns of a row, None of a copy. A list (a conversation) is the one column `row`."""
     if isinstance(row, list):
         row = {"row": row}
     if not isinstance(row, dict):
         raise DataError(f"{where}: a JSON object is expected, not {type(row).__name__}.")
-    return {column: row[column] for column in wanted.columns(where, row)}
+    columns = wanted.columns(where, row)
+    return None if wanted.is_copy(row) else {column: row[column] for column in columns}
 
 
-def _without_copies(rows: Iterable[Raw], wanted: RawRows) -> Numbered:
+def _without_copies(rows: Iterable[Raw], columns: Sequence[str], wanted: RawRows) -> Numbered:
     place = -1
     for place, raw in enumerate(rows):
         if not wanted.is_copy(raw):
-            yield place, raw
+            yield place, {column: raw[column] for column in columns}
     return place + 1
 
 

@@ -255,7 +255,7 @@ def test_the_card_s_row_counts_are_those_of_the_files(real):
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_sample_is_large_enough_and_asks_every_question_once(name):
     asked = Counter(
-        question_key(problem.question, problem.images)
+        question_key(problem.question, problem.images or ())
         for split in read_card(name).splits
         for problem in problems(name, split)
         if isinstance(problem, Problem)

@@ -1,0 +1,139 @@
+"""`rewardkit prep` on a user's own jsonl of growing size: rows per second, and flat memory.
+
+    .venv/bin/python benchmarks/prep_rows.py                              # 100,000 and 1,000,000
+    .venv/bin/python benchmarks/prep_rows.py --rows 1000000 10000000      # minutes, 1.5 GB of disk
+
+The rows are arithmetic questions, all distinct, written here. Peaks are `VmHWM` of each process,
+read every 50 ms: what `getrusage` tells of a child counts its parent's memory at the start too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Peak of ten times the rows, at most so many times the peak.
+FLAT = 1.1
+
+_OPS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
+    ("adds {b} to", lambda a, b: a + b),
+    ("takes {b} from", lambda a, b: a - b),
+    ("multiplies by {b}", lambda a, b: a * b),
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run of `prep`; peaks in MB, of the process itself and of its largest child."""
+
+    rows: int
+    jobs: int
+    cpu: float
+    wall: float
+    peak: float
+    child: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--jobs", type=int, nargs="+", default=[1, len(os.sched_getaffinity(0))])
+    options = parser.parse_args()
+
+    results = []
+    print("| rows | jobs | CPU s | wall s | rows/s | peak MB | largest child MB |")
+    print("|---|---|---|---|---|---|---|")
+    for rows in options.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / "own.jsonl"
+            with source.open("w") as file:
+                file.writelines(lines(rows))
+            for jobs in options.jobs:
+                results.append(prep(source, rows, jobs))
+                print_result(results[-1])
+    for jobs in options.jobs:
+        print_flat([result for result in results if result.jobs == jobs])
+
+
+def lines(rows: int) -> Iterator[str]:
+    """Distinct questions with their answers, as jsonl."""
+    for i in range(rows):
+        a, b = i + 17, i * 7919 % 9973 + 2
+        words, compute = _OPS[i % len(_OPS)]
+        story = f"Ana has the number {a} and {words.format(b=b)} it. What does she get?"
+        yield f'{{"question": "{story}", "answer": "{compute(a, b)}"}}\n'
+
+
+def prep(source: Path, rows: int, jobs: int) -> Result:
+    """Run it, look at its processes while it runs, and see that no row is missing."""
+    out = source.with_name(f"{jobs}.parquet")
+    command = [sys.executable, "-m", "rewardkit", "prep", str(source), "--out", str(out)]
+    before, started = _cpu_of_children(), time.perf_counter()
+    process = subprocess.Popen(
+        [*command, "--jobs", str(jobs), "--json"], stdout=subprocess.PIPE, text=True
+    )
+    peak = child = 0.0
+    while process.poll() is None:
+        peak = max(peak, _peak(process.pid))
+        child = max([child, *(_peak(pid) for pid in _children(process.pid))])
+        time.sleep(0.05)
+    wall, cpu = time.perf_counter() - started, _cpu_of_children() - before
+    report = process.stdout.read() if process.stdout else ""
+    if process.returncode != 0 or f'"written": {rows}' not in report:
+        sys.exit(f"{' '.join(command)}: exit {process.returncode}\n{report[-2000:]}")
+    out.unlink()
+    return Result(rows, jobs, cpu, wall, peak, child)
+
+
+def _cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(child) for t in tasks for child in (t / "children").read_text().split()]
+    except OSError:  # it ended
+        return []
+
+
+def _peak(pid: int) -> float:
+    """The most memory a process had, in MB; 0 once it ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    return next((int(s.split()[1]) / 1024 for s in status.splitlines() if "VmHWM" in s), 0.0)
+
+
+def print_result(result: Result) -> None:
+    figures = f"{result.cpu:.1f} | {result.wall:.1f} | {result.rows / result.wall:,.0f}"
+    peaks = f"{result.peak:.0f} | {result.child:.0f}" if result.child else f"{result.peak:.0f} |"
+    print(f"| {result.rows:,} | {result.jobs} | {figures} | {peaks} |", flush=True)
+
+
+def print_flat(results: list[Result]) -> None:
+    """Whether the largest run took more memory than the one before it."""
+    if len(results) > 1:
+        before, last = sorted(results, key=lambda result: result.rows)[-2:]
+        ratio = max(last.peak / before.peak, last.child / (before.child or 1))
+        verdict = "flat" if ratio <= FLAT else "NOT FLAT"
+        print(
+            f"\njobs {last.jobs}: {last.rows:,} rows take {ratio:.2f} times the memory of "
+            f"{before.rows:,}: {verdict}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The user's own rows and plug-ins."""
+
+import json
+
+import pytest
+
+import rewardkit
+from rewardkit.errors import DataError, UsageError
+from rewardkit.preprocess.own import own_dataset
+from rewardkit.row import read_rows
+
+PLUG_IN = """
+from rewardkit.preprocess.base import Dataset, Dropped, Problem
+from rewardkit.preprocess.card import Card, Split
+
+
+def to_problem(raw):
+    if not raw["y"]:
+        return Dropped("no answer")
+    return Problem(raw["x"], raw["y"], subject="sums")
+
+
+DATASET = Dataset(
+    "sums",
+    to_problem,
+    card=Card(
+        name="sums", title="Sums", data_source="acme/sums", ability="math", template="boxed",
+        scorer="math", licence="ours", columns=(("x", "y"),),
+        splits={"train": Split(2, ("sums.csv",))},
+    ),
+)
+"""
+
+
+def prep_own(tmp_path, *rows, keys=None, **options):
+    source = tmp_path / "mine.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "out.parquet"
+    dataset = own_dataset(source, **(keys or {}))
+    report = rewardkit.prep(dataset, out, source=source, **options)
+    return list(read_rows(out)), report.splits[0]
+
+
+def test_a_file_of_questions_and_answers_becomes_verl_rows(tmp_path):
+    rows, report = prep_own(
+        tmp_path,
+        {"q": "1+1?", "a": 2},
+        {
+            "q": [{"role": "system", "content": "s"}, {"role": "user", "content": "2+2?"}],
+            "a": ["4"],
+        },
+        {"q": "3+3?", "a": 6.5},
+        {"q": "4+4?", "a": {"x": 8}},
+        {"q": None, "a": "1"},
+        {"q": "5+5?", "a": True},
+        keys={"question_key": "q", "answer_key": "a"},
+    )
+    assert [row["reward_model"]["ground_truth"] for row in rows] == ["2", "4", "6.5"]
+    assert [row["extra_info"]["question"] for row in rows] == ["1+1?", "2+2?", "3+3?"]
+    assert {row["data_source"] for row in rows} == {"mine"}
+    assert all("\\boxed" in row["prompt"][-1]["content"] for row in rows)
+    assert report.dropped == {"no answer": 2, "no question": 1}
+
+
+def test_integers_beyond_double_precision_stay_exact(tmp_path):
+    rows, _ = prep_own(tmp_path, {"question": "big?", "answer": 2**60 + 1})
+    assert rows[0]["reward_model"]["ground_truth"] == str(2**60 + 1)
+
+
+def test_data_source_scorer_and_template_are_the_user_s(tmp_path):
+    rows, _ = prep_own(
+        tmp_path,
+        {"question": "1+1?", "answer": "2"},
+        keys={"data_source": "acme/sums"},
+        template="hash",
+        scorer="gsm8k",
+    )
+    assert (rows[0]["data_source"], rows[0]["extra_info"]["scorer"]) == ("acme/sums", "gsm8k")
+    assert rewardkit.check(tmp_path / "out.parquet").ok
+
+
+def test_a_missing_column_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"mine.jsonl:1: has no 'q'; it has answer, question"):
+        prep_own(tmp_path, {"question": "", "answer": ""}, keys={"question_key": "q"})
+    with pytest.raises(UsageError, match=r"not a \.parquet"):
+        own_dataset(tmp_path / "mine.txt")
+
+
+def test_a_plug_in_file_is_a_dataset(tmp_path):
+    (tmp_path / "sums.py").write_text(PLUG_IN)
+    (tmp_path / "sums.csv").write_text("x,y\n1+1?,2\n2+2?,4\n3+3?,\n")
+    out = tmp_path / "out.parquet"
+    report = rewardkit.prep(str(tmp_path / "sums.py"), out, source=tmp_path / "sums.csv")
+    assert report.splits[0].dropped == {"no answer": 1}
+    assert [row["extra_info"]["subject"] for row in read_rows(out)] == ["sums", "sums"]
+    assert rewardkit.check(out).ok
+
+
+def test_a_plug_in_that_is_no_dataset_is_a_usage_error(tmp_path):
+    (tmp_path / "x.py").write_text("DATASET = len")
+    with pytest.raises(UsageError, match="not a rewardkit Dataset"):
+        rewardkit.prep(str(tmp_path / "x.py"), tmp_path / "out.parquet")
+
+
+def test_rows_of_a_plug_in_that_raise_are_dropped_with_the_reason(tmp_path):
+    (tmp_path / "sums.py").write_text(PLUG_IN.replace('raw["y"]:', 'raw["y"][3]["z"]:'))
+    (tmp_path / "sums.csv").write_text("x,y\n1+1?,2\n")
+    with pytest.raises(DataError, match="every row was dropped: unreadable row"):
+        rewardkit.prep(
+            str(tmp_path / "sums.py"), tmp_path / "out.parquet", source=tmp_path / "sums.csv"
+        )
+    assert not (tmp_path / "out.parquet").exists()

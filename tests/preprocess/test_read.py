@@ -1,0 +1,127 @@
+"""Raw rows: every format, copies, and what broken files say."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError
+from rewardkit.preprocess.read import RawRows, at_path
+
+ROWS = [{"q": f"q{i}", "a": str(i), "id": {"key": f"k{i % 3}"}} for i in range(7)]
+
+
+def write(path, rows, **options):
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path, **options)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows, indent=1))
+    elif path.suffix == ".csv":
+        path.write_text("q,a\n" + "".join(f'"{row["q"]}",{row["a"]}\n' for row in rows))
+    else:
+        table = pa.Table.from_pylist(rows)
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl", "json", "csv", "arrow"])
+def test_every_format_gives_the_same_rows(tmp_path, suffix):
+    file = write(tmp_path / f"x.{suffix}", ROWS)
+    rows = RawRows([file], [("q", "a")])
+    expected = [(i, {"q": row["q"], "a": row["a"]}) for i, row in enumerate(ROWS)]
+    assert list(rows) == expected
+    assert (list(rows), rows.read) == (expected, 7)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl", "json", "arrow"])
+def test_copies_are_left_out_and_the_first_ones_keep_their_places(tmp_path, suffix):
+    files = [write(tmp_path / f"{name}.{suffix}", ROWS) for name in "ab"]
+    rows = RawRows(files, [("q",)], repeats=("id.key",))
+    assert list(rows) == [(i, {"q": f"q{i}"}) for i in range(3)]
+    assert rows.read == 14
+
+
+@given(
+    keys=st.lists(st.sampled_from(["a", "b", "c", "", None]), min_size=1, max_size=60),
+    group=st.integers(1, 20),
+)
+def test_parquet_is_searched_for_copies_as_the_other_formats_are(tmp_path_factory, keys, group):
+    folder = tmp_path_factory.mktemp("copies")
+    rows = [{"q": i, "id": {"key": key, "x": "1"}} for i, key in enumerate(keys)]
+    schema = pa.schema(
+        [("q", pa.int64()), ("id", pa.struct([("key", pa.string()), ("x", pa.string())]))]
+    )
+    pq.write_table(
+        pa.Table.from_pylist(rows, schema=schema), folder / "x.parquet", row_group_size=group
+    )
+    write(folder / "x.jsonl", rows)
+    found = [
+        [index for index, _ in RawRows([folder / name], [("q",)], repeats=("id.key", "id.x"))]
+        for name in ("x.parquet", "x.jsonl")
+    ]
+    assert found[0] == found[1]
+
+
+def test_a_file_without_the_key_has_no_copies(tmp_path):
+    file = write(tmp_path / "x.parquet", ROWS)
+    assert len(list(RawRows([file], [("q",)], repeats=("id.other",)))) == 7
+
+
+def test_the_first_encoding_that_a_file_has_is_taken(tmp_path):
+    file = write(tmp_path / "x.jsonl", ROWS)
+    assert next(iter(RawRows([file], [("Q", "A"), ("q",), ("a",)])))[1] == {"q": "q0"}
+
+
+def test_a_row_that_is_a_list_is_the_column_row(tmp_path):
+    file = tmp_path / "x.json"
+    file.write_text('[[{"value": "How many?"}, {"gold": {"value": "3"}}]]')
+    [(_, raw)] = RawRows([file], [("row",)])
+    assert at_path(raw, "row.0.value") == "How many?"
+    assert at_path(raw, "row.1.gold.value") == "3"
+    assert at_path(raw, "row.7.value") is at_path(raw, "row.x") is None
+
+
+def test_a_json_file_of_lines_is_read_as_lines(tmp_path):
+    file = tmp_path / "x.json"
+    file.write_text('\n{"q": 1}\n{"q": 2}\n')
+    assert [raw["q"] for _, raw in RawRows([file], [("q",)])] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("x.json", b'[{"q": 1}, {"q": ', r"x.json: not JSON after byte"),
+        ("x.json", b'[{"q": "\xff"}]', r"x.json: not JSON after byte"),
+        ("x.json", b"[1]", r"x.json: element 0: a JSON object is expected, not int"),
+        ("x.json", b'[{"z": 1}]', r"x.json: element 0: has no 'q'; it has z"),
+        ("x.jsonl", b'{"q": 1}\n{"q"\n', r"x.jsonl:2: not JSON"),
+        ("x.csv", b"", r"x.csv: not a readable CSV file \(Empty CSV file\)"),
+        ("x.csv", b"z\n1\n", r"x.csv: has no 'q'; it has z"),
+        (
+            "x.csv",
+            b"q,a\n1,2\n3\n",
+            r"x.csv: not a readable CSV file \(.*Expected 2 columns, got 1",
+        ),
+        ("x.csv", b"q\n\xff\n", r"x.csv: not a readable CSV file \(.*UTF8"),
+        ("x.parquet", b"PAR1", r"x.parquet: not a readable parquet file"),
+        ("x.arrow", b"ARROW", r"x.arrow: not a readable Arrow stream"),
+    ],
+)
+def test_a_broken_file_is_one_clear_error(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        list(RawRows([tmp_path / name], [("q",)]))
+
+
+def test_csv_values_stay_text(tmp_path):
+    (tmp_path / "x.csv").write_text('q,a\n"two\nlines, one cell",007\n,\n')
+    assert [raw for _, raw in RawRows([tmp_path / "x.csv"], [("q", "a")])] == [
+        {"q": "two\nlines, one cell", "a": "007"},
+        {"q": "", "a": ""},
+    ]
