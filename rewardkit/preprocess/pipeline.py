@@ -16,9 +16,9 @@ from rewardkit.errors import DataError, UnknownNameError, UsageError
 from rewardkit.output import atomic, refuse_existing
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card, read_card
-from rewardkit.preprocess.duplicates import gold_key
+from rewardkit.preprocess.duplicates import gold_key, question_key
 from rewardkit.preprocess.parallel import in_order, travels
-from rewardkit.preprocess.quality import check_row, dropped_line, dropped_path, prompt_key
+from rewardkit.preprocess.quality import check_row, dropped_line, dropped_path
 from rewardkit.preprocess.read import Raw, RawRows
 from rewardkit.preprocess.report import MAX_QUESTIONS, PrepReport, SplitReport
 from rewardkit.preprocess.select import Language, Repeated, Selection, choose, language_fault
@@ -286,7 +286,8 @@ class _Questions:
     golds: dict[bytes, str] = field(default_factory=dict)
 
     def note(self, row: Row, report: SplitReport) -> None:
-        key = prompt_key(row)
+        images = (image["bytes"] for image in row.get("images") or ())
+        key = question_key(row["extra_info"]["question"], images)
         gold = gold_key(row["reward_model"]["ground_truth"])
         first = self.golds.get(key)
         if first is not None:

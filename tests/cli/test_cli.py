@@ -27,23 +27,6 @@ COMMANDS = (
 )
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Run `rewardkit ARGS` in an empty folder, without network or caches."""
-
-    def go(*arguments, **environment):
-        env = os.environ | {
-            "HF_HOME": str(tmp_path / "hf"),
-            "HF_HUB_OFFLINE": "1",
-            "COLUMNS": "140",
-            **environment,
-        }
-        command = [sys.executable, "-m", "rewardkit", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
-
-    return go
-
-
 def ok(done):
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout

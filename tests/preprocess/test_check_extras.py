@@ -1,0 +1,169 @@
+"""`check` beyond a row by itself: contamination, near-duplicates, lengths."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+import rewardkit
+from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
+from rewardkit.preprocess.against import eval_items
+from rewardkit.preprocess.check import Extras
+from rewardkit.preprocess.overlap import index_items
+from rewardkit.preprocess.own import own_dataset
+from rewardkit.preprocess.source import SAMPLES
+from rewardkit.row import read_rows
+
+STORY = (
+    "At the end of the week a baker in {town} counts how many loaves were sold on all seven days "
+    "together, on each of which half as many were sold in the afternoon as in the morning, and in "
+    "the morning always {n}"
+)
+
+
+def write(tmp_path, name, *pairs):
+    source = tmp_path / f"{name}.jsonl"
+    lines = (json.dumps({"question": q, "answer": a}) + "\n" for q, a in pairs)
+    source.write_text("".join(lines))
+    out = tmp_path / f"{name}.parquet"
+    rewardkit.prep(own_dataset(source), out, source=source)
+    return out
+
+
+@pytest.fixture
+def train(tmp_path):
+    return write(
+        tmp_path,
+        "train",
+        (STORY.format(town="Ulm", n=40), "420"),
+        ("What is 1+1?", "2"),
+        (STORY.format(town="Ulm", n=44), "462"),
+        ("A farmer owns 3 cows, 4 pigs and 5 geese; how many legs do his animals have?", "38"),
+    )
+
+
+@pytest.fixture
+def held_out(tmp_path):
+    return write(
+        tmp_path,
+        "val",
+        (STORY.format(town="Graz", n=40), "420"),
+        ("How long is the diagonal of a square field whose fence is forty metres long?", "14.14"),
+    )
+
+
+def against(*specs):
+    return Extras(against=index_items(item for spec in specs for item in eval_items(str(spec))))
+
+
+def test_a_row_that_holds_an_evaluation_item_is_found_and_dropped(train, held_out, tmp_path):
+    out = tmp_path / "clean.parquet"
+    report = rewardkit.check(train, extras=against(held_out), drop_overlap=out)
+    assert report.counts == {"overlap": 2}
+    assert {(o.row, o.source, o.item) for o in report.overlaps} == {
+        (0, "val", "0"),
+        (2, "val", "0"),
+    }
+    assert all(0.5 <= o.coverage < 1 for o in report.overlaps)
+    assert [row["extra_info"]["index"] for row in read_rows(out)] == [1, 3]
+    assert report.kept == 2
+    dropped = (tmp_path / "clean.parquet.dropped.jsonl").read_text().splitlines()
+    assert [json.loads(line)["reasons"][0][:8] for line in dropped] == ["overlap:"] * 2
+
+
+def test_drop_overlap_keeps_rows_that_are_bad_for_other_reasons(tmp_path, held_out):
+    twice = write(tmp_path, "twice", ("What is 1+1?", "2"), ("What is 1+1?", "2"))
+    out = tmp_path / "out.parquet"
+    report = rewardkit.check(twice, extras=against(held_out), drop_overlap=out)
+    assert (report.counts, pq.read_metadata(out).num_rows) == ({"duplicate": 1}, 2)
+    with pytest.raises(UsageError, match="exclude each other"):
+        rewardkit.check(twice, drop_bad=out, drop_overlap=tmp_path / "o2.parquet")
+
+
+def test_rows_of_other_questions_raise_no_alarm(train, tmp_path):
+    assert (
+        rewardkit.check(train, extras=against(train)).counts["overlap"] == 6
+    )  # two rows hold each other too
+    other = write(tmp_path, "other", ("Name the capital of France in one word, please.", "Paris"))
+    assert rewardkit.check(train, extras=against(other)).ok
+
+
+def test_an_evaluation_set_is_a_dataset_a_split_of_it_or_a_parquet(held_out, tmp_path):
+    folder = SAMPLES / "gsm8k"
+    assert {item.source for item in eval_items(f"gsm8k={folder}")} == {"gsm8k test"}
+    assert {item.source for item in eval_items(f"gsm8k:train={folder}")} == {"gsm8k train"}
+    assert len(list(eval_items(f"aime={SAMPLES / 'aime'}"))) == len(
+        [*eval_items(f"aime:2024={SAMPLES / 'aime'}"), *eval_items(f"aime:2025={SAMPLES / 'aime'}")]
+    )
+    assert [item.item for item in eval_items(str(held_out))] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "said"),
+    [
+        ("math500", UnknownNameError, "Did you mean 'math-500'"),
+        ("gsm8k:dev={folder}", UnknownNameError, "gsm8k has no split 'dev'. It has train, test"),
+        ("math-500={folder}/nope", SourceError, "no such file or folder"),
+        ("{folder}/nope.parquet", DataError, "no such file"),
+    ],
+)
+def test_an_evaluation_set_that_is_not_there_is_one_clear_error(tmp_path, spec, error, said):
+    with pytest.raises(error, match=said):
+        list(eval_items(spec.format(folder=tmp_path)))
+
+
+def test_nearly_equal_questions_are_shown_and_conflicting_golds_called_out(train):
+    report = rewardkit.check(train, extras=Extras(near=True))
+    assert report.ok
+    [cluster] = report.clusters
+    assert [(row, gold) for row, _, gold in cluster.rows] == [(0, "420"), (2, "462")]
+    assert cluster.conflicting
+    assert report.cluster_rows == (2, 1)
+
+
+def test_two_spellings_of_a_prompt_are_duplicates_and_other_golds_conflict(tmp_path):
+    file = write(
+        tmp_path, "x", ("What is $1+1$?", "2"), ("what is 1 + 1?", "02"), ("What  is 1+1?", "3")
+    )
+    report = rewardkit.check(file)
+    assert report.counts == {"duplicate": 1, "conflicting_gold": 1}
+
+
+def test_lengths_are_counted_and_the_share_over_the_limit_is_said(train):
+    def words(messages):
+        return sum(len(m["content"].split()) for m in messages)
+
+    report = rewardkit.check(train, extras=Extras(measure=words, limit=30))
+    assert report.lengths.unit == "tokens"
+    assert report.lengths.summary()["over"] == 0.5
+    assert sum(report.lengths.counts.values()) == report.stats.rows == 4
+    plain = rewardkit.check(train)
+    assert plain.lengths.unit == "characters"
+    assert plain.lengths.counts == plain.stats.prompt_chars
+
+
+def test_injected_aime_problems_are_found_in_a_real_training_set(shared, tmp_path):
+    """Rows 24 to 60 of the fork are AIME's, most word for word; nothing else in it is."""
+    source = shared / "data/orz/orz_fork_contaminated_2028.json"
+    dataset = own_dataset(source, question_key="row.0.value", answer_key="row.1.ground_truth.value")
+    out = tmp_path / "orz.parquet"
+    rewardkit.prep(dataset, out, source=source)
+    aime = {
+        year: f"aime:{year}={shared / 'data' / place}"
+        for year, place in (("2024", "aime_2024/HuggingFaceH4"), ("2025", "aime_2025/math-ai"))
+    }
+    report = rewardkit.check(out, extras=against(*aime.values()))
+    found = {year: {o.row for o in report.overlaps if year in o.source} for year in aime}
+    assert len(found["2024"]) >= 14
+    assert len(found["2025"]) >= 4
+    assert (found["2024"] | found["2025"]) <= set(range(24, 61))
+
+
+def test_gsm8k_raises_no_alarm_against_aime(shared, tmp_path):
+    out = tmp_path / "gsm8k.parquet"
+    rewardkit.prep("gsm8k", out, source=shared / "data/gsm8k")
+    specs = [
+        f"aime:2024={shared / 'data/aime_2024/HuggingFaceH4'}",
+        f"aime:2025={shared / 'data/aime_2025/math-ai'}",
+    ]
+    assert rewardkit.check(out, extras=against(*specs)).ok
