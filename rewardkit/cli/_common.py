@@ -50,7 +50,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
 
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     heading = Text(printable(title)) if title else None
-    table = Table(*columns, box=SIMPLE_HEAD, title=heading, title_justify="left")
+    table = Table(box=SIMPLE_HEAD, title=heading, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(str(cell))) for cell in row))
     console.print(table)

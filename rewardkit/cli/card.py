@@ -16,11 +16,11 @@ def command(
     as_json: JsonFlag = False,
 ) -> None:
     """Print a dataset's card: licence, hubs, schema, gold rule, known defects, citation."""
-    from rewardkit import registry
-    from rewardkit.preprocess.card import card_text, read_card
+    from rewardkit.preprocess.card import card_text
+    from rewardkit.preprocess.pipeline import card_of, load_dataset
 
-    registry.target("datasets", name)
-    if as_json:
-        print_json(read_card(name))
+    dataset = load_dataset(name)
+    if as_json or dataset.card is not None:  # a plug-in's card has no text
+        print_json(card_of(dataset))
     else:
-        typer.echo(card_text(name))
+        typer.echo(card_text(dataset.name))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rewardkit.cli._common import JsonFlag, examples, print_json, print_table
+
+if TYPE_CHECKING:
+    from rewardkit.preprocess.card import Card
 
 EXAMPLES = examples("rewardkit list", "rewardkit list --json")
 
@@ -10,11 +15,11 @@ EXAMPLES = examples("rewardkit list", "rewardkit list --json")
 def command(as_json: JsonFlag = False) -> None:
     """List datasets, scorers, prompt templates, and the data sources with a scorer."""
     from rewardkit import registry
-    from rewardkit.preprocess.card import read_card
+    from rewardkit.preprocess.pipeline import card_of, load_dataset
     from rewardkit.preprocess.template import BUILT_IN
     from rewardkit.scorers.load import summary
 
-    datasets = [read_card(name) for name in registry.known("datasets")]
+    datasets = [card_of(load_dataset(name)) for name in registry.known("datasets")]
     scorers = {name: summary(name) for name in registry.known("scorers")}
     sources = registry.known("data_sources")
     if as_json:
@@ -29,10 +34,7 @@ def command(as_json: JsonFlag = False) -> None:
         return
     print_table(
         ("dataset", "rows", "template", "scorer", "licence", "Hugging Face", "ModelScope"),
-        (
-            (c.name, c.sizes, c.template, c.scorer, c.licence, c.huggingface, c.modelscope)
-            for c in datasets
-        ),
+        ((c.name, c.sizes, c.template, c.scorer, c.licence, *_hubs(c)) for c in datasets),
     )
     print_table(("scorer", "reads"), scorers.items())
     print_table(
@@ -40,3 +42,12 @@ def command(as_json: JsonFlag = False) -> None:
         ((t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values()),
     )
     print_table(("data_source", "scorer"), sources.items())
+
+
+def _hubs(card: Card) -> tuple[str, str]:
+    """The repositories of all splits on either hub."""
+    hosted = [card.hosted(split) for split in card.splits]
+    return (
+        ", ".join(dict.fromkeys(h.huggingface for h in hosted if h.huggingface)),
+        ", ".join(dict.fromkeys(h.modelscope for h in hosted if h.modelscope)),
+    )

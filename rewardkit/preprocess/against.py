@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rewardkit.errors import DataError, UnknownNameError, UsageError
 from rewardkit.preprocess.base import Problem
-from rewardkit.preprocess.card import Card, read_card
+from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.overlap import EvalItem
-from rewardkit.preprocess.pipeline import load_dataset
+from rewardkit.preprocess.pipeline import card_of, load_dataset
 from rewardkit.preprocess.read import RawRows
 from rewardkit.preprocess.source import Hub, find
 from rewardkit.registry import is_path
@@ -52,7 +52,7 @@ def _of_parquet(path: Path) -> Iterator[EvalItem]:
 def _of_dataset(name: str, path: Path | None, hub: Hub) -> Iterator[EvalItem]:
     name, _, asked = (name, "", "") if is_path(name) else name.partition(":")
     dataset = load_dataset(name)
-    card = dataset.card or read_card(dataset.name)
+    card = card_of(dataset)
     splits = [asked] if asked else _held_out(card)
     if asked and asked not in card.splits:
         raise UnknownNameError(f"{name} has no split {asked!r}. It has {', '.join(card.splits)}.")

@@ -80,7 +80,7 @@ def prep(
         OutputError: the output exists or cannot be written.
     """
     chosen = load_dataset(dataset)
-    card = chosen.card or read_card(chosen.name)
+    card = card_of(chosen)
     prompt = load_template(template or card.template, system)
     how = _How(
         prompt,
@@ -118,6 +118,11 @@ def load_dataset(dataset: str | Dataset) -> Dataset:
     if not isinstance(loaded, Dataset):
         raise UsageError(f"{dataset} is {type(loaded).__name__}, not a rewardkit Dataset.")
     return loaded
+
+
+def card_of(dataset: Dataset) -> Card:
+    """A dataset's card: its own, as plug-ins have it, or the file in `data_cards/`."""
+    return dataset.card or read_card(dataset.name)
 
 
 def preview(dataset: str | Dataset, n: int, **options: Any) -> list[Row]:

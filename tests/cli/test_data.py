@@ -10,7 +10,7 @@ from tests.cli.test_cli import ok
 @pytest.fixture
 def rows(tmp_path):
     file = tmp_path / "mine.csv"
-    file.write_text("q,a\nWhat is 1+1?,2\nwhat is 1 + 1,2\nWhat is 2+2?,4\n")
+    file.write_text("q,a\nWhat is 1+1?,2\nwhat is 1 + 1?,2\nWhat is 2+2?,4\n")
     return file
 
 
