@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.source import SAMPLES
+from rewardkit.registry import DATASETS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
@@ -53,6 +55,9 @@ def user(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     shutil.copy(ROOT / "examples/gsm8k_responses.jsonl", work / "responses.jsonl")
+    (work / "examples").mkdir()
+    for name in ("my_dataset.py", "my_rows.csv"):
+        shutil.copy(ROOT / "examples" / name, work / "examples")
     return work, os.environ | {
         "HF_HOME": str(tmp_path / "hf"),
         "HF_HUB_OFFLINE": "1",
@@ -80,6 +85,21 @@ def test_python_runs_as_shown(page, user):
         [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_plug_in_in_the_page_is_the_example():
+    (shown,) = blocks(ROOT / "docs/data.md", "py")
+    assert (ROOT / "examples/my_dataset.py").read_text(encoding="utf-8").endswith(f'"""\n\n{shown}')
+
+
+def test_the_table_of_datasets_is_what_the_cards_say():
+    page = (ROOT / "docs/data.md").read_text(encoding="utf-8")
+    for card in map(read_card, DATASETS):
+        sizes = re.escape(" + ".join(f"{split.rows:,}" for split in card.splits.values()))
+        splits = ", ".join(f"`{name}`" for name in card.splits)
+        row = rf"\| `{card.name}` \| {sizes}[^|]* \| {re.escape(card.licence)} "
+        row += rf"\| `{card.template}` \| `{card.scorer}` \| {splits} \|"
+        assert re.search(row, page), row
 
 
 def test_links_between_pages_lead_somewhere():

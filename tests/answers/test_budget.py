@@ -1,0 +1,83 @@
+"""What comparing two answers may cost, and inputs that once raised or took long."""
+
+import sys
+
+import pytest
+
+from rewardkit.answers.budget import MAX_STEPS, TooMuchWorkError, bounded, spend
+from rewardkit.answers.equal import compare
+from rewardkit.answers.latex.tree import num
+from rewardkit.scorers import gsm8k, math, math_dapo, mcq
+from rewardkit.scorers.base import Score, Status
+
+MATRIX = r"\begin{pmatrix}" + r"\\".join(["&".join("x" * 9)] * 9) + r"\end{pmatrix}"
+LARGE = r"1" + r"\times10^{300}" * 15
+
+
+def test_a_comparison_ends_when_its_budget_is_spent():
+    def spend_all(pred, gold):
+        for _ in range(MAX_STEPS + 1):
+            spend(pred)
+
+    with pytest.raises(TooMuchWorkError):
+        bounded(spend_all, num(1), num(1))
+    spend(num(1), times=10 * MAX_STEPS)  # outside a comparison nothing is counted
+
+
+@pytest.mark.parametrize(
+    ("pred", "gold"),
+    [
+        (MATRIX * 3, "5.5"),
+        (r"[0,100]\setminus\{" + ",".join(map(str, range(1, 99))) + r"\}", "5.5"),
+        (
+            r"\{" + ",".join(f"x+{n}^2" for n in range(58)) + r"\}",
+            r"\{" + ",".join(f"x-{n}^2" for n in range(58)) + r"\}",
+        ),
+        ("x" + "/x" * 290, "5"),
+    ],
+)
+def test_what_multiplies_is_given_up_and_counts_as_unread(pred, gold):
+    assert compare(pred, gold).outcome in ("unreadable", "different", "ambiguous")
+
+
+def test_a_long_list_in_another_order_is_still_equal():
+    items = [rf"\frac{{{n}}}{{7}}" for n in range(1, 58)]
+    assert compare(", ".join(items), ", ".join(reversed(items))).outcome == "equal"
+
+
+@pytest.mark.parametrize("score", [math.score, mcq.score, math_dapo.score, gsm8k.score])
+@pytest.mark.parametrize(
+    ("response", "gold"),
+    [
+        (r"\boxed{5_⁴}", "5"),
+        (r"\boxed{5}", "5_①"),
+        (r"\boxed{.1\overline{⁴}}", "5"),
+        (rf"\boxed{{{LARGE}}}", "x+1"),
+        (rf"\boxed{{{LARGE}}}", r"\sqrt2"),
+        (rf"\boxed{{{LARGE}}}", "1_2"),
+        ("####" + "y" * 10**6, "5"),
+        ("7" * 10**6, "A"),
+        ("5", "7" * 10**6),
+        ("<answer></answer>" * 60_000, "A"),
+        ("\\boxed{" + "{}" * 500_000, "5"),
+    ],
+)
+def test_what_once_raised_or_took_long_is_a_score(score, response, gold):
+    assert isinstance(score(response, gold), Score)
+
+
+def test_a_caller_deep_in_the_stack_gets_a_score_too():
+    def at_depth(n):
+        return (
+            math.score(r"\boxed{A" + r"\setminus B" * 80 + "}", "5") if n == 0 else at_depth(n - 1)
+        )
+
+    depth = sys.getrecursionlimit() - len_of_stack() - 150
+    assert at_depth(depth).status in (Status.WRONG, Status.UNPARSED_ANSWER)
+
+
+def len_of_stack():
+    frame, depth = sys._getframe(), 0
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth
