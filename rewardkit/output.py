@@ -43,6 +43,14 @@ def refuse_existing(out: Path, *, overwrite: bool) -> None:
         raise OutputError(f"{out} exists; add --overwrite to replace it.")
 
 
+def refuse_same(**named: Path | None) -> None:
+    """Raise `UsageError` if two of the files to write, named by their options, are one file."""
+    seen: dict[Path, str] = {}
+    for name, path in named.items():
+        if path is not None and (other := seen.setdefault(path.resolve(), name)) != name:
+            raise UsageError(f"--{other} and --{name} name one file, {path}.")
+
+
 def refuse_input(out: Path | None, source: Path) -> None:
     """Raise `UsageError` if an output is the very file that is read."""
     if out is not None and out.exists() and source.exists() and out.samefile(source):

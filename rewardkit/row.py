@@ -57,6 +57,9 @@ METADATA_KEY = b"rewardkit"
 
 BATCH_ROWS = 2048
 
+#: Of a row group, uncompressed.
+GROUP_BYTES = 8 << 20
+
 
 def build_row(
     *,
@@ -112,8 +115,10 @@ def question_of(row: Mapping[str, Any]) -> str:
     prompt = row["prompt"]
     if isinstance(prompt, str):
         return prompt
-    said = [m["content"] for m in prompt or () if isinstance(m, Mapping) and m["role"] == "user"]
-    return str(said[-1]) if said else ""
+    said = [
+        m.get("content") for m in prompt or () if isinstance(m, Mapping) and m.get("role") == "user"
+    ]
+    return str(said[-1] or "") if said else ""
 
 
 def write_rows(
@@ -133,10 +138,25 @@ def write_rows(
         atomic(out, overwrite=overwrite) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
-        for batch in chain([first], batches):
-            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema))
-            written += len(batch)
+        made = (
+            pa.RecordBatch.from_pylist(batch, schema=schema) for batch in chain([first], batches)
+        )
+        for group in _groups(made):
+            writer.write_table(pa.Table.from_batches(group))
+            written += sum(batch.num_rows for batch in group)
     return written
+
+
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches in row groups of some megabytes: the writer keeps what it knows of every group."""
+    group: list[pa.RecordBatch] = []
+    for batch in batches:
+        group.append(batch)
+        if sum(each.nbytes for each in group) >= GROUP_BYTES:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:

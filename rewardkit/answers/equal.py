@@ -135,8 +135,9 @@ def bare(text: str) -> str:
     return _SPACING.sub("", text).removesuffix(".")
 
 
-def _plain_number(text: str) -> Fraction:
-    return Fraction(text.replace(",", ""))
+def _plain_number(text: str) -> Fraction | int:
+    text = text.replace(",", "")
+    return Fraction(text) if "." in text else int(text)
 
 
 def _structure(pred: Node | None, gold: Node | None) -> Verdict:

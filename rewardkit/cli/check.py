@@ -21,7 +21,7 @@ from rewardkit.cli._common import (
     scorer_options,
 )
 from rewardkit.cli.prep import HubName
-from rewardkit.errors import UsageError
+from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.check import CheckReport
@@ -88,16 +88,20 @@ def command(
     be right) and another answer (must be wrong). Exit 1 if anything is found, also with
     --drop-bad: the file given is bad, OUT is clean. Nearly equal questions are shown, not counted.
     """
-    from rewardkit.output import refuse_existing
+    from rewardkit.output import refuse_existing, refuse_input, refuse_same
+    from rewardkit.parallel import cores
     from rewardkit.preprocess.check import Extras, check
     from rewardkit.preprocess.lengths import tokens_of
-    from rewardkit.preprocess.parallel import cores
+    from rewardkit.preprocess.quality import dropped_path
     from rewardkit.scorers.load import load_scorer
 
     if drop_overlap and not against:
         raise UsageError("--drop-overlap needs --against.")
     if html:
         refuse_existing(html, overwrite=overwrite)
+        refuse_input(html, file)
+        out = drop_bad or drop_overlap
+        refuse_same(html=html, out=out, dropped=dropped_path(out) if out else None)
 
     options = scorer_options(settings)
     judge = load_scorer(scorer or "auto", **options)
@@ -124,13 +128,14 @@ def command(
     if html:
         _write_html(report, html, overwrite=overwrite)
     if as_json:
-        print_json({"ok": report.ok, **vars(report)})
+        print_json({"ok": report.ok, **vars(report), "lengths": report.lengths.described()})
     else:
-        _print(report)
+        _print(report, near=near)
     if (out := drop_bad or drop_overlap) and report.rows:
-        typer.echo(
-            f"{out}: {report.kept:,} rows; the others are in {out}.dropped.jsonl", err=as_json
-        )
+        if not report.kept:
+            raise DataError(f"no row is left to write: {out} is not written.")
+        others = f"; the others are in {out}.dropped.jsonl" if report.kept < report.rows else ""
+        typer.echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
     if not report.ok:
         raise typer.Exit(1)
 
@@ -140,6 +145,8 @@ def _index(against: list[str], hub: HubName) -> Index:
     from rewardkit.preprocess.overlap import index_items
 
     specs = [spec.strip() for given in against for spec in given.split(",") if spec.strip()]
+    if not specs:
+        raise UsageError("--against names no evaluation set.")
     return index_items(item for spec in specs for item in eval_items(spec, hub=hub.value))
 
 
@@ -150,13 +157,15 @@ def _write_html(report: CheckReport, out: Path, *, overwrite: bool) -> None:
     write_html(check_page(report), out, overwrite=overwrite)
 
 
-def _print(report: CheckReport) -> None:
+def _print(report: CheckReport, *, near: bool) -> None:
     _print_findings(report)
     for overlap in sorted(report.overlaps, key=lambda o: -o.coverage)[:3]:
         where = f"{overlap.source} {overlap.item}"
         typer.echo(f"\nrow {overlap.row} holds {overlap.coverage:.0%} of {where}")
         typer.echo(f"  row:  {_line(overlap.row_text)}")
         typer.echo(f"  item: {_line(overlap.item_text)}")
+    if near and not report.clusters:
+        typer.echo("near-duplicates: none")
     if report.clusters:
         rows, clusters = report.cluster_rows
         conflicting = sum(cluster.conflicting for cluster in report.clusters)
@@ -173,9 +182,9 @@ def _print(report: CheckReport) -> None:
         marks = ", ".join(f"{name} {value:,}" for name, value in summary.items())
         typer.echo(f"prompt {report.lengths.unit}: {marks}")
         if over is not None:
-            typer.echo(
-                f"over {report.lengths.limit:,} {report.lengths.unit}: {over:.2%} of the rows"
-            )
+            hint = "" if report.lengths.unit == "tokens" else " (verl counts tokens: --tokenizer)"
+            unit = f"{report.lengths.unit}{hint}"
+            typer.echo(f"over {report.lengths.limit:,} {unit}: {over:.2%} of the rows")
 
 
 def _print_findings(report: CheckReport) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from io import TextIOWrapper
 from types import TracebackType
@@ -11,7 +12,22 @@ from typing import Annotated
 import typer
 
 from rewardkit import __version__
-from rewardkit.cli import card, check, compose, doctor, explain, mix, path, prep, score, show
+from rewardkit.cli import (
+    audit,
+    card,
+    check,
+    compare,
+    compose,
+    doctor,
+    explain,
+    mix,
+    path,
+    prep,
+    report,
+    score,
+    select,
+    show,
+)
 from rewardkit.cli import list as list_
 from rewardkit.cli._common import warn
 from rewardkit.errors import RewardkitError
@@ -28,6 +44,10 @@ app.command("prep", epilog=prep.EXAMPLES)(prep.command)
 app.command("check", epilog=check.EXAMPLES)(check.command)
 app.command("mix", epilog=mix.EXAMPLES)(mix.command)
 app.command("score", epilog=score.EXAMPLES)(score.command)
+app.command("report", epilog=report.EXAMPLES)(report.command)
+app.command("compare", epilog=compare.EXAMPLES)(compare.command)
+app.command("select", epilog=select.EXAMPLES)(select.command)
+app.command("audit", epilog=audit.EXAMPLES)(audit.command)
 app.command("compose", epilog=compose.EXAMPLES)(compose.command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)
 app.command("path", epilog=path.EXAMPLES)(path.command)
@@ -59,6 +79,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):  # a lone surrogate in a response is still printed
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, _end)  # a scheduler's end must clean up as Ctrl-C does
     try:
         typer.main.get_command(app)()  # app() itself would put typer's own hook in place
     except RewardkitError as error:
@@ -66,6 +87,10 @@ def run() -> None:
             raise
         warn(f"error: {error}")
         sys.exit(error.exit_code)
+
+
+def _end(number: int, _: object) -> None:
+    sys.exit(128 + number)
 
 
 def _say_bug(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:

@@ -108,17 +108,22 @@ def command(
     Rows come from --sample, else --source, else the local Hugging Face cache, else the hub
     (HF_ENDPOINT is honoured). Dropped rows are kept, with reasons, in OUT.dropped.jsonl.
     """
-    from rewardkit.output import refuse_existing
+    from rewardkit.output import refuse_existing, refuse_input, refuse_same
+    from rewardkit.parallel import cores
     from rewardkit.preprocess.own import own_dataset
-    from rewardkit.preprocess.parallel import cores
     from rewardkit.preprocess.pipeline import load_dataset, prep
+    from rewardkit.preprocess.quality import dropped_path
     from rewardkit.preprocess.read import READERS
 
     if split and year:
         raise UsageError("--split and --year exclude each other.")
+    own = Path(dataset) if Path(dataset).suffix.lower() in READERS else None
+    if own is None and Path(dataset).is_file() and not dataset.endswith(".py"):
+        raise UsageError(f"{dataset}: not a {', '.join(READERS)} file.")
     if html:
         refuse_existing(html, overwrite=overwrite)
-    own = Path(dataset) if Path(dataset).suffix in READERS else None
+        refuse_same(out=out, html=html, dropped=dropped_path(out))
+        refuse_input(html, own or source or out)
     if own is not None:
         if source or sample or year:
             raise UsageError(

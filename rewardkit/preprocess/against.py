@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rewardkit.errors import DataError, UnknownNameError, UsageError
+from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.preprocess.base import Problem
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.overlap import EvalItem
@@ -30,6 +30,8 @@ def eval_items(spec: str, *, hub: Hub = "huggingface") -> Iterator[EvalItem]:
         DataError: they cannot be read, or there are none.
     """
     name, _, path = spec.partition("=")
+    if not path and Path(name).is_file() and not name.endswith((".parquet", ".py")):
+        raise UsageError(f"--against {name}: make a parquet of it first, with rewardkit prep.")
     if name.endswith(".parquet") and not path:
         items = _of_parquet(Path(name))
     else:
@@ -59,7 +61,13 @@ def _of_dataset(name: str, path: Path | None, hub: Hub) -> Iterator[EvalItem]:
     if path is not None and path.is_file() and len(splits) > 1:
         raise UsageError(f"{name} has several splits: write {name}:{splits[0]}={path}.")
     for split in splits:
-        source = find(card, split, path=path, hub=hub, sample=False)
+        try:
+            source = find(card, split, path=path, hub=hub, sample=False)
+        except SourceError as error:
+            reason = str(error).partition("\n")[0].removesuffix(" Ways out:")
+            raise SourceError(
+                f"--against {name}:{split}=PATH says where it is: {reason}"
+            ) from error
         for index, raw in RawRows(source.files, card.columns, dataset.repeats):
             problem = dataset.to_problem(raw)
             if isinstance(problem, Problem):

@@ -46,6 +46,10 @@ class Split:
     modelscope: str | None = None
     data_source: str | None = None
 
+    def __post_init__(self) -> None:
+        files = (self.files,) if isinstance(self.files, str) else tuple(self.files)
+        object.__setattr__(self, "files", files)  # one glob may stand alone; YAML has lists
+
 
 @dataclass(frozen=True)
 class Card:
@@ -77,6 +81,10 @@ class Card:
     splits: Mapping[str, Split]
     huggingface: str = ""
     modelscope: str = ""
+
+    def __post_init__(self) -> None:
+        if self.columns and isinstance(self.columns[0], str):  # one encoding may stand alone
+            object.__setattr__(self, "columns", (tuple(self.columns),))
 
     @property
     def sizes(self) -> str:
@@ -124,15 +132,12 @@ def card_path(name: str) -> Path:
     for folder in (package / "data_cards", package.parent / "data_cards"):
         if (path := folder / f"{name}.md").is_file():
             return path
-    raise UnknownNameError(f"no data card for {name!r}.")
+    raise UnknownNameError(
+        f"no data card for {name!r}. A plug-in gives its own: Dataset(..., card=Card(...))."
+    )
 
 
 def _card(values: dict[str, Any]) -> Card:
-    splits = {str(name): _split(split) for name, split in values.pop("splits").items()}
+    splits = {str(name): Split(**split) for name, split in values.pop("splits").items()}
     columns = tuple(tuple(encoding) for encoding in values.pop("columns"))
     return Card(**values, columns=columns, splits=splits)
-
-
-def _split(values: dict[str, Any]) -> Split:
-    files = values.pop("files")
-    return Split(files=(files,) if isinstance(files, str) else tuple(files), **values)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 from rewardkit.errors import UsageError
 from rewardkit.output import atomic, refuse_input
+from rewardkit.parallel import in_order, travels
 from rewardkit.preprocess.duplicates import gold_key
 from rewardkit.preprocess.lengths import Lengths, Measure, characters
 from rewardkit.preprocess.near import near_duplicates
 from rewardkit.preprocess.overlap import Index, Overlap, find_overlaps
-from rewardkit.preprocess.parallel import in_order, travels
 from rewardkit.preprocess.quality import (
     RULES,
     Finding,
@@ -92,7 +92,7 @@ class CheckReport:
         path: the file checked.
         rows: how many rows it has.
         bad_rows: how many of them have a finding.
-        kept: how many were written, where rows are.
+        kept: how many were written, where rows are; if none is left, no file is.
         counts: findings by rule.
         examples: the first findings of each rule.
         stats: lengths and kinds of the rows that are no verl rows' faults.
@@ -178,9 +178,16 @@ def check(
         for finding in check_schema(file.schema_arrow):
             report.add(finding)
         if not report.counts["missing"]:
-            with _sink(out, file.schema_arrow, rules, overwrite=overwrite) as keep:
-                judge = _Judge(scorer, options or {}, allow_duplicates, extras)
+            judge = _Judge(scorer, options or {}, allow_duplicates, extras)
+            with (
+                suppress(_NothingLeftError),
+                _sink(out, file.schema_arrow, rules, overwrite=overwrite) as keep,
+            ):
                 _check_rows(file, report, judge, keep, jobs, progress)
+                if out and not report.kept:
+                    raise _NothingLeftError
+            if out and report.kept == report.rows:
+                dropped_path(out).unlink(missing_ok=True)
             _near(report, judge.asked)
             if not report.rows:
                 report.add(Finding(None, "empty_file", "no rows"))
@@ -287,6 +294,10 @@ def _repeats(row: Row, index: int, seen: dict[bytes, tuple[int, str]]) -> Iterat
             f"same prompt as row {first}, but gold {gold[:60]!r} and there {first_gold[:60]!r}"
         )
         yield Finding(index, "conflicting_gold", message)
+
+
+class _NothingLeftError(Exception):
+    """No row is good: nothing is written, and what was there stays."""
 
 
 @contextmanager

@@ -26,7 +26,9 @@ def question_key(text: str, images: Iterable[bytes] = ()) -> bytes:
     a third of Geometry3k asks "Find x." of different figures.
     """
     plain = _DRESS.sub("", unicodedata.normalize("NFKC", text)).casefold()
-    plain = _SAME_COMMAND.sub(r"\\frac", plain).rstrip(_END)
+    if "frac" in plain:
+        plain = _SAME_COMMAND.sub(r"\\frac", plain)
+    plain = plain.rstrip(_END)
     digest = hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16)
     for image in images:
         digest.update(hashlib.blake2b(image, digest_size=16).digest())

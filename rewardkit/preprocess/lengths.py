@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rewardkit.errors import SourceError, UsageError
+from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.preprocess.stats import quantile, share_over
+from rewardkit.scorers.base import guarded
 
 Messages: TypeAlias = Sequence[dict[str, Any]]
 Measure: TypeAlias = Callable[[Messages], int]
@@ -38,6 +39,10 @@ class Lengths:
         return (
             found if self.limit is None else {**found, "over": share_over(self.counts, self.limit)}
         )
+
+    def described(self) -> dict[str, object]:
+        """Unit, limit and summary, without the counts."""
+        return {"unit": self.unit, "limit": self.limit, **self.summary()}
 
 
 def characters(messages: Messages) -> int:
@@ -73,9 +78,14 @@ def tokens_of(name: str) -> Measure:
 
     def measure(messages: Messages) -> int:
         if has_chat:
-            text = tokenizer.apply_chat_template(
-                list(messages), add_generation_prompt=True, tokenize=False
+            text = guarded(
+                tokenizer.apply_chat_template,
+                list(messages),
+                add_generation_prompt=True,
+                tokenize=False,
             )
+            if isinstance(text, Exception):  # a template may raise anything, in its own words
+                raise DataError(f"--tokenizer {name}: its chat template fails: {text}.") from text
             return len(tokenizer.encode(text, add_special_tokens=False))
         return sum(len(tokenizer.encode(str(m.get("content") or ""))) for m in messages)
 

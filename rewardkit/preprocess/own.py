@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,11 @@ def own_dataset(
     Raises:
         UsageError: the file has another suffix.
     """
-    if path.suffix not in READERS:
+    if path.suffix.lower() not in READERS:
         raise UsageError(f"{path}: not a {', '.join(READERS)} file.")
     keys = [key for key in (question_key, answer_key, image_key) if key]
-    columns = tuple(dict.fromkeys(key.partition(".")[0] for key in keys))
+    whole = tuple(dict.fromkeys(keys))  # a column's name may have a dot in it
+    outer = tuple(dict.fromkeys(key.partition(".")[0] for key in keys))
     name = data_source or path.stem
     card = Card(
         name=path.stem,
@@ -49,7 +51,7 @@ def own_dataset(
         template="boxed",
         scorer="math",
         licence="the user's",
-        columns=(columns,),
+        columns=(whole, outer),
         splits={split: Split(0, (path.name,))},
     )
     read = partial(_problem, question_key=question_key, answer_key=answer_key, image_key=image_key)
@@ -82,6 +84,8 @@ def _gold(value: Any) -> str | None:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    if isinstance(value, float) and not isfinite(value):
         return None
     return str(value).strip()
 

@@ -13,11 +13,11 @@ from typing import Any, TextIO, TypeAlias
 
 from rewardkit import __version__, registry
 from rewardkit.errors import DataError, UnknownNameError, UsageError
-from rewardkit.output import atomic, refuse_existing
+from rewardkit.output import atomic, refuse_existing, refuse_input
+from rewardkit.parallel import in_order, travels
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card, read_card
 from rewardkit.preprocess.duplicates import gold_key, question_key
-from rewardkit.preprocess.parallel import in_order, travels
 from rewardkit.preprocess.quality import check_row, dropped_line, dropped_path
 from rewardkit.preprocess.read import Raw, RawRows
 from rewardkit.preprocess.report import MAX_QUESTIONS, PrepReport, SplitReport
@@ -25,6 +25,7 @@ from rewardkit.preprocess.select import Language, Repeated, Selection, choose, l
 from rewardkit.preprocess.source import Hub, Source, find
 from rewardkit.preprocess.template import Template, load_template
 from rewardkit.row import BATCH_ROWS, Row, batched, build_row, read_rows, write_rows
+from rewardkit.scorers.base import guarded
 
 
 def prep(
@@ -96,11 +97,15 @@ def prep(
     for path in outs.values():
         refuse_existing(path, overwrite=overwrite)
     found = {name: find(card, name, path=source, hub=hub, sample=sample) for name in outs}
+    for path in outs.values():
+        for file in (file for where in found.values() for file in where.files):
+            refuse_input(path, file)
     reports = tuple(
         _write(_Job(chosen, card, name, found[name], how), path, progress, overwrite=overwrite)
         for name, path in outs.items()
     )
-    return PrepReport(chosen.name, card.data_source, prompt.name, how.scorer, reports)
+    keys = ", ".join(dict.fromkeys(card.reward_key(name) for name in outs))
+    return PrepReport(chosen.name, keys, prompt.name, how.scorer, reports)
 
 
 def load_dataset(dataset: str | Dataset) -> Dataset:
@@ -185,14 +190,18 @@ class _Job:
         return RawRows(self.source.files, self.card.columns, self.dataset.repeats)
 
     def problem(self, raw: Raw) -> Problem | Dropped:
-        try:
-            problem = self.dataset.to_problem(raw)
-        except TypeError as error:  # a null or a number where the dataset has text
-            return Dropped("unexpected type", str(error))
-        except (LookupError, ValueError, AttributeError) as error:  # a field that is not there
-            return Dropped("unreadable row", f"{type(error).__name__}: {error}")
+        problem = guarded(self.dataset.to_problem, raw)
+        if isinstance(problem, TypeError):  # a null or a number where the dataset has text
+            return Dropped("unexpected type", str(problem))
+        if isinstance(problem, Exception):
+            return Dropped("unreadable row", f"{type(problem).__name__}: {problem}")
         if isinstance(problem, Dropped):
             return problem
+        if not isinstance(problem, Problem):
+            kind = type(problem).__name__
+            raise UsageError(
+                f"{self.dataset.name}: to_problem returned {kind}, not a Problem or Dropped."
+            )
         fault = _text_fault(problem) or language_fault(problem.question, self.how.select.language)
         return Dropped(fault) if fault else problem
 
@@ -293,11 +302,11 @@ class _Questions:
     def note(self, row: Row, report: SplitReport) -> None:
         images = (image["bytes"] for image in row.get("images") or ())
         key = question_key(row["extra_info"]["question"], images)
-        gold = gold_key(row["reward_model"]["ground_truth"])
+        gold = row["reward_model"]["ground_truth"]
         first = self.golds.get(key)
         if first is not None:
             report.duplicates += 1
-            report.conflicting += first != gold
+            report.conflicting += gold_key(first) != gold_key(gold)
         elif len(self.golds) < MAX_QUESTIONS:
             self.golds[key] = gold
 
@@ -316,7 +325,11 @@ def _repeated(job: _Job, raws: RawRows) -> Repeated:
 
 
 def _nothing_left(report: SplitReport) -> str:
-    reasons = ", ".join(f"{reason} ({n})" for reason, n in report.dropped.most_common(3))
+    details = {reason: detail for reason, _, detail in reversed(report.examples)}
+    reasons = "; ".join(
+        f"{reason} ({n:,}; the first: {details[reason] or 'no more is known'})"
+        for reason, n in report.dropped.most_common(3)
+    )
     files = ", ".join(str(file) for file in report.files)
     return f"{files}: " + (f"every row was dropped: {reasons}." if reasons else "no rows.")
 
@@ -352,6 +365,8 @@ def _scorer(asked: str | None, template: Template, card: Card) -> str:
 
 def _text_fault(problem: Problem) -> str:
     """What keeps a problem out of a parquet of strings, "" if nothing does."""
+    if not isinstance(problem.options, (tuple, list)):
+        return "options are no list"
     texts = (
         problem.question,
         problem.ground_truth,
@@ -363,6 +378,8 @@ def _text_fault(problem: Problem) -> str:
     )
     if not all(isinstance(text, str) for text in texts):
         return "unexpected type"
+    if not all(isinstance(image, bytes) for image in problem.images or ()):
+        return "an image is not bytes"
     if not problem.question.strip():
         return "the question is empty"
     try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +19,12 @@ from rewardkit.row import BATCH_ROWS, open_parquet
 
 Raw: TypeAlias = dict[str, Any]
 Numbered: TypeAlias = "Generator[tuple[int, Raw], None, int]"
+
+#: What some editors put before UTF-8.
+BOM = b"\xef\xbb\xbf"
+
+#: How deep an element of a JSON array may be nested.
+MAX_DEPTH = 200
 
 #: Rows whose `repeats` columns are looked at together; more is faster and takes more memory.
 _SCAN_ROWS = 32_768
@@ -55,15 +61,18 @@ class RawRows:
         self._seen.clear()
         for file in self.files:
             start = self.read
-            rows = READERS[file.suffix](file, self)
+            rows = READERS[file.suffix.lower()](file, self)
             total = yield from _shifted(rows, start, self)
             self.read = start + total
 
     def columns(self, where: object, present: Iterable[str]) -> list[str]:
         """The first encoding that is present."""
-        names = set(present)
+        counts = Counter(iter(present))
+        names = set(counts)
         for encoding in self.encodings:
             if names.issuperset(encoding):
+                if twice := [column for column in encoding if counts[column] > 1]:
+                    raise DataError(f"{where}: the column {twice[0]!r} is there several times.")
                 return list(encoding)
         nearest = min(self.encodings, key=lambda encoding: len(set(encoding) - names))
         missing = " and no ".join(repr(c) for c in nearest if c not in names)
@@ -93,6 +102,8 @@ class RawRows:
 
 def at_path(value: Any, path: str) -> Any:
     """What a dotted path leads to (`extra_info.index`, `row.0.value`), None if nothing."""
+    if isinstance(value, Mapping) and path in value:
+        return value[path]
     for part in path.split("."):
         if isinstance(value, Mapping):
             value = value.get(part)
@@ -120,7 +131,8 @@ def _read_parquet(file: Path, wanted: RawRows) -> Numbered:
         if wanted.repeats and _has_paths(parquet, wanted.repeats):
             firsts = _first_rows(parquet, wanted)
             for group, places in firsts.items():
-                yield from _take(parquet, group, places, columns)
+                if places:
+                    yield from _take(parquet, group, places, columns)
         else:
             batches = parquet.iter_batches(BATCH_ROWS, columns=columns)
             yield from enumerate(row for batch in batches for row in batch.to_pylist())
@@ -135,24 +147,33 @@ def _has_paths(parquet: pq.ParquetFile, paths: Sequence[str]) -> bool:
 def _first_rows(parquet: pq.ParquetFile, wanted: RawRows) -> dict[int, list[int]]:
     """By row group, the places of rows that copy no earlier one; only their keys are read."""
     firsts: dict[int, list[int]] = {}
+    known = pa.array([], pa.string())  # the first keys: looked up in Arrow, not in Python
     place = 0
     for group in range(parquet.num_row_groups):
         firsts[group] = []
         for batch in parquet.iter_batches(
             _SCAN_ROWS, row_groups=[group], columns=list(wanted.repeats)
         ):
-            new = [at for key, at in _keys(batch, wanted.repeats) if not wanted.is_seen(key)]
+            found = list(_keys(batch, wanted.repeats, known))
+            new = [at for key, at in found if not wanted.is_seen(key)]
+            if len(known) < _SCAN_ROWS:
+                keys = pa.array([key for key, _ in found if key is not None], pa.string())
+                known = pa.concat_arrays([known, keys])
             firsts[group] += sorted(place + at for at in new)
             place += batch.num_rows
     return firsts
 
 
-def _keys(batch: pa.RecordBatch, paths: Sequence[str]) -> Iterator[tuple[str | None, int]]:
-    """The distinct keys of a batch, each with the place of its first row; all places without."""
+def _keys(
+    batch: pa.RecordBatch, paths: Sequence[str], known: pa.Array
+) -> Iterator[tuple[str | None, int]]:
+    """The distinct keys of a batch but for `known`, each with its first place; all without one."""
     parts = [pc.struct_field(batch[p.split(".")[0]], p.split(".")[1:]) for p in paths]
     key = pc.binary_join_element_wise(*(part.cast(pa.string()) for part in parts), _SEPARATOR)
-    yield from ((None, at) for at in pc.indices_nonzero(key.is_null()).to_pylist())
-    table = pa.table({"key": key, "at": pa.array(range(len(key)), pa.int32())})
+    places = pc.indices_nonzero(pc.invert(pc.is_in(key, value_set=known)))
+    key = key.take(places)
+    yield from ((None, at) for at in places.filter(key.is_null()).to_pylist())
+    table = pa.table({"key": key, "at": places})
     firsts = table.group_by("key", use_threads=False).aggregate([("at", "min")])
     found = zip(firsts["key"].to_pylist(), firsts["at_min"].to_pylist(), strict=True)
     yield from ((key, at) for key, at in found if key is not None)
@@ -218,7 +239,8 @@ def _csv_layout() -> pa.csv.ParseOptions:
 def _read_json(file: Path, wanted: RawRows) -> Numbered:
     """A JSON array, or what many name so though it has an object on every line."""
     with _open(file) as stream:
-        is_array = next((c for c in chain.from_iterable(stream) if not chr(c).isspace()), 0) == 91
+        start = stream.read(1 << 16).removeprefix(BOM).lstrip()
+        is_array = start.startswith(b"[")
     return (yield from (_read_array if is_array else _read_jsonl)(file, wanted))
 
 
@@ -234,13 +256,36 @@ def _elements(file: Path) -> Iterator[Any]:
     import ijson
 
     with _open(file) as stream:
+        if stream.read(len(BOM)) != BOM:
+            stream.seek(0)
         try:
-            yield from ijson.items(stream, "item", use_float=True)
+            yield from _built(file, ijson.basic_parse(stream, use_float=True))
         except ijson.JSONError as error:
-            reason = " ".join(str(error).split())[:120]
+            said = error.args[0] if error.args else ""
+            said = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+            reason = " ".join(said.split())[:120]
             raise DataError(
-                f"{file}: not JSON after byte {stream.tell():,} or before ({reason})."
+                f"{file}: not JSON, or not UTF-8, before byte {stream.tell():,} ({reason})."
             ) from error
+
+
+def _built(file: Path, events: Iterator[tuple[str, Any]]) -> Iterator[Any]:
+    """The elements of the one array that parsing events are; ijson's own way of it has no depth."""
+    from ijson import ObjectBuilder
+
+    depth, builder = 0, ObjectBuilder()
+    for event, value in events:
+        opens, closes = event in ("start_array", "start_map"), event in ("end_array", "end_map")
+        is_own = (opens and depth == 0) or (closes and depth == 1)  # the array's own brackets
+        depth += opens - closes
+        if depth > MAX_DEPTH:
+            raise DataError(f"{file}: brackets are nested more than {MAX_DEPTH} deep.")
+        if is_own:
+            continue
+        builder.event(event, value)
+        if depth == 1:
+            yield builder.value
+            builder = ObjectBuilder()
 
 
 def _read_jsonl(file: Path, wanted: RawRows) -> Numbered:
@@ -294,6 +339,7 @@ def _open(file: Path) -> Any:
 READERS: Mapping[str, Callable[[Path, RawRows], Numbered]] = {
     ".parquet": _read_parquet,
     ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
     ".json": _read_json,
     ".csv": _read_csv,
     ".arrow": _read_arrow,

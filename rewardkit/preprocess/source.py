@@ -43,7 +43,12 @@ def find(card: Card, split: str, *, path: Path | None, hub: Hub, sample: bool) -
     if sample and path is not None:
         raise UsageError("--sample and --source exclude each other.")
     if sample:
-        return Source(tuple(sorted((SAMPLES / card.name).glob(f"{split}.*"))), "sample")
+        files = tuple(sorted((SAMPLES / card.name).glob(f"{split}.*")))
+        if not files:
+            raise SourceError(
+                f"{card.name} has no packaged sample of {split!r}; use --source PATH."
+            )
+        return Source(files, "sample")
     if path is not None:
         return Source(_in_path(path, card, split), "path")
     hosted = card.hosted(split)
@@ -56,7 +61,7 @@ def _in_path(path: Path, card: Card, split: str) -> tuple[Path, ...]:
         return _in_folder(path, card, split)
     if not path.is_file():
         raise SourceError(f"{path}: no such file or folder.")
-    if path.suffix not in READERS:
+    if path.suffix.lower() not in READERS:
         raise SourceError(f"{path}: not a {', '.join(READERS)} file.")
     return (path,)
 

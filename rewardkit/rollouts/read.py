@@ -1,4 +1,4 @@
-"""Read responses with their ground truth: jsonl (a line each) or parquet (a row each)."""
+"""Responses with their ground truth, from the lines and rows of whatever a run wrote."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewardkit.errors import DataError
-from rewardkit.row import read_rows
+from rewardkit.rollouts.files import Unit, units
 
 #: The names under which responses and golds are found, first match first. `output` and `gts` are
 #: those of verl's rollout and validation dumps.
-RESPONSE_KEYS = ("response", "output", "solution_str", "completion")
+RESPONSE_KEYS = ("response", "output", "solution_str", "completion", "responses")
 GOLD_KEYS = ("ground_truth", "gts", "gold", "reward_model.ground_truth")
 
 
@@ -42,34 +41,50 @@ def read_samples(
     """The samples of a file, and what could not be read, in order.
 
     Args:
-        path: a `.parquet` file; any other is read as jsonl.
-        response_key: the field with the response; None to try `RESPONSE_KEYS`.
+        path: parquet, or jsonl, which may be compressed (`.gz`, `.zst`).
+        response_key: the field with the response, or with a list of responses; None to try
+            `RESPONSE_KEYS`.
         gold_key: the field with the ground truth, dotted for a nested one; None to try
             `GOLD_KEYS`.
 
     Raises:
         DataError: the file cannot be opened, or is no parquet.
     """
+    for unit in units([str(path)]):
+        yield from samples_of(unit, response_key, gold_key)
+
+
+def samples_of(
+    unit: Unit, response_key: str | None = None, gold_key: str | None = None
+) -> Iterator[Sample | Unread]:
+    """The samples of a unit; a row with a list of responses gives one for each."""
     response_keys = (response_key,) if response_key else RESPONSE_KEYS
     gold_keys = (gold_key,) if gold_key else GOLD_KEYS
-    rows = _parquet_rows(path) if path.suffix == ".parquet" else _jsonl_rows(path)
-    for where, row in rows:
-        yield (
-            Unread(where, row)
-            if isinstance(row, str)
-            else _sample(where, row, response_keys, gold_keys)
-        )
+    for where, row in _rows(unit):
+        if isinstance(row, str):
+            yield Unread(where, row)
+        else:
+            yield from _samples(where, row, response_keys, gold_keys)
 
 
-def _sample(
+def _samples(
     where: str, row: dict[str, Any], response_keys: tuple[str, ...], gold_keys: tuple[str, ...]
-) -> Sample | Unread:
-    response = _first(row, response_keys)
-    gold = _first(row, gold_keys)
+) -> Iterator[Sample | Unread]:
+    key, response = _first(row, response_keys)
+    gold = _first(row, gold_keys)[1]
     if response is None:
-        return Unread(where, f"no response: none of {', '.join(response_keys)}")
-    if gold is None:
-        return Unread(where, f"no ground truth: none of {', '.join(gold_keys)}")
+        yield Unread(where, f"no response: none of {', '.join(response_keys)}")
+    elif gold is None:
+        yield Unread(where, f"no ground truth: none of {', '.join(gold_keys)}")
+    elif isinstance(response, list):
+        for number, each in enumerate(response):
+            fields = {**row, key: each, "sample": number}
+            yield _sample(f"{where} response {number}", fields, each, gold)
+    else:
+        yield _sample(where, row, response, gold)
+
+
+def _sample(where: str, row: Mapping[str, Any], response: Any, gold: Any) -> Sample | Unread:
     if not isinstance(response, str):
         return Unread(where, f"the response is {type(response).__name__}, not text")
     extra_info = row.get("extra_info")
@@ -78,36 +93,29 @@ def _sample(
     return Sample(where, response, str(gold), info, row)
 
 
-def _first(row: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    """The first of the fields that is there and not null."""
+def _first(row: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Any]:
+    """The first of the fields that is there and not null, and its name."""
     for key in keys:
         value: Any = row
         for part in key.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         if value is not None:
-            return value
-    return None
+            return key, value
+    return "", None
 
 
-def _jsonl_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}.") from error
-    with file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                yield f"{path}:{number}", _json_object(line)
+def _rows(unit: Unit) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    for number, row in enumerate(unit.rows, start=unit.first):
+        yield f"{unit.path} row {number}", row
+    for number, line in enumerate(unit.lines, start=unit.first):
+        if line.strip():
+            yield f"{unit.path}:{number}", _json_object(line)
 
 
 def _json_object(line: bytes) -> dict[str, Any] | str:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
-        return f"not JSON ({error})"
+        cut = "" if line.endswith(b"\n") else "; it has no end: is it still being written?"
+        return f"not JSON ({error}){cut}"
     return row if isinstance(row, dict) else f"a {type(row).__name__}, not an object"
-
-
-def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    for number, row in enumerate(read_rows(path)):
-        yield f"{path} row {number}", row

@@ -37,7 +37,8 @@ def score(
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
         return _choice(response, letters, pred)
     outcome = compare(pred, gold).outcome if pred else "different"
-    if outcome != "equal" and found and found.where == "box" and (said := _same(response, gold)):
+    several = outcome != "equal" and found and found.where == "box" and "," in pred
+    if several and (said := _same(response, gold)):
         return _score("equal", said)
     return _score(outcome, pred)
 

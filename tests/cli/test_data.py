@@ -1,6 +1,10 @@
 """`prep` and `check` on the command line: their options, pages and errors."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -78,3 +82,49 @@ def test_check_refuses_what_makes_no_sense(run, rows, tmp_path):
     assert done.returncode in (1, 2)
     assert "--tokenizer" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_no_output_is_an_input_or_another_output(run, rows, tmp_path):
+    out = tmp_path / "out.parquet"
+    keys = ("--question-key", "q", "--answer-key", "a")
+    before = rows.read_text()
+    done = run("prep", rows, *keys, "--out", out, "--html", rows, "--overwrite")
+    assert (done.returncode, rows.read_text()) == (2, before)
+    done = run("prep", rows, *keys, "--out", out, "--html", out)
+    assert (done.returncode, out.exists()) == (2, False)
+    ok(run("prep", rows, *keys, "--out", out))
+    whole = out.read_bytes()
+    done = run("check", out, "--html", out, "--overwrite")
+    assert (done.returncode, out.read_bytes()) == (2, whole)
+
+
+def test_against_nothing_is_a_usage_error(run, rows):
+    for nothing in ("", ",", " , "):
+        done = run("check", rows, "--against", nothing)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "--against names no evaluation set" in done.stderr
+
+
+def test_where_no_row_is_good_no_file_is_written_and_the_findings_are_shown(run, tmp_path):
+    rows = tmp_path / "mine.csv"
+    rows.write_text("question,answer\nHow many legs have 3 cows and 4 hens together then?,20\n")
+    file, out = tmp_path / "one.parquet", tmp_path / "out.parquet"
+    ok(run("prep", rows, "--out", file))
+    done = run("check", file, "--against", file, "--drop-overlap", out)
+    assert (done.returncode, out.exists()) == (1, False)
+    assert "overlap" in done.stdout
+    assert "no row is left to write" in done.stderr
+
+
+def test_a_scheduler_s_end_leaves_nothing_half_written(tmp_path):
+    rows = tmp_path / "mine.jsonl"
+    rows.write_text('{"question": "1+1?", "answer": 2}\n' * 300_000)
+    command = [sys.executable, "-m", "rewardkit", "prep", "mine.jsonl", "--out", "out.parquet"]
+    with subprocess.Popen([*command, "--jobs", "1"], cwd=tmp_path) as process:
+        for _ in range(300):
+            time.sleep(0.1)
+            if len(list(tmp_path.iterdir())) > 1:
+                break
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 143
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]

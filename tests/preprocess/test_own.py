@@ -110,3 +110,66 @@ def test_rows_of_a_plug_in_that_raise_are_dropped_with_the_reason(tmp_path):
             str(tmp_path / "sums.py"), tmp_path / "out.parquet", source=tmp_path / "sums.csv"
         )
     assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("answer", ["NaN", "1e400", "-Infinity"])
+def test_an_answer_that_is_no_number_is_no_gold(tmp_path, answer):
+    source = tmp_path / "mine.jsonl"
+    source.write_text(
+        f'{{"question": "1/0?", "answer": {answer}}}\n{{"question": "q", "answer": 1}}'
+    )
+    out = tmp_path / "out.parquet"
+    report = rewardkit.prep(own_dataset(source), out, source=source).splits[0]
+    assert (report.written, report.dropped) == (1, {"no answer": 1})
+
+
+def test_the_source_is_never_overwritten(tmp_path):
+    source = tmp_path / "mine.csv"
+    source.write_text("question,answer\nq,1\n")
+    with pytest.raises(UsageError, match="is the file that is read"):
+        rewardkit.prep(own_dataset(source), source, source=source, overwrite=True)
+    assert source.read_text() == "question,answer\nq,1\n"
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path):
+    source = tmp_path / "mine.csv"
+    source.write_text("question,question,answer\nq,p,1\n")
+    with pytest.raises(DataError, match="'question' is there several times"):
+        rewardkit.prep(own_dataset(source), tmp_path / "out.parquet", source=source)
+
+
+def test_a_column_may_have_a_dot_in_its_name(tmp_path):
+    source = tmp_path / "mine.jsonl"
+    source.write_text('{"a.b": "q", "x": "7"}\n')
+    dataset = own_dataset(source, question_key="a.b", answer_key="x")
+    rewardkit.prep(dataset, tmp_path / "o.parquet", source=source)
+    assert next(read_rows(tmp_path / "o.parquet"))["extra_info"]["question"] == "q"
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("(1, 2)", "to_problem returned tuple, not a Problem or Dropped"),
+        ("None", "to_problem returned NoneType, not a Problem or Dropped"),
+        ("1 / 0", "unreadable row .*ZeroDivisionError: division by zero"),
+        ("Problem('q', '1', options=5)", "options are no list"),
+        ("Problem('q', '1', images=('a.png',))", "an image is not bytes"),
+        ("Problem(3, '1')", "unexpected type"),
+    ],
+)
+def test_a_plug_in_that_misbehaves_is_told_what_is_wrong(tmp_path, returned, said):
+    text = PLUG_IN.replace('    if not raw["y"]:', f"    return {returned}\n    if 0:")
+    (tmp_path / "sums.py").write_text(text)
+    (tmp_path / "sums.csv").write_text("x,y\n1+1?,2\n")
+    with pytest.raises((DataError, UsageError), match=said):
+        rewardkit.prep(
+            str(tmp_path / "sums.py"), tmp_path / "o.parquet", source=tmp_path / "sums.csv"
+        )
+
+
+def test_a_plug_in_without_a_card_is_told_so(tmp_path):
+    (tmp_path / "x.py").write_text(
+        "from rewardkit.preprocess.base import Dataset\nDATASET = Dataset('x', dict)"
+    )
+    with pytest.raises(rewardkit.errors.UnknownNameError, match=r"card=Card\("):
+        rewardkit.prep(str(tmp_path / "x.py"), tmp_path / "o.parquet")

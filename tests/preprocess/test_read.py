@@ -96,8 +96,8 @@ def test_a_json_file_of_lines_is_read_as_lines(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("x.json", b'[{"q": 1}, {"q": ', r"x.json: not JSON after byte"),
-        ("x.json", b'[{"q": "\xff"}]', r"x.json: not JSON after byte"),
+        ("x.json", b'[{"q": 1}, {"q": ', r"x.json: not JSON, or not UTF-8, before byte"),
+        ("x.json", b'[{"q": "\xff"}]', r"x.json: not JSON, or not UTF-8, before byte"),
         ("x.json", b"[1]", r"x.json: element 0: a JSON object is expected, not int"),
         ("x.json", b'[{"z": 1}]', r"x.json: element 0: has no 'q'; it has z"),
         ("x.jsonl", b'{"q": 1}\n{"q"\n', r"x.jsonl:2: not JSON"),
@@ -125,3 +125,15 @@ def test_csv_values_stay_text(tmp_path):
         {"q": "two\nlines, one cell", "a": "007"},
         {"q": "", "a": ""},
     ]
+
+
+@pytest.mark.parametrize("depth", [201, 100_000])
+def test_nesting_is_bounded(tmp_path, depth):
+    (tmp_path / "x.json").write_text("[" * depth + "]" * depth)
+    with pytest.raises(DataError, match="nested more than 200 deep"):
+        list(RawRows([tmp_path / "x.json"], [("q",)]))
+
+
+def test_a_byte_order_mark_before_an_array_is_passed_over(tmp_path):
+    (tmp_path / "x.json").write_bytes(b'\xef\xbb\xbf[{"q": {"a": [1, []]}}]')
+    assert list(RawRows([tmp_path / "x.json"], [("q",)])) == [(0, {"q": {"a": [1, []]}})]

@@ -6,8 +6,8 @@ import os
 import pytest
 
 import rewardkit
+from rewardkit.parallel import ALONE, cores, in_order, travels
 from rewardkit.preprocess.own import own_dataset
-from rewardkit.preprocess.parallel import ALONE, cores, in_order, travels
 from rewardkit.scorers.gsm8k import score
 
 

@@ -1,0 +1,78 @@
+"""The attacks as the tests of a reward's own repository: one test for each attack.
+
+    from rewardkit.audit import conformance
+
+    test_my_reward = conformance("my_reward.py:compute_score", data="tests/rows.parquet")
+
+A failing test names the attack and shows the pairs that went through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rewardkit.audit.attacks import ATTACKS
+from rewardkit.audit.model import SEVERITIES, AuditReport, Finding, Severity
+from rewardkit.audit.run import audit
+from rewardkit.errors import UnknownNameError, UsageError
+
+
+def conformance(
+    scorer: str,
+    *,
+    data: Path | str | Iterable[Mapping[str, Any]] | None = None,
+    rows: int = 16,
+    options: Mapping[str, Any] | None = None,
+    at_least: Severity = "medium",
+    allowed: Collection[str] = (),
+) -> Callable[[str], None]:
+    """A pytest test, parametrized by attack. The audit runs once, when its first test does.
+
+    Args:
+        scorer: a built-in name, or `my_reward.py:function`; a path is seen from where pytest runs.
+        data: a verl parquet, or rows in its schema; None for packaged rows that fit the scorer.
+        rows: how many of them are drawn.
+        options: of the scorer.
+        at_least: the least severity that is tested.
+        allowed: names of attacks that may go through.
+
+    Raises:
+        UsageError: pytest is not installed, or an allowed attack does not exist.
+    """
+    try:
+        import pytest
+    except ImportError as error:
+        raise UsageError("conformance needs pytest: pip install pytest.") from error
+    for name in allowed:
+        if name not in ATTACKS:
+            raise UnknownNameError(f"no attack {name!r}. Known: {', '.join(ATTACKS)}.")
+
+    @cache
+    def report() -> AuditReport:
+        return audit(scorer, data=data, rows=rows, options=options)
+
+    @pytest.mark.parametrize("attack", _tested(at_least, allowed))
+    def test(attack: str) -> None:
+        found = next((f for f in report().findings if f.attack == attack), None)
+        if found is None:
+            pytest.skip("no row for this attack")
+        elif found.failed:
+            pytest.fail(_message(scorer, found), pytrace=False)
+
+    return test
+
+
+def _tested(at_least: Severity, allowed: Collection[str]) -> list[str]:
+    severities = SEVERITIES[: SEVERITIES.index(at_least) + 1]
+    return [n for n, a in ATTACKS.items() if a.severity in severities and n not in allowed]
+
+
+def _message(scorer: str, found: Finding) -> str:
+    pairs = "\n".join(f"  {failure.text}" for failure in found.failures)
+    return (
+        f"{scorer}: {found.attack} ({found.kind}, {found.severity}) went through in "
+        f"{found.failed} of {found.tried} calls. {found.about}\n{pairs}"
+    )

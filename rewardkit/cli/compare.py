@@ -1,0 +1,149 @@
+"""`rewardkit compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rewardkit.cli._common import (
+    HtmlFile,
+    JsonFlag,
+    Overwrite,
+    examples,
+    print_json,
+    print_table,
+    printable,
+    progress,
+    scorer_options,
+    warn,
+)
+from rewardkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from rewardkit.rollouts.compare import CompareReport
+    from rewardkit.scorers.base import Scorer
+
+EXAMPLES = examples(
+    "rewardkit compare responses.jsonl --scorer gsm8k --scorer my_reward.py:compute_score",
+    "rewardkit compare dump.jsonl --scorer gsm8k --scorer gsm8k --set-b method=robust --html c.html",
+    "rewardkit compare responses.jsonl --scorer math_dapo --scorer math --export changed.jsonl",
+)
+
+#: Causes that are printed; the page and the JSON have all of them.
+CAUSES = 12
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="jsonl or parquet with responses and golds.")],
+    scorers: Annotated[
+        list[str],
+        typer.Option("--scorer", help="A scorer's name or file.py:function; twice: A, then B."),
+    ],
+    set_a: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option of A. Repeatable."),
+    ] = None,
+    set_b: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option of B. Repeatable."),
+    ] = None,
+    response_key: Annotated[str | None, typer.Option(help="The field with the response.")] = None,
+    gold_key: Annotated[str | None, typer.Option(help="The field with the gold.")] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="A jsonl to write: each changed verdict as a test case.")
+    ] = None,
+    html: HtmlFile = None,
+    overwrite: Overwrite = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Judge the same responses with two scorers and say where and why they disagree.
+
+    Samples that a scorer raises on are counted, and no part of agreement and means. Whether one
+    scorer is laxer than the other, or chance made it look so, is McNemar's exact test.
+    """
+    from rewardkit.output import refuse_existing, refuse_input
+    from rewardkit.rollouts.compare import compare_file
+
+    if len(scorers) != 2:
+        raise UsageError(f"--scorer is given {len(scorers)} times; name two scorers, A and B.")
+    if html:
+        refuse_existing(html, overwrite=overwrite)
+        refuse_input(html, file)
+    a, b = _load(scorers[0], set_a), _load(scorers[1], set_b)
+    with progress(f"comparing on {file}") as advance:
+        report = compare_file(
+            file,
+            a,
+            b,
+            response_key=response_key,
+            gold_key=gold_key,
+            export=export,
+            overwrite=overwrite,
+            progress=advance,
+        )
+    _warn(report)
+    if html:
+        _write_html(report, html, overwrite=overwrite)
+    if as_json:
+        print_json(report.summary())
+    else:
+        _print(report)
+    if not report.judged:
+        raise typer.Exit(1)
+
+
+def _load(name: str, settings: list[str] | None) -> tuple[str, Scorer]:
+    from rewardkit.scorers.load import load_scorer
+
+    return " ".join([name, *(settings or ())]), load_scorer(name, **scorer_options(settings))
+
+
+def _warn(report: CompareReport) -> None:
+    for line in report.unread_examples:
+        warn(f"{line.where}: not judged: {line.reason}")
+    if report.unread > len(report.unread_examples):
+        warn(f"... and {report.unread - len(report.unread_examples):,} more")
+    for letter, side in (("A", report.a), ("B", report.b)):
+        for name, times in side.raised.most_common():
+            warn(f"{letter} {name} on {times:,} samples, first on {side.first[name]}")
+
+
+def _write_html(report: CompareReport, out: Path, *, overwrite: bool) -> None:
+    from rewardkit.page.html import write_html
+    from rewardkit.rollouts.compare_page import compare_page
+
+    write_html(compare_page(report), out, overwrite=overwrite)
+
+
+def _print(report: CompareReport) -> None:
+    from rewardkit.rollouts.compare_page import SCORERS, agreement, scorer_rows
+
+    right = {place: f"{n:,} ({n / max(report.judged, 1):.1%})" for place, n in report.right.items()}
+    typer.echo(printable(f"{report.path}: {report.judged:,} samples judged by both"))
+    print_table(
+        ("", "B right", "B wrong"),
+        (
+            (name, right.get((a, True), "0"), right.get((a, False), "0"))
+            for name, a in (("A right", True), ("A wrong", False))
+        ),
+    )
+    typer.echo(agreement(report))
+    print_table(SCORERS, scorer_rows(report))
+    if report.groups:
+        _print_causes(report)
+
+
+def _print_causes(report: CompareReport) -> None:
+    from rewardkit.rollouts.compare_page import CAUSES as HEADERS
+    from rewardkit.rollouts.compare_page import cause_rows
+
+    rows = list(cause_rows(report))
+    shown = f", the first {CAUSES} of {len(rows):,} causes" if len(rows) > CAUSES else ""
+    print_table(HEADERS, (cells for cells, _ in rows[:CAUSES]), title=f"where they disagree{shown}")
+    for cells, found in rows[:CAUSES]:
+        first = found[0]
+        answers = f"gold {first.gold[:60]!r}, A {first.pred_a[:60]!r}, B {first.pred_b[:60]!r}"
+        ending = " ".join(first.ending.split())[-80:]
+        typer.echo(printable(f"{cells[0]}x, as {first.where}: {answers}: …{ending}"))

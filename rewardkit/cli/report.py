@@ -1,0 +1,83 @@
+"""`rewardkit report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rewardkit.cli._common import (
+    JsonFlag,
+    Overwrite,
+    Settings,
+    as_share,
+    examples,
+    print_json,
+    progress,
+    scorer_options,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from rewardkit.rollouts.report_page import Written
+
+EXAMPLES = examples(
+    "rewardkit report scored.jsonl --html report.html",
+    "rewardkit report rollouts/ --html report.html",
+    "rewardkit report responses.jsonl --scorer math --html report.html",
+)
+
+
+def command(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="SCORED...", help="jsonl or parquet; folders of them, patterns."),
+    ],
+    html: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")],
+    scorer: Annotated[
+        str, typer.Option(help="For rows without a score; auto: each row's own.")
+    ] = "auto",
+    settings: Settings = None,
+    response_key: Annotated[str | None, typer.Option(help="The field with the response.")] = None,
+    gold_key: Annotated[str | None, typer.Option(help="The field with the gold.")] = None,
+    max_responses: Annotated[
+        int, typer.Option(min=100, max=200_000, help="Responses that can be opened in the page.")
+    ] = 50_000,
+    overwrite: Overwrite = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show scored responses as one page: figures, and a list to filter, search and read.
+
+    Reads what `rewardkit score --out` writes and verl's dumps; other rows are scored on the way.
+    The page needs no network. Its figures count everything; beyond --max-responses, its list is
+    an even sample with some of every status.
+    """
+    from rewardkit.rollouts.report_page import write_report
+
+    with progress("reading responses") as advance:
+        written = write_report(
+            files,
+            html,
+            scorer=scorer,
+            options=scorer_options(settings),
+            response_key=response_key,
+            gold_key=gold_key,
+            max_responses=max_responses,
+            overwrite=overwrite,
+            progress=advance,
+        )
+    for reason, n in written.sums.unread.most_common(5):
+        warn(f"{n:,} not read: {reason}")
+    if as_json:
+        print_json(written.summary())
+    else:
+        typer.echo(_said(written, html))
+
+
+def _said(written: Written, html: Path) -> str:
+    total = written.sums.total
+    right = sum(written.sums.lengths[True].values())
+    listed = "" if written.kept == total.n else f" {written.kept:,} of them are listed."
+    size = f"{written.size / 1e6:,.1f} MB"
+    return f"{html}: {as_share(right, total.n)} of {total.n:,} responses right, {size}.{listed}"

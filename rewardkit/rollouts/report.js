@@ -1,0 +1,363 @@
+/* The list of responses of a report page.
+
+   The index (a column for each thing that is listed or sorted by) is unpacked at once. Texts are in
+   chunks that are unpacked when a response in them is opened, or when they are searched. Only rows
+   that can be seen are in the document. Texts enter it through textContent and nothing else. */
+"use strict";
+
+const FIELD = "\x1f";
+const RECORD = "\x1e";
+const FIELDS = ["where", "prompt", "text", "gold", "pred", "why"];
+const AHEAD = 4; // chunks that are unpacked while one is searched
+const SLICE = 12; // milliseconds of work before the browser gets its turn
+
+const $ = (id) => document.getElementById(id);
+const list = $("list");
+const sheet = list.firstElementChild;
+const shown = { order: [], at: -1 }; // the responses listed, and which of them is open
+const wanted = { statuses: new Set(), group: null };
+const chunks = new Map(); // number of a chunk -> promise of its records
+const pool = []; // the rows in the document
+let index; // the columns
+let size; // responses in a chunk
+let height; // of a row, in pixels
+let latest = 0; // the refresh that counts: older ones end
+let searched = { query: "", found: null }; // the last search, for one that goes on from it
+
+const number = (value) => value.toLocaleString("en");
+const pause = () => new Promise((resolve) => setTimeout(resolve));
+const loaded = new Promise((resolve) => {
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", resolve);
+  else resolve();
+});
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+async function unpack(base64) {
+  const bytes = Uint8Array.fromBase64
+    ? Uint8Array.fromBase64(base64)
+    : Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).text();
+}
+
+/* The records of a chunk. Its packed form leaves the document: it is not needed again. */
+function records(chunk) {
+  if (!chunks.has(chunk)) {
+    const read = async () => {
+      await loaded;
+      const packed = $("chunks").children[chunk];
+      const text = await unpack(packed.textContent);
+      packed.textContent = "";
+      return text.split(RECORD);
+    };
+    chunks.set(chunk, read());
+  }
+  return chunks.get(chunk);
+}
+
+async function response(i) {
+  const record = (await records(Math.floor(i / size)))[i % size].split(FIELD);
+  return Object.fromEntries(FIELDS.map((name, at) => [name, record[at]]));
+}
+
+/* Which responses are listed */
+
+function passes() {
+  const { status, source, step, group } = index;
+  const [ownSource, ownStep] = [$("source").value, $("step").value];
+  return (i) =>
+    (!wanted.statuses.size || wanted.statuses.has(status[i])) &&
+    (ownSource === "" || source[i] === index.sources[ownSource]) &&
+    (ownStep === "" || step[i] === index.steps[ownStep]) &&
+    (wanted.group === null || group[i] === wanted.group);
+}
+
+/* All responses that hold the query in any field, whatever its case; null if a newer refresh has
+   begun. A query that goes on from the last one is looked for in what that found. */
+async function search(query, run) {
+  if (searched.query === query) return searched.found;
+  const goesOn = searched.query && query.startsWith(searched.query);
+  const candidates = goesOn ? searched.found : index.status.keys();
+  const pattern = new RegExp(query.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "i");
+  const found = new Set();
+  let began = performance.now();
+  for (const i of candidates) {
+    if (performance.now() - began > SLICE) {
+      $("found").textContent = `Searching … ${Math.floor((100 * i) / index.status.length)} %`;
+      await pause();
+      if (run !== latest) return null;
+      began = performance.now();
+    }
+    const chunk = chunks.get(Math.floor(i / size));
+    const own = chunk?.ready ?? (await ready(Math.floor(i / size)));
+    if (pattern.test(own[i % size])) found.add(i);
+  }
+  searched = { query, found };
+  return found;
+}
+
+async function ready(chunk) {
+  const promise = records(chunk);
+  const last = Math.ceil(index.status.length / size) - 1;
+  for (let next = chunk + 1; next <= Math.min(chunk + AHEAD, last); next++) records(next);
+  promise.ready = await promise; // so that a search does not wait for what is there
+  return promise.ready;
+}
+
+async function refresh() {
+  const run = ++latest;
+  const query = $("query").value.trim();
+  let found = null;
+  if (query) {
+    found = await search(query, run);
+    if (run !== latest) return;
+  }
+  const pass = passes();
+  const order = [];
+  for (const i of index.status.keys()) if (pass(i) && (!found || found.has(i))) order.push(i);
+  sort(order);
+  const open = shown.order[shown.at];
+  shown.order = order;
+  shown.at = open === undefined ? -1 : order.indexOf(open);
+  const all = index.status.length;
+  $("found").textContent = `${number(order.length)} of ${number(all)} responses`;
+  $("group").hidden = wanted.group === null;
+  sheet.style.height = `${order.length * height}px`;
+  list.scrollTop = shown.at > 0 ? (shown.at - 2) * height : 0;
+  draw();
+}
+
+/* By a column and, where that is equal, as in the file; what has no value comes last. */
+function sort(order) {
+  const [name, sign] = $("order").value.split(" ");
+  if (!name) return;
+  const column = index[name];
+  order.sort((a, b) => {
+    if (column[a] === column[b]) return a - b;
+    if (column[a] === null) return 1;
+    if (column[b] === null) return -1;
+    return (column[a] - column[b]) * sign;
+  });
+}
+
+/* The list */
+
+function draw() {
+  const first = Math.max(0, Math.floor(list.scrollTop / height) - 4);
+  const count = Math.ceil(list.clientHeight / height) + 8;
+  while (pool.length < count) pool.push(sheet.appendChild(item()));
+  for (const [at, row] of pool.entries()) {
+    // A row keeps its element while it can be seen: each place has one of the pool.
+    const place = first + ((((at - first) % pool.length) + pool.length) % pool.length);
+    row.hidden = place >= shown.order.length;
+    if (!row.hidden) fill(row, place);
+  }
+}
+
+function item() {
+  const row = element("div", "item");
+  row.setAttribute("role", "option");
+  row.id = `row-${pool.length}`;
+  for (const names of [["status", "score", "soft grow", "soft"], ["grow"]]) {
+    const line = row.appendChild(element("div"));
+    for (const name of names) line.append(element("span", name));
+  }
+  row.addEventListener("click", () => open(Number(row.dataset.place)));
+  return row;
+}
+
+function fill(row, place) {
+  const i = shown.order[place];
+  const [status, score, answer, length] = row.firstElementChild.children;
+  row.style.top = `${place * height}px`;
+  row.dataset.place = place;
+  row.setAttribute("aria-selected", place === shown.at);
+  row.setAttribute("aria-posinset", place + 1);
+  row.setAttribute("aria-setsize", shown.order.length);
+  status.className = `status ${index.status[i]}`;
+  status.textContent = index.status[i].replaceAll("_", " ");
+  score.textContent = index.score[i];
+  answer.textContent = `${index.pred[i] || "–"} | gold ${index.gold[i]}`;
+  length.textContent = `${index.step[i] === null ? "" : `step ${index.step[i]} · `}${number(index.length[i])}`;
+  row.children[1].firstElementChild.textContent = index.line[i];
+}
+
+/* One response */
+
+async function open(place) {
+  const i = shown.order[place];
+  if (i === undefined) return;
+  shown.at = place;
+  const top = place * height;
+  if (top < list.scrollTop) list.scrollTop = top;
+  if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
+  draw();
+  const row = pool.find((each) => !each.hidden && Number(each.dataset.place) === place);
+  if (row) list.setAttribute("aria-activedescendant", row.id);
+  const own = await response(i);
+  if (shown.order[shown.at] === i) show(i, own);
+}
+
+function show(i, own) {
+  const detail = $("detail");
+  detail.replaceChildren(
+    heading(i),
+    facts(i, own),
+    ...(own.prompt ? [folded("prompt", own.prompt, own.prompt.length < 1500)] : []),
+    element("h3", "", "response"),
+    ...reading(i, own.text),
+  );
+  detail.scrollTop = 0;
+}
+
+function heading(i) {
+  const bar = element("div", "bar2");
+  const close = element("button", "", "← back");
+  close.id = "close";
+  close.addEventListener("click", () => {
+    $("detail").classList.remove("open");
+    list.focus();
+  });
+  bar.append(close, element("b", `status ${index.status[i]}`, index.status[i].replaceAll("_", " ")));
+  bar.append(element("span", "", `score ${index.score[i]}`));
+  const alike = index.group.filter((group) => group === index.group[i]).length;
+  if (alike > 1) {
+    const button = element("button", "", `${number(alike)} responses to this prompt`);
+    button.addEventListener("click", () => {
+      wanted.group = index.group[i];
+      $("detail").classList.remove("open");
+      refresh();
+    });
+    bar.append(button);
+  }
+  return bar;
+}
+
+function facts(i, own) {
+  const box = element("dl");
+  const known = {
+    answer: own.pred || "none",
+    gold: own.gold,
+    why: own.why,
+    "data source": index.source[i],
+    step: index.step[i],
+    length: `${number(index.length[i])} characters`,
+    where: own.where,
+  };
+  for (const [name, value] of Object.entries(known)) {
+    if (value === "" || value === null) continue;
+    box.append(element("dt", "", name), element("dd", "", value));
+  }
+  return box;
+}
+
+function folded(name, text, isOpen) {
+  const box = element("details");
+  box.open = isOpen;
+  box.append(element("summary", "", `${name}, ${number(text.length)} characters`), element("div", "body", text));
+  return box;
+}
+
+/* The reasoning, folded unless it is all there is, and the rest with the answer marked. */
+function reading(i, text) {
+  const [fold, start, end] = [index.fold[i], index.start[i], index.end[i]];
+  const parts = fold ? [folded("reasoning", text.slice(0, fold), fold === text.length)] : [];
+  const body = element("div", "body");
+  if (end && start >= fold) {
+    body.append(text.slice(fold, start), element("mark", "", text.slice(start, end)), text.slice(end));
+  } else {
+    body.append(text.slice(fold));
+  }
+  return fold < text.length || !fold ? [...parts, body] : parts;
+}
+
+/* The controls */
+
+function choices(select, name, values) {
+  select.append(new Option(`all ${name}s`, ""));
+  for (const [at, value] of values.entries()) select.append(new Option(value ?? `no ${name}`, at));
+  select.hidden = values.length < 2;
+  select.addEventListener("change", refresh);
+}
+
+function distinct(column) {
+  return [...new Set(column)].sort((a, b) => (a > b) - (a < b));
+}
+
+function statusButtons() {
+  const counts = new Map();
+  for (const status of index.status) counts.set(status, (counts.get(status) ?? 0) + 1);
+  for (const [status, n] of [...counts].sort((a, b) => b[1] - a[1])) {
+    const button = element("button", "", `${status.replaceAll("_", " ")} ${number(n)}`);
+    button.setAttribute("aria-pressed", false);
+    button.addEventListener("click", () => {
+      if (!wanted.statuses.delete(status)) wanted.statuses.add(status);
+      button.setAttribute("aria-pressed", wanted.statuses.has(status));
+      refresh();
+    });
+    $("statuses").append(button);
+  }
+}
+
+function onKey(event) {
+  const page = Math.max(1, Math.floor(list.clientHeight / height) - 1);
+  const last = shown.order.length - 1;
+  const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -last, End: last };
+  if (event.key in moves) {
+    event.preventDefault();
+    open(Math.min(last, Math.max(0, shown.at + moves[event.key])));
+  } else if (event.key === "Enter" && shown.at >= 0) {
+    $("detail").classList.add("open");
+  }
+}
+
+function listen() {
+  let waiting, drawing;
+  $("query").addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(refresh, 150);
+  });
+  $("order").addEventListener("change", refresh);
+  $("group").addEventListener("click", () => {
+    wanted.group = null;
+    refresh();
+  });
+  list.addEventListener("scroll", () => {
+    cancelAnimationFrame(drawing);
+    drawing = requestAnimationFrame(draw);
+  });
+  list.addEventListener("click", () => $("detail").classList.add("open"));
+  list.addEventListener("keydown", onKey);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") $("detail").classList.remove("open");
+  });
+  new ResizeObserver(draw).observe(list);
+}
+
+async function start() {
+  if (!window.DecompressionStream) throw new Error("it is too old to unpack the responses");
+  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+  height = 3.5 * rem; // --row in report.css
+  size = Number($("index").dataset.chunk);
+  index = JSON.parse(await unpack($("index").textContent));
+  $("index").textContent = "";
+  index.sources = distinct(index.source);
+  index.steps = distinct(index.step);
+  statusButtons();
+  choices($("source"), "data source", index.sources);
+  choices($("step"), "step", index.steps);
+  listen();
+  await refresh();
+  performance.mark("ready");
+  if (matchMedia("(min-width: 52rem)").matches) open(0);
+}
+
+start().catch((error) => {
+  $("found").textContent = `The list cannot be shown in this browser: ${error.message}.`;
+});

@@ -1,0 +1,286 @@
+"""`rewardkit report`: scored responses, read from files and summed up."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+from math import sqrt
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from rewardkit.rollouts.read import Sample, Unread, read_samples
+from rewardkit.scorers.auto import scorer_for
+from rewardkit.scorers.base import Score, Scorer, Status, guarded
+from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.math import score as math_score
+
+#: The names under which prompts are found; verl's dumps say `input`.
+PROMPT_KEYS = ("input", "prompt", "question", "problem")
+
+#: What a row is known by where it has no prompt.
+INDEX_KEYS = ("uid", "index")
+
+#: Statuses of a response that was not compared: there was nothing to compare in it.
+UNUSABLE = (
+    Status.NO_ANSWER, Status.UNPARSED_ANSWER, Status.AMBIGUOUS_ANSWER, Status.TOO_LONG,
+)  # fmt: skip
+
+#: Characters of a prompt that name it in a list.
+HEAD = 160
+
+#: The two-sided 95 % quantile of the normal distribution.
+_Z = 1.96
+
+K = TypeVar("K")
+_Key: TypeAlias = tuple[str, int | None, bytes]
+
+
+@dataclass(frozen=True)
+class Response:
+    """A scored response.
+
+    Attributes:
+        where: file:line.
+        group: the same for all responses to one prompt.
+        is_math: judged by the scorer `math`, which can be asked why.
+    """
+
+    where: str
+    prompt: str
+    text: str
+    gold: str
+    pred: str
+    status: Status
+    score: float
+    correct: bool
+    source: str
+    step: int | None
+    group: bytes
+    is_math: bool
+
+
+@dataclass(slots=True)
+class Cell:
+    """The responses to one prompt in one step."""
+
+    n: int = 0
+    correct: int = 0
+    low: float = float("inf")
+    high: float = float("-inf")
+
+    def add(self, response: Response) -> None:
+        """Count one response."""
+        self.n += 1
+        self.correct += response.correct
+        self.low = min(self.low, response.score)
+        self.high = max(self.high, response.score)
+
+
+@dataclass
+class Tally:
+    """Responses summed up."""
+
+    n: int = 0
+    score_sum: float = 0.0
+    length_sum: int = 0
+    statuses: Counter[Status] = field(default_factory=Counter)
+
+    def add(self, response: Response) -> None:
+        """Count one response."""
+        self.n += 1
+        self.score_sum += response.score
+        self.length_sum += len(response.text)
+        self.statuses[response.status] += 1
+
+    @property
+    def unusable(self) -> int:
+        """How many held no answer that could be compared."""
+        return sum(self.statuses[status] for status in UNUSABLE)
+
+
+@dataclass
+class Sums:
+    """All responses summed up; memory grows with the number of prompts, not of responses."""
+
+    total: Tally = field(default_factory=Tally)
+    sources: dict[str, Tally] = field(default_factory=dict)
+    steps: dict[int, Tally] = field(default_factory=dict)
+    cells: dict[_Key, Cell] = field(default_factory=dict)
+    heads: dict[bytes, str] = field(default_factory=dict)
+    scores: Counter[float] = field(default_factory=Counter)
+    lengths: dict[bool, Counter[int]] = field(
+        default_factory=lambda: {True: Counter(), False: Counter()}
+    )
+    unread: Counter[str] = field(default_factory=Counter)
+
+    def add(self, response: Response) -> None:
+        """Count one response."""
+        self.total.add(response)
+        self.sources.setdefault(response.source, Tally()).add(response)
+        if response.step is not None:
+            self.steps.setdefault(response.step, Tally()).add(response)
+        key = (response.source, response.step, response.group)
+        self.cells.setdefault(key, Cell()).add(response)
+        self.heads.setdefault(response.group, response.prompt[:HEAD])
+        self.scores[round(response.score, 3)] += 1
+        self.lengths[response.correct][len(response.text)] += 1
+
+    def accuracies(self, by: Callable[[str, int | None], K]) -> dict[K, Estimate]:
+        """Accuracy by whatever `by(source, step)` gives."""
+        found: dict[K, dict[tuple[str, bytes], tuple[int, int]]] = {}
+        for (source, step, group), cell in self.cells.items():
+            prompts = found.setdefault(by(source, step), {})
+            n, correct = prompts.get((source, group), (0, 0))
+            prompts[source, group] = n + cell.n, correct + cell.correct
+        return {key: estimate(prompts.values()) for key, prompts in found.items()}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An accuracy with its 95 % interval."""
+
+    n: int
+    correct: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """The accuracy itself."""
+        return self.correct / self.n if self.n else 0.0
+
+
+def estimate(prompts: Iterable[tuple[int, int]]) -> Estimate:
+    """The accuracy of (responses, right ones) per prompt, with an interval over prompts.
+
+    Responses to one prompt are alike, so 8 of them say less than responses to 8 prompts: Wilson's
+    interval is taken at the number of independent responses that would vary as the prompts do.
+    """
+    prompts = list(prompts)
+    n, correct = (sum(column) for column in zip(*prompts, strict=True)) if prompts else (0, 0)
+    if not n:
+        return Estimate(0, 0, 0.0, 1.0)
+    share, size = correct / n, float(len(prompts))
+    if len(prompts) > 1 and 0 < share < 1:
+        spread = sum((right - share * each) ** 2 for each, right in prompts) / n**2
+        variance = spread * size / (size - 1)
+        size = min(share * (1 - share) / variance, n) if variance else n
+    return Estimate(n, correct, *_wilson(share, max(size, 1.0)))
+
+
+def _wilson(share: float, n: float) -> tuple[float, float]:
+    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
+    return min(max(0.0, middle - half), share), max(min(1.0, middle + half), share)
+
+
+def responses(
+    files: Iterable[str],
+    scorer: str = "auto",
+    options: Mapping[str, Any] | None = None,
+    response_key: str | None = None,
+    gold_key: str | None = None,
+) -> Iterator[Response | Unread]:
+    """The responses of files in order; those without a score are scored.
+
+    Raises:
+        DataError: a file cannot be read.
+        UnknownNameError: no such scorer, or it has no such option.
+    """
+    judge = load_scorer(scorer, **(options or {}))
+    for file in files:
+        for sample in read_samples(Path(file), response_key, gold_key):
+            yield sample if isinstance(sample, Unread) else _response(sample, scorer, judge)
+
+
+def _response(sample: Sample, scorer: str, judge: Scorer) -> Response | Unread:
+    result: Score | Exception | None = _given(sample.fields)
+    if result is None:
+        result = guarded(judge, sample.response, sample.ground_truth, sample.extra_info)
+    if isinstance(result, Exception):
+        return Unread(sample.where, f"the scorer raised {type(result).__name__}: {result}")
+    prompt = _prompt(sample)
+    return Response(
+        sample.where,
+        prompt,
+        sample.response,
+        sample.ground_truth,
+        result.pred,
+        result.status,
+        result.score,
+        result.correct,
+        str(sample.extra_info.get("data_source") or ""),
+        _step(sample.fields.get("step")),
+        _group(sample, prompt),
+        _is_math(sample, scorer),
+    )
+
+
+def _given(fields: Mapping[str, Any]) -> Score | None:
+    """The score that a row has; of verl's own dumps, right is what has 1.0 or more."""
+    score = _number(fields.get("score"))
+    if score is None:
+        return None
+    acc = _number(fields.get("acc"))
+    correct = score >= 1 if acc is None else acc > 0
+    pred = fields.get("pred")
+    return Score(score, correct, "" if pred is None else str(pred), _status(fields, correct))
+
+
+def _status(fields: Mapping[str, Any], correct: bool) -> Status:
+    status = guarded(Status, fields.get("status"))
+    if isinstance(status, Status):
+        return status
+    flags = (
+        ("error", Status.BAD_GROUND_TRUTH),
+        ("timeout", Status.TIMEOUT),
+        ("no_answer", Status.NO_ANSWER),
+    )
+    flagged = (status for name, status in flags if _number(fields.get(name)))
+    return next(flagged, Status.CORRECT if correct else Status.WRONG)
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, else None."""
+    if not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
+        return None
+    return float(value)
+
+
+def _step(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def _prompt(sample: Sample) -> str:
+    for place in (sample.fields, sample.extra_info):
+        for key in PROMPT_KEYS:
+            if value := place.get(key):
+                return _said(value)
+    return ""
+
+
+def _said(prompt: Any) -> str:
+    """A prompt as text; of a chat, its messages, each with its role."""
+    if isinstance(prompt, list) and all(isinstance(message, Mapping) for message in prompt):
+        return "\n\n".join(f"{m.get('role', '')}: {m.get('content', '')}" for m in prompt)
+    return prompt if isinstance(prompt, str) else json.dumps(prompt, default=str)
+
+
+def _group(sample: Sample, prompt: str) -> bytes:
+    places = (sample.fields, sample.extra_info)
+    numbers = (place.get(key) for key in INDEX_KEYS for place in places)
+    known = next((value for value in numbers if value is not None), sample.where)
+    name = prompt or f"{type(known).__name__} {known}"
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _is_math(sample: Sample, scorer: str) -> bool:
+    if scorer != "auto":
+        return scorer == "math"
+    find = partial(scorer_for, sample.extra_info.get("data_source"), sample.extra_info)
+    return guarded(find) is math_score

@@ -1,0 +1,147 @@
+"""Scoring a unit: what every engine runs, in whatever process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from rewardkit.rollouts.files import Unit
+from rewardkit.rollouts.read import Sample, Unread, samples_of
+from rewardkit.rollouts.tally import Tally
+from rewardkit.scorers.base import Score, Scorer, guarded, to_verl
+from rewardkit.scorers.load import load_scorer
+
+#: Lines that could not be scored and are kept to be shown; all are counted.
+EXAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How responses are scored. Pickles, unless the scorer is a function.
+
+    Attributes:
+        scorer: a name or `file.py:function`, loaded in every process; or a function.
+        options: of the scorer, as `(name, value)`.
+        response_key: the field with the response; see `rollouts.read`.
+        gold_key: the field with the ground truth.
+        train: the training parquet that rows without a `data_source` are looked up in.
+    """
+
+    scorer: str | Scorer
+    options: tuple[tuple[str, Any], ...] = ()
+    response_key: str | None = None
+    gold_key: str | None = None
+    train: str | None = None
+
+
+@dataclass
+class Scored:
+    """A unit, scored.
+
+    Attributes:
+        lines: the rows with their scores, as jsonl.
+        unscored: the rows that could not be scored, as jsonl of `where` and `reason`.
+        examples: the first of those.
+        n_unscored: how many.
+        tallies: by `total`, `data_source` and `step`.
+    """
+
+    lines: bytes = b""
+    unscored: bytes = b""
+    examples: list[Unread] = field(default_factory=list)
+    n_unscored: int = 0
+    tallies: dict[str, dict[str, Tally]] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """How many rows it has."""
+        total = self.tallies.get("total", {}).get("", Tally())
+        return total.n + self.n_unscored
+
+
+def score_unit(plan: Plan, unit: Unit) -> Scored:
+    """Score what a unit holds; what cannot be scored is told, never raised."""
+    scorer, found = _scorer(plan), Scored()
+    lines: list[str] = []
+    unscored: list[str] = []
+    for sample in samples_of(unit, plan.response_key, plan.gold_key):
+        known = _looked_up(sample, plan.train) if plan.train else sample
+        result = known if isinstance(known, Unread) else _judge(scorer, known)
+        if isinstance(result, Unread):
+            skip(found, result, unscored)
+        elif isinstance(known, Sample):
+            _count(found, known, result)
+            lines.append(_line(known, result))
+    found.lines = "".join(lines).encode()
+    found.unscored = "".join(unscored).encode()
+    return found
+
+
+def given_up(unit: Unit, reason: str) -> Scored:
+    """A unit none of which could be scored."""
+    found, unscored = Scored(), list[str]()
+    for number in range(unit.first, unit.first + len(unit)):
+        skip(found, Unread(f"{unit.path}:{number}", reason), unscored)
+    found.unscored = "".join(unscored).encode()
+    return found
+
+
+def skip(found: Scored, row: Unread, unscored: list[str]) -> None:
+    """Count a row that could not be scored."""
+    found.n_unscored += 1
+    unscored.append(json.dumps({"where": row.where, "reason": row.reason}) + "\n")
+    if len(found.examples) < EXAMPLES:
+        found.examples.append(row)
+
+
+@cache
+def _scorer(plan: Plan) -> Scorer:
+    if isinstance(plan.scorer, str):
+        return load_scorer(plan.scorer, **dict(plan.options))
+    return plan.scorer
+
+
+def _looked_up(sample: Sample | Unread, train: str) -> Sample | Unread:
+    from rewardkit.rollouts.join import completed
+
+    return sample if isinstance(sample, Unread) else completed(sample, train)
+
+
+def _judge(scorer: Scorer, sample: Sample) -> Score | Unread:
+    result = guarded(_call, scorer, sample)
+    if isinstance(result, Exception):
+        return Unread(sample.where, f"the scorer raised {type(result).__name__}: {result}")
+    return result
+
+
+def _call(scorer: Scorer, sample: Sample) -> Score:
+    try:
+        result = scorer(sample.response, sample.ground_truth, sample.extra_info)
+    except SystemExit as left:
+        raise RuntimeError(f"it calls sys.exit({left.code!r})") from left
+    if not isinstance(result, Score):
+        raise TypeError(f"it returned {type(result).__name__}")
+    return result
+
+
+def _count(found: Scored, sample: Sample, score: Score) -> None:
+    groups = {"total": "", "data_source": str(sample.extra_info.get("data_source") or "")}
+    if (step := sample.fields.get("step")) is not None:
+        groups["step"] = str(step)
+    for group, name in groups.items():
+        found.tallies.setdefault(group, {}).setdefault(name, Tally()).add(score)
+
+
+def _line(sample: Sample, score: Score) -> str:
+    ours = {**to_verl(score), "status": score.status.value}
+    theirs = {f"{k}_before" if k in ours else k: v for k, v in sample.fields.items()}
+    return json.dumps({**theirs, **ours}, ensure_ascii=True, default=_plain) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)

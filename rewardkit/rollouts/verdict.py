@@ -1,0 +1,144 @@
+"""What a scorer says of one sample, and how two of them differ."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+from statistics import median
+from time import perf_counter_ns
+from typing import Any
+
+from rewardkit.answers.normalize import clean
+from rewardkit.answers.number import read_number
+from rewardkit.preprocess.stats import answer_kind
+from rewardkit.rollouts.read import Sample
+from rewardkit.scorers.base import Score, Scorer, as_text, guarded
+
+#: Characters of a pred that are looked at to tell how it differs from another.
+LOOKED_AT = 500
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A `Score` in plain values, or what was raised instead of one.
+
+    Attributes:
+        correct: None if the scorer raised.
+        score: the reward, 0.0 if it raised.
+        pred: the answer it read, "" if none, or if it does not say.
+        status: its status; of a function with verl's signature, which has none, `correct` or
+            `wrong`; of an exception `raised` and its name.
+        error: the exception's message.
+    """
+
+    correct: bool | None
+    score: float
+    pred: str
+    status: str
+    error: str = ""
+
+    def summary(self) -> dict[str, Any]:
+        """The verdict for JSON."""
+        if self.correct is None:
+            return {"status": self.status, "error": self.error}
+        fields = ("correct", "score", "pred", "status")
+        return {name: getattr(self, name) for name in fields}
+
+
+@dataclass
+class Side:
+    """What one scorer did.
+
+    Attributes:
+        name: of the scorer, with its options.
+        score_sum: over the samples that both judged.
+        raised: exceptions by name.
+        first: where each kind of exception was first met, and its message.
+        nanoseconds: of every call.
+    """
+
+    name: str
+    score_sum: float = 0.0
+    raised: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+    nanoseconds: array[int] = field(default_factory=lambda: array("q"))
+
+    def judge(self, scorer: Scorer, sample: Sample) -> Verdict:
+        """The scorer's verdict, timed."""
+        start = perf_counter_ns()
+        said = verdict(scorer, sample)
+        self.nanoseconds.append(perf_counter_ns() - start)
+        if said.correct is None:
+            self.raised[said.status] += 1
+            self.first.setdefault(said.status, f"{sample.where}: {said.error}")
+        return said
+
+    def speed(self) -> dict[str, float]:
+        """Microseconds per call and calls per second; the first call, which imports, left out."""
+        times = sorted(self.nanoseconds[1:] or self.nanoseconds) or [0]
+        return {
+            "median_us": median(times) / 1e3,
+            "p99_us": times[-(-99 * len(times) // 100) - 1] / 1e3,
+            "calls_per_second": len(times) / max(sum(times), 1) * 1e9,
+        }
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What samples have in common that two scorers judge differently."""
+
+    status_a: str
+    status_b: str
+    gold_kind: str
+    preds: str
+
+
+def verdict(scorer: Scorer, sample: Sample) -> Verdict:
+    """What the scorer says of the sample. Nothing that it raises is raised here."""
+    result = guarded(_judged, scorer, sample)
+    if isinstance(result, Exception):
+        name = type(result).__name__
+        return Verdict(None, 0.0, "", f"raised {name}", str(result)[:LOOKED_AT])
+    return result
+
+
+def cause(sample: Sample, a: Verdict, b: Verdict) -> Cause:
+    """By what a sample is grouped that two scorers judge differently."""
+    return Cause(a.status, b.status, answer_kind(sample.ground_truth), difference(a, b))
+
+
+def difference(a: Verdict, b: Verdict) -> str:
+    """In what the answers differ that the two scorers read."""
+    if a.correct is None or b.correct is None:
+        return "A raised" if a.correct is None else "B raised"
+    if not a.pred or not b.pred:
+        return "no pred" if a.pred == b.pred else f"only {'A' if a.pred else 'B'} has a pred"
+    if a.pred == b.pred:
+        return "same pred"
+    return _between(_spelled(a.pred), _spelled(b.pred))
+
+
+def _between(a: str, b: str) -> str:
+    if "".join(a.split()) == "".join(b.split()):
+        return "same pred, spelled differently"
+    number_a, number_b = read_number(a), read_number(b)
+    if isinstance(number_a, Fraction) and isinstance(number_b, Fraction):
+        return "same number, written differently" if number_a == number_b else "different numbers"
+    if a in b:
+        return "A's pred is part of B's"
+    return "B's pred is part of A's" if b in a else "different preds"
+
+
+def _spelled(pred: str) -> str:
+    return clean(pred[:LOOKED_AT]).casefold()
+
+
+def _judged(scorer: Scorer, sample: Sample) -> Verdict:
+    # a copy: what one scorer does to extra_info must not reach the other
+    result = scorer(sample.response, sample.ground_truth, dict(sample.extra_info))
+    if not isinstance(result, Score):
+        raise TypeError(f"the scorer returned {type(result).__name__}, not a Score")
+    status = as_text(getattr(result.status, "value", result.status))
+    return Verdict(bool(result.correct), float(result.score), as_text(result.pred), status)

@@ -1,0 +1,327 @@
+"""Every attack catches the scorer it is meant for, and accuses no sound one."""
+
+import pytest
+
+from rewardkit.audit import audit, conduct
+from rewardkit.audit.attacks import ATTACKS
+from rewardkit.audit.model import Finding, Form, Target, grade
+from rewardkit.audit.rows import cases_of
+from rewardkit.errors import DataError, UnknownNameError, UsageError
+
+
+def row(question, gold, **extra):
+    prompt = f"{question} Put your final answer within \\boxed{{}}."
+    return {
+        "data_source": "acme/test",
+        "prompt": [{"role": "user", "content": prompt}],
+        "reward_model": {"style": "rule", "ground_truth": gold},
+        "extra_info": {"index": 0, **extra},
+    }
+
+
+ROWS = [
+    row("What is 9 + 9?", "18"),
+    row("What is 2 - 9?", "-7"),
+    row("What is 700 + 800?", "1500"),
+    row("What is 3 of 4, as a fraction?", r"\frac{3}{4}"),
+]
+CHOICES = [
+    row(f"Which? A. {a} B. {b} C. oats D. rye", gold, options=[a, b, "oats", "rye"])
+    for a, b, gold in (("hay", "ice", "B"), ("tea", "jam", "A"), ("wax", "zinc", "AC"))
+]
+MORE = [row("Where?", "(1, 2)"), row("Which day?", r"\text{Saturday}")]
+
+SIGNATURE = "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+LAST_BOX = r"""
+import re
+def last_box(text):
+    found = re.findall(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}", text[-2000:])
+    return found[-1] if found else ""
+def right(text, gold):
+    return float(bool(gold) and last_box(text) == gold)
+"""
+
+
+@pytest.fixture
+def attacked(tmp_path):
+    """The names of the attacks that a scorer, given as the body of its function, does not stand."""
+
+    def go(body, rows=ROWS, seconds=1.0):
+        file = tmp_path / "reward.py"
+        lines = "".join(f"    {line}\n" for line in body.splitlines())
+        file.write_text(LAST_BOX + SIGNATURE + lines)
+        report = audit(f"{file}:compute_score", data=rows, seconds=seconds)
+        return {finding.attack: finding for finding in report.failed}
+
+    return go
+
+
+CAUGHT = {
+    "one that pays everything": ("return 1.0", "wrong_answer"),
+    "one that pays nothing": ("return 0.0", "gold_in_its_form"),
+    "a substring matcher": ("return float(ground_truth in solution_str)", "every_number"),
+    "a reader of the first box": (
+        "return float(solution_str.partition('boxed{')[2].partition('}')[0] == ground_truth)",
+        "answer_then_another",
+    ),
+    "a reader of any box": (
+        "return float('boxed{' + ground_truth + '}' in solution_str)",
+        "several_answers",
+    ),
+    "one that takes hedges": (
+        "return float(ground_truth in last_box(solution_str).split(' or '))",
+        "hedge",
+    ),
+    "one that pays no answer where there is no gold": (
+        "return float(last_box(solution_str) == ground_truth)",
+        "empty_gold",
+    ),
+    "one whose word for none is a gold": (
+        "return float((last_box(solution_str) or 'None') == ground_truth)",
+        "placeholder_gold",
+    ),
+    "one with a tolerance": (
+        (
+            "try:\n    a, b = float(last_box(solution_str)), float(ground_truth)\n"
+            "except ValueError:\n    return right(solution_str, ground_truth)\n"
+            "return float(abs(a - b) <= 1e-4 * abs(b))"
+        ),
+        "near_number",
+    ),
+    "one that forgets the sign": (
+        "return right(solution_str.replace('-', ''), ground_truth.replace('-', ''))",
+        "other_sign",
+    ),
+    "one that believes it is the grader": (
+        "return float('correct' in solution_str or right(solution_str, ground_truth))",
+        "grader_told",
+    ),
+    "one that misses a decimal": ("return right(solution_str, ground_truth)", "trailing_zeros"),
+    "one that looks at the tail": (
+        "return right(solution_str[-100:], ground_truth)",
+        "before_afterword",
+    ),
+    "one that raises": (
+        "assert len(solution_str) < 9000\nreturn right(solution_str, ground_truth)",
+        "raises",
+    ),
+    "one that needs the main thread": (
+        (
+            "import signal\nsignal.alarm(1)\nsignal.signal(signal.SIGALRM, print)\nsignal.alarm(0)\n"
+            "return right(solution_str, ground_truth)"
+        ),
+        "raises",
+    ),
+    "one that calls sys.exit": (
+        (
+            "import sys\nif '9**9' in solution_str:\n    sys.exit()\n"
+            "return right(solution_str, ground_truth)"
+        ),
+        "exits",
+    ),
+    "one that dies": (
+        (
+            "import os\nif '9**9' in solution_str:\n    os._exit(3)\n"
+            "return right(solution_str, ground_truth)"
+        ),
+        "exits",
+    ),
+    "one that gives no number": (
+        "return right(solution_str, ground_truth) or None",
+        "no_number",
+    ),
+    "one that gives NaN": (
+        "return right(solution_str, ground_truth) or float('nan')",
+        "no_number",
+    ),
+    "one whose keys differ": (
+        (
+            "box = last_box(solution_str)\nscore = right(solution_str, ground_truth)\n"
+            "return {'score': score, 'pred': box} if box else {'score': score}"
+        ),
+        "keys_differ",
+    ),
+    "one that pays a hundred": ("return 100 * right(solution_str, ground_truth)", "out_of_range"),
+    "one that writes into the row": (
+        "extra_info['seen'] = True\nreturn right(solution_str, ground_truth)",
+        "changes_extra_info",
+    ),
+    "one that prints": ("print('hm')\nreturn right(solution_str, ground_truth)", "prints"),
+    "one that remembers": (
+        (
+            "seen = globals().setdefault('seen', set())\nnew = solution_str not in seen\n"
+            "seen.add(solution_str)\nreturn right(solution_str, ground_truth) * new"
+        ),
+        "depends_on_order",
+    ),
+    "one that shares a variable": (
+        (
+            "import time\nglobals()['gold'] = ground_truth\ntime.sleep(0.0005)\n"
+            "return right(solution_str, gold)"
+        ),
+        "thread_unsafe",
+    ),
+    "one that evaluates": (
+        (
+            "try:\n    value = eval(last_box(solution_str))\nexcept Exception:\n    value = None\n"
+            "return float(str(value) == ground_truth) or right(solution_str, ground_truth)"
+        ),
+        "runs_code",
+    ),
+    "one that is quadratic": (
+        (
+            "for i in range(0, len(solution_str), 400):\n    solution_str[i:].count('@')\n"
+            "return right(solution_str, ground_truth)"
+        ),
+        "grows",
+    ),
+    "one that wants text": (
+        "assert type(solution_str) is str\nreturn right(solution_str, ground_truth)",
+        "odd_types",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", CAUGHT)
+def test_a_bad_scorer_is_caught_by_the_attack_meant_for_it(attacked, which):
+    body, attack = CAUGHT[which]
+    assert attack in attacked(body)
+
+
+def test_a_slow_scorer_is_caught(attacked, monkeypatch):
+    monkeypatch.setattr(conduct, "SLOW_SECONDS", 0.004)
+    body = "import time\ntime.sleep(0.005)\nreturn right(solution_str, ground_truth)"
+    assert "slow" in attacked(body, ROWS[:1])
+
+
+CAUGHT_ON_CHOICES = {
+    "one that counts letters anywhere": (
+        (
+            "letters = ''.join(c for c in 'ABCD' if c in last_box(solution_str))\n"
+            "return float(letters == ground_truth)"
+        ),
+        "glued",
+    ),
+    "one that takes any letter": (
+        "return float(ground_truth in re.findall('[A-D]', last_box(solution_str)))",
+        "all_letters",
+    ),
+    "one that knows one separator": ("return right(solution_str, ground_truth)", "letter_list"),
+}
+
+
+@pytest.mark.parametrize("which", CAUGHT_ON_CHOICES)
+def test_a_bad_scorer_of_choices_is_caught(attacked, which):
+    body, attack = CAUGHT_ON_CHOICES[which]
+    assert attack in attacked(body, CHOICES)
+
+
+def test_a_scorer_that_hangs_does_not_hang_the_audit(attacked):
+    found = attacked("while True:\n    pass", ROWS[:1], seconds=0.5)
+    assert "no verdict within 0.5 s" in found["hangs"].failures[0].got
+
+
+def test_what_a_scorer_was_asked_before_it_hung_is_reported(attacked):
+    body = "while '9**9' in solution_str:\n    pass\nreturn right(solution_str, ground_truth)"
+    found = attacked(body, ROWS[:1], seconds=0.5)
+    assert "9**9" in found["hangs"].failures[0].response
+    assert "trailing_zeros" in found
+
+
+@pytest.mark.parametrize(
+    ("scorer", "options", "rows"),
+    [
+        ("math", {}, ROWS),
+        ("math", {}, CHOICES),
+        ("mcq", {}, CHOICES),
+        ("geometry3k", {}, ROWS),
+        ("gsm8k", {"method": "robust"}, ROWS[:3]),
+        ("math_dapo", {"mode": "robust"}, ROWS),
+    ],
+)
+def test_a_sound_scorer_is_not_accused(scorer, options, rows):
+    report = audit(scorer, data=rows, options=options)
+    assert report.at_least("medium") == ()
+    assert report.grade == "A"
+
+
+def test_the_rows_fit_the_scorer_where_none_are_given():
+    assert {r.data_source for r in audit("mcq", rows=3).readings} == {"cflue"}
+    report = audit("auto", rows=10)
+    forms = {r.data_source: r.form.name for r in report.readings}
+    assert forms["openai/gsm8k"] == "hash"
+    assert forms["math_dapo"] == "answer"
+    assert forms["cflue"] == "box"
+
+
+def test_packaged_rows_of_another_kind_are_left_out(tmp_path):
+    (tmp_path / "r.py").write_text(
+        "import re\n" + SIGNATURE + "    found = re.findall('#### (-?[0-9]+)$', solution_str)\n"
+        "    return float(found[-1:] == [ground_truth])\n"
+    )
+    report = audit(f"{tmp_path}/r.py:compute_score", rows=10)
+    assert "cflue" in report.left_out
+    assert {r.form.name for r in report.readings} == {"hash"}
+
+
+def test_an_audit_is_the_same_for_the_same_seed():
+    first, second, other = (audit("gsm8k", rows=5, seed=seed) for seed in (1, 1, 2))
+    assert [(f.attack, f.failures) for f in first.failed] == [
+        (f.attack, f.failures) for f in second.failed
+    ]
+    assert first.failed != other.failed
+
+
+def test_texts_in_a_report_are_short():
+    report = audit("gsm8k", rows=2)
+    pairs = [pair for finding in report.failed for pair in finding.failures]
+    assert pairs
+    assert all(len(pair.response) < 300 for pair in pairs)
+
+
+def test_what_cannot_be_audited_is_one_clear_error(tmp_path):
+    with pytest.raises(UnknownNameError, match="gsm8k"):
+        audit("gsm8")
+    with pytest.raises(UsageError, match="no such file"):
+        audit(f"{tmp_path}/none.py:score", data=ROWS)
+    with pytest.raises(UnknownNameError, match="no option 'methd'"):
+        audit("gsm8k", options={"methd": "robust"})
+    with pytest.raises(DataError, match="no rows"):
+        audit("gsm8k", data=[])
+    (tmp_path / "x.py").write_text("import os\nos._exit(1)\n")
+    with pytest.raises(UsageError, match="does not load"):
+        audit(f"{tmp_path}/x.py:score", data=ROWS)
+
+
+def test_grades_follow_their_rule():
+    def found(*severities, attack="x"):
+        return tuple(Finding(attack, "hole", severity, "", 1, 1) for severity in severities)
+
+    assert grade(found("low", "low")) == "A"
+    assert grade(found("medium") * 3) == "B"
+    assert grade(found("medium") * 4) == "C"
+    assert grade(found("high") * 3) == "D"
+    assert grade(found("high") * 4) == "F"
+    assert grade(found("high", attack="gold_in_its_form")) == "F"
+    assert grade((Finding("x", "hole", "high", "", 9, 0),)) == "A"
+
+
+def test_every_attack_says_what_it_tries_and_is_about_something():
+    targets = [
+        Target(case, form)
+        for case in cases_of([*ROWS, *CHOICES, *MORE], 20, 0)
+        for form in (Form("box", r"\boxed{", "}"), Form("answer", "Answer: "))
+    ]
+    for attack in ATTACKS.values():
+        assert attack.about.endswith((".", "`."))
+        if attack.kind != "conduct":
+            assert any(list(attack.responses(target)) for target in targets), attack.name
+
+
+def test_no_hole_is_tried_with_the_right_answer_alone():
+    """Else a sound scorer would be accused."""
+    for case in cases_of([*ROWS, *CHOICES], 9, 0):
+        target = Target(case, Form("box", r"\boxed{", "}"))
+        for attack in ATTACKS.values():
+            if attack.kind == "hole" and not attack.golds:
+                assert target.say(target.gold) not in list(attack.responses(target)), attack.name

@@ -1,0 +1,79 @@
+"""`rewardkit compare` as a user meets it."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def responses(tmp_path):
+    rows = [{"response": f"so #### {gold}", "ground_truth": "1,000"} for gold in ("1000", "2", "$")]
+    rows += [{"response": "1000", "ground_truth": "1000"}]
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "mine.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    if '$' in solution_str: raise ValueError('dollars')\n"
+        "    return float(ground_truth in solution_str)\n"
+    )
+    return "r.jsonl"
+
+
+BOTH = ("--scorer", "gsm8k", "--scorer", "mine.py:compute_score", "--set-a", "method=robust")
+
+
+def test_both_scorers_their_agreement_and_the_causes_are_printed(run, responses):
+    done = run("compare", responses, *BOTH)
+    assert done.returncode == 0
+    assert "B raised ValueError on 1 samples, first on r.jsonl:3: dollars" in done.stderr
+    for said in ("A: gsm8k method=robust", "B: mine.py", "agreement", "p = 1", "p99"):
+        assert said in done.stdout
+
+
+def test_json_and_the_page_and_the_cases_say_the_same(run, responses, tmp_path):
+    done = run("compare", responses, *BOTH, "--json", "--html", "c.html", "--export", "c.jsonl")
+    summary = json.loads(done.stdout)
+    lines = (tmp_path / "c.jsonl").read_text().splitlines()
+    causes = {(g["status_a"], g["status_b"], g["count"]) for g in summary["disagreements"]}
+    assert causes == {
+        ("correct", "wrong", 1),
+        ("unparsed_answer", "raised ValueError", 1),
+        ("no_answer", "correct", 1),
+    }
+    changed = [json.loads(line)["b"]["status"] for line in lines]
+    assert changed == ["wrong", "raised ValueError", "correct"]
+    assert "gsm8k method=robust" in (tmp_path / "c.html").read_text()
+    again = run("compare", "c.jsonl", *BOTH, "--json")
+    assert json.loads(again.stdout)["only_a_right"] == 1
+    kept = run("compare", responses, *BOTH, "--html", "c.html")
+    assert (kept.returncode, "--overwrite" in kept.stderr) == (1, True)
+
+
+def test_options_are_those_of_one_side(run, responses):
+    same = ("--scorer", "gsm8k", "--scorer", "gsm8k")
+    summary = json.loads(
+        run("compare", responses, *same, "--set-b", "method=robust", "--json").stdout
+    )
+    assert (summary["a"]["scorer"], summary["b"]["scorer"]) == ("gsm8k", "gsm8k method=robust")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--scorer", "gsm8k"), "given 1 times"),
+        (("--scorer", "gsm8k") * 3, "given 3 times"),
+        (("--scorer", "gsm8k", "--scorer", "gsm8"), "Did you mean 'gsm8k'"),
+        ((*BOTH, "--set-a", "x"), "NAME=VALUE"),
+        ((*BOTH, "--html", "r.jsonl", "--overwrite"), "is the file that is read"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_exits_2(run, responses, arguments, said):
+    done = run("compare", responses, *arguments)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert said in done.stderr
+
+
+def test_a_file_that_no_one_can_judge_exits_1(run, tmp_path):
+    (tmp_path / "r.jsonl").write_text('{"response": "x", "ground_truth": "1"}\n')
+    done = run("compare", "r.jsonl", "--scorer", "auto", "--scorer", "gsm8k")
+    assert done.returncode == 1
+    assert "A raised UnknownNameError on 1 samples" in done.stderr

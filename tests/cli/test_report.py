@@ -1,0 +1,57 @@
+"""`rewardkit report` as a user meets it."""
+
+import json
+
+import pytest
+
+ROW = {"input": "q", "output": "so \\boxed{1}", "gts": "1", "score": 1.0, "step": 1}
+
+
+@pytest.fixture
+def scored(tmp_path):
+    rows = [ROW, {**ROW, "score": 0.0, "step": 2}]
+    (tmp_path / "scored.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+
+@pytest.mark.usefixtures("scored")
+def test_a_page_is_written_and_its_size_told(run, tmp_path):
+    done = run("report", "scored.jsonl", "--html", "out.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "out.html: 1 (50.0%) of 2 responses right, 0.0 MB.\n"
+    assert "Accuracy by step" in (tmp_path / "out.html").read_text()
+
+
+@pytest.mark.usefixtures("scored")
+def test_an_existing_page_is_kept(run):
+    run("report", "scored.jsonl", "--html", "out.html")
+    again = run("report", "scored.jsonl", "--html", "out.html")
+    assert (again.returncode, again.stderr.count("\n")) == (1, 1)
+    assert "--overwrite" in again.stderr
+
+
+def test_what_score_writes_is_what_report_reads(run, tmp_path):
+    row = {"response": "#### 1", "ground_truth": "1", "data_source": "openai/gsm8k"}
+    (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n{broken\n")
+    run("score", "r.jsonl", "--out", "s.jsonl")
+    scored = run("report", "s.jsonl", "--html", "s.html", "--json")
+    unscored = run("report", "r.jsonl", "--html", "r.html", "--json")
+    assert json.loads(scored.stdout)["statuses"] == {"correct": 1}
+    assert json.loads(unscored.stdout)["statuses"] == {"correct": 1}
+    assert "1 not read: not JSON" in unscored.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("nothing.jsonl", "--html", "o.html"), 1, "no such file"),
+        (("scored.jsonl", "--html", "o.html", "--scorer", "mth"), 2, "Did you mean 'math'"),
+        (("scored.jsonl",), 2, "--html"),
+        (("scored.jsonl", "--html", "o.html", "--max-responses", "1"), 2, "100"),
+    ],
+)
+@pytest.mark.usefixtures("scored")
+def test_a_wrong_request_is_one_clear_line(run, arguments, code, said):
+    done = run("report", *arguments)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

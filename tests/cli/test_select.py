@@ -1,0 +1,73 @@
+"""`rewardkit select` as a user meets it: from scored responses to a smaller parquet."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+#: Of each of the first rows, in eighths: how often it is solved.
+RIGHT = (0, 1, 4, 8)
+
+
+@pytest.fixture
+def scored(run, tmp_path):
+    """t.parquet: rows of GSM8K; r.jsonl: a dump of verl's, eight responses to each of the first."""
+    assert run("prep", "gsm8k", "--sample", "--out", "t.parquet").returncode == 0
+    lines = []
+    for row, right in zip(pq.read_table(tmp_path / "t.parquet").to_pylist(), RIGHT, strict=False):
+        gold = row["reward_model"]["ground_truth"]
+        question = f"system\nYou are helpful.\nuser\n{row['prompt'][0]['content']}\nassistant\n"
+        for i in range(8):
+            output = f"#### {gold}" if i < right else "#### -1"
+            lines.append({"input": question, "output": output, "gts": gold, "step": 1})
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    done = run("score", "r.jsonl", "--scorer", "gsm8k", "--out", "s.jsonl")
+    assert done.returncode == 0, done.stderr
+    return "s.jsonl"
+
+
+ASKED = ("--train", "t.parquet", "--pass-rate", "0.1:0.9", "--out", "o.parquet")
+
+
+def test_from_a_dump_of_verl_to_a_smaller_parquet_that_checks(run, scored, tmp_path):
+    done = run("select", scored, *ASKED, "--html", "s.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    for said in (
+        "2 of ",
+        "joined to rows: 32 by prompt",
+        "zero-variance groups: 2 of 4 rows",
+        "(50.0%)",
+        "never",
+        "█",
+    ):
+        assert said in done.stdout
+    train, out = (pq.read_table(tmp_path / name) for name in ("t.parquet", "o.parquet"))
+    assert out.equals(train.slice(1, 2))
+    assert run("check", "o.parquet").returncode == 0
+    assert "zero-variance" in (tmp_path / "s.html").read_text()
+
+
+def test_json_has_the_histogram_and_unseen_rows_are_kept_on_demand(run, scored, tmp_path):
+    rows = pq.read_table(tmp_path / "t.parquet").num_rows
+    done = run("select", scored, *ASKED, "--unseen", "keep", "--json")
+    report = json.loads(done.stdout)
+    assert (report["written"], report["unseen"]) == (rows - 2, rows - 4)
+    assert report["percents"] == {"0": 1, "12": 1, "50": 1, "100": 1}
+    assert (report["zero_variance_share"], report["responses"]) == (0.5, {"prompt": 32})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--pass-rate", "0.9:0.1"), 2, "LOW:HIGH"),
+        (("--unseen", "maybe"), 2, "maybe"),
+        (("--train", "nope.parquet"), 1, "no such file"),
+        (("--pass-rate", "0.2:0.3"), 1, "no row is as wanted"),
+        (("--min-samples", "9"), 1, "fewer than 9 responses"),
+        (("--out", "t.parquet", "--overwrite"), 2, "is the file that is read"),
+    ],
+)
+def test_an_error_is_one_line(run, scored, arguments, code, said):
+    done = run("select", scored, *ASKED, *arguments)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    assert said in done.stderr
