@@ -36,6 +36,12 @@ Call: TypeAlias = dict[str, Any]
 Entry: TypeAlias = Callable[[Call], Any]
 
 
+class _Text(str):
+    """Stands in for NumPy's text where there is no NumPy."""
+
+    __slots__ = ()
+
+
 class _Counter(io.TextIOBase):
     """Stands in for stdout and counts what is written."""
 
@@ -114,12 +120,14 @@ def _call_scorer(scorer: Callable[..., Any], call: Call) -> Any:
 
 
 def _dressed(text: str | None, dress: str | None) -> Any:
-    """The text as NumPy hands it over, where that is asked for."""
+    """The text as NumPy hands it over, where that is asked for: of a type of its own."""
     if dress != "numpy" or text is None:
         return text
-    import numpy as np
-
-    return np.str_(text)
+    try:
+        from numpy import str_
+    except ImportError:
+        return _Text(text)
+    return str_(text)
 
 
 def _answer(entry: Entry, request: dict[str, Any], counter: _Counter) -> Any:

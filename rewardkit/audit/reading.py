@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rewardkit.audit.conduct import Journal
 from rewardkit.audit.model import FORMS, Case, Form, Reading, Target
@@ -33,7 +34,7 @@ def _reading(journal: Journal, source: str, cases: list[Case]) -> Reading:
         declared is not None,
     )
     read = tuple(f for f in forms if f != best and _share(right[f], found.threshold) >= 0.5)
-    return Reading(**{**vars(found), "forms": (best, *read)})
+    return replace(found, forms=(best, *read))
 
 
 def _scores(journal: Journal, cases: list[Case], form: Form, *, right: bool) -> list[float]:

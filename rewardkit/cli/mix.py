@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rewardkit.cli._common import (
+    HtmlFile,
     JsonFlag,
     Overwrite,
     examples,
@@ -41,6 +42,7 @@ def command(
     oversample: Annotated[
         bool, typer.Option("--oversample", help="Repeat rows of a file that has too few.")
     ] = False,
+    html: HtmlFile = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -49,11 +51,20 @@ def command(
     verl cannot list files together whose columns differ in type; the mix loads. Fields that have
     no place in the schema are left out and named; what verl reads is never left out.
     """
+    from rewardkit.output import refuse_existing, refuse_input, refuse_same
+    from rewardkit.page.html import write_html
     from rewardkit.preprocess.mix import mix, parse_part
+    from rewardkit.preprocess.pages import mix_page
 
+    given = [parse_part(part) for part in parts]
+    if html:
+        refuse_existing(html, overwrite=overwrite)
+        refuse_same(out=out, html=html)
+        for part in given:
+            refuse_input(html, part.path)
     with progress(f"mixing {out}") as advance:
         report = mix(
-            [parse_part(part) for part in parts],
+            given,
             out,
             rows=rows,
             seed=seed,
@@ -61,6 +72,8 @@ def command(
             overwrite=overwrite,
             progress=advance,
         )
+    if html:
+        write_html(mix_page(report), html, overwrite=overwrite)
     if as_json:
         print_json(report)
         return

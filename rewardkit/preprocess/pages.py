@@ -1,4 +1,4 @@
-"""The reports of `prep` and `check` as pages, and the sections they are made of."""
+"""The reports of `prep`, `mix` and `check` as pages, and the sections they are made of."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewardkit.page.text import share
 from rewardkit.preprocess.check import CheckReport
 from rewardkit.preprocess.overlap import Overlap
 from rewardkit.preprocess.quality import RULES, dropped_path
-from rewardkit.preprocess.report import PrepReport, SplitReport
+from rewardkit.preprocess.report import MixReport, PartReport, PrepReport, SplitReport
 from rewardkit.preprocess.stats import Stats, quantile
 
 #: Pairs of texts that a section shows; all are counted.
@@ -41,6 +41,41 @@ def prep_page(report: PrepReport) -> Page:
         for section in split_sections(split, f"{split.split}: " if several else "")
     )
     return Page(f"{report.dataset}: {count_rows(written)} written", facts, tuple(sections))
+
+
+def mix_page(report: MixReport) -> Page:
+    """What `mix` took of each file, and what the rows look like."""
+    facts = (
+        ("file", str(report.out)),
+        ("rows", f"{report.written:,}"),
+        ("seed", str(report.seed)),
+        ("questions in several files", f"{report.shared:,}"),
+        ("of them with different golds", f"{report.conflicting:,}"),
+        ("rewardkit", __version__),
+    )
+    headers = ("file", "weight", "share", "rows there", "taken", "each at most")
+    parts = tuple(
+        Line(
+            (
+                str(part.path),
+                f"{part.weight:g}",
+                f"{part.share:.1%}",
+                f"{part.available:,}",
+                f"{part.rows:,}",
+                str(part.times),
+            ),
+            tuple(f"{what}: {count:,} rows" for what, count in _made(part)),
+        )
+        for part in report.parts
+    )
+    table = Table("files", headers, parts, "changed and left out")
+    title = f"{report.out.name}: {count_rows(report.written)} mixed"
+    return Page(title, facts, (table, *stats_sections(report.stats)))
+
+
+def _made(part: PartReport) -> Iterator[tuple[str, int]]:
+    yield from part.changes.most_common()
+    yield from ((f"left out {name}", count) for name, count in part.left_out.most_common())
 
 
 def check_page(report: CheckReport) -> Page:

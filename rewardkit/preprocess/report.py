@@ -114,9 +114,6 @@ class MixReport:
         out: the parquet written.
         seed: of the choice and the order of its rows.
         parts: what was taken of each file.
-        duplicates: rows kept that ask the question of an earlier row, of the first
-            `MAX_QUESTIONS` questions.
-        conflicting: how many of those have another gold.
         written: rows written.
         shared: questions that several of the files ask.
         conflicting: those of them that have more than one gold.

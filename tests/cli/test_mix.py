@@ -95,3 +95,14 @@ def test_help_ends_in_examples(run):
     text = run("mix", "--help").stdout
     assert "Examples:" in text
     assert text.rstrip().splitlines()[-1].strip().startswith("rewardkit mix")
+
+
+def test_a_page_shows_what_was_taken(run, tmp_path):
+    assert run("prep", "gsm8k", "--sample", "--out", "a.parquet").returncode == 0
+    done = run("mix", "a.parquet:2", "--out", "m.parquet", "--html", "m.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert "a.parquet" in page
+    assert "64 rows mixed" in page
+    done = run("mix", "a.parquet:2", "--out", "n.parquet", "--html", "a.parquet", "--overwrite")
+    assert done.returncode == 2

@@ -1,0 +1,84 @@
+"""The table of docs/audit.md: verl's scorers and ours under the same attacks, on the same rows.
+
+    .venv-verl-0.9.1/bin/pip install mathruler math-verify
+    .venv-verl-0.9.1/bin/python benchmarks/audit_verl.py
+
+Every scorer is audited on packaged rows of its own dataset. The table is put into the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from rewardkit.audit import AuditReport, audit
+from rewardkit.preprocess.card import read_card
+from rewardkit.preprocess.pipeline import preview
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/audit.md"
+THEIRS = "benchmarks/verl_scorers.py"
+ROWS = 32
+MATH = ("math", "math-500")
+
+#: Scorer as shown, as it is loaded, its options, and the datasets of its rows.
+SCORERS: tuple[tuple[str, str, dict[str, Any], tuple[str, ...]], ...] = (
+    ("verl gsm8k", f"{THEIRS}:gsm8k", {}, ("gsm8k",)),
+    ("`gsm8k`", "gsm8k", {}, ("gsm8k",)),
+    ("`gsm8k`, method=robust", "gsm8k", {"method": "robust"}, ("gsm8k",)),
+    ("verl gsm8k, flexible", f"{THEIRS}:gsm8k_flexible", {}, ("gsm8k",)),
+    ("`gsm8k`, method=flexible", "gsm8k", {"method": "flexible"}, ("gsm8k",)),
+    ("verl math_dapo", f"{THEIRS}:math_dapo", {}, ("dapo-math-17k",)),
+    ("`math_dapo`", "math_dapo", {}, ("dapo-math-17k",)),
+    ("`math_dapo`, mode=robust", "math_dapo", {"mode": "robust"}, ("dapo-math-17k",)),
+    ("verl math_reward", f"{THEIRS}:math_reward", {}, MATH),
+    ("verl prime_math", f"{THEIRS}:prime_math", {}, MATH),
+    ("`math`", "math", {}, MATH),
+    ("`math_verify`", "math_verify", {}, MATH),
+    ("verl geo3k", f"{THEIRS}:geo3k", {}, ("geometry3k",)),
+    ("`geometry3k`", "geometry3k", {}, ("geometry3k",)),
+    ("`mcq`", "mcq", {}, ("dianjin-mcq",)),
+    ("`mcq`, mode=letters", "mcq", {"mode": "letters"}, ("dianjin-mcq",)),
+    ("`mcq`, mode=dianjin", "mcq", {"mode": "dianjin"}, ("dianjin-mcq",)),
+)
+
+
+def main() -> None:
+    text = "\n".join(chain(_head(), map(_line, SCORERS)))
+    page = PAGE.read_text(encoding="utf-8")
+    marks = re.compile(r"(<!-- audit_verl -->\n).*?(<!-- end -->)", re.DOTALL)
+    PAGE.write_text(
+        marks.sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page), encoding="utf-8", newline="\n"
+    )
+    print(text)
+
+
+def _head() -> Iterator[str]:
+    yield "| scorer | grade | holes | misses | conduct | of low severity |"
+    yield "|---|---|---|---|---|---|"
+
+
+def _line(scorer: tuple[str, str, dict[str, Any], tuple[str, ...]]) -> str:
+    shown, spec, options, datasets = scorer
+    rows = [row for name in datasets for row in _sample(name)]
+    report = audit(spec, data=rows, rows=ROWS, options=options)
+    kinds = (_names(report, kind) for kind in ("hole", "miss", "conduct"))
+    low = ", ".join(f.attack for f in report.failed if f.severity == "low")
+    return f"| {shown} | {report.grade} | {' | '.join(kinds)} | {low} |"
+
+
+def _sample(name: str) -> list[dict[str, Any]]:
+    return preview(name, 1000, sample=True, split=next(iter(read_card(name).splits)))
+
+
+def _names(report: AuditReport, kind: str) -> str:
+    """Attacks of a kind that went through; those of high severity are bold."""
+    found = (f for f in report.failed if f.kind == kind and f.severity != "low")
+    return ", ".join(f"**{f.attack}**" if f.severity == "high" else f.attack for f in found)
+
+
+if __name__ == "__main__":
+    main()
