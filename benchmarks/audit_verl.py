@@ -21,7 +21,7 @@ from rewardkit.preprocess.pipeline import preview
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/audit.md"
 THEIRS = "benchmarks/verl_scorers.py"
-ROWS = 32
+ROWS = 16
 MATH = ("math", "math-500")
 
 #: Scorer as shown, as it is loaded, its options, and the datasets of its rows.

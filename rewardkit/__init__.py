@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rewardkit.preprocess.check import CheckReport, check
     from rewardkit.preprocess.pipeline import prep
     from rewardkit.preprocess.report import PrepReport
-    from rewardkit.rollouts.score import ScoreReport, score_file
+    from rewardkit.rollouts.score import ScoreReport, score_file, score_files
     from rewardkit.scorers.auto import compute_score, score
     from rewardkit.scorers.base import Score, Status
     from rewardkit.scorers.load import load_scorer
@@ -32,6 +32,7 @@ _HOMES = {
     "prep": "rewardkit.preprocess.pipeline",
     "score": "rewardkit.scorers.auto",
     "score_file": "rewardkit.rollouts.score",
+    "score_files": "rewardkit.rollouts.score",
 }
 
 __all__ = [

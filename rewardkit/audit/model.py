@@ -26,7 +26,8 @@ CLIP = 200
 #: The place of the answer in what a scorer's `respond` gives.
 MARK = "@ANSWER@"
 
-_LETTERS = re.compile(r"[A-J]+")
+_NUMBER = re.compile(r"-?(?:[0-9,]*\.?[0-9]+|[0-9]+/[0-9]+|\\[dt]?frac\{[0-9]+\}\{[0-9]+\})")
+_CHOICE = re.compile(r"(?:\\text\{)?\(?([A-J]+)\)?\}?")
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,13 @@ class Target:
     @cached_property
     def wrong(self) -> str:
         """An answer of the gold's kind that is certainly wrong."""
-        other = another_answer(self.gold)
+        other = another_answer(self.letters or self.gold)
         return "7919" if other == "0" else other
 
     @cached_property
     def number(self) -> Fraction | None:
         """The gold's value if it is one plain number."""
-        if not re.fullmatch(r"[-\d.,/ {}\\frac]+", self.gold):
+        if not _NUMBER.fullmatch(self.gold):
             return None
         value = read_number(self.gold)
         return value if isinstance(value, Fraction) else None
@@ -102,7 +103,8 @@ class Target:
     @cached_property
     def letters(self) -> str:
         """The gold's letters if it is a choice, else ""."""
-        return self.gold if _LETTERS.fullmatch(self.gold) else ""
+        choice = _CHOICE.fullmatch(self.gold)
+        return choice[1] if choice else ""
 
     @cached_property
     def choices(self) -> str:

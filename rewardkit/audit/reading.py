@@ -23,7 +23,9 @@ def _reading(journal: Journal, source: str, cases: list[Case]) -> Reading:
     forms = (declared, *(f for f in FORMS if f("") != declared(""))) if declared else FORMS
     right = {form: _scores(journal, cases, form, right=True) for form in forms}
     wrong = {form: _scores(journal, cases, form, right=False) for form in forms}
-    best = declared or max(forms, key=lambda form: _fit(form, right[form], wrong[form], cases))
+    best = max(forms, key=lambda form: _fit(form, right[form], wrong[form], cases))
+    if declared and sum(right[declared]) > sum(wrong[declared]):
+        best = declared  # else an option may ask for another form than `respond` has
     found = Reading(
         source,
         len(cases),
@@ -31,7 +33,7 @@ def _reading(journal: Journal, source: str, cases: list[Case]) -> Reading:
         (best,),
         statistics.median(right[best]),
         statistics.median(wrong[best]),
-        declared is not None,
+        best == declared,
     )
     read = tuple(f for f in forms if f != best and _share(right[f], found.threshold) >= 0.5)
     return replace(found, forms=(best, *read))

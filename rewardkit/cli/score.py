@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rewardkit.cli._common import (
+    Jobs,
     JsonFlag,
     Overwrite,
     Settings,
@@ -21,48 +23,89 @@ from rewardkit.cli._common import (
 )
 
 if TYPE_CHECKING:
-    from rewardkit.rollouts.score import ScoreReport, Tally
+    from rewardkit.rollouts.score import ScoreReport
+    from rewardkit.rollouts.tally import Tally
 
 EXAMPLES = examples(
     "rewardkit score responses.jsonl --scorer gsm8k",
-    "rewardkit score rollouts/100.jsonl --scorer gsm8k --set method=robust --out scored.jsonl",
-    "rewardkit score responses.jsonl --scorer my_reward.py:compute_score",
+    "rewardkit score rollouts/ --train train.parquet --out scored.jsonl",
+    "rewardkit score 'dumps/*.jsonl.zst' --scorer gsm8k --set method=robust --out scored.parquet",
+    "rewardkit score rollouts/ --scorer my_reward.py:compute_score --out scored.jsonl --resume",
+    "rewardkit score - --scorer math < responses.jsonl",
 )
 
 
+class EngineName(str, Enum):
+    """What spreads the work."""
+
+    local = "local"
+    ray = "ray"
+
+
 def command(
-    file: Annotated[Path, typer.Argument(help="jsonl or parquet with responses and golds.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="jsonl (.gz, .zst) or parquet files, folders, patterns; - for stdin."),
+    ],
     scorer: Annotated[
         str, typer.Option(help="A scorer's name or file.py:function; auto: each row's own.")
     ] = "auto",
     settings: Settings = None,
     response_key: Annotated[str | None, typer.Option(help="The field with the response.")] = None,
     gold_key: Annotated[str | None, typer.Option(help="The field with the gold.")] = None,
-    out: Annotated[Path | None, typer.Option(help="A jsonl to write: rows with scores.")] = None,
+    train: Annotated[
+        Path | None,
+        typer.Option(help="The training parquet that rows without a data_source are of."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A jsonl or parquet to write: rows with scores.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was interrupted.")
+    ] = False,
+    jobs: Jobs = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="ray: Ray Data, on the cluster at --address.")
+    ] = EngineName.local,
+    address: Annotated[str | None, typer.Option(help="Of the Ray cluster; auto, ray://...")] = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Score a file of responses and sum up by status and data source.
+    """Score what a run produced, in bulk, and sum up by data source, step and status.
 
-    Without --response-key and --gold-key the usual names are tried, those of verl's dumps
-    among them. Lines that cannot be scored are reported with their number.
+    Without --response-key and --gold-key the usual names are tried, those of verl's rollout and
+    validation dumps among them. Rows that cannot be scored are named, and kept with the reason in
+    OUT.unscored.jsonl; the rest is scored. An interrupted run goes on with --resume.
     """
-    from rewardkit.rollouts.score import score_file
+    from rewardkit.parallel import cores
+    from rewardkit.rollouts.score import score_files
     from rewardkit.scorers.load import load_scorer
 
-    judge = load_scorer(scorer, **scorer_options(settings))
-    with progress(f"scoring {file}") as advance:
-        report = score_file(
-            file,
-            judge,
-            response_key=response_key,
-            gold_key=gold_key,
-            out=out,
-            overwrite=overwrite,
-            progress=advance,
-        )
-    for line in report.examples:
-        warn(f"{line.where}: not scored: {line.reason}")
+    options = scorer_options(settings)
+    load_scorer(scorer, **options)  # what is wrong with it is said before anything is read
+    try:
+        with progress(f"scoring {', '.join(files)[:60]}") as advance:
+            report = score_files(
+                files,
+                scorer,
+                options=options,
+                response_key=response_key,
+                gold_key=gold_key,
+                train=train,
+                out=out,
+                overwrite=overwrite,
+                resume=resume,
+                jobs=jobs or cores(),
+                engine=engine.value,
+                address=address,
+                progress=advance,
+            )
+    except KeyboardInterrupt:
+        if out:
+            warn(f"{out}: interrupted; run the same command with --resume to go on.")
+        raise
+    for row in report.examples:
+        warn(f"{row.where}: not scored: {row.reason}")
     if report.unscored > len(report.examples):
         warn(f"... and {report.unscored - len(report.examples):,} more")
     if as_json:
@@ -74,19 +117,29 @@ def command(
 
 
 def _print(report: ScoreReport) -> None:
-    tallies = {source or "(none)": tally for source, tally in report.by_source.items()}
-    if len(tallies) > 1:
-        tallies["all"] = report.total
-    print_table(
-        ("data source", "responses", "right", "mean score", "how they ended"),
-        (
-            (source, f"{t.n:,}", as_share(t.correct, t.n), *_rest(t))
-            for source, t in tallies.items()
-        ),
-        title=f"{report.path}: {report.total.n:,} scored, {report.unscored:,} not",
+    columns = ("data source", "responses", "right", "mean score", "95 %", "no answer", "statuses")
+    sources = report.tallies.get("data_source", {})
+    rows = [_row(name or "(none)", tally) for name, tally in sources.items()]
+    if len(rows) > 1:
+        rows.append(_row("all", report.total))
+    files = report.files[0] if len(report.files) == 1 else f"{len(report.files):,} files"
+    title = f"{files}: {report.total.n:,} scored, {report.unscored:,} not"
+    print_table(columns, rows, title=title)
+    if steps := report.tallies.get("step", {}):
+        ordered = sorted(steps.items(), key=lambda item: (len(item[0]), item[0]))
+        print_table(("step", *columns[1:]), [_row(name, tally) for name, tally in ordered])
+
+
+def _row(name: str, tally: Tally) -> tuple[Any, ...]:
+    summary = tally.summary()
+    low, high = summary["interval"]
+    statuses = ", ".join(f"{status} {n:,}" for status, n in summary["statuses"].items())
+    return (
+        name,
+        f"{tally.n:,}",
+        as_share(tally.correct, tally.n),
+        f"{summary['mean_score']:.4f}",
+        f"{low:.1%} to {high:.1%}",
+        f"{summary['unread']:.1%}",
+        statuses,
     )
-
-
-def _rest(tally: Tally) -> tuple[str, str]:
-    ended = ", ".join(f"{status} {n:,}" for status, n in tally.statuses.most_common())
-    return f"{tally.score_sum / tally.n:.4f}", ended

@@ -74,7 +74,7 @@ def _files(name: str) -> list[str]:
     elif path.exists():
         return [name]
     else:
-        found = [Path(p) for p in glob(name, recursive=True) if Path(p).is_file()]
+        found = [Path(p) for p in glob(name, recursive=True) if Path(p).is_file()]  # noqa: PTH207 - a pattern may be absolute
     if not found:
         raise DataError(f"{name}: no such file, and no files of that pattern.")
     return [str(p) for p in sorted(found, key=_by_number)]
@@ -121,9 +121,9 @@ def _open(file: str) -> IO[bytes]:
     if file == "-":
         return sys.stdin.buffer
     if file.endswith(".gz"):
-        return gzip.open(file, "rb")
+        return io.BufferedReader(gzip.GzipFile(file))
     if file.endswith(".zst"):
         import pyarrow as pa
 
         return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(file), "zstd"))
-    return open(file, "rb")  # closed by the caller
+    return Path(file).open("rb")

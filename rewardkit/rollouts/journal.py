@@ -8,7 +8,6 @@ run before it ended. When all is done the part becomes OUT.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -45,7 +44,10 @@ class Journal:
     def __init__(self, out: Path, state: State) -> None:
         self.state = state
         self.part, self.unscored, self._state = paths(out)
-        self._files: list[IO[bytes]] = [_cut(self.part, state.sizes[0]), _cut(self.unscored, state.sizes[1])]
+        self._files: list[IO[bytes]] = [
+            _cut(self.part, state.sizes[0]),
+            _cut(self.unscored, state.sizes[1]),
+        ]
 
     def write(self, lines: bytes, unscored: bytes) -> None:
         """Append a unit's rows, and say that they are whole."""
@@ -108,7 +110,7 @@ def open_journal(
 
 def fingerprint(files: Sequence[str]) -> list[list[Any]]:
     """Of every file its name, size and time of change."""
-    stats = ((file, os.stat(file)) for file in files if file != "-")
+    stats = ((file, Path(file).stat()) for file in files if file != "-")
     return [[file, stat.st_size, stat.st_mtime_ns] for file, stat in stats]
 
 

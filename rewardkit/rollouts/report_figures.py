@@ -1,18 +1,13 @@
-"""What the figures of a report page show: counts, places of lines and bars, groups and changes.
-
-Across, places are per cent of a picture's width; down, they are pixels.
-"""
+"""What the figures of a report page show: sums, courses by step, groups and changes."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from statistics import fmean
 from typing import TypeVar
 
-from rewardkit.page.histogram import HEIGHT, Axis, bins
 from rewardkit.rollouts.report import Cell, Estimate, Sums, Tally
 
 T = TypeVar("T")
@@ -20,7 +15,7 @@ T = TypeVar("T")
 #: Prompts shown of those that got better, and of those that got worse.
 CHANGED = 10
 
-#: Steps in a strip, steps in a table, data sources in a table.
+#: Places in a strip, steps in a table, data sources in a table.
 STRIP, STEPS, SOURCES = 40, 200, 30
 
 #: Data sources with a picture of their own.
@@ -28,9 +23,6 @@ PARTS = 6
 
 #: Score values that have a bar each; more of them are put into as many bins.
 SCORES = 12
-
-#: Shares of the responses at the marks of a box.
-_BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True)
@@ -53,40 +45,6 @@ class Groups:
             "same score, some right": self.flat - self.all_right - self.none_right,
         }
         return [(kind, n) for kind, n in kinds.items() if n]
-
-
-@dataclass(frozen=True)
-class Column:
-    """Responses with `low` to `high` characters: a bar of right ones, the others on top."""
-
-    low: int
-    high: int
-    right: int
-    other: int
-    x: float
-    width: float
-    right_height: float
-    other_height: float
-
-
-@dataclass(frozen=True)
-class Box:
-    """Lengths at 5, 25, 50, 75 and 95 % of some responses, and where these are."""
-
-    name: str
-    values: tuple[int, ...]
-    x: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """A histogram of lengths by correctness."""
-
-    columns: tuple[Column, ...]
-    boxes: tuple[Box, ...]
-    ticks: tuple[tuple[int, float], ...]
-    highest: int
-    rest: bool
 
 
 @dataclass(frozen=True)
@@ -125,7 +83,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Change:
-    """A prompt's share of right responses in each step shown; None where it has none."""
+    """A prompt's share of right responses at each place of a strip; None where it has none."""
 
     prompt: str
     change: float
@@ -188,41 +146,6 @@ def scores(counts: Mapping[float, int]) -> list[tuple[str, int]]:
     return [(f"{ends[i]:.3g} to {ends[i + 1]:.3g}", filled[i]) for i in range(SCORES)]
 
 
-def lengths(counts: Mapping[bool, Counter[int]]) -> Lengths | None:
-    """The histogram of lengths; None of nothing."""
-    found = bins(counts[True] + counts[False])
-    if not found:
-        return None
-    width = found[0].high - found[0].low + 1
-    axis = Axis(found[0].low, found[-1].low + width)
-    highest = max(item.count for item in found)
-    columns = []
-    for item in found:
-        right = sum(n for v, n in counts[True].items() if item.low <= v <= item.high)
-        other = item.count - right
-        x = 100 * (item.low - axis.start) / (axis.stop - axis.start)
-        share = 100 * width / (axis.stop - axis.start)
-        heights = (HEIGHT * right / highest, HEIGHT * other / highest)
-        columns.append(Column(item.low, item.high, right, other, x, share, *heights))
-    boxes = (_box(name, counts[key], axis) for name, key in (("right", True), ("not", False)))
-    ticks = spread([(item.low, axis.place(item.low)) for item in found], 6)
-    return Lengths(
-        tuple(columns), tuple(box for box in boxes if box), tuple(ticks), highest, found[-1].rest
-    )
-
-
-def _box(name: str, counts: Mapping[int, int], axis: Axis) -> Box | None:
-    if not counts:
-        return None
-    values = sorted(counts)
-    below = list(accumulate(counts[value] for value in values))
-    marks = tuple(
-        next(v for v, n in zip(values, below, strict=True) if n >= share * below[-1])
-        for share in _BOX
-    )
-    return Box(name, marks, tuple(axis.place(value) for value in marks))
-
-
 def courses(sums: Sums) -> list[Course]:
     """Accuracy by step: of everything, and of each data source if there are several."""
     if len(sums.steps) < 2:
@@ -246,27 +169,37 @@ def _course(name: str, accuracies: Mapping[int | None, Estimate]) -> Course:
     return Course(name, steps, points, x, top)
 
 
-def changes(sums: Sums) -> tuple[list[int], list[Change], list[Change]]:
-    """Steps, and the prompts that got better and worse from the first half of them to the second."""
-    steps = spread(sorted(sums.steps), STRIP)
+def changes(sums: Sums) -> tuple[list[str], list[Change], list[Change]]:
+    """Steps, and the prompts that got better and worse from the first half of them to the second.
+
+    Many steps share a place with their neighbours.
+    """
+    spans = _spans(sorted(sums.steps))
     shares: defaultdict[bytes, dict[int, float]] = defaultdict(dict)
     for (_, step, group), cell in sums.cells.items():
         if step is not None:
             shares[group][step] = cell.correct / cell.n
-    moved = []
-    for group, own in shares.items():
-        if len(own) > 1 and (by := _moved([own[step] for step in sorted(own)])):
-            moved.append((by, group))
+    moved = [(_moved(own), group) for group, own in shares.items() if len(own) > 1]
     moved.sort(key=lambda pair: pair[0])
-    strip = {
-        group: Change(sums.heads[group], by, tuple(shares[group].get(step) for step in steps))
-        for by, group in moved[:CHANGED] + moved[-CHANGED:]
-    }
-    worse = [strip[group] for by, group in moved[:CHANGED] if by < 0]
-    better = [strip[group] for by, group in moved[: -CHANGED - 1 : -1] if by > 0]
-    return steps, better, worse
+    lowest, highest = moved[:CHANGED], moved[: -CHANGED - 1 : -1]
+    return (
+        [str(span[0]) if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans],
+        [Change(sums.heads[g], by, _strip(shares[g], spans)) for by, g in highest if by > 0],
+        [Change(sums.heads[g], by, _strip(shares[g], spans)) for by, g in lowest if by < 0],
+    )
 
 
-def _moved(shares: Sequence[float]) -> float:
+def _spans(steps: Sequence[int]) -> list[Sequence[int]]:
+    size = -(-len(steps) // STRIP)
+    return [steps[i : i + size] for i in range(0, len(steps), size)]
+
+
+def _strip(own: Mapping[int, float], spans: Iterable[Sequence[int]]) -> tuple[float | None, ...]:
+    found = ([own[step] for step in span if step in own] for span in spans)
+    return tuple(fmean(values) if values else None for values in found)
+
+
+def _moved(own: Mapping[int, float]) -> float:
+    shares = [own[step] for step in sorted(own)]
     half = len(shares) // 2
     return fmean(shares[-half:]) - fmean(shares[:half])

@@ -19,7 +19,6 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from rewardkit.errors import DataError
 from rewardkit.output import atomic, refuse_existing, refuse_input
@@ -27,9 +26,11 @@ from rewardkit.page.text import brief, share
 from rewardkit.rollouts import report_figures
 from rewardkit.rollouts.files import expand
 from rewardkit.rollouts.read import Unread
-from rewardkit.rollouts.report import Response, Sums, responses
+from rewardkit.rollouts.report import Response, Sums
 from rewardkit.rollouts.report_keep import Kept
+from rewardkit.rollouts.report_lengths import lengths
 from rewardkit.rollouts.report_read import View, view
+from rewardkit.rollouts.report_rows import responses
 from rewardkit.scorers.base import Status
 
 #: Responses that a page holds, if not told otherwise.
@@ -188,11 +189,12 @@ def _write(page: Path, names: list[str], sums: Sums, packed: Packed, reserved: i
             names=names,
             sums=sums,
             figures=report_figures,
+            lengths=lengths(sums.lengths),
             overall=sums.accuracies(lambda *_: None)[None],
             listed=len(packed.columns["status"]),
             reserved=reserved,
             bad_gold=sums.total.statuses[Status.BAD_GROUND_TRUTH],
-            script=Markup(script),  # noqa: S704 - our own file, held against its hash by the browser
+            script=script,
             digest=b64encode(sha256(script.encode()).digest()).decode(),
             index=packed.index(),
             chunks=packed.chunks,

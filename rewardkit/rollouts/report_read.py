@@ -129,7 +129,7 @@ def fold_end(text: str, answer: int) -> int:
     """
     thought = text.rfind("</think>")
     if thought >= 0 and thought < answer:
-        return thought + len("</think>")
+        return len(text) - len(text[thought + len("</think>") :].lstrip())
     if "<think>" in text and thought < 0:
         return len(text)
     last = text.rfind("\n\n", 0, min(answer, len(text.rstrip())))

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Any
 
+from rewardkit.rollouts.statistics import wilson
 from rewardkit.scorers.base import Score, Status
 
 #: Statuses of responses in which no answer was found that could be judged.
 UNREAD = (Status.NO_ANSWER, Status.UNPARSED_ANSWER, Status.TOO_LONG)
-
-#: Of the normal distribution, for an interval that holds in 95 of 100 cases.
-Z = 1.959964
 
 
 @dataclass
@@ -56,13 +53,3 @@ class Tally:
     def of(cls, values: Mapping[str, Any]) -> Tally:
         """The tally that `vars` of one, through JSON, was."""
         return cls(**{**values, "statuses": Counter(values["statuses"])})
-
-
-def wilson(right: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927): it holds for small counts and near 0 and 1."""
-    if n == 0:
-        return 0.0, 1.0
-    share, spread = right / n, Z * Z / n
-    middle = (share + spread / 2) / (1 + spread)
-    half = Z * sqrt(share * (1 - share) / n + spread / (4 * n)) / (1 + spread)
-    return max(0.0, middle - half), min(1.0, middle + half)

@@ -325,3 +325,28 @@ def test_no_hole_is_tried_with_the_right_answer_alone():
         for attack in ATTACKS.values():
             if attack.kind == "hole" and not attack.golds:
                 assert target.say(target.gold) not in list(attack.responses(target)), attack.name
+
+
+def test_a_scorer_with_our_own_signature_is_audited_without_its_safety_net(tmp_path):
+    """In verl `verl_result` catches what it raises; the audit says that it does."""
+    (tmp_path / "own.py").write_text(
+        "from rewardkit.scorers.base import Score, Status\n"
+        "from rewardkit.scorers.math import score as judge\n"
+        "def respond(answer):\n    return f'<answer>{answer}</answer>'\n"
+        "def score(response, ground_truth, extra_info=None, *, most=9000):\n"
+        "    if len(response) > most:\n        raise ValueError('too long')\n"
+        "    return judge(response, ground_truth, extra_info)\n"
+    )
+    report = audit(f"{tmp_path}/own.py:score", data=ROWS, options={"most": 20_000})
+    assert [f.attack for f in report.at_least("medium")] == ["raises"]
+    assert {pair.got for pair in report.failed[0].failures} == {"raised ValueError: too long"}
+    assert report.readings[0].declared
+    assert report.readings[0].form("1") == "<answer>1</answer>"
+
+
+def test_a_coroutine_is_awaited(tmp_path):
+    (tmp_path / "a.py").write_text(
+        f"{LAST_BOX}async {SIGNATURE}    return right(solution_str, ground_truth)\n"
+    )
+    report = audit(f"{tmp_path}/a.py:compute_score", data=ROWS)
+    assert report.at_least("high") == ()

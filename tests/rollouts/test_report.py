@@ -21,10 +21,12 @@ from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.page.text import clean
 from rewardkit.rollouts import report_figures
 from rewardkit.rollouts.read import Unread
-from rewardkit.rollouts.report import Response, Sums, estimate, responses
+from rewardkit.rollouts.report import Response, Sums, estimate
 from rewardkit.rollouts.report_keep import Kept
+from rewardkit.rollouts.report_lengths import lengths
 from rewardkit.rollouts.report_page import CHUNK, FIELD, RECORD, utf16, write_report
 from rewardkit.rollouts.report_read import KEPT, answer_span, fold_end, shown, view
+from rewardkit.rollouts.report_rows import responses
 from rewardkit.scorers.base import Status
 
 HOSTILE = [
@@ -133,6 +135,15 @@ def test_what_is_no_finite_number_is_no_score(write, score):
     assert (found.score, found.status) == (1.0, Status.CORRECT)
 
 
+def test_a_scorer_that_gives_no_number_is_not_believed(write, tmp_path):
+    (tmp_path / "nan.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    return float('nan')\n"
+    )
+    (found,) = responses([str(write(row(score=None)))], f"{tmp_path}/nan.py:compute_score")
+    assert "gave nan" in found.reason
+
+
 def test_a_parquet_with_chats_is_read(tmp_path):
     rows = [{**row(), "input": None, "prompt": [{"role": "user", "content": "how?"}]}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
@@ -201,10 +212,17 @@ def test_prompts_that_changed_are_found_both_ways(write):
         for step in range(1, 5)
     ] + [row(input="steady", step=step) for step in range(1, 5)]
     steps, better, worse = report_figures.changes(sums_of(*rows, write=write))
-    assert steps == [1, 2, 3, 4]
+    assert steps == ["1", "2", "3", "4"]
     assert {change.shares for change in better} == {(0, 0, 1, 1)}
     assert {change.shares for change in worse} == {(1, 1, 0, 0)}
     assert len(better) == len(worse) == report_figures.CHANGED
+
+
+def test_many_steps_share_places_and_none_is_left_out(write):
+    rows = [row(step=step, score=float(step > 60)) for step in range(100)]
+    steps, (change,), _ = report_figures.changes(sums_of(*rows, write=write))
+    assert (len(steps), steps[0], steps[-1]) == (34, "0 to 2", "99")
+    assert (change.shares[0], change.shares[19], change.shares[-1]) == (0, 0, 1)
 
 
 @given(st.dictionaries(st.floats(-1e6, 1e6), st.integers(1, 9), min_size=1, max_size=40))
@@ -217,7 +235,7 @@ def test_every_score_is_in_one_bar(counts):
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 10**6)), min_size=1, max_size=60))
 def test_every_length_is_in_one_column(values):
     counts = {flag: Counter(n for f, n in values if f == flag) for flag in (True, False)}
-    found = report_figures.lengths(counts)
+    found = lengths(counts)
     assert sum(column.right for column in found.columns) == counts[True].total()
     assert sum(column.other for column in found.columns) == counts[False].total()
     for box in found.boxes:
@@ -287,7 +305,7 @@ def test_a_marked_answer_and_a_fold_are_in_the_text(text, pred):
 
 
 def test_reasoning_is_folded_up_to_the_end_of_the_thought_or_the_last_paragraph():
-    assert fold_end("<think>a</think>b", 17) == len("<think>a</think>")
+    assert fold_end("<think>a</think>\n\nb", 19) == len("<think>a</think>\n\n")
     assert fold_end("<think>never ends", 17) == 17
     text = "a" * 500 + "\n\nthe answer is 4\n\nbye\n"
     assert fold_end(text, text.index("4")) == 502
@@ -380,7 +398,7 @@ def test_only_our_script_may_run_and_nothing_is_fetched(page_of):
 def test_the_figures_count_all_where_the_list_is_a_sample(page_of):
     rows = [row(output=str(i), score=float(i % 2)) for i in range(300)]
     page = page_of(*rows, max_responses=100)
-    assert "50.0 % of 300 responses are right" in page
+    assert "50.0% of 300 responses are right" in page
     assert "100 of 300 responses, drawn evenly" in page
     assert len(Seen(page).packed()[1]) == 100
 

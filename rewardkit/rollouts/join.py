@@ -1,0 +1,43 @@
+"""Responses that lack a `data_source`, completed from the training row they answer."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import DataError
+from rewardkit.rollouts.match import TrainIndex, index_rows, join
+from rewardkit.rollouts.read import Sample, Unread
+from rewardkit.row import read_rows
+
+
+def completed(sample: Sample, train: str) -> Sample | Unread:
+    """A sample with the `data_source` and `extra_info` of its row in a training parquet.
+
+    A sample that has a `data_source` stays as it is. verl's dumps have none: their `input` holds
+    the row's prompt.
+    """
+    if sample.extra_info.get("data_source"):
+        return sample
+    index, infos = _training_rows(train)
+    try:
+        found = join(index, sample)
+    except DataError as error:  # it fits several rows
+        return Unread(sample.where, str(error))
+    if found is None:
+        return Unread(sample.where, f"no row of {train} has its prompt, place or id")
+    info = {**infos[index.prompts[found[1]].row], **_own(sample)}
+    return Sample(sample.where, sample.response, sample.ground_truth, info, sample.fields)
+
+
+def _own(sample: Sample) -> dict[str, Any]:
+    return {name: value for name, value in sample.extra_info.items() if value not in ("", None)}
+
+
+@cache
+def _training_rows(train: str) -> tuple[TrainIndex, list[dict[str, Any]]]:
+    """The rows by what a response may name, and what each tells a scorer."""
+    rows = list(read_rows(Path(train)))
+    infos = [{**(r.get("extra_info") or {}), "data_source": r["data_source"]} for r in rows]
+    return index_rows(rows), infos

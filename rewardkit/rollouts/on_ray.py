@@ -1,0 +1,115 @@
+"""Scoring on a Ray cluster, with Ray Data: it reads, spreads, retries and keeps the order.
+
+Every worker reads its part of the files itself, so they must lie where all nodes see them, and
+rewardkit (and the user's scorer file) must be installed there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import UsageError
+from rewardkit.rollouts.files import UNIT_BYTES, Unit, units
+from rewardkit.rollouts.read import Unread
+from rewardkit.rollouts.tally import Tally
+from rewardkit.rollouts.unit import Plan, Scored, score_unit
+
+
+def scored_on_ray(plan: Plan, files: Sequence[str], address: str | None) -> Iterator[Scored]:
+    """What `score_unit` makes of the files, in order.
+
+    Args:
+        plan: how responses are scored, by a scorer's name.
+        files: on a path that every node sees.
+        address: of a running cluster (`auto`, `ray://...`); None starts one on this machine and
+            ends it again.
+
+    Raises:
+        UsageError: Ray is not installed, or standard input is to be read.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError("--engine ray needs Ray Data: pip install 'ray[data]'.") from error
+    if "-" in files:
+        raise UsageError("--engine ray reads files, no standard input.")
+    ours = not ray.is_initialized()
+    if ours:
+        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR")
+    try:
+        yield from _run(ray, plan, files)
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _run(ray: Any, plan: Plan, files: Sequence[str]) -> Iterator[Scored]:
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.enable_progress_bars = False
+    pieces = [piece for file in files for piece in _pieces(file)]
+    dataset = ray.data.from_items(pieces, override_num_blocks=len(pieces))
+    for row in dataset.flat_map(partial(_score_piece, plan)).iter_rows():
+        yield _scored(row)
+
+
+def _pieces(file: str) -> Iterator[dict[str, Any]]:
+    """Parts of a file that are read by themselves: a plain jsonl's lines, all of any other."""
+    whole = {"file": str(Path(file).resolve()), "name": file, "start": 0, "stop": -1, "first": 1}
+    if not file.endswith(".jsonl"):
+        yield whole
+        return
+    first = 1
+    with Path(file).open("rb") as stream:
+        start = 0
+        while lines := stream.readlines(8 * UNIT_BYTES):
+            stop = start + sum(map(len, lines))
+            yield {**whole, "start": start, "stop": stop, "first": first}
+            first, start = first + len(lines), stop
+
+
+def _score_piece(plan: Plan, piece: dict[str, Any]) -> list[dict[str, Any]]:
+    return [_row(score_unit(plan, unit)) for unit in _units(piece)]
+
+
+def _units(piece: dict[str, Any]) -> Iterator[Unit]:
+    if piece["stop"] < 0:
+        for unit in units([piece["file"]]):
+            yield Unit(piece["name"], unit.first, unit.lines, unit.rows)
+        return
+    with Path(piece["file"]).open("rb") as stream:
+        stream.seek(piece["start"])
+        text = stream.read(piece["stop"] - piece["start"])
+    lines = [line + b"\n" for line in text.split(b"\n")]
+    lines[-1] = lines[-1][:-1]  # what follows the last end of line, if anything
+    lines = lines if lines[-1] else lines[:-1]
+    yield Unit(piece["name"], piece["first"], tuple(lines))
+
+
+def _row(scored: Scored) -> dict[str, Any]:
+    tallies = {
+        group: {name: vars(tally) for name, tally in named.items()}
+        for group, named in scored.tallies.items()
+    }
+    examples = [[row.where, row.reason] for row in scored.examples]
+    return {
+        "lines": scored.lines,
+        "unscored": scored.unscored,
+        "n": scored.n_unscored,
+        "rest": json.dumps([tallies, examples]),
+    }
+
+
+def _scored(row: dict[str, Any]) -> Scored:
+    tallies, examples = json.loads(row["rest"])
+    return Scored(
+        bytes(row["lines"]),
+        bytes(row["unscored"]),
+        [Unread(*example) for example in examples],
+        int(row["n"]),
+        {g: {n: Tally.of(t) for n, t in named.items()} for g, named in tallies.items()},
+    )

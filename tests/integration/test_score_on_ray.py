@@ -1,0 +1,85 @@
+"""`rewardkit score --engine ray` on a real private cluster: the same bytes, also after a death."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from rewardkit.rollouts.score import score_files
+
+SLOW = """
+import os, time
+from pathlib import Path
+from rewardkit.scorers.gsm8k import score as judge
+
+def score(response, ground_truth, extra_info=None):
+    time.sleep(0.002)
+    (Path(__file__).parent / "pids" / str(os.getpid())).touch()
+    return judge(response, ground_truth)
+"""
+
+
+@pytest.fixture
+def private_ray(tmp_path_factory):
+    """A cluster of three nodes on this machine, of this test alone."""
+    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray.data")
+    from ray.cluster_utils import Cluster
+
+    folder = str(tmp_path_factory.mktemp("ray"))[:40]
+    cluster = Cluster()
+    os.environ["RAY_AUTH_MODE"] = "disabled"
+    for first in (True, False, False):
+        extra = {"temp_dir": "/tmp/rk-ray-" + str(os.getpid())} if first else {}
+        cluster.add_node(
+            num_cpus=2, object_store_memory=150 * 2**20, include_dashboard=False, **extra
+        )
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    yield folder
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def test_ray_gives_the_bytes_of_the_local_engine_though_a_worker_dies(private_ray, tmp_path):
+    (tmp_path / "pids").mkdir()
+    scorer = tmp_path / "slow.py"
+    scorer.write_text(SLOW)
+    files = []
+    for step in range(6):
+        file = tmp_path / f"dump/{step}.jsonl"
+        file.parent.mkdir(exist_ok=True)
+        rows = [
+            {"output": f"#### {i % 7}", "gts": str(i % 5), "step": step, "n": i} for i in range(300)
+        ]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows) + "{half a line")
+        files.append(str(file))
+    spec = f"{scorer}:score"
+    local = score_files(files, spec, out=tmp_path / "local.jsonl")
+    for pid in (tmp_path / "pids").iterdir():
+        pid.unlink()
+    killed = []
+
+    def kill_one():
+        for _ in range(600):
+            time.sleep(0.05)
+            others = [
+                int(p.name) for p in (tmp_path / "pids").iterdir() if int(p.name) != os.getpid()
+            ]
+            if others:
+                os.kill(others[0], signal.SIGKILL)
+                killed.append(others[0])
+                return
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    on_ray = score_files(files, spec, out=tmp_path / "ray.jsonl", engine="ray")
+    killer.join()
+    assert killed
+    assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
+    assert on_ray.total == local.total
+    assert (on_ray.unscored, local.unscored) == (6, 6)

@@ -1,0 +1,206 @@
+"""Scoring what a run produced: every form of file, in bulk, resumed, with scorers that misbehave."""
+
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rewardkit
+from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.rollouts import files as files_module
+from rewardkit.rollouts.files import expand
+from rewardkit.rollouts.journal import paths
+from rewardkit.rollouts.score import score_files
+from rewardkit.row import read_rows
+
+ROWS = [
+    {"output": f"so #### {i % 7}", "gts": str(i % 5), "step": i // 100, "score": 0.5}
+    for i in range(400)
+]
+RIGHT = sum(i % 7 == i % 5 for i in range(400))
+
+
+def lines(rows):
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def write(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.name.endswith(".gz"):
+        path.write_bytes(gzip.compress(lines(rows)))
+    elif path.name.endswith(".zst"):
+        with pa.CompressedOutputStream(str(path), "zstd") as stream:
+            stream.write(lines(rows))
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        path.write_bytes(lines(rows))
+    return str(path)
+
+
+@pytest.fixture
+def small_units(monkeypatch):
+    """Units of a few rows, so that small files have many."""
+    monkeypatch.setattr(files_module, "UNIT_BYTES", 2000)
+    monkeypatch.setattr(files_module, "UNIT_ROWS", 32)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet"])
+def test_every_form_of_file_is_scored_alike(tmp_path, suffix):
+    file = write(tmp_path / f"x.{suffix}", ROWS)
+    report = score_files([file], "gsm8k")
+    assert (report.total.n, report.total.correct, report.unscored) == (400, RIGHT, 0)
+    assert {step: tally.n for step, tally in report.tallies["step"].items()} == {
+        str(step): 100 for step in range(4)
+    }
+
+
+def test_folders_and_patterns_are_read_in_the_order_of_their_numbers(tmp_path):
+    for step in (10, 9, 1):
+        write(tmp_path / f"dump/{step}.jsonl", ROWS[:3])
+    write(tmp_path / "dump/notes.txt", [])
+    names = [name.rpartition("/")[2] for name in expand([str(tmp_path / "dump")])]
+    assert names == ["1.jsonl", "9.jsonl", "10.jsonl"]
+    assert len(expand([str(tmp_path / "dump/1*.jsonl")])) == 2
+    with pytest.raises(DataError, match="no such file, and no files of that pattern"):
+        expand([str(tmp_path / "nope*")])
+    with pytest.raises(UsageError, match="is read alone"):
+        expand(["-", str(tmp_path / "dump")])
+
+
+def test_a_row_with_several_responses_gives_a_score_for_each(tmp_path):
+    rows = [{"responses": ["#### 1", "#### 2", None], "ground_truth": "1", "data_source": "a"}]
+    out = tmp_path / "out.jsonl"
+    report = score_files([write(tmp_path / "x.parquet", rows)], "gsm8k", out=out)
+    assert (report.total.n, report.total.correct, report.unscored) == (2, 1, 1)
+    scored = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["responses"], row["sample"], row["acc"]) for row in scored] == [
+        ("#### 1", 0, 1.0),
+        ("#### 2", 1, 0.0),
+    ]
+    unscored = json.loads((tmp_path / "out.jsonl.unscored.jsonl").read_text())
+    assert "NoneType, not text" in unscored["reason"]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_any_number_of_processes_gives_the_same_bytes(tmp_path, small_units, suffix):
+    file = write(tmp_path / "x.jsonl", ROWS)
+    outs = [tmp_path / f"{jobs}.{suffix}" for jobs in (1, 2)]
+    reports = [
+        score_files([file], "gsm8k", out=out, jobs=jobs + 1) for jobs, out in enumerate(outs)
+    ]
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert reports[0].summary() == reports[1].summary()
+    if suffix == "parquet":
+        row = next(read_rows(outs[0]))
+        assert (row["step"], row["score"], json.loads(row["row"])["score_before"]) == (0, 1.0, 0.5)
+
+
+class StopError(Exception):
+    """What ends a run half-way in a test."""
+
+
+@pytest.mark.parametrize("rest", [b"", b'{"half a line'])
+def test_an_interrupted_run_goes_on_without_losing_or_repeating_a_row(tmp_path, small_units, rest):
+    rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
+    file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
+    whole = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
+    done = 0
+
+    def stop(n):
+        nonlocal done
+        done += n
+        if done > 250:
+            raise StopError
+
+    with pytest.raises(StopError):
+        score_files([file], "gsm8k", out=out, progress=stop)
+    assert not out.exists()
+    part, _, _ = paths(out)
+    with part.open("ab") as file_object:  # what a kill in the middle of a write leaves
+        file_object.write(rest)
+    with pytest.raises(OutputError, match="--resume goes on"):
+        score_files([file], "gsm8k", out=out)
+    with pytest.raises(DataError, match="scored in another way"):
+        score_files([file], "math", out=out, resume=True)
+    again = []
+    report = score_files([file], "gsm8k", out=out, resume=True, progress=again.append)
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert report.total == whole.total
+    assert (report.total.n, report.unscored) == (400, 1)
+    assert 0 < sum(again) < 401 - 200
+    assert not any(path.exists() for path in paths(out))
+
+
+BAD = """
+import os, sys
+
+def score(response, ground_truth, extra_info=None):
+    from rewardkit.scorers.base import Score, Status
+    n = int(response.rpartition(" ")[2])
+    if n == 170:
+        raise ValueError("seventy")
+    if n == 180:
+        sys.exit(3)
+    if n == 190:
+        return 0.5
+    if n == 200 and {dies}:
+        os._exit(1)
+    return Score(1.0, True, "x", Status.CORRECT)
+"""
+
+
+@pytest.mark.parametrize(("jobs", "dies"), [(1, False), (2, True)])
+def test_a_scorer_that_misbehaves_on_some_rows_loses_only_those(tmp_path, small_units, jobs, dies):
+    (tmp_path / "bad.py").write_text(BAD.format(dies=dies))
+    rows = [{"response": f"row {i}", "ground_truth": "1"} for i in range(300)]
+    file = write(tmp_path / "x.jsonl", rows)
+    report = score_files([file], f"{tmp_path}/bad.py:score", jobs=jobs, out=tmp_path / "out.jsonl")
+    reasons = {row.where.rpartition(":")[2]: row.reason for row in report.examples}
+    assert reasons["171"] == "the scorer raised ValueError: seventy"
+    assert reasons["181"] == "the scorer raised RuntimeError: it calls sys.exit(3)"
+    assert "it returned" in reasons["191"] or "not a Score" in reasons["191"]
+    assert ("201" in reasons) == dies
+    assert report.total.n == 300 - len(reasons)
+    order = [
+        json.loads(line)["response"] for line in (tmp_path / "out.jsonl").read_text().splitlines()
+    ]
+    assert order == [row["response"] for i, row in enumerate(rows, 1) if str(i) not in reasons]
+
+
+def test_a_line_that_is_still_being_written_is_named(tmp_path):
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(lines(ROWS[:2]) + b'{"output": "#### 1", "gt')
+    report = score_files([str(file)], "gsm8k")
+    assert report.total.n == 2
+    assert "is it still being written?" in report.examples[0].reason
+
+
+def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_path):
+    train = tmp_path / "train.parquet"
+    rewardkit.prep("gsm8k", train, sample=True)
+    dump = [
+        {
+            "input": f"user\n{row['prompt'][-1]['content']}\nassistant\n",
+            "output": f"#### {row['reward_model']['ground_truth']}",
+            "gts": row["reward_model"]["ground_truth"],
+            "step": 1,
+        }
+        for row in read_rows(train)
+    ]
+    dump.append({"input": "something else altogether", "output": "#### 1", "gts": "1"})
+    report = score_files([write(tmp_path / "1.jsonl", dump)], train=train)
+    assert set(report.tallies["data_source"]) == {"openai/gsm8k"}
+    assert (report.total.n, report.total.correct, report.unscored) == (64, 64, 1)
+    assert "no row of" in report.examples[0].reason
+
+
+def test_standard_input_is_read(tmp_path, monkeypatch):
+    import io
+    import sys
+
+    stdin = io.TextIOWrapper(io.BytesIO(lines(ROWS)))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert score_files(["-"], "gsm8k").total.n == 400
