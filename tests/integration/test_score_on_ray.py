@@ -26,23 +26,20 @@ def score(response, ground_truth, extra_info=None):
 
 @pytest.fixture
 def private_ray(tmp_path_factory):
-    """A cluster of three nodes on this machine, of this test alone."""
+    """A cluster of this test alone, with several nodes' worth of workers."""
     ray = pytest.importorskip("ray")
     pytest.importorskip("ray.data")
-    from ray.cluster_utils import Cluster
-
-    folder = str(tmp_path_factory.mktemp("ray"))[:40]
-    cluster = Cluster()
-    os.environ["RAY_AUTH_MODE"] = "disabled"
-    for first in (True, False, False):
-        extra = {"temp_dir": "/tmp/rk-ray-" + str(os.getpid())} if first else {}
-        cluster.add_node(
-            num_cpus=2, object_store_memory=150 * 2**20, include_dashboard=False, **extra
-        )
-    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-    yield folder
+    ray.init(
+        address="local",
+        num_cpus=6,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=200 * 2**20,
+        _temp_dir=str(tmp_path_factory.mktemp("r")),
+    )
+    yield
     ray.shutdown()
-    cluster.shutdown()
 
 
 def test_ray_gives_the_bytes_of_the_local_engine_though_a_worker_dies(private_ray, tmp_path):
