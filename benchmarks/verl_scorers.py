@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import verl.utils.reward_score  # noqa: F401 - slow: part of loading, not of the first call
+
 
 def gsm8k(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None) -> float:
     from verl.utils.reward_score import gsm8k as theirs

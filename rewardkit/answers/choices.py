@@ -215,7 +215,7 @@ def _labelled(plain: str, legal: frozenset[str]) -> Letters:
     text, labels = _labels(plain)
     if not labels or _letter(labels[0]) not in legal:
         return None
-    if _HEDGE.search(text):
+    if _HEDGE.search(text) or _OR_WORD.match(text[labels[0].end() :].lstrip()):
         return AMBIGUOUS
     return legal.intersection(map(_letter, labels))
 
@@ -324,6 +324,8 @@ def _boxes(text: str) -> list[str]:
     if opening < 0 or not _is_gap(text[end + 1 : start]):
         return [last]
     before = last_boxed(text[opening : end + 1])
+    if before is not None and _OR_WORD.search(text[end + 1 : start]):
+        return [f"{before} or {last}"]
     beside = before is not None and text[opening:end].rstrip().endswith(before)
     return [before, last] if before is not None and beside else [last]
 

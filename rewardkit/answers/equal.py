@@ -31,6 +31,8 @@ Outcome: TypeAlias = Literal["equal", "different", "ambiguous", "unreadable"]
 
 #: Longest answer, in characters, that is looked at.
 MAX_CHARS: Final = 4096
+#: Longest sentence, in characters, that may state a number; a problem's text is longer.
+MAX_SENTENCE: Final = 160
 #: In longer texts, in characters of both, a comma is not read in a second way.
 LONG_LIST: Final = 800
 
@@ -48,6 +50,10 @@ _DATE = re.compile(
 )
 _CLOCK = re.compile(r"[0-2]?\d:[0-5]\d", re.ASCII)
 _OPPOSITES = re.compile(r"\b(?:even|odd|positive|negative)\b")
+_QUESTION = re.compile(
+    r"[?？]\W*$|^\W*(?:let|find|what|how|determine|compute|calculate|evaluate|suppose|given|if)\b",
+    re.IGNORECASE,
+)
 _SIGN_OR_WORD = re.compile(r"[\\^_{}=+*/]|(?<![A-Za-z])[A-Za-z]{2,}")
 _LETTER = re.compile(r"(?<!\\)(?<![A-Za-z])[A-Za-z]")
 _SPACING = re.compile(r"\\(?:left|right)(?![A-Za-z])|\\[,;:! ]|[\s$]")
@@ -165,6 +171,8 @@ def _is_prose(text: str) -> bool:
 
 def _sentence(pred: str, gold: str) -> Verdict:
     """A number that is said in a sentence, where the gold is nothing but a number."""
+    if len(pred) > MAX_SENTENCE or _QUESTION.search(pred):
+        return Verdict("unreadable", "words")
     asked = read_number(clean(gold)) if not _LETTER.search(clean(gold)) else None
     if asked is None or asked is AMBIGUOUS:
         return Verdict("unreadable", "words")

@@ -37,6 +37,7 @@ _HYPHEN = re.compile(r"(?:^|(?<=[^\W_]))-(?=[^\W\d_])|(?<=[^\W_])-$")
 _WORD = re.compile(r"[^\W\d_]+")
 _RANGE = re.compile(r"\s*(?:to\b|到|至)")
 _FRAC = re.compile(r"\\[dtc]?frac\{?(-?\d+)\}?(?:\{(\d+)\}|(\d))", re.ASCII)
+_MIXED = re.compile(r"(?<![\d.])(\d{1,50})\s*\\[dtc]?frac\{(\d{1,50})\}\{(\d{1,50})\}", re.ASCII)
 _THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|\\[,!])(?=\d{3}(?!\d))", re.ASCII)
 _MARKUP = re.compile(r"<[^<>]{0,40}>|(?<![\d*_])[*_`]+|[*_`]+(?![\d*_])", re.ASCII)
 _TEX_DRESS = re.compile(
@@ -58,6 +59,13 @@ _CHANGING = frozenset(
     [
         "negative",
         "minus",
+        "wrong",
+        "incorrect",
+        "false",
+        "isn",
+        "never",
+        "cannot",
+        "except",
         "not",
         "no",
         "hundred",
@@ -94,7 +102,7 @@ _CHANGING = frozenset(
     ]
 )
 #: Chinese characters that change or bound the number beside them.
-_CHANGING_CHARS = frozenset("不负非或百千万亿于至超")
+_CHANGING_CHARS = frozenset("不负非或百千万亿于至超错误")
 #: Single letters that are a unit or a word; any other is a name, as in `2x` and `f(5)`.
 _LETTERS = frozenset("aCFgGhIJlLmMNsVW")
 
@@ -125,7 +133,14 @@ def read_number(text: str) -> Fraction | object | None:
 
 def _plain(text: str) -> str:
     text = _THIN_SPACE.sub("", text.translate(_LOOKALIKES))
+    text = _MIXED.sub(_improper, text) if "frac" in text else text
     return _MARKUP.sub(" ", _TEX_DRESS.sub(" ", _FRAC.sub(_inline_fraction, text)))
+
+
+def _improper(match: re.Match[str]) -> str:
+    r"""`12\frac{3}{5}` is 63/5."""
+    whole, top, bottom = (int(digits) for digits in match.groups())
+    return f"{whole * bottom + top}/{bottom}"
 
 
 def _inline_fraction(match: re.Match[str]) -> str:

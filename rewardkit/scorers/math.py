@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rewardkit.answers.choices import final_choice, read_gold, read_letters
+from rewardkit.answers.choices import AMBIGUOUS, final_choice, read_gold, read_letters
 from rewardkit.answers.equal import Outcome, compare
 from rewardkit.answers.extract import after_thought, boxes, final_answer, gold_answer
 from rewardkit.scorers.base import Score, Status, verl_result
@@ -54,7 +54,7 @@ def _choice(response: str, gold: frozenset[str], said: str) -> Score:
     """The letters a response picks, where the gold is a choice: every form `mcq` reads counts."""
     pred, picked = final_choice(response, LETTERS, final_letter=True)
     if picked is None:
-        picked = read_letters(said, LETTERS)
+        picked = read_letters(said, LETTERS) if len(boxes(response)) < 2 else AMBIGUOUS
     if isinstance(picked, frozenset):
         return _score("equal" if picked == gold else "different", "".join(sorted(picked)))
     return _score("ambiguous" if picked is not None else "different", pred or said)

@@ -27,7 +27,7 @@ def found(v9):
 
     def go(name, rows):
         if name not in reports:
-            reports[name] = audit(f"{WRAPPERS}:{name}", data=rows, seconds=3.0)
+            reports[name] = audit(f"{WRAPPERS}:{name}", data=rows, seconds=5.0)
         return {
             finding.attack: [(pair.response, pair.gold) for pair in finding.failures]
             for finding in reports[name].failed

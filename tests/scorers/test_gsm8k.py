@@ -138,3 +138,9 @@ def test_robust_mode_is_never_below_strict_on_real_right_answers(gsm8k_responses
     )
     assert len(lost) <= 1
     assert gained > 100
+
+
+def test_a_mixed_number_is_its_value_in_robust_mode():
+    assert score(r"#### 12\frac{3}{5}", "12.6", method="robust").correct
+    assert not score(r"#### 12\frac{3}{5}", "123/5", method="robust").correct
+    assert not score("#### 405 is wrong", "405", method="robust").correct

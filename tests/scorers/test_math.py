@@ -55,3 +55,23 @@ def test_the_gold_in_the_asked_form_always_scores(gold):
 )
 def test_a_box_without_braces_is_read_and_boxes_that_agree_are_one_answer(response, gold, correct):
     assert score(response, gold).correct is correct
+
+
+@pytest.mark.parametrize(
+    ("response", "gold"),
+    [
+        (r"\boxed{not 0}", "0"),
+        ("The answer is not 0.", "0"),
+        (r"\boxed{not x \in [-2,7]}", r"x \in [-2,7]"),
+        (r"\boxed{不是x \in [-2,7]}", r"x \in [-2,7]"),
+        (r"\boxed{Let $a$ and $b$ be real with $a + b = 1.$ Find the maximum value of}", "1"),
+        (r"\boxed{A field is 4 inches on a side; what is its area in square inches?}", "4"),
+        (r"\boxed{405 is wrong}", "405"),
+        (r"\boxed{405是错的}", "405"),
+        (r"\boxed{\text{(E)} or 7919}", r"\text{(E)}"),
+        (r"\boxed{\text{(E)}} \boxed{7919}", r"\text{(E)}"),
+        (r"It is \boxed{7919} or \boxed{\text{E}}.", r"\text{E}"),
+    ],
+)
+def test_a_denied_a_hedged_and_an_echoed_answer_do_not_pay(response, gold):
+    assert not score(response, gold).correct

@@ -27,7 +27,7 @@ LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".jo
         (r"\boxed{ABC}", "AC", "ABC", Status.WRONG),
         (r"\boxed{A or B}", "A", "A or B", Status.AMBIGUOUS_ANSWER),
         (r"\boxed{A or C}", "AC", "A or C", Status.AMBIGUOUS_ANSWER),
-        (r"\boxed{A} or \boxed{B}", "B", "B", Status.AMBIGUOUS_ANSWER),
+        (r"\boxed{A} or \boxed{B}", "B", "A or B", Status.AMBIGUOUS_ANSWER),
         (r"\boxed{Apple}", "A", "Apple", Status.UNPARSED_ANSWER),
         (r"\boxed{K}", "A", "K", Status.UNPARSED_ANSWER),
         (r"\boxed{}", "A", "", Status.NO_ANSWER),

@@ -118,8 +118,8 @@ class Atoms(Reader):
             return ("unit", self.power(), text)
         if not text:
             return self.atom()
-        if not text.isascii() and self.kind == "num":
-            raise UnreadableError("a number in a sentence")
+        if self.kind == "num" or (self.kind in ("word", "cmd") and self.starts_factor()):
+            raise UnreadableError("words before a value are a sentence, no factor")
         return ("sym", text.casefold())
 
     def _applied(self, name: Node) -> Node:

@@ -255,7 +255,8 @@ class Parser(Atoms):
         text = ""
         while (self.kind == "text" and not self._is_scope_or_joint()) or self._plain_unit():
             word = self.take()[1]
-            if names.CHANGING & set(word.casefold().split()) or any(map(str.isdigit, word)):
+            changing = names.CHANGING & set(word.casefold().split()) or names.DENYING & set(word)
+            if changing or any(map(str.isdigit, word)):
                 raise UnreadableError(f"{word!r} changes a number")
             if word.casefold() in names.MULTIPLIERS:
                 node = mul(num(names.MULTIPLIERS[word.casefold()]), node)

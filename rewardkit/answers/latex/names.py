@@ -224,6 +224,9 @@ CHANGING = frozenset(
     }
 )
 
+#: Characters that deny what stands before them: 不是, 错的, 并非.
+DENYING = frozenset("不错误非")
+
 #: One spelling for the units that have several.
 UNITS: Mapping[str, str] = {
     spelling: unit

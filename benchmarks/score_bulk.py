@@ -1,0 +1,159 @@
+"""`rewardkit score` on 100,000 real responses, beside other ways to score a dump. Prints tables.
+
+    make test-verl        # builds .venv-verl-0.9.1, whose interpreter runs verl's way
+    .venv/bin/python benchmarks/score_bulk.py --cases ../shared/cases
+
+The dump repeats the responses of CASES, each with a sentence of its own and every third with another
+digit near its end. Every way is a process of its own. Ours and the loop are timed from start to
+exit, files read and written. Of the others only the scoring counts, not their start, their imports
+and their files, of a sample spread over the dump: per row the whole would cost them no less. Linux
+only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from peers.bulk import CORES, tree
+
+HERE = Path(__file__).parent
+NAMES = {
+    "loop": "`scorers.math.score`, a plain loop in one process",
+    "main_eval": "verl's `main_eval`: `math_dapo`, a Ray task a row",
+    "bare": "the same without its configuration and file",
+    "verify-1": f"math-verify, a pool of {CORES}, chunksize 1",
+    "verify-64": f"math-verify, a pool of {CORES}, chunksize 64",
+}
+MIN_RATIO = {"main_eval": 20, "bare": 20, "verify-64": 25}
+MAX_MB = 400
+
+#: Of so many rows the slow ways score one.
+ON_RAY = ("main_eval", "bare")
+EVERY = {"loop": 1, "main_eval": 33, "bare": 33, "verify-1": 25, "verify-64": 25}
+
+
+@dataclass
+class Run:
+    """One way: rows scored, wall and CPU seconds, peak MB of the process and its largest child."""
+
+    name: str
+    rows: int
+    wall: float
+    cpu: float
+    main: float
+    child: float
+
+
+def write_dump(cases: Path, dump: Path, rows: int) -> None:
+    """Rows as verl dumps them, in random order."""
+    files = [cases / "real_zeroeval_mathl5.jsonl", *sorted(cases.glob("real_gsm8k_*.jsonl"))]
+    real = [row for f in files for row in map(json.loads, f.open()) if row["solution_str"]]
+    rng = random.Random(0)
+    order = rng.sample([n % len(real) for n in range(rows)], rows)
+    with dump.open("w") as out:
+        for number, case in enumerate(real[n] for n in order):
+            text = f"Attempt {number} at this.\n{case['solution_str']}"
+            digits = [m.start() for m in re.finditer(r"\d", text[-60:])]
+            if digits and rng.random() < 1 / 3:
+                at = max(len(text) - 60, 0) + rng.choice(digits)
+                text = f"{text[:at]}{rng.randrange(10)}{text[at + 1 :]}"
+            row = {"input": case["question"], "output": text, "gts": str(case["ground_truth"])}
+            out.write(json.dumps({**row, "score": 0.0, "step": number // 4096}) + "\n")
+
+
+def run(name: str, rows: int, command: list[str], folder: Path) -> Run:
+    """One run, its peaks looked up ten times a second; a job may say its own times at the end."""
+    peaks: dict[int, float] = {}
+    with (folder / "said").open("w+") as said, (folder / "errors").open("w+") as errors:
+        started = time.perf_counter()
+        pid = subprocess.Popen(command, stdout=said, stderr=errors, cwd=folder).pid
+        while (ended := os.wait4(pid, os.WNOHANG))[0] == 0:
+            for each in tree(pid):
+                try:
+                    status = Path(f"/proc/{each}/status").read_text()
+                except OSError:
+                    continue
+                if peak := re.search(r"VmHWM:\s+(\d+)", status):
+                    peaks[each] = int(peak[1]) / 1024
+            time.sleep(0.1)
+        wall = time.perf_counter() - started
+        said.seek(0), errors.seek(0)
+        if ended[1]:
+            sys.exit(f"{name} failed:\n{errors.read()[-2000:]}")
+        last = said.read().rpartition("\nTIMES ")[2]
+    times = {"wall": wall, "cpu": ended[2].ru_utime + ended[2].ru_stime}
+    if name not in ("ours", "loop"):
+        times = json.loads(last)
+        rows = int(times.pop("rows"))
+    print(f"{name}: {times}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
+    children = [peak for each, peak in peaks.items() if each != pid]
+    return Run(name, rows, times["wall"], times["cpu"], peaks[pid], max(children, default=0.0))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cases", type=Path, required=True)
+    parser.add_argument("--verl-python", default=HERE.parent / ".venv-verl-0.9.1/bin/python")
+    parser.add_argument("--rows", type=int, default=100_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder, n = Path(name), options.rows
+        dump, scored, looped = (folder / f"{x}.jsonl" for x in ("dump", "scored", "looped"))
+        write_dump(options.cases, dump, n)
+        start = [sys.executable, "-m", "rewardkit", "score", str(dump), "--scorer", "math"]
+        runs = [run("ours", n, [*start, "--jobs", str(CORES), "--out", str(scored)], folder)]
+        for kind, last in {**EVERY, "loop": looped}.items():
+            python = options.verl_python if kind in ON_RAY else sys.executable
+            command = [str(python), str(HERE / "peers/bulk.py"), kind, str(dump), str(last)]
+            runs.append(run(kind, n, command, folder))
+        print_results(runs, dump.stat().st_size / 1e6, *differing(scored, looped))
+
+
+def differing(scored: Path, looped: Path) -> tuple[int, int]:
+    """How many rows were compared, and how many have other verdicts; both files have all rows."""
+    with scored.open() as ours, looped.open() as theirs:
+        pairs = zip(map(json.loads, ours), map(json.loads, theirs), strict=True)
+        same = [all(a[key] == value for key, value in b.items()) for a, b in pairs]
+    return len(same), same.count(False)
+
+
+def print_results(runs: list[Run], size: float, compared: int, other: int) -> None:
+    ours = runs[0]
+    print(f"{ours.rows:,} rows, {size:,.0f} MB\n")
+    print("| what | rows | wall s | CPU s | rows/s | ours is | by CPU | main MB | child MB |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    ratios = {}
+    for r in runs:
+        ratios[r.name] = r.wall / r.rows * ours.rows / ours.wall
+        by_cpu = r.cpu / r.rows * ours.rows / ours.cpu
+        figures = f"{r.rows:,} | {r.wall:.1f} | {r.cpu:.1f} | {r.rows / r.wall:,.0f}"
+        times = f"{ratios[r.name]:.1f} x | {by_cpu:.1f} x | {r.main:.0f} | {r.child:.0f}"
+        print(f"| {NAMES.get(r.name, '`rewardkit score`')} | {figures} | {times} |")
+    print("\n| target | measured | met |\n|---|---|---|")
+    for name, least in MIN_RATIO.items():
+        met = _met(ratios[name] >= least)
+        print(f"| at least {least} times {NAMES[name]} | {ratios[name]:.1f} | {met} |")
+    peak = max(ours.main, ours.child)
+    print(f"| peak below {MAX_MB} MB, each process | {peak:.0f} MB | {_met(peak < MAX_MB)} |")
+    said = f"{other:,} of {compared:,} differ"
+    print(f"| verdicts identical to one at a time | {said} | {_met(not other)} |")
+
+
+def _met(yes: bool) -> str:
+    return "yes" if yes else "NO"
+
+
+if __name__ == "__main__":
+    main()
