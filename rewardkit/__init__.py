@@ -47,6 +47,7 @@ __all__ = [
     "prep",
     "score",
     "score_file",
+    "score_files",
 ]
 
 

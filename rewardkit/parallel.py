@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -16,6 +18,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _SPAWN: Final = multiprocessing.get_context("spawn")
+_PDEATHSIG: Final = 1
+_KILL: Final = 9
 _END: Any = object()
 
 #: Batches that are worked on in this process first: starting others takes as long.
@@ -63,7 +67,7 @@ def _spread(
     waiting: deque[T] = deque()
     more = True
     while more or waiting:
-        with ProcessPoolExecutor(jobs, mp_context=_SPAWN) as pool:
+        with ProcessPoolExecutor(jobs, _SPAWN, _end_with, (os.getpid(),)) as pool:
             futures = deque(pool.submit(work, batch) for batch in waiting)
             try:
                 while True:
@@ -90,11 +94,19 @@ def _spread(
 
 def _apart(work: Callable[[T], R], batch: T) -> R | None:
     """What `work` makes of a batch in a process of its own, None if that dies."""
-    with ProcessPoolExecutor(1, mp_context=_SPAWN) as pool:
+    with ProcessPoolExecutor(1, _SPAWN, _end_with, (os.getpid(),)) as pool:
         try:
             return pool.submit(work, batch).result()
         except BrokenProcessPool:
             return None
+
+
+def _end_with(parent: int) -> None:
+    """Let the kernel end this process when its parent is killed: no orphan waits for ever."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PDEATHSIG, _KILL)
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 def travels(*functions: Callable[..., object]) -> bool:

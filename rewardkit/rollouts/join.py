@@ -28,7 +28,10 @@ def completed(sample: Sample, train: str) -> Sample | Unread:
     if found is None:
         return Unread(sample.where, f"no row of {train} has its prompt, place or id")
     info = {**infos[index.prompts[found[1]].row], **_own(sample)}
-    return Sample(sample.where, sample.response, sample.ground_truth, info, sample.fields)
+    place = {name: info.get(name) for name in ("index", "split", "source_id")}
+    fields = {**sample.fields, "data_source": info["data_source"]}
+    fields.setdefault("extra_info", place)
+    return Sample(sample.where, sample.response, sample.ground_truth, info, fields)
 
 
 def _own(sample: Sample) -> dict[str, Any]:

@@ -98,8 +98,11 @@ def open_journal(
             f"{out}: an earlier run was interrupted; --resume goes on with it, --overwrite starts "
             "again."
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    journal = Journal(out, state or State(run))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        journal = Journal(out, state or State(run))
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written: {error.strerror or error}.") from error
     try:
         yield journal
     except OSError as error:
@@ -118,7 +121,10 @@ def _left_over(out: Path, run: dict[str, Any]) -> State | None:
     path = paths(out)[2]
     if not path.exists():
         return None
-    values = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path}: not a state of ours; --overwrite starts again.") from error
     if values["run"] != json.loads(json.dumps(run)):
         raise DataError(
             f"{out}: the interrupted run read other files or scored in another way; --overwrite "

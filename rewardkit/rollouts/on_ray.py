@@ -12,11 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rewardkit.errors import UsageError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.rollouts.files import UNIT_BYTES, Unit, units
 from rewardkit.rollouts.read import Unread
 from rewardkit.rollouts.tally import Tally
 from rewardkit.rollouts.unit import Plan, Scored, score_unit
+
+#: How often a part is tried again whose worker died.
+RETRIES = 3
 
 
 def scored_on_ray(plan: Plan, files: Sequence[str], address: str | None) -> Iterator[Scored]:
@@ -53,8 +56,16 @@ def _run(ray: Any, plan: Plan, files: Sequence[str]) -> Iterator[Scored]:
     context.enable_progress_bars = False
     pieces = [piece for file in files for piece in _pieces(file)]
     dataset = ray.data.from_items(pieces, override_num_blocks=len(pieces))
-    for row in dataset.flat_map(partial(_score_piece, plan)).iter_rows():
-        yield _scored(row)
+    scored = dataset.flat_map(partial(_score_piece, plan), max_retries=RETRIES)
+    try:
+        for row in scored.iter_rows():
+            yield _scored(row)
+    except ray.exceptions.RayError as error:
+        reason = str(error).strip().splitlines()[-1][:200]
+        raise DataError(
+            f"Ray gave up on a part of {', '.join(files)[:100]} ({reason}). If the scorer ends its "
+            "process, --engine local finds the rows."
+        ) from error
 
 
 def _pieces(file: str) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,8 @@ def samples_of(
 def _samples(
     where: str, row: dict[str, Any], response_keys: tuple[str, ...], gold_keys: tuple[str, ...]
 ) -> Iterator[Sample | Unread]:
-    key, response = _first(row, response_keys)
-    gold = _first(row, gold_keys)[1]
+    key, response = first_of(row, response_keys)
+    gold = first_of(row, gold_keys)[1]
     if response is None:
         yield Unread(where, f"no response: none of {', '.join(response_keys)}")
     elif gold is None:
@@ -93,7 +93,7 @@ def _sample(where: str, row: Mapping[str, Any], response: Any, gold: Any) -> Sam
     return Sample(where, response, str(gold), info, row)
 
 
-def _first(row: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Any]:
+def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]:
     """The first of the fields that is there and not null, and its name."""
     for key in keys:
         value: Any = row
@@ -106,10 +106,19 @@ def _first(row: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Any]:
 
 def _rows(unit: Unit) -> Iterator[tuple[str, dict[str, Any] | str]]:
     for number, row in enumerate(unit.rows, start=unit.first):
-        yield f"{unit.path} row {number}", row
+        yield f"{unit.path} row {number}", _unfolded(row)
     for number, line in enumerate(unit.lines, start=unit.first):
         if line.strip():
             yield f"{unit.path}:{number}", _json_object(line)
+
+
+def _unfolded(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of our own parquet of scores has the fields it was made of as JSON in `row`."""
+    folded = row.get("row")
+    if "status" not in row or not isinstance(folded, str):
+        return row
+    fields = _json_object(folded.encode())
+    return row if isinstance(fields, str) else fields
 
 
 def _json_object(line: bytes) -> dict[str, Any] | str:

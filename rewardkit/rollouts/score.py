@@ -120,7 +120,11 @@ def score_files(
     for file in [*files, *([str(train)] if train else [])]:
         refuse_input(out, Path(file))
     report = ScoreReport(tuple(files))
-    run = {"files": fingerprint(files), "plan": [str(value) for value in vars(plan).values()]}
+    if resume and (out is None or "-" in files):
+        raise UsageError("--resume needs --out, and files that can be read again.")
+    code = [str(scorer).partition(":")[0]] if isinstance(scorer, str) and is_path(scorer) else []
+    read = [*files, *code, *([str(train)] if train else [])]
+    run = {"files": fingerprint(read), "plan": [str(value) for value in vars(plan).values()]}
     journal = open_journal(out, run, resume=resume, overwrite=overwrite) if out else nullcontext()
     with journal as kept:
         start = kept.state.units if kept else 0
@@ -133,7 +137,7 @@ def score_files(
                 kept.write(scored.lines, scored.unscored)
             progress(scored.n)
     if out and kept:
-        _finish(kept, out, overwrite=overwrite)
+        _finish(kept, plan, out, overwrite=overwrite)
     return report
 
 
@@ -178,7 +182,7 @@ def _joined(first: Scored, second: Scored) -> Scored:
     return Scored(lines, unscored, both.examples, both.unscored, both.tallies)
 
 
-def _finish(journal: Journal, out: Path, *, overwrite: bool) -> None:
+def _finish(journal: Journal, plan: Plan, out: Path, *, overwrite: bool) -> None:
     """The part becomes the output; rows that could not be scored get a file if there are any."""
     beside = out.with_name(f"{out.name}.unscored.jsonl")
     beside.unlink(missing_ok=True)
@@ -188,7 +192,7 @@ def _finish(journal: Journal, out: Path, *, overwrite: bool) -> None:
         from rewardkit.rollouts.table import write_table
 
         with atomic(out, overwrite=overwrite) as temporary:
-            write_table(journal.part, temporary)
+            write_table(journal.part, temporary, plan.response_key, plan.gold_key)
     else:
         journal.part.replace(out)
     journal.remove()

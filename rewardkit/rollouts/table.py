@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewardkit.rollouts.read import GOLD_KEYS, RESPONSE_KEYS
+from rewardkit.rollouts.read import GOLD_KEYS, RESPONSE_KEYS, first_of
 from rewardkit.row import batched
 
 #: Rows of one run differ in their fields, and parquet's columns cannot: `row` has them all.
@@ -32,23 +32,35 @@ SCHEMA = pa.schema(
 )
 
 
-def write_table(lines: Path, out: Path) -> None:
+def write_table(lines: Path, out: Path, response_key: str | None, gold_key: str | None) -> None:
     """Write a jsonl of scored rows as parquet, in bounded memory."""
+    keys = (
+        (response_key,) if response_key else RESPONSE_KEYS,
+        (gold_key,) if gold_key else GOLD_KEYS,
+    )
     with lines.open("rb") as source, pq.ParquetWriter(out, SCHEMA, compression="zstd") as writer:
-        for rows in batched(_rows(source), 2048):
+        for rows in batched((_row(line, *keys) for line in source), 2048):
             writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
 
 
-def _rows(source: Any) -> Iterator[dict[str, Any]]:
-    for line in source:
-        row = json.loads(line)
-        known = {name: row.get(name) for name in SCHEMA.names}
-        known["response"] = _first(row, RESPONSE_KEYS)
-        known["ground_truth"] = _first(row, GOLD_KEYS)
-        known["data_source"] = row.get("data_source") or ""
-        known["step"] = row["step"] if isinstance(row.get("step"), int) else None
-        yield {**known, "row": line.decode().rstrip("\n")}
+def _row(line: bytes, response_keys: Sequence[str], gold_keys: Sequence[str]) -> dict[str, Any]:
+    row = json.loads(line)
+    step = row.get("step")
+    return {
+        **{name: row.get(name) for name in ("score", "acc", "no_answer", "timeout", "error")},
+        "pred": _text(row.get("pred")),
+        "status": row.get("status"),
+        "response": _text(first_of(row, response_keys)[1]),
+        "ground_truth": _text(first_of(row, gold_keys)[1]),
+        "data_source": _text(row.get("data_source") or ""),
+        "step": step if type(step) is int and abs(step) < 1 << 63 else None,
+        "row": line.decode().rstrip("\n"),
+    }
 
 
-def _first(row: dict[str, Any], keys: tuple[str, ...]) -> str | None:
-    return next((str(row[key]) for key in keys if row.get(key) is not None), None)
+def _text(value: Any) -> str | None:
+    """A value as text that parquet takes: what is no Unicode is written out."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "backslashreplace").decode()

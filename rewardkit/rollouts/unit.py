@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from math import isfinite
 from typing import Any
 
 from rewardkit.rollouts.files import Unit
@@ -67,16 +68,18 @@ def score_unit(plan: Plan, unit: Unit) -> Scored:
     scorer, found = _scorer(plan), Scored()
     lines: list[str] = []
     unscored: list[str] = []
+    counts: dict[tuple[str, str | None], Tally] = {}
     for sample in samples_of(unit, plan.response_key, plan.gold_key):
         known = _looked_up(sample, plan.train) if plan.train else sample
         result = known if isinstance(known, Unread) else _judge(scorer, known)
         if isinstance(result, Unread):
             skip(found, result, unscored)
         elif isinstance(known, Sample):
-            _count(found, known, result)
+            counts.setdefault(_groups(known), Tally()).add(result)
             lines.append(_line(known, result))
     found.lines = "".join(lines).encode()
     found.unscored = "".join(unscored).encode()
+    found.tallies = _summed(counts)
     return found
 
 
@@ -124,24 +127,40 @@ def _call(scorer: Scorer, sample: Sample) -> Score:
         raise RuntimeError(f"it calls sys.exit({left.code!r})") from left
     if not isinstance(result, Score):
         raise TypeError(f"it returned {type(result).__name__}")
+    if not isfinite(result.score):
+        raise ValueError(f"its score is {result.score}")
     return result
 
 
-def _count(found: Scored, sample: Sample, score: Score) -> None:
-    groups = {"total": "", "data_source": str(sample.extra_info.get("data_source") or "")}
-    if (step := sample.fields.get("step")) is not None:
-        groups["step"] = str(step)
-    for group, name in groups.items():
-        found.tallies.setdefault(group, {}).setdefault(name, Tally()).add(score)
+def _groups(sample: Sample) -> tuple[str, str | None]:
+    """The data source and the step that a sample counts for."""
+    step = sample.fields.get("step")
+    source = sample.extra_info.get("data_source") or ""
+    return str(source), None if step is None else str(step)
+
+
+def _summed(counts: Mapping[tuple[str, str | None], Tally]) -> dict[str, dict[str, Tally]]:
+    """What was counted by both, by each of them."""
+    tallies: dict[str, dict[str, Tally]] = {}
+    for (source, step), tally in counts.items():
+        names = {"total": "", "data_source": source, "step": step}
+        for group, name in names.items():
+            if name is not None:
+                tallies.setdefault(group, {}).setdefault(name, Tally()).merge(tally)
+    return tallies
 
 
 def _line(sample: Sample, score: Score) -> str:
     ours = {**to_verl(score), "status": score.status.value}
     theirs = {f"{k}_before" if k in ours else k: v for k, v in sample.fields.items()}
-    return json.dumps({**theirs, **ours}, ensure_ascii=True, default=_plain) + "\n"
+    return _ENCODER.encode({**theirs, **ours}) + "\n"
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
+
+
+#: Made once: `json.dumps` would make one for every row.
+_ENCODER = json.JSONEncoder(default=_plain)

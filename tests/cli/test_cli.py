@@ -291,15 +291,17 @@ def test_options_that_would_do_nothing_are_refused(run):
     failed(run("check", "t.parquet", "--set", "methd=robust"), 2, "Did you mean 'method'")
 
 
-def test_json_is_valid_for_nan_and_names_with_markup(run, tmp_path):
+def test_a_score_that_is_no_number_is_named_and_so_are_files_with_markup(run, tmp_path):
     (tmp_path / "nan.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    return float('nan')\n"
     )
     (tmp_path / "x[bold].jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
     arguments = ("score", "x[bold].jsonl", "--scorer", "nan.py:compute_score")
-    assert json.loads(ok(run(*arguments, "--json")))["total"]["mean_score"] is None
-    assert "x[bold].jsonl" in ok(run(*arguments))
+    done = run(*arguments, "--json")
+    assert (done.returncode, json.loads(done.stdout)["unscored"]) == (1, 1)
+    assert "its score is nan" in done.stderr
+    assert "x[bold].jsonl" in run(*arguments).stdout
 
 
 def test_compose_writes_a_reward_that_check_and_score_take(run, tmp_path):

@@ -204,3 +204,50 @@ def test_standard_input_is_read(tmp_path, monkeypatch):
     stdin = io.TextIOWrapper(io.BytesIO(lines(ROWS)))
     monkeypatch.setattr(sys, "stdin", stdin)
     assert score_files(["-"], "gsm8k").total.n == 400
+
+
+def test_parquet_takes_what_a_dump_may_hold_and_can_be_scored_again(tmp_path):
+    rows = [
+        {"output": "\ud800 #### 3", "gts": "3", "data_source": 5, "step": 10**23},
+        {"output": "#### 4", "gts": 4, "data_source": ["x"], "step": 2, "input": "what?"},
+    ]
+    out = tmp_path / "out.parquet"
+    score_files([write(tmp_path / "x.jsonl", rows)], "gsm8k", out=out)
+    first, second = read_rows(out)
+    assert (first["response"], first["data_source"], first["step"]) == ("\\ud800 #### 3", "5", None)
+    assert (second["ground_truth"], second["step"], second["acc"]) == ("4", 2, 1.0)
+    again = score_files([str(out)], "gsm8k", out=tmp_path / "again.jsonl")
+    assert (again.total.n, again.total.correct) == (2, 2)
+    assert json.loads((tmp_path / "again.jsonl").read_text().splitlines()[1])["input"] == "what?"
+
+
+def test_a_parquet_names_response_and_gold_whatever_they_were_called(tmp_path):
+    rows = [{"said": "#### 1", "reward_model": {"ground_truth": "1"}}]
+    file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.parquet"
+    score_files([file], "gsm8k", response_key="said", out=out)
+    row = next(read_rows(out))
+    assert (row["response"], row["ground_truth"]) == ("#### 1", "1")
+
+
+def test_a_score_that_is_no_number_is_told(tmp_path):
+    (tmp_path / "nan.py").write_text(
+        "from rewardkit.scorers.base import Score, Status\n"
+        "def score(r, g, e=None): return Score(float('nan'), False, '', Status.WRONG)\n"
+    )
+    file = write(tmp_path / "x.jsonl", ROWS[:2])
+    report = score_files([file], f"{tmp_path}/nan.py:score")
+    assert (report.total.n, report.unscored) == (0, 2)
+    assert "its score is nan" in report.examples[0].reason
+
+
+def test_resume_needs_an_output_and_files_and_a_whole_state(tmp_path):
+    file, out = write(tmp_path / "x.jsonl", ROWS[:2]), tmp_path / "out.jsonl"
+    with pytest.raises(UsageError, match="--resume needs --out"):
+        score_files([file], "gsm8k", resume=True)
+    with pytest.raises(UsageError, match="files that can be read again"):
+        score_files(["-"], "gsm8k", resume=True, out=out)
+    paths(out)[2].write_text("")
+    with pytest.raises(DataError, match="not a state of ours"):
+        score_files([file], "gsm8k", resume=True, out=out)
+    with pytest.raises(OutputError, match="cannot be written"):
+        score_files([file], "gsm8k", out=tmp_path / "x.jsonl" / "y.jsonl")
