@@ -104,16 +104,26 @@ def command(
         if out:
             warn(f"{out}: interrupted; run the same command with --resume to go on.")
         raise
-    for row in report.examples:
-        warn(f"{row.where}: not scored: {row.reason}")
-    if report.unscored > len(report.examples):
-        warn(f"... and {report.unscored - len(report.examples):,} more")
+    _warn_of(report)
     if as_json:
         print_json(report.summary())
     else:
         _print(report)
     if not report.total.n:
         raise typer.Exit(1)
+
+
+def _warn_of(report: ScoreReport) -> None:
+    """The rows that could not be scored, one for each reason, and what may help."""
+    reasons: dict[str, str] = {}
+    for row in report.examples:
+        reasons.setdefault(row.reason, row.where)
+    for reason, where in reasons.items():
+        warn(f"{where}: not scored: {reason}")
+    if report.unscored > len(reasons):
+        warn(f"... and {report.unscored - len(reasons):,} more, for the same or other reasons")
+    if not report.total.n and not report.unscored:
+        warn("error: no rows")
 
 
 def _print(report: ScoreReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,17 +22,25 @@ def completed(sample: Sample, train: str) -> Sample | Unread:
     if sample.extra_info.get("data_source"):
         return sample
     index, infos = _training_rows(train)
+    sources = ("", *dict.fromkeys(str(info["data_source"]) for info in infos))
     try:
-        found = join(index, sample)
+        found = {join(index, _of_source(sample, source)) for source in sources}
     except DataError as error:  # it fits several rows
         return Unread(sample.where, str(error))
-    if found is None:
-        return Unread(sample.where, f"no row of {train} has its prompt, place or id")
-    info = {**infos[index.prompts[found[1]].row], **_own(sample)}
+    rows = {way_and_place[1] for way_and_place in found if way_and_place is not None}
+    if len(rows) != 1:
+        fit = "several rows" if rows else "no row"
+        return Unread(sample.where, f"{fit} of the training file: by prompt, place and id")
+    info = {**infos[index.prompts[rows.pop()].row], **_own(sample)}
     place = {name: info.get(name) for name in ("index", "split", "source_id")}
     fields = {**sample.fields, "data_source": info["data_source"]}
     fields.setdefault("extra_info", place)
     return Sample(sample.where, sample.response, sample.ground_truth, info, fields)
+
+
+def _of_source(sample: Sample, source: str) -> Sample:
+    """The sample as if it were of a data source: its place and id say something in one only."""
+    return replace(sample, extra_info={**sample.extra_info, "data_source": source})
 
 
 def _own(sample: Sample) -> dict[str, Any]:
