@@ -122,10 +122,7 @@ def _import_file(path: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise UsageError(f"{path}: not a Python file.")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    try:
-        error = guarded(spec.loader.exec_module, module)
-    except SystemExit as left:
-        raise UsageError(f"{path} calls sys.exit when it is imported.") from left
+    error = guarded(spec.loader.exec_module, module)
     if isinstance(error, Exception):
         raise UsageError(f"{path} does not import: {type(error).__name__}: {error}.") from error
     return module

@@ -121,10 +121,7 @@ def _judge(scorer: Scorer, sample: Sample) -> Score | Unread:
 
 
 def _call(scorer: Scorer, sample: Sample) -> Score:
-    try:
-        result = scorer(sample.response, sample.ground_truth, sample.extra_info)
-    except SystemExit as left:
-        raise RuntimeError(f"it calls sys.exit({left.code!r})") from left
+    result = scorer(sample.response, sample.ground_truth, sample.extra_info)
     if not isinstance(result, Score):
         raise TypeError(f"it returned {type(result).__name__}")
     if not isfinite(result.score):

@@ -123,6 +123,8 @@ def guarded(function: Callable[..., T], *arguments: Any, **options: Any) -> T | 
         return function(*arguments, **options)
     except Exception as error:  # noqa: BLE001 - a user's scorer may raise anything; none is lost
         return error
+    except SystemExit as left:
+        return RuntimeError(f"it calls sys.exit({left.code!r})")
 
 
 def wrong_score(scorer: Scorer) -> float:
