@@ -38,7 +38,7 @@ def write(path, made):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_that_verl_cannot_list_together_load_after_a_mix(kind, parquet, tmp_path, load):
+def test_files_that_verl_cannot_list_together_load_after_a_mix(kind, parquet, tmp_path, load, v9):
     other = write(tmp_path / "other.parquet", rows(16, **KINDS[kind]))
     with pytest.raises((ValueError, TypeError), match="align"):
         load(parquet, other)
@@ -47,7 +47,8 @@ def test_files_that_verl_cannot_list_together_load_after_a_mix(kind, parquet, tm
     assert len(loaded) == 32
     assert all(type(row["extra_info"]["index"]) is int for row in loaded)
     assert all(type(row["reward_model"]["ground_truth"]) is str for row in loaded)
-    assert all(row["raw_prompt"][-1]["content"] for row in loaded)
+    if v9:  # 0.5 keeps token ids only
+        assert all(row["raw_prompt"][-1]["content"] for row in loaded)
 
 
 def test_a_mix_loads_beside_a_file_of_ours(parquet, tmp_path, load):
@@ -74,7 +75,7 @@ def test_dapo_aime_and_ours_are_one_file(shared, parquet, tmp_path, load):
     """The files of the issue: GSM8K, DAPO's uuid index, AIME's null split and leaked column."""
     dapo = shared / "data/dapo-math-17k/data/dapo-math-17k-dedup.parquet"
     aime = shared / "data/aime_2024/BytedTsinghua-SIA/data/aime-2024.parquet"
-    with pytest.raises(ValueError, match="align"):
+    with pytest.raises(ValueError, match="align|Feature type"):
         load(parquet, dapo)
     parts = [Part(parquet, 2), Part(dapo, 7), Part(aime, 1)]
     mix(parts, tmp_path / "mix.parquet", rows=100)
