@@ -128,7 +128,7 @@ def load(compose, tokenizer):
 
     def go(*files, processor=None):
         names = [str(file) for file in files]
-        dataset = RLHFDataset(names, tokenizer, compose().data, processor)
+        dataset = RLHFDataset(names, tokenizer, compose("data.truncation=left").data, processor)
         return [dataset[i] for i in range(len(dataset))]
 
     return go
