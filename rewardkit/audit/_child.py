@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from rewardkit import registry
 from rewardkit.audit.model import MARK
 from rewardkit.errors import RewardkitError
-from rewardkit.scorers.base import as_text, to_verl
+from rewardkit.scorers.base import ScorerExitedError, as_text, guarded, to_verl
 from rewardkit.scorers.load import load_scorer, respond_of
 
 #: Threads that make the same calls at once, and how often.
@@ -141,12 +141,13 @@ def _outcome(entry: Entry, call: Call, counter: _Counter) -> dict[str, Any]:
     own = copy.deepcopy(call)
     written, start = counter.written, time.perf_counter()
     outcome: dict[str, Any]
-    try:
-        outcome = _described(entry(own))
-    except SystemExit:
+    result = guarded(entry, own)
+    if isinstance(result, ScorerExitedError):
         outcome = {"exited": True}
-    except BaseException as error:  # noqa: BLE001 - whatever a user's scorer raises is a finding
-        outcome = {"raised": f"{type(error).__name__}: {error}"[:300]}
+    elif isinstance(result, Exception):
+        outcome = {"raised": f"{type(result).__name__}: {result}"[:300]}
+    else:
+        outcome = _described(result)
     outcome["seconds"] = time.perf_counter() - start
     outcome["printed"] = counter.written > written
     outcome["mutated"] = own["extra_info"] != call["extra_info"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import TypeAlias, TypeVar
 
+from rewardkit.rollouts.statistics import wilson
 from rewardkit.scorers.base import Status
 
 #: Statuses of a response that was not compared: there was nothing to compare in it.
@@ -17,9 +17,6 @@ UNUSABLE = (
 
 #: Characters of a prompt that name it in a list.
 HEAD = 160
-
-#: The two-sided 95 % quantile of the normal distribution.
-_Z = 1.96
 
 K = TypeVar("K")
 _Key: TypeAlias = tuple[str, int | None, bytes]
@@ -155,10 +152,4 @@ def estimate(prompts: Iterable[tuple[int, int]]) -> Estimate:
         spread = sum((right - share * each) ** 2 for each, right in prompts) / n**2
         variance = spread * size / (size - 1)
         size = min(share * (1 - share) / variance, n) if variance else n
-    return Estimate(n, correct, *_wilson(share, max(size, 1.0)))
-
-
-def _wilson(share: float, n: float) -> tuple[float, float]:
-    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-    half = _Z * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
-    return min(max(0.0, middle - half), share), max(min(1.0, middle + half), share)
+    return Estimate(n, correct, *wilson(share * max(size, 1.0), max(size, 1.0)))

@@ -13,7 +13,7 @@ from statistics import NormalDist
 _Z = NormalDist().inv_cdf(0.975)
 
 
-def wilson(part: int, whole: int) -> tuple[float, float]:
+def wilson(part: float, whole: float) -> tuple[float, float]:
     """The 95 % Wilson interval of a share; all of 0 to 1 if nothing was counted.
 
     It stays within 0 and 1 and is right for shares close to them, where the usual ± is not.

@@ -114,6 +114,10 @@ def _verl_call(
     return result if type(result.score) is float else result._replace(score=float(result.score))
 
 
+class ScorerExitedError(RuntimeError):
+    """A scorer called `sys.exit`."""
+
+
 def guarded(function: Callable[..., T], *arguments: Any, **options: Any) -> T | Exception:
     """What a function returns, or what it raised: the one place that catches whatever is raised.
 
@@ -124,7 +128,7 @@ def guarded(function: Callable[..., T], *arguments: Any, **options: Any) -> T | 
     except Exception as error:  # noqa: BLE001 - a user's scorer may raise anything; none is lost
         return error
     except SystemExit as left:
-        return RuntimeError(f"it calls sys.exit({left.code!r})")
+        return ScorerExitedError(f"it calls sys.exit({left.code!r})")
 
 
 def wrong_score(scorer: Scorer) -> float:

@@ -37,7 +37,7 @@ def test_a_comparison_ends_when_its_budget_is_spent():
     ],
 )
 def test_what_multiplies_is_given_up_and_counts_as_unread(pred, gold):
-    assert compare(pred, gold).outcome in ("unreadable", "different", "ambiguous")
+    assert compare(pred, gold).outcome == "unreadable"
 
 
 def test_a_long_list_in_another_order_is_still_equal():

@@ -160,7 +160,7 @@ def test_a_scorer_that_misbehaves_on_some_rows_loses_only_those(tmp_path, small_
     report = score_files([file], f"{tmp_path}/bad.py:score", jobs=jobs, out=tmp_path / "out.jsonl")
     reasons = {row.where.rpartition(":")[2]: row.reason for row in report.examples}
     assert reasons["171"] == "the scorer raised ValueError: seventy"
-    assert reasons["181"] == "the scorer raised RuntimeError: it calls sys.exit(3)"
+    assert reasons["181"] == "the scorer raised ScorerExitedError: it calls sys.exit(3)"
     assert "it returned" in reasons["191"] or "not a Score" in reasons["191"]
     assert ("201" in reasons) == dies
     assert report.total.n == 300 - len(reasons)
