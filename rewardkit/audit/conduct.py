@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -140,11 +141,11 @@ def check_conduct(journal: Journal, targets: list[Target], programs: int) -> Non
         targets: the rows in the scorer's own form.
         programs: how many of them are answered with programs.
     """
+    runs_code(journal, targets[:programs])  # also of one that hangs: on a busy machine many do
     if journal.failed["hangs"] < MAX_HANGS:
         odd_types(journal, targets[0])
         in_another_order(journal)
         in_threads(journal)
-        runs_code(journal, targets[:programs])
         slow(journal)
 
 
@@ -185,15 +186,22 @@ def in_threads(journal: Journal) -> None:
 
 def runs_code(journal: Journal, targets: list[Target]) -> None:
     """Answers that are programs: an empty file in a folder of ours tells whether one was run."""
+    hung = 0
     with tempfile.TemporaryDirectory(prefix="audit") as folder:
         marker = Path(folder) / "ran"
         for target in targets:
-            for program in _programs(str(marker)):
-                for gold in (target.gold, r"\begin{pmatrix}1\\2\end{pmatrix}"):
-                    journal.process.call(target.case, target.say(program), gold)
-                    if marker.exists():
-                        marker.unlink()
-                        journal.note("runs_code", target.say(program), gold, "the program was run")
+            for program, gold in product(_programs(str(marker)), (target.gold, _MATRIX)):
+                outcome = journal.process.call(target.case, target.say(program), gold)
+                if marker.exists():
+                    marker.unlink()
+                    journal.note("runs_code", target.say(program), gold, "the program was run")
+                hung += outcome.problem == "hung"
+                if hung >= MAX_HANGS:
+                    return
+
+
+#: A gold that some scorers compare entry by entry, each through a parser of its own.
+_MATRIX = r"\begin{pmatrix}1\\2\end{pmatrix}"
 
 
 def _programs(marker: str) -> Iterator[str]:
