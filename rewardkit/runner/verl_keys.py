@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from rewardkit.errors import UsageError
+from rewardkit.runner.hydra_text import written
 
 #: The release our plans are for where none is installed or named.
 LATEST = "0.9.1"
@@ -26,10 +27,6 @@ OLD_KEY_DEAD = (0, 9, 0)
 
 #: From this release on the reward may be given as `pkg://module`.
 PKG_SINCE = (0, 7, 0)
-
-_WORD = re.compile(r"[A-Za-z_]+")
-_HYDRA_WORDS = frozenset({"true", "false", "null", "inf", "nan"})
-_PLAIN = re.compile(r"[\w./:\-]+", re.ASCII)
 
 
 def installed_verl() -> str | None:
@@ -81,28 +78,5 @@ def reward_overrides(location: str, options: Mapping[str, Any], verl: str) -> li
     if location.startswith("pkg://") and release(verl) < PKG_SINCE:
         raise UsageError(f"verl {verl} loads rewards from files only; leave --pkg out.")
     key = reward_key(verl)
-    kwargs = [f"+{key}.reward_kwargs.{name}={_value(value)}" for name, value in options.items()]
-    return [f"{key}.path={_quoted(location)}", f"{key}.name=compute_score", *kwargs]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    if isinstance(value, str):
-        bare = _WORD.fullmatch(value) and value.lower() not in _HYDRA_WORDS
-        return value if bare else _in_quotes(value)
-    return repr(value)
-
-
-def _quoted(text: str) -> str:
-    """Hydra reads `=`, `,`, spaces, braces, quotes and non-ASCII in a bare value as its grammar."""
-    return text if _PLAIN.fullmatch(text) else _in_quotes(text)
-
-
-def _in_quotes(text: str) -> str:
-    """In single quotes, where only quotes and the backslashes before them are escaped."""
-
-    def escape(match: re.Match[str]) -> str:
-        return match[1] * 2 + ("\\'" if match[2] else "")
-
-    return "'" + re.sub(r"(\\*)('|$)", escape, text) + "'"
+    kwargs = [f"+{key}.reward_kwargs.{name}={written(value)}" for name, value in options.items()]
+    return [f"{key}.path={written(location)}", f"{key}.name=compute_score", *kwargs]

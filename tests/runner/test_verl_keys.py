@@ -48,7 +48,7 @@ def test_hydra_s_own_characters_are_quoted(location, override):
 def test_options_become_reward_kwargs_of_their_type():
     options = {"a": "x", "b": 1, "c": 1e300, "d": True, "e": None, "f": "1", "g": "true", "h": "中"}
     values = [o.partition("=")[2] for o in reward_overrides("/x.py", options, "0.9.1")[2:]]
-    assert values == ["x", "1", "1e+300", "true", "null", "'1'", "'true'", "'中'"]
+    assert values == ["x", "1", "1e+300", "True", "null", "'1'", "'true'", "'中'"]
 
 
 def test_a_package_path_is_refused_where_verl_takes_files_only():

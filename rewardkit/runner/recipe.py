@@ -1,0 +1,276 @@
+"""A recipe: what a person decides about a run, in YAML.
+
+The few fields here are those that rewardkit computes with (what verl is launched as, on what, with
+which data and reward). Everything else is verl's own and stands under `verl:` by verl's names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from rewardkit.errors import DataError, UnknownNameError
+from rewardkit.registry import did_you_mean
+from rewardkit.runner.yaml_text import read_yaml
+
+FOLDER = Path(__file__).parent / "recipes"
+
+Target = Literal[
+    "local",
+    "ray-job",
+    "script",
+    "slurm",
+    "symmetric-run",
+    "kuberay",
+    "skypilot",
+    "ascend",
+    "modelarts",
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Data(_Part):
+    """The parquet files.
+
+    Attributes:
+        train: files, as every node sees them.
+        val: files of the validation; none where it is off.
+        prepare: the commands that make them, for the person who reads the recipe.
+    """
+
+    train: list[str] = Field(min_length=1)
+    val: list[str] = []
+    prepare: list[str] = []
+
+    @field_validator("train", "val", "prepare", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+
+class Reward(_Part):
+    """The reward function.
+
+    Attributes:
+        scorer: a name of rewardkit's, `my_reward.py:compute_score`, or `verl` for verl's own scorer
+            of each data_source.
+        options: of the scorer.
+    """
+
+    scorer: str = "auto"
+    options: dict[str, Any] = {}
+
+
+class OverlongBuffer(_Part):
+    """DAPO's soft penalty: from `len` tokens before the limit it grows to `penalty_factor`."""
+
+    len: int = Field(gt=0)
+    penalty_factor: float = 1.0
+    log: bool = False
+
+
+class DynamicSampling(_Part):
+    """Groups without a difference in `metric` are thrown away and generated anew.
+
+    Attributes:
+        metric: of the reward's extras (`acc`), or of verl's own.
+        max_num_gen_batches: a run that needs more ends; 0 for no limit. verl 0.9 ignores it.
+        gen_batch_size: prompts per round; verl 0.9 ignores it.
+    """
+
+    metric: str = "acc"
+    max_num_gen_batches: int = 0
+    gen_batch_size: int | None = Field(default=None, gt=0)
+
+
+class Dapo(_Part):
+    """What is DAPO's alone; not used when the algorithm is another."""
+
+    clip_ratio_low: float = 0.2
+    clip_ratio_high: float = 0.28
+    clip_ratio_c: float = 10.0
+    overlong_buffer: OverlongBuffer | None = None
+    dynamic_sampling: DynamicSampling | None = None
+
+
+class Cluster(_Part):
+    """Where the run takes place.
+
+    Attributes:
+        target: how it is launched.
+        address: of the Ray cluster's job server (ray-job), as in http://head:8265.
+        head: the head node's host or address (ascend, symmetric-run).
+        port: of Ray's GCS on the head.
+        dashboard_port: of Ray's dashboard and job server.
+        interface: the network interface between nodes; discovered where it is not given.
+        wait_s: seconds the head waits for the other nodes before it gives up.
+        workdir: the folder on every node in which verl is started.
+        python: the interpreter on the nodes.
+        setup: shell lines run on every node first (conda activate, source set_env.sh).
+        image: of the container (kuberay, skypilot, modelarts).
+        partition: of Slurm; `account` and `time_limit` too.
+        namespace: of Kubernetes.
+        volumes: Kubernetes claim -> the folder it is mounted at.
+        model_name: AscendFactory's name of the model (modelarts).
+    """
+
+    target: Target = "local"
+    address: str = "http://127.0.0.1:8265"
+    head: str | None = None
+    port: int = Field(default=6379, ge=1024, le=65535)
+    dashboard_port: int = Field(default=8265, ge=1024, le=65535)
+    interface: str | None = None
+    wait_s: int = Field(default=600, gt=0)
+    workdir: str = "."
+    python: str = "python3"
+    setup: list[str] = []
+    image: str | None = None
+    partition: str | None = None
+    account: str | None = None
+    time_limit: str | None = None
+    namespace: str = "default"
+    volumes: dict[str, str] = {}
+    model_name: str | None = None
+
+
+class Recipe(_Part):
+    """A run.
+
+    Attributes:
+        name: of the run; verl's experiment_name unless `verl:` has one.
+        about: what it trains, in a line.
+        source: where the settings come from.
+        hardware: what it was made for.
+        expect: what comes out.
+        algorithm: which preset; see `presets.ALGORITHMS`.
+        strategy: of the actor.
+        devices: what the run is on; `devices_per_node` of them on each of `nodes`.
+        model: a Hugging Face id or a path, as every node sees it.
+        verl: settings by verl's names, nested or dotted; they win over all above.
+        sweep: variants by name, each a part of a recipe that is laid over this one.
+    """
+
+    name: str = Field(min_length=1)
+    about: str = ""
+    source: str = ""
+    hardware: str = ""
+    expect: str = ""
+    algorithm: Literal["ppo", "grpo", "dapo"]
+    strategy: Literal["fsdp", "fsdp2", "megatron"] = "fsdp"
+    devices: Literal["gpu", "npu", "cpu"] = "gpu"
+    nodes: int = Field(default=1, gt=0)
+    devices_per_node: int = Field(default=8, gt=0)
+    model: str = Field(min_length=1)
+    data: Data
+    reward: Reward = Reward()
+    dapo: Dapo = Dapo()
+    cluster: Cluster = Cluster()
+    env: dict[str, str] = {}
+    verl: dict[str, Any] = {}
+    sweep: dict[str, dict[str, Any]] = {}
+
+    @field_validator("env", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:
+        return {k: str(v) for k, v in value.items()} if isinstance(value, Mapping) else value
+
+
+def built_in() -> list[str]:
+    """The names of the recipes that come with rewardkit."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def recipe_path(name: str) -> Path:
+    """The file of a built-in recipe, or of a path that ends in `.yaml` or `.yml`.
+
+    Raises:
+        UnknownNameError: there is no such recipe; the message suggests the nearest.
+    """
+    path = Path(name).expanduser()
+    if path.suffix in {".yaml", ".yml"}:
+        if not path.is_file():
+            raise UnknownNameError(f"{name}: no such file.")
+        return path
+    if name not in built_in():
+        raise UnknownNameError(
+            f"unknown recipe {name!r}.{did_you_mean(name, built_in())} "
+            f"Known: {', '.join(built_in())}; a file of yours ends in .yaml."
+        )
+    return FOLDER / f"{name}.yaml"
+
+
+def load_tree(name: str) -> dict[str, Any]:
+    """A recipe as YAML has it, not yet looked at.
+
+    Raises:
+        UnknownNameError: there is no such recipe.
+        DataError: it is no YAML mapping.
+    """
+    path = recipe_path(name)
+    tree = read_yaml(path.read_text(encoding="utf-8"), str(path))
+    if not isinstance(tree, dict):
+        raise DataError(f"{path}: a recipe is a mapping (name:, algorithm:, model:, data:, ...).")
+    return tree
+
+
+def laid_over(tree: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping with a part of one laid over it: mappings are merged, all else is replaced."""
+    merged = dict(tree)
+    for key, value in part.items():
+        below = merged.get(key)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        merged[key] = laid_over(below, value) if both and below and value else value
+    return merged
+
+
+def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None) -> Recipe:
+    """A recipe of what YAML had.
+
+    Args:
+        tree: the mapping.
+        where: its file, for messages.
+        variant: of the sweep, to lay over it.
+
+    Raises:
+        DataError: a key is unknown or has a value of the wrong type; all of them, a line each.
+        UnknownNameError: there is no such variant.
+    """
+    if variant is not None:
+        variants = tree.get("sweep") or {}
+        if variant not in variants:
+            known = ", ".join(variants) or "none"
+            raise UnknownNameError(f"{where}: no variant {variant!r} in sweep. Known: {known}.")
+        tree = laid_over(tree, {"name": f"{tree.get('name')}-{variant}"} | variants[variant])
+    try:
+        return Recipe.model_validate(tree)
+    except ValidationError as error:
+        raise DataError("\n".join(_said(e, where) for e in error.errors())) from None
+
+
+def _said(error: Any, where: str) -> str:
+    """One line for one thing that is wrong with a recipe."""
+    place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"{where}: unknown key {place!r}.{_near(error['loc'])}"
+    if error["type"] == "missing":
+        return f"{where}: {place!r} is missing."
+    given = error.get("input")
+    shown = f" (it is {given!r})" if not isinstance(given, (dict, list)) else ""
+    return f"{where}: {place}: {error['msg'][0].lower()}{error['msg'][1:]}{shown}."
+
+
+def _near(loc: tuple[Any, ...]) -> str:
+    """A suggestion for an unknown key, or where a key of verl's belongs."""
+    model: Any = Recipe
+    for part in loc[:-1]:
+        field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
+        model = field.annotation if field else None
+    names = list(getattr(model, "model_fields", {}))
+    near = did_you_mean(str(loc[-1]), names)
+    return near or " Settings of verl's stand under `verl:`."
