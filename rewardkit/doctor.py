@@ -102,6 +102,13 @@ def _devices() -> dict[str, str]:
     }
 
 
+def count_devices(kind: str) -> int:
+    """How many devices of a kind (`gpu`, `npu`) this machine has, by its driver; 0 for others."""
+    if kind == "gpu":
+        return len(_tool("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"))
+    return len(list(Path("/dev").glob("davinci[0-9]*"))) if kind == "npu" else 0
+
+
 def _tool(*command: str) -> list[str]:
     if shutil.which(command[0]) is None:
         return []

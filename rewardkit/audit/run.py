@@ -82,6 +82,40 @@ def audit(
     )
 
 
+def conduct(
+    scorer: str,
+    data: Path | str | Iterable[Mapping[str, Any]],
+    *,
+    rows: int = 16,
+    options: Mapping[str, Any] | None = None,
+    seconds: float = CALL_SECONDS,
+) -> tuple[list[Reading], list[Finding]]:
+    """How a scorer pays the golds of rows, and how it behaves; no other attack is made.
+
+    Args:
+        scorer: a built-in name, or `my_reward.py:function`.
+        data: a verl parquet, or rows in its schema.
+        rows: how many of them are drawn.
+        options: of the scorer.
+        seconds: a call may take before it counts as hung.
+
+    Returns:
+        A reading for each data source, and a finding for each check of conduct.
+
+    Raises:
+        UsageError: the scorer does not load, or has no such option.
+        DataError: the data cannot be read, or has no rows.
+    """
+    cases = cases_of(data, rows, seed=0)
+    with Process(scorer, options or {}, seconds) as process:
+        journal = Journal(process)
+        readings = read_scorer(journal, cases)
+        targets = [target for target, _, _ in _targets(cases, readings)]
+        check_conduct(journal, targets, 2 * len(readings))
+        growth(journal, targets[0])
+    return readings, findings_of(journal)
+
+
 def _readings(
     asked: Journal, cases: list[Case], *, keep_all: bool
 ) -> tuple[list[Reading], list[str]]:

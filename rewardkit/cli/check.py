@@ -34,11 +34,12 @@ EXAMPLES = examples(
     "rewardkit check train.parquet --against math-500,aime --drop-overlap clean.parquet",
     "rewardkit check train.parquet --against aime=/data/aime,val.parquet --near --html report.html",
     "rewardkit check train.parquet --tokenizer /models/Qwen3-8B --max-prompt-length 1024",
+    "rewardkit check my.yaml --strict",
 )
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A verl parquet, ours or not.")],
+    file: Annotated[Path, typer.Argument(help="A verl parquet, ours or not; or a recipe.")],
     scorer: Annotated[
         str | None, typer.Option(help="Judge with this scorer instead of each row's own.")
     ] = None,
@@ -79,6 +80,12 @@ def command(
     ] = None,
     jobs: Jobs = None,
     html: HtmlFile = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Of a recipe: exit 1 for warnings too.")
+    ] = False,
+    verl_version: Annotated[
+        str | None, typer.Option(help="Of a recipe: for this verl, not the installed one.")
+    ] = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -87,7 +94,13 @@ def command(
     The self-check scores every row's own solution and its gold in the form asked for (both must
     be right) and another answer (must be wrong). Exit 1 if anything is found, also with
     --drop-bad: the file given is bad, OUT is clean. Nearly equal questions are shown, not counted.
+
+    Of a recipe (a .yaml, or a built-in one's name) all that can be known before the launch is
+    looked at: verl's own validation, the rules, the files, the reward. --set is a field of it.
     """
+    if _is_recipe(file):
+        _check_recipe(str(file), settings, verl_version, strict=strict, as_json=as_json)
+        return
     from rewardkit.output import refuse_existing, refuse_input, refuse_same
     from rewardkit.parallel import cores
     from rewardkit.preprocess.check import Extras, check
@@ -137,6 +150,29 @@ def command(
         others = f"; the others are in {out}.dropped.jsonl" if report.kept < report.rows else ""
         typer.echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
     if not report.ok:
+        raise typer.Exit(1)
+
+
+def _is_recipe(file: Path) -> bool:
+    from rewardkit.runner.recipe import built_in
+
+    return file.suffix in {".yaml", ".yml"} or (not file.suffix and str(file) in built_in())
+
+
+def _check_recipe(
+    name: str, fields: list[str] | None, verl: str | None, *, strict: bool, as_json: bool
+) -> None:
+    from rewardkit.cli import _preflight
+    from rewardkit.cli.train import plan_of, set_fields
+    from rewardkit.runner.recipe import load_tree
+
+    asked = plan_of(set_fields(load_tree(name), fields), name, [], None, verl)
+    found = _preflight.look(asked.plan)
+    if as_json:
+        print_json({"ok": not found.fatal(strict=strict), **vars(found), "notes": asked.plan.notes})
+    else:
+        _preflight.say(found, err=False)
+    if found.fatal(strict=strict):
         raise typer.Exit(1)
 
 

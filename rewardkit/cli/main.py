@@ -20,13 +20,17 @@ from rewardkit.cli import (
     compose,
     doctor,
     explain,
+    merge,
     mix,
     path,
     prep,
+    recipes,
     report,
     score,
     select,
+    serve,
     show,
+    train,
 )
 from rewardkit.cli import list as list_
 from rewardkit.cli._common import warn
@@ -48,6 +52,10 @@ app.command("report", epilog=report.EXAMPLES)(report.command)
 app.command("compare", epilog=compare.EXAMPLES)(compare.command)
 app.command("select", epilog=select.EXAMPLES)(select.command)
 app.command("audit", epilog=audit.EXAMPLES)(audit.command)
+app.command("train", epilog=train.EXAMPLES)(train.command)
+app.add_typer(recipes.app, name="recipes")
+app.command("merge", epilog=merge.EXAMPLES)(merge.command)
+app.command("serve", epilog=serve.EXAMPLES)(serve.command)
 app.command("compose", epilog=compose.EXAMPLES)(compose.command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)
 app.command("path", epilog=path.EXAMPLES)(path.command)

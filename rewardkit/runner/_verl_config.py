@@ -16,7 +16,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Answer one request: config_name, overrides, extra keys, validate, reward."""
+    """Answer one request: a configuration by its name, and overrides."""
     request = json.load(sys.stdin)
     answer: dict[str, Any] = {
         "config": {},
@@ -31,10 +31,8 @@ def main() -> None:
         answer["error"] = str(error)
     else:
         answer["config"] = dict(_flat(config))
-        if request["validate"]:
-            answer["invalid"] = _invalid(config)
-        if request["reward"]:
-            answer |= _reward(config)
+        answer["invalid"] = _invalid(config)
+        answer |= _reward(config)
     sys.stdout.write("\n" + json.dumps(answer, default=str) + "\n")
 
 

@@ -38,16 +38,11 @@ class Composed:
     reward_error: str = ""
 
 
-def compose(
-    plan: Plan, *, python: str = sys.executable, validate: bool = True, reward: bool = True
-) -> Composed:
-    """Compose a plan with the verl that is installed beside `python`.
+def compose(plan: Plan) -> Composed:
+    """Compose a plan with the verl that is installed beside rewardkit.
 
     Args:
         plan: for that verl's release.
-        python: the interpreter of verl's environment, which must have rewardkit.
-        validate: let verl's own validation judge it (imports torch).
-        reward: load the reward function as verl does.
 
     Raises:
         DataError: the environment's Python ended without an answer.
@@ -56,11 +51,9 @@ def compose(
     request = {
         "config_name": name,
         "overrides": overrides,
-        "validate": validate,
-        "reward": reward,
     }
-    process = subprocess.run(  # noqa: S603 - our own module, the request is on stdin
-        [python, "-m", "rewardkit.runner._verl_config"],
+    process = subprocess.run(
+        [sys.executable, "-m", "rewardkit.runner._verl_config"],
         input=json.dumps(request),
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
         capture_output=True,

@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.registry import did_you_mean
+from rewardkit.runner.releases import release_of
+from rewardkit.runner.verl_keys import LATEST
 from rewardkit.runner.yaml_text import read_yaml
 
 FOLDER = Path(__file__).parent / "recipes"
@@ -271,6 +273,7 @@ def _near(loc: tuple[Any, ...]) -> str:
     for part in loc[:-1]:
         field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
         model = field.annotation if field else None
-    names = list(getattr(model, "model_fields", {}))
-    near = did_you_mean(str(loc[-1]), names)
-    return near or " Settings of verl's stand under `verl:`."
+    section = str(loc[-1]).partition(".")[0]
+    if len(loc) == 1 and any(key.startswith(f"{section}.") for key in release_of(LATEST).keys):
+        return " Settings of verl's stand under `verl:`."
+    return did_you_mean(str(loc[-1]), list(getattr(model, "model_fields", {})))

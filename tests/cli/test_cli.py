@@ -28,6 +28,10 @@ COMMANDS = (
     "show",
     "card",
     "doctor",
+    "train",
+    "recipes",
+    "merge",
+    "serve",
 )
 
 

@@ -1,0 +1,125 @@
+"""`rewardkit recipes`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rewardkit.cli._common import (
+    JsonFlag,
+    Overwrite,
+    examples,
+    print_json,
+    print_table,
+    printable,
+    warn,
+)
+
+EXAMPLES = examples(
+    "rewardkit recipes list",
+    "rewardkit recipes show qwen3-8b-dapo-dianjin",
+    "rewardkit recipes cp qwen2.5-0.5b-ppo-gsm8k my.yaml",
+    "rewardkit recipes import run.sh --out my.yaml",
+    "rewardkit recipes rules",
+)
+
+app = typer.Typer(
+    help="Recipes: what a person decides about a run, in YAML.",
+    no_args_is_help=True,
+    epilog=EXAMPLES,
+    rich_markup_mode=None,
+)
+Name = Annotated[str, typer.Argument(help="A recipe's name.")]
+
+
+@app.command("list", epilog=examples("rewardkit recipes list --json"))
+def list_(as_json: JsonFlag = False) -> None:
+    """The recipes that come with rewardkit."""
+    from rewardkit.runner.recipe import built_in, load_tree, read_recipe
+
+    recipes = [read_recipe(load_tree(name), name) for name in built_in()]
+    if as_json:
+        fields = {"name", "about", "algorithm", "strategy", "devices", "hardware", "source"}
+        print_json([recipe.model_dump(include=fields) for recipe in recipes])
+        return
+    rows = [(r.name, r.algorithm, r.strategy, r.hardware, r.about) for r in recipes]
+    print_table(("recipe", "algorithm", "strategy", "hardware", "about"), rows)
+
+
+@app.command("show", epilog=examples("rewardkit recipes show qwen3-32b-dapo"))
+def show(name: Name) -> None:
+    """A recipe's YAML."""
+    from rewardkit.runner.recipe import recipe_path
+
+    typer.echo(recipe_path(name).read_text(encoding="utf-8"), nl=False)
+
+
+@app.command("cp", epilog=examples("rewardkit recipes cp qwen3-32b-dapo my.yaml"))
+def copy(
+    name: Name,
+    out: Annotated[Path, typer.Argument(help="The new file.")],
+    overwrite: Overwrite = False,
+) -> None:
+    """Copy a recipe, to make it yours."""
+    from rewardkit.output import atomic
+    from rewardkit.runner.recipe import recipe_path
+
+    text = recipe_path(name).read_text(encoding="utf-8")
+    with atomic(out, overwrite=overwrite) as part:
+        part.write_text(text, encoding="utf-8")
+    warn(f"next: edit {out} (model, data, cluster), then rewardkit check {out}")
+
+
+@app.command(
+    "import", epilog=examples("rewardkit recipes import run.sh --verl-version 0.9 > my.yaml")
+)
+def import_(
+    script: Annotated[
+        str, typer.Argument(help="A launch script or a list of overrides; - for stdin.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="The new recipe; stdout if not said.")] = None,
+    verl_version: Annotated[
+        str | None, typer.Option(help="The verl it shall run on, instead of the installed one.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Turn a colleague's launch script into a recipe; the script is read, never run.
+
+    Says on stderr which of its keys the verl you have ignores, renamed or never knew.
+    """
+    from rewardkit.output import atomic
+    from rewardkit.runner.imported import import_script, recipe_text
+    from rewardkit.runner.shell import read_script
+    from rewardkit.runner.verl_keys import LATEST, installed_verl
+
+    text = sys.stdin.read() if script == "-" else read_script(Path(script))
+    found = import_script(text, script, verl_version or installed_verl() or LATEST)
+    for finding in found.findings:
+        warn(f"{finding.severity}: {finding}")
+    if as_json:
+        print_json(found)
+    elif out:
+        with atomic(out, overwrite=overwrite) as part:
+            part.write_text(recipe_text(found), encoding="utf-8")
+    else:
+        typer.echo(recipe_text(found), nl=False)
+
+
+@app.command("rules", epilog=examples("rewardkit recipes rules --json"))
+def rules(as_json: JsonFlag = False) -> None:
+    """The rules that `rewardkit check RECIPE` goes by, and where each comes from."""
+    from rewardkit.runner.rules import RULES
+
+    rows = [(rule.id, rule.severity, rule.key, rule.about, rule.source) for rule in RULES]
+    if as_json:
+        names = ("id", "severity", "key", "about", "source")
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        print_table(
+            ("rule", "severity", "key", "what", "source"),
+            [[printable(c) for c in row] for row in rows],
+        )

@@ -1,0 +1,221 @@
+"""`rewardkit train`, `recipes`, `merge`, `serve` and `check RECIPE` as a user meets them."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import failed
+
+TINY = """\
+name: tiny
+algorithm: grpo
+model: {folder}/model
+devices: cpu
+devices_per_node: 1
+data:
+  train: {folder}/train.parquet
+  val: {folder}/val.parquet
+reward:
+  scorer: gsm8k
+cluster:
+  python: {python}
+verl:
+  data.train_batch_size: 16
+  actor_rollout_ref.rollout.name: hf
+  actor_rollout_ref.rollout.n: 4
+  actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu: 1
+  actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu: 1
+  actor_rollout_ref.actor: {{ppo_mini_batch_size: 8, ppo_micro_batch_size_per_gpu: 1}}
+  trainer: {{logger: [console], default_local_dir: {folder}/ckpt, save_freq: 10, test_freq: 5}}
+"""
+
+#: Stands where `python3` stands: says what it was started with.
+STUB = f"#!{sys.executable}\nimport json, os, sys\nprint(json.dumps([sys.argv[1:], os.environ['HYDRA_FULL_ERROR']]))\nsys.exit(int(os.environ.get('END', 0)))\n"
+
+
+@pytest.fixture
+def recipe(run, tmp_path):
+    """A recipe with files that are there, and a stub in place of Python."""
+    stub = tmp_path / "stub"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    for split, name in (("train", "train"), ("test", "val")):
+        done = run("prep", "gsm8k", "--sample", "--split", split, "--out", f"{name}.parquet")
+        assert done.returncode == 0, done.stderr
+    path = tmp_path / "my.yaml"
+    path.write_text(TINY.format(folder=tmp_path, python=stub))
+    return path
+
+
+def test_a_dry_run_prints_the_command_and_touches_nothing(run, tmp_path):
+    done = run("train", "qwen2.5-0.5b-ppo-gsm8k", "--dry-run", "--verl-version", "0.9")
+    assert done.returncode == 0, done.stderr
+    words = shlex.split(done.stdout.replace("\\\n", " "), comments=True)
+    assert words[words.index("-m") + 1] == "verl.trainer.main_ppo"
+    assert "reward.custom_reward_function.path=pkg://rewardkit.scorers.gsm8k" in words
+    assert "+reward.custom_reward_function.reward_kwargs.method=robust" in words
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_release_is_the_one_that_is_asked_for(run):
+    done = run("train", "qwen2.5-0.5b-ppo-gsm8k", "--dry-run", "--verl-version", "0.5", "--json")
+    (plan,) = json.loads(done.stdout)
+    assert plan["verl"] == "0.5.0"
+    assert any(a.startswith("custom_reward_function.path=/") for a in plan["command"])
+
+
+def test_every_variant_of_a_sweep_is_planned(run):
+    done = run(
+        "train", "qwen2.5-7b-grpo", "--sweep", "--dry-run", "--verl-version", "0.9", "--json"
+    )
+    plans = json.loads(done.stdout)
+    assert [plan["recipe"].removeprefix("qwen2.5-7b-grpo-") for plan in plans] == [
+        "base-kl",
+        "base-no-kl",
+        "instruct-kl",
+        "instruct-no-kl",
+    ]
+    assert len({tuple(plan["command"]) for plan in plans}) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name a recipe"),
+        (("nope",), "unknown recipe 'nope'"),
+        (("nope.yaml",), "nope.yaml: no such file"),
+        (("my.yaml", "--variant", "x"), "no variant 'x' in sweep"),
+        (("my.yaml", "--sweep"), "has no sweep"),
+        (("my.yaml", "--set", "nodes"), "write it as FIELD=VALUE"),
+        (("my.yaml", "--set", "nods=2"), "unknown key 'nods'. Did you mean 'nodes'"),
+        (("my.yaml", "--", "trainer.total_epoch=1"), "Did you mean 'trainer.total_epochs'"),
+        (("my.yaml", "--verl-version", "new"), "'new' is no verl version"),
+        (("my.yaml", "--set", "reward.scorer=gsm9k"), "Did you mean 'gsm8k'"),
+        (("my.yaml", "--set", "reward.options.metod=x"), "no option 'metod'"),
+        (("my.yaml", "--from", "m.json"), "--from repeats a run as it was"),
+    ],
+)
+def test_a_mistake_is_one_line(run, recipe, arguments, said):
+    done = run("train", *arguments, "--dry-run")
+    assert done.returncode in (1, 2)
+    failed(done, done.returncode, said)
+
+
+def test_a_local_run_has_a_folder_with_manifest_and_log_and_repeats(run, recipe, tmp_path):
+    done = run("train", "my.yaml", "--no-check", "--out", "first", "--verl-version", "0.9")
+    assert done.returncode == 0, done.stderr
+    (arguments, seen), folder = json.loads(done.stdout.splitlines()[-1]), tmp_path / "first"
+    assert seen == "1"
+    assert json.loads((folder / "console.log").read_text()) == [arguments, seen]
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["command"][1:] == arguments
+    assert str(tmp_path / "train.parquet") in manifest["files"]
+    again = run("train", "--from", "first/manifest.json", "--no-check", "--out", "second")
+    assert json.loads(again.stdout.splitlines()[-1])[0] == arguments
+    assert "changed" not in again.stderr
+    (tmp_path / "train.parquet").write_bytes((tmp_path / "val.parquet").read_bytes())
+    other = run("train", "--from", "first/manifest.json", "--no-check", "--out", "third")
+    assert "train.parquet is another file than it was" in other.stderr
+
+
+def test_the_exit_code_is_that_of_the_run(run, recipe):
+    done = run("train", "my.yaml", "--no-check", "--verl-version", "0.9", END="7")
+    failed(done, 7, "the run ended with exit code 7")
+
+
+def test_a_run_never_goes_into_a_folder_with_something_in_it(run, recipe, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    failed(run("train", "my.yaml", "--no-check", "--out", "full"), 1, "full is not empty")
+
+
+def test_check_finds_what_is_wrong_with_a_recipe_and_train_does_not_start_it(run, recipe, tmp_path):
+    (tmp_path / "train.parquet").unlink()
+    done = run("check", "my.yaml", "--verl-version", "0.9")
+    assert done.returncode == 1
+    assert "train.parquet: no such file" in done.stdout
+    assert run("train", "my.yaml", "--verl-version", "0.9").returncode == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_check_names_a_scorer_that_does_not_fit_the_rows(run, recipe):
+    done = run("check", "my.yaml", "--set", "reward.scorer=mcq", "--verl-version", "0.9")
+    assert done.returncode == 1
+    assert "train.parquet" in done.stdout
+    assert "mcq" in done.stdout
+
+
+def test_check_calls_a_user_s_reward_as_verl_does(run, recipe, tmp_path):
+    (tmp_path / "mine.py").write_text("def score(response, gold): return 1.0\n")
+    done = run("check", "my.yaml", "--set", "reward.scorer=mine.py:score", "--verl-version", "0.9")
+    assert done.returncode == 1
+    assert "verl calls it with data_source=" in done.stdout
+
+
+def test_strict_makes_warnings_fatal(run, recipe):
+    options = ("check", "my.yaml", "--verl-version", "0.9", "--json")
+    loose, strict = (json.loads(run(*options, *more).stdout) for more in ((), ("--strict",)))
+    kinds = {finding["severity"] for finding in loose["findings"]} - {"info"}
+    assert kinds
+    assert strict["ok"] is False
+
+
+def test_recipes_are_listed_shown_and_copied(run, tmp_path):
+    names = [recipe["name"] for recipe in json.loads(run("recipes", "list", "--json").stdout)]
+    assert len(names) >= 7
+    done = run("recipes", "cp", names[0], "my.yaml")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "my.yaml").read_text() == run("recipes", "show", names[0]).stdout
+    failed(run("recipes", "cp", names[0], "my.yaml"), 1, "exists")
+    failed(run("recipes", "show", "nope"), 2, "unknown recipe")
+
+
+def test_a_script_becomes_a_recipe_and_says_what_verl_would_ignore(run, tmp_path):
+    (tmp_path / "run.sh").write_text(
+        "#!/bin/bash\nB=64\npython3 -m verl.trainer.main_ppo \\\n"
+        "  algorithm.adv_estimator=grpo \\\n  data.train_files=/d/train.parquet \\\n"
+        "  data.val_files=/d/val.parquet data.train_batch_size=$((B / 2)) \\\n"
+        "  actor_rollout_ref.model.path=/m/x \\\n"
+        "  custom_reward_function.path=/r/mine.py custom_reward_function.name=compute_score\n"
+    )
+    done = run("recipes", "import", "run.sh", "--verl-version", "0.9", "--out", "my.yaml")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "custom_reward_function" in done.stderr.splitlines()[0]
+    plan = run("train", "my.yaml", "--dry-run", "--verl-version", "0.9").stdout
+    assert "data.train_batch_size=32" in plan
+    assert "reward.custom_reward_function.path=/r/mine.py" in plan
+
+
+def test_merge_prints_verl_s_command(run, tmp_path):
+    actor = tmp_path / "global_step_5" / "actor"
+    actor.mkdir(parents=True)
+    (actor / "model_world_size_1_rank_0.pt").touch()
+    done = run("merge", "global_step_5", "out", "--dry-run")
+    assert "verl.model_merger merge --backend fsdp --local_dir global_step_5/actor" in done.stdout
+    (actor / "model_world_size_1_rank_0.pt").rename(actor / "model_world_size_2_rank_0.pt")
+    failed(run("merge", "global_step_5", "out", "--dry-run"), 1, "ranks 1 are missing")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "x").touch()
+
+
+def test_serve_prints_a_command_with_the_recipe_s_lengths(run, tmp_path):
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf" / "model.safetensors").touch()
+    done = run("serve", "hf", "--recipe", "qwen3-32b-dapo")
+    assert "--max-model-len 22528" in done.stdout
+    assert "--tensor-parallel-size 4" in done.stdout
+    assert "export VLLM_USE_V1=1" in done.stdout
+    weights = tmp_path / "hf" / "model.safetensors"
+    weights.rename(weights.with_name("model_world_size_1_rank_0.pt"))
+    failed(run("serve", "hf", "--recipe", "qwen3-32b-dapo"), 1, "merge them first")
+
+
+def test_no_verl_is_needed_to_plan(run):
+    done = run("train", "qwen3-32b-dapo", "--dry-run")
+    assert done.returncode == 0
+    assert "python3 -m verl.trainer.main_ppo" in done.stdout
+    assert Path(sys.executable).name not in done.stdout.splitlines()[0]

@@ -1,0 +1,117 @@
+"""Every recipe in the hands of a real verl: composed by Hydra, validated by verl's own code."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rewardkit.runner import _verl_config
+from rewardkit.runner.composed import _for_hydra, compose
+from rewardkit.runner.hydra_text import written
+from rewardkit.runner.moves import native
+from rewardkit.runner.plan import DAPO_RECIPE, make_plan
+from rewardkit.runner.recipe import built_in, load_tree, read_recipe
+from rewardkit.runner.verl_keys import release
+from tests.integration.conftest import VERL
+
+
+def judged(name, overrides):
+    config = _verl_config._composed({"config_name": name, "overrides": overrides})
+    flat = dict(_verl_config._flat(config))
+    return flat, _verl_config._invalid(config), _verl_config._reward(config)
+
+
+def runs():
+    for name in built_in():
+        tree = load_tree(name)
+        for variant in [None, *(tree.get("sweep") or {})]:
+            yield name, variant
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.mark.parametrize(("name", "variant"), list(runs()))
+def test_every_recipe_composes_and_is_valid_and_loads_its_reward(name, variant):
+    plan = make_plan(read_recipe(load_tree(name), name, variant), VERL)
+    config, invalid, reward = judged(*_for_hydra(plan))
+    assert invalid == ""
+    assert reward["reward"] == "compute_score"
+    kind = {"megatron": plan.recipe.strategy == "megatron"}
+    kind["dapo_recipe"] = plan.module == DAPO_RECIPE
+    dropped = {note.key for note in plan.notes if note.kind == "dropped"}
+    for key, value in plan.settings.items():
+        there = native(key, release(VERL), **kind)
+        if key in dropped or str(value).startswith("${"):
+            continue
+        assert config[there] == value, key
+
+
+def test_the_answer_of_the_process_is_that_of_this_one():
+    plan = make_plan(read_recipe(load_tree("qwen3-32b-dapo"), "x"), VERL)
+    config, invalid, reward = judged(*_for_hydra(plan))
+    composed = compose(plan)
+    assert composed.config == config
+    assert (composed.error, composed.invalid, composed.reward) == ("", invalid, reward["reward"])
+
+
+def test_a_key_that_is_not_there_is_hydra_s_error_in_one_line():
+    plan = make_plan(read_recipe(load_tree("qwen3-32b-dapo"), "x"), VERL)
+    broken = plan.__class__(**{**vars(plan), "arguments": (*plan.arguments, "data.nope=1")})
+    composed = compose(broken)
+    assert "nope" in composed.error
+    assert "\n" not in composed.error
+
+
+def test_what_verl_s_validation_refuses_is_said():
+    tree = load_tree("qwen2.5-0.5b-ppo-gsm8k")
+    tree["verl"]["data"]["train_batch_size"] = 3
+    tree["devices_per_node"] = 2
+    composed = compose(make_plan(read_recipe(tree, "x"), VERL))
+    assert "real_train_batch_size (3) must be divisible" in composed.invalid
+
+
+def test_on_the_published_keys_verl_0_9_trains_without_the_reward(v9, tmp_path):
+    """The reason for all this: R-1b's script composes and is valid, and has no reward function."""
+    reward = tmp_path / "reward_score.py"
+    reward.write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None): return 1.0\n"
+    )
+    published = [
+        f"custom_reward_function.path={reward}",
+        "custom_reward_function.name=compute_score",
+        "actor_rollout_ref.rollout.name=vllm",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
+        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=2",
+        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=2",
+        "algorithm.adv_estimator=grpo",
+    ]
+    _, invalid, found = judged("ppo_trainer", published)
+    assert invalid == ""
+    assert found["reward"] == (None if v9 else "compute_score")
+
+
+VALUES = st.one_of(
+    st.booleans(),
+    st.integers(-(10**12), 10**12),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=12),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(value=st.one_of(VALUES, st.lists(VALUES, max_size=3)))
+def test_hydra_reads_every_value_as_it_was_meant(value):
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    (override,) = OverridesParser.create().parse_overrides([f"+data.odd={written(value)}"])
+    assert _plain(override.value()) == value
+
+
+def _plain(value):
+    return (
+        [_plain(item) for item in value]
+        if isinstance(value, list)
+        else getattr(value, "text", value)
+    )

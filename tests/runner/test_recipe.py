@@ -1,0 +1,101 @@
+"""Recipes: the built-in ones, and what is said of mistakes in one."""
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from rewardkit.errors import DataError, UnknownNameError
+from rewardkit.runner.recipe import built_in, laid_over, load_tree, read_recipe, recipe_path
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_every_built_in_recipe_says_what_it_is_for(name):
+    recipe = read_recipe(load_tree(name), name)
+    assert recipe.name == name
+    for told in (recipe.about, recipe.source, recipe.hardware, recipe.expect):
+        assert told
+    assert recipe.data.prepare
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"algoritm": "grpo"}, "my.yaml: unknown key 'algoritm'. Did you mean 'algorithm'?"),
+        ({"data": {"trian": "x"}}, "my.yaml: unknown key 'data.trian'. Did you mean 'train'?"),
+        ({"trainer": {"nnodes": 2}}, "unknown key 'trainer'. Settings of verl's stand under"),
+        ({"algorithm": "reinforce"}, "algorithm: input should be 'ppo', 'grpo' or 'dapo'"),
+        ({"nodes": "two"}, "nodes: input should be a valid integer"),
+        ({"nodes": -1}, "nodes: input should be greater than 0 (it is -1)"),
+        ({"data": {"train": []}}, "data.train: list should have at least 1 item"),
+        ({"dapo": {"overlong_buffer": {"len": 0}}}, "dapo.overlong_buffer.len: input should be"),
+        ({"cluster": {"target": "k8s"}}, "cluster.target: input should be 'local'"),
+        ({"model": ""}, "model: string should have at least 1 character"),
+        ({"verl": None}, "verl: input should be a valid dictionary"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_place(recipe, part, said):
+    with pytest.raises(DataError) as error:
+        recipe(**part)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_all_mistakes_are_said_at_once(recipe):
+    with pytest.raises(DataError) as error:
+        recipe(nodes=0, modle="x", devices="tpu")
+    assert len(str(error.value).splitlines()) == 3
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(DataError, match="'model' is missing"):
+        read_recipe({"name": "x", "algorithm": "grpo", "data": {"train": "x"}}, "my.yaml")
+
+
+def test_an_unknown_recipe_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="Did you mean 'qwen3-32b-dapo'"):
+        recipe_path("qwen3-32-dapo")
+
+
+def test_a_recipe_that_is_no_mapping_is_refused(tmp_path):
+    (tmp_path / "x.yaml").write_text("- a\n- b\n")
+    with pytest.raises(DataError, match="a recipe is a mapping"):
+        load_tree(str(tmp_path / "x.yaml"))
+
+
+def test_a_part_is_laid_over_key_by_key():
+    tree = {"verl": {"a.b": 1, "c": {"d": 2}}, "model": "m"}
+    assert laid_over(tree, {"verl": {"c": {"e": 3}}}) == {
+        "verl": {"a.b": 1, "c": {"d": 2, "e": 3}},
+        "model": "m",
+    }
+
+
+def test_a_variant_is_a_recipe_of_its_own():
+    tree = load_tree("qwen2.5-7b-grpo")
+    names = list(tree["sweep"])
+    recipes = {name: read_recipe(tree, "x", name) for name in names}
+    assert recipes["instruct-kl"].model.endswith("Instruct")
+    assert recipes["base-kl"].name == "qwen2.5-7b-grpo-base-kl"
+    with pytest.raises(UnknownNameError, match="no variant 'kl' in sweep. Known: base-kl"):
+        read_recipe(tree, "x", "kl")
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_the_data_of_a_recipe_can_be_prepared_as_it_says(name, tmp_path):
+    """Each `rewardkit prep` of it, with the packaged sample in the place of the hub."""
+    recipe = read_recipe(load_tree(name), name)
+    written = set()
+    for command in recipe.data.prepare:
+        words = shlex.split(command)
+        assert words[0] == "rewardkit"
+        out = words.index("--out") if "--out" in words else words.index("--drop-overlap")
+        written.add(words[out + 1])
+        if words[1] == "prep":
+            words[out + 1] = str(tmp_path / words[out + 1].replace("/", "_"))
+            done = subprocess.run(
+                [sys.executable, "-m", *words, "--sample"], capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr
+    assert {*recipe.data.train, *recipe.data.val} <= written
