@@ -14,6 +14,8 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
+from rewardkit.errors import DataError
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -28,6 +30,9 @@ ALONE = 16
 #: Batches on their way, for each process.
 AHEAD = 3
 
+#: So many pools, one after the other, may break before a batch is done.
+DEATHS = 3
+
 
 def cores() -> int:
     """The cores this process may use."""
@@ -35,39 +40,32 @@ def cores() -> int:
 
 
 def in_order(
-    work: Callable[[T], R],
-    batches: Iterable[T],
-    jobs: int,
-    rescue: Callable[[T, Callable[[T], R | None]], R] | None = None,
+    work: Callable[[T], R], batches: Iterable[T], jobs: int, alone: int = ALONE
 ) -> Iterator[tuple[T, R]]:
     """Each batch with what `work` makes of it, in order.
 
-    The first `ALONE` batches are done here. If there are more and `jobs` is more than one, the
+    The first `alone` batches are done here. If there are more and `jobs` is more than one, the
     rest is done in so many processes, which are started afresh: `work`, the batches and the
-    results must pickle. What `work` raises is raised here. A batch in whose process something
-    died is given to `rescue`, with a function that tries it, or a part of it, in a process of its
-    own and gives None if that dies too; with a `rescue` nothing is done here but with one job.
+    results must pickle. What `work` raises is raised here. If a process is ended from outside,
+    what it worked on is tried again.
+
+    Raises:
+        DataError: processes are ended again and again.
     """
     left = iter(batches)
-    alone = left if jobs == 1 else islice(left, 0 if rescue else ALONE)
-    for batch in alone:
+    for batch in left if jobs == 1 else islice(left, alone):
         yield batch, work(batch)
     first = next(left, None)
     if first is not None:
-        yield from _spread(work, chain([first], left), jobs, rescue)
+        yield from _spread(work, chain([first], left), jobs)
 
 
-def _spread(
-    work: Callable[[T], R],
-    batches: Iterator[T],
-    jobs: int,
-    rescue: Callable[[T, Callable[[T], R | None]], R] | None,
-) -> Iterator[tuple[T, R]]:
+def _spread(work: Callable[[T], R], batches: Iterator[T], jobs: int) -> Iterator[tuple[T, R]]:
     """A pool until something dies in it, then another one."""
     waiting: deque[T] = deque()
-    more = True
+    more, deaths = True, 0
     while more or waiting:
-        with ProcessPoolExecutor(jobs, _SPAWN, _end_with, (os.getpid(),)) as pool:
+        with ProcessPoolExecutor(jobs, _SPAWN, end_with, (os.getpid(),)) as pool:
             futures = deque(pool.submit(work, batch) for batch in waiting)
             try:
                 while True:
@@ -81,27 +79,20 @@ def _spread(
                         break
                     result = futures[0].result()
                     futures.popleft()
+                    deaths = 0
                     yield waiting.popleft(), result
-            except BrokenProcessPool:
-                if rescue is None:
-                    raise
+            except BrokenProcessPool as error:
+                deaths += 1
+                if deaths == DEATHS:
+                    raise DataError(
+                        "a process that worked for this command was ended from outside, "
+                        f"{DEATHS} times: by the memory killer? Use fewer --jobs."
+                    ) from error
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
-        if waiting and rescue is not None:
-            batch = waiting.popleft()
-            yield batch, rescue(batch, partial(_apart, work))
 
 
-def _apart(work: Callable[[T], R], batch: T) -> R | None:
-    """What `work` makes of a batch in a process of its own, None if that dies."""
-    with ProcessPoolExecutor(1, _SPAWN, _end_with, (os.getpid(),)) as pool:
-        try:
-            return pool.submit(work, batch).result()
-        except BrokenProcessPool:
-            return None
-
-
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """Let the kernel end this process when its parent is killed: no orphan waits for ever."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PDEATHSIG, _KILL)

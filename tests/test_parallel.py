@@ -6,6 +6,7 @@ import os
 import pytest
 
 import rewardkit
+from rewardkit.errors import DataError
 from rewardkit.parallel import ALONE, cores, in_order, travels
 from rewardkit.preprocess.own import own_dataset
 from rewardkit.scorers.gsm8k import score
@@ -51,6 +52,29 @@ def test_batches_are_taken_as_they_are_needed():
         next(results)
     results.close()
     assert len(taken) < ALONE + 20
+
+
+def die_once(path):
+    if not path.exists():
+        path.touch()
+        os._exit(9)
+    return path.name
+
+
+def die(_):
+    os._exit(9)
+
+
+def test_a_batch_whose_process_is_ended_from_outside_is_tried_again(tmp_path):
+    batches = [tmp_path / str(i) for i in range(4)]
+    for path in batches[1:]:
+        path.touch()
+    assert [name for _, name in in_order(die_once, batches, 2, alone=0)] == ["0", "1", "2", "3"]
+
+
+def test_processes_that_are_always_ended_are_one_clear_error():
+    with pytest.raises(DataError, match="ended from outside, 3 times"):
+        list(in_order(die, range(4), 2, alone=0))
 
 
 def test_functions_of_a_user_s_file_do_not_travel(tmp_path):

@@ -23,7 +23,6 @@ from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
     from rewardkit.rollouts.compare import CompareReport
-    from rewardkit.scorers.base import Scorer
 
 EXAMPLES = examples(
     "rewardkit compare responses.jsonl --scorer gsm8k --scorer my_reward.py:compute_score",
@@ -36,7 +35,10 @@ CAUSES = 12
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="jsonl or parquet with responses and golds.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="jsonl (.gz, .zst) or parquet files, folders, patterns; - for stdin."),
+    ],
     scorers: Annotated[
         list[str],
         typer.Option("--scorer", help="A scorer's name or file.py:function; twice: A, then B."),
@@ -55,28 +57,44 @@ def command(
         Path | None, typer.Option(help="A jsonl to write: each changed verdict as a test case.")
     ] = None,
     html: HtmlFile = None,
+    seconds_per_row: Annotated[
+        float,
+        typer.Option(min=0.01, help="For a scorer of yours: longer for a response is no verdict."),
+    ] = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Judge the same responses with two scorers and say where and why they disagree.
 
-    Samples that a scorer raises on are counted, and no part of agreement and means. Whether one
+    Samples on which a scorer raises, ends its process or takes too long are counted, and no part
+    of agreement and means. A scorer of yours runs in a process of its own. Whether one
     scorer is laxer than the other, or chance made it look so, is McNemar's exact test.
     """
     from rewardkit.output import refuse_existing, refuse_input
-    from rewardkit.rollouts.compare import compare_file
+    from rewardkit.rollouts.apart import loaded
+    from rewardkit.rollouts.compare import compare_files
 
     if len(scorers) != 2:
         raise UsageError(f"--scorer is given {len(scorers)} times; name two scorers, A and B.")
     if html:
         refuse_existing(html, overwrite=overwrite)
-        refuse_input(html, file)
-    a, b = _load(scorers[0], set_a), _load(scorers[1], set_b)
-    with progress(f"comparing on {file}") as advance:
-        report = compare_file(
-            file,
-            a,
-            b,
+        for file in files:
+            refuse_input(html, Path(file))
+    options = [scorer_options(settings) for settings in (set_a, set_b)]
+    if scorers[0] == scorers[1] and options[0] == options[1]:
+        warn("A and B are one scorer with the same options: they can only agree.")
+    names = [
+        " ".join([s, *(given or ())]) for s, given in zip(scorers, (set_a, set_b), strict=True)
+    ]
+    with (
+        loaded(scorers[0], options[0], seconds_per_row) as a,
+        loaded(scorers[1], options[1], seconds_per_row) as b,
+        progress(f"comparing on {', '.join(files)[:60]}") as advance,
+    ):
+        report = compare_files(
+            files,
+            (names[0], a),
+            (names[1], b),
             response_key=response_key,
             gold_key=gold_key,
             export=export,
@@ -92,12 +110,6 @@ def command(
         _print(report)
     if not report.judged:
         raise typer.Exit(1)
-
-
-def _load(name: str, settings: list[str] | None) -> tuple[str, Scorer]:
-    from rewardkit.scorers.load import load_scorer
-
-    return " ".join([name, *(settings or ())]), load_scorer(name, **scorer_options(settings))
 
 
 def _warn(report: CompareReport) -> None:
@@ -121,7 +133,7 @@ def _print(report: CompareReport) -> None:
     from rewardkit.rollouts.compare_page import SCORERS, agreement, scorer_rows
 
     right = {place: f"{n:,} ({n / max(report.judged, 1):.1%})" for place, n in report.right.items()}
-    typer.echo(printable(f"{report.path}: {report.judged:,} samples judged by both"))
+    typer.echo(printable(f"{report.name}: {report.judged:,} samples judged by both"))
     print_table(
         ("", "B right", "B wrong"),
         (

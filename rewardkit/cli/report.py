@@ -44,6 +44,10 @@ def command(
     max_responses: Annotated[
         int, typer.Option(min=100, max=200_000, help="Responses that can be opened in the page.")
     ] = 50_000,
+    seconds_per_row: Annotated[
+        float,
+        typer.Option(min=0.01, help="For a scorer of yours: longer for a response is no verdict."),
+    ] = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -64,11 +68,12 @@ def command(
             response_key=response_key,
             gold_key=gold_key,
             max_responses=max_responses,
+            seconds=seconds_per_row,
             overwrite=overwrite,
             progress=advance,
         )
     for reason, n in written.sums.unread.most_common(5):
-        warn(f"{n:,} not read: {reason}")
+        warn(f"{n:,} not read: {reason} (first {written.sums.first[reason]})")
     if as_json:
         print_json(written.summary())
     else:

@@ -17,6 +17,7 @@ from rewardkit.cli._common import (
     examples,
     print_json,
     print_table,
+    printable,
     progress,
     scorer_options,
     warn,
@@ -68,6 +69,10 @@ def command(
         EngineName, typer.Option(help="ray: Ray Data, on the cluster at --address.")
     ] = EngineName.local,
     address: Annotated[str | None, typer.Option(help="Of the Ray cluster; auto, ray://...")] = None,
+    seconds_per_row: Annotated[
+        float,
+        typer.Option(min=0.01, help="For a scorer of yours: longer for a response is no verdict."),
+    ] = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -79,16 +84,13 @@ def command(
     """
     from rewardkit.parallel import cores
     from rewardkit.rollouts.score import score_files
-    from rewardkit.scorers.load import load_scorer
 
-    options = scorer_options(settings)
-    load_scorer(scorer, **options)  # what is wrong with it is said before anything is read
     try:
         with progress(f"scoring {', '.join(files)[:60]}") as advance:
             report = score_files(
                 files,
                 scorer,
-                options=options,
+                options=scorer_options(settings),
                 response_key=response_key,
                 gold_key=gold_key,
                 train=train,
@@ -98,6 +100,7 @@ def command(
                 jobs=jobs or cores(),
                 engine=engine.value,
                 address=address,
+                seconds=seconds_per_row,
                 progress=advance,
             )
     except KeyboardInterrupt:
@@ -134,6 +137,9 @@ def _print(report: ScoreReport) -> None:
         rows.append(_row("all", report.total))
     files = report.files[0] if len(report.files) == 1 else f"{len(report.files):,} files"
     title = f"{files}: {report.total.n:,} scored, {report.unscored:,} not"
+    if not rows:
+        typer.echo(printable(title))
+        return
     print_table(columns, rows, title=title)
     if steps := report.tallies.get("step", {}):
         ordered = sorted(steps.items(), key=lambda item: (len(item[0]), item[0]))

@@ -42,7 +42,10 @@ class Unseen(str, Enum):
 
 
 def command(
-    scored: Annotated[Path, typer.Argument(help="What rewardkit score --out wrote.")],
+    scored: Annotated[
+        list[str],
+        typer.Argument(help="What rewardkit score --out wrote: files, folders, patterns."),
+    ],
     train: Annotated[Path, typer.Option(help="The verl parquet the responses were made from.")],
     pass_rate: Annotated[
         str, typer.Option(metavar="LOW:HIGH", help="Pass rates to keep, both included: 0.1:0.9.")
@@ -71,9 +74,9 @@ def command(
     wanted = Wanted(*parse_bounds(pass_rate), min_samples, unseen is Unseen.keep)
     if html:
         refuse_existing(html, overwrite=overwrite)
-        refuse_input(html, scored)
-        refuse_input(html, train)
-    with progress(f"reading {scored}") as advance:
+        for source in (*map(Path, scored), train):
+            refuse_input(html, source)
+    with progress(f"reading {', '.join(scored)[:60]}") as advance:
         report = select(
             scored,
             train,

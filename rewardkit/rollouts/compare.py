@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit.output import atomic, refuse_input
+from rewardkit.rollouts.files import expand
 from rewardkit.rollouts.lines import json_line
 from rewardkit.rollouts.read import Sample, Unread, read_samples
 from rewardkit.rollouts.statistics import mcnemar, wilson
@@ -49,7 +50,7 @@ class CompareReport:
     """What `compare_file` found.
 
     Attributes:
-        path: the file.
+        name: the file or files.
         a: the first scorer.
         b: the second.
         right: samples that both judged, by whether A and whether B calls them right.
@@ -58,7 +59,7 @@ class CompareReport:
         unread_examples: the first of them.
     """
 
-    path: Path
+    name: str
     a: Side
     b: Side
     right: Counter[tuple[bool, bool]] = field(default_factory=Counter)
@@ -109,7 +110,7 @@ class CompareReport:
         """The report as plain values, for JSON."""
         n = self.judged
         return {
-            "file": str(self.path),
+            "file": self.name,
             "judged_by_both": n,
             "unread": self.unread,
             "unread_examples": [f"{line.where}: {line.reason}" for line in self.unread_examples],
@@ -143,8 +144,8 @@ class CompareReport:
         }
 
 
-def compare_file(
-    path: Path | str,
+def compare_files(
+    names: Sequence[str],
     a: tuple[str, Scorer],
     b: tuple[str, Scorer],
     *,
@@ -154,10 +155,10 @@ def compare_file(
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> CompareReport:
-    """Judge every response of a file with two scorers.
+    """Judge every response of files, folders and patterns with two scorers.
 
     Args:
-        path: jsonl or parquet.
+        names: jsonl and parquet; see `rollouts.files.expand`.
         a: a scorer and what to call it.
         b: another.
         response_key: the field with the response; see `rollouts.read`.
@@ -167,13 +168,17 @@ def compare_file(
         progress: called with 1 for every line.
 
     Raises:
-        DataError: the file cannot be read.
+        DataError: a file cannot be read, or a scorer that is not ours never answers.
         OutputError: `export` cannot be written.
     """
-    report = CompareReport(Path(path), Side(a[0]), Side(b[0]))
-    refuse_input(export, report.path)
+    files = expand(names)
+    for file in files:
+        refuse_input(export, Path(file))
+    name = files[0] if len(files) == 1 else f"{len(files):,} files ({', '.join(names)[:100]})"
+    report = CompareReport(name, Side(a[0]), Side(b[0]))
     with _sink(export, report, overwrite=overwrite) as keep:
-        for number, sample in enumerate(read_samples(report.path, response_key, gold_key)):
+        samples = (s for f in files for s in read_samples(Path(f), response_key, gold_key))
+        for number, sample in enumerate(samples):
             if isinstance(sample, Unread):
                 report.skip(sample)
             else:
@@ -182,6 +187,13 @@ def compare_file(
                 report.add(sample, *said)
             progress(1)
     return report
+
+
+def compare_file(
+    path: Path | str, a: tuple[str, Scorer], b: tuple[str, Scorer], **options: Any
+) -> CompareReport:
+    """Judge every response of one file with two scorers; see `compare_files`."""
+    return compare_files([str(path)], a, b, **options)
 
 
 def _both(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from rewardkit import __version__
 from rewardkit.page.model import Bars, Line, Page, Section, Table
@@ -14,14 +15,14 @@ from rewardkit.rollouts.statistics import wilson
 def compare_page(report: CompareReport) -> Page:
     """What two scorers say of the same responses."""
     facts = (
-        ("file", str(report.path)),
+        ("file", report.name),
         ("A", report.a.name),
         ("B", report.b.name),
         ("judged by both", f"{report.judged:,}"),
         ("lines that hold no sample", f"{report.unread:,}"),
         ("rewardkit", __version__),
     )
-    title = f"{report.path.name}: {share(report.agreed, report.judged)} agreement"
+    title = f"{Path(report.name).name}: {share(report.agreed, report.judged)} agreement"
     return Page(title, facts, tuple(_sections(report)))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import sys
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -16,6 +17,9 @@ from rewardkit.errors import DataError, UsageError
 #: Bytes of jsonl, and rows of parquet, in a unit.
 UNIT_BYTES = 1 << 20
 UNIT_ROWS = 512
+
+#: Bytes that are unpacked at a time.
+PIECE = 1 << 16
 
 #: What a folder is searched for.
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
@@ -28,25 +32,16 @@ class Unit:
     Attributes:
         path: the file, `-` for standard input.
         first: number of the first line (from 1) or row (from 0).
-        lines: the lines of a jsonl, each with its end, or
+        text: the lines of a jsonl, each with its end (in one piece: it is sent to processes), or
         rows: the rows of a parquet.
+        cut: why the file cannot be read any further, "" if it can.
     """
 
     path: str
     first: int
-    lines: tuple[bytes, ...] = ()
+    text: bytes = b""
     rows: tuple[dict[str, Any], ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.lines) + len(self.rows)
-
-    def halves(self) -> tuple[Unit, Unit]:
-        """The unit as two."""
-        at = len(self) // 2
-        return (
-            Unit(self.path, self.first, self.lines[:at], self.rows[:at]),
-            Unit(self.path, self.first + at, self.lines[at:], self.rows[at:]),
-        )
+    cut: str = ""
 
 
 def expand(names: Sequence[str]) -> list[str]:
@@ -85,45 +80,83 @@ def _by_number(path: Path) -> tuple[str, int, str]:
     return str(path.parent), int(digits[:18] or 0), path.name
 
 
-def units(files: Sequence[str]) -> Iterator[Unit]:
+def units(files: Sequence[str], share: int = 1) -> Iterator[Unit]:
     """The units of all files, in order; files are read as they are needed.
+
+    Args:
+        files: as `expand` gives them.
+        share: units are so many times smaller, for work that takes long.
 
     Raises:
         DataError: a file cannot be read.
     """
     for file in files:
-        yield from _of_parquet(file) if file.endswith(".parquet") else _of_lines(file)
+        of_kind = _of_parquet if file.endswith(".parquet") else _of_lines
+        yield from of_kind(file, share)
 
 
-def _of_parquet(file: str) -> Iterator[Unit]:
+def _of_parquet(file: str, share: int) -> Iterator[Unit]:
     from rewardkit.row import open_parquet
 
     first = 0
     with open_parquet(Path(file)) as parquet:
-        for batch in parquet.iter_batches(UNIT_ROWS):
+        for batch in parquet.iter_batches(UNIT_ROWS // share):
             yield Unit(file, first, rows=tuple(batch.to_pylist()))
             first += batch.num_rows
 
 
-def _of_lines(file: str) -> Iterator[Unit]:
-    first = 1
+def _of_lines(file: str, share: int) -> Iterator[Unit]:
+    first, size = 1, UNIT_BYTES // share
     try:
         with _open(file) as stream:
-            while lines := stream.readlines(UNIT_BYTES):
-                yield Unit(file, first, tuple(lines))
-                first += len(lines)
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+            unpacked = stream.raw if isinstance(stream, io.BufferedReader) else None
+            while text := stream.read(size) + stream.readline():
+                cut = unpacked.cut if isinstance(unpacked, _Unpacked) else ""
+                if cut:  # the last line is not whole
+                    text = text[: text.rfind(b"\n") + 1]
+                yield Unit(file, first, text, cut=cut)
+                first += text.count(b"\n")
+                if cut:
+                    return
+            if isinstance(unpacked, _Unpacked) and unpacked.cut:
+                yield Unit(file, first, cut=unpacked.cut)
+    except OSError as error:
+        reason = error.strerror or str(error)
         raise DataError(f"{file}: cannot be read near line {first:,}: {reason}.") from error
+
+
+class _Unpacked(io.RawIOBase):
+    """What a compressed file holds, up to where it is cut off or damaged."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self.read_some = read
+        self.cut = ""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            got = self.read_some(min(len(buffer), PIECE))
+        except (OSError, EOFError, zlib.error) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the disk is at fault, not the file
+            self.cut = f"the file is cut off or damaged from here on ({error})"
+            return 0
+        buffer[: len(got)] = got
+        return len(got)
 
 
 def _open(file: str) -> IO[bytes]:
     if file == "-":
         return sys.stdin.buffer
     if file.endswith(".gz"):
-        return io.BufferedReader(gzip.GzipFile(file))
+        # read1: what was unpacked before the damage is not thrown away
+        return io.BufferedReader(_Unpacked(gzip.GzipFile(file).read1), PIECE)
     if file.endswith(".zst"):
         import pyarrow as pa
 
-        return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(file), "zstd"))
+        return io.BufferedReader(
+            _Unpacked(pa.CompressedInputStream(pa.OSFile(file), "zstd").read), PIECE
+        )
     return Path(file).open("rb")

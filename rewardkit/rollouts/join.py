@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from rewardkit.errors import DataError
 from rewardkit.rollouts.match import TrainIndex, index_rows, join
 from rewardkit.rollouts.read import Sample, Unread
-from rewardkit.row import read_rows
+from rewardkit.row import open_parquet, read_rows
 
 
 def completed(sample: Sample, train: str) -> Sample | Unread:
@@ -40,11 +39,20 @@ def completed(sample: Sample, train: str) -> Sample | Unread:
 
 def _of_source(sample: Sample, source: str) -> Sample:
     """The sample as if it were of a data source: its place and id say something in one only."""
-    return replace(sample, extra_info={**sample.extra_info, "data_source": source})
+    return sample._replace(extra_info={**sample.extra_info, "data_source": source})
 
 
 def _own(sample: Sample) -> dict[str, Any]:
     return {name: value for name, value in sample.extra_info.items() if value not in ("", None)}
+
+
+def refuse_no_train(train: Path) -> None:
+    """Raise `DataError` unless it is a parquet with the columns that rows are looked up by."""
+    with open_parquet(train) as file:
+        missing = {"prompt", "data_source"} - set(file.schema_arrow.names)
+    if missing:
+        names = " and no ".join(map(repr, sorted(missing)))
+        raise DataError(f"{train}: has no {names}: not a verl parquet.")
 
 
 @cache

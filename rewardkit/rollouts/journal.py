@@ -1,7 +1,7 @@
 """An output that grows over hours: a run that is interrupted can go on where it ended.
 
-Rows are appended to `.OUT.part`, and after every unit `.OUT.state` says how much of it is whole.
-A run that goes on cuts the file there, so that no row is lost and none is there twice, however the
+Rows are appended to `.OUT.part`, and every second `.OUT.state` says how much of it is whole. A run
+that goes on cuts the file there, so that no row is lost and none is there twice, however the
 run before it ended. When all is done the part becomes OUT.
 """
 
@@ -12,11 +12,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import IO, Any
 
 from rewardkit.errors import DataError, OutputError
 from rewardkit.output import refuse_existing
 from rewardkit.rollouts.tally import Tally
+
+#: How often the state is written: a killed run scores so many seconds' rows again.
+SECONDS = 1.0
 
 
 @dataclass
@@ -48,6 +52,8 @@ class Journal:
             _cut(self.part, state.sizes[0]),
             _cut(self.unscored, state.sizes[1]),
         ]
+        self._saved = -SECONDS  # never, by the clock
+        self._behind = False
 
     def write(self, lines: bytes, unscored: bytes) -> None:
         """Append a unit's rows, and say that they are whole."""
@@ -56,17 +62,25 @@ class Journal:
             file.flush()
         self.state.units += 1
         self.state.sizes = (self._files[0].tell(), self._files[1].tell())
+        self._behind = True
+        if monotonic() - self._saved >= SECONDS:
+            self._save()
+
+    def _save(self) -> None:
+        self._saved, self._behind = monotonic(), False
         temporary = self._state.with_suffix(".tmp")
         temporary.write_text(json.dumps(_plain(self.state)), encoding="utf-8")
         temporary.replace(self._state)
 
     def close(self) -> None:
-        """Close the files; what they hold stays."""
+        """Close the files; what they hold stays, and the state says so."""
+        if self._behind:
+            self._save()
         for file in self._files:
             file.close()
 
     def remove(self) -> None:
-        """Remove what the output does not need any more."""
+        """Remove what the output does not need any more, once it is closed."""
         for path in (self.part, self.unscored, self._state):
             path.unlink(missing_ok=True)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,8 @@ def _run(ray: Any, plan: Plan, files: Sequence[str]) -> Iterator[Scored]:
     except ray.exceptions.RayError as error:
         reason = str(error).strip().splitlines()[-1][:200]
         raise DataError(
-            f"Ray gave up on a part of {', '.join(files)[:100]} ({reason}). If the scorer ends its "
-            "process, --engine local finds the rows."
+            f"Ray gave up on a part of {', '.join(files)[:100]} ({reason}). --engine local scores "
+            "without it."
         ) from error
 
 
@@ -90,15 +91,12 @@ def _score_piece(plan: Plan, piece: dict[str, Any]) -> list[dict[str, Any]]:
 def _units(piece: dict[str, Any]) -> Iterator[Unit]:
     if piece["stop"] < 0:
         for unit in units([piece["file"]]):
-            yield Unit(piece["name"], unit.first, unit.lines, unit.rows)
+            yield replace(unit, path=piece["name"])
         return
     with Path(piece["file"]).open("rb") as stream:
         stream.seek(piece["start"])
         text = stream.read(piece["stop"] - piece["start"])
-    lines = [line + b"\n" for line in text.split(b"\n")]
-    lines[-1] = lines[-1][:-1]  # what follows the last end of line, if anything
-    lines = lines if lines[-1] else lines[:-1]
-    yield Unit(piece["name"], piece["first"], tuple(lines))
+    yield Unit(piece["name"], piece["first"], text)
 
 
 def _row(scored: Scored) -> dict[str, Any]:

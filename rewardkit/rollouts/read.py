@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardkit.rollouts.files import Unit, units
 
@@ -16,8 +15,11 @@ RESPONSE_KEYS = ("response", "output", "solution_str", "completion", "responses"
 GOLD_KEYS = ("ground_truth", "gts", "gold", "reward_model.ground_truth")
 
 
-@dataclass(frozen=True)
-class Sample:
+#: What a row with a list of responses may have a list of too: one for each response.
+PER_RESPONSE = ("score", "acc", "pred", "status", "no_answer", "timeout", "error")
+
+
+class Sample(NamedTuple):
     """One response to judge; `where` is file:line, `fields` everything its row has."""
 
     where: str
@@ -27,8 +29,7 @@ class Sample:
     fields: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Unread:
+class Unread(NamedTuple):
     """A line that holds no sample, and why."""
 
     where: str
@@ -77,11 +78,17 @@ def _samples(
     elif gold is None:
         yield Unread(where, f"no ground truth: none of {', '.join(gold_keys)}")
     elif isinstance(response, list):
+        lists = [name for name in PER_RESPONSE if _as_many(row.get(name), response)]
         for number, each in enumerate(response):
-            fields = {**row, key: each, "sample": number}
+            own = {name: row[name][number] for name in lists}
+            fields = {**row, key: each, **own, "sample": number}
             yield _sample(f"{where} response {number}", fields, each, gold)
     else:
         yield _sample(where, row, response, gold)
+
+
+def _as_many(values: Any, responses: list[Any]) -> bool:
+    return isinstance(values, list) and len(values) == len(responses)
 
 
 def _sample(where: str, row: Mapping[str, Any], response: Any, gold: Any) -> Sample | Unread:
@@ -96,20 +103,35 @@ def _sample(where: str, row: Mapping[str, Any], response: Any, gold: Any) -> Sam
 def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]:
     """The first of the fields that is there and not null, and its name."""
     for key in keys:
-        value: Any = row
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
+        value = _inside(row, key) if "." in key else row.get(key)
         if value is not None:
             return key, value
     return "", None
 
 
+def _inside(row: Mapping[str, Any], key: str) -> Any:
+    value: Any = row
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
 def _rows(unit: Unit) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    for number, row in enumerate(unit.rows, start=unit.first):
+    number = unit.first
+    for row in unit.rows:
         yield f"{unit.path} row {number}", _unfolded(row)
-    for number, line in enumerate(unit.lines, start=unit.first):
+        number += 1
+    *lines, rest = unit.text.split(b"\n")
+    for line in lines:
         if line.strip():
             yield f"{unit.path}:{number}", _json_object(line)
+        number += 1
+    if rest.strip():
+        read = _json_object(rest)
+        doubt = "; it has no end: is it still being written?"
+        yield f"{unit.path}:{number}", f"{read}{doubt}" if isinstance(read, str) else read
+    if unit.cut:
+        yield f"{unit.path}:{number}", unit.cut
 
 
 def _unfolded(row: dict[str, Any]) -> dict[str, Any]:
@@ -125,6 +147,5 @@ def _json_object(line: bytes) -> dict[str, Any] | str:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
-        cut = "" if line.endswith(b"\n") else "; it has no end: is it still being written?"
-        return f"not JSON ({error}){cut}"
+        return f"not JSON ({error})"
     return row if isinstance(row, dict) else f"a {type(row).__name__}, not an object"

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from rewardkit.rollouts.statistics import wilson
+from rewardkit.rollouts.read import Unread
+from rewardkit.rollouts.statistics import clustered
 from rewardkit.scorers.base import Status
 
 #: Statuses of a response that was not compared: there was nothing to compare in it.
@@ -99,6 +100,12 @@ class Sums:
         default_factory=lambda: {True: Counter(), False: Counter()}
     )
     unread: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def skip(self, line: Unread) -> None:
+        """Count a line that holds no response, and keep where each reason was first met."""
+        self.unread[line.reason] += 1
+        self.first.setdefault(line.reason, line.where)
 
     def add(self, response: Response) -> None:
         """Count one response."""
@@ -138,18 +145,7 @@ class Estimate:
 
 
 def estimate(prompts: Iterable[tuple[int, int]]) -> Estimate:
-    """The accuracy of (responses, right ones) per prompt, with an interval over prompts.
-
-    Responses to one prompt are alike, so 8 of them say less than responses to 8 prompts: Wilson's
-    interval is taken at the number of independent responses that would vary as the prompts do.
-    """
+    """The accuracy of (responses, right ones) per prompt, with its interval over prompts."""
     prompts = list(prompts)
     n, correct = (sum(column) for column in zip(*prompts, strict=True)) if prompts else (0, 0)
-    if not n:
-        return Estimate(0, 0, 0.0, 1.0)
-    share, size = correct / n, float(len(prompts))
-    if len(prompts) > 1 and 0 < share < 1:
-        spread = sum((right - share * each) ** 2 for each, right in prompts) / n**2
-        variance = spread * size / (size - 1)
-        size = min(share * (1 - share) / variance, n) if variance else n
-    return Estimate(n, correct, *wilson(share * max(size, 1.0), max(size, 1.0)))
+    return Estimate(n, correct, *clustered(prompts))

@@ -24,6 +24,7 @@ from rewardkit.errors import DataError
 from rewardkit.output import atomic, refuse_existing, refuse_input
 from rewardkit.page.text import brief, share
 from rewardkit.rollouts import report_figures
+from rewardkit.rollouts.apart import SECONDS
 from rewardkit.rollouts.files import expand
 from rewardkit.rollouts.read import Unread
 from rewardkit.rollouts.report import Response, Sums
@@ -110,6 +111,7 @@ def write_report(
     response_key: str | None = None,
     gold_key: str | None = None,
     max_responses: int = MAX_RESPONSES,
+    seconds: float = SECONDS,
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> Written:
@@ -123,6 +125,7 @@ def write_report(
         response_key: the field with the response; see `rollouts.read`.
         gold_key: the field with the ground truth.
         max_responses: how many the list holds; the figures count all.
+        seconds: that a scorer of the user's may take for a response.
         overwrite: replace `out` if it exists.
         progress: called with 1 for every line.
 
@@ -136,10 +139,10 @@ def write_report(
         refuse_input(out, Path(name))
     with atomic(out, overwrite=overwrite) as page, TemporaryFile(dir=page.parent) as spool:
         sums, kept = Sums(), Kept(max_responses, spool)
-        for item in responses(names, scorer, options, response_key, gold_key):
+        for item in responses(names, scorer, options, response_key, gold_key, seconds):
             progress(1)
             if isinstance(item, Unread):
-                sums.unread[item.reason] += 1
+                sums.skip(item)
             else:
                 sums.add(item)
                 kept.add(item)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from rewardkit.rollouts.apart import SECONDS, asked, loaded, why_not
+from rewardkit.rollouts.prompts import group_of, prompt_of
 from rewardkit.rollouts.read import Sample, Unread, read_samples
 from rewardkit.rollouts.report import Response
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, guarded
-from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.math import score as math_score
-
-#: The names under which prompts are found; verl's dumps say `input`.
-PROMPT_KEYS = ("input", "prompt", "question", "problem")
-
-#: What a row is known by where it has no prompt.
-INDEX_KEYS = ("uid", "index")
 
 
 def responses(
@@ -29,28 +23,30 @@ def responses(
     options: Mapping[str, Any] | None = None,
     response_key: str | None = None,
     gold_key: str | None = None,
+    seconds: float = SECONDS,
 ) -> Iterator[Response | Unread]:
-    """The responses of files in order; those without a score are scored.
+    """The responses of files in order; those without a score are scored, in `seconds` at most.
 
     Raises:
-        DataError: a file cannot be read.
+        DataError: a file cannot be read, or a scorer that is not ours never answers.
         UnknownNameError: no such scorer, or it has no such option.
     """
-    judge = load_scorer(scorer, **(options or {}))
-    for file in files:
-        for sample in read_samples(Path(file), response_key, gold_key):
-            yield sample if isinstance(sample, Unread) else _response(sample, scorer, judge)
+    with loaded(scorer, options or {}, seconds) as judge:
+        for file in files:
+            for sample in read_samples(Path(file), response_key, gold_key):
+                yield sample if isinstance(sample, Unread) else _response(sample, scorer, judge)
 
 
 def _response(sample: Sample, scorer: str, judge: Scorer) -> Response | Unread:
     result: Score | Exception | None = _given(sample.fields)
     if result is None:
-        result = guarded(judge, sample.response, sample.ground_truth, sample.extra_info)
+        result = asked(judge, sample.response, sample.ground_truth, sample.extra_info)
     if isinstance(result, Exception):
-        return Unread(sample.where, f"the scorer raised {type(result).__name__}: {result}")
+        return Unread(sample.where, why_not(result))
     if _number(result.score) is None:
         return Unread(sample.where, f"the scorer gave {result.score}, which is no score")
-    prompt = _prompt(sample)
+    prompt = prompt_of(sample)
+    name = group_of(sample, prompt)
     return Response(
         sample.where,
         prompt,
@@ -62,7 +58,7 @@ def _response(sample: Sample, scorer: str, judge: Scorer) -> Response | Unread:
         result.correct,
         str(sample.extra_info.get("data_source") or ""),
         _step(sample.fields.get("step")),
-        _group(sample, prompt),
+        blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest(),
         _is_math(sample, scorer),
     )
 
@@ -101,29 +97,6 @@ def _number(value: Any) -> float | None:
 def _step(value: Any) -> int | None:
     number = _number(value)
     return None if number is None else int(number)
-
-
-def _prompt(sample: Sample) -> str:
-    for place in (sample.fields, sample.extra_info):
-        for key in PROMPT_KEYS:
-            if value := place.get(key):
-                return _said(value)
-    return ""
-
-
-def _said(prompt: Any) -> str:
-    """A prompt as text; of a chat, its messages, each with its role."""
-    if isinstance(prompt, list) and all(isinstance(message, Mapping) for message in prompt):
-        return "\n\n".join(f"{m.get('role', '')}: {m.get('content', '')}" for m in prompt)
-    return prompt if isinstance(prompt, str) else json.dumps(prompt, default=str)
-
-
-def _group(sample: Sample, prompt: str) -> bytes:
-    places = (sample.fields, sample.extra_info)
-    numbers = (place.get(key) for key in INDEX_KEYS for place in places)
-    known = next((value for value in numbers if value is not None), sample.where)
-    name = prompt or f"{type(known).__name__} {known}"
-    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _is_math(sample: Sample, scorer: str) -> bool:

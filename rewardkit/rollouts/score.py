@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -12,16 +12,26 @@ from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import UsageError
 from rewardkit.output import atomic, refuse_input
-from rewardkit.parallel import in_order
+from rewardkit.parallel import ALONE, in_order
 from rewardkit.registry import is_path
-from rewardkit.rollouts.files import Unit, expand, units
+from rewardkit.rollouts.apart import SECONDS, is_ours
+from rewardkit.rollouts.files import UNIT_BYTES, expand, units
 from rewardkit.rollouts.journal import Journal, fingerprint, open_journal
 from rewardkit.rollouts.read import Unread
 from rewardkit.rollouts.tally import Tally
-from rewardkit.rollouts.unit import EXAMPLES, Plan, Scored, given_up, score_unit
+from rewardkit.rollouts.unit import EXAMPLES, Plan, Scored, forget, score_unit, scorer_for
 from rewardkit.scorers.base import Scorer
 
 Engine: TypeAlias = Literal["local", "ray"]
+
+#: Units are so many times smaller for a scorer that is not ours.
+SHARE = 16
+
+#: Bytes from which other processes are started at once.
+LARGE = 3 * ALONE * UNIT_BYTES
+
+#: What `out` may end in.
+OUT = (".jsonl", ".parquet")
 
 
 @dataclass
@@ -82,6 +92,7 @@ def score_files(
     jobs: int = 1,
     engine: Engine = "local",
     address: str | None = None,
+    seconds: float = SECONDS,
     progress: Callable[[int], object] = lambda _: None,
 ) -> ScoreReport:
     """Score every response of files, folders and patterns.
@@ -103,42 +114,82 @@ def score_files(
         jobs: processes.
         engine: `local`, or `ray` for Ray Data on the cluster at `address`.
         address: of the cluster; None for a private one on this machine.
+        seconds: that a scorer which is not ours may take for a response. It runs in a process of
+            its own; a response on which it ends that process, or takes longer, is not scored.
         progress: called with the number of rows done since the last call.
 
     Raises:
-        DataError: a file cannot be read.
+        UsageError: the scorer does not load, `out` has another suffix, or the arguments exclude
+            each other.
+        DataError: a file cannot be read, or a scorer that is not ours never answers.
         OutputError: `out` cannot be written, or an interrupted run's part is there.
     """
-    files = expand(names)
     plan = Plan(
         scorer,
         tuple((options or {}).items()),
         response_key,
         gold_key,
         str(train) if train else None,
+        seconds,
     )
+    _refuse(out, train, engine, address)
+    files = expand(names)
     for file in [*files, *([str(train)] if train else [])]:
         refuse_input(out, Path(file))
-    report = ScoreReport(tuple(files))
     if resume and (out is None or "-" in files):
         raise UsageError("--resume needs --out, and files that can be read again.")
-    code = [str(scorer).partition(":")[0]] if isinstance(scorer, str) and is_path(scorer) else []
-    read = [*files, *code, *([str(train)] if train else [])]
-    run = {"files": fingerprint(read), "plan": [str(value) for value in vars(plan).values()]}
-    journal = open_journal(out, run, resume=resume, overwrite=overwrite) if out else nullcontext()
-    with journal as kept:
-        start = kept.state.units if kept else 0
-        if kept and start:
-            report.tallies, report.unscored = kept.state.tallies, kept.state.unscored
-        for scored in _scored(plan, files, start, jobs, engine, address):
-            report.add(scored)
-            if kept:
-                kept.state.tallies, kept.state.unscored = report.tallies, report.unscored
-                kept.write(scored.lines, scored.unscored)
-            progress(scored.n)
+    report = ScoreReport(tuple(files))
+    with _checked(plan, apart=jobs > 1 or engine == "ray"):
+        run = _run(plan, files)
+        journal = (
+            open_journal(out, run, resume=resume, overwrite=overwrite) if out else nullcontext()
+        )
+        with journal as kept:
+            start = kept.state.units if kept else 0
+            if kept and start:
+                report.tallies, report.unscored = kept.state.tallies, kept.state.unscored
+            for scored in _scored(plan, files, start, jobs, engine, address):
+                report.add(scored)
+                if kept:
+                    kept.state.tallies, kept.state.unscored = report.tallies, report.unscored
+                    kept.write(scored.lines, scored.unscored)
+                progress(scored.n)
     if out and kept:
         _finish(kept, plan, out, overwrite=overwrite)
     return report
+
+
+def _run(plan: Plan, files: list[str]) -> dict[str, Any]:
+    """What is scored and how, so that another run does not go on with this one's rows."""
+    scorer = str(plan.scorer)
+    code = [scorer.partition(":")[0]] if isinstance(plan.scorer, str) and is_path(scorer) else []
+    read = [*files, *code, *([plan.train] if plan.train else [])]
+    how = [str(value) for name, value in vars(plan).items() if name != "seconds"]
+    return {"files": fingerprint(read), "plan": how}
+
+
+def _refuse(out: Path | None, train: Path | None, engine: Engine, address: str | None) -> None:
+    """Raise what can be known to be wrong before anything is read."""
+    if out is not None and out.suffix not in OUT:
+        raise UsageError(f"--out {out}: write {' or '.join(OUT)}; that is no name of either.")
+    if address is not None and engine != "ray":
+        raise UsageError("--address is that of a Ray cluster: add --engine ray.")
+    if train is not None:
+        from rewardkit.rollouts.join import refuse_no_train
+
+        refuse_no_train(train)
+
+
+@contextmanager
+def _checked(plan: Plan, *, apart: bool) -> Iterator[None]:
+    """Load the scorer, so that what is wrong with it is said first; let go of it in the end."""
+    try:
+        scorer_for(plan)
+        if apart:  # other processes load their own
+            forget(plan)
+        yield
+    finally:
+        forget(plan)
 
 
 def score_file(path: Path | str, scorer: str | Scorer = "auto", **options: Any) -> ScoreReport:
@@ -158,28 +209,17 @@ def _scored(
     if not isinstance(plan.scorer, str):
         jobs = 1
     work = partial(score_unit, plan)
-    # A built-in scorer ends no process; a user's file may.
-    rescue = _apart if isinstance(plan.scorer, str) and is_path(plan.scorer) else None
-    results = in_order(work, islice(units(files), start, None), jobs, rescue)
+    # Others may be slow, as one that asks a model is: even a small file is work for all processes.
+    others = isinstance(plan.scorer, str) and not is_ours(plan.scorer)
+    share = SHARE if others else 1
+    alone = 0 if others or _size(files) > LARGE else ALONE
+    results = in_order(work, islice(units(files, share), start, None), jobs, alone)
     return (scored for _, scored in results)
 
 
-def _apart(unit: Unit, attempt: Callable[[Unit], Scored | None]) -> Scored:
-    """A unit in whose process something died: in halves, down to the row that does it."""
-    if (scored := attempt(unit)) is not None:
-        return scored
-    if len(unit) == 1:
-        return given_up(unit, "the scorer ended its process")
-    first, second = (_apart(half, attempt) for half in unit.halves())
-    return _joined(first, second)
-
-
-def _joined(first: Scored, second: Scored) -> Scored:
-    both = ScoreReport(())
-    both.add(first)
-    both.add(second)
-    lines, unscored = first.lines + second.lines, first.unscored + second.unscored
-    return Scored(lines, unscored, both.examples, both.unscored, both.tallies)
+def _size(files: Sequence[str]) -> int:
+    """Bytes; standard input has none."""
+    return sum(Path(file).stat().st_size for file in files if file != "-")
 
 
 def _finish(journal: Journal, plan: Plan, out: Path, *, overwrite: bool) -> None:

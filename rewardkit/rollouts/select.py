@@ -8,7 +8,7 @@ which prompts would end so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from rewardkit.errors import DataError, UsageError
 from rewardkit.output import atomic, refuse_existing, refuse_input
 from rewardkit.preprocess.quality import dropped_path
+from rewardkit.rollouts.files import expand
 from rewardkit.rollouts.lines import json_line
 from rewardkit.rollouts.match import TrainIndex, index_rows, join
 from rewardkit.rollouts.read import Sample, Unread, read_samples
@@ -40,14 +41,16 @@ def parse_bounds(text: str) -> tuple[float, float]:
     try:
         bounds = float(low), float(high)
     except ValueError:
-        bounds = (1.0, 0.0)
+        bounds = (-1.0, -1.0)
+    if colon and 0 <= bounds[1] < bounds[0] <= 1:
+        raise UsageError(f"--pass-rate {text}: low is above high; write {high}:{low} (LOW:HIGH).")
     if not colon or not 0 <= bounds[0] <= bounds[1] <= 1:
         raise UsageError(f"--pass-rate {text}: write it as LOW:HIGH, two shares as in 0.1:0.9.")
     return bounds
 
 
 def select(
-    scored: Path,
+    scored: Sequence[str] | Path,
     train: Path,
     out: Path,
     wanted: Wanted,
@@ -60,8 +63,8 @@ def select(
     """Write the rows of a training file whose pass rate is as wanted, as they are and in order.
 
     Args:
-        scored: responses with `acc`, or `score`, as `rewardkit score --out` writes them. Without
-            `acc` a score of 1 or more is right.
+        scored: files, folders and patterns of responses with `acc`, or `score`, as `rewardkit
+            score --out` writes them. Without `acc` a score of 1 or more is right.
         train: a verl parquet.
         out: the parquet to write; the other rows go to `<out>.dropped.jsonl`.
         wanted: which rows are kept.
@@ -75,17 +78,20 @@ def select(
             row would be kept.
         OutputError: `out` cannot be written.
     """
-    for source in (scored, train):
+    files = expand([str(scored)] if isinstance(scored, Path) else scored)
+    for source in (*map(Path, files), train):
         refuse_input(out, source)
         refuse_input(dropped_path(out), source)
     for file in (out, dropped_path(out)):
         refuse_existing(file, overwrite=overwrite)
-    report = SelectReport(scored, train, out, wanted)
+    name = files[0] if len(files) == 1 else f"{len(files):,} files"
+    report = SelectReport(name, train, out, wanted)
     index = _index(train)
     rates = [Rate() for _ in index.prompts]
-    for sample in read_samples(scored, response_key, gold_key):
-        _count(sample, index, rates, report)
-        progress(1)
+    for each in files:
+        for sample in read_samples(Path(each), response_key, gold_key):
+            _count(sample, index, rates, report)
+            progress(1)
     if not report.responses:
         raise DataError(_why_none(report))
     faults = [wanted.fault(rate) for rate in rates]

@@ -73,7 +73,7 @@ class SelectReport:
     """What `select` did.
 
     Attributes:
-        scored: the file of scored responses.
+        scored: the file or files of scored responses.
         train: the file of training rows.
         out: the parquet written.
         wanted: which rows were to be kept.
@@ -91,7 +91,7 @@ class SelectReport:
         alike: rows of those whose responses are all alike: no variance, no advantage.
     """
 
-    scored: Path
+    scored: str
     train: Path
     out: Path
     wanted: Wanted

@@ -6,6 +6,7 @@ slower than most files are compared.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import exp, lgamma, log, sqrt
 from statistics import NormalDist
 
@@ -24,6 +25,27 @@ def wilson(part: float, whole: float) -> tuple[float, float]:
     middle = (part + _Z**2 / 2) / (whole + _Z**2)
     half = _Z / (whole + _Z**2) * sqrt(part * (whole - part) / whole + _Z**2 / 4)
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+
+
+def clustered(prompts: Iterable[tuple[int, int]]) -> tuple[float, float]:
+    """The 95 % interval of the share of right responses, of (responses, right ones) per prompt.
+
+    Responses to one prompt are alike, so 8 of them say less than responses to 8 prompts: Wilson's
+    interval is taken at the number of independent responses that would vary as the prompts do
+    (the variance of a ratio over clusters: Cochran, Sampling Techniques, 6.3). Where each prompt
+    has one response it is `wilson`.
+    """
+    prompts = list(prompts)
+    n, correct = (sum(column) for column in zip(*prompts, strict=True)) if prompts else (0, 0)
+    if n <= len(prompts):
+        return wilson(correct, n)
+    share, size = correct / n, float(len(prompts))
+    if len(prompts) > 1 and 0 < share < 1:
+        spread = sum((right - share * each) ** 2 for each, right in prompts) / n**2
+        variance = spread * size / (size - 1)
+        size = min(share * (1 - share) / variance, n) if variance else n
+    size = max(size, 1.0)
+    return wilson(share * size, size)
 
 
 def mcnemar(only_a: int, only_b: int) -> float:

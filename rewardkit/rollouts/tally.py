@@ -6,29 +6,42 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
-from rewardkit.rollouts.statistics import wilson
+from rewardkit.rollouts.statistics import clustered
 from rewardkit.scorers.base import Score, Status
 
 #: Statuses of responses in which no answer was found that could be judged.
 UNREAD = (Status.NO_ANSWER, Status.UNPARSED_ANSWER, Status.TOO_LONG)
 
 
+#: Into so many groups the prompts fall. Responses to one prompt are in one group, whoever scores
+#: them and when; the share's variance over the groups is that over prompts but for chance (a few
+#: per cent of the interval's width), in memory that does not grow with the number of prompts.
+GROUPS = 256
+
+#: A group's responses are counted above this, those that are right below.
+_ONE = 1 << 32
+
+
 @dataclass
 class Tally:
-    """Scores summed up."""
+    """Scores summed up; `groups` are those of prompts, responses and right ones in one number."""
 
     n: int = 0
     correct: int = 0
     score_sum: float = 0.0
     statuses: Counter[str] = field(default_factory=Counter)
+    groups: dict[int, int] = field(default_factory=dict)
 
-    def add(self, score: Score) -> None:
-        """Count one score."""
+    def add(self, score: Score, group: str = "") -> None:
+        """Count one score, of a response to the prompt with that name."""
         self.n += 1
         self.score_sum += score.score
         self.statuses[score.status.value] += 1
         self.correct += score.correct
+        place = crc32(group.encode("utf-8", "surrogatepass")) % GROUPS
+        self.groups[place] = self.groups.get(place, 0) + _ONE + score.correct
 
     def merge(self, other: Tally) -> None:
         """Add another tally's scores."""
@@ -36,6 +49,13 @@ class Tally:
         self.correct += other.correct
         self.score_sum += other.score_sum
         self.statuses += other.statuses
+        for place, counts in other.groups.items():
+            self.groups[place] = self.groups.get(place, 0) + counts
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the share of right ones, over prompts."""
+        return clustered(divmod(counts, _ONE) for counts in self.groups.values())
 
     def summary(self) -> dict[str, Any]:
         """Count, means (0.0 of nothing), the accuracy's interval, and statuses."""
@@ -44,7 +64,7 @@ class Tally:
             "n": self.n,
             "mean_score": self.score_sum / n,
             "accuracy": self.correct / n,
-            "interval": wilson(self.correct, self.n),
+            "interval": self.interval,
             "unread": sum(self.statuses[status.value] for status in UNREAD) / n,
             "statuses": dict(self.statuses.most_common()),
         }
@@ -52,4 +72,5 @@ class Tally:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Tally:
         """The tally that `vars` of one, through JSON, was."""
-        return cls(**{**values, "statuses": Counter(values["statuses"])})
+        groups = {int(place): counts for place, counts in values["groups"].items()}
+        return cls(**{**values, "statuses": Counter(values["statuses"]), "groups": groups})

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from math import isfinite
 from typing import Any
 
+from rewardkit.rollouts import apart
 from rewardkit.rollouts.files import Unit
+from rewardkit.rollouts.prompts import group_of, prompt_of
 from rewardkit.rollouts.read import Sample, Unread, samples_of
 from rewardkit.rollouts.tally import Tally
-from rewardkit.scorers.base import Score, Scorer, guarded, to_verl
-from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.base import Score, Scorer, to_verl
 
 #: Lines that could not be scored and are kept to be shown; all are counted.
 EXAMPLES = 20
+
+
+_scorers: dict[Plan, Scorer] = {}
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Plan:
         response_key: the field with the response; see `rollouts.read`.
         gold_key: the field with the ground truth.
         train: the training parquet that rows without a `data_source` are looked up in.
+        seconds: that a scorer which is not ours may take for a response.
     """
 
     scorer: str | Scorer
@@ -36,6 +40,7 @@ class Plan:
     response_key: str | None = None
     gold_key: str | None = None
     train: str | None = None
+    seconds: float = apart.SECONDS
 
 
 @dataclass
@@ -65,7 +70,7 @@ class Scored:
 
 def score_unit(plan: Plan, unit: Unit) -> Scored:
     """Score what a unit holds; what cannot be scored is told, never raised."""
-    scorer, found = _scorer(plan), Scored()
+    scorer, found = scorer_for(plan), Scored()
     lines: list[str] = []
     unscored: list[str] = []
     counts: dict[tuple[str, str | None], Tally] = {}
@@ -75,20 +80,14 @@ def score_unit(plan: Plan, unit: Unit) -> Scored:
         if isinstance(result, Unread):
             skip(found, result, unscored)
         elif isinstance(known, Sample):
-            counts.setdefault(_groups(known), Tally()).add(result)
+            group = group_of(known, prompt_of(known))
+            if (both := _groups(known)) not in counts:
+                counts[both] = Tally()
+            counts[both].add(result, group)
             lines.append(_line(known, result))
     found.lines = "".join(lines).encode()
     found.unscored = "".join(unscored).encode()
     found.tallies = _summed(counts)
-    return found
-
-
-def given_up(unit: Unit, reason: str) -> Scored:
-    """A unit none of which could be scored."""
-    found, unscored = Scored(), list[str]()
-    for number in range(unit.first, unit.first + len(unit)):
-        skip(found, Unread(f"{unit.path}:{number}", reason), unscored)
-    found.unscored = "".join(unscored).encode()
     return found
 
 
@@ -100,11 +99,23 @@ def skip(found: Scored, row: Unread, unscored: list[str]) -> None:
         found.examples.append(row)
 
 
-@cache
-def _scorer(plan: Plan) -> Scorer:
-    if isinstance(plan.scorer, str):
-        return load_scorer(plan.scorer, **dict(plan.options))
-    return plan.scorer
+def scorer_for(plan: Plan) -> Scorer:
+    """The scorer of a plan, loaded once in a process.
+
+    Raises:
+        UsageError: it does not load.
+    """
+    if not isinstance(plan.scorer, str):
+        return plan.scorer
+    if plan not in _scorers:
+        _scorers[plan] = apart.scorer_of(plan.scorer, dict(plan.options), plan.seconds)
+    return _scorers[plan]
+
+
+def forget(plan: Plan) -> None:
+    """Let go of the scorer of a plan, and of its process if it has one."""
+    if scorer := _scorers.pop(plan, None):
+        apart.close(scorer)
 
 
 def _looked_up(sample: Sample | Unread, train: str) -> Sample | Unread:
@@ -114,10 +125,8 @@ def _looked_up(sample: Sample | Unread, train: str) -> Sample | Unread:
 
 
 def _judge(scorer: Scorer, sample: Sample) -> Score | Unread:
-    result = guarded(_call, scorer, sample)
-    if isinstance(result, Exception):
-        return Unread(sample.where, f"the scorer raised {type(result).__name__}: {result}")
-    return result
+    result = apart.asked(_call, scorer, sample)
+    return Unread(sample.where, apart.why_not(result)) if isinstance(result, Exception) else result
 
 
 def _call(scorer: Scorer, sample: Sample) -> Score:

@@ -13,8 +13,12 @@ from typing import Any
 from rewardkit.answers.normalize import clean
 from rewardkit.answers.number import read_number
 from rewardkit.preprocess.stats import answer_kind
+from rewardkit.rollouts.apart import Apart, NoVerdictError, asked, in_a_line
 from rewardkit.rollouts.read import Sample
-from rewardkit.scorers.base import Score, Scorer, as_text, guarded
+from rewardkit.scorers.base import Score, Scorer, Status, as_text
+
+#: What verl's `math_dapo` gives as the pred of a response without an answer.
+INVALID = "[INVALID]"
 
 #: Characters of a pred that are looked at to tell how it differs from another.
 LOOKED_AT = 500
@@ -29,7 +33,8 @@ class Verdict:
         score: the reward, 0.0 if it raised.
         pred: the answer it read, "" if none, or if it does not say.
         status: its status; of a function with verl's signature, which has none, `correct` or
-            `wrong`; of an exception `raised` and its name.
+            `wrong`; of an exception `raised` and its name, or `ended its process` or `took too
+            long`.
         error: the exception's message.
     """
 
@@ -69,7 +74,8 @@ class Side:
         """The scorer's verdict, timed."""
         start = perf_counter_ns()
         said = verdict(scorer, sample)
-        self.nanoseconds.append(perf_counter_ns() - start)
+        taken = scorer.taken if isinstance(scorer, Apart) else perf_counter_ns() - start
+        self.nanoseconds.append(taken)
         if said.correct is None:
             self.raised[said.status] += 1
             self.first.setdefault(said.status, f"{sample.where}: {said.error}")
@@ -97,10 +103,11 @@ class Cause:
 
 def verdict(scorer: Scorer, sample: Sample) -> Verdict:
     """What the scorer says of the sample. Nothing that it raises is raised here."""
-    result = guarded(_judged, scorer, sample)
+    result = asked(_judged, scorer, sample)
     if isinstance(result, Exception):
         name = type(result).__name__
-        return Verdict(None, 0.0, "", f"raised {name}", str(result)[:LOOKED_AT])
+        status = result.did if isinstance(result, NoVerdictError) else f"raised {name}"
+        return Verdict(None, 0.0, "", status, in_a_line(result)[:LOOKED_AT])
     return result
 
 
@@ -112,12 +119,19 @@ def cause(sample: Sample, a: Verdict, b: Verdict) -> Cause:
 def difference(a: Verdict, b: Verdict) -> str:
     """In what the answers differ that the two scorers read."""
     if a.correct is None or b.correct is None:
-        return "A raised" if a.correct is None else "B raised"
-    if not a.pred or not b.pred:
-        return "no pred" if a.pred == b.pred else f"only {'A' if a.pred else 'B'} has a pred"
-    if a.pred == b.pred:
+        return f"{'A' if a.correct is None else 'B'} gave no verdict"
+    pred_a, pred_b = _pred(a), _pred(b)
+    if not pred_a or not pred_b:
+        return "no pred" if pred_a == pred_b else f"only {'A' if pred_a else 'B'} has a pred"
+    if pred_a == pred_b:
         return "same pred"
-    return _between(_spelled(a.pred), _spelled(b.pred))
+    return _between(_spelled(pred_a), _spelled(pred_b))
+
+
+def _pred(said: Verdict) -> str:
+    """The answer that was read; where there is none, some scorers say so in its place."""
+    none = said.status == Status.NO_ANSWER.value or said.pred == INVALID
+    return "" if none else said.pred
 
 
 def _between(a: str, b: str) -> str:

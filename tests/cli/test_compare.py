@@ -77,3 +77,28 @@ def test_a_file_that_no_one_can_judge_exits_1(run, tmp_path):
     done = run("compare", "r.jsonl", "--scorer", "auto", "--scorer", "gsm8k")
     assert done.returncode == 1
     assert "A raised UnknownNameError on 1 samples" in done.stderr
+
+
+def test_equal_scorers_are_told_of_and_a_folder_is_compared(run, responses):
+    same = ("--scorer", "gsm8k", "--scorer", "gsm8k")
+    done = run("compare", ".", *same)
+    assert (done.returncode, "can only agree" in done.stderr) == (0, True)
+    assert "r.jsonl: 4 samples judged by both" in done.stdout
+    options = ("--set-a", "method=robust", "--set-b", "method=robust")
+    assert "can only agree" in run("compare", ".", *same, *options).stderr
+    assert "can only agree" not in run("compare", ".", *same, *options[:2]).stderr
+
+
+def test_a_scorer_of_the_user_s_cannot_end_or_print_into_the_command(run, responses, tmp_path):
+    (tmp_path / "ends.py").write_text(
+        "import os\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    print('noise')\n"
+        "    if '$' in solution_str: os._exit(3)\n"
+        "    return 1.0\n"
+    )
+    scorers = ("--scorer", "gsm8k", "--scorer", "ends.py:compute_score")
+    done = run("compare", responses, *scorers, "--json")
+    summary = json.loads(done.stdout)
+    assert (done.returncode, summary["judged_by_both"]) == (0, 3)
+    assert "B ended its process on 1 samples, first on r.jsonl:3" in done.stderr

@@ -38,6 +38,21 @@ def test_what_score_writes_is_what_report_reads(run, tmp_path):
     assert json.loads(scored.stdout)["statuses"] == {"correct": 1}
     assert json.loads(unscored.stdout)["statuses"] == {"correct": 1}
     assert "1 not read: not JSON" in unscored.stderr
+    assert "(first r.jsonl:2)" in unscored.stderr
+
+
+def test_a_scorer_that_hangs_costs_its_row_only(run, tmp_path):
+    rows = [{"response": f"r{i}", "ground_truth": "1"} for i in range(3)]
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "hangs.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    while solution_str == 'r1': pass\n"
+        "    return 1.0\n"
+    )
+    scorer = ("--scorer", "hangs.py:compute_score", "--seconds-per-row", "0.5")
+    done = run("report", "r.jsonl", "--html", "o.html", *scorer)
+    assert "2 (100.0%) of 2 responses right" in done.stdout
+    assert done.stderr == "1 not read: no verdict within 0.5 s (first r.jsonl:2)\n"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -56,10 +57,33 @@ def test_json_has_the_histogram_and_unseen_rows_are_kept_on_demand(run, scored, 
     assert (report["zero_variance_share"], report["responses"]) == (0.5, {"prompt": 32})
 
 
+def test_a_folder_and_a_row_with_lists_are_read(run, scored, tmp_path):
+    (tmp_path / "scored").mkdir()
+    lines = [json.loads(line) for line in (tmp_path / scored).read_text().splitlines()]
+    rows = [
+        {
+            "input": lines[start]["input"],
+            "gts": lines[start]["gts"],
+            "responses": [line["output"] for line in lines[start : start + 8]],
+            "acc": [line["acc"] for line in lines[start : start + 8]],
+        }
+        for start in range(0, len(lines), 8)
+    ]
+    for name, part in (("1", rows[:2]), ("2", rows[2:])):
+        pq.write_table(pa.Table.from_pylist(part), tmp_path / f"scored/{name}.parquet")
+    found = [
+        json.loads(run("select", s, *ASKED, "--overwrite", "--json").stdout)
+        for s in (scored, "scored")
+    ]
+    assert found[1]["scored"] == "2 files"
+    assert {**found[1], "scored": scored} == found[0]
+    assert found[0]["responses"] == {"prompt": 32}
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--pass-rate", "0.9:0.1"), 2, "LOW:HIGH"),
+        (("--pass-rate", "0.9:0.1"), 2, "low is above high; write 0.1:0.9 (LOW:HIGH)"),
         (("--unseen", "maybe"), 2, "maybe"),
         (("--train", "nope.parquet"), 1, "no such file"),
         (("--pass-rate", "0.2:0.3"), 1, "no row is as wanted"),

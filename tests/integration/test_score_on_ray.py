@@ -19,7 +19,7 @@ from rewardkit.scorers.gsm8k import score as judge
 
 def score(response, ground_truth, extra_info=None):
     time.sleep(0.002)
-    (Path(__file__).parent / "pids" / str(os.getpid())).touch()
+    (Path(__file__).parent / "pids" / str(os.getppid())).touch()  # Ray's worker, who started this
     return judge(response, ground_truth)
 """
 

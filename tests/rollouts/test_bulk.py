@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,10 +11,15 @@ import pytest
 import rewardkit
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.rollouts import files as files_module
+from rewardkit.rollouts import journal as journal_module
 from rewardkit.rollouts.files import expand
-from rewardkit.rollouts.journal import paths
+from rewardkit.rollouts.journal import Journal, paths
+from rewardkit.rollouts.report_page import write_report
 from rewardkit.rollouts.score import score_files
+from rewardkit.rollouts.statistics import wilson
+from rewardkit.rollouts.tally import GROUPS, Tally
 from rewardkit.row import read_rows
+from rewardkit.scorers.base import Score, Status
 
 ROWS = [
     {"output": f"so #### {i % 7}", "gts": str(i % 5), "step": i // 100, "score": 0.5}
@@ -263,3 +269,135 @@ def test_resume_needs_an_output_and_files_and_a_whole_state(tmp_path):
         score_files([file], "gsm8k", resume=True, out=out)
     with pytest.raises(OutputError, match="cannot be written"):
         score_files([file], "gsm8k", out=tmp_path / "x.jsonl" / "y.jsonl")
+
+
+@pytest.mark.parametrize("suffix", ["jsonl.gz", "jsonl.zst"])
+@pytest.mark.parametrize("left", [0.0, 0.5, 0.9])
+def test_of_a_compressed_file_that_is_cut_off_the_lines_before_the_cut_are_scored(
+    tmp_path, suffix, left
+):
+    rng = Random(0)  # what does not compress, so that a part of the file is a part of the rows
+    rows = [{**row, "input": rng.randbytes(2000).hex()} for row in ROWS]
+    good, file = write(tmp_path / "1.jsonl", ROWS[:3]), write(tmp_path / f"2.{suffix}", rows)
+    whole = (tmp_path / f"2.{suffix}").read_bytes()
+    (tmp_path / f"2.{suffix}").write_bytes(whole[: 10 + int(left * len(whole))])
+    report = score_files([file, good], "gsm8k")
+    scored = report.total.n - 3
+    assert scored >= 400 * left - 70  # zstd's block of 128 kB is read as a whole, or not at all
+    assert scored < 400
+    (only,) = report.examples
+    assert "cut off or damaged from here on" in only.reason
+    assert only.where == f"{file}:{scored + 1}"
+
+
+def test_a_compressed_file_that_is_none_is_told_and_the_others_are_scored(tmp_path):
+    (tmp_path / "1.jsonl.gz").write_bytes(lines(ROWS[:5]))
+    file = write(tmp_path / "2.jsonl", ROWS[:3])
+    report = score_files([str(tmp_path / "1.jsonl.gz"), file], "gsm8k")
+    assert (report.total.n, report.unscored) == (3, 1)
+    assert "Not a gzipped file" in report.examples[0].reason
+
+
+def test_lists_of_scores_beside_lists_of_responses_are_one_for_each(tmp_path):
+    row = {"responses": ["#### 1", "#### 2"], "ground_truth": "1", "acc": [1.0, 0.0], "score": [7]}
+    out = tmp_path / "out.jsonl"
+    score_files([write(tmp_path / "x.parquet", [row])], "gsm8k", out=out)
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(r["acc"], r["acc_before"], r["score_before"]) for r in found] == [
+        (1.0, 1.0, [7]),
+        (0.0, 0.0, [7]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"out": "x.csv"}, UsageError, "write .jsonl or .parquet"),
+        ({"out": "x.jsonl.gz"}, UsageError, "write .jsonl or .parquet"),
+        ({"address": "auto"}, UsageError, "add --engine ray"),
+        ({"train": "nope.parquet"}, DataError, "no such file"),
+        ({"train": "x.jsonl"}, DataError, "not a readable parquet"),
+        ({"train": "other.parquet"}, DataError, "no 'data_source' and no 'prompt'"),
+    ],
+)
+def test_what_can_be_known_to_be_wrong_is_said_before_a_row_is_read(tmp_path, options, error, said):
+    file = write(tmp_path / "x.jsonl", [{**row, "data_source": "d"} for row in ROWS])
+    write(tmp_path / "other.parquet", [{"x": 1}])
+    given = {
+        name: tmp_path / value if name != "address" else value for name, value in options.items()
+    }
+    done = []
+    with pytest.raises(error, match=said):
+        score_files([file], "gsm8k", progress=done.append, **given)
+    assert not done
+    assert not list(tmp_path.glob(".x*"))
+
+
+def test_responses_to_one_prompt_count_as_alike_as_they_are(tmp_path):
+    rows = [
+        {"input": f"question {i}", "output": f"#### {i % 2}", "gts": "1", "step": 1}
+        for i in range(64)
+    ]
+    one, eight = (
+        score_files([write(tmp_path / f"{n}.jsonl", rows * n)], "gsm8k").total for n in (1, 8)
+    )
+    alone = score_files(
+        [write(tmp_path / "x.jsonl", [{**r, "input": ""} for r in rows * 8])], "gsm8k"
+    )
+    widths = [high - low for low, high in (one.interval, eight.interval, alone.total.interval)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.15)
+    assert widths[2] < widths[0] / 2
+
+
+def test_score_and_report_give_about_the_same_interval(tmp_path):
+    rng = Random(3)
+    ease = [rng.random() for _ in range(2000)]
+    rows = [
+        {"input": f"q{i}", "response": f"#### {int(rng.random() < ease[i])}", "ground_truth": "1"}
+        for i in range(2000)
+        for _ in range(4)
+    ]
+    file = write(tmp_path / "x.jsonl", rows)
+    low, high = score_files([file], "gsm8k").total.interval
+    sums = write_report([file], tmp_path / "x.html", scorer="gsm8k").sums
+    exact = sums.accuracies(lambda *_: None)[None]
+    assert high - low == pytest.approx(exact.high - exact.low, rel=0.15)
+    independent = wilson(exact.correct, exact.n)
+    assert high - low > 1.2 * (independent[1] - independent[0])
+
+
+def test_memory_of_the_interval_does_not_grow_with_prompts():
+    tally = Tally()
+    for i in range(100_000):
+        tally.add(Score(1.0, bool(i % 3), "", Status.CORRECT), f"prompt {i}")
+    assert len(tally.groups) == GROUPS
+    assert Tally.of(json.loads(json.dumps(vars(tally)))) == tally
+    assert tally.interval == pytest.approx(wilson(tally.correct, tally.n), abs=2e-3)
+
+
+def test_even_a_small_file_is_work_for_several_processes_of_a_user_s_scorer(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import os, time\nfrom rewardkit.scorers.base import Score, Status\n"
+        "def score(r, g, e=None):\n"
+        "    time.sleep(0.002)\n"
+        "    return Score(1.0, True, str(os.getpid()), Status.CORRECT)\n"
+    )
+    file = write(tmp_path / "x.jsonl", [{**row, "input": "x" * 1000} for row in ROWS])
+    out = tmp_path / "out.jsonl"
+    score_files([file], f"{tmp_path}/slow.py:score", jobs=2, out=out)
+    assert len({json.loads(line)["pred"] for line in out.read_text().splitlines()}) == 2
+
+
+def test_the_state_of_a_run_is_not_written_for_every_unit(tmp_path, small_units, monkeypatch):
+    written = []
+    save = Journal._save
+
+    def counted(journal):
+        written.append(journal.state.units)
+        save(journal)
+
+    monkeypatch.setattr(Journal, "_save", counted)
+    monkeypatch.setattr(journal_module, "SECONDS", 1000.0)
+    score_files([write(tmp_path / "x.jsonl", ROWS)], "gsm8k", out=tmp_path / "out.jsonl")
+    assert len(written) == 2  # after the first unit, and at the end
+    assert written[0] == 1 < written[1]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.page.html import to_html
-from rewardkit.rollouts.compare import EXAMPLES, compare_file
+from rewardkit.rollouts.compare import EXAMPLES, compare_file, compare_files
 from rewardkit.rollouts.compare_page import agreement, compare_page
 from rewardkit.rollouts.read import Sample
 from rewardkit.rollouts.score import score_file
@@ -137,7 +137,11 @@ def test_an_exception_is_counted_grouped_and_no_part_of_the_table(tmp_path):
     assert report.a.first["raised ValueError"].endswith("r.jsonl:2: odd")
     causes = {(why.status_a, why.status_b, why.preds) for why in report.groups}
     assert causes == {
-        ("raised ValueError", "correct", "A raised"),  # both raised on the third: no difference
+        (
+            "raised ValueError",
+            "correct",
+            "A gave no verdict",
+        ),  # both raised on the third: no difference
         ("wrong", "correct", "same pred"),
     }
 
@@ -173,6 +177,15 @@ def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_pat
 def test_preds_differ_in_one_of_these_ways(a, b, said):
     one, other = (Verdict(False, 0.0, pred, "wrong") for pred in (a, b))
     assert difference(one, other) == said
+
+
+@pytest.mark.parametrize(
+    ("status", "pred"), [("no_answer", "[INVALID]"), ("wrong", "[INVALID]"), ("no_answer", "none")]
+)
+def test_what_stands_for_no_answer_is_no_pred(status, pred):
+    none, other = Verdict(False, -1.0, pred, status), Verdict(True, 1.0, "A", "correct")
+    assert difference(none, other) == "only B has a pred"
+    assert difference(none, none) == "no pred"
 
 
 @given(st.text(st.characters(), max_size=600), st.text(st.characters(), max_size=600))
@@ -260,6 +273,20 @@ def test_the_page_shows_whatever_was_compared(tmp_path):
         text = to_html(compare_page(report))
         assert "<script" not in text
         assert "agreement" in agreement(report)
+
+
+def test_folders_and_patterns_are_compared_as_score_reads_them(tmp_path):
+    for step in (2, 10):
+        row = {"response": "0", "ground_truth": "7"}
+        (tmp_path / f"{step}.jsonl").write_text(json.dumps(row) + "\n")
+    for names in ([str(tmp_path)], [str(tmp_path / "*.jsonl")], [str(tmp_path / "2.jsonl")] * 2):
+        report = compare_files(names, ("a", fixed(1)), ("b", fixed(0)))
+        assert report.judged == 2
+        assert report.name.startswith("2 files")
+    with pytest.raises(UsageError, match="is the file that is read"):
+        compare_files(
+            [str(tmp_path)], ("a", fixed(1)), ("b", fixed(0)), export=tmp_path / "10.jsonl"
+        )
 
 
 def test_a_file_that_is_not_there_is_one_clear_error(tmp_path):

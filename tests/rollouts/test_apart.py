@@ -1,0 +1,226 @@
+"""A user's scorer that hangs, prints or ends its process costs one verdict and no command."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.rollouts import apart
+from rewardkit.rollouts.apart import EndedError, LateError, NeverAnswersError, is_ours, loaded
+from rewardkit.rollouts.compare import compare_files
+from rewardkit.rollouts.report_page import write_report
+from rewardkit.rollouts.score import score_files
+from rewardkit.scorers.base import Score, Status
+
+BAD = """
+import os, sys, time
+from pathlib import Path
+from rewardkit.scorers.base import Score, Status
+
+def score(response, ground_truth, extra_info=None, *, mark="x"):
+    n = int(response.rpartition(" ")[2])
+    if n == 2:
+        os._exit(3)
+    if n == 3:
+        os.kill(os.getpid(), 11)
+    if n == 4:
+        while True: pass
+    if n == 5:
+        raise LookupError("\\nfive\\n")
+    if n == 6:
+        sys.exit("six")
+    if n == 7:
+        return 0.5
+    if n == 8:
+        print("printed by the scorer")
+    if n == 9 and not Path(__file__).with_name("once").exists():
+        Path(__file__).with_name("once").touch()
+        os._exit(1)
+    return Score(1.0, True, f"{os.getpid()} {mark}", Status.CORRECT)
+"""
+
+#: What becomes of each row that it misbehaves on.
+REASONS = {
+    "3": "the scorer ended its process (exit code 3)",
+    "4": "the scorer ended its process (SIGSEGV)",
+    "5": "no verdict within 1 s",
+    "6": "the scorer raised LookupError: five",
+    "7": "the scorer raised ScorerExitedError: it calls sys.exit('six')",
+    "8": "the scorer raised TypeError: it returned float, not a Score",
+}
+
+
+@pytest.fixture
+def bad(tmp_path):
+    (tmp_path / "bad.py").write_text(BAD)
+    return f"{tmp_path}/bad.py:score"
+
+
+@pytest.fixture
+def rows(tmp_path):
+    file = tmp_path / "r.jsonl"
+    lines = [{"response": f"row {i}", "ground_truth": "1"} for i in range(12)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(file)
+
+
+def scorer(tmp_path, text):
+    (tmp_path / "mine.py").write_text(text)
+    return f"{tmp_path}/mine.py:score"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_score_names_the_rows_that_break_a_scorer_and_scores_the_rest(bad, rows, tmp_path, jobs):
+    out = tmp_path / "out.jsonl"
+    report = score_files([rows], bad, jobs=jobs, out=out, seconds=1)
+    assert {row.where.rpartition(":")[2]: row.reason for row in report.examples} == REASONS
+    assert report.total.n == 12 - len(REASONS)
+    kept = (tmp_path / "out.jsonl.unscored.jsonl").read_text().splitlines()
+    assert [json.loads(line)["reason"] for line in kept] == list(REASONS.values())
+
+
+def test_report_and_compare_live_through_the_same(bad, rows, tmp_path):
+    written = write_report([rows], tmp_path / "o.html", scorer=bad, seconds=1)
+    assert written.sums.total.n == 12 - len(REASONS)
+    assert set(written.sums.unread) == set(REASONS.values())
+    assert written.sums.first["no verdict within 1 s"].endswith("r.jsonl:5")
+
+    export = tmp_path / "changed.jsonl"
+    with loaded(bad, {}, 1) as a, loaded("gsm8k", {}) as b:
+        report = compare_files([rows], ("bad", a), ("gsm8k", b), export=export)
+    assert report.judged == 12 - len(REASONS)
+    assert dict(report.a.raised) == {
+        "ended its process": 2,
+        "took too long": 1,
+        "raised LookupError": 1,
+        "raised ScorerExitedError": 1,
+        "raised TypeError": 1,
+    }
+    assert report.a.first["took too long"].endswith("r.jsonl:5: no verdict within 1 s")
+    cases = [json.loads(line)["a"] for line in export.read_text().splitlines()]
+    ended = {"scorer": "bad", "status": "ended its process", "error": REASONS["4"]}
+    assert ended in cases
+
+
+def test_a_scorer_of_ours_stays_in_this_process_and_any_other_gets_its_own(bad):
+    with loaded("gsm8k", {}) as ours:
+        assert ours("#### 1", "1").correct
+        assert not isinstance(ours, apart.Apart)
+    with loaded(bad, {"mark": "m"}) as theirs:
+        pid, mark = theirs("row 1", "1").pred.split()
+    assert (int(pid) != os.getpid(), mark) == (True, "m")
+    assert not Path(f"/proc/{pid}").exists()
+    assert [is_ours(name) for name in ("auto", "math", "x.py:f", "acme")] == [True, True] + 2 * [
+        False
+    ]
+
+
+def test_auto_is_not_ours_once_another_package_has_scorers(monkeypatch):
+    monkeypatch.setattr(apart.registry, "_plugins", lambda group: {"acme": "acme:score"})
+    assert not is_ours("auto")
+
+
+def test_what_was_ended_from_outside_is_tried_once_more(bad, tmp_path):
+    with loaded(bad, {}, 5) as judge:
+        assert judge("row 9", "1").correct
+        assert (tmp_path / "once").exists()
+
+
+def test_a_process_that_was_killed_between_two_calls_is_started_again(bad):
+    with loaded(bad, {}, 5) as judge:
+        pid = int(judge("row 1", "1").pred.split()[0])
+        os.kill(pid, 9)
+        time.sleep(0.2)
+        assert int(judge("row 1", "1").pred.split()[0]) != pid
+
+
+def test_an_endless_loop_ends_with_what_it_started(tmp_path):
+    text = (
+        "import subprocess, time\nfrom pathlib import Path\n"
+        "from rewardkit.scorers.base import Score, Status\n"
+        "def score(response, ground_truth, extra_info=None):\n"
+        "    if response == 'fine': return Score(1.0, True, '', Status.CORRECT)\n"
+        "    child = subprocess.Popen(['sleep', '60'])\n"
+        "    Path(__file__).with_name('pid').write_text(str(child.pid))\n"
+        "    time.sleep(60)\n"
+    )
+    with loaded(scorer(tmp_path, text), {}, 1) as judge:
+        assert judge("fine", "1").correct
+        started = time.monotonic()
+        with pytest.raises(LateError, match="no verdict within 1 s"):
+            judge("hang", "1")
+        assert time.monotonic() - started < 10
+        assert judge("fine", "1").correct
+    time.sleep(0.2)
+    state = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def score(r, g, e=None):\n    while True: pass\n", "no verdict within 0.2 s"),
+        ("import os\ndef score(r, g, e=None): os._exit(9)\n", "exit code 9"),
+    ],
+)
+def test_a_scorer_that_never_answers_is_not_asked_for_every_row(tmp_path, rows, text, said):
+    for jobs in (1, 2):
+        with pytest.raises(NeverAnswersError, match=rf"first 5 responses.*{said}"):
+            score_files([rows], scorer(tmp_path, text), jobs=jobs, seconds=0.2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import os; os._exit(4)", r"process ended while it was imported \(exit code 4\)"),
+        ("import nothing_of_that_name", "does not import: ModuleNotFoundError"),
+        ("import sys; sys.exit(2)", "does not import"),
+        (None, "no such file"),
+        ("x = 1", "has no 'score'"),
+        ("score = 1", "is int, not a function"),
+    ],
+)
+def test_a_scorer_that_does_not_load_is_one_clear_line(tmp_path, rows, text, said):
+    name = scorer(tmp_path, text) if text else f"{tmp_path}/nope.py:score"
+    with pytest.raises(UsageError, match=said):
+        score_files([rows], name)
+
+
+def test_an_option_it_does_not_have_is_named(bad, rows):
+    with pytest.raises(UsageError, match="has no option 'marc'.*mark"):
+        score_files([rows], bad, options={"marc": "x"})
+    with pytest.raises(UnknownNameError):
+        score_files([rows], "gsm8", options={})
+
+
+def test_a_scorer_gets_what_it_got_and_cannot_change_the_row(tmp_path):
+    text = (
+        "from rewardkit.scorers.base import Score, Status\n"
+        "def score(response, ground_truth, extra_info=None):\n"
+        "    said = f\"{response} {ground_truth} {extra_info['data_source']} {extra_info['b']}\"\n"
+        "    extra_info.clear()\n"
+        "    return Score(0.25, False, said, Status.WRONG)\n"
+    )
+    with loaded(scorer(tmp_path, text), {}) as judge:
+        info = {"data_source": "d", "b": b"\xff"}
+        long = "é \ud800 \n" * 100_000
+        said = judge(long, "1", info)
+        assert said == Score(0.25, False, f"{long} 1 d {info['b']}", Status.WRONG)
+        assert len(info) == 2
+
+
+def test_other_folders_modules_do_not_stand_in_for_python_s(tmp_path, bad, monkeypatch):
+    (tmp_path / "select.py").write_text("raise RuntimeError('not the one')")
+    monkeypatch.chdir(tmp_path)
+    with loaded(bad, {}) as judge:
+        assert judge("row 1", "1").correct
+
+
+def test_ended_is_told_with_its_number(bad):
+    with loaded(bad, {}, 5) as judge:
+        judge("row 1", "1")
+        with pytest.raises(EndedError, match="exit code 3"):
+            judge("row 2", "1")
