@@ -156,7 +156,7 @@ def command(
 def _is_recipe(file: Path) -> bool:
     from rewardkit.runner.recipe import built_in
 
-    return file.suffix in {".yaml", ".yml"} or (not file.suffix and str(file) in built_in())
+    return file.suffix in {".yaml", ".yml"} or (not file.exists() and str(file) in built_in())
 
 
 def _check_recipe(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import Any, Literal
 
 from rewardkit.errors import UsageError
 from rewardkit.registry import did_you_mean, is_path
+from rewardkit.runner.hydra_text import parsed
 from rewardkit.runner.moves import canonical, dead, native
 from rewardkit.runner.overrides import Override, from_yaml
 from rewardkit.runner.presets import environment, preset
@@ -41,6 +43,10 @@ _ORDER = (
     "algorithm",
     "trainer",
 )
+
+
+#: `${data.seed}`, `${oc.select:data.seed,1}`, and the same from the section it stands in (`.x`).
+_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?(\.*[\w.]+)(?:,([^{}]*))?\}")
 
 
 @dataclass(frozen=True)
@@ -97,20 +103,27 @@ class Plan:
     def get(self, key: str, default: Any = None) -> Any:
         """The effective value of a setting, asked for by verl 0.9.1's name.
 
-        Interpolations of a single key are followed; a setting the release does not have is
-        `default`.
+        Interpolations of a single key are followed, with what they fall back to; a setting that
+        the release does not have, or that is null, is `default`.
         """
-        value = self.settings.get(key)
-        if value is None:
-            megatron = self.recipe.strategy == "megatron"
-            number = release(self.verl)
-            recipe = self.module == DAPO_RECIPE
-            value = self.config.get(native(key, number, megatron=megatron, dapo_recipe=recipe))
+        megatron = self.recipe.strategy == "megatron"
+        recipe = self.module == DAPO_RECIPE
+        name = native(key, release(self.verl), megatron=megatron, dapo_recipe=recipe)
+        value = self.config.get(name)
         for _ in range(5):
-            if not (isinstance(value, str) and value.startswith("${") and value.endswith("}")):
+            match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+            if match is None:
                 break
-            value = self.config.get(value[2:-1])
+            target = match[1] if not match[1].startswith(".") else _beside(name, match[1])
+            fallback = None if match[2] is None else parsed(match[2])
+            value = self.config.get(target, fallback)
         return default if value is None or value == "???" else value
+
+
+def _beside(name: str, relative: str) -> str:
+    """`a.b.c` and `.d` -> `a.b.d`; a dot more is a section further up."""
+    up = len(relative) - len(relative.lstrip("."))
+    return ".".join([*name.split(".")[:-up], relative.lstrip(".")])
 
 
 def make_plan(

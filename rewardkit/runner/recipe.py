@@ -120,6 +120,10 @@ class Cluster(_Part):
         namespace: of Kubernetes.
         volumes: Kubernetes claim -> the folder it is mounted at.
         model_name: AscendFactory's name of the model (modelarts).
+        detach: whether `train` leaves once a job is sent, instead of following it (ray-job).
+        accelerator: SkyPilot's name of the GPU, as in H100.
+        device_resource: the site's name of the device where it is not the usual one, for Slurm's
+            --gres or Kubernetes' limits.
     """
 
     target: Target = "local"
@@ -139,6 +143,9 @@ class Cluster(_Part):
     namespace: str = "default"
     volumes: dict[str, str] = {}
     model_name: str | None = None
+    detach: bool = False
+    accelerator: str | None = None
+    device_resource: str | None = None
 
 
 class Recipe(_Part):

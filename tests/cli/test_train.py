@@ -91,7 +91,7 @@ def test_every_variant_of_a_sweep_is_planned(run):
         (("my.yaml", "--sweep"), "has no sweep"),
         (("my.yaml", "--set", "nodes"), "write it as FIELD=VALUE"),
         (("my.yaml", "--set", "nods=2"), "unknown key 'nods'. Did you mean 'nodes'"),
-        (("my.yaml", "--", "trainer.total_epoch=1"), "Did you mean 'trainer.total_epochs'"),
+        (("my.yaml", "trainer.total_epoch=1"), "Did you mean 'trainer.total_epochs'"),
         (("my.yaml", "--verl-version", "new"), "'new' is no verl version"),
         (("my.yaml", "--set", "reward.scorer=gsm9k"), "Did you mean 'gsm8k'"),
         (("my.yaml", "--set", "reward.options.metod=x"), "no option 'metod'"),

@@ -56,10 +56,11 @@ def preflight(plan: Plan, *, progress: Callable[[int], object] = lambda _: None)
 
 def _facts(plan: Plan, files: list[FileFacts]) -> Facts:
     """What the rules may know besides the plan: the model's configuration, and the files."""
-    train = [file for file in files if file.role == "train"]
+    train, val = ([file for file in files if file.role == role] for role in ("train", "val"))
     lengths = [file.longest_tokens for file in train if file.longest_tokens is not None]
     return replace(
         facts_of(plan),
         train_rows=sum(file.rows for file in train) or None,
+        val_rows=sum(file.rows for file in val) or None,
         longest_prompt=max(lengths, default=None),
     )

@@ -107,7 +107,10 @@ def _ray_cluster(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
     address = plan.recipe.cluster.address.rstrip("/")
     total = _total(address)
     if total is None:
-        unchecked.append(f"the cluster's resources: {address} does not answer from here.")
+        unchecked.append(
+            f"the cluster's resources: {address} does not answer from here (or asks for a token: "
+            "RAY_AUTH_TOKEN)."
+        )
         return
     name = {"gpu": "GPU", "npu": "NPU", "cpu": "CPU"}[plan.recipe.devices]
     asked, there = plan.recipe.nodes * plan.recipe.devices_per_node, total.get(name, 0)
@@ -125,14 +128,28 @@ def _ray_cluster(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
 def _total(address: str) -> dict[str, float] | None:
     """A cluster's resources by the dashboard's word; None if it does not answer."""
     from urllib.error import URLError
-    from urllib.request import urlopen
+    from urllib.request import Request, urlopen
 
     if not address.startswith(("http://", "https://")):
         return None
+    token = _token()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = Request(f"{address}/api/cluster_status", headers=headers)  # noqa: S310 - http above
     try:
-        with urlopen(f"{address}/api/cluster_status", timeout=PATIENCE) as reply:  # noqa: S310
+        with urlopen(request, timeout=PATIENCE) as reply:  # noqa: S310
             status: Any = json.load(reply)
         usage = status["data"]["clusterStatus"]["loadMetricsReport"]["usage"]
         return {name: float(pair[1]) for name, pair in usage.items()}
     except (URLError, OSError, ValueError, KeyError, TypeError, IndexError):
         return None
+
+
+def _token() -> str:
+    """Ray's token as its own tools find it; "" if there is none."""
+    if token := os.environ.get("RAY_AUTH_TOKEN"):
+        return token
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

@@ -71,6 +71,8 @@ def check_files(
     report = FilesReport()
     measure = _tokenizer(plan, unchecked)
     for role in ("train", "val"):
+        if role == "val" and not plan.recipe.data.val and not _validates(plan):
+            continue  # verl reads a file in any case: the plan gives it the training file
         for name in _names(plan.get(f"data.{role}_files")):
             report.findings += _place(plan, role, name)
             if not Path(name).expanduser().is_file():
@@ -83,9 +85,12 @@ def check_files(
                 continue
             report.facts.append(_facts(name, role, found, measure))
             report.findings += _said(plan, role, name, found)
-    report.findings += _same(plan)
-    report.findings += _batches(plan, report.facts)
     return report
+
+
+def _validates(plan: Plan) -> bool:
+    freq = plan.get("trainer.test_freq")
+    return bool(plan.get("trainer.val_before_train")) or (isinstance(freq, int) and freq > 0)
 
 
 def _names(value: Any) -> list[str]:
@@ -132,9 +137,11 @@ def _facts(name: str, role: str, found: CheckReport, measure: Measure | None) ->
 
 def _missing(plan: Plan, role: str, name: str, report: FilesReport, unchecked: list[str]) -> None:
     """An error where the run is here, something unchecked where the file is on the nodes."""
-    made = "; ".join(c for c in plan.recipe.data.prepare if not c.startswith("#"))
+    made = [command for command in plan.recipe.data.prepare if f" {name}" in command]
     make = (
-        f"Make it: {made}." if made else "Make it with rewardkit prep, or mend data: in the recipe."
+        f"Make it: {made[0]}"
+        if made
+        else "Make it with rewardkit prep, or mend data: in the recipe."
     )
     if plan.recipe.cluster.target == "local":
         report.findings.append(_finding("error", "L-56", role, f"{name}: no such file.", make))
@@ -192,32 +199,6 @@ def _too_long(plan: Plan, name: str, found: CheckReport) -> Iterator[Finding]:
             else (f"Set data.max_prompt_length={longest}, or data.filter_overlong_prompts=True.")
         )
         yield Finding(kind, "L-24", "data.max_prompt_length", text, fix, "verl best practices")
-
-
-def _same(plan: Plan) -> Iterator[Finding]:
-    train, val = (set(_names(plan.get(f"data.{role}_files"))) for role in ("train", "val"))
-    validates = (plan.get("trainer.test_freq") or -1) > 0 or plan.get("trainer.val_before_train")
-    if validates and train & val:
-        yield _finding(
-            "warning",
-            "L-62",
-            "val",
-            f"{', '.join(sorted(train & val))} is trained on and validated on.",
-            "Hold some rows out, or switch validation off (trainer.test_freq=-1).",
-        )
-
-
-def _batches(plan: Plan, facts: list[FileFacts]) -> Iterator[Finding]:
-    rows = sum(file.rows for file in facts if file.role == "train")
-    batch = plan.get("data.train_batch_size")
-    if rows and isinstance(batch, int) and batch > rows:
-        yield Finding(
-            "error",
-            "L-68",
-            "data.train_batch_size",
-            f"{batch} is more than the {rows:,} rows there are: no step would be made.",
-            f"Set data.train_batch_size to {rows} or less.",
-        )
 
 
 def _finding(severity: Severity, rule: str, role: str, text: str, fix: str) -> Finding:

@@ -1,0 +1,79 @@
+"""The check of a running cluster's resources, against a real private one."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+PROGRAM = """
+import json, sys, time
+import ray
+from rewardkit.runner.plan import make_plan
+from rewardkit.runner.preflight.environment import check_environment
+from rewardkit.runner.recipe import load_tree, read_recipe
+
+context = ray.init(address="local", num_cpus=1, resources={"NPU": 16}, include_dashboard=True,
+                   dashboard_port=int(sys.argv[2]), _temp_dir=sys.argv[1])
+address = "http://" + context.dashboard_url
+tree = load_tree("qwen3-8b-dapo-dianjin")
+found = {}
+for nodes in (1, 2):
+    cluster = {"target": "ray-job", "address": address}
+    recipe = read_recipe({**tree, "nodes": nodes, "cluster": cluster}, "x")
+    unchecked = []
+    end = time.time() + 40
+    while True:
+        unchecked.clear()
+        lines = [str(f) for f in check_environment(make_plan(recipe, "0.9"), unchecked)]
+        if not unchecked or time.time() > end:  # the dashboard learns the resources a little late
+            break
+        time.sleep(1)
+    found[nodes] = [lines, unchecked]
+ray.shutdown()
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture
+def folder():
+    """Short, for Ray's sockets."""
+    with tempfile.TemporaryDirectory(prefix="rk", dir="/tmp") as name:
+        yield name
+
+
+def test_a_cluster_smaller_than_asked_is_said_before_anything_starts(folder):
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, folder, str(port)],
+        env={**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["1"] == [[], []]
+    ((line,), unchecked) = found["2"]
+    assert "2 x 16 = 32 NPU asked for, the cluster at" in line
+    assert "has 16" in line
+    assert unchecked == []
+
+
+def test_a_cluster_that_does_not_answer_is_not_checked():
+    from rewardkit.runner.plan import make_plan
+    from rewardkit.runner.preflight.environment import check_environment
+    from rewardkit.runner.recipe import load_tree, read_recipe
+
+    tree = load_tree("qwen3-8b-dapo-dianjin")
+    cluster = {"target": "ray-job", "address": "http://127.0.0.1:9"}
+    unchecked = []
+    plan = make_plan(read_recipe({**tree, "cluster": cluster}, "x"), "0.9")
+    assert list(check_environment(plan, unchecked)) == []
+    assert "http://127.0.0.1:9 does not answer from here" in unchecked[0]

@@ -1,0 +1,65 @@
+"""The rules that verl itself enforces: an error of ours exactly where verl refuses."""
+
+import pytest
+
+from rewardkit.runner.composed import compose
+from rewardkit.runner.plan import make_plan
+from rewardkit.runner.recipe import laid_over, read_recipe
+from rewardkit.runner.rules import check_rules
+from rewardkit.runner.rules.facts import Facts
+from tests.integration.conftest import VERL
+
+ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+MEGATRON = f"{ACTOR}.megatron"
+SMALLEST = {
+    "name": "tiny",
+    "algorithm": "grpo",
+    "model": "/models/tiny",
+    "data": {"train": "/d/train.parquet", "val": "/d/val.parquet"},
+    "reward": {"scorer": "verl"},
+    "verl": {
+        f"{ROLLOUT}.name": "vllm",
+        f"{ROLLOUT}.n": 8,
+        f"{ACTOR}.ppo_micro_batch_size_per_gpu": 1,
+        f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu": 1,
+        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": 1,
+    },
+}
+UNEVEN = {"data.train_batch_size": 257, f"{ROLLOUT}.n": 5}
+CASES = {
+    "nothing is wrong": ({}, {}),
+    "mini batch over batch": ({"data.train_batch_size": 128}, {}),
+    "batch that does not divide": (UNEVEN, {}),
+    "validation at temperature 0": (
+        {f"{ROLLOUT}.val_kwargs.do_sample": True, f"{ROLLOUT}.temperature": 0},
+        {},
+    ),
+    "sequence parallel with padding": (
+        {
+            f"{ACTOR}.ulysses_sequence_parallel_size": 2,
+            "actor_rollout_ref.model.use_remove_padding": False,
+        },
+        {},
+    ),
+    "parallel size that does not divide": (
+        {f"{MEGATRON}.tensor_model_parallel_size": 3},
+        {"strategy": "megatron"},
+    ),
+    "batch that does not divide, Megatron": (
+        {
+            f"{MEGATRON}.tensor_model_parallel_size": 2,
+            f"{MEGATRON}.pipeline_model_parallel_size": 2,
+            **UNEVEN,
+        },
+        {"strategy": "megatron"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_error_of_the_rules_is_one_of_verl_s(name):
+    verl, parts = CASES[name]
+    plan = make_plan(read_recipe(laid_over(SMALLEST, {"verl": verl, **parts}), "x"), VERL)
+    errors = [f for f in check_rules(plan, Facts()) if f.severity == "error"]
+    composed = compose(plan)
+    assert bool(errors) == bool(composed.error or composed.invalid), (errors, composed.invalid)
