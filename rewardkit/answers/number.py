@@ -101,6 +101,11 @@ _CHANGING = frozenset(
         "亿",
     ]
 )
+#: Words before an equation that leave open which of several answers it is, or take one back.
+_HEDGE = re.compile(
+    r"\b(?:or|either|not|maybe|perhaps|possibly|unless|know|guess|wrong)\b|或|可能|也许|不是|错误",
+    re.IGNORECASE,
+)
 #: Chinese characters that change or bound the number beside them.
 _CHANGING_CHARS = frozenset("不负非或百千万亿于至超错误")
 #: Single letters that are a unit or a word; any other is a name, as in `2x` and `f(5)`.
@@ -117,7 +122,7 @@ def read_number(text: str) -> Fraction | object | None:
         return Fraction(int(text))
     if len(text) > MAX_CHARS:
         return None
-    text = _plain(text).rpartition("=")[2]
+    left, equals, text = _plain(text).rpartition("=")
     matches = list(_NUMBER.finditer(text))
     if not matches:
         return None
@@ -128,7 +133,8 @@ def read_number(text: str) -> Fraction | object | None:
         return AMBIGUOUS
     if between and not (_leads(before, between[0]) or len({_value(m) for m in matches}) == 1):
         return AMBIGUOUS
-    return _value(matches[0])
+    value = _value(matches[0])
+    return AMBIGUOUS if equals and _contradicts(left, value) else value
 
 
 def _plain(text: str) -> str:
@@ -156,6 +162,14 @@ def _is_dress(text: str) -> bool:
     words = _WORD.findall(text)
     beside = {word for word in words[:1] + words[-1:] if len(word) == 1 and word.isascii()}
     return beside <= _LETTERS and not any(word.casefold() in _CHANGING for word in words)
+
+
+def _contradicts(left: str, value: Fraction | None) -> bool:
+    """Whether what stands before the last `=` hedges, or is another number: `4 = 0`."""
+    if _HEDGE.search(left):
+        return True
+    side = _NUMBER.fullmatch(left.rpartition("=")[2].strip(" $"))
+    return side is not None and _value(side) != value
 
 
 def _leads(before: str, between: str) -> bool:

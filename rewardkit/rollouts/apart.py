@@ -90,7 +90,7 @@ class Apart:
 
         Raises:
             EndedError: it ended its process, twice.
-        LateError: `seconds` were over.
+            LateError: `seconds` were over.
             NeverAnswersError: so it was for the first `FIRST` responses.
         """
         request = (response, ground_truth, dict(extra_info or {}))

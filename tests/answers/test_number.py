@@ -108,3 +108,25 @@ def test_any_text_is_read_without_raising(text):
 def test_any_text_of_number_pieces_is_read_without_raising(text):
     value = read_number(text)
     assert value is None or value is AMBIGUOUS or isinstance(value, Fraction)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Either the result = 4 or the result = 7",
+        "I do not know, maybe 5, maybe $1 - 1 = 0$",
+        "The answer is not 5; it is = 0",
+        "the sum $a + d + e = 4 = 0$.",
+        "可能是 5，也可能 1 + 1 = 2",
+    ],
+)
+def test_a_hedge_before_an_equation_leaves_the_number_open(text):
+    assert read_number(text) is AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("the sum is $a + b = -2 + 5 = 3$", 3), ("128 - 24 + 2 = 106", 106), ("10.0 = 10", 10)],
+)
+def test_an_equation_without_one_states_what_it_ends_in(text, value):
+    assert read_number(text) == value
