@@ -10,52 +10,31 @@ or several nodes do. `rehearsal/replaced.py` lists what is replaced.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from rewardkit.errors import DataError, OutputError, UsageError
-from rewardkit.runner.hydra_text import written
-from rewardkit.runner.overrides import parse_overrides
-from rewardkit.runner.rehearsal import replaced
+from rewardkit.errors import DataError
 from rewardkit.runner.rehearsal.calls import Call, few, read_calls, read_dumps
 from rewardkit.runner.rehearsal.checks import Check, Evidence, check, rewards
-from rewardkit.runner.rehearsal.engines import (
-    INSIDE,
-    Engine,
-    engine_of,
-    environment,
-    versions_of,
-)
+from rewardkit.runner.rehearsal.engines import INSIDE, engine_of, environment, versions_of
 from rewardkit.runner.rehearsal.first_error import first_error, last_lines
 from rewardkit.runner.rehearsal.launch import Ended, run
-from rewardkit.runner.rehearsal.sample import Sample, take_sample
-from rewardkit.runner.rehearsal.scale import scaled
-from rewardkit.runner.rehearsal.tiny import write_model
-from rewardkit.runner.releases import DAPO_RECIPE, Release, release_of
+from rewardkit.runner.rehearsal.stage import Stage, make_folder, prepare
 from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.read import read_run
 
 __all__ = ["Call", "Check", "Rehearsal", "rehearse"]
 
-#: Rows of the validation: each may be answered several times.
-VALIDATED = 8
-
-#: Seconds for Hydra to compose a configuration; Python may start from a cold disk.
-PATIENCE = 120.0
-
-#: Hydra writes nothing of its own.
-HYDRA = ("hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=stdout")
-
 _STEP = re.compile(rb"\bstep:(\d+) - ")
+
+#: Variables that name a folder which is gone when the rehearsal is over.
+_TEMPORARY = frozenset({"REWARDKIT_REHEARSAL_TMP", "HF_DATASETS_CACHE"})
 
 
 @dataclass(frozen=True)
@@ -88,19 +67,6 @@ class Rehearsal:
         return all(looked.ok for looked in self.checks)
 
 
-@dataclass(frozen=True)
-class _Stage:
-    """A rehearsal that is ready to start."""
-
-    engine: Engine
-    release: Release
-    overrides: list[str]
-    train: Sample
-    val: Sample
-    reward: tuple[str, str] | None
-    notes: tuple[str, ...]
-
-
 def rehearse(
     overrides: Sequence[str],
     *,
@@ -120,123 +86,48 @@ def rehearse(
         steps: of training.
         rows: of the user's training data, from all over the files.
         seconds: after which the run is ended.
-        python: the interpreter of verl's environment, which must have rewardkit.
+        python: the interpreter of verl's environment.
         extra: overrides that win over all others.
         progress: called with the number of steps done since the last call.
 
     Raises:
         UsageError: this verl cannot be rehearsed, or does not compose the overrides.
         DataError: a file of rows cannot be used.
-        OutputError: the folder is not empty, or cannot be written.
+        OutputError: the folder is not empty, or cannot be made.
     """
     versions = versions_of(python)
     engine = engine_of(versions)
-    _make(folder := folder.resolve())
-    stage = _prepare(overrides, folder, engine, python, steps=steps, rows=rows)
-    temporary = Path(tempfile.mkdtemp(prefix="rk-", dir="/tmp"))  # noqa: S108 - Ray's socket paths may have 107 bytes
+    folder = folder.resolve()
+    make_folder(folder)
+    stage = prepare(overrides, folder, engine, python, steps=steps, rows=rows)
+    # Ray makes sockets below it, whose paths may have 107 bytes: a short one, whatever TMPDIR is.
+    temporary = Path(tempfile.mkdtemp(prefix="rk-", dir="/tmp"))
     try:
-        env = environment(engine, folder, temporary, versions)
-        if stage.reward:
-            path, name = stage.reward
-            notes = {"path": path, "name": name, "calls": str(folder / "calls.jsonl")}
-            env["REWARDKIT_REHEARSAL_REWARD"] = json.dumps(notes)
-        command = [python, str(INSIDE / "rehearsal_train.py"), *stage.overrides, *extra, *HYDRA]
+        env = environment(engine, folder, temporary, versions) | _watch(stage)
+        command = [python, str(INSIDE / "rehearsal_train.py"), *stage.overrides, *extra]
         _write_command(folder / "command.sh", command, env)
         log = folder / "verl.log"
         ended = run(command, env, log, seconds, _Counter(log, progress))
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return _judged(stage, ended, folder, steps, seconds)
+    return _judged(stage, ended, steps, seconds)
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise OutputError(f"{folder} is not empty; name another folder, or remove it.")
-    except NotADirectoryError:
-        raise OutputError(f"{folder} is a file; name a folder.") from None
-    except FileExistsError:
-        raise OutputError(f"{folder} is a file; name a folder.") from None
-    except OutputError:
-        raise
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}.") from error
-
-
-def _prepare(
-    overrides: Sequence[str], folder: Path, engine: Engine, python: str, *, steps: int, rows: int
-) -> _Stage:
-    """Compose the user's plan, take the sample, write the model, settle the overrides."""
-    name = "ppo_trainer"
-    for argument in overrides:
-        if argument.startswith("--config-name="):
-            name = argument.partition("=")[2].removesuffix(".yaml")
-    asked = parse_overrides([text for text in overrides if not text.startswith("-")], "the plan")
-    release = release_of(engine.verl)
-    recipe = replaced.uses_recipe(asked, release)
-    added = [f"++{key}={written(value)}" for key, value in DAPO_RECIPE.items()] if recipe else []
-    config = _composed(python, engine.verl, name, [*added, *map(str, asked)])
-    _refuse(config)
-    key = str(config.get("data.prompt_key") or "prompt")
-    train = take_sample(_files(config, "data.train_files"), folder, "train", rows, key)
-    val = take_sample(_files(config, "data.val_files"), folder, "val", VALIDATED, key)
-    scale = scaled(config, train.rows, max(train.longest, val.longest), steps)
-    write_model(folder / "model", positions=scale.prompt + scale.response)
-    reward = replaced.reward_of(config, release)
-    watcher = INSIDE / "rehearsal_reward.py" if reward else None
-    place = replaced.Place(folder, train, val, watcher, engine.settings)
-    settled = replaced.overrides_of(asked, config, scale, place, release)
-    told = replaced.notes(config, scale, recipe=recipe)
-    return _Stage(engine, release, settled, train, val, reward, told)
-
-
-def _composed(python: str, verl: str, name: str, overrides: Sequence[str]) -> Mapping[str, Any]:
-    """What verl's own configuration makes of the overrides: dotted key -> value."""
-    request = {"config_name": name, "overrides": overrides, "validate": False, "reward": False}
-    try:
-        done = subprocess.run(  # noqa: S603 - our own module in the user's environment
-            [python, "-m", "rewardkit.runner._verl_config"],
-            input=json.dumps(request),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=True,
-        )
-        answer = json.loads(done.stdout.strip().splitlines()[-1])
-    except subprocess.CalledProcessError as error:
-        raise DataError(f"verl {verl}: its configuration fails: {last_lines(error.stderr, 1)}") from error
-    except subprocess.TimeoutExpired as error:
-        raise DataError(f"verl {verl}: no configuration after {PATIENCE:.0f} s.") from error
-    if answer["error"]:
-        raise UsageError(f"verl {verl} does not take this plan: {answer['error']}")
-    config: Mapping[str, Any] = answer["config"]
-    return config
-
-
-def _refuse(config: Mapping[str, Any]) -> None:
-    for key in ("reward_model.enable", "reward.reward_model.enable"):
-        if config.get(key) is True:
-            raise UsageError(
-                f"{key}=True: a reward model cannot be rehearsed on a CPU; rehearse with "
-                f"{key}=False if a scorer judges as well."
-            )
-
-
-def _files(config: Mapping[str, Any], key: str) -> list[str]:
-    value = config.get(key)
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not names:
-        raise UsageError(f"{key}={value}: name at least one file.")
-    return [str(name) for name in names]
+def _watch(stage: Stage) -> dict[str, str]:
+    """What the watched reward function must know."""
+    if stage.reward is None:
+        return {}
+    path, name = stage.reward
+    told = {"path": path, "name": name, "calls": str(stage.folder / "calls.jsonl")}
+    return {"REWARDKIT_REHEARSAL_REWARD": json.dumps(told)}
 
 
 def _write_command(out: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
-    """The command as a script that runs again: Ray's folder is a new one."""
+    """The command as a script that runs again, with a temporary folder of its own."""
     exports = [
         f"export {name}={shlex.quote(value)}"
         for name, value in env.items()
-        if name not in {"REWARDKIT_REHEARSAL_TMP", "HF_DATASETS_CACHE"}
+        if name not in _TEMPORARY
     ]
     lines = [
         "#!/bin/sh",
@@ -260,26 +151,22 @@ class _Counter:
             file.seek(self.read)
             new = file.read()
         self.read += len(new)
-        text = self.rest + new
-        self.rest = text[text.rfind(b"\n") + 1 :]
-        whole = text[: len(text) - len(self.rest)]
-        found = [int(match[1]) for match in _STEP.finditer(whole)]
-        if found and max(found) > self.done:
-            self.progress(max(found) - self.done)
-            self.done = max(found)
+        whole, end, self.rest = (self.rest + new).rpartition(b"\n")
+        step = max((int(match[1]) for match in _STEP.finditer(whole + end)), default=0)
+        if step > self.done:
+            self.progress(step - self.done)
+            self.done = step
 
 
-def _judged(stage: _Stage, ended: Ended, folder: Path, steps: int, seconds: float) -> Rehearsal:
+def _judged(stage: Stage, ended: Ended, steps: int, seconds: float) -> Rehearsal:
+    folder, watched = stage.folder, stage.reward is not None
     text = (folder / "verl.log").read_text(encoding="utf-8", errors="replace")
     told = _run_of(folder)
     calls, unloaded = read_calls(folder / "calls.jsonl")
-    if not stage.reward:
-        calls = read_dumps(folder / "rollouts")
+    calls = calls if watched else read_dumps(folder / "rollouts")
     if ended.code == 0:
-        watched = stage.reward is not None
-        looked = check(
-            Evidence(folder, text, told, steps, stage.train, stage.val, calls, watched)
-        )
+        evidence = Evidence(folder, text, told, steps, stage.train, stage.val, calls, watched)
+        looked = check(evidence)
     else:
         why = _why(stage, ended, text, calls, unloaded, seconds)
         looked = (Check("run", False, f"{why}; log: {folder / 'verl.log'}"),)
@@ -312,14 +199,15 @@ def _run_of(folder: Path) -> Run | None:
 
 
 def _why(
-    stage: _Stage, ended: Ended, text: str, calls: Sequence[Call], unloaded: str, seconds: float
+    stage: Stage, ended: Ended, text: str, calls: Sequence[Call], unloaded: str, seconds: float
 ) -> str:
     """Why a run did not end well: the scorer's fault first, then what verl says."""
+    raised = next((call.error for call in calls if call.error), "")
+    if ended.code is None:
+        first = f"the scorer raised {raised}; " if raised else ""
+        return f"{first}ended after {seconds:,.0f} s; the last lines: {last_lines(text)}"
     if stage.reward and unloaded:
         return f"the scorer {stage.reward[0]} does not load: {unloaded}"
-    if ended.code is None:
-        return f"ended after {seconds:,.0f} s; the last lines: {last_lines(text)}"
-    raised = next((call.error for call in calls if call.error), "")
     if raised:
         return f"the scorer raised {raised}"
     strange = next((call for call in calls if call.score is None), None)

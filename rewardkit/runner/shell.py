@@ -83,7 +83,7 @@ class _Reading:
     overrides: list[Setting] = field(default_factory=list)
 
 
-def read_text(path: str | Path) -> str:
+def read_script(path: str | Path) -> str:
     """The text of a script's file.
 
     Raises:
@@ -101,7 +101,7 @@ def read_text(path: str | Path) -> str:
         raise DataError(f"{path}: not a text in UTF-8.") from None
 
 
-def read_script(text: str, where: str) -> Script:
+def parse_script(text: str, where: str) -> Script:
     """What a launch script, or a plain list of `key=value`, asks of verl. Nothing is run.
 
     Args:
@@ -171,12 +171,14 @@ def _env(state: _Reading) -> Iterator[tuple[str, str]]:
 
 def _take(words: list[Word], state: _Reading) -> None:
     """Take what one simple command says."""
-    while words and words[0].start == _whole(words[0]) and _keyword(words[0].start, state):
-        words = words[1:]
+    place = 0
+    while place < len(words) and _is_keyword(words[place], state):
+        place += 1
     given = []
-    while words and _ASSIGNMENT.match(words[0].start):
-        given.append(_assign(words[0], state))
-        words = words[1:]
+    while place < len(words) and _ASSIGNMENT.match(words[place].start):
+        given.append(_assign(words[place], state))
+        place += 1
+    words = words[place:]
     if not words:
         return
     name = _whole(words[0])
@@ -194,7 +196,9 @@ def _whole(word: Word) -> str:
     return word.parts[0].text if len(word.parts) == 1 and word.parts[0].kind == "text" else ""
 
 
-def _keyword(text: str, state: _Reading) -> bool:
+def _is_keyword(word: Word, state: _Reading) -> bool:
+    """Whether a word is of an if, a loop or a function; how deep it is in them is counted."""
+    text = word.start if word.start == _whole(word) else ""
     state.depth += (text in _OPENING) - (text in _CLOSING and state.depth > 0)
     return text in _OPENING | _CLOSING | _MIDDLE
 
@@ -217,10 +221,7 @@ def _assign(word: Word, state: _Reading) -> str:
 
 def _declare(words: list[Word], state: _Reading) -> None:
     for word in words[1:]:
-        if _ASSIGNMENT.match(word.start):
-            name = _assign(word, state)
-        else:
-            name = _whole(word)
+        name = _assign(word, state) if _ASSIGNMENT.match(word.start) else _whole(word)
         if words[0].start == "export":
             state.exported.add(name)
 
@@ -248,7 +249,7 @@ def _command(words: list[Word], given: list[str], state: _Reading) -> None:
 def _module_place(fields: list[str]) -> int:
     """Where a command names verl's module, as `-m verl.trainer.main_ppo` or as a file; or 0."""
     for i, text in enumerate(fields[1:], 1):
-        if fields[i - 1] == "-m" and _MODULE.fullmatch(text):
+        if fields[i - 1] == "-m" and len(text) < 100 and _MODULE.fullmatch(text):
             return i
         if _MODULE_FILE.fullmatch(text) and any(
             re.search("python|torchrun", f) for f in fields[:i]

@@ -112,19 +112,19 @@ def commands(text: str, problems: Problems) -> Iterator[list[Word]]:
     words: list[Word] = []
     array: list[Word] | None = None
     skip = False
-    for token in _tokens(text, problems):
-        if isinstance(token, Word):
+    for piece in _tokens(text, problems):
+        if isinstance(piece, Word):
             if not skip:
-                (words if array is None else array).append(token)
+                (words if array is None else array).append(piece)
             skip = False
         elif array is not None:
-            if token == ")":
+            if piece == ")":
                 words[-1] = words[-1]._replace(items=tuple(array))
                 array = None
-        elif token == "=(" and words:
+        elif piece == "=(" and words:
             array = []
-        elif "<" in token or ">" in token:
-            skip = not re.search(r"&[\d-]", token)
+        elif "<" in piece or ">" in piece:
+            skip = not re.search(r"&[\d-]", piece)
         else:
             if words:
                 yield words

@@ -2,12 +2,13 @@
 
 import pytest
 
-from rewardkit.runner.composed import compose
+from rewardkit.runner.composed import _for_hydra
 from rewardkit.runner.plan import make_plan
 from rewardkit.runner.recipe import laid_over, read_recipe
 from rewardkit.runner.rules import check_rules
 from rewardkit.runner.rules.facts import Facts
 from tests.integration.conftest import VERL
+from tests.integration.test_recipes_in_verl import judged
 
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 MEGATRON = f"{ACTOR}.megatron"
@@ -61,5 +62,5 @@ def test_an_error_of_the_rules_is_one_of_verl_s(name):
     verl, parts = CASES[name]
     plan = make_plan(read_recipe(laid_over(SMALLEST, {"verl": verl, **parts}), "x"), VERL)
     errors = [f for f in check_rules(plan, Facts()) if f.severity == "error"]
-    composed = compose(plan)
-    assert bool(errors) == bool(composed.error or composed.invalid), (errors, composed.invalid)
+    _, invalid, _ = judged(*_for_hydra(plan))
+    assert bool(errors) == bool(invalid), (errors, invalid)
