@@ -83,8 +83,9 @@ def dapo(wanted: Dapo) -> dict[str, Any]:
         settings |= {
             "algorithm.filter_groups.enable": True,
             "algorithm.filter_groups.metric": sampling.metric,
-            "algorithm.filter_groups.max_num_gen_batches": sampling.max_num_gen_batches,
         }
+        if sampling.max_num_gen_batches:
+            settings["algorithm.filter_groups.max_num_gen_batches"] = sampling.max_num_gen_batches
         if sampling.gen_batch_size:
             settings["data.gen_batch_size"] = sampling.gen_batch_size
     return settings

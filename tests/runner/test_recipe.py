@@ -1,13 +1,17 @@
 """Recipes: the built-in ones, and what is said of mistakes in one."""
 
+import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from rewardkit.errors import DataError, UnknownNameError
+from rewardkit.runner.plan import make_plan
 from rewardkit.runner.recipe import built_in, laid_over, load_tree, read_recipe, recipe_path
+from rewardkit.runner.yaml_text import read_yaml
 
 
 @pytest.mark.parametrize("name", built_in())
@@ -99,3 +103,12 @@ def test_the_data_of_a_recipe_can_be_prepared_as_it_says(name, tmp_path):
             )
             assert done.returncode == 0, done.stderr
     assert {*recipe.data.train, *recipe.data.val} <= written
+
+
+def test_the_recipe_that_the_page_shows_plans():
+    page = (Path(__file__).parents[2] / "docs/train.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    tree = read_yaml(shown, "docs/train.md")
+    for variant in (None, "no-kl"):
+        plan = make_plan(read_recipe(tree, "docs/train.md", variant), "0.9")
+        assert (plan.get("actor_rollout_ref.actor.optim.lr"), plan.notes) == (1e-6, ())
