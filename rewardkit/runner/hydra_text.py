@@ -8,6 +8,9 @@ from typing import Any
 
 from rewardkit.runner.yaml_text import read_value
 
+#: Lists in lists that are read; what is deeper is text.
+MAX_DEPTH = 20
+
 _WORD = re.compile(r"[A-Za-z_]+")
 _HYDRA_WORDS = frozenset({"true", "false", "null", "inf", "nan"})
 _PLAIN = re.compile(r"[\w./:\-]+", re.ASCII)
@@ -39,14 +42,18 @@ def written(value: Any) -> str:
     return repr(value)
 
 
-def parsed(text: str) -> Any:
+def parsed(text: str, depth: int = 0) -> Any:
     """The right side of an override as a Python value; `Raw` for Hydra's mappings and functions."""
     if text.startswith("{") or re.match(r"[a-z_]+\(", text):
         return Raw(text)
-    if text.startswith("[") and text.endswith("]"):
-        return [parsed(item.strip()) for item in _split(text[1:-1])]
+    if text.startswith("[") and text.endswith("]") and depth < MAX_DEPTH:
+        return [parsed(item.strip(), depth + 1) for item in _split(text[1:-1])]
+    if text == "":
+        return ""  # Hydra's empty text; null is written out
     if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
         return _unquoted(text)
+    if text.lower().lstrip("+-") in {"inf", "nan"}:
+        return float(text)
     return read_value(text)
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from rewardkit.errors import OutputError, UsageError
 from rewardkit.output import atomic
@@ -79,7 +79,7 @@ def execute(command: Sequence[str], env: Mapping[str, str], log: Path) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _copy(source: BinaryIO, file: BinaryIO) -> None:
+def _copy(source: IO[bytes], file: IO[bytes]) -> None:
     read = getattr(source, "read1", source.read)
     while block := read(1 << 16):
         file.write(block)

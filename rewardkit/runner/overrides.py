@@ -52,12 +52,17 @@ def _parse(text: str, origin: str) -> Override:
     key, equals, value = text.partition("=")
     sign = key[: len(key) - len(key.lstrip("+~"))]
     key = key.lstrip("+~").strip()
+    if key.startswith("-"):
+        raise UsageError(f"{text!r}: write it without the dashes, or before the `--`.")
+    value = value.strip()
+    if value.startswith("[") != value.endswith("]"):
+        raise UsageError(f"{text!r}: a bracket is missing.")
     if not key or (not equals and sign != "~") or sign not in {"", "+", "++", "~"}:
         raise UsageError(
             f"{text!r} is no override; write key=value, +key=value for a key verl does not list, "
             "or ~key to remove one."
         )
-    return Override(key, parsed(value.strip()), sign, origin)
+    return Override(key, parsed(value), sign, origin)
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -80,6 +85,6 @@ def from_yaml(tree: Mapping[str, Any], origin: str) -> list[Override]:
     for name, value in flatten(tree):
         sign = name[: len(name) - len(name.lstrip("+~"))]
         if sign not in {"", "+", "++", "~"}:
-            raise UsageError(f"{origin}: {name!r} is no key of verl's.")
+            raise UsageError(f"{name!r} in {origin} is no key of verl's.")
         found.append(Override(name.lstrip("+~"), value, sign, origin))
     return found

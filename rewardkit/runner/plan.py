@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from rewardkit.errors import UsageError
 from rewardkit.registry import did_you_mean, is_path
-from rewardkit.runner.hydra_text import parsed
-from rewardkit.runner.moves import canonical, dead, native
+from rewardkit.runner.hydra_text import Raw, parsed
+from rewardkit.runner.moves import A, canonical, dead, native
 from rewardkit.runner.overrides import Override, from_yaml
-from rewardkit.runner.presets import environment, preset
+from rewardkit.runner.presets import NO_BUFFER, environment, preset
 from rewardkit.runner.recipe import Recipe
 from rewardkit.runner.releases import Release, known_releases, release_of
 from rewardkit.runner.verl_keys import PKG_SINCE, release
@@ -27,6 +27,9 @@ FILTER_SINCE = (0, 9, 0)
 
 #: From this release on Megatron is a model engine; before it, a configuration of its own.
 ENGINE_SINCE = (0, 7, 1)
+
+#: Before it, verl's dapo reward manager ends at the first sample where it is given no buffer.
+BUFFER_OPTIONAL_SINCE = (0, 7, 1)
 
 #: The order in which settings are printed.
 _ORDER = (
@@ -145,13 +148,20 @@ def make_plan(
         UsageError: a key that no release knows (the message suggests the nearest), a scorer that
             does not load, or a release that cannot do what is asked.
     """
-    asked = _asked(recipe, [*from_yaml(recipe.verl, "verl:"), *overrides], verl, reward_path)
+    written = [*from_yaml(recipe.verl, "the recipe's `verl:`"), *overrides]
+    for override in written:
+        _refuse_fields(override, recipe)
+    asked = _asked(recipe, written, verl, reward_path)
     settings = {override.key: override.value for override in asked if override.sign != "~"}
     module = _module(settings, verl)
     known = release_of(
         verl, megatron=recipe.strategy == "megatron", dapo_recipe=module == DAPO_RECIPE
     )
     kept, notes = _translated(asked, known, recipe, module)
+    if release(verl)[:2] > known.number[:2]:
+        notes.append(
+            Note("hint", f"verl {verl}", f"is newer than we know: planned as {known.verl}.")
+        )
     if module == DAPO_RECIPE:
         notes.append(_recipe_hint(known))
     config = {**known.keys, **{override.key: override.value for override in kept}}
@@ -167,11 +177,33 @@ def make_plan(
     )
 
 
+#: Settings of verl's from which more follows: a field of the recipe says it.
+_STRATEGY = frozenset({"model_engine", f"{A}actor.strategy"})
+_STRATEGIES = frozenset({"megatron", "fsdp", "fsdp2"})
+
+
+def _refuse_fields(override: Override, recipe: Recipe) -> None:
+    """A setting that the recipe decides and that would leave the rest as it was."""
+    name = override.key.partition(".")[0]
+    if override.key == name and name in type(recipe).model_fields:
+        raise UsageError(
+            f"{override.origin}: {name} is a field of the recipe: --set {name}={override.value}."
+        )
+    value = str(override.value)
+    if override.key in _STRATEGY and value in _STRATEGIES and value != recipe.strategy:
+        raise UsageError(
+            f"{override.origin}: {override.key}={value} alone leaves the rest as it was: set "
+            f"strategy: {value} in the recipe, or --set strategy={value}."
+        )
+
+
 def _asked(
     recipe: Recipe, written: list[Override], verl: str, reward_path: str | None
 ) -> list[Override]:
     """All settings by 0.9.1's names, each once: the last one wins."""
     base = {**preset(recipe), **_fields(recipe), **_reward(recipe, verl, reward_path)}
+    if release(release_of(verl).verl) < BUFFER_OPTIONAL_SINCE:
+        base = {**NO_BUFFER, **base} if recipe.algorithm == "dapo" else base
     merged = {key: Override(key, value, origin="the recipe") for key, value in base.items()}
     for override in written:
         key = override.key if override.is_group else canonical(override.key)
@@ -269,6 +301,14 @@ def _translated(
             continue
         if key != override.key and override.origin != "the recipe":
             notes.append(Note("renamed", override.key, f"is {key} in verl {known.verl}."))
+        if known.refuses(key, override.value):
+            raise UsageError(
+                f"{override.origin}: {override.key}={override.value!r} is text; verl "
+                f"{known.verl} has {known.keys[key]!r} there."
+            )
+        if override.sign in {"+", "++"} and not known.lists(key) and not known.open_at(key):
+            near = did_you_mean(key, list(known.keys))
+            notes.append(Note("hint", key, f"verl {known.verl} does not list it.{near}"))
         sign = override.sign if override.sign == "~" else "" if known.lists(key) else "+"
         kept.append(replace(override, key=key, sign=sign))
     return kept, notes
@@ -286,6 +326,9 @@ def _dropped(override: Override, key: str, known: Release, kind: Mapping[str, bo
         return f"verl {known.verl} has no such setting."
     if entry := dead(key, known.number, **kind):
         return f"verl {known.verl}: {entry.why}."
+    section = known.lists(key) and key not in known.keys
+    if section and override.sign != "~" and not isinstance(override.value, (Mapping, Raw)):
+        raise UsageError(f"{override.origin}: {key} is a section of verl's: set a key in it.")
     if known.lists(key) or known.open_at(key) or override.sign in {"+", "++"}:
         return None
     if since := _listed_by(override.key, megatron=kind["megatron"]):

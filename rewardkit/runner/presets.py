@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 ACTOR = "actor_rollout_ref.actor"
 OVERLONG = "reward.reward_kwargs.overlong_buffer_cfg"
 
+#: The dapo reward manager without a length penalty, where it insists on being told.
+NO_BUFFER: Mapping[str, Any] = {
+    f"{OVERLONG}.enable": False,
+    f"{OVERLONG}.len": 0,
+    f"{OVERLONG}.penalty_factor": 0.0,
+    f"{OVERLONG}.log": False,
+    "reward.reward_kwargs.max_resp_len": "${data.max_response_length}",
+}
+
 ALGORITHMS: Mapping[str, Mapping[str, Any]] = {
     "ppo": {
         "algorithm.adv_estimator": "gae",

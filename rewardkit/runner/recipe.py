@@ -6,16 +6,17 @@ which data and reward). Everything else is verl's own and stands under `verl:` b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.registry import did_you_mean
-from rewardkit.runner.releases import release_of
-from rewardkit.runner.verl_keys import LATEST
+from rewardkit.runner.overrides import flatten
+from rewardkit.runner.recipe_errors import said
 from rewardkit.runner.yaml_text import read_yaml
 
 FOLDER = Path(__file__).parent / "recipes"
@@ -33,8 +34,13 @@ Target = Literal[
 ]
 
 
+_Text = Annotated[str, Field(min_length=1)]
+_Count = Annotated[int, Field(gt=0, strict=True)]
+_Port = Annotated[int, Field(ge=1024, le=65535, strict=True)]
+
+
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
 
 class Data(_Part):
@@ -46,8 +52,8 @@ class Data(_Part):
         prepare: the commands that make them, for the person who reads the recipe.
     """
 
-    train: list[str] = Field(min_length=1)
-    val: list[str] = []
+    train: list[_Text] = Field(min_length=1)
+    val: list[_Text] = []
     prepare: list[str] = []
 
     @field_validator("train", "val", "prepare", mode="before")
@@ -72,8 +78,8 @@ class Reward(_Part):
 class OverlongBuffer(_Part):
     """DAPO's soft penalty: from `len` tokens before the limit it grows to `penalty_factor`."""
 
-    len: int = Field(gt=0)
-    penalty_factor: float = 1.0
+    len: _Count
+    penalty_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     log: bool = False
 
 
@@ -88,15 +94,15 @@ class DynamicSampling(_Part):
 
     metric: str = "acc"
     max_num_gen_batches: int = 0
-    gen_batch_size: int | None = Field(default=None, gt=0)
+    gen_batch_size: _Count | None = None
 
 
 class Dapo(_Part):
     """What is DAPO's alone; not used when the algorithm is another."""
 
-    clip_ratio_low: float = 0.2
-    clip_ratio_high: float = 0.28
-    clip_ratio_c: float = 10.0
+    clip_ratio_low: float = Field(default=0.2, gt=0, allow_inf_nan=False)
+    clip_ratio_high: float = Field(default=0.28, gt=0, allow_inf_nan=False)
+    clip_ratio_c: float = Field(default=10.0, gt=1, allow_inf_nan=False)
     overlong_buffer: OverlongBuffer | None = None
     dynamic_sampling: DynamicSampling | None = None
 
@@ -129,8 +135,8 @@ class Cluster(_Part):
     target: Target = "local"
     address: str = "http://127.0.0.1:8265"
     head: str | None = None
-    port: int = Field(default=6379, ge=1024, le=65535)
-    dashboard_port: int = Field(default=8265, ge=1024, le=65535)
+    port: _Port = 6379
+    dashboard_port: _Port = 8265
     interface: str | None = None
     wait_s: int = Field(default=600, gt=0)
     workdir: str = "."
@@ -165,7 +171,7 @@ class Recipe(_Part):
         sweep: variants by name, each a part of a recipe that is laid over this one.
     """
 
-    name: str = Field(min_length=1)
+    name: str = Field(pattern=r"^[^/\\\x00-\x1f]+$")
     about: str = ""
     source: str = ""
     hardware: str = ""
@@ -173,8 +179,8 @@ class Recipe(_Part):
     algorithm: Literal["ppo", "grpo", "dapo"]
     strategy: Literal["fsdp", "fsdp2", "megatron"] = "fsdp"
     devices: Literal["gpu", "npu", "cpu"] = "gpu"
-    nodes: int = Field(default=1, gt=0)
-    devices_per_node: int = Field(default=8, gt=0)
+    nodes: _Count = 1
+    devices_per_node: _Count = 8
     model: str = Field(min_length=1)
     data: Data
     reward: Reward = Reward()
@@ -182,12 +188,15 @@ class Recipe(_Part):
     cluster: Cluster = Cluster()
     env: dict[str, str] = {}
     verl: dict[str, Any] = {}
-    sweep: dict[str, dict[str, Any]] = {}
+    sweep: dict[str, dict[str, Any] | None] = {}
 
     @field_validator("env", mode="before")
     @classmethod
     def _texts(cls, value: Any) -> Any:
-        return {k: str(v) for k, v in value.items()} if isinstance(value, Mapping) else value
+        if not isinstance(value, Mapping):
+            return value
+        words = {True: "1", False: "0"}
+        return {k: words[v] if isinstance(v, bool) else v for k, v in value.items()}
 
 
 def built_in() -> list[str]:
@@ -204,7 +213,7 @@ def recipe_path(name: str) -> Path:
     path = Path(name).expanduser()
     if path.suffix in {".yaml", ".yml"}:
         if not path.is_file():
-            raise UnknownNameError(f"{name}: no such file.")
+            raise UnknownNameError(f"{name}: {'a folder' if path.is_dir() else 'no such file'}.")
         return path
     if name not in built_in():
         raise UnknownNameError(
@@ -222,7 +231,15 @@ def load_tree(name: str) -> dict[str, Any]:
         DataError: it is no YAML mapping.
     """
     path = recipe_path(name)
-    tree = read_yaml(path.read_text(encoding="utf-8"), str(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not UTF-8; save it as UTF-8.") from None
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}.") from None
+    tree = read_yaml(text, str(path))
+    if tree is None:
+        raise DataError(f"{path} is empty.")
     if not isinstance(tree, dict):
         raise DataError(f"{path}: a recipe is a mapping (name:, algorithm:, model:, data:, ...).")
     return tree
@@ -250,37 +267,34 @@ def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None)
         DataError: a key is unknown or has a value of the wrong type; all of them, a line each.
         UnknownNameError: there is no such variant.
     """
+    tree = _dotted(tree, where)
     if variant is not None:
-        variants = tree.get("sweep") or {}
-        if variant not in variants:
-            known = ", ".join(variants) or "none"
-            raise UnknownNameError(f"{where}: no variant {variant!r} in sweep. Known: {known}.")
-        tree = laid_over(tree, {"name": f"{tree.get('name')}-{variant}"} | variants[variant])
+        tree = laid_over(tree, _variant(tree, where, variant))
     try:
         return Recipe.model_validate(tree)
     except ValidationError as error:
-        raise DataError("\n".join(_said(e, where) for e in error.errors())) from None
+        raise DataError("\n".join(said(e, where, Recipe) for e in error.errors())) from None
 
 
-def _said(error: Any, where: str) -> str:
-    """One line for one thing that is wrong with a recipe."""
-    place = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"{where}: unknown key {place!r}.{_near(error['loc'])}"
-    if error["type"] == "missing":
-        return f"{where}: {place!r} is missing."
-    given = error.get("input")
-    shown = f" (it is {given!r})" if not isinstance(given, (dict, list)) else ""
-    return f"{where}: {place}: {error['msg'][0].lower()}{error['msg'][1:]}{shown}."
+def _dotted(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The tree without empty sections, and with `verl:` by dotted keys, each of them once."""
+    given = {key: value for key, value in tree.items() if value is not None}
+    if isinstance(given.get("verl"), Mapping):
+        pairs = list(flatten(given["verl"]))
+        given["verl"] = dict(pairs)
+        for key, count in Counter(key for key, _ in pairs).items():
+            if count > 1:
+                raise DataError(f"{where}: verl: {key!r} stands there {count} times.")
+    return given
 
 
-def _near(loc: tuple[Any, ...]) -> str:
-    """A suggestion for an unknown key, or where a key of verl's belongs."""
-    model: Any = Recipe
-    for part in loc[:-1]:
-        field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
-        model = field.annotation if field else None
-    section = str(loc[-1]).partition(".")[0]
-    if len(loc) == 1 and any(key.startswith(f"{section}.") for key in release_of(LATEST).keys):
-        return " Settings of verl's stand under `verl:`."
-    return did_you_mean(str(loc[-1]), list(getattr(model, "model_fields", {})))
+def _variant(tree: Mapping[str, Any], where: str, name: str) -> dict[str, Any]:
+    """What a variant of the sweep changes."""
+    variants = tree.get("sweep") or {}
+    if not isinstance(variants, Mapping) or name not in variants:
+        known = ", ".join(map(str, variants)) or "none"
+        raise UnknownNameError(f"{where}: no variant {name!r} in sweep. Known: {known}.")
+    part = variants[name] or {}
+    if not isinstance(part, Mapping):
+        raise DataError(f"{where}: sweep.{name}: should be a part of a recipe, a mapping.")
+    return {"name": f"{tree.get('name')}-{name}"} | _dotted(part, f"{where}: sweep.{name}")

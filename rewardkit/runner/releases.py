@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UsageError
+from rewardkit.runner.hydra_text import Raw
 from rewardkit.runner.verl_keys import release
 
 FOLDER = Path(__file__).parent / "releases"
@@ -72,9 +73,16 @@ class Release:
         """Whether a key, or keys below it, can be set without a `+`."""
         return key in self.keys or f"{key}." in _prefixes(tuple(self.keys))
 
+    def refuses(self, key: str, value: Any) -> bool:
+        """Whether a value is text where the release has a number or a truth value."""
+        text = isinstance(value, str) and not isinstance(value, Raw) and not value.startswith("${")
+        return text and isinstance(self.keys.get(key), (int, float))
+
     def open_at(self, key: str) -> bool:
         """Whether a key that is not listed lies where verl takes any name."""
         parts = key.split(".")
+        if not any(name.startswith(f"{parts[0]}.") for name in self.keys):
+            return False
         above = (".".join(parts[:i]) for i in range(1, len(parts)))
         return any(part in OPEN for part in parts[:-1]) or any(
             self.keys.get(a) == {} for a in above

@@ -43,7 +43,7 @@ def release(text: str) -> tuple[int, ...]:
     Raises:
         UsageError: the text does not start like a version.
     """
-    match = re.match(r"v?(\d+(?:\.\d+)*)", text)
+    match = re.match(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?!\d)", text)
     if match is None:
         raise UsageError(f"{text!r} is no verl version; write it as in 0.9.1.")
     parts = [int(part) for part in match[1].split(".")]

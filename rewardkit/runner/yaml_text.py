@@ -12,10 +12,13 @@ from typing import Any
 
 from rewardkit.errors import DataError
 
+#: Mappings in mappings that a recipe may have.
+MAX_DEPTH = 40
+
 _TYPES = {
     "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    "int": (r"[-+]?[0-9]+", "-+0123456789"),
+    "int": (r"[-+]?[0-9]{1,1000}", "-+0123456789"),
     "float": (
         r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan",
         "-+.0123456789",
@@ -37,6 +40,8 @@ def read_yaml(text: str, where: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "not YAML"
+        if "\\t" in problem:
+            problem = "a tab; YAML wants spaces"
         raise DataError(f"{where}{line}: {problem}.") from None
 
 
@@ -49,10 +54,7 @@ def read_value(text: str) -> Any:
 
 
 def _number(text: str) -> float:
-    word = text.lower().lstrip("+-").lstrip(".")
-    return (
-        float(text.replace(".inf", "inf")) if word == "inf" else float(text.replace(".nan", "nan"))
-    )
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
 
 
 _CONVERT: Mapping[str, Callable[[str], Any]] = {
@@ -63,6 +65,11 @@ _CONVERT: Mapping[str, Callable[[str], Any]] = {
 }
 
 
+def _constructor(convert: Callable[[str], Any]) -> Callable[[Any, Any], Any]:
+    """PyYAML's own ones read 010 as eight."""
+    return lambda _, node: convert(node.value)
+
+
 def _loader() -> Any:
     import yaml
 
@@ -71,9 +78,26 @@ def _loader() -> Any:
 
         yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012 - PyYAML's own attribute
 
+        depth = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # PyYAML's stubs
+            if self.check_event(yaml.events.AliasEvent):
+                raise yaml.constructor.ConstructorError(None, None, "aliases are not read", mark)
+            if self.depth > MAX_DEPTH:
+                raise yaml.constructor.ConstructorError(None, None, "nested too deep", mark)
+            self.depth += 1
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             seen: set[str] = set()
             for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    raise yaml.constructor.ConstructorError(
+                        None, None, "a key is a word, no list or mapping", key.start_mark
+                    )
                 if key.value in seen:
                     raise yaml.constructor.ConstructorError(
                         None, None, f"the key {key.value!r} stands twice", key.start_mark
@@ -83,5 +107,6 @@ def _loader() -> Any:
 
     for kind, (pattern, first) in _TYPES.items():
         tag = f"tag:yaml.org,2002:{kind}"
+        Loader.add_constructor(tag, _constructor(_CONVERT[kind]))
         Loader.add_implicit_resolver(tag, re.compile(rf"^(?:{pattern})$"), list(first))
     return Loader

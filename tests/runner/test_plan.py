@@ -94,6 +94,12 @@ def test_overlong_is_where_each_trainer_reads_it(plan):
     assert "reward_model.overlong_buffer.len=512" in recipe.arguments
 
 
+def test_the_dapo_manager_is_told_that_there_is_no_penalty_where_it_would_end_without(plan):
+    for verl, told in (("0.5", True), ("0.7.0", True), ("0.7.1", False), ("0.9", False)):
+        arguments = plan(verl, algorithm="dapo").arguments
+        assert any(a.endswith("overlong_buffer_cfg.enable=False") for a in arguments) is told
+
+
 def test_dynamic_sampling_is_the_trainer_s_own_from_0_9_on_and_the_recipe_s_before(plan):
     assert plan("0.9", **SAMPLING).module == TRAINER
     for verl in ("0.5", "0.6", "0.7.0", "0.8"):
@@ -156,6 +162,42 @@ def test_a_key_of_another_release_is_left_out_and_said(plan):
 def test_what_is_no_override_is_refused(plan, text):
     with pytest.raises(UsageError, match="is no override"):
         plan("0.9", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model_engine=megatron", "set strategy: megatron in the recipe"),
+        ("actor_rollout_ref.actor.strategy=megatron", "--set strategy=megatron"),
+        ("algorithm=dapo", "algorithm is a field of the recipe: --set algorithm=dapo"),
+        ("nodes=4", "nodes is a field of the recipe: --set nodes=4"),
+        ("trainer=5", "trainer is a section of verl's"),
+        ("engine_kwargs.vllm.x=1", "has no key 'engine_kwargs.vllm.x'"),
+        ("actor_rollout_ref.actor.optim.lr='1e-6'", "is text; verl 0.9.1 has 1e-06 there"),
+        ("actor_rollout_ref.rollout.n=five", "'five' is text; verl 0.9.1 has 1 there"),
+        ("data.shuffle=on", "'on' is text; verl 0.9.1 has True there"),
+        ("--trainer.save_freq=5", "without the dashes"),
+        ("trainer.logger=[a", "a bracket is missing"),
+    ],
+)
+def test_what_would_be_half_a_change_is_refused(plan, text, said):
+    with pytest.raises(UsageError) as error:
+        plan("0.9", text)
+    assert said in str(error.value)
+
+
+def test_a_typo_behind_a_plus_is_pointed_at(plan):
+    notes = plan("0.9", "+trainer.save_frq=5").notes
+    assert "Did you mean 'trainer.save_freq'" in str(notes[0])
+
+
+def test_a_release_to_come_is_planned_as_the_newest_and_said(plan):
+    assert "is newer than we know: planned as 0.9.1" in str(plan("1.2").notes[0])
+
+
+@pytest.mark.parametrize("depth", [30, 3000])
+def test_lists_in_lists_have_an_end(plan, depth):
+    plan("0.9", f"trainer.logger={'[' * depth}{']' * depth}")
 
 
 def test_a_group_or_a_deletion_passes_as_it_is(plan):

@@ -36,7 +36,17 @@ def test_every_built_in_recipe_says_what_it_is_for(name):
         ({"dapo": {"overlong_buffer": {"len": 0}}}, "dapo.overlong_buffer.len: input should be"),
         ({"cluster": {"target": "k8s"}}, "cluster.target: input should be 'local'"),
         ({"model": ""}, "model: string should have at least 1 character"),
-        ({"verl": None}, "verl: input should be a valid dictionary"),
+        ({"verl": []}, "verl: should be a mapping"),
+        ({"data": "x.parquet"}, "data: should be a mapping, as in `data: {train: FILE.parquet}`"),
+        ({"reward": "gsm8k"}, "as in `reward: {scorer: NAME}` (it is 'gsm8k')"),
+        ({"devices": "cuda"}, "Did you mean 'gpu'?"),
+        ({"algorithm": "GRPO"}, "Did you mean 'grpo'?"),
+        ({"train_batch_size": 8}, "verl has data.train_batch_size: write it under `verl:`."),
+        ({"nodes": True}, "nodes: input should be a valid integer"),
+        ({"name": "../x"}, "name: string should match pattern"),
+        ({"data": {"train": ""}}, "data.train.0: string should have at least 1 character"),
+        ({"dapo": {"clip_ratio_high": float("nan")}}, "clip_ratio_high: input should be"),
+        ({"verl": {"trainer": {"x": 1}, "trainer.x": 2}}, "verl: 'trainer.x' stands there 2 times"),
     ],
 )
 def test_a_mistake_is_one_line_with_its_place(recipe, part, said):
@@ -66,6 +76,36 @@ def test_a_recipe_that_is_no_mapping_is_refused(tmp_path):
     (tmp_path / "x.yaml").write_text("- a\n- b\n")
     with pytest.raises(DataError, match="a recipe is a mapping"):
         load_tree(str(tmp_path / "x.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "x.yaml is empty"),
+        ("name: é".encode("latin-1"), "x.yaml: not UTF-8"),
+        (b"name:\n\t- x\n", "x.yaml:2: a tab; YAML wants spaces"),
+        (b"verl: " + b"[" * 3000, "x.yaml:1: nested too deep"),
+        (b"verl: &x {trainer: *x}", "x.yaml:1: aliases are not read"),
+        (b"? [a]\n: 1\n", "x.yaml:1: a key is a word"),
+    ],
+)
+def test_a_file_that_is_none_is_one_line(tmp_path, content, said):
+    (tmp_path / "x.yaml").write_bytes(content)
+    with pytest.raises(DataError) as error:
+        load_tree(str(tmp_path / "x.yaml"))
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("sweep", [{"d": None}, {"d": {}}])
+def test_a_variant_may_change_nothing(sweep):
+    tree = {**load_tree("qwen3-32b-dapo"), "sweep": sweep}
+    assert read_recipe(tree, "x", "d").name == "qwen3-32b-dapo-d"
+
+
+@pytest.mark.parametrize("sweep", [{"d": 5}, {"d": ["a"]}])
+def test_a_variant_that_is_no_mapping_is_refused(sweep):
+    with pytest.raises(DataError, match="a part of a recipe"):
+        read_recipe({**load_tree("qwen3-32b-dapo"), "sweep": sweep}, "x", "d")
 
 
 def test_a_part_is_laid_over_key_by_key():

