@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rewardkit.cli import _preflight
-from rewardkit.cli._common import JsonFlag, examples, print_json, progress, warn
+from rewardkit.cli._common import JsonFlag, examples, print_json, printable, progress, warn
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -170,14 +170,16 @@ def plan_of(
     from rewardkit.runner.overrides import parse_overrides
     from rewardkit.runner.plan import make_plan
     from rewardkit.runner.recipe import read_recipe
+    from rewardkit.runner.targets import reward_path
     from rewardkit.runner.verl_keys import LATEST, installed_verl
 
     verl = verl_version or installed_verl()
     if verl is None:
         warn(f"no verl is installed here: this is for verl {LATEST} (see --verl-version).")
     recipe = read_recipe(tree, where, variant)
-    plan = make_plan(recipe, verl or LATEST, parse_overrides(overrides, "the command line"))
-    return Asked(recipe.model_dump(mode="json"), where, overrides, verl or LATEST, plan)
+    release, given = verl or LATEST, parse_overrides(overrides, "the command line")
+    plan = make_plan(recipe, release, given, reward_path=reward_path(recipe, release))
+    return Asked(recipe.model_dump(mode="json"), where, overrides, release, plan)
 
 
 def _again(path: Path) -> Asked:
@@ -233,14 +235,16 @@ def _rehearse(asked: Asked, out: Path | None, *, as_json: bool) -> None:
         print_json(found)
     else:
         _say_rehearsal(found)
-    if not all(check.ok for check in found.checks):
+    if not found.ok:
         raise typer.Exit(1)
 
 
 def _say_rehearsal(found: Rehearsal) -> None:
     typer.echo(f"verl {found.verl}, {found.steps} steps in {found.seconds:.0f} s: {found.folder}")
     for check in found.checks:
-        typer.echo(f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}")
+        typer.echo(printable(f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}"))
+    for note in found.notes:
+        typer.echo(f"not as planned: {note}")
 
 
 def _start(asked: Asked, out: Path | None) -> int:

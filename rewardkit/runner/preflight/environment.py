@@ -12,10 +12,8 @@ from typing import Any
 from rewardkit.doctor import count_devices
 from rewardkit.runner.findings import Finding
 from rewardkit.runner.plan import DAPO_RECIPE, Plan
+from rewardkit.runner.targets.base import WORKER_PORTS
 from rewardkit.runner.verl_keys import installed_verl, release
-
-#: Ray gives its workers ports of this range, and refuses to start where its own lies in it.
-WORKER_PORTS = range(10002, 20000)
 
 #: verl's placement group takes so many CPUs for a device; its workers and the driver need others.
 CPUS_PER_DEVICE, CPUS_BESIDES = 3, 16
