@@ -55,6 +55,7 @@ def user(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     shutil.copy(ROOT / "examples/gsm8k_responses.jsonl", work / "responses.jsonl")
+    shutil.copy(ROOT / "examples/train.log", work)
     (work / "examples").mkdir()
     for name in ("my_dataset.py", "my_rows.csv"):
         shutil.copy(ROOT / "examples" / name, work / "examples")
@@ -100,6 +101,18 @@ def test_the_table_of_datasets_is_what_the_cards_say():
         row = rf"\| `{card.name}` \| {sizes}[^|]* \| {re.escape(card.licence)} "
         row += rf"\| `{card.template}` \| `{card.scorer}` \| {splits} \|"
         assert re.search(row, page), row
+
+
+@pytest.mark.parametrize(("lang", "name"), [("en", "glossary.md"), ("zh", "glossary.zh-CN.md")])
+def test_the_glossary_is_what_the_commands_say(lang, name):
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for command in ("explain-metric", "explain-key"):
+        done = subprocess.run(
+            [sys.executable, "-m", "rewardkit", command, "--all", "--lang", lang],
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout.strip() in page
 
 
 def test_links_between_pages_lead_somewhere():

@@ -20,6 +20,7 @@ from rewardkit.cli import (
     compose,
     doctor,
     explain,
+    logs,
     merge,
     mix,
     path,
@@ -54,6 +55,9 @@ app.command("select", epilog=select.EXAMPLES)(select.command)
 app.command("audit", epilog=audit.EXAMPLES)(audit.command)
 app.command("train", epilog=train.EXAMPLES)(train.command)
 app.add_typer(recipes.app, name="recipes")
+app.command("logs", epilog=logs.EXAMPLES)(logs.command)
+app.command("explain-metric", epilog=logs.EXPLAIN_METRIC_EXAMPLES)(logs.explain_metric)
+app.command("explain-key", epilog=logs.EXPLAIN_KEY_EXAMPLES)(logs.explain_key)
 app.command("merge", epilog=merge.EXAMPLES)(merge.command)
 app.command("serve", epilog=serve.EXAMPLES)(serve.command)
 app.command("compose", epilog=compose.EXAMPLES)(compose.command)

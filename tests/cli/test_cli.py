@@ -30,6 +30,9 @@ COMMANDS = (
     "doctor",
     "train",
     "recipes",
+    "logs",
+    "explain-metric",
+    "explain-key",
     "merge",
     "serve",
 )

@@ -1,0 +1,379 @@
+"""`rewardkit logs`, `explain-metric` and `explain-key`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from rewardkit.cli._common import (
+    JsonFlag,
+    Overwrite,
+    examples,
+    print_json,
+    print_table,
+    printable,
+    progress,
+    warn,
+)
+from rewardkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from rewardkit.trainlog.follow import Tail
+    from rewardkit.trainlog.model import Run
+    from rewardkit.trainlog.rules import Finding
+
+EXAMPLES = examples(
+    "rewardkit logs train.log",
+    "rewardkit logs train.log --fail-on error",
+    "rewardkit logs train.log --follow",
+    "rewardkit logs train.log --html train.html --lang zh",
+    "rewardkit logs compare with_kl.log without_kl.log",
+    "rewardkit logs with_kl.log without_kl.log --png ablation.png --x hours",
+    "rewardkit logs train.log --csv steps.csv --parquet steps.parquet",
+    "rewardkit logs tensorboard_log/project/experiment --config .hydra/config.yaml",
+)
+
+
+EXPLAIN_METRIC_EXAMPLES = examples(
+    "rewardkit explain-metric response_length/clip_ratio",
+    "rewardkit explain-metric actor/entropy --lang zh",
+    "rewardkit explain-metric --all > metrics.md",
+)
+EXPLAIN_KEY_EXAMPLES = examples(
+    "rewardkit explain-key actor_rollout_ref.actor.kl_loss_coef",
+    "rewardkit explain-key clip_ratio_high --lang zh",
+    "rewardkit explain-key --all > keys.md",
+)
+
+#: The word before runs that are to be compared; a file of that name is read.
+COMPARE = "compare"
+
+
+class Lang(str, Enum):
+    """The language of pictures."""
+
+    en = "en"
+    zh = "zh"
+
+
+class Across(str, Enum):
+    """What goes across in pictures."""
+
+    step = "step"
+    hours = "hours"
+
+
+class FailOn(str, Enum):
+    """Which findings end the command with 1."""
+
+    warning = "warning"
+    error = "error"
+
+
+def command(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Console logs, jsonl of verl's file logger, TensorBoard files or folders of "
+            "them, folders of rollout dumps.",
+        ),
+    ],
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write all steps as CSV.")
+    ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write all steps as parquet.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw the curves as a page to look around in."),
+    ] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw them as a picture; needs matplotlib."),
+    ] = None,
+    lang: Annotated[Lang, typer.Option(help="The language of all but names and rules.")] = Lang.en,
+    x: Annotated[
+        Across, typer.Option(help="What goes across in them, and what is aligned.")
+    ] = Across.step,
+    smooth: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Points their curves are means of; 1 for none, by length if not said."
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The run's config.yaml, where its log does not hold it."),
+    ] = None,
+    fail_on: Annotated[
+        FailOn | None, typer.Option(help="Exit with 1 on such findings; warning: on errors too.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on as the log grows, until Ctrl-C.")
+    ] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.05, help="Seconds between two looks, with --follow.")
+    ] = 2.0,
+    overwrite: Overwrite = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what a training run's log says: curves, time, validation, and what is wrong.
+
+    A finding names its steps and numbers, the rule with its source, and the key to change; a run
+    with nothing wrong has none. Lines that cannot be read are counted. --json has every step.
+
+    `logs compare A B...` shows instead how runs differ from the first, with intervals, at the same
+    step or with --x hours at the same time, and which settings differ.
+    """
+    from rewardkit.output import refuse_same
+    from rewardkit.trainlog.export import write_csv, write_parquet
+    from rewardkit.trainlog.page import write_page
+    from rewardkit.trainlog.plot import write_png
+    from rewardkit.trainlog.rules import diagnose
+
+    outputs = {"csv": csv, "parquet": parquet, "html": html, "png": png}
+    refuse_same(**outputs)
+    if follow:
+        if as_json or fail_on or any(outputs.values()):
+            raise UsageError("--follow shows a run and writes nothing; leave the other options.")
+        _follow(runs, interval, lang.value)
+        return
+    compare = runs[0] == COMPARE and not Path(COMPARE).exists()
+    read = _read(runs[1:] if compare else runs, config)
+    findings = [diagnose(run) for run in read]
+    options = {"overwrite": overwrite}
+    if csv:
+        write_csv(read, csv, **options)
+    if parquet:
+        write_parquet(read, parquet, **options)
+    for out, write in ((html, write_page), (png, write_png)):
+        if out:
+            write(read, findings, out, lang=lang.value, x=x.value, window=smooth, **options)
+    if compare:
+        _compare(read, x, as_json=as_json)
+    else:
+        _show(read, findings, lang.value, as_json=as_json)
+    _fail([finding for found in findings for finding in found], fail_on)
+
+
+def _read(paths: Sequence[str], config: Path | None) -> list[Run]:
+    from rewardkit.trainlog.config import with_config
+    from rewardkit.trainlog.read import read_runs
+
+    with progress(f"reading {', '.join(paths)[:60]}") as advance:
+        runs = read_runs(paths, progress=advance)
+    if config is None:
+        return runs
+    if len(runs) > 1:
+        raise UsageError("--config is of one run; name one RUN.")
+    return [with_config(runs[0], config)]
+
+
+def _compare(runs: Sequence[Run], x: Across, *, as_json: bool) -> None:
+    from rewardkit.trainlog.compare import compare
+    from rewardkit.trainlog.show import compared
+
+    found = compare(runs, "hours" if x == Across.hours else "step")
+    if as_json:
+        print_json([it.plain() for it in found])
+        return
+    for it in found:
+        for table in compared(it):
+            print_table(table.columns, table.rows, title=table.title)
+        if sum(it.only):
+            typer.echo(f"{it.only[0]:,} settings only the first has, {it.only[1]:,} the other.")
+    typer.echo("* the interval, of a bootstrap over blocks of steps, leaves out 0.")
+
+
+def _show(
+    runs: Sequence[Run], findings: Sequence[Sequence[Finding]], lang: str, *, as_json: bool
+) -> None:
+    from rewardkit.trainlog.export import rows
+    from rewardkit.trainlog.summary import summarize
+
+    pairs = list(zip(runs, findings, strict=True))
+    if not as_json:
+        for run, found in pairs:
+            _print(run, found, lang)
+        return
+    documents = [
+        {
+            **summarize(run, lang).plain(),
+            "findings": [finding.plain(lang) for finding in found],
+            "rows": list(rows(run)),
+        }
+        for run, found in pairs
+    ]
+    print_json(documents[0] if len(documents) == 1 else documents)
+
+
+def _print(run: Run, findings: Sequence[Finding], lang: str) -> None:
+    from rewardkit.trainlog.show import ASCII, BLOCKS, tables
+    from rewardkit.trainlog.summary import summarize
+    from rewardkit.trainlog.words import TABLE_WORDS
+
+    marks = BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else ASCII
+    for table in tables(summarize(run, lang), findings, lang=lang, marks=marks):
+        print_table(table.columns, table.rows, title=table.title)
+    for item in run.examples:
+        warn(f"{run.path}: {item.where}: not read: {item.reason}")
+    if not findings:
+        typer.echo(TABLE_WORDS[lang]["nothing"])
+
+
+def _fail(findings: Sequence[Finding], fail_on: FailOn | None) -> None:
+    counted = {FailOn.error: {"error"}, FailOn.warning: {"error", "warning"}}
+    if fail_on and any(finding.rule.severity in counted[fail_on] for finding in findings):
+        raise typer.Exit(1)
+
+
+def _follow(paths: Sequence[str], interval: float, lang: str) -> None:
+    from rewardkit.trainlog.follow import Tail
+
+    if len(paths) != 1:
+        raise UsageError("--follow takes one RUN.")
+    tail = Tail(Path(paths[0]))
+    show = _live if sys.stdout.isatty() else _lines
+    try:
+        show(tail, interval, lang)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _lines(tail: Tail, interval: float, lang: str) -> NoReturn:
+    """A line for every step, and for every finding when it first shows; never returns."""
+    from rewardkit.trainlog.rules import diagnose
+    from rewardkit.trainlog.show import step_line
+
+    last, restarts = -1, 0
+    told: set[str] = set()
+    while True:
+        if run := tail.poll():
+            if len(run.restarts) > restarts:
+                restarts, last = len(run.restarts), run.restarts[-1].step - 1
+                typer.echo(f"restart at step {run.restarts[-1].step:,}")
+            for step in run.steps:
+                if step > last:
+                    typer.echo(step_line(run, step))
+            last = run.steps[-1]
+            for finding in diagnose(run):
+                if finding.rule.id not in told:
+                    told.add(finding.rule.id)
+                    facts = "; ".join(map(str, finding.evidence.facts))
+                    typer.echo(f"{finding.rule.severity}: {finding.rule.title[lang]}: {facts}")
+            sys.stdout.flush()
+        sleep(interval)
+
+
+def _live(tail: Tail, interval: float, lang: str) -> NoReturn:
+    """The tables, drawn anew as the log grows; never returns."""
+    from rich.live import Live
+
+    with Live("waiting for the first step ...", auto_refresh=False) as live:
+        while True:
+            if run := tail.poll():
+                live.update(_drawn(run, lang), refresh=True)
+            sleep(interval)
+
+
+def _drawn(run: Run, lang: str) -> Group:
+    """The tables of a run for a terminal, as `print_table` prints them."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from rewardkit.trainlog.rules import diagnose
+    from rewardkit.trainlog.show import tables
+    from rewardkit.trainlog.summary import summarize
+
+    drawn = []
+    for table in tables(summarize(run, lang), diagnose(run), lang=lang, brief=True):
+        title = Text(printable(table.title))
+        shown = Table(*table.columns, box=SIMPLE_HEAD, title=title, title_justify="left")
+        for row in table.rows:
+            shown.add_row(*(Text(printable(cell)) for cell in row))
+        drawn.append(shown)
+    return Group(*drawn)
+
+
+Everything = Annotated[bool, typer.Option("--all", help="All of them, as a table in Markdown.")]
+Language = Annotated[Lang, typer.Option(help="en or zh.")]
+
+
+def explain_metric(
+    name: Annotated[str | None, typer.Argument(help="As verl logs it: actor/entropy.")] = None,
+    lang: Language = Lang.en,
+    everything: Everything = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what a metric means, where it is healthy, and which keys move it."""
+    from rewardkit.trainlog.glossary import markdown_metrics, metric
+    from rewardkit.trainlog.rules import rules
+
+    if _asked(name, everything=everything) is None:
+        typer.echo(markdown_metrics(lang.value), nl=False)
+        return
+    found, said = metric(str(name)), lang.value
+    judged = [rule for rule in rules() if set(found.names) & set(rule.metrics)]
+    facts = {
+        "names": list(found.names),
+        "meaning": found.meaning[said],
+        "healthy": found.healthy[said],
+        "moved_by": found.moves[said],
+        "keys": list(found.keys),
+        "rules": [f"{rule.id}: {rule.when}" for rule in judged],
+    }
+    _say(facts, as_json=as_json)
+
+
+def explain_key(
+    name: Annotated[str | None, typer.Argument(help="Dotted, or its end.")] = None,
+    lang: Language = Lang.en,
+    everything: Everything = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what a configuration key does, how to choose it, and its default in each release."""
+    from rewardkit.trainlog.glossary import changes, defaults, key, markdown_keys, metrics
+
+    if _asked(name, everything=everything) is None:
+        typer.echo(markdown_keys(lang.value), nl=False)
+        return
+    found, said = key(str(name)), lang.value
+    facts = {
+        "key": found.key,
+        "meaning": found.meaning[said],
+        "choose": found.choose[said],
+        "defaults": [f"{value} ({span})" for span, value in defaults(found.key)],
+        "changes": list(changes(found.key)),
+        "metrics": [it.names[0] for it in metrics() if found.key in it.keys],
+    }
+    _say(facts, as_json=as_json)
+
+
+def _asked(name: str | None, *, everything: bool) -> str | None:
+    if (name is None) != everything:
+        raise UsageError("name one, or say --all.")
+    return name
+
+
+def _say(facts: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(facts)
+        return
+    rows = [
+        (name.replace("_", " ") if i == 0 else "", cell)
+        for name, value in facts.items()
+        for i, cell in enumerate([value] if isinstance(value, str) else value)
+    ]
+    print_table(("what", ""), rows)

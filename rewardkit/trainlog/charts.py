@@ -1,0 +1,144 @@
+"""The charts of one run or several: what a page and a picture draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.rules import Finding
+from rewardkit.trainlog.stats import Series
+from rewardkit.trainlog.topics import TOPICS, step_seconds, validations
+from rewardkit.trainlog.words import CHART_WORDS
+
+#: Points of a curve that are drawn; of a longer one, the means of neighbours.
+POINTS = 2000
+
+#: Points of a curve that is smoothed; of fewer, as validations have, each one counts.
+SMOOTHED = 40
+
+#: Distinguishable with any colour vision (Okabe and Ito), and on light and dark paper.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A run's curve in a chart; where it has no number, a piece of it ends."""
+
+    run: int
+    points: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Steps of a run that a finding is about."""
+
+    run: int
+    first: int
+    last: int
+    severity: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves of one thing, of each run that has it."""
+
+    title: str
+    curves: tuple[Curve, ...]
+    marks: tuple[Mark, ...]
+
+
+def charts(
+    runs: Sequence[Run], findings: Sequence[Sequence[Finding]], lang: str = "en"
+) -> list[Chart]:
+    """The curves people look at first: the validations, and every topic that a run has."""
+    found = [
+        Chart(topic.title[lang], curves, tuple(_marks(findings, topic.names, lang)))
+        for topic in TOPICS
+        if (curves := _curves(run.series(*topic.names) for run in runs))
+    ]
+    checked = [validations(run) for run in runs]
+    names = dict.fromkeys(name for one in checked for name in one)
+    flat = tuple(_marks(findings, (), lang, rule="validation_flat"))
+    validated = [
+        Chart(
+            f"{CHART_WORDS[lang]['validation']}: {name}",
+            _curves(one.get(name, ()) for one in checked),
+            flat,
+        )
+        for name in names
+    ]
+    return [*found[:1], *validated, *found[1:]]
+
+
+def others(runs: Sequence[Run]) -> list[Chart]:
+    """A chart for every metric there is, by its name."""
+    names = sorted({metric for run in runs for metric in run.table})
+    return [Chart(name, _curves(run.series(name) for run in runs), ()) for name in names]
+
+
+def hours(run: Run) -> list[float] | None:
+    """When each step ended, in hours from the start; None if the run does not tell.
+
+    By the time stamps of its steps, else by the sum of their times.
+    """
+    if run.clock and all(time is not None for time in run.clock):
+        times = [time for time in run.clock if time is not None]
+        return [(time - times[0]) / 3600 for time in times]
+    seconds = dict(step_seconds(run))
+    if not seconds:
+        return None
+    total, found = 0.0, []
+    for step in run.steps:
+        took = seconds.get(step, 0.0)
+        total += took if isfinite(took) else 0.0
+        found.append(total / 3600)
+    return found
+
+
+def smooth(points: Series, window: int) -> list[tuple[int, float]]:
+    """Each point's mean with its neighbours, `window` points in all where there are so many.
+
+    At the ends, and beside what is no number, there are fewer. Curves of few points stay.
+    """
+    if window <= 1 or len(points) < SMOOTHED:
+        return list(points)
+    half = window // 2
+    found = []
+    for i, (step, value) in enumerate(points):
+        near = [y for _, y in points[max(0, i - half) : i + half + 1] if isfinite(y)]
+        found.append((step, sum(near) / len(near) if near and isfinite(value) else value))
+    return found
+
+
+def window_of(charts_: Iterable[Chart]) -> int:
+    """How many points to smooth over, if not told: a fiftieth of the longest curve, an odd number."""
+    longest = max((len(curve.points) for chart in charts_ for curve in chart.curves), default=0)
+    return longest // 50 * 2 + 1 if longest >= SMOOTHED else 1
+
+
+def _curves(series: Iterable[Series]) -> tuple[Curve, ...]:
+    return tuple(Curve(i, tuple(_thinned(points))) for i, points in enumerate(series) if points)
+
+
+def _thinned(points: Series) -> Iterator[tuple[int, float]]:
+    """At most `POINTS` points: of longer curves, the means of neighbours."""
+    size = -(-len(points) // POINTS)
+    for at in range(0, len(points), size):
+        near = points[at : at + size]
+        known = [value for _, value in near if isfinite(value)]
+        mean = sum(known) / len(known) if len(known) == len(near) else float("nan")
+        yield near[-1][0], mean
+
+
+def _marks(
+    findings: Sequence[Sequence[Finding]], names: Sequence[str], lang: str, rule: str = ""
+) -> Iterator[Mark]:
+    for run, found in enumerate(findings):
+        for finding in found:
+            if set(names) & set(finding.rule.metrics) or finding.rule.id == rule:
+                first, last = finding.evidence.steps
+                label = finding.rule.title[lang]
+                yield Mark(run, first, last, finding.rule.severity, label)

@@ -1,0 +1,354 @@
+"""Conditions that rules are made of: each looks at a run and gives the evidence, or None."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import isfinite
+from typing import TypeAlias
+
+from rewardkit.trainlog.model import FIXED, FULL, Run
+from rewardkit.trainlog.stats import Series, change, finite, mean, noise, part, trend
+from rewardkit.trainlog.topics import REWARD, step_seconds, validations
+
+#: Steps at the end of a run whose mean is compared with a limit: one odd step is no finding.
+LAST = 10
+
+#: Points that a comparison of an earlier with a later part needs.
+LONG = 15
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number that supports a finding: which, at which step or over which, and its value."""
+
+    what: str
+    steps: tuple[int, int]
+    value: float
+
+    def __str__(self) -> str:
+        first, last = self.steps
+        at = f"step {first:,}" if first == last else f"steps {first:,}-{last:,}"
+        return f"{self.what} {self.value:.4g} ({at})"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Why a condition holds: its numbers, and the steps to look at."""
+
+    facts: tuple[Fact, ...]
+    steps: tuple[int, int]
+
+
+Condition: TypeAlias = Callable[[Run], Evidence | None]
+
+
+def fact(what: str, points: Series) -> Fact:
+    """The mean of some points, or the value of one."""
+    return Fact(what, (points[0][0], points[-1][0]), mean(points))
+
+
+def evidence(*facts: Fact | None, steps: tuple[int, int] | None = None) -> Evidence:
+    """Evidence of the facts that there are; of the steps of the first, if no others are said."""
+    found = tuple(item for item in facts if item)
+    return Evidence(found, steps or found[0].steps)
+
+
+def last_above(limit: float, *names: str, below: float | None = None) -> Condition:
+    """The mean of a metric over the last steps is above a limit, and not above another one."""
+
+    def holds(run: Run) -> Evidence | None:
+        series = finite(run.series(*names))
+        last = series[-LAST:]
+        if not last or not mean(last) > limit or (below is not None and mean(last) > below):
+            return None
+        name = _name(run, names)
+        return evidence(fact(name, last), _worst(name, series), steps=_span(series, limit))
+
+    return holds
+
+
+def last_outside(low: float, high: float, *names: str) -> Condition:
+    """The mean of a metric over the last steps is outside of a range."""
+
+    def holds(run: Run) -> Evidence | None:
+        last = finite(run.series(*names))[-LAST:]
+        if not last or low <= mean(last) <= high:
+            return None
+        return evidence(fact(_name(run, names), last))
+
+    return holds
+
+
+def at_limit(limit: float, kind: str, *keys: str, infer: bool = False) -> Condition:
+    """A share of prompts or responses is cut, and the longest is as long as is allowed.
+
+    0.9 measures `clip_ratio` against the longest of the batch, of which there always is one; so
+    does whoever pads to it. There the limit must be configured, or with `infer` show as a length
+    that is often the longest. Before, `clip_ratio` is of the limit itself.
+    """
+
+    def holds(run: Run) -> Evidence | None:
+        cut = finite(run.series(f"{kind}/clip_ratio"))
+        last = cut[-LAST:]
+        if not last or not mean(last) > limit:
+            return None
+        longest = finite(run.series(f"{kind}/max"))
+        allowed = _configured(run, keys) or (_plateau(longest) if infer else None)
+        of_limit = run.era in {FIXED, FULL}
+        if not of_limit and (allowed is None or mean(longest[-LAST:]) < allowed):
+            return None
+        return evidence(
+            fact(f"{kind}/clip_ratio", last),
+            _worst(f"{kind}/clip_ratio", cut),
+            fact(f"{kind}/max", longest[-LAST:]) if longest else None,
+            steps=_span(cut, limit),
+        )
+
+    return holds
+
+
+def not_a_number(*prefixes: str) -> Condition:
+    """A metric of the training itself is NaN or infinite."""
+
+    def holds(run: Run) -> Evidence | None:
+        bad = {
+            metric: steps
+            for metric in run.table
+            if metric.startswith(prefixes)
+            and (steps := [step for step, value in run.series(metric) if not isfinite(value)])
+        }
+        if not bad:
+            return None
+        facts = [
+            Fact(
+                f"number of steps with {metric} NaN or infinite", (steps[0], steps[-1]), len(steps)
+            )
+            for metric, steps in sorted(bad.items(), key=lambda item: item[1][0])[:4]
+        ]
+        first = min(steps[0] for steps in bad.values())
+        return Evidence(tuple(facts), (first, max(steps[-1] for steps in bad.values())))
+
+    return holds
+
+
+def never_differs(low: tuple[str, ...], high: tuple[str, ...], first: int, most: int) -> Condition:
+    """All responses get one and the same score from the first step on.
+
+    For all of at least `first` steps, or for the first `most`.
+    """
+
+    def holds(run: Run) -> Evidence | None:
+        lows, highs = dict(finite(run.series(*low))), dict(finite(run.series(*high)))
+        steps = [step for step in run.steps if step in lows and step in highs]
+        same: list[tuple[int, float]] = []
+        for step in steps:
+            if lows[step] != highs[step] or (same and same[0][1] != lows[step]):
+                break
+            same.append((step, lows[step]))
+        if len(same) < first or (len(same) < len(steps) and len(same) < most):
+            return None
+        return evidence(fact(_name(run, low), same), fact(_name(run, high), same))
+
+    return holds
+
+
+def both_zero(low: str, high: str, least: int) -> Condition:
+    """Lowest and highest of a batch are exactly 0 in several steps: it trained nothing."""
+
+    def holds(run: Run) -> Evidence | None:
+        lows, highs = dict(run.series(low)), dict(run.series(high))
+        # A mean of 0.000 with three decimals may be anything below half a thousandth.
+        steps = [] if run.era == FIXED else [s for s in lows if lows[s] == highs.get(s) == 0]
+        if len(steps) < least:
+            return None
+        span = (steps[0], steps[-1])
+        return Evidence((Fact(f"number of steps with {low} = {high} = 0", span, len(steps)),), span)
+
+    return holds
+
+
+def falls_to(share: float, limit: float, *names: str) -> Condition:
+    """A metric ends below a share of where it began, and below a limit."""
+
+    def holds(run: Run) -> Evidence | None:
+        series = finite(run.series(*names))
+        if len(series) < LONG:
+            return None
+        begin, end = part(series, 0, 0.1), series[-LAST:]
+        if not (mean(end) < share * mean(begin) and mean(end) < limit):
+            return None
+        name = _name(run, names)
+        low = [point for point in series if point[1] < share * mean(begin)]
+        steps = (low[0][0], series[-1][0]) if low else None
+        return evidence(fact(name, begin), fact(name, end), steps=steps)
+
+    return holds
+
+
+def grows_without_reward(factor: float, least: float, *names: str) -> Condition:
+    """A metric grows late in the run by a factor while the reward does not rise."""
+
+    def holds(run: Run) -> Evidence | None:
+        series, reward = finite(run.series(*names)), finite(run.series(*REWARD.names))
+        if len(series) < 2 * LONG or len(reward) < 2 * LONG:
+            return None
+        middle, end = part(series, 0.33, 0.67), part(series, 0.9, 1)
+        if mean(end) < max(factor * mean(middle), least):
+            return None
+        if change(reward, (0.33, 0.67), (0.9, 1)) > 0:
+            return None
+        name, rewards = _name(run, names), _name(run, REWARD.names)
+        return evidence(
+            fact(name, middle),
+            fact(name, end),
+            fact(rewards, part(reward, 0.33, 0.67)),
+            fact(rewards, part(reward, 0.9, 1)),
+            steps=(middle[-1][0], end[-1][0]),
+        )
+
+    return holds
+
+
+def grow_together(first: tuple[str, float], second: tuple[str, float]) -> Condition:
+    """Two metrics both grow late in the run, each by its factor."""
+
+    def holds(run: Run) -> Evidence | None:
+        facts: list[Fact] = []
+        for name, factor in (first, second):
+            series = finite(run.series(name))
+            if len(series) < 2 * LONG:
+                return None
+            middle, end = part(series, 0.33, 0.67), part(series, 0.9, 1)
+            grown = change(series, (0.33, 0.67), (0.9, 1)) > 0
+            if not grown or mean(end) < factor * mean(middle):
+                return None
+            facts += (fact(name, middle), fact(name, end))
+        return evidence(*facts, steps=facts[1].steps)
+
+    return holds
+
+
+def lost(share: float) -> Condition:
+    """The reward loses a share of what it had gained, or ends below where it began."""
+
+    def holds(run: Run) -> Evidence | None:
+        reward = finite(run.series(*REWARD.names))
+        if len(reward) < 2 * LONG:
+            return None
+        tenths = [part(reward, i / 10, (i + 1) / 10) for i in range(10)]
+        peak = max(tenths, key=mean)
+        begin, end = tenths[0], tenths[-1]
+        error = noise(reward) * (2 / len(end)) ** 0.5
+        fell = mean(peak) - mean(end)
+        gained = max(mean(peak) - mean(begin), 8 * error)
+        if not fell > max(share * gained, 6 * error) or not fell:
+            return None
+        name = _name(run, REWARD.names)
+        return evidence(
+            fact(name, begin),
+            fact(name, peak),
+            fact(name, end),
+            steps=(peak[-1][0], end[-1][0]),
+        )
+
+    return holds
+
+
+def unseen_by_validation(gain: float, share: float, ceiling: float) -> Condition:
+    """The training reward rises, and no data source's validation does.
+
+    Of sources with validations enough, and not at their ceiling from the start.
+    """
+
+    def holds(run: Run) -> Evidence | None:
+        reward = finite(run.series(*REWARD.names))
+        rise = trend(reward) if len(reward) >= LONG else 0.0
+        sources = {
+            name: known
+            for name, points in validations(run).items()
+            if name != "loss" and len(known := finite(points)) >= 6
+        }
+        sources = {name: known for name, known in sources.items() if known[0][1] < ceiling}
+        if rise < gain or not sources:
+            return None
+        facts = [
+            fact(_name(run, REWARD.names), part(reward, 0, 0.2)),
+            fact(_name(run, REWARD.names), part(reward, 0.8, 1)),
+        ]
+        for name, known in list(sources.items())[:3]:
+            early, late = part(known, 0, 0.34), part(known, 0.66, 1)
+            if mean(late) - mean(early) > share * rise:
+                return None
+            facts += (fact(f"validation {name}", early), fact(f"validation {name}", late))
+        return evidence(*facts, steps=(reward[0][0], reward[-1][0]))
+
+    return holds
+
+
+def time_share(limit: float, *names: str) -> Condition:
+    """A part takes more than a share of the time of the last steps."""
+
+    def holds(run: Run) -> Evidence | None:
+        spent, whole = dict(finite(run.series(*names))), dict(finite(step_seconds(run)))
+        shares = [(s, spent[s] / whole[s]) for s in run.steps if s in spent and whole.get(s)]
+        last = shares[-LAST:]
+        if not last or mean(last) <= limit:
+            return None
+        name = _name(run, names)
+        return evidence(
+            fact(f"{name} as a share of the step", last),
+            fact(name, [(step, spent[step]) for step, _ in last]),
+        )
+
+    return holds
+
+
+def imbalanced(limit: float) -> Condition:
+    """After balancing, the fullest worker has clearly more tokens than the emptiest."""
+
+    def holds(run: Run) -> Evidence | None:
+        names = ("balanced_max", "balanced_min", "mean")
+        high, low, mid = (dict(finite(run.series(f"global_seqlen/{name}"))) for name in names)
+        spread = [(s, (high[s] - low[s]) / mid[s]) for s in high if s in low and mid.get(s)]
+        last = spread[-LAST:]
+        if not last or mean(last) <= limit:
+            return None
+        at = last[-1][0]
+        return evidence(
+            fact("(balanced_max - balanced_min) / mean of global_seqlen", last),
+            Fact("global_seqlen/balanced_max", (at, at), high[at]),
+            Fact("global_seqlen/balanced_min", (at, at), low[at]),
+        )
+
+    return holds
+
+
+def _configured(run: Run, keys: Iterable[str]) -> float | None:
+    try:
+        return float(run.setting(*keys))
+    except (TypeError, ValueError):
+        return None
+
+
+def _plateau(longest: Series) -> float | None:
+    """A value that is the highest of all again and again."""
+    values = [value for _, value in longest]
+    top = max(values, default=0.0)
+    return top if values.count(top) >= max(3, len(values) / 4) else None
+
+
+def _name(run: Run, names: Iterable[str]) -> str:
+    return next((name for name in names if name in run.table), next(iter(names)))
+
+
+def _worst(name: str, series: Series) -> Fact | None:
+    """The highest point, where the mean of the last ones does not say it all."""
+    step, value = max(series, key=lambda point: point[1])
+    return Fact(f"highest {name}", (step, step), value) if len(series) > 1 else None
+
+
+def _span(series: Series, limit: float) -> tuple[int, int]:
+    """From the first step above the limit to the last."""
+    above = [step for step, value in series if value > limit]
+    return above[0], above[-1]

@@ -1,0 +1,74 @@
+"""A run's table for other programs: a row per step, a column per metric."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rewardkit.output import atomic
+from rewardkit.trainlog.model import Run
+
+
+def rows(run: Run) -> Iterator[dict[str, float]]:
+    """The steps in order, each with the metrics that were logged of it."""
+    columns = list(run.table.items())
+    for i, step in enumerate(run.steps):
+        values = ((key, column[i]) for key, column in columns)
+        yield {"step": step, **{key: value for key, value in values if value is not None}}
+
+
+def write_csv(runs: Sequence[Run], out: Path, *, overwrite: bool) -> None:
+    """The runs as CSV, with a `run` column if there are several; what is missing is empty.
+
+    Raises:
+        OutputError: `out` cannot be written, or exists and `overwrite` is False.
+    """
+    names = _columns(runs)
+    with (
+        atomic(out, overwrite=overwrite) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.DictWriter(file, names, restval="")
+        writer.writeheader()
+        for run in runs:
+            writer.writerows(_named(run, row, names) for row in rows(run))
+
+
+def write_parquet(runs: Sequence[Run], out: Path, *, overwrite: bool) -> None:
+    """The runs as parquet: `step` as int64, metrics as float64; what is missing is null.
+
+    Raises:
+        OutputError: `out` cannot be written, or exists and `overwrite` is False.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = _columns(runs)
+    kinds = {"run": pa.string(), "step": pa.int64()}
+    schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
+    columns = {
+        name: [_float(row.get(name), name) for run in runs for row in _all(run, names)]
+        for name in names
+    }
+    with atomic(out, overwrite=overwrite) as temporary:
+        pq.write_table(pa.table(columns, schema=schema), temporary)
+
+
+def _all(run: Run, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    return (_named(run, row, names) for row in rows(run))
+
+
+def _named(run: Run, row: dict[str, float], names: Sequence[str]) -> dict[str, Any]:
+    return {"run": run.name, **row} if names[0] == "run" else dict(row)
+
+
+def _columns(runs: Sequence[Run]) -> list[str]:
+    first = ["run", "step"] if len(runs) > 1 else ["step"]
+    found = dict.fromkeys(key for run in runs for key in run.table)
+    return [*first, *(key for key in found if key not in first)]
+
+
+def _float(value: Any, name: str) -> Any:
+    return value if value is None or name in {"run", "step"} else float(value)

@@ -1,0 +1,84 @@
+"""The file verl's `file` logger writes: a line `{"step": N, "data": {...}}` for each log call.
+
+It exists from 0.6 on and is begun anew when a run is resumed (`verl/utils/tracking.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from math import nan
+from typing import Any
+
+from rewardkit.trainlog.build import Builder
+from rewardkit.trainlog.model import Run
+
+#: A line longer than this is taken as it is: memory stays flat on a file without line ends.
+LONGEST = 64 << 20
+
+
+@dataclass
+class Jsonl:
+    """Such a file, fed in pieces."""
+
+    builder: Builder = field(default_factory=Builder)
+    _rest: bytes = b""
+    _line: int = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the file."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LONGEST:
+            lines, self._rest = [*lines, self._rest], b""
+        for line in lines:
+            self._take(line)
+
+    def finish(self, name: str, path: str) -> Run:
+        """The run that the file tells of.
+
+        Raises:
+            DataError: there is not one step.
+        """
+        if self._rest.strip():
+            rest, self._rest = self._rest, b""
+            self._take(rest)
+        return self.run(name, path)
+
+    def run(self, name: str, path: str) -> Run:
+        """The run as far as it has been read."""
+        return self.builder.run(name=name, path=path, source="jsonl")
+
+    def _take(self, line: bytes) -> None:
+        self._line += 1
+        if not line.strip():
+            return
+        where = f"line {self._line:,}"
+        record = record_of(line)
+        if record is None:
+            self.builder.skip(where, "no JSON object with a whole 'step' and a 'data' object")
+            return
+        step, data = record
+        found = {key: value for key, raw in data.items() if (value := _number(raw)) is not None}
+        if found:
+            self.builder.add(step, found, where)
+
+
+def record_of(line: bytes) -> tuple[int, dict[str, Any]] | None:
+    """Step and data of a line; None if it is not of this kind."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    step, data = record.get("step"), record.get("data")
+    if type(step) is not int or step < 0 or not isinstance(data, dict):
+        return None
+    return step, data
+
+
+def _number(value: Any) -> float | None:
+    """A metric's value. The logger writes NaN and infinity as null; what is no number is left."""
+    if value is None:
+        return nan
+    return value if isinstance(value, (int, float)) else None

@@ -1,0 +1,96 @@
+"""A training run as a table: one row per step, one column per metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+#: A metric's value in every row; None where the run did not log it. NaN is a value.
+Column: TypeAlias = tuple[float | None, ...]
+
+#: The releases that write a log like this; "" where the source does not tell.
+FIXED = "verl 0.1-0.4 (fixed decimals)"
+FULL = "verl 0.5-0.8"
+V1 = "verl 0.9"
+
+
+@dataclass(frozen=True)
+class Restart:
+    """A run that went on from an earlier step.
+
+    Attributes:
+        step: the first step that was logged again.
+        where: the line, file or record at which it went on.
+        dropped: rows of the earlier attempt that lie beyond it and are not in the table.
+    """
+
+    step: int
+    where: str
+    dropped: int
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A line that could not be read, or not wholly: where it is, and why."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run.
+
+    Attributes:
+        name: a short name, unique among runs that are shown together.
+        path: what was read.
+        source: what kind of thing that is: `console`, `jsonl`, `tensorboard` or `rollouts`.
+        era: the releases that write such a log; "" if the source does not tell.
+        steps: ascending.
+        table: metric -> its value at each of `steps`.
+        clock: seconds since the epoch at each of `steps`, where the source has them.
+        config: dotted key -> value, as far as the log holds the configuration.
+        restarts: in the order they happened.
+        unread: how many lines could not be read.
+        examples: the first of them.
+    """
+
+    name: str
+    path: str
+    source: str
+    era: str
+    steps: tuple[int, ...]
+    table: Mapping[str, Column]
+    clock: Column = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    restarts: tuple[Restart, ...] = ()
+    unread: int = 0
+    examples: tuple[Unread, ...] = ()
+
+    def column(self, *names: str) -> Column:
+        """The first of these metrics that the run has; empty if it has none."""
+        return next((self.table[name] for name in names if name in self.table), ())
+
+    def series(self, *names: str) -> list[tuple[int, float]]:
+        """(step, value) wherever the first of these metrics has a value."""
+        pairs = zip(self.steps, self.column(*names), strict=False)
+        return [(step, value) for step, value in pairs if value is not None]
+
+    def setting(self, *keys: str) -> Any:
+        """The first of these configuration keys that is set; None if none is."""
+        values = (self.config.get(key) for key in keys)
+        return next((value for value in values if value is not None), None)
+
+    @property
+    def gaps(self) -> tuple[tuple[int, int], ...]:
+        """Steps that are missing between the first and the last: (first missing, last missing)."""
+        usual = stride(self.steps)
+        return tuple((a + 1, b - 1) for a, b in pairwise(self.steps) if b - a > usual)
+
+
+def stride(steps: Sequence[int]) -> int:
+    """The distance that most neighbouring steps have; a run may log every tenth step only."""
+    gaps = sorted(b - a for a, b in pairwise(steps))
+    return gaps[len(gaps) // 2] if gaps else 1

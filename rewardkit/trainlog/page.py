@@ -1,0 +1,139 @@
+"""The charts and findings as one HTML page that works without a network.
+
+The page's script is `page.js`; the policy in the page lets that script run and no other, and lets
+nothing be fetched. Names of runs and metrics enter the page escaped.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from rewardkit.output import atomic
+from rewardkit.page.text import brief
+from rewardkit.trainlog.charts import COLOURS, SMOOTHED, Chart, charts, hours, others, window_of
+from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.rules import Finding
+from rewardkit.trainlog.show import duration, number
+from rewardkit.trainlog.summary import summarize
+from rewardkit.trainlog.words import PAGE_WORDS
+
+#: Points of all curves that are not among the first looked at; beyond, metrics are left out.
+MORE = 2_000_000
+
+
+def write_page(
+    runs: Sequence[Run],
+    findings: Sequence[Sequence[Finding]],
+    out: Path,
+    *,
+    lang: str = "en",
+    x: str = "step",
+    window: int | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the page; see `write_png`, whose arguments these are. What they choose can be changed.
+
+    Raises:
+        OutputError: `out` cannot be written, or exists and `overwrite` is False.
+    """
+    first = charts(runs, findings, lang)
+    script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+    summaries = [summarize(run, lang) for run in runs]
+    data = {
+        "charts": [_plain(chart) for chart in first],
+        "others": [_plain(chart) for chart in _bounded(others(runs))],
+        "runs": [
+            {
+                "name": brief(run.name, 60),
+                "colour": COLOURS[i % len(COLOURS)],
+                "ends": [run.steps[0], run.steps[-1]],
+                "hours": _hours(run),
+            }
+            for i, run in enumerate(runs)
+        ],
+        "window": window_of(first) if window is None else window,
+        "smoothed": SMOOTHED,
+        "x": x,
+        "words": PAGE_WORDS[lang],
+    }
+    text = (
+        _environment()
+        .get_template("page_logs.html.j2")
+        .render(
+            lang=lang,
+            words=PAGE_WORDS[lang],
+            summaries=summaries,
+            findings=[finding for found in findings for finding in found],
+            several=len(runs) > 1,
+            colours=COLOURS,
+            script=Markup(script),  # noqa: S704 - our own file
+            digest=b64encode(sha256(script.encode()).digest()).decode(),
+            data=Markup(_embedded(data)),  # noqa: S704 - escaped there
+        )
+    )
+    with atomic(out, overwrite=overwrite) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _plain(chart: Chart) -> dict[str, Any]:
+    """A chart for the script: what is no number is null."""
+    return {
+        "title": chart.title,
+        "curves": [
+            {
+                "run": curve.run,
+                "steps": [step for step, _ in curve.points],
+                "values": [float(f"{y:.5g}") if isfinite(y) else None for _, y in curve.points],
+            }
+            for curve in chart.curves
+        ],
+        "marks": [vars(mark) for mark in chart.marks],
+    }
+
+
+def _bounded(all_charts: Sequence[Chart]) -> list[Chart]:
+    kept, total = [], 0
+    for chart in all_charts:
+        total += sum(len(curve.points) for curve in chart.curves)
+        if total <= MORE:
+            kept.append(chart)
+    return kept
+
+
+def _hours(run: Run) -> dict[str, list[float]] | None:
+    found = hours(run)
+    if found is None:
+        return None
+    return {"steps": list(map(float, run.steps)), "at": [round(hour, 4) for hour in found]}
+
+
+def _embedded(data: object) -> str:
+    """JSON that cannot end the element it is in, whatever texts it has."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=ChoiceLoader(
+            [PackageLoader("rewardkit.trainlog", ""), PackageLoader("rewardkit.page", "")]
+        ),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"brief": brief, "duration": duration, "figure": number}
+    return environment

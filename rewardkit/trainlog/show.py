@@ -1,0 +1,208 @@
+"""A run's summary and findings as tables of plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rewardkit.trainlog.compare import Comparison, Interval
+from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.rules import Finding
+from rewardkit.trainlog.stats import sparkline
+from rewardkit.trainlog.summary import Curve, Summary
+from rewardkit.trainlog.words import TABLE_WORDS
+
+#: Bars of a curve, where the terminal has no others.
+ASCII = "_.-=+*#@"
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+#: Settings of a comparison that are listed.
+SETTINGS = 40
+
+#: Parts of the time that are listed.
+PARTS = 8
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, columns and rows of text."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def tables(
+    summary: Summary,
+    findings: Sequence[Finding],
+    *,
+    lang: str = "en",
+    marks: str = BLOCKS,
+    brief: bool = False,
+) -> list[Table]:
+    """What there is to say of a run, from the whole to the parts.
+
+    Args:
+        summary: of the run, in the same language.
+        findings: what is wrong with it.
+        lang: `en` or `zh`.
+        marks: of the sparklines.
+        brief: a line for each finding.
+    """
+    words = TABLE_WORDS[lang]
+    found = [Table(summary.run.name, (words["run"], ""), tuple(_facts(summary, words)))]
+    columns = tuple(words[name] for name in _COLUMNS)
+    if curves := tuple(_row(curve, marks) for curve in summary.curves):
+        found.append(Table(words["curves"], (words["metric"], *columns), curves))
+    if rows := tuple(_row(curve, marks) for curve in summary.validations):
+        found.append(Table(words["validation"], (words["source"], *columns), rows))
+    if brief and findings:
+        lines = tuple(
+            (words[it.rule.severity], _headline(it, lang), str(it.evidence.facts[0]))
+            for it in findings
+        )
+        return [*found, Table(words["findings"], ("", words["what"], words["seen"]), lines)]
+    return [*found, *(_finding(finding, lang) for finding in findings)]
+
+
+_COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
+
+
+def compared(it: Comparison) -> list[Table]:
+    """Two runs: where they differ, and in which settings."""
+    rows = tuple(
+        (
+            item.title,
+            f"{item.n:,}",
+            number(item.base),
+            number(item.other),
+            _interval(item.whole),
+            _interval(item.end),
+        )
+        for item in it.differences
+    )
+    unit = "steps" if it.align == "step" else "times"
+    title = f"{it.other} against {it.base}, at the same {'step' if unit == 'steps' else 'hours'}"
+    columns = ("curve", unit, "first", "other", "other - first (95 %)", "in the last fifth (95 %)")
+    found = [Table(title, columns, rows)]
+    if it.settings:
+        settings = tuple(
+            (item.key, _short(item.base), _short(item.other)) for item in it.settings[:SETTINGS]
+        )
+        more = len(it.settings) - len(settings)
+        title = "settings that differ" + (f" (and {more:,} more, see --json)" if more else "")
+        found.append(Table(title, ("key", "first", "other"), settings))
+    return found
+
+
+def _interval(it: Interval) -> str:
+    mark = " *" if it.clear else ""
+    return f"{_signed(it.mean)} ({_signed(it.low)} to {_signed(it.high)}){mark}"
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{number(value)}"
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def step_line(run: Run, step: int) -> str:
+    """One step of a run in progress in one line."""
+    at = run.steps.index(step)
+    cells = [f"step {step:,}"]
+    for name, metrics in _LINE.items():
+        column = run.column(*metrics)
+        if column and (value := column[at]) is not None:
+            cells.append(f"{name} {number(value)}")
+    return "  ".join(cells)
+
+
+_LINE = {
+    "reward": ("critic/rewards/mean", "critic/score/mean"),
+    "loss": ("train/loss",),
+    "entropy": ("actor/entropy", "actor/entropy_loss"),
+    "KL": ("actor/kl_loss", "actor/reward_kl_penalty", "critic/kl"),
+    "length": ("response_length/mean",),
+    "cut": ("response_length/clip_ratio",),
+    "grad": ("actor/grad_norm",),
+    "s": ("timing_s/step", "perf/time_per_step"),
+}
+
+
+def number(value: float) -> str:
+    """A figure in at most six characters or so."""
+    if value == 0 or 0.001 <= abs(value) < 10_000:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e9 else f"{value:.2e}"
+
+
+def duration(seconds: float) -> str:
+    """`48.7 s`, `12 min`, `6 h 35 min`."""
+    if seconds < 100:
+        return f"{seconds:.3g} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60:,} h {minutes % 60:02d} min"
+
+
+def _facts(summary: Summary, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    run = summary.run
+    ends = {"n": len(run.steps), "first": run.steps[0], "last": run.steps[-1]}
+    yield words["log"], ", ".join(filter(None, (run.source, run.era)))
+    if summary.algorithm:
+        yield words["algorithm"], summary.algorithm
+    if summary.settings:
+        settings = (f"{name} {value}" for name, value in summary.settings.items())
+        yield words["settings"], ", ".join(settings)
+    yield words["steps"], words["from_to"].format(**ends)
+    if run.gaps:
+        shown = ", ".join(f"{a:,}-{b:,}" if a < b else f"{a:,}" for a, b in run.gaps[:6])
+        yield words["missing"], f"{shown}, ... ({len(run.gaps)})" if run.gaps[6:] else shown
+    for restart in run.restarts[-3:]:
+        lost = words["dropped"].format(n=restart.dropped) if restart.dropped else ""
+        at = words["restarted"].format(step=restart.step, where=restart.where)
+        yield words["restart"], at + lost
+    if summary.seconds is not None:
+        each = duration(summary.seconds / len(run.steps))
+        yield words["time"], words["spent"].format(all=duration(summary.seconds), each=each)
+    if summary.hours is not None:
+        yield words["clock"], duration(summary.hours * 3600)
+    if summary.parts:
+        parts = list(summary.parts.items())[:PARTS]
+        yield words["parts"], ", ".join(f"{name} {share:.1%}" for name, share in parts)
+    if run.unread:
+        first = f"{run.examples[0].where}: {run.examples[0].reason}"
+        said = words["lines"].format(n=run.unread, first=first)
+        yield words["unread"], first if run.unread == 1 else said
+
+
+def _row(curve: Curve, marks: str) -> tuple[str, ...]:
+    ends = (curve.first, curve.last)
+    extremes = (curve.low, curve.high)
+    return (
+        curve.title,
+        *(number(point[1]) if point else "none" for point in ends),
+        *(f"{number(point[1])} @{point[0]:,}" if point else "none" for point in extremes),
+        _signed(curve.trend) if curve.trend else "=",
+        sparkline(curve.points, marks=marks),
+    )
+
+
+def _finding(finding: Finding, lang: str) -> Table:
+    rule, words = finding.rule, TABLE_WORDS[lang]
+    rows = [
+        (words["seen"], "; ".join(map(str, finding.evidence.facts))),
+        (words["rule"], f"{rule.when} ({rule.source})"),
+        (words["meaning"], rule.meaning[lang]),
+        (words["change"], rule.advice[lang]),
+        *((words["key"] if i == 0 else "", key) for i, key in enumerate(rule.keys)),
+    ]
+    return Table("", (words[rule.severity], _headline(finding, lang)), tuple(rows))
+
+
+def _headline(finding: Finding, lang: str) -> str:
+    first, last = finding.evidence.steps
+    at = TABLE_WORDS[lang]["at" if first == last else "at_all"].format(first=first, last=last)
+    return f"{finding.rule.title[lang]} ({finding.rule.id}), {at}"

@@ -1,0 +1,170 @@
+"""A run in figures: what it is, how long it took, and where its curves went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from rewardkit.trainlog.model import Restart, Run, Unread
+from rewardkit.trainlog.stats import Series, finite, trend
+from rewardkit.trainlog.topics import curves, step_seconds, time_parts, validations
+
+#: Settings that tell what a run is; the first key that is set counts.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "algorithm": ("algorithm.adv_estimator",),
+    "project": ("trainer.project_name",),
+    "experiment": ("trainer.experiment_name",),
+    "model": ("actor_rollout_ref.model.path", "model.partial_pretrain"),
+    "responses per prompt": ("actor_rollout_ref.rollout.n",),
+    "prompts per step": ("data.train_batch_size",),
+    "learning rate": ("actor_rollout_ref.actor.optim.lr", "optim.lr"),
+    "max response": ("actor_rollout_ref.rollout.response_length", "data.max_response_length"),
+    "KL loss": ("actor_rollout_ref.actor.use_kl_loss",),
+    "KL in reward": ("algorithm.use_kl_in_reward",),
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Where a curve went.
+
+    Attributes:
+        id: the topic, or the data source of a validation.
+        title: what it is called.
+        first: its first finite point; None if it has none. So `last`.
+        low: its lowest point, `high` its highest.
+        trend: from the first fifth of the points to the last; 0 if no more than noise.
+        missing: points that are no numbers.
+        points: all of it.
+    """
+
+    id: str
+    title: str
+    first: tuple[int, float] | None
+    last: tuple[int, float] | None
+    low: tuple[int, float] | None
+    high: tuple[int, float] | None
+    trend: float
+    missing: int
+    points: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run in figures.
+
+    Attributes:
+        run: which.
+        algorithm: as configured, or as its metrics tell; "" if unknown.
+        settings: what else the configuration says that is worth a line.
+        seconds: the sum of its steps' times; None if it logs none.
+        hours: from the first step's time stamp to the last; None without time stamps.
+        parts: of the time of its steps, which part took which share.
+        curves: reward, entropy, length, ...
+        validations: by data source.
+    """
+
+    run: Run
+    algorithm: str
+    settings: dict[str, Any]
+    seconds: float | None
+    hours: float | None
+    parts: dict[str, float]
+    curves: tuple[Curve, ...]
+    validations: tuple[Curve, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """The summary as plain values for JSON."""
+        run = self.run
+        return {
+            "name": run.name,
+            "path": run.path,
+            "source": run.source,
+            "era": run.era,
+            "algorithm": self.algorithm,
+            "settings": self.settings,
+            "steps": {"n": len(run.steps), "first": run.steps[0], "last": run.steps[-1]},
+            "gaps": [list(gap) for gap in run.gaps],
+            "restarts": [_plain(restart) for restart in run.restarts],
+            "unread": {"lines": run.unread, "first": [_plain(item) for item in run.examples]},
+            "seconds": self.seconds,
+            "hours_by_clock": self.hours,
+            "time_split": self.parts,
+            "curves": {curve.id: _curve_plain(curve) for curve in self.curves},
+            "validation": {curve.id: _curve_plain(curve) for curve in self.validations},
+        }
+
+
+def summarize(run: Run, lang: str = "en") -> Summary:
+    """The run in figures; titles in `en` or `zh`."""
+    times = step_seconds(run)
+    settings = {name: run.setting(*keys) for name, keys in SETTINGS.items()}
+    return Summary(
+        run=run,
+        algorithm=str(settings.pop("algorithm") or _guess(run)),
+        settings={name: value for name, value in settings.items() if value is not None},
+        seconds=sum(value for _, value in finite(times)) if times else None,
+        hours=_hours(run),
+        parts=_parts(run, times),
+        curves=tuple(curve(topic.id, topic.title[lang], points) for topic, points in curves(run)),
+        validations=tuple(curve(name, name, points) for name, points in validations(run).items()),
+    )
+
+
+def curve(name: str, title: str, points: Series) -> Curve:
+    """Where a curve went."""
+    known = finite(points)
+    return Curve(
+        name,
+        title,
+        known[0] if known else None,
+        known[-1] if known else None,
+        min(known, key=lambda point: point[1], default=None),
+        max(known, key=lambda point: point[1], default=None),
+        trend(known),
+        len(points) - len(known),
+        tuple(points),
+    )
+
+
+def _guess(run: Run) -> str:
+    """The algorithm as far as the metrics tell it."""
+    if "critic/vf_loss" in run.table:
+        return "PPO (has a critic)"
+    return "SFT" if "train/loss" in run.table else ""
+
+
+def _hours(run: Run) -> float | None:
+    times = [time for time in run.clock if time is not None]
+    return (times[-1] - times[0]) / 3600 if len(times) > 1 else None
+
+
+def _parts(run: Run, times: Iterable[tuple[int, float]]) -> dict[str, float]:
+    """Shares of the steps' time, the largest first, and what no part accounts for."""
+    total = sum(seconds for _, seconds in times if isfinite(seconds))
+    if total <= 0:
+        return {}
+    sums = {
+        name: sum(value for _, value in finite(series)) for name, series in time_parts(run).items()
+    }
+    rest = total - sum(sums.values())
+    if rest > 0.005 * total:
+        sums["other"] = rest
+    return {
+        name: seconds / total for name, seconds in sorted(sums.items(), key=lambda item: -item[1])
+    }
+
+
+def _curve_plain(it: Curve) -> dict[str, Any]:
+    return {
+        "title": it.title,
+        "points": len(it.points),
+        "not_a_number": it.missing,
+        **{name: getattr(it, name) for name in ("first", "last", "low", "high", "trend")},
+    }
+
+
+def _plain(item: Restart | Unread) -> dict[str, Any]:
+    return dict(vars(item))

@@ -1,0 +1,131 @@
+"""Comparing: differences of runs come with intervals that can be trusted, and with the settings."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from rewardkit.cli import logs
+from rewardkit.errors import DataError, UsageError
+from rewardkit.trainlog.build import Builder
+from rewardkit.trainlog.compare import compare, interval
+
+app = typer.Typer()
+app.command()(logs.command)
+
+
+def make(name, rewards, first=1, seconds=36.0, **config):
+    builder = Builder(config={key.replace("__", "."): value for key, value in config.items()})
+    for step, reward in enumerate(rewards, first):
+        row = {
+            "critic/rewards/mean": reward,
+            "timing_s/step": seconds,
+            "val-core/s/acc/mean@1": reward,
+        }
+        builder.add(step, row, "here")
+    return builder.run(name=name, path=f"{name}.log", source="console")
+
+
+def test_runs_are_compared_at_the_steps_they_share():
+    (found,) = compare([make("a", [0.0] * 10), make("b", [0.5] * 10, first=6)])
+    reward = found.differences[0]
+    assert (reward.title, reward.n, reward.base, reward.other) == ("reward", 5, 0.0, 0.5)
+    assert (reward.whole.low, reward.whole.mean, reward.whole.high) == (0.5, 0.5, 0.5)
+    assert reward.whole.clear
+
+
+def test_runs_are_compared_at_the_same_time():
+    slow = make("slow", [i / 10 for i in range(1, 11)], seconds=72.0)
+    fast = make("fast", [i / 10 for i in range(1, 11)])
+    (found,) = compare([slow, fast], "hours")
+    reward = found.differences[0]
+    assert reward.whole.mean > 0.1
+    (same,) = compare([slow, fast])
+    assert same.differences[0].whole.mean == 0
+
+
+def test_every_curve_that_both_have_is_compared():
+    (found,) = compare([make("a", [0.0] * 4), make("b", [0.5] * 4)])
+    assert [item.title for item in found.differences] == [
+        "reward",
+        "seconds per step",
+        "validation s",
+    ]
+
+
+def test_runs_without_a_step_in_common_are_refused():
+    with pytest.raises(DataError, match=r"a\.log and b\.log"):
+        compare([make("a", [1, 2, 3]), make("b", [1, 2, 3], first=100)])
+
+
+def test_one_run_cannot_be_compared():
+    with pytest.raises(UsageError, match="two runs"):
+        compare([make("a", [1, 2])])
+
+
+def test_the_last_fifth_is_looked_at_for_itself():
+    (found,) = compare([make("a", [0.0] * 100), make("b", [0.0] * 80 + [1.0] * 20)])
+    assert found.differences[0].end.mean == 1.0
+    assert found.differences[0].whole.mean == pytest.approx(0.2)
+
+
+@given(st.lists(st.floats(-100, 100), min_size=2, max_size=60))
+def test_an_interval_is_within_the_values_and_the_same_each_time(values):
+    found = interval(values)
+    assert min(values) - 1e-9 <= found.low <= found.high <= max(values) + 1e-9
+    assert found == interval(values)
+
+
+def test_an_interval_of_noise_without_a_difference_has_zero_in_it_nineteen_times_of_twenty():
+    missed = sum(
+        interval([rng.gauss(0, 1) for _ in range(150)]).clear for rng in map(Random, range(150))
+    )
+    assert missed <= 18  # 7.5 are to be expected; blocks make intervals a little too narrow
+
+
+def test_settings_differ_by_value_not_by_how_they_are_written():
+    a = make("a", [1, 2], actor__lr="1e-6", actor__use_kl_loss="True", data__n=8, only_a=1)
+    b = make("b", [1, 2], actor__lr=1e-06, actor__use_kl_loss=False, data__n=16)
+    (found,) = compare([a, b])
+    assert [(item.key, item.base, item.other) for item in found.settings] == [
+        ("actor.use_kl_loss", "True", False),
+        ("data.n", 8, 16),
+    ]
+    assert found.only == (1, 0)
+
+
+LINE = "step:{} - critic/rewards/mean:{} - actor/entropy:0.5\n"
+
+
+@pytest.fixture
+def paths(tmp_path):
+    found = []
+    for name, gain, kl in (("with", 0.01, True), ("without", 0.02, False)):
+        path = tmp_path / f"{name}.log"
+        head = f"+ python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.use_kl_loss={kl}\n"
+        path.write_text(head + "".join(LINE.format(i, gain * i) for i in range(1, 41)))
+        found.append(str(path))
+    return found
+
+
+def test_the_command_prints_differences_and_settings(paths):
+    result = CliRunner().invoke(app, ["compare", *paths])
+    assert result.exit_code == 0
+    for said in ("without against with", "+0.205", "actor_rollout_ref.actor.use_kl_loss", "*"):
+        assert said in result.stdout
+
+
+def test_the_command_prints_json(paths):
+    (found,) = json.loads(CliRunner().invoke(app, ["compare", *paths, "--json"]).stdout)
+    assert found["differences"][0]["whole"]["mean"] == pytest.approx(0.205)
+    assert found["settings"][0]["other"] == "False"
+
+
+def test_the_command_needs_two_runs(paths):
+    assert isinstance(CliRunner().invoke(app, ["compare", paths[0]]).exception, UsageError)

@@ -1,0 +1,208 @@
+"""Diagnosis: each rule finds what it is for, with numbers; a healthy run has no finding."""
+
+from __future__ import annotations
+
+import os
+from math import exp, nan
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewardkit.trainlog.build import Builder
+from rewardkit.trainlog.model import FIXED, FULL, V1
+from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.rules import diagnose, rules
+
+
+def healthy(rng, n, limit=1024):
+    """The metrics of `n` steps of a run that learns, with the noise that runs have."""
+    start, end = rng.uniform(-0.8, 0.5), rng.uniform(0.6, 0.95)
+    pace, entropy, grad = rng.uniform(0.02, 0.2), rng.uniform(0.2, 1.5), rng.uniform(0.05, 2)
+    length, growth, kl = rng.uniform(100, 400), rng.uniform(0.8, 2.0), rng.uniform(0, 0.003)
+    for step in range(1, n + 1):
+        learnt = 2 / (1 + exp(-pace * step)) - 1
+        reward = start + (end - start) * learnt + rng.gauss(0, 0.02)
+        mean = length * (1 + (growth - 1) * step / n) * rng.uniform(0.97, 1.03)
+        took = rng.uniform(80, 100)
+        row = {
+            "critic/score/mean": reward,
+            "critic/score/max": 1.0,
+            "critic/score/min": -1.0,
+            "critic/rewards/mean": reward,
+            "critic/advantages/max": rng.uniform(1, 3),
+            "critic/advantages/min": -rng.uniform(1, 3),
+            "actor/entropy": entropy * (0.3 + 0.7 * exp(-step / 60)) * rng.uniform(0.95, 1.05),
+            "actor/kl_loss": kl * step * rng.uniform(0.9, 1.1),
+            "actor/pg_clipfrac": rng.uniform(0, 0.02),
+            "actor/ppo_kl": rng.gauss(0, 1e-4),
+            "actor/grad_norm": grad * rng.lognormvariate(0, 0.3),
+            "response_length/mean": mean,
+            "response_length/max": min(limit, mean * rng.uniform(2, 6)),
+            "response_length/clip_ratio": rng.uniform(0, 0.05),
+            "prompt_length/clip_ratio": 0.0,
+            "response/aborted_ratio": 0.0,
+            "training/rollout_probs_diff_mean": rng.uniform(0.001, 0.004),
+            "rollout_corr/rollout_is_mean": rng.uniform(0.95, 1.05),
+            "rollout_corr/rollout_is_eff_sample_size": rng.uniform(0.8, 1),
+            "global_seqlen/balanced_max": 10_000 + rng.randint(0, 300),
+            "global_seqlen/balanced_min": 10_000,
+            "global_seqlen/mean": 10_100,
+            "timing_s/reward": took * rng.uniform(0, 0.1),
+            "timing_s/step": took,
+        }
+        if step % 5 == 0:
+            row["val-core/set/acc/mean@1"] = 0.5 + reward / 2.5 + rng.gauss(0, 0.01)
+        yield step, row
+
+
+def run_of(steps, *, era=FULL, config=None):
+    builder = Builder(config=config or {})
+    for step, row in steps:
+        builder.add(step, row, "here")
+    return builder.run(name="run", path="run.log", source="console", era=era)
+
+
+@settings(max_examples=300)
+@given(st.integers(0, 2**32), st.integers(1, 300), st.sampled_from(["", FIXED, FULL, V1]))
+def test_a_healthy_run_has_no_finding(seed, n, era):
+    run = run_of(healthy(Random(seed), n), era=era, config={"data.max_response_length": 1024})
+    assert [finding.rule.id for finding in diagnose(run)] == []
+
+
+def spoilt(n=60, era=FULL, config=None, **changes):
+    """A healthy run, with metrics replaced by functions of (share of the way, value)."""
+    steps = []
+    for step, row in healthy(Random(4), n):
+        for key, function in changes.items():
+            name = key.replace("__", "/")
+            if name in row or key in EXTRA:
+                row[EXTRA.get(key, name)] = function(step / n, row.get(name, 0.0))
+        steps.append((step, row))
+    return run_of(steps, era=era, config=config)
+
+
+EXTRA = {"flat_groups": "groups/zero_variance", "val": "val-core/set/acc/mean@1"}
+
+
+def constant(value):
+    return lambda *_: value
+
+
+BROKEN = {
+    "nan": {"actor__grad_norm": lambda way, value: nan if way > 0.8 else value},
+    "constant_reward": {"critic__score__min": constant(0), "critic__score__max": constant(0)},
+    "mismatch": {"training__rollout_probs_diff_mean": lambda way, _: 0.02 * way},
+    "mismatch_mild": {"training__rollout_probs_diff_mean": constant(0.007)},
+    "collapse": {
+        "training__rollout_probs_diff_mean": lambda way, value: value * (1 if way < 0.8 else 3),
+        "actor__grad_norm": lambda way, value: value * (1 if way < 0.8 else 10),
+    },
+    "truncation": {"response_length__clip_ratio": lambda way, _: 0.3 * way},
+    "prompt_truncation": {"prompt_length__clip_ratio": constant(0.2)},
+    "entropy_collapse": {"actor__entropy": lambda way, _: exp(-8 * way)},
+    "kl_drift": {"actor__kl_loss": lambda way, _: 0.01 if way < 0.8 else 0.5},
+    "length_explosion": {"response_length__mean": lambda way, _: 200 if way < 0.8 else 900},
+    "validation_flat": {"val": constant(0.4)},
+    "reward_lost": {"critic__rewards__mean": lambda way, _: way if way < 0.6 else 1.2 - way},
+    "zero_variance": {"flat_groups": constant(0.8)},
+    "no_advantage": {
+        "critic__advantages__max": lambda way, value: 0.0 if way > 0.9 else value,
+        "critic__advantages__min": lambda way, value: 0.0 if way > 0.9 else value,
+    },
+    "is_mean": {"rollout_corr__rollout_is_mean": constant(2.5)},
+    "is_sample": {"rollout_corr__rollout_is_eff_sample_size": constant(0.1)},
+    "clipped": {"actor__pg_clipfrac": constant(0.5)},
+    "aborted": {"response__aborted_ratio": constant(0.02)},
+    "imbalance": {"global_seqlen__balanced_max": constant(15_000)},
+    "slow_reward": {"timing_s__reward": lambda *_: 50.0},
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_each_rule_finds_what_it_is_for_with_numbers(rule):
+    found = {finding.rule.id: finding for finding in diagnose(spoilt(n=100, **BROKEN[rule]))}
+    assert rule in found
+    finding = found[rule]
+    assert finding.evidence.facts
+    assert all(
+        1 <= first <= last <= 100 for first, last in (f.steps for f in finding.evidence.facts)
+    )
+    assert finding.rule.meaning["zh"] != finding.rule.meaning["en"]
+    assert set(found) <= {rule, "reward_lost", "mismatch_mild"}
+
+
+def test_every_rule_has_a_broken_run_here():
+    assert {rule.id for rule in rules()} == set(BROKEN)
+
+
+def test_a_rule_says_where_it_is_from():
+    assert all(rule.source and rule.when and rule.metrics for rule in rules())
+
+
+@pytest.mark.parametrize(
+    ("era", "config", "found"),
+    [
+        (V1, {}, False),
+        (V1, {"data.max_response_length": 1024}, False),
+        (V1, {"data.max_response_length": 512}, True),
+        (FULL, {}, True),
+        ("", {}, False),
+    ],
+)
+def test_truncation_needs_the_limit_where_the_share_is_of_the_longest(era, config, found):
+    steps = [
+        (i, {"response_length/clip_ratio": 0.3, "response_length/max": 600.0 + i})
+        for i in range(20)
+    ]
+    ids = [finding.rule.id for finding in diagnose(run_of(steps, era=era, config=config))]
+    assert ids == (["truncation"] if found else [])
+
+
+def test_a_length_that_is_the_longest_again_and_again_is_taken_for_the_limit():
+    steps = [
+        (i, {"response_length/clip_ratio": 0.3, "response_length/max": 512.0}) for i in range(20)
+    ]
+    (finding,) = diagnose(run_of(steps, era=V1))
+    assert finding.rule.id == "truncation"
+    assert "512" in str(finding.evidence.facts[-1])
+
+
+def test_prompts_of_one_length_are_not_taken_for_cut():
+    steps = [(i, {"prompt_length/clip_ratio": 1.0, "prompt_length/max": 40.0}) for i in range(20)]
+    assert diagnose(run_of(steps, era=V1)) == []
+
+
+def test_a_zero_of_three_decimals_is_not_taken_for_no_advantage():
+    steps = [(i, {"critic/advantages/max": 0.0, "critic/advantages/min": 0.0}) for i in range(20)]
+    assert diagnose(run_of(steps, era=FIXED)) == []
+
+
+def test_errors_come_first():
+    changes = BROKEN["nan"] | BROKEN["truncation"]
+    assert [finding.rule.severity for finding in diagnose(spoilt(**changes))] == [
+        "error",
+        "warning",
+    ]
+
+
+SHARED = {
+    "verl-v0.1_ppo_gemma2-2b_gsm8k.log": [],
+    "verl-v0.4_gpg_qwen2-7b_math_megatron.log": [],
+    "verl-v0.5plus_grpo_char_count_README_excerpt.md": ["truncation"],
+    "seed001_npu_dapo_qwen3-32b_step1.log": [],
+    "generated_verl-0.9.1_v1_dapo_format.log": [
+        "nan",
+        "mismatch",
+        "truncation",
+        "entropy_collapse",
+    ],
+}
+
+
+@pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
+@pytest.mark.parametrize("name", SHARED)
+def test_real_logs_have_the_findings_that_are_in_them(shared, name):
+    findings = diagnose(read_run(shared / "logs" / name))
+    assert [finding.rule.id for finding in findings] == SHARED[name]

@@ -1,0 +1,142 @@
+"""TensorBoard files, written here byte by byte: what they hold comes out, and damage is told of."""
+
+from __future__ import annotations
+
+from math import isnan
+from struct import pack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError
+from rewardkit.trainlog.events import _masked, is_events, read_events
+from rewardkit.trainlog.read import read_run
+
+
+def varint(value):
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def field(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def scalar(tag, value):
+    return field(1, field(1, tag.encode()) + b"\x15" + pack("<f", value))
+
+
+def tensor(tag, value):
+    content = b"\x08\x01" + field(4, pack("<f", value))
+    return field(1, field(1, tag.encode()) + field(8, content))
+
+
+def event(step, *values, clock=1.0):
+    return b"\x09" + pack("<d", clock) + b"\x10" + varint(step) + field(5, b"".join(values))
+
+
+def record(data):
+    head = pack("<Q", len(data))
+    return head + pack("<I", _masked(head)) + data + b"\0\0\0\0"
+
+
+VERSION = record(b"\x09" + pack("<d", 1.0) + field(3, b"brain.Event:2"))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def go(*records, name="events.out.tfevents.1"):
+        (tmp_path / name).write_bytes(VERSION + b"".join(records))
+        return tmp_path
+
+    return go
+
+
+def test_the_checksum_is_that_of_the_format():
+    head = pack("<Q", 72)  # how a file of TensorBoard 2.21's writer began
+    assert pack("<I", _masked(head)).hex() == "fe92489d"
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.text(st.characters(codec="utf-8"), min_size=1, max_size=8),
+            st.floats(width=32),
+            min_size=1,
+            max_size=5,
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_any_scalars_come_back(tmp_path_factory, logged):
+    folder = tmp_path_factory.mktemp("events")
+    records = [
+        record(event(step, scalar(key, value)))
+        for step, row in enumerate(logged)
+        for key, value in row.items()
+    ]
+    (folder / "events.out.tfevents.1").write_bytes(VERSION + b"".join(records))
+    run = read_run(folder)
+    assert run.unread == 0
+    for step, row in enumerate(logged):
+        for key, value in row.items():
+            found = run.table[key][step]
+            assert found == value or (isnan(found) and isnan(value))
+
+
+def test_scalars_of_the_newer_kind_are_read(write):
+    run = read_run(write(record(event(3, tensor("a/b", 0.5)))))
+    assert (run.steps, run.table) == ((3,), {"a/b": (0.5,)})
+
+
+def test_a_single_file_is_read_and_has_the_times_of_its_steps(write):
+    records = (record(event(i, scalar("a/b", 1), clock=100.0 * i)) for i in (1, 2))
+    run = read_run(write(*records) / "events.out.tfevents.1")
+    assert run.clock == (100.0, 200.0)
+
+
+def test_a_second_file_of_a_resumed_run_wins(write):
+    write(*(record(event(i, scalar("a/b", i))) for i in range(1, 6)))
+    folder = write(
+        *(record(event(i, scalar("a/b", 10 * i))) for i in (3, 4)), name="events.out.tfevents.2"
+    )
+    run = read_run(folder)
+    assert run.table["a/b"] == (1, 2, 30, 40)
+    assert run.restarts[0].step == 3
+
+
+def test_a_file_that_breaks_off_is_read_as_far_as_it_goes(write):
+    folder = write(record(event(1, scalar("a/b", 1))), record(event(2, scalar("a/b", 2)))[:-9])
+    run = read_run(folder)
+    assert run.steps == (1,)
+    assert "the file ends" in run.examples[0].reason
+
+
+def test_what_is_no_record_ends_the_file_and_is_told_of(write):
+    run = read_run(write(record(event(1, scalar("a/b", 1))), b"garbage" * 9))
+    assert run.unread == 1
+    assert "no record of TensorBoard" in run.examples[0].reason
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_in_a_record_do_more_than_count(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("events") / "events.out.tfevents.1"
+    path.write_bytes(VERSION + record(data) + record(event(7, scalar("kept", 1))))
+    run = read_events([path], "run", "run")
+    assert run.table["kept"][run.steps.index(7)] == 1
+
+
+@given(st.binary(max_size=200))
+def test_other_files_are_not_taken_for_events(data):
+    assert is_events(VERSION + data)
+    assert is_events(data) == (len(data) >= 12 and data[8:12] == pack("<I", _masked(data[:8])))
+
+
+def test_a_folder_of_events_without_a_scalar_is_refused(write):
+    with pytest.raises(DataError, match="no training step"):
+        read_run(write())

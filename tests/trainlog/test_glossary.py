@@ -1,0 +1,174 @@
+"""The glossary: everything the rules and the curves speak of is explained, of keys that exist."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from rewardkit.cli import logs
+from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.runner.releases import DAPO_RECIPE, known_releases, release_of
+from rewardkit.trainlog.glossary import (
+    changes,
+    defaults,
+    key,
+    keys,
+    markdown_keys,
+    markdown_metrics,
+    metric,
+    metrics,
+)
+from rewardkit.trainlog.rules import rules
+from rewardkit.trainlog.topics import TOPICS
+
+#: Keys of supervised fine-tuning, which is another configuration.
+SFT = {"optim.lr"}
+
+
+def texts():
+    for entry in metrics():
+        yield from (entry.meaning, entry.healthy, entry.moves)
+    for entry in keys():
+        yield from (entry.meaning, entry.choose)
+
+
+def test_every_text_is_there_in_both_languages():
+    for text in texts():
+        assert text.keys() == {"en", "zh"}
+        assert all(isinstance(one, str) and one.strip() for one in text.values())
+
+
+def test_no_name_is_explained_twice():
+    names = [name for entry in metrics() for name in entry.names]
+    assert len(names) == len(set(names))
+    assert len(keys()) == len({entry.key for entry in keys()})
+
+
+def test_every_metric_of_rules_and_curves_is_explained():
+    for name in {name for topic in TOPICS for name in topic.names} | {
+        name for rule in rules() for name in rule.metrics
+    }:
+        assert metric(name)
+
+
+def test_every_key_that_is_named_anywhere_is_explained():
+    for name in {name for entry in metrics() for name in entry.keys} | {
+        name for rule in rules() for name in rule.keys if not name.startswith("+")
+    }:
+        assert key(name).key == name
+
+
+def test_every_key_exists_in_a_release_of_verl():
+    releases = [release_of(verl) for verl in known_releases()]
+    for entry in keys():
+        assert (
+            entry.key in SFT
+            or entry.key in DAPO_RECIPE
+            or any(one.lists(entry.key) or one.open_at(entry.key) for one in releases)
+        ), entry.key
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("actor/entropy", "actor/entropy"),
+        ("timing/gen", "timing_s/gen"),
+        ("timing/update_actor", "timing_s/update_actor"),
+        ("val-core/openai/gsm8k/acc/mean@8", "val-core/*"),
+        ("response_length_non_aborted/max", "response_length_non_aborted/*"),
+        ("train/num_gen_batches", "train/num_gen_batches"),
+        ("train/global_tokens", "train/loss"),
+    ],
+)
+def test_a_metric_is_found_by_its_name_its_old_name_and_its_group(name, found):
+    assert metric(name).names[0] == found
+
+
+def test_a_key_is_found_by_its_end_and_as_it_is_written_on_a_command_line():
+    assert key("clip_ratio_high").key == "actor_rollout_ref.actor.clip_ratio_high"
+    assert key("+data.truncation='error'").key == "data.truncation"
+
+
+@pytest.mark.parametrize(
+    ("find", "name", "says"),
+    [
+        (metric, "actor/entrpy", "Did you mean 'actor/entropy'"),
+        (key, "data.max_respnse_length", "Did you mean 'data.max_response_length'"),
+        (key, "n", "end of several"),
+    ],
+)
+def test_unknown_names_suggest_the_nearest(find, name, says):
+    with pytest.raises(UnknownNameError, match=says):
+        find(name)
+
+
+def test_defaults_are_those_of_the_releases():
+    assert defaults("data.max_response_length") == [("0.4.1 to 0.9.1", "512")]
+    assert defaults("reward.custom_reward_function.path")[0] == ("0.4.1 to 0.7.0", "no such key")
+    joined = defaults("actor_rollout_ref.rollout.calculate_log_probs")
+    assert joined == [("0.4.1 to 0.8.0", "false"), ("0.9.0 to 0.9.1", "true")]
+
+
+def test_a_key_that_moved_says_where_to():
+    assert any(
+        "reward.reward_manager.name" in one for one in changes("reward_model.reward_manager")
+    )
+    assert any(
+        "custom_reward_function.path" in one
+        for one in changes("reward.custom_reward_function.path")
+    )
+    assert list(changes("data.train_batch_size")) == []
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_tables_have_a_row_for_everything(lang):
+    assert markdown_metrics(lang).count("\n") == len(metrics()) + 2
+    assert markdown_keys(lang).count("\n") == len(keys()) + 2
+    columns = {len(re.findall(r"(?<!\\)\|", line)) for line in markdown_keys(lang).splitlines()}
+    assert columns == {5}
+
+
+app = typer.Typer()
+app.command("metric")(logs.explain_metric)
+app.command("key")(logs.explain_key)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_the_commands_explain():
+    found = json.loads(run("metric", "response_length/clip_ratio", "--json").stdout)
+    assert found["keys"] == ["data.max_response_length"]
+    assert found["rules"][0].startswith("truncation")
+    assert "回答" in run("metric", "response_length/mean", "--lang", "zh").stdout
+    found = json.loads(run("key", "kl_loss_coef", "--json").stdout)
+    assert found["metrics"] == ["actor/kl_loss", "actor/kl_coef"]
+    assert "0.001 (0.4.1 to 0.9.1)" in found["defaults"]
+
+
+def test_the_commands_print_everything_as_markdown():
+    assert run("metric", "--all").stdout == markdown_metrics("en")
+    assert run("key", "--all", "--lang", "zh").stdout == markdown_keys("zh")
+    assert isinstance(run("key").exception, UsageError)
+    assert isinstance(run("metric", "actor/lr", "--all").exception, UsageError)
+
+
+@pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
+def test_every_metric_and_parameter_of_the_inventory_is_explained(shared):
+    text = (shared / "seed_inventory.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| M-\d+ \| ([^|]+) \|", text, re.MULTILINE)
+    assert len(rows) == 48
+    for row in rows:
+        first = re.match(r"`([^`]+)`", row)
+        if first:
+            head, _, inner = first[1].partition("{")
+            assert metric(head + inner.rstrip("}").partition(",")[0])
+    parameters = re.findall(r"^\| P-\d+ \| `([^`]+)`", text, re.MULTILINE)
+    assert len(parameters) == 71
+    assert all(key(name).key == name for name in parameters)

@@ -1,0 +1,170 @@
+"""Pictures: the page and the PNG show every curve that the run has, and nothing a log says runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from base64 import b64encode
+from hashlib import sha256
+from math import isnan, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import OutputError, UsageError
+from rewardkit.trainlog.build import Builder
+from rewardkit.trainlog.charts import POINTS, charts, hours, others, smooth
+from rewardkit.trainlog.page import write_page
+from rewardkit.trainlog.plot import write_png
+from rewardkit.trainlog.rules import diagnose
+from rewardkit.trainlog.words import CHART_WORDS, PAGE_WORDS
+
+
+def make(n=60, name="run", *, grad=0.5, times=True):
+    builder = Builder()
+    for step in range(1, n + 1):
+        row = {"critic/rewards/mean": step / n, "actor/grad_norm": grad if step > n / 2 else 0.5}
+        if times:
+            row["timing_s/step"] = 36.0
+        if step % 20 == 0:
+            row["val-core/a set/acc/mean@1"] = 0.5
+        builder.add(step, row, "here")
+    return builder.run(name=name, path=f"{name}.log", source="console")
+
+
+def page(tmp_path, *runs, **options):
+    out = tmp_path / "page.html"
+    write_page(runs, [diagnose(run) for run in runs], out, **options)
+    return out.read_text(encoding="utf-8")
+
+
+def data(text):
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_charts_are_of_every_topic_and_validation_with_findings_at_their_steps():
+    run = make(grad=nan)
+    drawn = {chart.title: chart for chart in charts([run], [diagnose(run)])}
+    assert list(drawn) == ["reward", "validation: a set", "gradient norm", "seconds per step"]
+    (mark,) = drawn["gradient norm"].marks
+    assert (mark.first, mark.last, mark.severity) == (31, 60, "error")
+    assert len(drawn["reward"].curves[0].points) == 60
+
+
+def test_runs_are_laid_over_each_other():
+    runs = [make(10, "a"), make(20, "b")]
+    assert [curve.run for curve in charts(runs, [[], []])[0].curves] == [0, 1]
+
+
+def test_every_metric_can_be_added():
+    assert [chart.title for chart in others([make()])] == sorted(make().table)
+
+
+def test_long_curves_are_thinned_to_means_and_keep_their_end():
+    (curve,) = charts([make(5000)], [[]])[0].curves
+    assert len(curve.points) <= POINTS
+    assert curve.points[-1][0] == 5000
+    assert curve.points[0][1] == pytest.approx((1 + 2 + 3) / 3 / 5000)
+
+
+def test_hours_are_of_the_clock_or_the_sum_of_the_steps():
+    assert hours(make(3)) == pytest.approx([0.01, 0.02, 0.03])
+    assert hours(make(3, times=False)) is None
+    builder = Builder()
+    for step in (1, 2):
+        builder.add(step, {"a/b": 1.0, "timing_s/step": 1.0}, "here", clock=step * 7200.0)
+    assert hours(builder.run(name="r", path="r", source="console")) == [0, 2]
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=80), st.integers(1, 31))
+def test_smoothing_keeps_within_the_curve_and_its_gaps(values, window):
+    points = [(i, nan if i % 7 == 3 else value) for i, value in enumerate(values)]
+    found = smooth(points, window)
+    assert [step for step, _ in found] == [step for step, _ in points]
+    assert [isnan(y) for _, y in found] == [isnan(y) for _, y in points]
+    known = [y for _, y in points if not isnan(y)]
+    assert all(min(known) - 1e-9 <= y <= max(known) + 1e-9 for _, y in found if not isnan(y))
+
+
+def test_curves_of_few_points_are_not_smoothed():
+    points = [(i, float(i % 2)) for i in range(20)]
+    assert smooth(points, 9) == points
+
+
+def test_a_page_holds_the_curves_and_fetches_nothing(tmp_path):
+    text = page(tmp_path, make(), window=5, x="hours")
+    held = data(text)
+    assert held["charts"][0]["curves"][0]["values"][-1] == 1.0
+    assert (held["window"], held["x"]) == (5, "hours")
+    assert not re.search(r'(?:src|href)="', text)
+    assert "default-src 'none'" in text
+
+
+def test_the_policy_lets_the_pages_own_script_run_and_no_other(tmp_path):
+    text = page(tmp_path, make())
+    script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)[1]
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text
+
+
+def test_what_a_log_says_is_text_in_the_page(tmp_path):
+    builder = Builder()
+    hostile = "</script><script>alert(1)</script>"
+    builder.add(1, {f"val-core/{hostile}/acc/mean@1": 1.0, f"x/{hostile}": 2.0}, "here")
+    run = builder.run(name=hostile, path="x", source="console")
+    text = page(tmp_path, run)
+    assert "<script>alert" not in text
+    assert text.count("</script>") == 2
+    assert any(hostile in chart["title"] for chart in data(text)["others"])
+
+
+def test_what_is_no_number_is_a_hole(tmp_path):
+    held = data(page(tmp_path, make(grad=nan)))
+    (chart,) = (chart for chart in held["charts"] if chart["title"] == "gradient norm")
+    assert chart["curves"][0]["values"][-1] is None
+
+
+def test_a_page_in_chinese_says_everything_in_chinese(tmp_path):
+    text = page(tmp_path, make(grad=nan), lang="zh")
+    for said in ("奖励", "发现的问题", "出现 NaN 或无穷", "损失或梯度"):
+        assert said in text
+    assert PAGE_WORDS["zh"].keys() == PAGE_WORDS["en"].keys()
+    assert CHART_WORDS["zh"].keys() == CHART_WORDS["en"].keys()
+
+
+def test_a_page_is_not_replaced_unless_told_to(tmp_path):
+    page(tmp_path, make())
+    with pytest.raises(OutputError, match="exists"):
+        page(tmp_path, make())
+    page(tmp_path, make(), overwrite=True)
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium to open the page in")
+def test_a_browser_draws_every_chart(tmp_path):
+    page(tmp_path, make(grad=nan), make(80, "other"))
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    address = (tmp_path / "page.html").as_uri()
+    shown = subprocess.run([*command, address], capture_output=True, text=True, timeout=120)
+    assert shown.stdout.count("<svg") == 4
+    assert shown.stdout.count('<rect class="mark error"') == 1
+    assert len(re.findall(r'<button type="button" aria-pressed="true"', shown.stdout)) == 2
+
+
+def test_a_png_is_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "run.png"
+    runs = [make(grad=nan), make(80, "other")]
+    write_png(runs, [diagnose(run) for run in runs], out, x="hours")
+    assert out.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match="no times"):
+        write_png([make(times=False)], [[]], tmp_path / "b.png", x="hours")
+
+
+def test_without_matplotlib_a_png_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match=r"pip install 'rewardkit\[plot\]'"):
+        write_png([make()], [[]], tmp_path / "run.png")

@@ -1,0 +1,445 @@
+"""Reading: whatever verl and those around it do to a log, the numbers come out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from math import isnan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, SourceError
+from rewardkit.trainlog.console import Console
+from rewardkit.trainlog.model import FIXED, FULL, V1
+from rewardkit.trainlog.number import number
+from rewardkit.trainlog.read import read_run, read_runs
+
+RAY = "\x1b[36m(TaskRunner pid=77, ip=10.0.0.9)\x1b[0m "
+BAR = "\rTraining Progress:   3%|▎         | 1/40 [00:49<31:53, 49.09s/it]"
+STEP = "step:{} - critic/score/mean:{} - actor/entropy:{}\n"
+
+
+def console(text, pieces=1):
+    reader = Console()
+    data = text.encode()
+    size = -(-len(data) // pieces)
+    for i in range(0, len(data), max(size, 1)):
+        reader.feed(data[i : i + size])
+    return reader.finish("run", "run.log")
+
+
+def row(run, step):
+    i = run.steps.index(step)
+    return {key: column[i] for key, column in run.table.items() if column[i] is not None}
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(
+        x == y or (isnan(x) and isnan(y)) for x, y in ((a[key], b[key]) for key in a)
+    )
+
+
+words = (
+    st.text(
+        st.characters(
+            codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters="\x1b"
+        ),
+        min_size=1,
+        max_size=12,
+    )
+    .map(str.strip)
+    .filter(bool)
+)
+#: Pieces of logs: what the reader looks for, whole and broken.
+LINES = [
+    b"step:1 - a/b:0.5 - c/d:np.float64(2)",
+    b"step:2 - a/b:0.25",
+    b"step:2 - a/b:0.250 - e/f:x",
+    b"step:",
+    b"noise",
+    b"(TaskRunner pid=1) ",
+    b"{'actor_rollout_ref': {'actor': 1},",
+    b" 'data': {'max_response_length': 8}}",
+    b"Initial validation metrics: {'val/x': 0.5}",
+    b"(\"Initial validation metrics: {'val/x': \"",
+    b" '0.5}')",
+    b"+ python3 -m verl.trainer.main_ppo data.n=1",
+]
+
+keys = st.builds(
+    "{}/{}".format,
+    st.sampled_from(["actor", "critic", "val-core/openai/gsm8k", "val-aux", "timing_s"]),
+    words.filter(
+        lambda word: ":" not in word and not word.startswith("-") and not word.endswith("-")
+    )
+    | st.sampled_from(["lr(1e-4)", "mean@16", "my data - set/acc/mean@1", "best@2/mean", "a b"]),
+)
+floats = st.floats(allow_nan=True, allow_infinity=True)
+values = st.one_of(floats, st.integers(), st.booleans())
+dressings = st.sampled_from(
+    [
+        "",
+        RAY,
+        BAR,
+        RAY + BAR,
+        "[2025-08-04 12:26:42,932] ",
+        "\x1b[2m\x1b[36m(main_task pid=1)\x1b[0m ",
+    ]
+)
+
+
+def shown(value):
+    return repr(value)
+
+
+def wrapped(value):
+    kind = "float64" if isinstance(value, float) else "int64"
+    return f"np.{kind}({value!r})" if not isinstance(value, bool) else f"np.{value}_"
+
+
+@given(
+    st.lists(st.dictionaries(keys, values, min_size=1, max_size=6), min_size=1, max_size=5),
+    dressings,
+    st.sampled_from([shown, wrapped]),
+    st.integers(1, 9),
+)
+def test_numbers_of_any_keys_come_back_through_any_dressing(logged, dressing, write, pieces):
+    text = "".join(
+        f"{dressing}step:{i} - {' - '.join(f'{k}:{write(v)}' for k, v in pairs.items())}\nnoise\n"
+        for i, pairs in enumerate(logged)
+    )
+    run = console(text, pieces)
+    assert run.steps == tuple(range(len(logged)))
+    assert all(same(row(run, i), pairs) for i, pairs in enumerate(logged))
+    assert run.unread == 0
+
+
+@given(st.integers(1, 40))
+def test_a_log_reads_the_same_in_whatever_pieces_it_arrives(pieces):
+    text = "noise\n" + RAY + STEP.format(1, 0.5, 2) + BAR + STEP.format(2, 0.25, 1) + "more\n"
+    assert console(text, pieces) == console(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0.500", 0.5), ("1e-06", 1e-6), ("np.float64(0.5)", 0.5), ("np.int32(2)", 2), ("True", 1)],
+)
+def test_numbers_are_read_as_verl_prints_them(text, value):
+    assert number(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "1_0", " 1", "３", "0x1", "np.float64(x)", "Decimal('1')"]
+)
+def test_what_verl_does_not_print_is_no_number(text):
+    assert number(text) is None
+
+
+def test_eras_are_told_by_how_numbers_are_written():
+    assert console(STEP.format(1, "0.500", "0.120")).era == FIXED
+    assert console(STEP.format(1, "0.5", "0.12345")).era == FULL
+    assert console(STEP.format(1, "np.float64(0.5)", "0.12345")).era == V1
+    assert console("(TaskRunnerV1 pid=4) " + STEP.format(1, "0.5", "0.12345")).era == V1
+
+
+def test_two_lines_of_a_step_become_one_row():
+    run = console("step:0 - test_score/x:0.521\nstep:0 - timing/gen:48.956\n")
+    assert row(run, 0) == {"test_score/x": 0.521, "timing/gen": 48.956}
+    assert run.restarts == ()
+
+
+def test_a_restart_wins_over_the_steps_it_repeats():
+    first = "".join(STEP.format(i, i / 10, 1) for i in range(1, 7))
+    again = "".join(STEP.format(i, i / 5, 1) for i in range(4, 6))
+    run = console(first + again)
+    assert run.steps == (1, 2, 3, 4, 5)
+    assert run.table["critic/score/mean"] == (0.1, 0.2, 0.3, 0.8, 1.0)
+    (restart,) = run.restarts
+    assert (restart.step, restart.where, restart.dropped) == (4, "line 7", 2)
+
+
+def test_a_validation_on_resuming_leaves_the_row_of_its_step():
+    first = "".join(STEP.format(i, i / 10, 1) for i in range(1, 7))
+    resumed = "(TaskRunner pid=2) {'actor_rollout_ref': {'actor': {}}}\nstep:4 - val-core/x/acc/mean@1:0.5\n"
+    run = console(first + resumed + STEP.format(5, 0.9, 1))
+    assert run.steps == (1, 2, 3, 4, 5)
+    assert row(run, 4) == {
+        "critic/score/mean": 0.4,
+        "actor/entropy": 1,
+        "val-core/x/acc/mean@1": 0.5,
+    }
+    assert [restart.step for restart in run.restarts] == [4]
+
+
+def test_a_step_that_is_logged_again_at_once_is_updated_and_no_restart():
+    run = console(STEP.format(1, 0.5, 2) + STEP.format(1, 0.75, 2))
+    assert run.table["critic/score/mean"] == (0.75,)
+    assert run.restarts == ()
+
+
+def test_a_line_that_was_written_twice_is_no_restart():
+    line = STEP.format(1, 0.5, 2)
+    assert console(line + line).restarts == ()
+
+
+def test_validation_dictionaries_over_several_lines_are_read():
+    text = (
+        "(TaskRunner pid=5) (\"Initial validation metrics: {'val-core/a/reward/mean@1': \"\n"
+        "(WorkerDict pid=9) something in between\n"
+        "(TaskRunner pid=5)  \"np.float64(0.25), 'val-aux/a/reward/std@2': \"\n"
+        "(TaskRunner pid=5)  'nan}')\n"
+        + STEP.format(1, 0.5, 2)
+        + "Final validation metrics: {'val/loss': 0.125}\n"
+    )
+    run = console(text)
+    assert row(run, 0)["val-core/a/reward/mean@1"] == 0.25
+    assert isnan(row(run, 0)["val-aux/a/reward/std@2"])
+    assert row(run, 1)["val/loss"] == 0.125
+    assert run.unread == 0
+
+
+CONFIG = """{'actor_rollout_ref': {'actor': {'optim': {'lr': 1e-06}},
+                       'rollout': {'n': 8,
+                                   'name': 'vllm'}},
+ 'algorithm': {'adv_estimator': 'grpo'},
+ 'data': {'max_response_length': 1024,
+          'train_files': ['a.parquet',
+                          'b }.parquet']},
+ 'trainer': {'project_name': 'p'}}
+"""
+
+
+def test_the_printed_configuration_is_read_through_the_lines_of_other_processes():
+    lines = [f"(TaskRunner pid=5) {line}" for line in CONFIG.splitlines()]
+    lines.insert(3, "(WorkerDict pid=6) {'not': 'ours'}")
+    lines[4] += "\x1b[36m(WorkerDict pid=7)\x1b[0m broke in"
+    run = console("\n".join(lines) + "\n" + STEP.format(1, 0.5, 2))
+    assert run.config["data.max_response_length"] == 1024
+    assert run.config["data.train_files"] == ["a.parquet", "b }.parquet"]
+    assert run.setting("algorithm.adv_estimator") == "grpo"
+    assert run.unread == 0
+
+
+def test_a_configuration_that_breaks_off_is_read_as_far_as_it_goes_and_told_of():
+    whole = CONFIG.splitlines()
+    lines = [f"(TaskRunner pid=5) {line}" for line in whole[:4]] + ["(TaskRunner pid=5) other"]
+    run = console("\n".join(lines) + "\n" + STEP.format(1, 0.5, 2))
+    assert run.config["algorithm.adv_estimator"] == "grpo"
+    assert "not whole" in run.examples[0].reason
+
+
+def test_the_command_line_gives_settings_where_no_configuration_is_printed():
+    text = (
+        "+ python3 -m verl.trainer.main_ppo data.max_response_length=512 'trainer.logger=[a,b]'\n"
+    )
+    run = console(text + STEP.format(1, 0.5, 2))
+    assert run.config == {"data.max_response_length": "512", "trainer.logger": "[a,b]"}
+
+
+def test_a_log_inside_markdown_is_read():
+    assert console(f"# Results\n\n```\n{STEP.format(1, 0.5, 2)}```\n").steps == (1,)
+
+
+def test_a_value_that_is_no_number_is_counted_and_the_others_are_kept():
+    run = console("step:1 - a/b:0.5 - a/c:Decimal('1') - a/d:2\n")
+    assert row(run, 1) == {"a/b": 0.5, "a/d": 2}
+    assert run.unread == 1
+    assert "Decimal" in run.examples[0].reason
+    assert run.examples[0].where == "line 1"
+
+
+def test_what_another_process_writes_into_a_line_ends_it():
+    run = console("step:1 - a/b:0.5 - a/d:2(WorkerDict pid=9) broke in: 3\n")
+    assert row(run, 1) == {"a/b": 0.5, "a/d": 2}
+    assert "broke in" in run.examples[0].reason
+
+
+def test_the_last_value_of_a_file_that_ends_in_a_line_is_left_out():
+    run = console(STEP.format(1, 0.5, 2) + "step:2 - critic/score/mean:0.25 - actor/entropy:0.1")
+    assert row(run, 2) == {"critic/score/mean": 0.25}
+    assert "the file ends in this line" in run.examples[0].reason
+
+
+def test_what_a_model_wrote_is_no_step():
+    run = console(STEP.format(1, 0.5, 2) + "step:9 - add:3 - then:4\n")
+    assert run.steps == (1,)
+    assert run.unread == 1
+
+
+def test_a_run_whose_metrics_have_no_slash_is_read():
+    assert console("step:1 - loss:3\nstep:2 - loss:2\n").table["loss"] == (3, 2)
+
+
+def test_gaps_are_told_but_not_those_of_a_run_that_logs_every_tenth_step():
+    assert console("".join(STEP.format(i, 1, i) for i in (1, 2, 3, 6, 7))).gaps == ((4, 5),)
+    assert console("".join(STEP.format(i, 1, i) for i in (10, 20, 30))).gaps == ()
+
+
+def test_times_before_a_step_become_its_clock():
+    text = (
+        "2025-08-04 12:00:00,500 "
+        + STEP.format(1, 1, 1)
+        + "2025-08-04T12:01:00 "
+        + STEP.format(2, 1, 1)
+    )
+    run = console(text)
+    assert run.clock[1] - run.clock[0] == 59.5
+
+
+def test_a_line_without_end_does_not_fill_memory():
+    reader = Console()
+    for _ in range(80):
+        reader.feed(b"x" * (1 << 20))
+        assert len(reader._rest) <= (33 << 20)
+
+
+@given(
+    st.lists(st.sampled_from([*LINES, b"\n", b"\r", b" ", b"\x1b[0m", b"\xff", b"\0"])),
+    st.integers(1, 60),
+)
+def test_no_bytes_break_the_reader_and_pieces_do_not_matter(parts, size):
+    data = b"".join(parts)
+
+    def read(pieces):
+        reader = Console()
+        for piece in pieces:
+            reader.feed(piece)
+        try:
+            return reader.finish("run", "run.log")
+        except DataError as error:
+            return str(error)
+
+    whole = read([data])
+    assert repr(read([data[i : i + size] for i in range(0, len(data), size)])) == repr(whole)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"step:1 - " + b"1" * 300_000,
+        b"step:1 - a/b:" + b"1" * 300_000 + b"x",
+        b"step:1 - " + b"a:" * 150_000,
+        b"step:1 - a/b:1 " + b" " * 300_000 + b"[repeated x",
+        b"{'actor_rollout_ref':\n \"" + b'\\"' * 150_000,
+        b"{'actor_rollout_ref': " + b"( pid=1" * 40_000,
+        b"python -m " * 30_000,
+        b"{'actor_rollout_ref': " + b"[" * 300_000,
+    ],
+)
+def test_hostile_lines_are_read_in_a_moment(line):
+    reader = Console()
+    started = time.process_time()
+    reader.feed(line + b"\n" + STEP.format(2, 1, 1).encode())
+    assert reader.finish("run", "run.log").steps[-1] == 2
+    assert time.process_time() - started < 5
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(data, name="run.log"):
+        path = tmp_path / name
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return path
+
+    return write
+
+
+def test_the_file_logger_is_read(file):
+    records = [
+        {"step": 1, "data": {"a/b": 0.5, "a/c": None, "a/d": True}},
+        {"step": 2, "data": {"a/b": 2}},
+    ]
+    path = file("\n".join(map(json.dumps, records)) + "\nnot json\n", "run.jsonl")
+    run = read_run(path)
+    assert run.source == "jsonl"
+    assert isnan(row(run, 1).pop("a/c"))
+    assert run.table["a/b"] == (0.5, 2)
+    assert run.unread == 1
+
+
+def test_compressed_logs_are_read(file):
+    assert read_run(file(gzip.compress(STEP.format(1, 1, 1).encode()), "run.log.gz")).steps == (1,)
+
+
+def test_rollout_dumps_are_read(tmp_path):
+    for step, scores in {1: [0, 0, 1, 0], 10: [1, 1, 1, 1]}.items():
+        rows = [
+            {
+                "input": f"q{i // 2}",
+                "output": "x" * 10 * step,
+                "score": score,
+                "uid": f"g{i // 2}_0_{i}",
+            }
+            for i, score in enumerate(scores)
+        ]
+        (tmp_path / f"{step}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n{}\n")
+    run = read_run(tmp_path)
+    assert (run.source, run.steps) == ("rollouts", (1, 10))
+    assert run.table["score/mean"] == (0.25, 1.0)
+    assert run.table["groups/zero_variance"] == (0.5, 1.0)
+    assert run.table["response_characters/mean"] == (10, 100)
+    assert run.unread == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "empty"),
+        (b"  \n ", "empty"),
+        (b"PAR1\x15\x04", "parquet"),
+        (bytes(range(256)) * 40, "binary"),
+        (b'{"a": 1}\n', "no training step"),
+        (b"[1, 2]", "no training step"),
+        (b"a log\nwithout any step\n", "no training step"),
+        (b"step:1 - critic/sc", "the file ends in this line"),
+        (gzip.compress(b"x" * 4000)[:-9], "cannot be read"),
+    ],
+)
+def test_what_is_no_log_is_refused_in_one_line(file, data, says):
+    with pytest.raises((DataError, SourceError), match=says) as caught:
+        read_run(file(data))
+    assert "\n" not in str(caught.value)
+    assert "run.log" in str(caught.value)
+
+
+def test_a_file_that_is_not_there_and_a_folder_without_a_run_are_refused(tmp_path):
+    with pytest.raises(SourceError, match="No such file"):
+        read_run(tmp_path / "missing.log")
+    (tmp_path / "x.log").write_text("")
+    with pytest.raises(DataError, match=r"Name one of its files: x\.log"):
+        read_run(tmp_path)
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "run.log").write_text(STEP.format(1, 1, 1))
+    paths = [tmp_path / "a/run.log", tmp_path / "b/run.log", tmp_path / "b/run.log"]
+    assert len({run.name for run in read_runs(paths)}) == 3
+
+
+SHARED = {
+    "verl-v0.1_ppo_gemma2-2b_gsm8k.log": (FIXED, 0, 105, 106),
+    "verl-v0.4_gpg_qwen2-7b_math_megatron.log": (FIXED, 0, 105, 106),
+    "verl-v0.5plus_grpo_char_count_README_excerpt.md": (FULL, 0, 1, 2),
+    "seed001_npu_dapo_qwen3-32b_step1.log": (FULL, 1, 1, 1),
+    "generated_verl-0.9.1_v1_dapo_format.log": (V1, 0, 40, 41),
+}
+
+
+@pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
+@pytest.mark.parametrize("name", SHARED)
+def test_real_logs_have_the_steps_that_grep_counts(shared, name):
+    run = read_run(shared / "logs" / name)
+    assert (run.era, run.steps[0], run.steps[-1], len(run.steps)) == SHARED[name]
+
+
+@pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
+def test_the_seed_line_of_an_npu_run_has_the_difference_before_balancing(shared):
+    found = row(read_run(shared / "logs/seed001_npu_dapo_qwen3-32b_step1.log"), 1)
+    spread = found["global_seqlen/max"] - found["global_seqlen/min"]
+    assert found["global_seqlen/minmax_diff"] == spread

@@ -1,0 +1,275 @@
+"""Showing: the summary's figures, the command's output, and a log that grows."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from math import inf, nan
+
+import pyarrow.parquet as pq
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from rewardkit.cli import logs
+from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.trainlog.config import with_config
+from rewardkit.trainlog.follow import Tail
+from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.show import duration, number, step_line
+from rewardkit.trainlog.stats import finite, sparkline, trend
+from rewardkit.trainlog.summary import summarize
+from rewardkit.trainlog.words import TABLE_WORDS
+
+app = typer.Typer()
+app.command()(logs.command)
+
+LINE = (
+    "step:{step} - critic/rewards/mean:{reward} - actor/entropy:0.5 - actor/grad_norm:{grad} - "
+    "timing_s/gen:30.0 - timing_s/update_actor:10.0 - timing_s/step:50.0\n"
+)
+
+
+def log(n, **changes):
+    lines = (
+        LINE.format(**{"step": i, "reward": i / n, "grad": 0.25, **changes})
+        for i in range(1, n + 1)
+    )
+    return (
+        "".join(lines)
+        + f"step:{n} - val-core/my/set/acc/mean@4:0.5 - val-core/my/set/acc/mean@8:0.625\n"
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "run.log"
+    file.write_text(log(20))
+    return file
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_the_summary_has_the_figures_of_the_log(path):
+    summary = summarize(read_run(path))
+    assert summary.seconds == 1000
+    assert summary.parts == {"gen": 0.6, "update_actor": 0.2, "other": 0.2}
+    reward = next(curve for curve in summary.curves if curve.id == "reward")
+    assert (reward.first, reward.last) == ((1, 0.05), (20, 1.0))
+    assert reward.trend == pytest.approx(0.8)
+    (validation,) = summary.validations
+    assert (validation.id, validation.last) == ("my/set", (20, 0.625))
+
+
+def test_the_command_prints_what_a_run_is_and_that_nothing_is_wrong(path):
+    result = run(path)
+    assert result.exit_code == 0
+    for said in ("20, from 1 to 20", "gen 60.0%", "reward", "my/set", "Nothing wrong"):
+        assert said in result.stdout
+
+
+def test_findings_are_printed_with_numbers_and_decide_the_exit_code(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(log(20, grad="nan"))
+    result = run(path, "--fail-on", "error")
+    assert result.exit_code == 1
+    assert "error" in result.stdout
+    assert "NaN or infinite 20 (steps 1-20)" in result.stdout
+    assert run(path).exit_code == 0
+
+
+def test_the_command_speaks_chinese(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(log(20, grad="nan"))
+    result = run(path, "--lang", "zh")
+    for said in ("步数", "奖励", "数据来源", "出现 NaN 或无穷", "回到出现之前的检查点"):
+        assert said in result.stdout
+    assert TABLE_WORDS["zh"].keys() == TABLE_WORDS["en"].keys()
+
+
+def test_a_warning_fails_only_if_warnings_shall(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text("step:1 - response_length/clip_ratio:0.5 - response_length/max:12.5\n")
+    assert run(path, "--fail-on", "error").exit_code == 0
+    assert run(path, "--fail-on", "warning").exit_code == 1
+
+
+def test_lines_that_were_not_read_are_shown(path):
+    path.write_text(log(20) + "step:21 - a/b:x\n")
+    result = run(path)
+    assert "not read" in result.stdout
+    assert "line 22" in result.stderr
+
+
+def test_json_has_the_summary_the_findings_and_every_step(path):
+    document = json.loads(run(path, "--json").stdout)
+    assert document["steps"] == {"n": 20, "first": 1, "last": 20}
+    assert document["findings"] == []
+    assert document["rows"][19]["val-core/my/set/acc/mean@8"] == 0.625
+    assert document["rows"][0]["step"] == 1
+
+
+def test_exports_have_a_row_per_step_and_tell_missing_from_nan(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(log(2, grad="nan"))
+    result = run(path, "--csv", tmp_path / "a.csv", "--parquet", tmp_path / "a.parquet")
+    assert result.exit_code == 0
+    with (tmp_path / "a.csv").open() as file:
+        first, second = csv.DictReader(file)
+    assert (first["step"], first["actor/grad_norm"], first["val-core/my/set/acc/mean@8"]) == (
+        "1",
+        "nan",
+        "",
+    )
+    assert second["val-core/my/set/acc/mean@8"] == "0.625"
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert table["step"].to_pylist() == [1, 2]
+    assert table["val-core/my/set/acc/mean@8"].to_pylist() == [None, 0.625]
+    assert table["actor/grad_norm"].null_count == 0
+
+
+def test_several_runs_are_exported_with_their_names(path, tmp_path):
+    other = tmp_path / "other.log"
+    other.write_text(log(3))
+    run(path, other, "--csv", tmp_path / "a.csv")
+    with (tmp_path / "a.csv").open() as file:
+        assert [row["run"] for row in csv.DictReader(file)] == ["run"] * 20 + ["other"] * 3
+
+
+def test_what_exists_is_not_replaced_unless_told_to(path, tmp_path):
+    (tmp_path / "a.csv").write_text("mine")
+    assert "exists" in str(run(path, "--csv", tmp_path / "a.csv").exception)
+    assert run(path, "--csv", tmp_path / "a.csv", "--overwrite").exit_code == 0
+
+
+def test_a_configuration_file_gives_the_limit(tmp_path):
+    path, config = tmp_path / "run.log", tmp_path / "config.yaml"
+    path.write_text(
+        "(TaskRunnerV1 pid=1) step:1 - response_length/clip_ratio:0.5 - response_length/max:512.5\n"
+    )
+    config.write_text("data:\n  max_response_length: 512\n")
+    assert run(path, "--fail-on", "warning").exit_code == 0
+    assert run(path, "--fail-on", "warning", "--config", config).exit_code == 1
+    assert with_config(read_run(path), config).config == {"data.max_response_length": 512}
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "{", "a: [\n"])
+def test_a_file_without_settings_is_refused(path, tmp_path, text):
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(DataError, match=r"config\.yaml"):
+        with_config(read_run(path), tmp_path / "config.yaml")
+
+
+def test_settings_of_no_file_are_refused(path, tmp_path):
+    with pytest.raises(SourceError, match="cannot be read"):
+        with_config(read_run(path), tmp_path / "none.yaml")
+
+
+numbers = st.one_of(st.floats(-1e306, 1e306), st.sampled_from([nan, inf, -inf]))
+
+
+@given(st.lists(numbers, max_size=200))
+def test_a_sparkline_has_a_mark_for_each_part_of_any_curve(values):
+    series = list(enumerate(values))
+    line = sparkline(series)
+    assert len(line) == min(len(values), 24)
+    assert set(line) <= set("▁▂▃▄▅▆▇█×")
+    assert ("×" * len(line) == line) == (not finite(series))
+
+
+@given(st.floats(-1e6, 1e6), st.integers(0, 100))
+def test_a_level_line_has_no_trend(level, n):
+    assert trend([(i, level) for i in range(n)]) == 0
+
+
+@given(st.integers(5, 100), st.floats(0.01, 100))
+def test_a_straight_line_has_its_own_trend(n, slope):
+    assert trend([(i, slope * i) for i in range(n)]) > 0
+    assert trend([(i, -slope * i) for i in range(n)]) < 0
+
+
+def test_figures_are_short():
+    assert [number(x) for x in (0, 0.25, 1e-6, 123456, 1e12)] == [
+        "0",
+        "0.25",
+        "1.00e-06",
+        "123,456",
+        "1.00e+12",
+    ]
+    assert [duration(x) for x in (48.7, 720, 23701)] == ["48.7 s", "12 min", "6 h 35 min"]
+
+
+def test_a_step_in_one_line_has_what_people_look_at(path):
+    assert step_line(read_run(path), 20) == "step 20  reward 1  entropy 0.5  grad 0.25  s 50"
+
+
+def test_a_tail_reads_what_is_new_and_waits_for_the_end_of_a_line(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text("starting\n")
+    tail = Tail(path)
+    assert tail.poll() is None
+    with path.open("a") as file:
+        file.write("step:1 - a/b:0.5\nstep:2 - a/b:0.")
+    assert tail.poll().table == {"a/b": (0.5,)}
+    assert tail.poll() is None
+    with path.open("a") as file:
+        file.write("75\n")
+    assert tail.poll().table == {"a/b": (0.5, 0.75)}
+
+
+def test_a_file_that_is_begun_anew_is_read_anew(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text('{"step": 1, "data": {"a": 1}}\n{"step": 2, "data": {"a": 2}}\n')
+    tail = Tail(path)
+    assert tail.poll().steps == (1, 2)
+    path.write_text('{"step": 2, "data": {"a": 3}}\n')
+    assert tail.poll().table == {"a": (3,)}
+
+
+def test_nothing_is_written_while_a_run_is_followed(path, tmp_path):
+    result = run(path, "--follow", "--csv", tmp_path / "a.csv")
+    assert isinstance(result.exception, UsageError)
+
+
+def test_a_folder_cannot_be_followed(tmp_path):
+    with pytest.raises(UsageError, match="--follow"):
+        Tail(tmp_path).poll()
+    with pytest.raises(SourceError, match="none"):
+        Tail(tmp_path / "none.log").poll()
+
+
+FOLLOW = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import typer
+from rewardkit.cli import logs
+app = typer.Typer()
+app.command()(logs.command)
+app()
+"""
+
+
+def test_following_prints_a_line_per_step_and_ends_with_130_on_ctrl_c(path):
+    command = [sys.executable, "-c", FOLLOW, str(path), "--follow", "--interval", "0.05"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+    try:
+        seen = [process.stdout.readline() for _ in range(20)]
+        with path.open("a") as file:
+            file.write(LINE.format(step=21, reward=0.5, grad="nan"))
+        seen += [process.stdout.readline(), process.stdout.readline()]
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert seen[0].startswith("step 1  reward 0.05")
+    assert seen[20].startswith("step 21  reward 0.5")
+    assert seen[21].startswith("error: not a number")
+    assert process.returncode == 130
