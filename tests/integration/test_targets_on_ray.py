@@ -1,0 +1,325 @@
+"""Targets on real Ray: verl's driver gets the plan's arguments, and nothing is left afterwards.
+
+The clusters are private: two raylets with `{"NPU": 16}` on this host, on ports and in a folder of
+their own, ended by process id. In verl's place is a module that writes down what it sees.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from rewardkit.runner.plan import make_plan
+from rewardkit.runner.recipe import read_recipe
+from rewardkit.runner.targets import render, reward_path
+
+ray = pytest.importorskip("ray")
+
+#: Ray 2.49 supports one node on a host; two raylets there disturb each other.
+OLD = tuple(int(part) for part in ray.__version__.split(".")[:2]) < (2, 50)
+
+BIN = str(Path(sys.executable).parent)
+
+DRIVER = """
+import json, os, sys
+import ray
+
+STUB = os.environ["STUB"]
+keep = {}
+if os.environ.get("AS_VERL"):  # the runtime_env that the real verl adds to the job's own
+    sys.path = [p for p in sys.path if os.path.abspath(p or ".") != STUB]
+    for name in [n for n in sys.modules if n.split(".")[0] == "verl"]:
+        del sys.modules[name]
+    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+    keep = {"runtime_env": get_ppo_ray_runtime_env()}
+ray.init(logging_level="ERROR", **keep)
+
+@ray.remote(resources={"NPU": 16}, num_cpus=0)
+def look():
+    import rewardkit
+    found = {"cwd": os.getcwd(), "env": dict(os.environ), "rewardkit": rewardkit.__file__}
+    if os.path.exists("reward.py"):
+        found["reward"] = open("reward.py", encoding="utf-8").read()
+    return found
+
+npu = int(ray.cluster_resources()["NPU"])
+seen = {
+    "argv": sys.argv[1:],
+    "env": dict(os.environ),
+    "npu": npu,
+    "nodes": ray.get([look.remote() for _ in range(npu // 16)]),
+}
+with open(os.environ["DUMP"] + ".part", "w") as file:
+    json.dump(seen, file)
+os.rename(os.environ["DUMP"] + ".part", os.environ["DUMP"])
+print("driver is done", flush=True)
+sys.exit(int(os.environ.get("DRIVER_CODE", 0)))
+"""
+
+
+def recipe(target, tmp_path, **changes):
+    """A run with what shells, Ray and Hydra each have a meaning for."""
+    return read_recipe(
+        {
+            "name": "运行 $HOME 'x'",
+            "algorithm": "grpo",
+            "devices": "npu",
+            "nodes": 2,
+            "devices_per_node": 16,
+            "model": "/模型/Qwen3 8B",
+            "data": {
+                "train": ["/数据/a b.parquet", "/d/it's $x.parquet"],
+                "val": "/数据/v.parquet",
+            },
+            "reward": {"scorer": f"{tmp_path}/我的 reward.py:compute_score"},
+            "cluster": {"target": target, "wait_s": 90, **changes.pop("cluster", {})},
+            "env": {"NOTE": "a 'b' \"c\" $d `e` \\ 中文"},
+            "verl": {
+                "trainer.logger": ["console", "wandb"],
+                "trainer.project_name": "p 'q' \"r\" $(touch pwned) `touch pwned` \\ *",
+            },
+            **changes,
+        },
+        "test",
+    )
+
+
+def planned(target, tmp_path, **changes):
+    text = "def compute_score(*_, **__):\n    return 1.0  # 对\n"
+    (tmp_path / "我的 reward.py").write_text(text, encoding="utf-8")
+    run = recipe(target, tmp_path, **changes)
+    return make_plan(run, "0.9.1", reward_path=reward_path(run, "0.9.1"))
+
+
+def written(plan, folder):
+    launch = render(plan, folder)
+    for file in launch.files:
+        path = folder / file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text, encoding="utf-8")
+    return launch
+
+
+@pytest.fixture
+def home():
+    """A short folder for Ray: paths of its sockets end at 107 characters."""
+    folder = Path(tempfile.mkdtemp(prefix="rk", dir="/tmp"))
+    yield folder
+    left = alive(str(folder))
+    shutil.rmtree(folder, ignore_errors=True)
+    assert left == []
+
+
+@pytest.fixture
+def env(tmp_path, home):
+    """An environment in which this Python's Ray is found, and a driver in verl's place."""
+    stub = tmp_path / "stub"
+    (stub / "verl/trainer").mkdir(parents=True)
+    for package in ("verl", "verl/trainer"):
+        (stub / package / "__init__.py").touch()
+    (stub / "verl/trainer/main_ppo.py").write_text(DRIVER)
+    gcs, dashboard, agent, client = ports(4)
+    return {
+        "PATH": f"{BIN}:{os.environ['PATH']}:/usr/sbin:/sbin",
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "PYTHONPATH": str(stub),
+        "STUB": str(stub),
+        "DUMP": str(tmp_path / "dump.json"),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_TMP": str(home / "r"),
+        "RAY_PORT": str(gcs),
+        "DASHBOARD_PORT": str(dashboard),
+        "AGENT_PORT": str(agent),
+        "CLIENT_PORT": str(client),
+        "RAY_NUM_CPUS": "4",
+    }
+
+
+def ports(count):
+    """Free ports outside those Ray gives to workers and the system to connections."""
+    found = []
+    for port in range(21000 + os.getpid() % 500 * 20, 32000):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                found.append(port)
+        if len(found) == count:
+            return found
+    raise AssertionError("no free ports")
+
+
+@pytest.fixture
+def start():
+    """Start a program whose output can be read; what is left of it is ended after the test."""
+    started = []
+
+    def go(command, env):
+        process = subprocess.Popen(
+            command,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield go
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=20)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # Ray 2.49 leaves its agents behind
+        process.communicate()
+
+
+def alive(text):
+    """The command lines of this machine that contain a text, once those that end have ended."""
+    deadline = time.monotonic() + 10
+    while True:
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if text in line:
+                found.append(line)
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.2)
+
+
+def seen(env):
+    return json.loads(Path(env["DUMP"]).read_text(encoding="utf-8"))
+
+
+@pytest.mark.skipif(
+    OLD,
+    reason="this Ray knows one address for a host, and the script tells nodes apart by theirs",
+)
+def test_ascend_on_two_nodes_runs_verl_once_and_leaves_nothing(tmp_path, home, env, start):
+    plan = planned("ascend", tmp_path)
+    written(plan, tmp_path / "run")
+    script = str(tmp_path / "run/node.sh")
+    here = {**env, "MASTER_ADDR": "127.0.0.1", "GONE_S": "6"}
+    head = start(["bash", script], {**here, "DRIVER_CODE": "3"})
+    other = start(["bash", script], {**here, "CURRENT_IP": "127.0.0.2"})
+    output, _ = head.communicate(timeout=110)
+    assert head.returncode == 3, output  # verl's own
+    told, _ = other.communicate(timeout=60)
+    assert (other.returncode, "the head has ended" in told) == (0, True), told
+    assert seen(env)["argv"] == list(plan.arguments)
+    assert seen(env)["npu"] == 32
+    assert seen(env)["env"]["RAY_ADDRESS"] == f"127.0.0.1:{env['RAY_PORT']}"
+    for node in seen(env)["nodes"]:
+        assert node["env"].items() >= plan.env.items()
+        assert node["env"]["HCCL_SOCKET_IFNAME"] == "lo"
+    assert alive(str(home)) == []
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_ascend_names_what_is_missing_and_leaves_nothing(tmp_path, home, env, start):
+    written(planned("ascend", tmp_path), tmp_path / "run")
+    here = {**env, "MASTER_ADDR": "127.0.0.1", "WAIT_S": "3"}
+    head = start(["bash", str(tmp_path / "run/node.sh")], here)
+    output, _ = head.communicate(timeout=90)
+    assert head.returncode == 1
+    assert "after 3 s the cluster is incomplete: 1 of 2 nodes with 16 NPU each" in output
+    assert "(16 NPU). Missing: 1." in output
+    assert not Path(env["DUMP"]).exists()
+    assert alive(str(home)) == []
+
+
+@pytest.fixture
+def cluster(env, start):
+    """Two raylets with 16 NPU each (one with 32 on old Ray), and a job server; its address."""
+    nodes, npu = (1, 32) if OLD else (2, 16)
+    ip = ray.util.get_node_ip_address()
+    common = ["ray", "start", "--block", "--num-cpus=4", f'--resources={{"NPU": {npu}}}']
+    common += [f"--node-ip-address={ip}"]
+    head = [*common, "--head", f"--port={env['RAY_PORT']}", "--dashboard-host=127.0.0.1"]
+    head += [f"--dashboard-port={env['DASHBOARD_PORT']}", f"--temp-dir={env['RAY_TMP']}"]
+    head += [f"--ray-client-server-port={env['CLIENT_PORT']}"]
+    head += [f"--dashboard-agent-listen-port={env['AGENT_PORT']}"]  # it takes the jobs
+    quick = {**env, "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0", "AS_VERL": "1"}
+    start(head, quick)
+    listening(env["RAY_PORT"], ip)
+    address = f"--address={ip}:{env['RAY_PORT']}"
+    if not OLD:
+        start([*common, address], quick)
+    listening(env["DASHBOARD_PORT"])
+    wait = Path(__file__).parents[2] / "rewardkit/runner/targets/wait_for_nodes.py"
+    arguments = [f"{ip}:{env['RAY_PORT']}", str(nodes), "NPU", str(npu), "60"]
+    subprocess.run([sys.executable, str(wait), *arguments], env=env, check=True, timeout=110)
+    return f"http://127.0.0.1:{env['DASHBOARD_PORT']}"
+
+
+def listening(port, host="127.0.0.1"):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if not probe.connect_ex((host, int(port))):
+                return
+        time.sleep(0.2)
+    raise AssertionError(f"nothing listens on {port}")
+
+
+def test_ray_job_brings_the_command_the_scorer_and_rewardkit(tmp_path, env, cluster):
+    plan = planned("ray-job", tmp_path, cluster={"address": cluster})
+    launch = written(plan, tmp_path / "r u 中")
+    assert launch.argv[0] == f"{BIN}/ray"
+    here = {**env, **launch.env}
+    done = subprocess.run(launch.argv, env=here, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "driver is done" in done.stdout
+    assert seen(env)["argv"] == list(plan.arguments)
+    assert "reward.custom_reward_function.path=reward.py" in plan.arguments
+    assert seen(env)["env"].items() >= plan.env.items()
+    assert len(seen(env)["nodes"]) == 2
+    for node in seen(env)["nodes"]:
+        assert "return 1.0  # 对" in node["reward"]  # where verl's workers are started
+        assert "/runtime_resources/" in node["rewardkit"]  # ours, not one that is installed
+        assert node["env"].items() >= plan.env.items()
+
+
+def namespace(tmp_path):
+    """What starts a program in a PID namespace of its own; skips where that is not permitted."""
+    command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    allowed = shutil.which("unshare") and not subprocess.run([*command, "true"]).returncode
+    if not allowed:
+        pytest.skip("no PID namespaces here: ray symmetric-run ends with a host-wide ray stop")
+    if (
+        "symmetric-run"
+        not in subprocess.run([f"{BIN}/ray", "--help"], capture_output=True, text=True).stdout
+    ):
+        pytest.skip("this Ray has no symmetric-run")
+    return command
+
+
+def test_symmetric_run_in_a_namespace_of_its_own(tmp_path, home, env, start):
+    command = namespace(tmp_path)
+    cluster = {"dashboard_port": int(env["DASHBOARD_PORT"])}
+    plan = planned("symmetric-run", tmp_path, nodes=1, cluster=cluster)
+    written(plan, tmp_path / "run")
+    here = {**env, "RAY_TMPDIR": str(home), "DRIVER_CODE": "3"}
+    run = start([*command, "bash", str(tmp_path / "run/symmetric.sh")], here)
+    output, _ = run.communicate(timeout=110)
+    assert run.returncode == 3, output
+    assert seen(env)["argv"] == list(plan.arguments)
+    assert seen(env)["npu"] == 16
