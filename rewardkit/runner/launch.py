@@ -66,16 +66,16 @@ def execute(command: Sequence[str], env: Mapping[str, str], log: Path) -> int:
             list(command), env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
     except FileNotFoundError:
-        raise UsageError(f"{command[0]}: no such program here; see cluster.python.") from None
+        raise UsageError(f"{command[0]}: no such program here; install it, or mend cluster: in the recipe.") from None
     with process, log.open("wb") as file:
         assert process.stdout is not None  # noqa: S101 - for the type: stdout=PIPE
         try:
             _copy(process.stdout, file)
             code = process.wait()
-        except (KeyboardInterrupt, SystemExit):
-            process.terminate()
-            process.wait()
-            raise
+        finally:  # Ctrl-C, or a scheduler's end: verl ends with us
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
     return code if code >= 0 else 128 - code
 
 

@@ -107,7 +107,7 @@ def test_no_network_and_no_source_names_the_ways_out(run):
         (("path", "gsm8k", "--set", "metod=robust"), "Did you mean 'method'"),
         (("path", "gsm8k", "--verl", "--verl-version", "new"), "no verl version"),
         (("card", "gsm"), "Did you mean 'gsm8k'"),
-        (("score", "x.jsonl", "--scorer", "nope.py:f"), "no such file"),
+        (("audit", "nope.py:f"), "no such file"),
         (("score", "x.jsonl", "--set", "x"), "NAME=VALUE"),
         (("chekc", "x"), "check"),
     ],
