@@ -10,7 +10,7 @@ demo: $(BIN)/rewardkit  ## the main job on the packaged sample: prep, check, sco
 	@BIN=$(BIN) sh examples/demo.sh
 
 test: $(VENV)/.test  ## the tests, but for those that need a real verl
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 test-verl: .venv-verl-0.9.1/.ready .venv-verl-0.5.0/.ready  ## the tests in the hands of real verl releases
 	.venv-verl-0.9.1/bin/python -m pytest tests/integration
