@@ -14,9 +14,9 @@ run rewardkit score examples/gsm8k_responses.jsonl --scorer gsm8k
 run rewardkit score examples/gsm8k_responses.jsonl --scorer gsm8k --set method=robust \
     --out demo/scored.jsonl --overwrite
 
-printf '\nThe verl command this would launch:\n\n'
-printf 'python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\\n'
-printf '  data.train_files=%s/demo/train.parquet \\\n' "$PWD"
-printf '  data.val_files=%s/demo/test.parquet \\\n' "$PWD"
-rewardkit path gsm8k --verl --verl-version 0.9.1 --set method=robust | sed 's/^/  /; s/$/ \\/'
-printf '  actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B-Instruct\n'
+run rewardkit report demo/scored.jsonl --html demo/report.html --overwrite
+
+printf '\nWhat would be launched, and what a run leaves behind:\n'
+run rewardkit train qwen2.5-0.5b-ppo-gsm8k --dry-run --verl-version 0.9.1 \
+    --set "data.train=$PWD/demo/train.parquet" --set "data.val=$PWD/demo/test.parquet"
+run rewardkit logs examples/train.log

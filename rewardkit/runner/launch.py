@@ -66,7 +66,9 @@ def execute(command: Sequence[str], env: Mapping[str, str], log: Path) -> int:
             list(command), env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
     except FileNotFoundError:
-        raise UsageError(f"{command[0]}: no such program here; install it, or mend cluster: in the recipe.") from None
+        raise UsageError(
+            f"{command[0]}: no such program here; install it, or mend cluster: in the recipe."
+        ) from None
     with process, log.open("wb") as file:
         assert process.stdout is not None  # noqa: S101 - for the type: stdout=PIPE
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -65,6 +67,13 @@ def plan(rows):
     return make
 
 
+def merges(folder, out):
+    """Whether the checkpoint of a rehearsal becomes Hugging Face weights by `rewardkit merge`."""
+    command = [sys.executable, "-m", "rewardkit", "merge", str(folder), str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return done.returncode == 0 and (out / "model.safetensors").is_file()
+
+
 def left_alive(folder):
     """Processes of a rehearsal that are not gone: those named in its log, and the one it started."""
     pids = set(re.findall(r" pid=(\d+)", (folder / "verl.log").read_text(errors="replace")))
@@ -109,6 +118,7 @@ def test_a_ppo_plan_on_gsm8k_passes_every_check(plan, tmp_path):
     assert "method=robust" in (result.folder / "command.sh").read_text()
     assert "critic/vf_loss" in (result.folder / "metrics.jsonl").read_text()
     assert (result.folder / "checkpoint/global_step_2/critic").is_dir()
+    assert merges(result.folder / "checkpoint", tmp_path / "merged")
     assert left_alive(result.folder) == []
 
 

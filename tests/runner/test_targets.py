@@ -293,3 +293,90 @@ def test_yaml_texts_stay_texts_for_readers_of_yaml_1_2():
     assert yaml.safe_load(text) == tree
     for line in ("a: '1e-6'", "b: 'y'", "c: '0o17'", "g: '.5'"):
         assert line in text
+
+
+#: Fields of ray.io/v1 that a part may have, by KubeRay's API reference (1.1 to 1.5).
+KUBERAY = {
+    "job": {
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "clusterSelector",
+        "deletionStrategy",
+        "entrypoint",
+        "entrypointNumCpus",
+        "entrypointNumGpus",
+        "entrypointResources",
+        "jobId",
+        "managedBy",
+        "metadata",
+        "preRunningDeadlineSeconds",
+        "rayClusterSpec",
+        "runtimeEnvYAML",
+        "shutdownAfterJobFinishes",
+        "submissionMode",
+        "submitterConfig",
+        "submitterPodTemplate",
+        "suspend",
+        "ttlSecondsAfterFinished",
+    },
+    "cluster": {
+        "authOptions",
+        "autoscalerOptions",
+        "enableInTreeAutoscaling",
+        "gcsFaultToleranceOptions",
+        "headGroupSpec",
+        "headServiceAnnotations",
+        "managedBy",
+        "rayVersion",
+        "suspend",
+        "upgradeStrategy",
+        "workerGroupSpecs",
+    },
+    "head": {
+        "enableIngress",
+        "headService",
+        "labels",
+        "rayStartParams",
+        "resources",
+        "serviceType",
+        "template",
+    },
+    "workers": {
+        "groupName",
+        "idleTimeoutSeconds",
+        "labels",
+        "maxReplicas",
+        "minReplicas",
+        "numOfHosts",
+        "rayStartParams",
+        "replicas",
+        "resources",
+        "scaleStrategy",
+        "suspend",
+        "template",
+    },
+}
+
+
+@pytest.mark.parametrize("devices", ["gpu", "npu"])
+def test_kuberay_gets_only_fields_that_its_api_has(plan_of, devices, tmp_path):
+    (file,) = render(plan_of("kuberay", devices=devices), tmp_path).files
+    job = next(part for part in yaml.safe_load_all(file.text) if part["kind"] == "RayJob")
+    assert job["apiVersion"] == "ray.io/v1"
+    cluster = job["spec"]["rayClusterSpec"]
+    assert job["spec"].keys() <= KUBERAY["job"]
+    assert cluster.keys() <= KUBERAY["cluster"]
+    assert {"rayStartParams", "template"} <= cluster["headGroupSpec"].keys() <= KUBERAY["head"]
+    for workers in cluster["workerGroupSpecs"]:
+        assert {"groupName", "rayStartParams", "template"} <= workers.keys() <= KUBERAY["workers"]
+        assert workers["replicas"] == workers["minReplicas"] == workers["maxReplicas"]
+
+
+def test_a_sky_task_is_valid_by_skypilot_s_own_schema(plan_of, tmp_path):
+    """Where SkyPilot is installed; it was with 0.14.1, for GPU."""
+    schemas = pytest.importorskip("sky.utils.schemas")
+    jsonschema = pytest.importorskip("jsonschema")
+    (file,) = render(plan_of("skypilot", devices="gpu"), tmp_path).files
+    task = yaml.safe_load(file.text)
+    jsonschema.validate(task, schemas.get_task_schema())
+    jsonschema.validate(task["resources"], schemas.get_resources_schema())
