@@ -190,7 +190,7 @@ def start():
 
 def alive(text):
     """The command lines of this machine that contain a text, once those that end have ended."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 45  # a worker that is just starting ends when it finds no raylet
     while True:
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
