@@ -89,7 +89,7 @@ def conduct(
     rows: int = 16,
     options: Mapping[str, Any] | None = None,
     seconds: float = CALL_SECONDS,
-) -> tuple[list[Reading], list[Finding]]:
+) -> tuple[list[Reading], list[Finding], tuple[str, ...]]:
     """How a scorer pays the golds of rows, and how it behaves; no other attack is made.
 
     Args:
@@ -100,7 +100,8 @@ def conduct(
         seconds: a call may take before it counts as hung.
 
     Returns:
-        A reading for each data source, and a finding for each check of conduct.
+        A reading for each data source, a finding for each check of conduct, and the keys of what
+        the scorer returns (none of a number).
 
     Raises:
         UsageError: the scorer does not load, or has no such option.
@@ -113,7 +114,7 @@ def conduct(
         targets = [target for target, _, _ in _targets(cases, readings)]
         check_conduct(journal, targets, 2 * len(readings))
         growth(journal, targets[0])
-    return readings, findings_of(journal)
+    return readings, findings_of(journal), journal.keys or ()
 
 
 def _readings(

@@ -49,7 +49,7 @@ def command(
         typer.echo(str(found.model))
         warn("these are Hugging Face weights already: nothing to merge.")
         return
-    if out.exists() and any(out.iterdir()):
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out} is not empty; name a new folder.")
     merger = merge_command(found, out, sys.executable)
     if dry_run:

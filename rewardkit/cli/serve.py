@@ -30,6 +30,7 @@ def command(
     from rewardkit.cli.train import plan_of
     from rewardkit.runner.checkpoints import find_checkpoint, serve_command, serve_env
     from rewardkit.runner.recipe import load_tree
+    from rewardkit.runner.rules.values import response_length
 
     found = find_checkpoint(checkpoint)
     if found.backend != "hf":
@@ -38,7 +39,7 @@ def command(
     plan = plan_of(load_tree(recipe), recipe, []).plan
     command = serve_command(
         str(model),
-        lengths=(plan.get("data.max_prompt_length"), plan.get("data.max_response_length")),
+        lengths=(plan.get("data.max_prompt_length", 0), response_length(plan) or 0),
         tp=plan.get("actor_rollout_ref.rollout.tensor_model_parallel_size", 1),
         port=port,
         name=name or plan.recipe.name,

@@ -103,13 +103,14 @@ def command(
         return
     for one in asked:
         _notes(one.plan)
-        if rehearse:
-            _rehearse(one, out, as_json=as_json)
-            continue
-        if not no_check:
+        if not no_check and not rehearse:
             found = _preflight.look(one.plan)
             _preflight.say(found, err=True)
             _preflight.stop_if_fatal(found, strict=strict)
+    for one in asked:
+        if rehearse:
+            _rehearse(one, out, as_json=as_json)
+            continue
         code = _start(one, out / one.plan.recipe.name if out and sweep else out)
         if code:
             raise typer.Exit(code)
@@ -146,14 +147,16 @@ def _asked(
 def set_fields(tree: dict[str, Any], fields: list[str] | None) -> dict[str, Any]:
     """A recipe's tree with `--set FIELD=VALUE` laid over it; the field may be dotted."""
     from rewardkit.runner.hydra_text import parsed
-    from rewardkit.runner.recipe import laid_over
+    from rewardkit.runner.recipe import dotted, laid_over
 
+    tree = dotted(tree, "the recipe") if fields else tree
     for setting in fields or ():
         name, equals, text = setting.partition("=")
         if not equals or not name:
             raise UsageError(f"--set {setting}: write it as FIELD=VALUE.")
         part: Any = parsed(text)
-        for key in reversed(name.split(".")):
+        keys = ["verl", name[5:]] if name.startswith("verl.") else name.split(".")
+        for key in reversed(keys):
             part = {key: part}
         tree = laid_over(tree, part)
     return tree
@@ -187,6 +190,8 @@ def _again(path: Path) -> Asked:
     from rewardkit.runner.manifest import changed, read_manifest
 
     manifest = read_manifest(path)
+    if manifest.folder != str(Path.cwd()):
+        raise UsageError(f"{path}: the run was started in {manifest.folder}; go there first.")
     asked = plan_of(manifest.tree, manifest.where, manifest.overrides, None, manifest.verl)
     for line in changed(manifest, asked.plan):
         warn(f"changed since {manifest.created}: {line}")
@@ -263,7 +268,7 @@ def _start(asked: Asked, out: Path | None) -> int:
     code = 0
     if launch.argv is not None:
         warn(f"starting; output is kept in {folder / 'console.log'}")
-        code = execute(launch.argv, launch.env, folder / "console.log")
+        code = execute(launch.argv, launch.env, folder / "console.log", launch.cwd)
     _next(launch, code)
     return code
 

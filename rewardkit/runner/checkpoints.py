@@ -48,9 +48,11 @@ def find_checkpoint(path: Path, part: str = "actor") -> Checkpoint:
         DataError: there is none, or shards are missing (the message names their ranks).
     """
     folder = _model_folder(path, part)
-    if _weights(folder / "huggingface") or (_weights(folder) and not _shards(folder)):
-        return Checkpoint(folder, "hf")
-    if (folder / "dist_ckpt").is_dir():
+    inner = folder / "model"  # where verl 0.9's Megatron writes
+    for place in (folder, inner):
+        if _weights(place / "huggingface") or (_weights(place) and not _shards(place)):
+            return Checkpoint(place, "hf")
+    if (folder / "dist_ckpt").is_dir() or (inner / "dist_ckpt").is_dir():
         return Checkpoint(folder, "megatron")
     shards = _shards(folder)
     if not shards:
@@ -79,7 +81,7 @@ def _weights(folder: Path) -> bool:
 
 def _shards(folder: Path) -> list[tuple[int, int]]:
     """World size and rank of every FSDP shard."""
-    found = (_SHARD.fullmatch(path.name) for path in folder.iterdir())
+    found = (_SHARD.fullmatch(path.name) for path in folder.glob("model_world_size_*"))
     return sorted((int(match[1]), int(match[2])) for match in found if match)
 
 

@@ -37,8 +37,8 @@ SECTIONS = (
 OURS = {
     "trainer.experiment_name": "the recipe takes its name",
     "critic.model.path": "the recipe's critic starts from the model that is trained",
-    f"{ACTOR}.use_torch_compile": "on NPU the recipe turns it off",
-    "actor_rollout_ref.ref.use_torch_compile": "on NPU the recipe turns it off",
+    f"{ACTOR}.fsdp_config.use_torch_compile": "on NPU the recipe turns it off",
+    "actor_rollout_ref.ref.fsdp_config.use_torch_compile": "on NPU the recipe turns it off",
 }
 
 #: Settings that are fields of a recipe in any case, whatever the script has there.

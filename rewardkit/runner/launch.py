@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import IO
 
@@ -24,6 +25,9 @@ def new_folder(name: str, out: Path | None) -> Path:
 
     stamp = datetime.now(timezone.utc).astimezone().strftime("%Y%m%d-%H%M%S")
     folder = out or Path("runs") / f"{name}-{stamp}"
+    others = (folder.with_name(f"{folder.name}-{i}") for i in count(2))
+    while out is None and folder.exists():
+        folder = next(others)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -51,19 +55,21 @@ def write_files(files: Iterable[File], folder: Path) -> list[Path]:
     return written
 
 
-def execute(command: Sequence[str], env: Mapping[str, str], log: Path) -> int:
+def execute(command: Sequence[str], env: Mapping[str, str], log: Path, cwd: str = ".") -> int:
     """Run a command, its output both on the terminal and in a file, and wait for its end.
 
     Ctrl-C reaches it as it reaches us; its own exit code is returned (130 after Ctrl-C, 128 + N
     after signal N).
 
     Raises:
-        UsageError: there is no such program.
+        UsageError: there is no such program, or no such folder.
     """
+    if not Path(cwd).is_dir():
+        raise UsageError(f"cluster.workdir: {cwd}: no such folder here.")
     variables = {**os.environ, **env}
     try:
         process = subprocess.Popen(  # noqa: S603 - the plan's own command, a list
-            list(command), env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            list(command), env=variables, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
     except FileNotFoundError:
         raise UsageError(

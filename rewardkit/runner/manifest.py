@@ -34,6 +34,7 @@ class Manifest:
         env: the variables of it.
         versions: of the packages here.
         git: commit and state of the folder it was launched from; empty outside a repository.
+        folder: in which it was launched; relative paths of the recipe start there.
         files: sha256 of the parquet files and the scorer's file, those that are here.
         format: the manifest's own version.
     """
@@ -46,6 +47,7 @@ class Manifest:
     command: list[str]
     env: dict[str, str]
     versions: dict[str, str]
+    folder: str
     git: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
@@ -68,6 +70,7 @@ def manifest_of(
         command=plan.command(),
         env=dict(plan.env),
         versions=examine(offline=True)["versions"],
+        folder=str(Path.cwd()),
         git=_git(),
         files=digests(plan),
     )

@@ -61,6 +61,30 @@ MOVES: tuple[Move, ...] = (
         fsdp_only=True,
     ),
     Move(
+        f"{A}actor.fsdp_config.use_torch_compile",
+        f"{A}actor.use_torch_compile",
+        (0, 8, 0),
+        fsdp_only=True,
+    ),
+    Move(
+        f"{A}ref.fsdp_config.use_torch_compile",
+        f"{A}ref.use_torch_compile",
+        (0, 8, 0),
+        fsdp_only=True,
+    ),
+    Move(
+        "critic.fsdp.ulysses_sequence_parallel_size",
+        "critic.ulysses_sequence_parallel_size",
+        (0, 8, 0),
+        fsdp_only=True,
+    ),
+    Move("critic.fsdp.", "critic.model.fsdp_config.", (0, 8, 0), fsdp_only=True),
+    Move(
+        f"{A}rollout.checkpoint_engine.update_weights_bucket_megabytes",
+        f"{A}rollout.update_weights_bucket_megabytes",
+        (0, 7, 1),
+    ),
+    Move(
         f"{A}rollout.multi_turn.max_assistant_turns", f"{A}rollout.multi_turn.max_turns", (0, 4, 1)
     ),
     Move("ray_kwargs.ray_init.", "ray_init.", (0, 6, 1)),
@@ -126,6 +150,17 @@ DEAD: tuple[Dead, ...] = (
         "forced to 1 with dynamic sampling, without it the loader's fetch size",
     ),
     Dead("trainer.balance_batch", (0, 9, 0), "read by nothing: the trainer always balances"),
+    Dead(
+        "critic.ppo_max_token_len_per_gpu",
+        (0, 9, 0),
+        "read by nothing: both budgets are critic.ppo_infer_max_token_len_per_gpu (32768)",
+    ),
+    Dead(
+        f"{A}rollout.mode",
+        (0, 7, 0),
+        "rollouts are asynchronous, and verl ends where it says sync",
+        fatal=True,
+    ),
     Dead("trainer.use_pf_ppo", (0, 9, 0), "read by the old trainer only"),
     Dead("data.reward_fn_key", (0, 9, 0), "read by nothing: the column is data_source"),
     Dead(
@@ -191,10 +226,10 @@ DEAD: tuple[Dead, ...] = (
 )
 
 
-def canonical(key: str) -> str:
+def canonical(key: str, *, megatron: bool = False) -> str:
     """A key's name in verl 0.9.1, whatever release it was written for."""
     for move in (*RECIPE_MOVES, *MOVES):
-        if move.old and _fits(key, move.old):
+        if move.old and _fits(key, move.old) and not (megatron and move.fsdp_only):
             return move.new + key[len(move.old) :]
     return key
 

@@ -19,12 +19,14 @@ class Override:
         value: a Python value.
         sign: what stands before the key: "", `+`, `++` or `~`.
         origin: who asked for it, for messages.
+        written: its key as a person wrote it, where that is another.
     """
 
     key: str
     value: Any
     sign: str = ""
     origin: str = ""
+    written: str = ""
 
     def __str__(self) -> str:
         """As Hydra takes it."""

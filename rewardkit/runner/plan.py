@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from rewardkit.errors import UsageError
 from rewardkit.registry import did_you_mean, is_path
+from rewardkit.runner.fields import REWARD, folded
 from rewardkit.runner.hydra_text import Raw, parsed
-from rewardkit.runner.moves import A, canonical, dead, native
+from rewardkit.runner.moves import canonical, dead, native
 from rewardkit.runner.overrides import Override, from_yaml
 from rewardkit.runner.presets import NO_BUFFER, environment, preset
 from rewardkit.runner.recipe import Recipe
@@ -149,8 +150,7 @@ def make_plan(
             does not load, or a release that cannot do what is asked.
     """
     written = [*from_yaml(recipe.verl, "the recipe's `verl:`"), *overrides]
-    for override in written:
-        _refuse_fields(override, recipe)
+    recipe = folded(recipe, written)
     asked = _asked(recipe, written, verl, reward_path)
     settings = {override.key: override.value for override in asked if override.sign != "~"}
     module = _module(settings, verl)
@@ -158,7 +158,7 @@ def make_plan(
         verl, megatron=recipe.strategy == "megatron", dapo_recipe=module == DAPO_RECIPE
     )
     kept, notes = _translated(asked, known, recipe, module)
-    if release(verl)[:2] > known.number[:2]:
+    if release(verl) > known.number:
         notes.append(
             Note("hint", f"verl {verl}", f"is newer than we know: planned as {known.verl}.")
         )
@@ -177,26 +177,6 @@ def make_plan(
     )
 
 
-#: Settings of verl's from which more follows: a field of the recipe says it.
-_STRATEGY = frozenset({"model_engine", f"{A}actor.strategy"})
-_STRATEGIES = frozenset({"megatron", "fsdp", "fsdp2"})
-
-
-def _refuse_fields(override: Override, recipe: Recipe) -> None:
-    """A setting that the recipe decides and that would leave the rest as it was."""
-    name = override.key.partition(".")[0]
-    if override.key == name and name in type(recipe).model_fields:
-        raise UsageError(
-            f"{override.origin}: {name} is a field of the recipe: --set {name}={override.value}."
-        )
-    value = str(override.value)
-    if override.key in _STRATEGY and value in _STRATEGIES and value != recipe.strategy:
-        raise UsageError(
-            f"{override.origin}: {override.key}={value} alone leaves the rest as it was: set "
-            f"strategy: {value} in the recipe, or --set strategy={value}."
-        )
-
-
 def _asked(
     recipe: Recipe, written: list[Override], verl: str, reward_path: str | None
 ) -> list[Override]:
@@ -206,8 +186,9 @@ def _asked(
         base = {**NO_BUFFER, **base} if recipe.algorithm == "dapo" else base
     merged = {key: Override(key, value, origin="the recipe") for key, value in base.items()}
     for override in written:
-        key = override.key if override.is_group else canonical(override.key)
-        merged[key] = replace(override, key=key)
+        megatron = recipe.strategy == "megatron"
+        key = override.key if override.is_group else canonical(override.key, megatron=megatron)
+        merged[key] = replace(override, key=key, written=override.key)
     return list(merged.values())
 
 
@@ -246,7 +227,7 @@ def _reward(recipe: Recipe, verl: str, path: str | None) -> dict[str, Any]:
         if options:
             raise UsageError("reward.options: verl's own scorers take none; name a scorer.")
         return {}
-    key = "reward.custom_reward_function"
+    key = REWARD
     if is_path(scorer):
         file, _, name = scorer.partition(":")
         where = path or str(Path(file).expanduser().absolute())
@@ -299,8 +280,8 @@ def _translated(
         if reason:
             notes.append(Note("dropped", override.key, reason))
             continue
-        if key != override.key and override.origin != "the recipe":
-            notes.append(Note("renamed", override.key, f"is {key} in verl {known.verl}."))
+        if override.written not in {"", key}:
+            notes.append(Note("renamed", override.written, f"is {key} in verl {known.verl}."))
         if known.refuses(key, override.value):
             raise UsageError(
                 f"{override.origin}: {override.key}={override.value!r} is text; verl "

@@ -55,8 +55,8 @@ DEVICES: Mapping[str, Mapping[str, Any]] = {
     "gpu": {},
     "npu": {
         "trainer.device": "npu",
-        f"{ACTOR}.use_torch_compile": False,
-        "actor_rollout_ref.ref.use_torch_compile": False,
+        f"{ACTOR}.fsdp_config.use_torch_compile": False,
+        "actor_rollout_ref.ref.fsdp_config.use_torch_compile": False,
     },
     "cpu": {"trainer.device": "cpu"},
 }
@@ -70,7 +70,12 @@ def preset(recipe: Recipe) -> dict[str, Any]:
     if recipe.strategy == "fsdp2":
         settings |= {f"{ACTOR}.strategy": "fsdp2", "actor_rollout_ref.ref.strategy": "fsdp2"}
         settings |= {"critic.strategy": "fsdp2"} if recipe.algorithm == "ppo" else {}
-    return {**settings, **DEVICES[recipe.devices]}
+    settings.update(DEVICES[recipe.devices])
+    if recipe.strategy == "megatron" and recipe.devices == "npu":
+        for part in (ACTOR, "actor_rollout_ref.ref"):  # the switch is FSDP's from 0.8 on
+            settings.pop(f"{part}.fsdp_config.use_torch_compile")
+            settings[f"{part}.use_torch_compile"] = False
+    return settings
 
 
 def dapo(wanted: Dapo) -> dict[str, Any]:

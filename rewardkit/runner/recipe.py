@@ -267,7 +267,7 @@ def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None)
         DataError: a key is unknown or has a value of the wrong type; all of them, a line each.
         UnknownNameError: there is no such variant.
     """
-    tree = _dotted(tree, where)
+    tree = dotted(tree, where)
     if variant is not None:
         tree = laid_over(tree, _variant(tree, where, variant))
     try:
@@ -276,7 +276,7 @@ def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None)
         raise DataError("\n".join(said(e, where, Recipe) for e in error.errors())) from None
 
 
-def _dotted(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
+def dotted(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The tree without empty sections, and with `verl:` by dotted keys, each of them once."""
     given = {key: value for key, value in tree.items() if value is not None}
     if isinstance(given.get("verl"), Mapping):
@@ -297,4 +297,4 @@ def _variant(tree: Mapping[str, Any], where: str, name: str) -> dict[str, Any]:
     part = variants[name] or {}
     if not isinstance(part, Mapping):
         raise DataError(f"{where}: sweep.{name}: should be a part of a recipe, a mapping.")
-    return {"name": f"{tree.get('name')}-{name}"} | _dotted(part, f"{where}: sweep.{name}")
+    return {"name": f"{tree.get('name')}-{name}"} | dotted(part, f"{where}: sweep.{name}")

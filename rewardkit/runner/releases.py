@@ -52,6 +52,13 @@ DAPO_RECIPE: Mapping[str, Any] = {
 }
 
 
+#: Fields of verl's dataclasses that its YAML does not list, and that are read, by release.
+UNLISTED: Mapping[str, tuple[int, ...]] = {
+    "critic.ppo_infer_max_token_len_per_gpu": (0, 8, 0),
+    "critic.ppo_infer_micro_batch_size_per_gpu": (0, 8, 0),
+}
+
+
 @dataclass(frozen=True)
 class Release:
     """The configuration of a verl release.
@@ -80,6 +87,8 @@ class Release:
 
     def open_at(self, key: str) -> bool:
         """Whether a key that is not listed lies where verl takes any name."""
+        if key in UNLISTED and self.number >= UNLISTED[key]:
+            return True
         parts = key.split(".")
         if not any(name.startswith(f"{parts[0]}.") for name in self.keys):
             return False

@@ -121,6 +121,50 @@ def test_a_local_run_has_a_folder_with_manifest_and_log_and_repeats(run, recipe,
     assert "train.parquet is another file than it was" in other.stderr
 
 
+def test_a_repeated_run_is_started_where_it_was(run, recipe, tmp_path):
+    assert run("train", "my.yaml", "--no-check", "--out", "first").returncode == 0
+    manifest = json.loads((tmp_path / "first/manifest.json").read_text())
+    (tmp_path / "first/manifest.json").write_text(json.dumps(manifest | {"folder": "/elsewhere"}))
+    failed(run("train", "--from", "first/manifest.json"), 2, "started in /elsewhere; go there")
+
+
+def test_a_setting_of_verl_s_may_be_set_as_a_field(run, recipe):
+    done = run("train", "my.yaml", "--dry-run", "--set", "verl.data.train_batch_size=64")
+    assert "data.train_batch_size=64" in done.stdout
+    assert "data.train_batch_size=16" not in done.stdout
+
+
+def test_dynamic_sampling_by_a_metric_that_the_scorer_has_not_is_found(run, recipe, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    return {'score': float(ground_truth in solution_str), 'extra': 1.0}\n"
+    )
+    done = run(
+        "check",
+        "my.yaml",
+        "--verl-version",
+        "0.9",
+        "--set",
+        "algorithm=dapo",
+        "--set",
+        "dapo.dynamic_sampling.metric=acc",
+        "--set",
+        "reward.scorer=mine.py",
+    )
+    assert done.returncode == 1
+    assert "acc: mine.py:compute_score returns extra, score and no acc" in done.stdout
+
+
+def test_a_local_run_starts_in_its_workdir(run, recipe, tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "stub").write_text(f"#!{sys.executable}\nimport os\nprint(os.getcwd())\n")
+    options = ("--no-check", "--set", "cluster.workdir=there", "--verl-version", "0.9")
+    assert run("train", "my.yaml", *options).stdout.strip() == str(tmp_path / "there")
+    failed(
+        run("train", "my.yaml", "--no-check", "--set", "cluster.workdir=gone"), 2, "no such folder"
+    )
+
+
 def test_the_exit_code_is_that_of_the_run(run, recipe):
     done = run("train", "my.yaml", "--no-check", "--verl-version", "0.9", END="7")
     failed(done, 7, "the run ended with exit code 7")
@@ -200,6 +244,10 @@ def test_merge_prints_verl_s_command(run, tmp_path):
     failed(run("merge", "global_step_5", "out", "--dry-run"), 1, "ranks 1 are missing")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "x").touch()
+    (actor / "model_world_size_1_rank_0.pt").touch()
+    (actor / "model_world_size_2_rank_0.pt").unlink()
+    failed(run("merge", "global_step_5", "out"), 1, "out is not empty")
+    failed(run("merge", "global_step_5", "out/x"), 1, "out/x is not empty")
 
 
 def test_serve_prints_a_command_with_the_recipe_s_lengths(run, tmp_path):

@@ -47,6 +47,15 @@ def test_megatron_is_known_by_its_folder_and_weights_need_no_merge(tmp_path):
     assert (found.backend, found.model) == ("hf", tmp_path / "actor" / "huggingface")
 
 
+def test_megatron_s_place_in_0_9_is_known(tmp_path):
+    (tmp_path / "actor" / "model" / "dist_ckpt").mkdir(parents=True)
+    found = find_checkpoint(tmp_path)
+    assert (found.folder, found.backend) == (tmp_path / "actor", "megatron")
+    (tmp_path / "actor" / "model" / "huggingface").mkdir()
+    (tmp_path / "actor" / "model" / "huggingface" / "model.safetensors").touch()
+    assert find_checkpoint(tmp_path).backend == "hf"
+
+
 def test_a_folder_without_a_checkpoint_says_what_was_looked_for(tmp_path):
     with pytest.raises(DataError, match="no checkpoint of verl's"):
         find_checkpoint(tmp_path)

@@ -223,7 +223,7 @@ def test_a_recipe_sets_nothing_that_the_script_left_at_verl_s_default(name):
     ours = {
         "reward.reward_kwargs.overlong_buffer_cfg.log",
         "reward.reward_kwargs.max_resp_len",
-        "actor_rollout_ref.ref.use_torch_compile",  # follows the actor's, which is off
+        "actor_rollout_ref.ref.fsdp_config.use_torch_compile",  # follows the actor's, which is off
     }
     for key in plan.settings.keys() - asked - named(found) - ours:
         assert plan.settings[key] == defaults[key], key
@@ -362,7 +362,7 @@ def test_a_relative_reward_file_is_the_scorer_and_no_difference():
 
 def test_npu_turns_the_compilation_off_that_a_script_leaves_on_and_says_so():
     found = simple("trainer.device=npu")
-    assert "actor_rollout_ref.actor.use_torch_compile" in named(found)
+    assert "actor_rollout_ref.actor.fsdp_config.use_torch_compile" in named(found)
     assert "use_torch_compile" not in str(found.recipe)
 
 

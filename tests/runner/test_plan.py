@@ -71,11 +71,9 @@ def test_the_reward_moves_with_the_release(plan):
 
 
 def test_the_old_reward_key_from_the_command_line_is_given_its_new_name(plan):
-    made = plan(
-        "0.9", "custom_reward_function.path=/r/mine.py", "reward_model.reward_manager=prime"
-    )
+    made = plan("0.9", "custom_reward_function.path=/r/mine.py", "reward_model.reward_manager=gdpo")
     assert "reward.custom_reward_function.path=/r/mine.py" in made.arguments
-    assert "reward.reward_manager.name=prime" in made.arguments
+    assert "reward.reward_manager.name=gdpo" in made.arguments
     assert not any(a.startswith(("custom_reward", "reward_model")) for a in made.arguments)
 
 
@@ -135,7 +133,7 @@ def test_megatron_is_chosen_as_each_release_wants_it(plan):
 def test_a_device_is_a_word_in_the_recipe(plan):
     made = plan("0.9", devices="npu")
     assert "trainer.device=npu" in made.arguments
-    assert "actor_rollout_ref.actor.use_torch_compile=False" in made.arguments
+    assert "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False" in made.arguments
     assert made.env["HCCL_CONNECT_TIMEOUT"] == "3600"
     assert made.env["TASK_QUEUE_ENABLE"] == "1"
     eager = plan("0.9", "actor_rollout_ref.rollout.enforce_eager=True", devices="npu")
@@ -162,6 +160,74 @@ def test_a_key_of_another_release_is_left_out_and_said(plan):
 def test_what_is_no_override_is_refused(plan, text):
     with pytest.raises(UsageError, match="is no override"):
         plan("0.9", text)
+
+
+def test_a_field_set_by_verl_s_name_is_the_recipe_s(plan):
+    made = plan(
+        "0.9",
+        "trainer.nnodes=2",
+        "actor_rollout_ref.model.path=/m/new",
+        "data.train_files=[a.parquet,b.parquet]",
+        "custom_reward_function.path=/r/mine.py",
+        "custom_reward_function.name=judge",
+        algorithm="ppo",
+        reward={"scorer": "gsm8k", "options": {"method": "robust"}},
+    )
+    assert (made.recipe.nodes, made.recipe.model) == (2, "/m/new")
+    assert made.recipe.data.train == ["a.parquet", "b.parquet"]
+    assert made.recipe.reward.scorer == "/r/mine.py:judge"
+    assert "critic.model.path=/m/new" in made.arguments
+    assert "reward.custom_reward_function.name=judge" in made.arguments
+    assert not any("method" in argument for argument in made.arguments)
+
+
+def test_the_compile_switch_of_npu_is_where_each_release_reads_it(plan):
+    old, new = (plan(verl, devices="npu").arguments for verl in ("0.7", "0.9"))
+    assert "actor_rollout_ref.actor.use_torch_compile=False" in old
+    assert "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False" in new
+    megatron = plan("0.9", devices="npu", strategy="megatron")
+    assert megatron.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "verl", "told"),
+    [
+        ("critic.model.fsdp_config.param_offload=True", "0.9", "critic.fsdp.param_offload=True"),
+        (
+            "critic.forward_max_token_len_per_gpu=65536",
+            "0.9",
+            "+critic.ppo_infer_max_token_len_per_gpu=65536",
+        ),
+        (
+            "critic.ulysses_sequence_parallel_size=2",
+            "0.8",
+            "critic.fsdp.ulysses_sequence_parallel_size=2",
+        ),
+        (
+            "actor_rollout_ref.rollout.update_weights_bucket_megabytes=4096",
+            "0.9",
+            "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes=4096",
+        ),
+        (
+            "actor_rollout_ref.actor.grad_clip=0.5",
+            "0.9",
+            "actor_rollout_ref.actor.optim.clip_grad=0.5",
+        ),
+    ],
+)
+def test_what_moved_arrives_and_is_said_by_the_name_that_was_written(plan, written, verl, told):
+    made = plan(verl, written, algorithm="ppo")
+    assert told in made.arguments
+    assert [n.key for n in made.notes if n.kind == "renamed"] == [written.partition("=")[0]]
+
+
+def test_a_synchronous_rollout_is_left_out_where_verl_would_end(plan):
+    assert (
+        "actor_rollout_ref.rollout.mode=sync"
+        in plan("0.5", "actor_rollout_ref.rollout.mode=sync").arguments
+    )
+    made = plan("0.9", "actor_rollout_ref.rollout.mode=sync")
+    assert "asynchronous" in made.notes[0].text
 
 
 @pytest.mark.parametrize(

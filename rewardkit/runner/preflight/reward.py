@@ -105,13 +105,28 @@ def _conduct(plan: Plan, file: FileFacts) -> Iterator[Finding]:
     from rewardkit.audit.run import conduct
 
     reward = plan.recipe.reward
+    scorer = reward.scorer
+    if is_path(scorer) and ":" not in scorer:
+        scorer = f"{scorer}:compute_score"
     try:
-        readings, findings = conduct(
-            reward.scorer, Path(file.path).expanduser(), options=reward.options
+        readings, findings, keys = conduct(
+            scorer, Path(file.path).expanduser(), options=reward.options
         )
     except RewardkitError as error:
         yield Finding("error", "L-51", KEY, str(error), "Mend the scorer or reward.options.")
         return
+    metric = plan.get("algorithm.filter_groups.metric", "reward")
+    filtered = plan.get("algorithm.filter_groups.enable") is True
+    if filtered and keys and metric not in {*keys, "reward", "score", "seq_reward"}:
+        yield Finding(
+            "error",
+            "L-50",
+            "algorithm.filter_groups.metric",
+            f"{metric}: {scorer} returns {', '.join(keys)} and no {metric}: verl ends at the first "
+            "batch.",
+            f"Return {metric}, or set metric: reward.",
+            "verl 0.9.1, trainer/ppo/v1/replay_buffer.py",
+        )
     for reading in readings:
         if reading.right <= reading.wrong:
             yield Finding(

@@ -6,7 +6,7 @@ from rewardkit.runner.findings import Severity
 from rewardkit.runner.plan import Plan
 from rewardkit.runner.rules.facts import Facts
 from rewardkit.runner.rules.rule import ASCEND, MODELARTS, Case, Rule
-from rewardkit.runner.rules.values import ACTOR, REF, ROLLOUT, flag, since, word
+from rewardkit.runner.rules.values import ACTOR, REF, ROLLOUT, flag, is_megatron, since, word
 
 DEVICE = "trainer.device"
 EAGER = f"{ROLLOUT}.enforce_eager"
@@ -27,8 +27,9 @@ def device(plan: Plan, _: Facts) -> Case | None:
 def compiled(plan: Plan, _: Facts) -> Case | None:
     """torch.compile does not work there."""
     for part in (ACTOR, REF):
-        key = f"{part}.use_torch_compile"
-        if plan.recipe.devices == "npu" and flag(plan, key, f"{ACTOR}.use_torch_compile"):
+        switch = "use_torch_compile" if is_megatron(plan) else "fsdp_config.use_torch_compile"
+        key = f"{part}.{switch}"
+        if plan.recipe.devices == "npu" and flag(plan, key, f"{ACTOR}.{switch}"):
             return Case("True; NPU needs False.", f"Set {key}=False.", key)
     return None
 

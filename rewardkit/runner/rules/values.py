@@ -103,7 +103,15 @@ def sequence_parallel(plan: Plan, part: str = ACTOR) -> int | None:
     name = "ulysses_sequence_parallel_size"
     if is_megatron(plan):
         name = "megatron.context_parallel_size"
-    return count(plan, f"{part}.{name}", f"{ACTOR}.{name}") or (1 if _unset(plan, name) else None)
+    for owner in (part, ACTOR):
+        sizes = [count(plan, f"{owner}.{place}{name}") for place in _PLACES]
+        if found := max(filter(None, sizes), default=None):
+            return found
+    return 1 if _unset(plan, name) else None
+
+
+#: From 0.8 on FSDP's own section has the size, and the actor's is copied into it.
+_PLACES = ("", "fsdp_config.")
 
 
 def _unset(plan: Plan, name: str) -> bool:
@@ -147,4 +155,5 @@ def validates(plan: Plan) -> bool:
 
 def only_validates(plan: Plan) -> bool:
     """Whether nothing is trained."""
-    return flag(plan, "trainer.val_only") is True
+    asked = flag(plan, "trainer.val_only") is True
+    return asked and flag(plan, "trainer.val_before_train") is not False

@@ -7,6 +7,7 @@ Atlas nodes) waits for ever, kills every python of the host and removes /tmp/ray
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
@@ -35,7 +36,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         files=(File("node.sh", node_script(plan, log=True), executable=True),),
         argv=None,
         env={},
-        next_steps=(f"{where}: {head}bash {script}",),
+        next_steps=(f"{where}: {head}bash {shlex.quote(str(script))}",),
     )
 
 

@@ -57,12 +57,14 @@ class Launch:
         argv: what `train` executes; None where it only generates.
         env: variables for argv, on top of those there are.
         next_steps: what the person does now, a line each.
+        cwd: where argv is started.
     """
 
     files: tuple[File, ...]
     argv: tuple[str, ...] | None
     env: Mapping[str, str]
     next_steps: tuple[str, ...]
+    cwd: str = "."
 
 
 def check_environment(env: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ Not run on Kubernetes: the tests parse the YAML and run the command that is in i
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         files=(File("kuberay.yaml", commented(header) + documents),),
         argv=None,
         env={},
-        next_steps=(f"Start it: kubectl apply -f {path}",),
+        next_steps=(f"Start it: kubectl apply -f {shlex.quote(str(path))}",),
     )
 
 

@@ -26,9 +26,14 @@ def launch(plan: Plan, _folder: Path) -> Launch:
             f"nodes: {recipe.nodes}, and cluster.target local is one machine; choose ray-job, slurm, "
             "ascend, symmetric-run, kuberay, skypilot or modelarts."
         )
+    if recipe.cluster.setup:
+        raise UsageError(
+            "cluster.setup: local runs in the environment that there is; set it up before, or choose "
+            "script."
+        )
     python, *rest = plan.command()
     here = sys.executable if python == "python3" else python  # verl is beside rewardkit
     env = dict(plan.env)
     if "RAY_ADDRESS" not in os.environ:
         env.setdefault("RAY_ADDRESS", "local")
-    return Launch(files=(), argv=(here, *rest), env=env, next_steps=())
+    return Launch(files=(), argv=(here, *rest), env=env, next_steps=(), cwd=recipe.cluster.workdir)

@@ -11,13 +11,14 @@ command.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.runner.hydra_text import Raw
 from rewardkit.runner.overrides import parse_overrides
-from rewardkit.runner.plan import Plan
+from rewardkit.runner.plan import DAPO_RECIPE, Plan
 from rewardkit.runner.targets.base import File, Launch, as_yaml, commented, filled, slug
 
 #: Where AscendFactory's own example writes; for recipes without an absolute default_local_dir.
@@ -45,6 +46,16 @@ def launch(plan: Plan, folder: Path) -> Launch:
         raise UsageError(
             "cluster.model_name: modelarts needs AscendFactory's name of the model (af_model_name)."
         )
+    if plan.module == DAPO_RECIPE:
+        raise UsageError(
+            "modelarts: AscendFactory starts verl's main trainer, and before 0.9 dynamic sampling is "
+            "the DAPO recipe's; leave it out, or use verl 0.9."
+        )
+    megatron = (
+        ("The run is Megatron's: choose a preset of AscendFactory's that is too.",)
+        if recipe.strategy == "megatron"
+        else ()
+    )
     local_dir = str(plan.get("trainer.default_local_dir", ""))
     tree = {
         "af_output_dir": local_dir if local_dir.startswith("/") else OUTPUT,
@@ -61,7 +72,8 @@ def launch(plan: Plan, folder: Path) -> Launch:
         argv=None,
         env={},
         next_steps=(
-            f"Copy {folder} to a folder of ModelArts and run there: bash modelarts.sh",
+            f"Copy {shlex.quote(str(folder))} to a folder of ModelArts and run there: bash modelarts.sh",
+            *megatron,
             f"The ModelArts job must have the recipe's {recipe.nodes} nodes x {recipe.devices_per_node}.",
         ),
     )

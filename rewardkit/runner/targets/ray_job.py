@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import rewardkit
-from rewardkit.runner.plan import Plan
+from rewardkit.runner.plan import DAPO_RECIPE, Plan
 from rewardkit.runner.targets.base import (
     File,
     Launch,
@@ -60,7 +60,12 @@ def _runtime_env(plan: Plan, folder: Path) -> dict[str, object]:
     env: dict[str, object] = {"working_dir": str(folder / "working_dir")}
     if plan.recipe.reward.scorer != "verl":
         env["py_modules"] = [str(Path(rewardkit.__file__).parent)]
-    return env | {"excludes": ["**/__pycache__/"], "env_vars": dict(plan.env)}
+    variables = dict(plan.env)
+    if (
+        plan.module == DAPO_RECIPE
+    ):  # with a working_dir Ray's workers do not see the driver's folder
+        variables.setdefault("PYTHONPATH", plan.recipe.cluster.workdir)
+    return env | {"excludes": ["**/__pycache__/"], "env_vars": variables}
 
 
 def _ray() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
@@ -16,5 +17,5 @@ def launch(plan: Plan, folder: Path) -> Launch:
         files=(File("train.sh", filled("script.sh.j2", plan), executable=True),),
         argv=None,
         env={},
-        next_steps=(f"Run it {where}: bash {folder / 'train.sh'}",),
+        next_steps=(f"Run it {where}: bash {shlex.quote(str(folder / 'train.sh'))}",),
     )

@@ -9,6 +9,7 @@ Not run on a cloud: the tests parse the YAML and check its script, and node.sh i
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,9 @@ def launch(plan: Plan, folder: Path) -> Launch:
         files=tuple(files),
         argv=None,
         env={},
-        next_steps=(f"Start it: sky launch -c {name} {folder / 'skypilot.yaml'}",),
+        next_steps=(
+            f"Start it: sky launch -c {name} {shlex.quote(str(folder / 'skypilot.yaml'))}",
+        ),
     )
 
 

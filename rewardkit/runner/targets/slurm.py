@@ -6,6 +6,7 @@ runs on real Ray, and the tests run slurm.sh with stand-ins for `srun` and `scon
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
@@ -38,7 +39,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         argv=None,
         env={},
         next_steps=(
-            f"Submit it where relative paths of the recipe start: sbatch {folder / 'slurm.sh'}",
+            f"Submit it where relative paths of the recipe start: sbatch {shlex.quote(str(folder / 'slurm.sh'))}",
             "Secrets (WANDB_API_KEY, HF_TOKEN) are taken from the shell that submits.",
         ),
     )
