@@ -33,6 +33,7 @@ from rewardkit.cli import (
     show,
     train,
 )
+from rewardkit.cli import eval as eval_
 from rewardkit.cli import list as list_
 from rewardkit.cli._common import warn
 from rewardkit.errors import RewardkitError
@@ -55,6 +56,7 @@ app.command("select", epilog=select.EXAMPLES)(select.command)
 app.command("audit", epilog=audit.EXAMPLES)(audit.command)
 app.command("train", epilog=train.EXAMPLES)(train.command)
 app.add_typer(recipes.app, name="recipes")
+app.command("eval", epilog=eval_.EXAMPLES)(eval_.command)
 app.command("logs", epilog=logs.EXAMPLES)(logs.command)
 app.command("explain-metric", epilog=logs.EXPLAIN_METRIC_EXAMPLES)(logs.explain_metric)
 app.command("explain-key", epilog=logs.EXPLAIN_KEY_EXAMPLES)(logs.explain_key)

@@ -30,6 +30,7 @@ COMMANDS = (
     "doctor",
     "train",
     "recipes",
+    "eval",
     "logs",
     "explain-metric",
     "explain-key",

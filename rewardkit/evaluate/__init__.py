@@ -1,0 +1,1 @@
+"""Evaluation: responses from a server or a file, judged as in training, and figures of them."""

@@ -1,0 +1,181 @@
+"""Responses with the scores of their rows: what is written, and what figures are made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rewardkit.answers.normalize import clean
+from rewardkit.errors import DataError
+from rewardkit.evaluate.part import Kept
+from rewardkit.evaluate.questions import Question
+from rewardkit.parallel import in_order
+from rewardkit.rollouts.apart import asked, is_ours, why_not
+from rewardkit.rollouts.lines import json_line
+from rewardkit.rollouts.unit import Plan, scorer_for
+from rewardkit.row import batched
+from rewardkit.scorers.base import Score, Scorer, Status, to_verl
+
+#: Responses that one process judges at a time; fewer for a scorer that may be slow.
+BATCH, BATCH_APART = 256, 16
+
+#: The status of a response on which the scorer gave no verdict; it counts as wrong.
+NO_VERDICT = "no_verdict"
+
+#: The finish_reason of a response that the server would not give; "length" is a truncated one.
+REFUSED, TRUNCATED = "refused", "length"
+
+
+class Outcome(NamedTuple):
+    """One judged response, without its text.
+
+    Attributes:
+        question: the row.
+        group: data source, subject and level; "" for what the row does not say.
+        right: whether the answer is right.
+        score: the reward.
+        vote: the answer as votes are counted, "" for none.
+        status: of the score.
+        finish: why the response ended, "" if that is not known.
+        characters: of the response.
+        tokens: of it, None if that is not known.
+    """
+
+    question: int
+    group: tuple[str, str, str]
+    right: bool
+    score: float
+    vote: str
+    status: str
+    finish: str
+    characters: int
+    tokens: int | None
+
+
+def judged(
+    plan: Plan, lines: Iterable[dict[str, Any]], jobs: int
+) -> Iterator[tuple[bytes, list[Outcome]]]:
+    """Batches of responses with their scores, as jsonl and as outcomes, in order.
+
+    Args:
+        plan: the scorer and its options.
+        lines: as `joined` gives them.
+        jobs: processes.
+    """
+    others = isinstance(plan.scorer, str) and not is_ours(plan.scorer)
+    batches = batched(lines, BATCH_APART if others else BATCH)
+    for _, result in in_order(partial(judge, plan), batches, jobs, 0 if others else 16):
+        yield result
+
+
+def judge(plan: Plan, lines: Iterable[dict[str, Any]]) -> tuple[bytes, list[Outcome]]:
+    """Judge a batch; a response without a verdict counts as wrong, and says why."""
+    scorer = scorer_for(plan)
+    done = [{**line, **_score(scorer, line)} for line in lines]
+    return "".join(map(json_line, done)).encode(), [outcome(line) for line in done]
+
+
+def _score(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
+    info = {**line["extra_info"]}
+    info.setdefault("data_source", line["data_source"])
+    result = asked(_call, scorer, line["response"], line["ground_truth"], info)
+    if isinstance(result, Score):
+        return {**to_verl(result), "status": result.status.value}
+    wrong = to_verl(Score(0.0, correct=False, pred="", status=Status.BAD_GROUND_TRUTH))
+    return {**wrong, "status": NO_VERDICT, "reason": why_not(result)}
+
+
+def _call(scorer: Scorer, response: str, gold: str, info: Mapping[str, Any]) -> Score:
+    result = scorer(response, gold, info)
+    if not isinstance(result, Score):
+        raise TypeError(f"it returned {type(result).__name__}")
+    if not isfinite(result.score):
+        raise ValueError(f"its score is {result.score}")
+    return result
+
+
+def outcome(line: Mapping[str, Any]) -> Outcome:
+    """What figures need of a judged line.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is no judged line.
+    """
+    info, tokens = line["extra_info"], line.get("tokens")
+    group = (line["data_source"], info.get("subject"), info.get("level"))
+    source, subject, level = ("" if name is None else str(name) for name in group)
+    vote = "" if line["no_answer"] else clean(line["pred"])
+    return Outcome(
+        line["row"],
+        (source, subject, level),
+        line["acc"] > 0,
+        float(line["score"]),
+        vote,
+        line["status"],
+        line.get("finish_reason") or "",
+        len(line["response"]),
+        tokens if type(tokens) is int else None,
+    )
+
+
+def joined(
+    questions: Iterable[Question],
+    path: Path,
+    kept: Kept,
+    n: int | None = None,
+    refused: Mapping[tuple[int, int, int], str] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The responses of a file in the order of row and sample, each with what its row says.
+
+    Args:
+        questions: of the parquet.
+        path: as `part.Part` writes it.
+        kept: where its responses are.
+        n: samples to take of each question; None for all.
+        refused: why there is none, by row, first sample and number of samples.
+
+    Raises:
+        DataError: a response answers another prompt than its row's.
+    """
+    places, missing = kept.by_row(), _by_row(refused or {})
+    with path.open("rb") as file:
+        for question in questions:
+            if not kept.of_prompt(question):
+                raise DataError(
+                    f"{path}: its responses to row {question.row} are to another prompt than that "
+                    "of the parquet; give the parquet that they were made from."
+                )
+            found: dict[int, dict[str, Any]] = dict(missing.get(question.row, {}))
+            for place in places.get(question.row, ()):
+                if n is None or kept.samples[place] < n:
+                    file.seek(kept.offsets[place])
+                    found[kept.samples[place]] = json.loads(file.readline())
+            for sample in sorted(found):
+                yield _line(question, sample, found[sample])
+
+
+def _by_row(
+    refused: Mapping[tuple[int, int, int], str],
+) -> dict[int, dict[int, dict[str, Any]]]:
+    rows: dict[int, dict[int, dict[str, Any]]] = {}
+    for (row, first, n), why in refused.items():
+        line = {"response": "", "finish_reason": REFUSED, "refusal": why, "tokens": 0}
+        rows.setdefault(row, {}).update(dict.fromkeys(range(first, first + n), line))
+    return rows
+
+
+def _line(question: Question, sample: int, response: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: value for name, value in response.items() if name not in ("row", "request")}
+    return {
+        "row": question.row,
+        "sample": sample,
+        **own,
+        "prompt_sha256": question.digest,
+        "data_source": question.data_source,
+        "prompt": question.prompt,
+        "ground_truth": question.ground_truth,
+        "extra_info": question.extra_info,
+    }

@@ -1,0 +1,169 @@
+"""A small OpenAI-compatible server, deterministic by seed, that can be told to misbehave."""
+
+import hashlib
+import json
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from rewardkit.row import build_row, write_rows
+
+
+class Chat(ThreadingHTTPServer):
+    """Answers "#### N", right or wrong by a hash of prompt and seed.
+
+    `faults` maps the number of a request (from 0) to what happens to it; `always` to all others.
+    """
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, *, faults=None, always=None, honours_n=True, seconds=0.0, room=10**9):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.faults, self.always, self.honours_n = faults or {}, always, honours_n
+        self.seconds, self.room = seconds, room
+        self.bodies, self.headers_seen, self.times, self.refused = [], [], [], []
+        self.active = self.most = 0
+        self.lock = threading.Lock()
+
+    def handle_error(self, *_):
+        """A client that has gone is what some tests are about."""
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+def reply(prompt, seed):
+    """The response to a prompt at a seed: right (the number in the prompt) in about half."""
+    number = int("".join(c for c in prompt if c.isdecimal()) or 0)
+    digest = hashlib.sha256(f"{prompt} {seed}".encode()).digest()
+    return f"so it is\n#### {number if digest[0] % 2 else digest[1]}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def setup(self):
+        super().setup()
+        self.connection.setsockopt(6, 1, 1)  # TCP_NODELAY
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        server = self.server
+        with server.lock:
+            number = len(server.bodies)
+            server.bodies.append(body)
+            server.headers_seen.append(dict(self.headers))
+            server.times.append(time.monotonic())
+            server.active += 1
+            server.most = max(server.most, server.active)
+            busy = server.active > server.room
+            server.refused.append(busy)
+        try:
+            fault = server.faults.get(number, server.always)
+            if busy:
+                fault = (429, {"Retry-After": "0.05"}, {"error": {"message": "busy"}})
+            self.answer(body, fault)
+        finally:
+            with server.lock:
+                server.active -= 1
+
+    def answer(self, body, fault):
+        if fault == "cut":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b'{"choices": [{"mess')
+            self.wfile.flush()
+            self.connection.shutdown(2)
+            self.close_connection = True
+        elif fault == "slow":
+            time.sleep(1.5)
+            self.say(200, completion(self.server, body))
+        elif fault == "no json":
+            self.say(200, b"<html>gateway</html>")
+        elif fault == "empty":
+            choice = {"index": 0, "message": {"content": None}, "finish_reason": "length"}
+            self.say(200, {"choices": [choice], "usage": {"completion_tokens": 0}})
+        elif fault == "no choices":
+            self.say(200, {"choices": []})
+        elif fault:
+            status, headers, said = fault
+            self.say(status, said, headers)
+        else:
+            time.sleep(self.server.seconds)
+            self.say(200, completion(self.server, body))
+
+    def say(self, status, body, headers=None):
+        text = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+def completion(server, body):
+    chat = "messages" in body
+    prompt = body["messages"][-1]["content"] if chat else body["prompt"]
+    n = body.get("n", 1) if server.honours_n else 1
+    choices = []
+    for index in range(n):
+        text = reply(prompt, f"{body.get('seed')} {index}")
+        said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+        choices.append({"index": index, **said, "finish_reason": "stop"})
+    return {"choices": choices, "usage": {"completion_tokens": 7 * n}}
+
+
+@contextmanager
+def serving(**options):
+    with Chat(**options) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def serve():
+    """A context manager of a running server."""
+    return serving
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """Make a parquet of GSM8K-like rows; row i asks for the number i + 10."""
+
+    def make(rows, name="test.parquet", **fields):
+        path = tmp_path / name
+        made = (
+            build_row(
+                data_source="openai/gsm8k",
+                prompt=[{"role": "user", "content": f"Which number is {i + 10}? Say #### first."}],
+                ability="math",
+                ground_truth=str(i + 10),
+                index=i,
+                split="test",
+                source_id=f"q{i}",
+                question=f"Which number is {i + 10}?",
+                answer="",
+                scorer="gsm8k",
+                **{k: v(i) for k, v in fields.items()},
+            )
+            for i in range(rows)
+        )
+        write_rows(made, path, {}, overwrite=True)
+        return path
+
+    return make

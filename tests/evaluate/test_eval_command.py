@@ -1,0 +1,90 @@
+"""`rewardkit eval` from end to end."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from rewardkit.cli.eval import command
+from rewardkit.errors import RewardkitError
+
+
+@pytest.fixture
+def run(tmp_path):
+    def go(*arguments, **environment):
+        line = [sys.executable, "-m", "rewardkit", "eval", *map(str, arguments)]
+        env = os.environ | {"COLUMNS": "140", **environment}
+        return subprocess.run(
+            line, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=60
+        )
+
+    return go
+
+
+def test_generate_print_and_compare(serve, parquet, run, tmp_path):
+    rows = parquet(12, subject=lambda i: ["algebra", "geometry"][i % 2], level=lambda _: "1")
+    with serve() as server:
+        for name, seed in (("a", 1), ("b", 2)):
+            asked = ["--base-url", server.url, "--model", "M", "-n", 4, "--seed", seed]
+            done = run(rows, *asked, "--out", f"runs/{name}.jsonl", "--api-key-env", "K", K="sk-1")
+            assert done.returncode == 0, done.stderr
+    assert "openai/gsm8k" in done.stdout
+    assert "openai/gsm8k: geometry" in done.stdout
+    assert "pass@k, unbiased (Chen et al. 2021)" in done.stdout
+    assert "with replacement, biased low" in " ".join(done.stdout.split())
+    assert "sk-1" not in done.stdout + done.stderr
+    compared = run("--compare", "runs/a.jsonl", "runs/b.jsonl", "--json")
+    found = json.loads(compared.stdout)
+    assert found["total"]["questions"] == 12
+    assert found["a"]["of"][0]["sampling"]["seed"] == 1
+    shown = run("--compare", "runs/a.jsonl", "runs/b.jsonl")
+    assert "B - A, points" in shown.stdout
+    again = run(rows, "--responses", "runs/a.jsonl", "--json")
+    total = json.loads(again.stdout)["total"]
+    assert total["mean"]["value"] == found["total"]["mean_a"]
+    assert len(total["pass@k"]) == len(total["maj@k"]) == 4
+
+
+def test_each_wrong_request_is_one_line_that_says_what_to_do(parquet, run, tmp_path, monkeypatch):
+    rows = parquet(2)
+    asked = [rows, "--base-url", "http://127.0.0.1:9/v1", "--model", "M"]
+    cases = {
+        (): "name the parquet",
+        (rows,): "give --base-url, --model and --out",
+        (*asked, "--out", "m.txt"): "write .jsonl",
+        (*asked, "--out", "m.jsonl", "--extra-body", "[1]"): "write a JSON object",
+        (*asked, "--out", "m.jsonl", "--api-key-env", "NO_SUCH"): "no such variable",
+        (*asked, "--out", "m.jsonl", "--scorer", "nope"): "nope",
+        (rows, "--base-url", "host:8000", "--model", "M", "--out", "m.jsonl"): "http://HOST:PORT",
+        (rows, "--responses", "none.jsonl"): "no such file",
+        ("none.parquet", "--responses", "none.jsonl"): "none.parquet: no such file",
+        (rows, "--compare", "a.jsonl", "b.jsonl"): "and nothing else",
+    }
+    app = typer.Typer()
+    app.command()(command)
+    monkeypatch.chdir(tmp_path)
+    for arguments, said in cases.items():
+        error = CliRunner().invoke(app, list(map(str, arguments))).exception
+        assert isinstance(error, RewardkitError), (arguments, error)
+        assert said in str(error)
+        assert "\n" not in str(error)
+    done = run(rows)
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == "error: give --base-url, --model and --out to generate, or --responses FILE.\n"
+    )
+
+
+def test_the_help_ends_in_examples(run):
+    assert "rewardkit eval --compare runs/before.jsonl" in run("--help").stdout
+
+
+def test_loading_the_command_loads_no_http_and_no_arrow():
+    code = "import rewardkit.cli.eval, sys; print({'httpx', 'pyarrow'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,378 @@
+"""Generation against a real server that misbehaves: each fault is survived, or is one clear line."""
+
+import json
+import re
+from email.utils import formatdate
+from random import Random
+from time import monotonic, time
+
+import pytest
+
+from rewardkit.errors import DataError, OutputError, SourceError, UsageError
+from rewardkit.evaluate import generate as module
+from rewardkit.evaluate.generate import Generation
+from rewardkit.evaluate.limit import Limit
+from rewardkit.evaluate.part import part_of
+from rewardkit.evaluate.run import Judging, evaluate
+from rewardkit.evaluate.sampling import Sampling
+from rewardkit.evaluate.server import Server, _retry_after
+
+E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})
+E404 = (404, {}, {"object": "error", "message": "The model `M` does not exist.", "code": 404})
+E500 = (500, {}, {"error": {"message": "engine died"}})
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    """Tries follow each other quickly; that they wait longer and longer has a test of its own."""
+    monkeypatch.setattr(module, "BACKOFF", 0.01)
+
+
+@pytest.fixture
+def go(parquet, tmp_path):
+    """Evaluate `rows` rows on a server; the report and the lines of the file."""
+
+    def run(server, rows=3, n=2, *, key="", seconds=20.0, out="m.jsonl", sampling=None, **options):
+        path = tmp_path / out
+        asked = Generation(
+            Server(server.url, "chat", key, seconds),
+            options.pop("model", "M"),
+            sampling or Sampling(seed=1),
+            n,
+            **options,
+        )
+        report = evaluate(parquet(rows), asked, path)
+        return report, [json.loads(line) for line in path.read_text().splitlines()]
+
+    return run
+
+
+def test_every_response_is_there_once_in_order_with_its_score(serve, go, tmp_path):
+    with serve() as server:
+        report, lines = go(server, rows=5, n=4)
+    assert [(line["row"], line["sample"]) for line in lines] == [
+        (row, sample) for row in range(5) for sample in range(4)
+    ]
+    right = [line["response"].endswith(f"#### {line['row'] + 10}") for line in lines]
+    assert [line["acc"] for line in lines] == list(map(float, right))
+    assert report.figures.summary()["total"]["mean"]["value"] == sum(right) / 20
+    assert lines[0]["model"] == "M"
+    assert lines[0]["sampling"] == {"api": "chat", "seed": 1}
+    assert lines[0]["tokens"] == 7
+    assert lines[0]["finish_reason"] == "stop"
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_all_samples_have_seeds_of_their_own_and_other_fields_are_sent_as_given(serve, go):
+    sampling = Sampling("chat", 0.7, 0.9, 20, 64, ("\n\n",), 3, {"min_p": 0.05})
+    with serve() as server:
+        go(server, rows=3, n=3, sampling=sampling)
+    assert len({body["seed"] for body in server.bodies}) == 9
+    body = server.bodies[0]
+    assert (body["temperature"], body["top_p"], body["top_k"]) == (0.7, 0.9, 20)
+    assert (body["max_tokens"], body["stop"], body["min_p"]) == (64, ["\n\n"], 0.05)
+    assert "n" not in body
+
+
+def test_completions_send_the_text_of_the_messages(serve, parquet, tmp_path):
+    with serve() as server:
+        asked = Generation(Server(server.url, "completions"), "M", Sampling("completions"))
+        evaluate(parquet(1), asked, tmp_path / "m.jsonl")
+    assert server.bodies[0]["prompt"].startswith("Which number is 10?")
+
+
+def test_choices_that_a_server_leaves_out_are_asked_for_again(serve, go):
+    with serve(honours_n=False) as server:
+        _, lines = go(server, rows=2, n=5, per_request=4)
+    assert len(lines) == 10
+    assert len({line["response"] for line in lines if line["row"] == 0}) > 1
+    assert sorted(body.get("n", 1) for body in server.bodies) == [1, 1, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_with_a_server_that_honours_n_one_request_brings_all(serve, go):
+    with serve() as server:
+        _, lines = go(server, rows=2, n=4, per_request=4)
+    assert len(server.bodies) == 2
+    assert len(lines) == 8
+    assert lines[0]["tokens"] is None  # the server counts all four together
+
+
+@pytest.mark.parametrize("fault", ["cut", "no json", "no choices", E500])
+def test_a_fault_that_passes_costs_another_try_and_no_response(serve, go, fault):
+    with serve() as server:
+        _, expected = go(server, out="clean.jsonl")
+    with serve(faults={1: fault, 4: fault}) as server:
+        _, lines = go(server)
+    assert lines == expected
+    assert len(server.bodies) == 8
+
+
+def test_a_request_that_takes_too_long_is_asked_again(serve, go):
+    with serve(faults={0: "slow"}) as server:
+        _, lines = go(server, rows=1, n=2, seconds=0.4)
+    assert len(lines) == 2
+
+
+def test_a_429_is_obeyed_by_all_requests_for_as_long_as_it_says(serve, go):
+    busy = (429, {"Retry-After": "0.6"}, {"error": {"message": "slow down"}})
+    with serve(faults={0: busy}) as server:
+        go(server, rows=20, n=1, concurrency=1)
+    assert len(server.bodies) == 21
+    assert server.times[1] - server.times[0] >= 0.6
+
+
+def test_a_server_with_little_room_is_soon_asked_no_more_than_it_takes(serve, go):
+    with serve(room=5, seconds=0.02) as server:
+        _, lines = go(server, rows=150, n=1, concurrency=64)
+    assert len(lines) == 150
+    half = len(server.refused) // 2
+    assert sum(server.refused[:half]) > 0
+    assert sum(server.refused[half:]) < 0.3 * half
+
+
+def test_a_retry_after_may_be_a_date(serve, go):
+    assert 8 < _retry_after(formatdate(time() + 10, usegmt=True)) <= 10
+    assert _retry_after("soon") == _retry_after("") == _retry_after("nan") == 0
+    with (
+        serve(always=(429, {"Retry-After": "7200"}, {})) as server,
+        pytest.raises(SourceError, match="7,200 s"),
+    ):
+        go(server)
+
+
+def test_empty_content_is_a_response_without_an_answer_that_was_truncated(serve, go):
+    with serve(always="empty") as server:
+        report, lines = go(server, rows=2, n=1)
+    total = report.figures.summary()["total"]
+    assert total["truncated"] == {"n": 2, "share": 1.0, "right": 0}
+    assert total["no_answer"]["n"] == 2
+    assert lines[0]["response"] == ""
+
+
+def test_a_wrong_model_is_one_line_at_once_and_leaves_no_file(serve, go, tmp_path):
+    with serve(always=E404) as server, pytest.raises(SourceError) as error:
+        go(server, rows=1, n=1)
+    assert "404: The model `M` does not exist." in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(server.bodies) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["test.parquet"]
+
+
+def test_a_server_that_always_fails_is_given_up_after_some_requests(serve, go):
+    with serve(always=E500) as server, pytest.raises(SourceError) as error:
+        go(server, rows=50, n=1, tries=2, concurrency=4)
+    said = str(error.value)
+    assert re.search(r" \d requests failed, one after the other: 500: engine died\.$", said)
+    assert len(server.bodies) <= 2 * (5 + 4)
+
+
+def test_no_server_is_one_line(go):
+    class Nobody:
+        url = "http://127.0.0.1:9/v1"
+
+    with pytest.raises(SourceError, match="cannot connect"):
+        go(Nobody())
+
+
+def test_requests_that_the_server_understands_but_refuses_all_end_the_run(serve, go):
+    unknown = (422, {}, {"detail": "top_k is no field"})
+    with serve(always=unknown) as server, pytest.raises(SourceError, match="top_k is no field"):
+        go(server, rows=20, n=2)
+
+
+def test_a_prompt_that_the_server_refuses_counts_as_wrong_and_apart(serve, go):
+    with serve(faults={3: E400}) as server:
+        report, lines = go(server, rows=6, n=1, concurrency=1)
+    refused = [line for line in lines if line["finish_reason"] == "refused"]
+    assert len(lines) == 6
+    assert "maximum context length" in refused[0]["refusal"]
+    assert report.figures.summary()["total"]["refused"] == len(refused) == 1
+
+
+def test_what_is_missing_in_the_end_is_said_and_the_same_call_asks_for_it_alone(serve, go):
+    with serve() as server:
+        _, expected = go(server, rows=6, n=1, out="clean.jsonl")
+    with (
+        serve(faults={2: E500}) as server,
+        pytest.raises(SourceError, match="no answer to requests for 1 responses: 500: engine died"),
+    ):
+        go(server, rows=6, n=1, tries=1, concurrency=1)
+    with serve() as server:
+        _, lines = go(server, rows=6, n=1)
+    assert len(server.bodies) == 1
+    assert lines == expected
+
+
+def test_a_run_of_another_model_or_prompt_is_not_mixed_in(serve, go, parquet, tmp_path):
+    with serve(faults={2: E500}) as server:
+        with pytest.raises(SourceError):
+            go(server, rows=6, n=1, tries=1, concurrency=1)
+        with pytest.raises(DataError, match="another model or sampling"):
+            go(server, rows=6, n=1, model="other")
+        part = part_of(tmp_path / "m.jsonl")
+        part.write_bytes(
+            re.sub(rb'"prompt_sha256": "..', b'"prompt_sha256": "00', part.read_bytes())
+        )
+        with pytest.raises(DataError, match="prompt has changed"):
+            go(server, rows=6, n=1)
+
+
+def test_a_torn_last_request_is_asked_again(serve, go, tmp_path):
+    """Of choices that came together, either all are kept or none: seeds are those of a request."""
+    with serve() as server:
+        _, expected = go(server, rows=3, n=4, per_request=4, out="clean.jsonl")
+    with serve(faults={2: E500}) as server, pytest.raises(SourceError):
+        go(server, rows=3, n=4, per_request=4, tries=1, concurrency=1)
+    part = part_of(tmp_path / "m.jsonl")
+    whole = part.read_bytes()
+    for cut in (1, len(whole.splitlines()[-1]) + 30):
+        part.write_bytes(whole[:-cut])
+        with serve() as server:
+            _, lines = go(server, rows=3, n=4, per_request=4)
+        assert lines == expected
+        assert len(server.bodies) == 2
+        (tmp_path / "m.jsonl").unlink()
+
+
+def test_a_file_that_is_not_ours_is_not_written_to(serve, go, tmp_path):
+    part = part_of(tmp_path / "m.jsonl")
+    part.write_text("my notes\nmore notes\n")
+    with serve() as server, pytest.raises(DataError, match=r"part:1: no response"):
+        go(server)
+    assert part.read_text() == "my notes\nmore notes\n"
+
+
+def test_two_runs_do_not_write_one_file(serve, go, tmp_path):
+    import fcntl
+
+    part = part_of(tmp_path / "m.jsonl")
+    with part.open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with serve() as server, pytest.raises(OutputError, match="another run is writing it"):
+            go(server)
+
+
+def test_the_key_is_sent_and_is_in_no_message_and_no_file(serve, go, tmp_path):
+    said = (401, {}, {"error": {"message": "Incorrect API key provided: sk-secret-1"}})
+    with serve(faults={3: said}) as server, pytest.raises(SourceError) as error:
+        go(server, rows=6, n=1, key="sk-secret-1", concurrency=1)
+    assert server.headers_seen[0]["Authorization"] == "Bearer sk-secret-1"
+    assert "provided: ***" in str(error.value)
+    assert "sk-secret" not in repr(Server("http://h/v1", key="sk-secret-1"))
+    written = [path.read_bytes() for path in tmp_path.iterdir() if path.is_file()]
+    assert not any(b"sk-secret" in text for text in written)
+
+
+def test_a_password_in_the_url_is_refused_without_showing_it():
+    with pytest.raises(UsageError) as error:
+        Server("http://me:hunter2@host/v1")
+    assert "hunter2" not in str(error.value)
+
+
+def test_extra_fields_may_not_change_what_is_kept_track_of():
+    with pytest.raises(UsageError, match="model, n"):
+        Sampling(extra={"n": 4, "model": "x"})
+
+
+def test_tries_wait_longer_and_longer_and_not_all_the_same(monkeypatch, serve, go):
+    monkeypatch.setattr(module, "BACKOFF", 0.1)
+    with serve(faults=dict.fromkeys(range(4), E500)) as server:
+        go(server, rows=1, n=1, concurrency=1)
+    pauses = [b - a for a, b in zip(server.times, server.times[1:], strict=False)]
+    assert len(pauses) == 4
+    for i, pause in enumerate(pauses):
+        assert 0.05 * 2**i <= pause <= 0.1 * 2**i + 0.3
+
+
+def test_a_response_without_a_verdict_counts_as_wrong_and_says_why(serve, go, parquet, tmp_path):
+    scorer = tmp_path / "mine.py"
+    scorer.write_text(
+        "def score(response, ground_truth, extra_info=None):\n"
+        "    if extra_info['index'] == 1:\n"
+        "        raise RuntimeError('boom')\n"
+        "    return __import__('rewardkit').Score(1.0, True, 'x', 'correct')\n"
+    )
+    with serve() as server:
+        asked = Generation(Server(server.url), "M")
+        judging = Judging(f"{scorer}:score")
+        report = evaluate(parquet(4), asked, tmp_path / "m.jsonl", judging)
+    total = report.figures.summary()["total"]
+    assert total["no_verdict"] == 1
+    assert total["mean"]["value"] == 0.75
+    lines = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
+    assert "boom" in lines[1]["reason"]
+
+
+def test_a_row_that_no_scorer_knows_is_said_before_anything_is_asked(serve, tmp_path):
+    from rewardkit.row import build_row, write_rows
+
+    row = build_row(
+        data_source="nobody/knows",
+        prompt=[{"role": "user", "content": "?"}],
+        ability="",
+        ground_truth="1",
+        index=0,
+        split="test",
+        source_id="",
+        question="?",
+        answer="",
+        scorer="",
+    )
+    write_rows([row], tmp_path / "t.parquet", {})
+    with serve() as server, pytest.raises(DataError, match=r"row 0: no scorer is known"):
+        evaluate(tmp_path / "t.parquet", Generation(Server(server.url), "M"), tmp_path / "m.jsonl")
+    assert server.bodies == []
+
+
+def simulated(room, most, seconds=600.0):
+    """A limit and a server that serves `room` requests side by side, and queues the others.
+
+    Time is simulated; answers take 1 s in the middle, and differ in length as responses do.
+    """
+    now, rng = 0.0, Random(3)
+    limit = Limit(most, lambda: now)
+    waiting, busy, history = [], [], []
+    while now < seconds:
+        while len(waiting) + len(busy) < limit.allowed:
+            waiting.append(now)
+        while waiting and len(busy) < room:
+            started = waiting.pop(0)
+            busy.append((now + rng.lognormvariate(0, 0.6), started))
+        busy.sort()
+        now, started = busy.pop(0)
+        limit.answered(now - started)
+        history.append(limit.allowed)
+    return limit, history
+
+
+def test_requests_grow_to_what_makes_the_server_faster_and_not_far_beyond():
+    _, history = simulated(room=40, most=1024)
+    settled = history[len(history) // 2 :]
+    assert min(settled) >= 32
+    assert max(settled) <= 256
+
+
+def test_requests_grow_to_the_most_allowed_where_the_server_has_room():
+    limit, _ = simulated(room=10_000, most=256, seconds=60.0)
+    assert limit.allowed == 256
+
+
+def test_a_refusal_halves_the_requests_once_for_all_that_were_under_way():
+    now = 0.0
+    limit = Limit(64, lambda: now)
+    for _ in range(8):
+        limit.refused(0.0, 1.0)
+        now += 0.1
+    assert limit.allowed == 32
+    limit.refused(now, 1.0)
+    assert limit.allowed == 16
+
+
+def test_requests_do_not_wait_for_each_other(serve, go):
+    """64 requests of 0.1 s at once: far less than one after the other."""
+    with serve(seconds=0.1) as server:
+        start = monotonic()
+        go(server, rows=64, n=1, concurrency=64)
+        took = monotonic() - start
+    assert server.most >= 16
+    assert took < 64 * 0.1

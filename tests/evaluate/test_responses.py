@@ -1,0 +1,225 @@
+"""Responses of other programs, in small files of our own in each program's shape."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError
+from rewardkit.evaluate.compare import compare
+from rewardkit.evaluate.formats import _given
+from rewardkit.evaluate.generate import Generation
+from rewardkit.evaluate.questions import questions
+from rewardkit.evaluate.responses import rows_of_ids
+from rewardkit.evaluate.run import evaluate, evaluate_responses
+from rewardkit.evaluate.sampling import Sampling
+from rewardkit.evaluate.server import Server
+from rewardkit.rollouts.read import Unread
+
+ROWS = 4
+
+
+def question(row):
+    return f"Which number is {row + 10}?"
+
+
+def texts(row):
+    """Two responses to a row: right, and wrong."""
+    return [f"#### {row + 10}", "#### 5"]
+
+
+def verl(row, text):
+    return {
+        "input": f"system\nYou are helpful.\nuser\n{question(row)} Say #### first.\nassistant\n",
+        "output": text,
+        "gts": str(row + 10),
+        "score": 0.0,
+        "step": 3,
+    }
+
+
+def batch(row, text, sample):
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": "stop",
+    }
+    body = {"object": "chat.completion", "model": "M", "choices": [choice]}
+    return {
+        "id": "vllm-1",
+        "custom_id": f"request-{row}-{sample}",
+        "response": {"status_code": 200, "request_id": "r", "body": body},
+        "error": None,
+    }
+
+
+def aisbench(row, text):
+    return {
+        "data_abbr": "gsm8k",
+        "id": row,
+        "success": True,
+        "uuid": "ab",
+        "origin_prompt": [{"role": "HUMAN", "prompt": f"{question(row)}\nThink first."}],
+        "prediction": text,
+        "output_tokens": 11,
+        "gold": str(row + 10),
+    }
+
+
+def lm_eval(row, name):
+    return {
+        "doc_id": row,
+        "doc": {"question": question(row), "answer": f"#### {row + 10}"},
+        "target": str(row + 10),
+        "arguments": {"gen_args_0": {"arg_0": f"Q: {question(row)}\nA:", "arg_1": {"until": []}}},
+        "resps": [texts(row)],
+        "filtered_resps": ["10"],
+        "filter": name,
+        "doc_hash": "ab",
+    }
+
+
+FILES = {
+    "verl": [verl(row, text) for row in range(ROWS) for text in texts(row)],
+    "batch": [
+        batch(row, text, s) for row in reversed(range(ROWS)) for s, text in enumerate(texts(row))
+    ],
+    "aisbench": [aisbench(row, text) for row in range(ROWS) for text in texts(row)],
+    "lm-eval": [lm_eval(row, name) for name in ("strict", "flexible") for row in range(ROWS)],
+}
+
+
+def written(tmp_path, records, name="r.jsonl"):
+    path = tmp_path / name
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_each_response_is_judged_by_the_row_it_answers(kind, parquet, tmp_path):
+    file, out = written(tmp_path, FILES[kind]), tmp_path / "out.jsonl"
+    report = evaluate_responses(parquet(ROWS), [str(file)], out)
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(line["row"], line["sample"]) for line in lines] == [
+        (row, sample) for row in range(ROWS) for sample in range(2)
+    ]
+    assert [line["response"] for line in lines] == [t for row in range(ROWS) for t in texts(row)]
+    assert [line["acc"] for line in lines] == [1.0, 0.0] * ROWS
+    assert report.placed.unread == report.unanswered == 0
+    total = report.summary()["total"]
+    assert total["pass@k"]["2"]["value"] == 1
+    unknown = 0 if kind == "batch" else 2 * ROWS
+    assert total["finish_reason_unknown"] == unknown
+
+
+def test_lightevals_details_are_parquet_with_all_samples_in_a_row(parquet, tmp_path):
+    records = [
+        {
+            "doc": {"query": f"{question(row)}\nThink.", "id": str(row), "task_name": "gsm8k|0"},
+            "model_response": {"text": texts(row), "output_tokens": [[1, 2, 3], [4]]},
+            "metric": {"extractive_match": 0.5},
+        }
+        for row in range(ROWS)
+    ]
+    path = tmp_path / "details_gsm8k.parquet"
+    pq.write_table(pa.Table.from_pylist(records), path)
+    total = evaluate_responses(parquet(ROWS), [str(path)]).summary()["total"]
+    assert total["responses"] == 2 * ROWS
+    assert total["mean"]["value"] == 0.5
+    assert total["tokens"]["mean"] == 2
+
+
+def test_our_own_files_can_be_judged_again(serve, parquet, tmp_path):
+    out, again, rows = tmp_path / "m.jsonl", tmp_path / "again.jsonl", parquet(5)
+    with serve() as server:
+        asked = Generation(Server(server.url), "M", Sampling(seed=4), 3)
+        first = evaluate(rows, asked, out)
+    second = evaluate_responses(rows, [str(out)], again)
+    assert second.figures.summary() == first.figures.summary()
+    other = written(
+        tmp_path, [{**json.loads(out.read_text().splitlines()[0]), "row": 1}], "o.jsonl"
+    )
+    with pytest.raises(DataError, match="row 1 of the parquet has another prompt"):
+        evaluate_responses(rows, [str(other)])
+
+
+def test_what_cannot_be_placed_is_told_and_in_no_figure(parquet, tmp_path):
+    stranger = {**verl(0, "#### 5"), "input": "What is love?"}
+    failed = {"output": None, "input": "x"}
+    file = written(tmp_path, [verl(1, "#### 11"), stranger, failed, {"nothing": 1}])
+    report = evaluate_responses(parquet(ROWS), [str(file)])
+    assert report.summary()["unread"] == 3
+    assert "no row of the parquet has its question" in report.summary()["unread_examples"][0]
+    assert report.unanswered == ROWS - 1
+    assert report.summary()["total"]["mean"]["value"] == 1
+
+
+def test_a_file_without_any_response_to_the_rows_is_an_error(parquet, tmp_path):
+    file = written(tmp_path, [{"a": 1}])
+    with pytest.raises(DataError, match=r"r\.jsonl:1: none of the formats"):
+        evaluate_responses(parquet(ROWS), [str(file)])
+
+
+def test_custom_ids_are_source_ids_or_numbers_from_0_or_1(parquet):
+    known = [*questions(parquet(3))]
+    assert rows_of_ids(["q2", "q0"], known) == {"q2": 2, "q0": 0}
+    assert rows_of_ids(["r-0", "r-2"], known) == {"r-0": 0, "r-2": 2}
+    assert rows_of_ids(["r1", "r2", "r3"], known) == {"r1": 0, "r2": 1, "r3": 2}
+    for ids in (["r1", "r2"], ["r0", "r3"], ["one"], ["1-2-3"]):
+        with pytest.raises(DataError, match="custom_id"):
+            rows_of_ids(ids, known)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+KEYS = (
+    *("custom_id", "response", "body", "choices", "doc", "doc_id", "resps", "model_response"),
+    *("origin_prompt", "prediction", "output", "input", "text", "success", "target", "filter"),
+)
+names = st.sampled_from(KEYS)
+
+
+@given(st.dictionaries(names, json_values | st.dictionaries(names, json_values), max_size=6))
+def test_no_record_of_any_shape_raises(record):
+    found = _given("f:1", record)
+    assert isinstance(found, Unread) or all(isinstance(t.response, str) for t in found.texts)
+
+
+def test_a_comparison_pairs_questions_and_tells_how_sure_it_is(parquet, tmp_path):
+    def results(name, right):
+        records = [verl(r, f"#### {r + 10 if right(r, s) else 5}") for r in range(40) for s in "ab"]
+        file = written(tmp_path, records, f"{name}.in.jsonl")
+        out = tmp_path / f"{name}.jsonl"
+        evaluate_responses(parquet(40), [str(file)], out)
+        return out
+
+    a = results("a", lambda r, s: r % 2 == 0)
+    b = results("b", lambda r, s: r % 2 == 0 or (r % 8 == 1 and s == "a"))
+    found = compare(a, b).summary()
+    assert found["total"]["mean_a"] == 0.5
+    assert found["total"]["difference"] == pytest.approx(5 * 0.5 / 40)
+    low, high = found["total"]["interval"]
+    # scipy.stats.ttest_rel of the same shares says this
+    assert (low, high) == pytest.approx((0.008941764723762, 0.116058235276238), abs=1e-12)
+    assert found["total"]["p"] == pytest.approx(0.02335192036345708, abs=1e-12)
+    assert found["by_data_source"]["openai/gsm8k"]["questions"] == 40
+    backwards = compare(b, a).summary()["total"]
+    assert backwards["difference"] == -found["total"]["difference"]
+    assert backwards["interval"] == pytest.approx((-high, -low))
+
+
+def test_files_that_cannot_be_compared_are_refused_in_a_line(parquet, tmp_path):
+    ours = tmp_path / "a.jsonl"
+    evaluate_responses(parquet(2), [str(written(tmp_path, [verl(0, "#### 10")]))], ours)
+    with pytest.raises(DataError, match=r"r\.jsonl:1: no judged response"):
+        compare(ours, tmp_path / "r.jsonl")
+    other = tmp_path / "b.jsonl"
+    evaluate_responses(parquet(2), [str(written(tmp_path, [verl(1, "#### 10")]))], other)
+    with pytest.raises(DataError, match="no question in common"):
+        compare(ours, other)
