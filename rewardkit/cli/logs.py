@@ -192,7 +192,10 @@ def _compare(runs: Sequence[Run], x: Across, *, as_json: bool) -> None:
             print_table(table.columns, table.rows, title=table.title)
         if sum(it.only):
             typer.echo(f"{it.only[0]:,} settings only the first has, {it.only[1]:,} the other.")
-    typer.echo("* the interval, of a bootstrap over blocks of steps, leaves out 0.")
+    typer.echo(
+        "* the interval leaves out 0; it takes into account that neighbouring steps are alike. Too "
+        "few: fewer than 8 points, or hardly independent ones, as of a difference that grows."
+    )
 
 
 def _show(
@@ -250,15 +253,25 @@ def _follow(paths: Sequence[str], interval: float, lang: str) -> None:
         raise typer.Exit(130) from None
 
 
+_WAITING = "{}: not there; waiting for it."
+
+
 def _lines(tail: Tail, interval: float, lang: str) -> NoReturn:
     """A line for every step, and for every finding when it first shows; never returns."""
     from rewardkit.trainlog.rules import diagnose
     from rewardkit.trainlog.show import step_line
 
-    last, restarts = -1, 0
+    last, restarts, begun, missing = -1, 0, 0, False
     told: set[str] = set()
     while True:
-        if run := tail.poll():
+        run = tail.poll()
+        if tail.missing and not missing:
+            warn(_WAITING.format(tail.path))
+        missing = tail.missing
+        if tail.begun > begun:
+            last, restarts, begun, told = -1, 0, tail.begun, set()
+            typer.echo("the log was begun anew")
+        if run:
             if len(run.restarts) > restarts:
                 restarts, last = len(run.restarts), run.restarts[-1].step - 1
                 typer.echo(f"restart at step {run.restarts[-1].step:,}")
@@ -271,18 +284,23 @@ def _lines(tail: Tail, interval: float, lang: str) -> NoReturn:
                     told.add(finding.rule.id)
                     facts = "; ".join(map(str, finding.evidence.facts))
                     typer.echo(f"{finding.rule.severity}: {finding.rule.title[lang]}: {facts}")
-            sys.stdout.flush()
+        sys.stdout.flush()
         sleep(interval)
 
 
 def _live(tail: Tail, interval: float, lang: str) -> NoReturn:
     """The tables, drawn anew as the log grows; never returns."""
     from rich.live import Live
+    from rich.text import Text
 
+    missing = False
     with Live("waiting for the first step ...", auto_refresh=False) as live:
         while True:
             if run := tail.poll():
                 live.update(_drawn(run, lang), refresh=True)
+            if tail.missing and not missing:
+                live.update(Text(printable(_WAITING.format(tail.path))), refresh=True)
+            missing = tail.missing
             sleep(interval)
 
 

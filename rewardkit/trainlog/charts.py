@@ -9,7 +9,7 @@ from math import isfinite
 from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.rules import Finding
 from rewardkit.trainlog.stats import Series
-from rewardkit.trainlog.topics import TOPICS, step_seconds, validations
+from rewardkit.trainlog.topics import TOPICS, step_seconds, title, validations
 from rewardkit.trainlog.words import CHART_WORDS
 
 #: Points of a curve that are drawn; of a longer one, the means of neighbours.
@@ -55,7 +55,7 @@ def charts(
 ) -> list[Chart]:
     """The curves people look at first: the validations, and every topic that a run has."""
     found = [
-        Chart(topic.title[lang], curves, tuple(_marks(findings, topic.names, lang)))
+        Chart(title(topic, runs, lang), curves, tuple(_marks(findings, topic.names, lang)))
         for topic in TOPICS
         if (curves := _curves(run.series(*topic.names) for run in runs))
     ]
@@ -138,7 +138,10 @@ def _marks(
 ) -> Iterator[Mark]:
     for run, found in enumerate(findings):
         for finding in found:
-            if set(names) & set(finding.rule.metrics) or finding.rule.id == rule:
+            if (
+                set(names) & set(finding.evidence.metrics or finding.rule.metrics)
+                or finding.rule.id == rule
+            ):
                 first, last = finding.evidence.steps
                 label = finding.rule.title[lang]
                 yield Mark(run, first, last, finding.rule.severity, label)

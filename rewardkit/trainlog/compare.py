@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from math import ceil, isqrt
-from random import Random
+from itertools import pairwise
+from math import fsum, inf, sqrt
 from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
@@ -19,8 +18,24 @@ from rewardkit.trainlog.topics import TOPICS, validations
 
 Align: TypeAlias = Literal["step", "hours"]
 
-#: Resamples of an interval, and the share of them that it leaves out at each end.
-RESAMPLES, TAIL = 2000, 0.025
+#: Points that an interval needs, and how many independent ones these must be worth.
+FEWEST, WORTH = 8, 2.0
+
+#: 0.975 quantiles of Student's t by degrees of freedom, as in any table of it.
+_T = {
+    1: 12.706,
+    2: 4.303,
+    3: 3.182,
+    4: 2.776,
+    5: 2.571,
+    6: 2.447,
+    8: 2.306,
+    10: 2.228,
+    15: 2.131,
+    30: 2.042,
+    60: 2.000,
+    inf: 1.960,
+}
 
 #: Places at which runs that are aligned by time are compared.
 PLACES = 200
@@ -31,21 +46,19 @@ LEAST = 2
 #: How much of the end is looked at for itself.
 END = 0.8
 
-_SEED = 20251121
-
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean difference with the 95 % interval of a bootstrap over steps."""
+    """A mean difference with its 95 % interval; None where there are too few points for one."""
 
     mean: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return self.low > 0 or self.high < 0
+        """Whether there is an interval, and it leaves out 0."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 @dataclass(frozen=True)
@@ -124,20 +137,35 @@ def compare(runs: Sequence[Run], align: Align = "step") -> list[Comparison]:
 
 
 def interval(differences: Sequence[float]) -> Interval:
-    """The mean, with a 95 % interval.
+    """The mean, with a 95 % interval where there are points enough.
 
-    Neighbouring steps are alike, so that blocks of them are drawn, of the square root of their
-    number each (a moving block bootstrap). The same numbers give the same interval.
+    Neighbouring steps are alike. So `n` of them are worth `n * (1 - r) / (1 + r)` independent ones,
+    `r` being the correlation of neighbours with its bias `(1 + 3 r) / n` (Kendall 1954) taken out,
+    and the interval is Student's t of that many. A difference that grows or falls all the way is
+    worth hardly one, and has none.
     """
-    n = len(differences)
-    size = max(1, isqrt(n))
-    sums = [0.0, *accumulate(differences)]
-    blocks = [sums[i + size] - sums[i] for i in range(n - size + 1)]
-    count = ceil(n / size)
-    rng = Random(_SEED)  # noqa: S311 - a fixed draw
-    means = sorted(fmean(rng.choices(blocks, k=count)) / size for _ in range(RESAMPLES))
-    cut = int(RESAMPLES * TAIL)
-    return Interval(fmean(differences), means[cut], means[-cut - 1])
+    n, middle = len(differences), fmean(differences)
+    if n < FEWEST:
+        return Interval(middle)
+    off = [value - middle for value in differences]
+    spread = fsum(value * value for value in off)
+    if spread <= (1e-9 * middle) ** 2 * n:  # one and the same difference throughout
+        return Interval(middle, middle, middle)
+    alike = fsum(a * b for a, b in pairwise(off)) / spread
+    alike = min(max(alike + (1 + 3 * alike) / n, 0.0), 1.0)
+    worth = n * (1 - alike) / (1 + alike)
+    if worth < WORTH:
+        return Interval(middle)
+    reach = _quantile(worth - 1) * sqrt(spread / n / (worth - 1))
+    return Interval(middle, middle - reach, middle + reach)
+
+
+def _quantile(freedom: float) -> float:
+    """The 0.975 quantile of Student's t, between those of the table by the inverse of its degrees."""
+    known = list(_T)
+    low, high = next(pair for pair in pairwise(known) if pair[0] <= freedom <= pair[1])
+    share = (1 / low - 1 / freedom) / (1 / low - 1 / high)
+    return _T[low] + share * (_T[high] - _T[low])
 
 
 def _compare(base: Run, other: Run, align: Align) -> Comparison:

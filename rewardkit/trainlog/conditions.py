@@ -8,8 +8,8 @@ from math import isfinite
 from typing import TypeAlias
 
 from rewardkit.trainlog.model import FIXED, FULL, Run
-from rewardkit.trainlog.stats import Series, change, finite, mean, noise, part, trend
-from rewardkit.trainlog.topics import REWARD, step_seconds, validations
+from rewardkit.trainlog.stats import Series, finite, mean, part
+from rewardkit.trainlog.topics import step_seconds
 
 #: Steps at the end of a run whose mean is compared with a limit: one odd step is no finding.
 LAST = 10
@@ -34,10 +34,17 @@ class Fact:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Why a condition holds: its numbers, and the steps to look at."""
+    """Why a condition holds: its numbers, and the steps to look at.
+
+    Attributes:
+        facts: the numbers.
+        steps: the first and the last.
+        metrics: the curves to look at, where they are others than the rule's.
+    """
 
     facts: tuple[Fact, ...]
     steps: tuple[int, int]
+    metrics: tuple[str, ...] = ()
 
 
 Condition: TypeAlias = Callable[[Run], Evidence | None]
@@ -62,8 +69,23 @@ def last_above(limit: float, *names: str, below: float | None = None) -> Conditi
         last = series[-LAST:]
         if not last or not mean(last) > limit or (below is not None and mean(last) > below):
             return None
-        name = _name(run, names)
+        name = name_of(run, names)
         return evidence(fact(name, last), _worst(name, series), steps=_span(series, limit))
+
+    return holds
+
+
+def often_above(limit: float, least: int, *names: str) -> Condition:
+    """A metric is above a limit in several of the last steps."""
+
+    def holds(run: Run) -> Evidence | None:
+        series = finite(run.series(*names))
+        if sum(value > limit for _, value in series[-LAST:]) < least:
+            return None
+        name = name_of(run, names)
+        return evidence(
+            fact(name, series[-LAST:]), _worst(name, series), steps=_span(series, limit)
+        )
 
     return holds
 
@@ -75,7 +97,7 @@ def last_outside(low: float, high: float, *names: str) -> Condition:
         last = finite(run.series(*names))[-LAST:]
         if not last or low <= mean(last) <= high:
             return None
-        return evidence(fact(_name(run, names), last))
+        return evidence(fact(name_of(run, names), last))
 
     return holds
 
@@ -84,8 +106,9 @@ def at_limit(limit: float, kind: str, *keys: str, infer: bool = False) -> Condit
     """A share of prompts or responses is cut, and the longest is as long as is allowed.
 
     0.9 measures `clip_ratio` against the longest of the batch, of which there always is one; so
-    does whoever pads to it. There the limit must be configured, or with `infer` show as a length
-    that is often the longest. Before, `clip_ratio` is of the limit itself.
+    does whoever pads to it, in any release. So the longest must reach the limit that is configured,
+    or with `infer` shows as a length that is often the longest. Where neither is known, a share of
+    0.1 to 0.8 counts if the longest is the same in all of the last steps, or is not logged.
     """
 
     def holds(run: Run) -> Evidence | None:
@@ -95,8 +118,7 @@ def at_limit(limit: float, kind: str, *keys: str, infer: bool = False) -> Condit
             return None
         longest = finite(run.series(f"{kind}/max"))
         allowed = _configured(run, keys) or (_plateau(longest) if infer else None)
-        of_limit = run.era in {FIXED, FULL}
-        if not of_limit and (allowed is None or mean(longest[-LAST:]) < allowed):
+        if not _reached(longest[-LAST:], allowed, of_limit=run.era in {FIXED, FULL}):
             return None
         return evidence(
             fact(f"{kind}/clip_ratio", last),
@@ -127,7 +149,8 @@ def not_a_number(*prefixes: str) -> Condition:
             for metric, steps in sorted(bad.items(), key=lambda item: item[1][0])[:4]
         ]
         first = min(steps[0] for steps in bad.values())
-        return Evidence(tuple(facts), (first, max(steps[-1] for steps in bad.values())))
+        last = max(steps[-1] for steps in bad.values())
+        return Evidence(tuple(facts), (first, last), tuple(bad))
 
     return holds
 
@@ -148,7 +171,7 @@ def never_differs(low: tuple[str, ...], high: tuple[str, ...], first: int, most:
             same.append((step, lows[step]))
         if len(same) < first or (len(same) < len(steps) and len(same) < most):
             return None
-        return evidence(fact(_name(run, low), same), fact(_name(run, high), same))
+        return evidence(fact(name_of(run, low), same), fact(name_of(run, high), same))
 
     return holds
 
@@ -178,110 +201,10 @@ def falls_to(share: float, limit: float, *names: str) -> Condition:
         begin, end = part(series, 0, 0.1), series[-LAST:]
         if not (mean(end) < share * mean(begin) and mean(end) < limit):
             return None
-        name = _name(run, names)
+        name = name_of(run, names)
         low = [point for point in series if point[1] < share * mean(begin)]
         steps = (low[0][0], series[-1][0]) if low else None
         return evidence(fact(name, begin), fact(name, end), steps=steps)
-
-    return holds
-
-
-def grows_without_reward(factor: float, least: float, *names: str) -> Condition:
-    """A metric grows late in the run by a factor while the reward does not rise."""
-
-    def holds(run: Run) -> Evidence | None:
-        series, reward = finite(run.series(*names)), finite(run.series(*REWARD.names))
-        if len(series) < 2 * LONG or len(reward) < 2 * LONG:
-            return None
-        middle, end = part(series, 0.33, 0.67), part(series, 0.9, 1)
-        if mean(end) < max(factor * mean(middle), least):
-            return None
-        if change(reward, (0.33, 0.67), (0.9, 1)) > 0:
-            return None
-        name, rewards = _name(run, names), _name(run, REWARD.names)
-        return evidence(
-            fact(name, middle),
-            fact(name, end),
-            fact(rewards, part(reward, 0.33, 0.67)),
-            fact(rewards, part(reward, 0.9, 1)),
-            steps=(middle[-1][0], end[-1][0]),
-        )
-
-    return holds
-
-
-def grow_together(first: tuple[str, float], second: tuple[str, float]) -> Condition:
-    """Two metrics both grow late in the run, each by its factor."""
-
-    def holds(run: Run) -> Evidence | None:
-        facts: list[Fact] = []
-        for name, factor in (first, second):
-            series = finite(run.series(name))
-            if len(series) < 2 * LONG:
-                return None
-            middle, end = part(series, 0.33, 0.67), part(series, 0.9, 1)
-            grown = change(series, (0.33, 0.67), (0.9, 1)) > 0
-            if not grown or mean(end) < factor * mean(middle):
-                return None
-            facts += (fact(name, middle), fact(name, end))
-        return evidence(*facts, steps=facts[1].steps)
-
-    return holds
-
-
-def lost(share: float) -> Condition:
-    """The reward loses a share of what it had gained, or ends below where it began."""
-
-    def holds(run: Run) -> Evidence | None:
-        reward = finite(run.series(*REWARD.names))
-        if len(reward) < 2 * LONG:
-            return None
-        tenths = [part(reward, i / 10, (i + 1) / 10) for i in range(10)]
-        peak = max(tenths, key=mean)
-        begin, end = tenths[0], tenths[-1]
-        error = noise(reward) * (2 / len(end)) ** 0.5
-        fell = mean(peak) - mean(end)
-        gained = max(mean(peak) - mean(begin), 8 * error)
-        if not fell > max(share * gained, 6 * error) or not fell:
-            return None
-        name = _name(run, REWARD.names)
-        return evidence(
-            fact(name, begin),
-            fact(name, peak),
-            fact(name, end),
-            steps=(peak[-1][0], end[-1][0]),
-        )
-
-    return holds
-
-
-def unseen_by_validation(gain: float, share: float, ceiling: float) -> Condition:
-    """The training reward rises, and no data source's validation does.
-
-    Of sources with validations enough, and not at their ceiling from the start.
-    """
-
-    def holds(run: Run) -> Evidence | None:
-        reward = finite(run.series(*REWARD.names))
-        rise = trend(reward) if len(reward) >= LONG else 0.0
-        sources = {
-            name: known
-            for name, points in validations(run).items()
-            if name != "loss" and len(known := finite(points)) >= 6
-        }
-        sources = {name: known for name, known in sources.items() if known[0][1] < ceiling}
-        if rise < gain or not sources:
-            return None
-        facts = [
-            fact(_name(run, REWARD.names), part(reward, 0, 0.2)),
-            fact(_name(run, REWARD.names), part(reward, 0.8, 1)),
-        ]
-        for name, known in list(sources.items())[:3]:
-            early, late = part(known, 0, 0.34), part(known, 0.66, 1)
-            if mean(late) - mean(early) > share * rise:
-                return None
-            facts += (fact(f"validation {name}", early), fact(f"validation {name}", late))
-        return evidence(*facts, steps=(reward[0][0], reward[-1][0]))
 
     return holds
 
@@ -295,7 +218,7 @@ def time_share(limit: float, *names: str) -> Condition:
         last = shares[-LAST:]
         if not last or mean(last) <= limit:
             return None
-        name = _name(run, names)
+        name = name_of(run, names)
         return evidence(
             fact(f"{name} as a share of the step", last),
             fact(name, [(step, spent[step]) for step, _ in last]),
@@ -331,6 +254,16 @@ def _configured(run: Run, keys: Iterable[str]) -> float | None:
         return None
 
 
+def _reached(longest: Series, allowed: float | None, *, of_limit: bool) -> bool:
+    """Whether most of the last steps' longest are as long as is allowed."""
+    values = [value for _, value in longest]
+    if not values:
+        return of_limit
+    if allowed is None:
+        return of_limit and len(set(values)) == 1
+    return 2 * sum(value >= allowed for value in values) >= len(values)
+
+
 def _plateau(longest: Series) -> float | None:
     """A value that is the highest of all again and again."""
     values = [value for _, value in longest]
@@ -338,7 +271,8 @@ def _plateau(longest: Series) -> float | None:
     return top if values.count(top) >= max(3, len(values) / 4) else None
 
 
-def _name(run: Run, names: Iterable[str]) -> str:
+def name_of(run: Run, names: Iterable[str]) -> str:
+    """The first of these metrics that the run has, else the first."""
     return next((name for name in names if name in run.table), next(iter(names)))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from rewardkit.trainlog.build import Builder
-from rewardkit.trainlog.line import STEP, Line, Shapes, parse, plain
+from rewardkit.trainlog.line import STEP, Line, Shapes, glued, parse, plain
 from rewardkit.trainlog.literal import LINE, Block, evaluated, flat, metrics, undressed
 from rewardkit.trainlog.model import FIXED, FULL, V1, Run
 
@@ -106,7 +106,10 @@ class Console:
             start = data.rfind(b"\r", start, at) + 1 or start
             end = _end(data, at)
             if token == _STEP:
-                self._step(data[start:end], f"line {here:,}", cut=cut and end == len(data))
+                *first, last = glued(data[start:end])
+                for raw in first:
+                    self._step(raw, f"line {here:,}", cut=False)
+                self._step(last, f"line {here:,}", cut=cut and end == len(data))
             elif token == _COMMAND:
                 self._command(plain(data[start:end]))
             elif not self._block:

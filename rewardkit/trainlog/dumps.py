@@ -16,6 +16,7 @@ from typing import Any
 
 from rewardkit.errors import DataError
 from rewardkit.trainlog.build import Builder
+from rewardkit.trainlog.jsonl import HIGHEST
 from rewardkit.trainlog.model import Run
 
 #: 0.9's trainer names a response `<group>_<session>_<index>`; before, `uid` is the group's.
@@ -87,7 +88,7 @@ def _take(step: _Step, line: bytes, builder: Builder, where: str) -> None:
         builder.skip(where, "no JSON")
         return
     score = row.get("score") if isinstance(row, dict) else None
-    if not isinstance(score, (int, float)) or isnan(score):
+    if not isinstance(score, (int, float)) or abs(score) > HIGHEST or isnan(score):
         builder.skip(where, "no object with a number 'score'")
         return
     step.add(_group(row), float(score), len(str(row.get("output", ""))))

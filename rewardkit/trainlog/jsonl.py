@@ -16,6 +16,12 @@ from rewardkit.trainlog.model import Run
 #: A line longer than this is taken as it is: memory stays flat on a file without line ends.
 LONGEST = 64 << 20
 
+#: Steps are below; no run has as many.
+STEPS = 10**12
+
+#: An integer above is no metric, and a float cannot hold ten times that.
+HIGHEST = 10**307
+
 
 @dataclass
 class Jsonl:
@@ -55,9 +61,14 @@ class Jsonl:
         where = f"line {self._line:,}"
         record = record_of(line)
         if record is None:
-            self.builder.skip(where, "no JSON object with a whole 'step' and a 'data' object")
+            self.builder.skip(
+                where, "no JSON object with a whole 'step' of at most 12 digits and a 'data' object"
+            )
             return
         step, data = record
+        if any(isinstance(value, int) and abs(value) > HIGHEST for value in data.values()):
+            self.builder.skip(where, "a number that is too large")
+            return
         found = {key: value for key, raw in data.items() if (value := _number(raw)) is not None}
         if found:
             self.builder.add(step, found, where)
@@ -72,7 +83,7 @@ def record_of(line: bytes) -> tuple[int, dict[str, Any]] | None:
     if not isinstance(record, dict):
         return None
     step, data = record.get("step"), record.get("data")
-    if type(step) is not int or step < 0 or not isinstance(data, dict):
+    if type(step) is not int or not 0 <= step < STEPS or not isinstance(data, dict):
         return None
     return step, data
 

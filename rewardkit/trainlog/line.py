@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from sys import intern
 
 from rewardkit.trainlog.number import NUMBER, number
@@ -22,10 +23,13 @@ _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 #: Ray's note on lines that other processes printed too.
 _REPEATED = re.compile(r"\[repeated \d+x across cluster\].*$")
 
+#: Another process's line that goes on in this one.
+_OTHER = re.compile(r"\([\w.:-]+ pid=\d+(?:, ip=[\w.:]+)?\)")
+
 #: A pair with more text after its value.
 _PAIR = re.compile(rf"(.+?):({NUMBER})(?=[\s(])", re.DOTALL)
 
-_BETWEEN = " - "
+_BETWEEN, _WORD = " - ", b"step:"
 
 #: The usual value.
 _DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+(?:e[+-][0-9]+)?").fullmatch
@@ -61,6 +65,20 @@ def plain(raw: bytes) -> str:
     return _ANSI.sub("", text) if "\x1b" in text else text
 
 
+def glued(raw: bytes) -> list[bytes]:
+    """A line of a log, cut before each step but its first: two processes may write into one line.
+
+    A pair named `step` is none of them.
+    """
+    starts = []
+    at = raw.find(_WORD)
+    while at >= 0:
+        if STEP.match(raw, at) and not raw.endswith(b" - ", 0, at):
+            starts.append(at)
+        at = raw.find(_WORD, at + len(_WORD))
+    return [raw[a:b] for a, b in pairwise((0, *starts[1:], len(raw)))]
+
+
 def parse(raw: bytes, *, cut: bool = False) -> Line | None:
     """The step line in a line of a log; None if there is none.
 
@@ -74,12 +92,12 @@ def parse(raw: bytes, *, cut: bool = False) -> Line | None:
     text = plain(raw[match.end() :]).rstrip()
     if "[repeated " in text:
         text = _REPEATED.sub("", text).rstrip()
-    pieces = text.split(_BETWEEN)
+    text, *others = _OTHER.split(text, maxsplit=1)
+    pieces = text.rstrip().split(_BETWEEN)
     metrics: dict[str, float] = {}
-    cut_off = pieces.pop() if cut else ""
+    cut_off = pieces.pop() if cut and not others else ""
     rest, fixed = _pairs(pieces, metrics)
-    if cut:
-        rest = _BETWEEN.join(filter(None, (rest, cut_off)))
+    rest = _BETWEEN.join(filter(None, (rest, cut_off, *map(str.strip, others))))
     return Line(int(match[1]), metrics, rest, fixed)
 
 

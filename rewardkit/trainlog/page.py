@@ -19,7 +19,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rewardkit.output import atomic
-from rewardkit.page.text import brief
+from rewardkit.page.text import brief, clean
 from rewardkit.trainlog.charts import COLOURS, SMOOTHED, Chart, charts, hours, others, window_of
 from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.rules import Finding
@@ -88,7 +88,7 @@ def write_page(
 def _plain(chart: Chart) -> dict[str, Any]:
     """A chart for the script: what is no number is null."""
     return {
-        "title": chart.title,
+        "title": clean(chart.title),
         "curves": [
             {
                 "run": curve.run,
@@ -135,5 +135,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"brief": brief, "duration": duration, "figure": number}
+    environment.filters |= {"brief": brief, "clean": clean, "duration": duration, "figure": number}
     return environment

@@ -6,6 +6,7 @@ import gzip
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +22,9 @@ CHUNK = 4 << 20
 
 #: Bytes that are looked at to see what a file is.
 HEAD = 1 << 20
+
+#: Lines of it that may show that it is a jsonl.
+FIRST = 5
 
 _NOT_LOGS = {
     b"PAR1": "a parquet file; `rewardkit report` shows responses",
@@ -91,14 +95,21 @@ def reader_of(head: bytes, path: Path) -> Console | Jsonl:
     for magic, what in _NOT_LOGS.items():
         if head.startswith(magic):
             raise DataError(f"{path}: no training log but {what}.")
-    first = head.lstrip().split(b"\n", 1)[0]
-    return Jsonl() if record_of(first) else Console()
+    lines = (line for line in head.split(b"\n") if line.strip())
+    return Jsonl() if any(map(record_of, islice(lines, FIRST))) else Console()
 
 
 def _read_folder(path: Path, name: str) -> Run:
     if dump_files(path):
         return read_dumps(path, name)
     if events := sorted(path.rglob("*tfevents*")):
+        folders = sorted({str(file.parent) for file in events})
+        if len(folders) > 1:
+            more = f" and {len(folders) - 4:,} more" if len(folders) > 4 else ""
+            raise DataError(
+                f"{path}: event files of {len(folders):,} runs are in this folder; name one or "
+                f"several of {', '.join(folders[:4])}{more}."
+            )
         return read_events(events, name, str(path))
     logs = sorted(file.name for file in path.iterdir() if file.suffix in {".log", ".jsonl", ".txt"})
     hint = f" Name one of its files: {', '.join(logs[:3])}." if logs else ""

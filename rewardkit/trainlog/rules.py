@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from rewardkit.trainlog import conditions
+from rewardkit.trainlog import conditions, trends
 from rewardkit.trainlog.conditions import Condition, Evidence
 from rewardkit.trainlog.model import Run
 
@@ -26,16 +26,17 @@ _CONDITIONS: Mapping[str, Callable[..., Condition]] = {
         conditions.at_limit,
         conditions.both_zero,
         conditions.falls_to,
-        conditions.grow_together,
-        conditions.grows_without_reward,
         conditions.imbalanced,
         conditions.last_above,
         conditions.last_outside,
-        conditions.lost,
         conditions.never_differs,
         conditions.not_a_number,
+        conditions.often_above,
         conditions.time_share,
-        conditions.unseen_by_validation,
+        trends.grow_together,
+        trends.grows_without_reward,
+        trends.lost,
+        trends.unseen_by_validation,
     )
 }
 

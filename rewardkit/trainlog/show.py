@@ -96,6 +96,8 @@ def compared(it: Comparison) -> list[Table]:
 
 
 def _interval(it: Interval) -> str:
+    if it.low is None or it.high is None:
+        return f"{_signed(it.mean)} (too few)"
     mark = " *" if it.clear else ""
     return f"{_signed(it.mean)} ({_signed(it.low)} to {_signed(it.high)}){mark}"
 

@@ -44,13 +44,18 @@ def noise(series: Series) -> float:
     return median(bends) / (0.6745 * sqrt(6)) if bends else 0.0
 
 
-def change(series: Series, first: tuple[float, float], last: tuple[float, float]) -> float:
+def change(
+    series: Series,
+    first: tuple[float, float],
+    last: tuple[float, float],
+    errors: float = ERRORS,
+) -> float:
     """From the mean of one part to that of a later one; 0 if it is no more than noise."""
     early, late = part(series, *first), part(series, *last)
     if not early or not late:
         return 0.0
     difference = mean(late) - mean(early)
-    error = ERRORS * noise(series) * sqrt(1 / len(early) + 1 / len(late))
+    error = errors * noise(series) * sqrt(1 / len(early) + 1 / len(late))
     rounding = 1e-9 * max(abs(value) for _, value in series)
     return difference if abs(difference) > error + rounding else 0.0
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rewardkit.trainlog.model import Restart, Run, Unread
 from rewardkit.trainlog.stats import Series, finite, trend
-from rewardkit.trainlog.topics import curves, step_seconds, time_parts, validations
+from rewardkit.trainlog.topics import curves, step_seconds, time_parts, title, validations
 
 #: Settings that tell what a run is; the first key that is set counts.
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -108,7 +108,9 @@ def summarize(run: Run, lang: str = "en") -> Summary:
         seconds=sum(value for _, value in finite(times)) if times else None,
         hours=_hours(run),
         parts=_parts(run, times),
-        curves=tuple(curve(topic.id, topic.title[lang], points) for topic, points in curves(run)),
+        curves=tuple(
+            curve(topic.id, title(topic, [run], lang), points) for topic, points in curves(run)
+        ),
         validations=tuple(curve(name, name, points) for name, points in validations(run).items()),
     )
 

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.model import V1, Run
 
-_CORE = re.compile(r"val-(?:core|aux)/(.+)/([^/]+)/(mean@\d+)")
+_MEAN = re.compile(r"val-(core|aux)/(.+)/([^/]+)/mean@(\d{1,9})")
 _OLD = re.compile(r"(?:val/)?test_score/(.+)")
 _PART = re.compile(r"timing(?:_s)?/(\w+)")
 
 #: Parts of a step that are within another one, or around it all.
 _WITHIN = {"step", "generate_sequences", "reshard", "start_profile", "stop_profile"}
+
+#: Parts that some releases time after the step, in the order of `_with_outside`.
+_OUTSIDE = ("testing", "save_checkpoint")
+
+#: How much more than the step its parts may sum up to: a share of it, and seconds.
+ROUNDING = 0.01
+
+#: Topics whose share 0.9 measures against the longest of the batch.
+_LONGEST = {"clip", "prompt_clip"}
+_OR_LONGEST = {"en": "(0.9: or the batch's longest)", "zh": "(0.9: 或为本批最长)"}
 
 
 @dataclass(frozen=True)
@@ -79,25 +89,61 @@ def curves(run: Run) -> Iterator[tuple[Topic, list[tuple[int, float]]]]:
             yield topic, series
 
 
-def validations(run: Run) -> dict[str, list[tuple[int, float]]]:
-    """Data source and variable -> the mean score of its validations, (step, value).
+def title(topic: Topic, runs: Iterable[Run], lang: str) -> str:
+    """What a topic is called; 0.9's shares of responses cut need more words than those before.
 
-    Up to 0.3 a source has one score, `test_score/SOURCE`; since then `val-core/SOURCE/VARIABLE/
-    mean@N`, of which the largest N is taken. `val-aux` stands in for a source without it.
+    A source that does not tell its release may be of 0.9.
+    """
+    longest = topic.id in _LONGEST and any(run.era in {V1, ""} for run in runs)
+    return f"{topic.title[lang]} {_OR_LONGEST[lang]}" if longest else topic.title[lang]
+
+
+def validations(run: Run) -> dict[str, list[tuple[int, float]]]:
+    """Data source -> the mean score of its validations, (step, value).
+
+    Up to 0.3 a source has one score, `test_score/SOURCE`; since then `val-core` and `val-aux` have
+    `SOURCE/VARIABLE/mean@N`. The variable is the one in `val-core` (SOURCE/VARIABLE if there are
+    several), else `acc`, `reward` or the first there is. verl takes a mean@N over the prompts with
+    exactly N responses (`verl/trainer/ppo/metric_utils.py`), and calls the largest N core: of a few
+    prompts, if these are in the data twice. So N is the configured one, else the smallest.
     """
     found: dict[str, dict[int, float]] = {}
-    chosen: dict[str, tuple[bool, int]] = {}
+    means: dict[str, dict[str, dict[int, list[str]]]] = {}
+    core: set[tuple[str, str]] = set()
     for metric in run.table:
         if old := _OLD.fullmatch(metric):
             found.setdefault(old[1], {}).update(run.series(metric))
-        elif core := _CORE.fullmatch(metric):
-            source, rank = core[1], (metric.startswith("val-core"), int(core[3][5:]))
-            if rank >= chosen.get(source, (False, -1)):
-                chosen[source] = rank
-                found[source] = dict(run.series(metric))
+        elif match := _MEAN.fullmatch(metric):
+            kind, source, variable, n = match.groups()
+            by_n = means.setdefault(source, {}).setdefault(variable, {})
+            by_n.setdefault(int(n), []).append(metric)
+            if kind == "core":
+                core.add((source, variable))
+    for source, variables in means.items():
+        chosen = _variables(source, variables, core)
+        for variable in chosen:
+            name = source if len(chosen) == 1 else f"{source}/{variable}"
+            found.setdefault(name, {}).update(_smallest(run, variables[variable]))
     if series := run.series("val/loss"):
         found["loss"] = dict(series)
     return {name: sorted(values.items()) for name, values in found.items() if values}
+
+
+def _variables(source: str, known: Iterable[str], core: Collection[tuple[str, str]]) -> list[str]:
+    """What of a source's validation is its score."""
+    known = list(known)
+    first = next((name for name in ("acc", "reward") if name in known), known[0])
+    return [name for name in known if (source, name) in core] or [first]
+
+
+def _smallest(run: Run, by_n: Mapping[int, Sequence[str]]) -> dict[int, float]:
+    """The values of the configured N, else of the smallest that a step has."""
+    configured = str(run.setting("actor_rollout_ref.rollout.val_kwargs.n"))
+    values: dict[int, float] = {}
+    for n in sorted(by_n, key=lambda n: (str(n) != configured, n), reverse=True):
+        for metric in by_n[n]:
+            values.update(run.series(metric))
+    return values
 
 
 def time_parts(run: Run) -> dict[str, list[tuple[int, float]]]:
@@ -111,11 +157,32 @@ def time_parts(run: Run) -> dict[str, list[tuple[int, float]]]:
 
 
 def step_seconds(run: Run) -> list[tuple[int, float]]:
-    """How long each step took; the sum of its parts where the whole is not logged (0.1)."""
-    if series := run.series(*STEP_TIME.names):
-        return series
+    """How long each step took, a validation and a checkpoint after it included.
+
+    `timing_s/step` leaves out the validation from 0.6.1 on, and the checkpoint in 0.6.1 and 0.7.0
+    (`verl/trainer/ppo/ray_trainer.py`): they are added where there is no room for them in it. Where
+    the whole is not logged (0.1) it is the sum of its parts.
+    """
+    parts = {name: dict(series) for name, series in time_parts(run).items()}
     totals: dict[int, float] = {}
-    for series in time_parts(run).values():
-        for step, seconds in series:
+    for values in parts.values():
+        for step, seconds in values.items():
             totals[step] = totals.get(step, 0.0) + seconds
-    return sorted(totals.items())
+    if not (series := run.series(*STEP_TIME.names)):
+        return sorted(totals.items())
+    return [(step, _with_outside(step, whole, parts, totals)) for step, whole in series]
+
+
+def _with_outside(
+    step: int, whole: float, parts: Mapping[str, Mapping[int, float]], totals: Mapping[int, float]
+) -> float:
+    """The step's seconds with those of its parts that it cannot hold.
+
+    The validation goes first: it is outside in every release in which the checkpoint is.
+    """
+    added, inside = 0.0, totals.get(step, 0.0)
+    for name in _OUTSIDE:
+        seconds = parts.get(name, {}).get(step, 0.0)
+        if seconds > 0 and inside > whole * (1 + ROUNDING) + ROUNDING:
+            added, inside = added + seconds, inside - seconds
+    return whole + added

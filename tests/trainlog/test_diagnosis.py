@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 from math import exp, nan
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rewardkit.runner
 from rewardkit.trainlog.build import Builder
 from rewardkit.trainlog.model import FIXED, FULL, V1
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.rules import diagnose, rules
+
+RELEASES = Path(rewardkit.runner.__file__).parent / "releases"
 
 
 def healthy(rng, n, limit=1024):
@@ -42,6 +47,7 @@ def healthy(rng, n, limit=1024):
             "response_length/max": min(limit, mean * rng.uniform(2, 6)),
             "response_length/clip_ratio": rng.uniform(0, 0.05),
             "prompt_length/clip_ratio": 0.0,
+            "prompt_length/max": rng.randint(200, 300),
             "response/aborted_ratio": 0.0,
             "training/rollout_probs_diff_mean": rng.uniform(0.001, 0.004),
             "rollout_corr/rollout_is_mean": rng.uniform(0.95, 1.05),
@@ -99,8 +105,14 @@ BROKEN = {
         "training__rollout_probs_diff_mean": lambda way, value: value * (1 if way < 0.8 else 3),
         "actor__grad_norm": lambda way, value: value * (1 if way < 0.8 else 10),
     },
-    "truncation": {"response_length__clip_ratio": lambda way, _: 0.3 * way},
-    "prompt_truncation": {"prompt_length__clip_ratio": constant(0.2)},
+    "truncation": {
+        "response_length__clip_ratio": lambda way, _: 0.3 * way,
+        "response_length__max": constant(1024),
+    },
+    "prompt_truncation": {
+        "prompt_length__clip_ratio": constant(0.2),
+        "prompt_length__max": constant(512),
+    },
     "entropy_collapse": {"actor__entropy": lambda way, _: exp(-8 * way)},
     "kl_drift": {"actor__kl_loss": lambda way, _: 0.01 if way < 0.8 else 0.5},
     "length_explosion": {"response_length__mean": lambda way, _: 200 if way < 0.8 else 900},
@@ -147,7 +159,9 @@ def test_a_rule_says_where_it_is_from():
         (V1, {}, False),
         (V1, {"data.max_response_length": 1024}, False),
         (V1, {"data.max_response_length": 512}, True),
-        (FULL, {}, True),
+        (FULL, {}, False),
+        (FULL, {"data.max_response_length": 1024}, False),
+        (FULL, {"data.max_response_length": 512}, True),
         ("", {}, False),
     ],
 )
@@ -172,6 +186,99 @@ def test_a_length_that_is_the_longest_again_and_again_is_taken_for_the_limit():
 def test_prompts_of_one_length_are_not_taken_for_cut():
     steps = [(i, {"prompt_length/clip_ratio": 1.0, "prompt_length/max": 40.0}) for i in range(20)]
     assert diagnose(run_of(steps, era=V1)) == []
+
+
+@pytest.mark.parametrize(
+    ("longest", "config", "found"),
+    [
+        (lambda i: 512.0, {}, ["prompt_truncation"]),
+        (lambda i: 500.0 + i % 3, {}, []),
+        (lambda i: 512.0, {"data.max_prompt_length": 512}, ["prompt_truncation"]),
+        (lambda i: 512.0, {"data.max_prompt_length": 1024}, []),
+    ],
+)
+def test_prompts_are_cut_only_where_the_limit_is_reached_or_may_be(longest, config, found):
+    steps = [
+        (i, {"prompt_length/clip_ratio": 0.05, "prompt_length/max": longest(i)}) for i in range(20)
+    ]
+    ids = [finding.rule.id for finding in diagnose(run_of(steps, era=FULL, config=config))]
+    assert ids == found
+
+
+def flat(rng, **changes):
+    """60 steps of a reward that stays, with other metrics as functions of the step."""
+    for step in range(1, 61):
+        row = {name.replace("__", "/"): function(step) for name, function in changes.items()}
+        yield step, {"critic/rewards/mean": 0.5 + rng.gauss(0, 0.02)} | row
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        ("length_explosion", {"response_length__mean": lambda step: 300 + 45 * step}),
+        ("length_explosion", {"response_length__mean": lambda i: 300 if i < 18 else 1200}),
+        ("kl_drift", {"actor__kl_loss": lambda step: 0.1 * step}),
+        ("kl_drift", {"actor__kl_loss": lambda step: 0.01 if step < 18 else 10}),
+        (
+            "collapse",
+            {
+                "actor__grad_norm": lambda step: 0.3 * 1.05**step,
+                "training__rollout_probs_diff_mean": lambda step: 0.0005 * (1 + step / 10),
+            },
+        ),
+    ],
+)
+def test_steady_and_early_growth_are_found(rule, changes):
+    ids = [finding.rule.id for finding in diagnose(run_of(flat(Random(4), **changes)))]
+    assert ids == [rule]
+
+
+def test_growth_with_a_reward_that_rises_is_none():
+    rising = {
+        "critic__rewards__mean": lambda step: step / 60,
+        "response_length__mean": lambda step: 300 + 45 * step,
+        "actor__kl_loss": lambda step: 0.1 * step,
+    }
+    assert diagnose(run_of(flat(Random(4), **rising))) == []
+
+
+def test_a_flat_reward_whose_neighbours_are_alike_is_not_lost():
+    lost = 0
+    for seed in range(60):
+        rng, off, steps = Random(seed), 0.0, []
+        for step in range(1, 301):
+            off = 0.7 * off + rng.gauss(0, 0.1)
+            steps.append((step, {"critic/rewards/mean": 0.5 + off}))
+        lost += bool(diagnose(run_of(steps)))
+    assert lost <= 1
+
+
+def test_one_data_source_of_many_that_rises_is_seen():
+    def run(last):
+        for step in range(1, 61):
+            scores = {f"val-core/s{i}/acc/mean@1": 0.3 for i in range(5)}
+            scores["val-core/s4/acc/mean@1"] = last(step)
+            yield step, {"critic/rewards/mean": step / 100} | (scores if step % 5 == 0 else {})
+
+    assert diagnose(run_of(run(lambda step: 0.3 + step / 200))) == []
+    (finding,) = diagnose(run_of(run(lambda _: 0.3)))
+    assert finding.rule.id == "validation_flat"
+    assert len(finding.evidence.facts) == 8
+
+
+def test_one_step_with_an_aborted_response_is_no_finding():
+    def run(bad):
+        return run_of((i, {"response/aborted_ratio": 0.01 if i in bad else 0}) for i in range(20))
+
+    assert diagnose(run({15})) == []
+    assert [finding.rule.id for finding in diagnose(run({15, 18}))] == ["aborted"]
+
+
+def test_keys_that_can_be_set_without_a_plus_are_keys_of_the_newest_release():
+    listed = json.loads((RELEASES / "0.9.1.json").read_text())["fsdp"]
+    named = {key for rule in rules() for key in rule.keys}
+    assert {key for key in named if not key.startswith("+")} <= listed.keys()
+    assert not {key[1:] for key in named if key.startswith("+")} & listed.keys()
 
 
 def test_a_zero_of_three_decimals_is_not_taken_for_no_advantage():

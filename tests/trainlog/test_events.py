@@ -140,3 +140,11 @@ def test_other_files_are_not_taken_for_events(data):
 def test_a_folder_of_events_without_a_scalar_is_refused(write):
     with pytest.raises(DataError, match="no training step"):
         read_run(write())
+
+
+def test_a_folder_of_several_runs_is_refused_and_they_are_named(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.out.tfevents.1").write_bytes(b"")
+    with pytest.raises(DataError, match=r"2 runs.*/a, .*/b"):
+        read_run(tmp_path)

@@ -172,3 +172,32 @@ def test_every_metric_and_parameter_of_the_inventory_is_explained(shared):
     parameters = re.findall(r"^\| P-\d+ \| `([^`]+)`", text, re.MULTILINE)
     assert len(parameters) == 71
     assert all(key(name).key == name for name in parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "en", "zh"),
+    [
+        ("timing_s/save_checkpoint", "checkpoint", "检查点"),
+        ("timing_s/update_weights", "rollout engine", "推理引擎"),
+        ("timing_s/step", "without its validation", "不含验证"),
+        ("timing_s/reward", "overlaps", "同时"),
+        ("training/filter_groups/evicted_samples", "prompts", "提示"),
+        ("training/off_policy/evicted_samples", "Prompts", "提示数"),
+        ("training/rollout_failure/evicted_samples", "Prompts", "提示数"),
+        ("training/rollout_probs_diff_valid", "no token", "没有可统计的词元"),
+        ("response/aborted_ratio", "leaves them out", "不计入"),
+        ("val-core/set/acc/mean@2", "exactly N", "恰有 N"),
+    ],
+)
+def test_metrics_that_are_easily_misread_are_explained_as_verl_computes_them(name, en, zh):
+    found = metric(name)
+    assert en in found.meaning["en"]
+    assert zh in found.meaning["zh"]
+
+
+def test_rules_name_every_likely_cause_and_no_switch_that_does_nothing():
+    by_id = {rule.id: rule for rule in rules()}
+    assert "all responses are right" in by_id["constant_reward"].meaning["en"]
+    assert "全部答对" in by_id["constant_reward"].meaning["zh"]
+    assert "trainer.balance_batch" not in by_id["imbalance"].keys
+    assert "leave" in by_id["aborted"].meaning["en"]

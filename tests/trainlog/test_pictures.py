@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from math import isnan, nan
 
@@ -53,6 +54,27 @@ def test_charts_are_of_every_topic_and_validation_with_findings_at_their_steps()
     (mark,) = drawn["gradient norm"].marks
     assert (mark.first, mark.last, mark.severity) == (31, 60, "error")
     assert len(drawn["reward"].curves[0].points) == 60
+
+
+def test_a_number_that_is_none_marks_the_curve_that_has_it():
+    run = make()
+    table = {**run.table, "actor/kl_loss": (nan,) * 60}
+    run = replace(run, table=table)
+    drawn = {chart.title: chart for chart in charts([run], [diagnose(run)])}
+    marked = [title for title, chart in drawn.items() if chart.marks]
+    assert marked == ["KL to the reference"]
+
+
+def test_control_characters_of_names_are_escaped_in_the_page(tmp_path):
+    bad = "actor/\x1b[31m\u202e"
+    run = make(name="run\x1b[31m\u202e")
+    run = replace(run, table={**run.table, bad: (nan,) * 60})
+    text = page(tmp_path, run)
+    titles = [chart["title"] for chart in data(text)["others"]]
+    assert "actor/\\x1b[31m\\u202e" in titles
+    assert "\\x1b[31m\\u202e NaN" in text
+    assert not {"\x1b", "\u202e"} & set(text)
+    assert bad not in titles
 
 
 def test_runs_are_laid_over_each_other():

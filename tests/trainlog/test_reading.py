@@ -258,6 +258,34 @@ def test_what_another_process_writes_into_a_line_ends_it():
     assert "broke in" in run.examples[0].reason
 
 
+GLUED = "step:1 - a/b:1.0 - c/d:2.0(TaskRunner pid=1) step:2 - a/b:3.0"
+
+
+@pytest.mark.parametrize(
+    ("line", "rows", "unread"),
+    [
+        (GLUED, {1: {"a/b": 1, "c/d": 2}, 2: {"a/b": 3}}, 0),
+        (GLUED.replace("(TaskRunner pid=1)", ""), {1: {"a/b": 1, "c/d": 2}, 2: {"a/b": 3}}, 0),
+        (GLUED.replace("(", RAY + "("), {1: {"a/b": 1, "c/d": 2}, 2: {"a/b": 3}}, 1),
+        (GLUED.replace("2.0", "2.0 - e/f"), {1: {"a/b": 1, "c/d": 2}, 2: {"a/b": 3}}, 1),
+        ("step:1 - a/b:1.0(X pid=1) said - c/d:2.0", {1: {"a/b": 1}}, 1),
+        ("step:1 - step:2 - a/b:1.0", {1: {"step": 2, "a/b": 1}}, 0),
+    ],
+)
+def test_two_steps_in_one_line_are_two_and_what_is_lost_is_counted(line, rows, unread):
+    run = console(f"{line}\n")
+    assert {step: row(run, step) for step in run.steps} == rows
+    assert run.unread == unread
+
+
+def test_steps_glued_in_lines_like_earlier_ones_are_read_too():
+    like = "step:{} - a/b:{}.0 - c/d:2.0"
+    lines = [like.format(i, i) for i in range(1, 6)]
+    run = console("\n".join([*lines, like.format(6, 6) + RAY + like.format(7, 7), ""]))
+    assert run.table["a/b"] == (1, 2, 3, 4, 5, 6, 7)
+    assert run.unread == 0
+
+
 def test_the_last_value_of_a_file_that_ends_in_a_line_is_left_out():
     run = console(STEP.format(1, 0.5, 2) + "step:2 - critic/score/mean:0.25 - actor/entropy:0.1")
     assert row(run, 2) == {"critic/score/mean": 0.25}
@@ -359,6 +387,35 @@ def test_the_file_logger_is_read(file):
     assert isnan(row(run, 1).pop("a/c"))
     assert run.table["a/b"] == (0.5, 2)
     assert run.unread == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"step": 2, "data": {"a": 1' + "0" * 400 + "}}",
+        '{"step": 1' + "0" * 400 + ', "data": {"a": 1}}',
+        '{"step": 1234567890123, "data": {"a": 1}}',
+    ],
+)
+def test_a_line_of_huge_numbers_is_counted_as_unread(tmp_path, line):
+    path = tmp_path / "run.jsonl"
+    lines = ['{"step": 1, "data": {"a": 1}}', line, line, '{"step": 3, "data": {"a": 2}}']
+    path.write_text("\n".join(lines))
+    run = read_run(path)
+    assert (run.steps, run.unread) == ((1, 3), 2)
+
+
+def test_a_dump_with_a_huge_score_is_read_without_it(tmp_path):
+    (tmp_path / "1.jsonl").write_text('{"score": 1' + "0" * 400 + '}\n{"score": 1}\n')
+    run = read_run(tmp_path)
+    assert (run.table["responses"], run.unread) == ((1,), 1)
+
+
+def test_a_jsonl_whose_first_line_is_garbage_is_read(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text('\n{"step": 1, "da\n{"step": 2, "data": {"a": 1}}\n')
+    run = read_run(path)
+    assert (run.source, run.steps, run.unread) == ("jsonl", (2,), 1)
 
 
 def test_compressed_logs_are_read(file):

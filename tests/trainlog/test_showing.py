@@ -19,12 +19,15 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.trainlog.build import Builder
 from rewardkit.trainlog.config import with_config
 from rewardkit.trainlog.follow import Tail
+from rewardkit.trainlog.model import FULL, V1
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.show import duration, number, step_line
 from rewardkit.trainlog.stats import finite, sparkline, trend
 from rewardkit.trainlog.summary import summarize
+from rewardkit.trainlog.topics import step_seconds, validations
 from rewardkit.trainlog.words import TABLE_WORDS
 
 app = typer.Typer()
@@ -66,7 +69,7 @@ def test_the_summary_has_the_figures_of_the_log(path):
     assert (reward.first, reward.last) == ((1, 0.05), (20, 1.0))
     assert reward.trend == pytest.approx(0.8)
     (validation,) = summary.validations
-    assert (validation.id, validation.last) == ("my/set", (20, 0.625))
+    assert (validation.id, validation.last) == ("my/set", (20, 0.5))
 
 
 def test_the_command_prints_what_a_run_is_and_that_nothing_is_wrong(path):
@@ -242,8 +245,43 @@ def test_nothing_is_written_while_a_run_is_followed(path, tmp_path):
 def test_a_folder_cannot_be_followed(tmp_path):
     with pytest.raises(UsageError, match="--follow"):
         Tail(tmp_path).poll()
-    with pytest.raises(SourceError, match="none"):
-        Tail(tmp_path / "none.log").poll()
+
+
+def test_a_file_that_is_not_there_yet_or_no_longer_is_waited_for(tmp_path):
+    path = tmp_path / "run.log"
+    tail = Tail(path)
+    assert (tail.poll(), tail.missing) == (None, True)
+    path.write_text("step:1 - a/b:0.5\n")
+    assert tail.poll().steps == (1,)
+    assert (tail.missing, tail.begun) == (False, 0)
+    path.unlink()
+    assert (tail.poll(), tail.missing) == (None, True)
+    path.write_text("step:1 - a/b:0.25\nstep:2 - a/b:0.25\n")
+    assert tail.poll().table == {"a/b": (0.25, 0.25)}
+    assert tail.begun == 1
+
+
+def test_a_file_that_was_begun_anew_and_is_longer_by_now_is_read_anew(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text("step:1 - a/b:0.5\n")
+    tail = Tail(path)
+    tail.poll()
+    path.write_text("step:1 - a/b:0.25\nstep:2 - a/b:0.75\n")
+    assert tail.poll().table == {"a/b": (0.25, 0.75)}
+    assert tail.begun == 1
+
+
+@pytest.mark.parametrize("start", ["", "\n", '{"step": 1, "da'])
+def test_a_file_without_a_whole_line_is_not_judged_yet(tmp_path, start):
+    path = tmp_path / "run.jsonl"
+    path.write_text(start)
+    tail = Tail(path)
+    assert tail.poll() is None
+    with path.open("a") as file:
+        file.write(
+            'ta": {"a": 1}}\n' if start.startswith("{") else '{"step": 1, "data": {"a": 1}}\n'
+        )
+    assert tail.poll().table == {"a": (1,)}
 
 
 FOLLOW = """
@@ -273,3 +311,75 @@ def test_following_prints_a_line_per_step_and_ends_with_130_on_ctrl_c(path):
     assert seen[20].startswith("step 21  reward 0.5")
     assert seen[21].startswith("error: not a number")
     assert process.returncode == 130
+
+
+def test_following_waits_for_the_file_and_says_when_it_is_begun_anew(tmp_path):
+    path = tmp_path / "run.log"
+    command = [sys.executable, "-c", FOLLOW, str(path), "--follow", "--interval", "0.05"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, text=True, env=os.environ, **pipes)
+    try:
+        waiting = process.stderr.readline()
+        path.write_text("step:1 - actor/entropy:0.5\nstep:2 - actor/entropy:0.5\n")
+        seen = [process.stdout.readline() for _ in range(2)]
+        path.write_text("step:1 - actor/entropy:0.25\n")
+        seen += [process.stdout.readline() for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        _, more = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert "waiting" in waiting
+    assert "waiting" not in more
+    assert seen == [
+        "step 1  entropy 0.5\n",
+        "step 2  entropy 0.5\n",
+        "the log was begun anew\n",
+        "step 1  entropy 0.25\n",
+    ]
+
+
+def made(rows, era=V1, **config):
+    builder = Builder(config=config)
+    for step, row in rows.items():
+        builder.add(step, row, "here")
+    return builder.run(name="run", path="run.log", source="console", era=era)
+
+
+def test_a_validation_is_the_mean_of_all_prompts_not_of_those_that_are_there_twice():
+    row = {
+        "val-core/s/acc/mean@2": 0.0,
+        "val-aux/s/acc/mean@1": 0.12,
+        "val-aux/s/reward/mean@1": 0.7,
+        "val-aux/t/acc/mean@4": 0.5,
+        "val-aux/t/acc/mean@3": 0.1,
+        "val-core/t/acc/mean@8": 0.9,
+    }
+    assert validations(made({1: row})) == {"s": [(1, 0.12)], "t": [(1, 0.1)]}
+    configured = made({1: row}, **{"actor_rollout_ref.rollout.val_kwargs.n": 4})
+    assert validations(configured) == {"s": [(1, 0.12)], "t": [(1, 0.5)]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "whole"),
+    [
+        ({"testing": 20.0}, 120.0),  # 0.6.1 on
+        ({"testing": 200.0, "save_checkpoint": 50.0}, 350.0),  # 0.6.1 and 0.7.0
+        ({"save_checkpoint": 50.0}, 150.0),
+        ({"gen": 40.0, "testing": 20.0, "save_checkpoint": 50.0}, 120.0),  # 0.7.1 on
+        ({"gen": 20.0, "testing": 20.0, "save_checkpoint": 50.0}, 100.0),  # up to 0.5
+    ],
+)
+def test_a_step_is_as_long_as_all_of_its_parts(parts, whole):
+    row = {"gen": 90.0, "adv": 5.0, "step": 100.0} | parts
+    run = made({1: {f"timing_s/{name}": value for name, value in row.items()}})
+    assert step_seconds(run) == [(1, whole)]
+    summary = summarize(run)
+    assert summary.seconds == whole
+    assert sum(summary.parts.values()) == pytest.approx(1)
+
+
+def test_the_title_of_a_share_cut_says_what_it_is_of_in_newer_releases():
+    row = {"response_length/clip_ratio": 0.1, "prompt_length/clip_ratio": 0.1}
+    titles = {era: [c.title for c in summarize(made({1: row}, era)).curves] for era in (FULL, V1)}
+    assert titles[FULL] == ["responses cut", "prompts cut"]
+    assert all("batch's longest" in title for title in titles[V1])

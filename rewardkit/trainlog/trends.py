@@ -1,0 +1,146 @@
+"""Conditions that compare an earlier with a later part of a run."""
+
+from __future__ import annotations
+
+from rewardkit.trainlog.conditions import LONG, Condition, Evidence, evidence, fact, name_of
+from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.stats import ERRORS, Series, change, finite, mean, noise, part, trend
+from rewardkit.trainlog.topics import REWARD, validations
+
+#: Parts of a run that are compared: its middle third, and its last tenth.
+MIDDLE, END = (0.33, 0.67), (0.9, 1.0)
+
+#: A reward that is higher than in the first part by so many standard errors has risen: most of a
+#: run's gain may lie within that part.
+SURE = 2.0
+
+
+def grows_without_reward(
+    factor: float, least: float, *names: str, first: float, beyond: float = 0.0
+) -> Condition:
+    """A metric grows by a factor while the reward does not rise.
+
+    Its last tenth is `factor` times its middle third and `least` or more; or twice its `first`
+    share of the steps and `beyond` or more, which finds steady growth too.
+    """
+    spans = ((MIDDLE, factor, least, ERRORS), ((0.0, first), 2.0, beyond, SURE))
+
+    def holds(run: Run) -> Evidence | None:
+        series, reward = finite(run.series(*names)), finite(run.series(*REWARD.names))
+        if len(series) < 2 * LONG or len(reward) < 2 * LONG:
+            return None
+        name, rewards = name_of(run, names), name_of(run, REWARD.names)
+        end = part(series, *END)
+        for span, times, low, errors in spans:
+            early = part(series, *span)
+            grown = mean(end) >= max(times * mean(early), low) and change(series, span, END) > 0
+            if grown and not change(reward, span, END, errors) > 0:
+                return evidence(
+                    fact(name, early),
+                    fact(name, end),
+                    fact(rewards, part(reward, *span)),
+                    fact(rewards, part(reward, *END)),
+                    steps=(early[-1][0], end[-1][0]),
+                )
+        return None
+
+    return holds
+
+
+def grow_together(first: tuple[str, float], second: tuple[str, float]) -> Condition:
+    """Two metrics both grow, each by its factor, since the first fifth or the middle third."""
+
+    def holds(run: Run) -> Evidence | None:
+        both = [(name, finite(run.series(name)), factor) for name, factor in (first, second)]
+        if any(len(series) < 2 * LONG for _, series, _ in both):
+            return None
+        for span in (MIDDLE, (0.0, 0.2)):
+            if all(_grown(series, span, factor) for _, series, factor in both):
+                facts = [
+                    fact(name, part(series, *at)) for name, series, _ in both for at in (span, END)
+                ]
+                return evidence(*facts, steps=facts[1].steps)
+        return None
+
+    return holds
+
+
+def lost(share: float) -> Condition:
+    """The reward loses a share of what it had gained, or ends below where it began.
+
+    By more than its noise, and by a tenth of the range of scores (0.05 where that is not logged).
+    """
+
+    def holds(run: Run) -> Evidence | None:
+        reward = finite(run.series(*REWARD.names))
+        if len(reward) < 2 * LONG:
+            return None
+        tenths = [part(reward, i / 10, (i + 1) / 10) for i in range(10)]
+        peak = max(tenths, key=mean)
+        begin, end = tenths[0], tenths[-1]
+        error = max(noise(reward) * (2 / len(end)) ** 0.5, _slow_noise(reward))
+        fell = mean(peak) - mean(end)
+        gained = max(mean(peak) - mean(begin), 8 * error)
+        if not fell > max(share * gained, 6 * error, 0.1 * _range(run)) or not fell:
+            return None
+        name = name_of(run, REWARD.names)
+        return evidence(
+            fact(name, begin),
+            fact(name, peak),
+            fact(name, end),
+            steps=(peak[-1][0], end[-1][0]),
+        )
+
+    return holds
+
+
+def unseen_by_validation(gain: float, share: float, ceiling: float) -> Condition:
+    """The training reward rises, and no data source's validation does.
+
+    Of sources with validations enough, and not at their ceiling from the start.
+    """
+
+    def holds(run: Run) -> Evidence | None:
+        reward = finite(run.series(*REWARD.names))
+        rise = trend(reward) if len(reward) >= LONG else 0.0
+        sources = {
+            name: known
+            for name, points in validations(run).items()
+            if name != "loss" and len(known := finite(points)) >= 6
+        }
+        sources = {name: known for name, known in sources.items() if known[0][1] < ceiling}
+        if rise < gain or not sources:
+            return None
+        facts = [
+            fact(name_of(run, REWARD.names), part(reward, 0, 0.2)),
+            fact(name_of(run, REWARD.names), part(reward, 0.8, 1)),
+        ]
+        for name, known in sources.items():
+            early, late = part(known, 0, 0.34), part(known, 0.66, 1)
+            if mean(late) - mean(early) > share * rise:
+                return None
+            facts += (fact(f"validation {name}", early), fact(f"validation {name}", late))
+        return evidence(*facts[:8], steps=(reward[0][0], reward[-1][0]))
+
+    return holds
+
+
+def _grown(series: Series, span: tuple[float, float], factor: float) -> bool:
+    early, late = part(series, *span), part(series, *END)
+    return change(series, span, END) > 0 and mean(late) >= factor * mean(early)
+
+
+def _slow_noise(series: Series) -> float:
+    """How far two tenths of a curve lie apart by chance, where neighbouring points are alike.
+
+    From the means of twentieths, whose noise has in it what is alike within them.
+    """
+    means = [(i, mean(part(series, i / 20, (i + 1) / 20))) for i in range(20)]
+    return noise(means)
+
+
+def _range(run: Run) -> float:
+    """From the lowest to the highest score of the run; 0.5 where they are not logged."""
+    low = [y for _, y in finite(run.series("critic/rewards/min", "critic/score/min", "score/min"))]
+    high = [y for _, y in finite(run.series("critic/rewards/max", "critic/score/max", "score/max"))]
+    return max(high) - min(low) if low and high else 0.5
