@@ -131,6 +131,7 @@ def env(tmp_path, home):
     (stub / "verl/trainer/main_ppo.py").write_text(DRIVER)
     gcs, dashboard, agent, client = ports(4)
     return {
+        "CHECK_FILES": "0",
         "PATH": f"{BIN}:{os.environ['PATH']}:/usr/sbin:/sbin",
         "HOME": str(home),
         "TMPDIR": str(home),

@@ -97,6 +97,7 @@ def bash(tmp_path):
     program(bin_dir, "ascendfactory-cli", CLI)
     started = []
     base = {
+        "CHECK_FILES": "0",
         "PATH": f"{bin_dir}:{os.environ['PATH']}:/usr/sbin:/sbin",
         "DUMP": str(tmp_path / "dump.json"),
         "TMPDIR": str(tmp_path),
@@ -407,3 +408,25 @@ def test_symmetric_run_is_told_the_limit_and_its_silent_failure_is_found(
     code, output = finish(bash(folder / "symmetric.sh", RAY_FAILS=1))
     assert code == 1
     assert "verl was not started on this head" in output
+
+
+@pytest.mark.parametrize(
+    ("target", "script"),
+    [("ascend", "node.sh"), ("script", "train.sh"), ("symmetric-run", "symmetric.sh")],
+)
+def test_a_file_that_is_missing_on_a_node_is_named_before_anything_starts(
+    plan_of, bash, write, tmp_path, target, script
+):
+    here, gone = tmp_path / "here.parquet", tmp_path / "数据 $x" / "it's gone.parquet"
+    here.touch()
+    data = {"train": [str(here), str(gone)], "val": "hdfs://data/val.parquet"}
+    plan = plan_of(target, nodes=1, data=data, model="Qwen/Qwen3-8B")
+    folder = write(render(plan, tmp_path / "run"), tmp_path / "run")
+    code, output = finish(bash(folder / script, CHECK_FILES=1))
+    assert code == 1
+    assert f"{gone} is not on this node, where verl reads it" in output
+    assert not (tmp_path / "dump.json.ray").exists()
+    assert not (tmp_path / "dump.json").exists()
+    gone.parent.mkdir()
+    gone.touch()
+    assert "is not on this node" not in finish(bash(folder / script, CHECK_FILES=1))[1]

@@ -139,6 +139,15 @@ def ray_start_arguments(recipe: Recipe) -> list[str]:
     return [f"--num-gpus={count}"] if recipe.devices == "gpu" else []
 
 
+def needed_files(plan: Plan) -> list[str]:
+    """What verl reads on every node: the parquet files, the model's folder, the scorer's file."""
+    recipe = plan.recipe
+    scorer = str(plan.get("reward.custom_reward_function.path", ""))
+    paths = [path for path in (recipe.model, scorer) if path.startswith("/")]
+    data = [*recipe.data.train, *recipe.data.val]
+    return [*(name for name in data if "://" not in name and not name.startswith("~")), *paths]
+
+
 def filled(template: str, plan: Plan, **values: Any) -> str:
     """A template beside this file, with what every one of them needs of the plan.
 
@@ -164,6 +173,7 @@ def filled(template: str, plan: Plan, **values: Any) -> str:
         name=slug(recipe.name),
         device=RAY_NAMES[recipe.devices],
         ray_arguments=ray_start_arguments(recipe),
+        needed=needed_files(plan),
         **values,
     )
 
