@@ -148,13 +148,15 @@ def set_fields(tree: dict[str, Any], fields: list[str] | None) -> dict[str, Any]
     """A recipe's tree with `--set FIELD=VALUE` laid over it; the field may be dotted."""
     from rewardkit.runner.hydra_text import parsed
     from rewardkit.runner.recipe import dotted, laid_over
+    from rewardkit.runner.yaml_text import read_yaml
 
     tree = dotted(tree, "the recipe") if fields else tree
     for setting in fields or ():
         name, equals, text = setting.partition("=")
         if not equals or not name:
             raise UsageError(f"--set {setting}: write it as FIELD=VALUE.")
-        part: Any = parsed(text)
+        mapping = text.startswith("{")
+        part: Any = read_yaml(text, f"--set {name}") if mapping else parsed(text)
         keys = ["verl", name[5:]] if name.startswith("verl.") else name.split(".")
         for key in reversed(keys):
             part = {key: part}

@@ -134,6 +134,13 @@ def test_a_setting_of_verl_s_may_be_set_as_a_field(run, recipe):
     assert "data.train_batch_size=16" not in done.stdout
 
 
+def test_a_field_may_be_given_as_a_mapping(run, recipe):
+    options = ("--set", "reward.options={method: robust}", "--verl-version", "0.9")
+    done = run("train", "my.yaml", "--dry-run", *options)
+    assert "+reward.custom_reward_function.reward_kwargs.method=robust" in done.stdout
+    failed(run("train", "my.yaml", "--dry-run", "--set", "reward={scorer"), 1, "--set reward")
+
+
 def test_dynamic_sampling_by_a_metric_that_the_scorer_has_not_is_found(run, recipe, tmp_path):
     (tmp_path / "mine.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
