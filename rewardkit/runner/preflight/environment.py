@@ -137,9 +137,11 @@ def _total(address: str) -> dict[str, float] | None:
         with urlopen(request, timeout=PATIENCE) as reply:  # noqa: S310
             status: Any = json.load(reply)
         usage = status["data"]["clusterStatus"]["loadMetricsReport"]["usage"]
-        return {name: float(pair[1]) for name, pair in usage.items()}
+        total = {name: float(pair[1]) for name, pair in usage.items()}
     except (URLError, OSError, ValueError, KeyError, TypeError, IndexError):
         return None
+    # A dashboard that has just started knows of no node yet.
+    return total if any(name.startswith("node:") for name in total) else None
 
 
 def _token() -> str:
