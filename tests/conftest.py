@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pytest
 from hypothesis import settings
+
+# A shell starts what it puts in the background with Ctrl-C ignored, and children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and current_thread() is main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # On CI the examples are the same in every run; elsewhere each run looks for new ones. No deadline:
 # how long an example takes is the machine's affair.
