@@ -139,14 +139,14 @@ def open_part(path: Path, key: Mapping[str, Any], *, fresh: bool) -> Iterator[tu
             kept = _kept_of(path, key, fresh=fresh)
             file.truncate(kept.size)
             part = Part(file, key)
+            ended = False
             try:
                 yield part, kept
-            except BaseException:
-                if part.empty:  # nothing to go on from
-                    path.unlink()
-                raise
+                ended = True
             finally:
                 part.sync()
+                if part.empty and not ended:  # nothing to go on from
+                    path.unlink()
     except OSError as error:
         if isinstance(error, RewardkitError):
             raise

@@ -47,6 +47,10 @@ LEAST = 2
 END = 0.8
 
 
+#: Characters of a setting that is read as a value; a longer one is compared as text.
+MAX_SETTING = 10_000
+
+
 @dataclass(frozen=True)
 class Interval:
     """A mean difference with its 95 % interval; None where there are too few points for one."""
@@ -250,6 +254,8 @@ def _settings(
 def _value(setting: Any) -> Any:
     """A setting as the value it is, whether a command line or a configuration says it."""
     if not isinstance(setting, str):
+        return setting
+    if len(setting) > MAX_SETTING:
         return setting
     words = {"true": True, "false": False, "null": None, "none": None}
     if setting.lower() in words:
