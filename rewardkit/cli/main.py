@@ -20,6 +20,7 @@ from rewardkit.cli import (
     compose,
     doctor,
     explain,
+    leaderboard,
     logs,
     merge,
     mix,
@@ -57,6 +58,7 @@ app.command("audit", epilog=audit.EXAMPLES)(audit.command)
 app.command("train", epilog=train.EXAMPLES)(train.command)
 app.add_typer(recipes.app, name="recipes")
 app.command("eval", epilog=eval_.EXAMPLES)(eval_.command)
+app.command("leaderboard", epilog=leaderboard.EXAMPLES)(leaderboard.command)
 app.command("logs", epilog=logs.EXAMPLES)(logs.command)
 app.command("explain-metric", epilog=logs.EXPLAIN_METRIC_EXAMPLES)(logs.explain_metric)
 app.command("explain-key", epilog=logs.EXPLAIN_KEY_EXAMPLES)(logs.explain_key)

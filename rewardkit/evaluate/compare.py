@@ -3,45 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
 from rewardkit.evaluate.intervals import Paired, paired
-from rewardkit.evaluate.judge import outcome
-from rewardkit.row import question_of
-
-
-@dataclass
-class Side:
-    """One result file.
-
-    Attributes:
-        path: the file.
-        shares: of every question its responses and those that are right.
-        sources: the data source of every question.
-        keys: model and sampling, as JSON, with their responses.
-    """
-
-    path: Path
-    shares: dict[bytes, tuple[int, int]] = field(default_factory=dict)
-    sources: dict[bytes, str] = field(default_factory=dict)
-    keys: Counter[str] = field(default_factory=Counter)
-
-    def share(self, question: bytes) -> float:
-        """The share of right responses to a question."""
-        n, right = self.shares[question]
-        return right / n
-
-    @property
-    def n(self) -> tuple[int, int]:
-        """The least and the most responses to a question."""
-        counts = [n for n, _ in self.shares.values()]
-        return min(counts), max(counts)
+from rewardkit.evaluate.results import Results, read_results
 
 
 @dataclass(frozen=True)
@@ -54,15 +23,15 @@ class Comparison:
         differences: B less A.
     """
 
-    a: Side
-    b: Side
+    a: Results
+    b: Results
     means: Mapping[str, tuple[float, float]]
     differences: Mapping[str, Paired]
 
     def only(self) -> tuple[int, int]:
         """Questions that only A, and only B, has."""
-        shared = len(self.a.shares.keys() & self.b.shares.keys())
-        return len(self.a.shares) - shared, len(self.b.shares) - shared
+        shared = len(self.a.questions.keys() & self.b.questions.keys())
+        return len(self.a.questions) - shared, len(self.b.questions) - shared
 
     def summary(self) -> dict[str, Any]:
         """The comparison as plain values."""
@@ -90,62 +59,28 @@ def compare(a: Path, b: Path) -> Comparison:
     Raises:
         DataError: a file cannot be read, or they have no question in common.
     """
-    sides = read_side(a), read_side(b)
-    shared = [question for question in sides[0].shares if question in sides[1].shares]
+    sides = read_results(str(a), [a]), read_results(str(b), [b])
+    shared = [key for key in sides[0].questions if key in sides[1].questions]
     if not shared:
         raise DataError(f"{a} and {b} have no question in common.")
     groups: dict[str, list[bytes]] = {"": shared}
-    for question in shared:
-        groups.setdefault(sides[0].sources[question] or "(none)", []).append(question)
+    for key in shared:
+        groups.setdefault(sides[0].questions[key][0] or "(none)", []).append(key)
     means, differences = {}, {}
-    for name, questions in groups.items():
-        both = [(sides[0].share(each), sides[1].share(each)) for each in questions]
+    for name, keys in groups.items():
+        both = [(_share(sides[0], key), _share(sides[1], key)) for key in keys]
         size = len(both)
         means[name] = (sum(x for x, _ in both) / size, sum(y for _, y in both) / size)
         differences[name] = paired([y - x for x, y in both])
     return Comparison(*sides, means, differences)
 
 
-def read_side(path: Path) -> Side:
-    """The shares of right responses in a result file; the responses themselves are not kept.
-
-    Raises:
-        DataError: it is no file of results.
-    """
-    side = Side(path)
-    for line in _lines(path):
-        source = str(line["data_source"])
-        asked = (source, question_of(line), line["ground_truth"])
-        question = blake2b(json.dumps(asked).encode(), digest_size=16).digest()
-        n, right = side.shares.get(question, (0, 0))
-        side.shares[question] = n + 1, right + outcome(line).right
-        side.sources[question] = source
-        key = {"model": line.get("model"), "sampling": line.get("sampling")}
-        side.keys[json.dumps(key, sort_keys=True)] += 1
-    if not side.shares:
-        raise DataError(f"{path}: no results.")
-    return side
+def _share(side: Results, key: bytes) -> float:
+    """The share of right responses to a question."""
+    found = side.questions[key][1]
+    return found.right / found.n
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a result file, each checked to be one."""
-    try:
-        with path.open("rb") as file:
-            for number, text in enumerate(file, 1):
-                try:
-                    line = json.loads(text)
-                    outcome(line)
-                    question_of(line)
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    raise DataError(
-                        f"{path}:{number}: no judged response ({type(error).__name__}: {error}); "
-                        "compare files that 'rewardkit eval --out' wrote."
-                    ) from error
-                yield line
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}.") from error
-
-
-def _described(side: Side) -> dict[str, Any]:
+def _described(side: Results) -> dict[str, Any]:
     keys = [{**json.loads(key), "responses": n} for key, n in side.keys.most_common()]
-    return {"file": str(side.path), "questions": len(side.shares), "n": side.n, "of": keys}
+    return {"file": side.name, "questions": len(side.questions), "n": side.n, "of": keys}

@@ -23,7 +23,8 @@ from rewardkit.evaluate.intervals import of_mean
 from rewardkit.evaluate.judge import NO_VERDICT, REFUSED, TRUNCATED, Outcome
 from rewardkit.rollouts.tally import UNREAD
 
-_UNREAD = frozenset(status.value for status in UNREAD)
+#: The statuses of responses without an answer that could be read.
+NO_ANSWER = frozenset(status.value for status in UNREAD)
 
 
 class Answered(NamedTuple):
@@ -71,6 +72,11 @@ class Group:
             if each.tokens is not None:
                 self.tokens.append(each.tokens)
 
+    def mean(self) -> tuple[float, tuple[float, float]]:
+        """mean@n with its interval; there is at least one question."""
+        values = [each.right / each.n for each in self.questions]
+        return fmean(values), of_mean(values, len(self.characters))
+
     def summary(self) -> dict[str, Any]:
         """The figures, as plain values; a figure with an interval is `value` and `interval`."""
         responses = len(self.characters)
@@ -91,7 +97,7 @@ class Group:
             },
             "truncated": {**self._share(self.finishes[TRUNCATED]), "right": self.truncated_right},
             "finish_reason_unknown": self.finishes[""],
-            "no_answer": self._share(sum(self.statuses[status] for status in _UNREAD)),
+            "no_answer": self._share(sum(self.statuses[status] for status in NO_ANSWER)),
             "refused": self.finishes[REFUSED],
             "no_verdict": self.statuses[NO_VERDICT],
             "statuses": dict(self.statuses.most_common()),
@@ -150,14 +156,14 @@ class Figures:
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """Count a question by all its responses."""
-        answered = _answered(outcomes)
+        of_question = answered(outcomes)
         source, subject, level = outcomes[0].group
         groups = [self.total, self.sources.setdefault(source, Group())]
         for kind, name in ((self.subjects, subject), (self.levels, level)):
             if name:
                 groups.append(kind.setdefault(source, {}).setdefault(name, Group()))
         for group in groups:
-            group.add(answered, outcomes)
+            group.add(of_question, outcomes)
 
 
 def figures(outcomes: Iterable[Outcome]) -> Figures:
@@ -168,7 +174,8 @@ def figures(outcomes: Iterable[Outcome]) -> Figures:
     return found
 
 
-def _answered(outcomes: Sequence[Outcome]) -> Answered:
+def answered(outcomes: Sequence[Outcome]) -> Answered:
+    """The responses to one question, at least one, counted."""
     votes: dict[str, list[bool]] = {}
     for each in outcomes:
         votes.setdefault(each.vote, []).append(each.right)

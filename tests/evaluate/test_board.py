@@ -1,0 +1,254 @@
+"""Leaderboards: cells, marks, averages and pages."""
+
+import json
+import re
+import subprocess
+import sys
+from array import array
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.evaluate.board import board, runs_of
+from rewardkit.evaluate.board_show import cells, to_markdown, write_page
+from rewardkit.evaluate.results import question_key, read_results
+
+
+def line(row, sample, right, **fields):
+    """A line of a result file."""
+    return {
+        "row": row,
+        "sample": sample,
+        "model": "M",
+        "sampling": {"api": "chat", "seed": 1},
+        "response": "so\n#### 1",
+        "finish_reason": "stop",
+        "tokens": 5,
+        "data_source": "set",
+        "prompt": [{"role": "user", "content": f"question {row}?"}],
+        "ground_truth": "1",
+        "extra_info": {"index": row},
+        "score": float(right),
+        "acc": float(right),
+        "pred": "1" if right else f"wrong {sample}",
+        "no_answer": 0.0,
+        "timeout": 0.0,
+        "error": 0.0,
+        "status": "correct" if right else "wrong",
+        **fields,
+    }
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Write a result file: `shares[i]` of the n responses to question i are right."""
+
+    def make(name, rights, n=4, **fields):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [
+            line(row, sample, sample < right, **fields)
+            for row, right in enumerate(rights)
+            for sample in range(n)
+        ]
+        path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+        return path
+
+    return make
+
+
+def read(*paths):
+    return [read_results(path.stem, [path]) for path in paths]
+
+
+def test_the_best_is_marked_and_what_chance_may_explain(results):
+    best = results("best.jsonl", [4] * 30 + [3] * 10)
+    near = results("near.jsonl", [4] * 29 + [3] * 11)
+    far = results("far.jsonl", [1] * 40)
+    found = board(read(far, near, best))
+    assert [row.run.name for row in found.rows] == ["best", "near", "far"]
+    assert [row.cells["set"].mark for row in found.rows] == ["best", "near", ""]
+    assert found.rows[0].cells["set"].value == pytest.approx((30 * 4 + 10 * 3) / 160)
+    assert cells(found, found.rows[2])[0].startswith("25.0 [")
+
+
+def test_cells_of_figures_with_k_are_those_of_eval(results):
+    path = results("a.jsonl", [4, 3, 2, 1, 0])
+    summary = read(path)[0].figures.summary()["total"]
+    for figure, name in (("pass@2", "pass@k"), ("maj@3", "maj@k")):
+        cell = board(read(path), figure).rows[0].cells["set"]
+        expected = summary[name][figure[-1]]
+        assert cell.value == pytest.approx(expected["value"])
+        assert cell.interval == pytest.approx(tuple(expected["interval"]))
+
+
+def test_an_average_counts_every_set_alike_and_needs_all_of_them(results):
+    big = results("r/big.jsonl", [4] * 90 + [0] * 10, data_source="big")
+    small = results("r/small.jsonl", [0] * 10, data_source="small")
+    one = read_results("one", [big, small])
+    two = read_results("two", [big])
+    found = board([two, one])
+    assert found.rows[0].run.name == "one"
+    average, (low, high) = found.rows[0].average
+    assert average == pytest.approx(0.45)
+    assert 0 <= low < average < high <= 1
+    assert found.rows[1].average is None
+    assert cells(found, found.rows[1])[0] == ""
+
+
+def test_the_interval_of_an_average_is_narrower_than_its_sets(results):
+    paths = [results(f"{i}.jsonl", [i % 5] * 20 + [4] * 20, data_source=f"s{i}") for i in range(4)]
+    found = board([read_results("all", paths)])
+    row = found.rows[0]
+    widths = [cell.interval[1] - cell.interval[0] for cell in row.cells.values()]
+    low, high = row.average[1]
+    assert high - low < max(widths)
+
+
+def test_different_questions_and_samplings_are_noted(results):
+    a = results("a.jsonl", [1] * 10)
+    b = results("b.jsonl", [1] * 8, sampling={"api": "chat", "temperature": 0.5})
+    notes = board(read(a, b)).notes
+    assert any("not the same questions (10, 8; 8 in all runs)" in note for note in notes)
+    assert any("2 ways of sampling" in note for note in notes)
+    c = results("c.jsonl", [1] * 10, sampling={"api": "chat", "seed": 2})
+    assert board(read(a, c)).notes == ()
+
+
+@pytest.mark.parametrize("figure", ["pass@0", "pass", "best@4", "pass@x", "mean@4", "maj@-1"])
+def test_an_unknown_figure_is_refused(results, figure):
+    with pytest.raises(UsageError, match="mean@n, pass@K or maj@K"):
+        board(read(results("a.jsonl", [1])), figure)
+
+
+def test_too_few_responses_for_a_figure_are_named(results):
+    with pytest.raises(DataError, match="a: set: a question has 4 responses; pass@8 needs 8"):
+        board(read(results("a.jsonl", [1])), "pass@8")
+    silent = results("b.jsonl", [4], pred="")
+    with pytest.raises(DataError, match="does not name the answers"):
+        board(read(silent), "maj@2")
+
+
+def test_runs_are_called_by_their_files_and_by_paths_where_these_are_alike(results, tmp_path):
+    a, b = results("x/test.jsonl", [1]), results("y/test.jsonl", [1])
+    assert [name for name, _ in runs_of([str(a), f"B={b}"])] == ["test", "B"]
+    assert [name for name, _ in runs_of([str(a), str(b)])] == [str(a), str(b)]
+    assert runs_of([str(tmp_path / "x")]) == [("x", [a])]
+    with pytest.raises(UsageError, match="two runs are called B"):
+        runs_of([f"B={a}", f"B={b}"])
+    with pytest.raises(UsageError, match="no result file"):
+        runs_of([str(tmp_path / "none")])
+
+
+def test_a_path_with_an_equals_sign_is_a_path(results):
+    path = results("lr=1.jsonl", [1])
+    assert runs_of([str(path)]) == [("lr=1", [path])]
+
+
+def test_names_cannot_break_the_markdown_or_the_page(results, tmp_path):
+    path = results("a.jsonl", [4, 0], data_source="<b>|x`")
+    found = board([read_results("<script>|*a*", [path])])
+    lines = to_markdown(found).splitlines()
+    assert len({len(re.findall(r"(?<!\\)\|", each)) for each in lines[:3]}) == 1
+    assert "<script>" not in to_markdown(found)
+    out = tmp_path / "board.html"
+    write_page(found, out, overwrite=False)
+    page = out.read_text()
+    assert "<script" not in page
+    assert "&lt;b&gt;|x`" in page
+
+
+def test_the_page_links_to_pages_with_every_run_s_responses(results, tmp_path):
+    runs = read(results("a.jsonl", [4, 1]), results("b.jsonl", [0, 2]))
+    out = tmp_path / "board.html"
+    write_page(board(runs), out, overwrite=False)
+    links = re.findall(r'href="([^"]+)"', out.read_text())
+    assert len(links) == 2
+    for link in links:
+        assert "Content-Security-Policy" in (tmp_path / link).read_text()
+    with pytest.raises(OutputError, match="add --overwrite"):
+        write_page(board(runs), out, overwrite=False)
+    write_page(board(runs), out, overwrite=True)
+
+
+def test_a_set_that_asks_a_question_twice_keeps_both(results):
+    path = results("a.jsonl", [4, 0], prompt=[{"role": "user", "content": "same?"}])
+    assert len(read(path)[0].questions) == 2
+
+
+def test_questions_of_two_files_are_told_apart_though_their_rows_are_alike(results):
+    a = results("a.jsonl", [4], data_source="a")
+    b = results("b.jsonl", [0], data_source="b")
+    found = read_results("both", [a, b])
+    assert len(found.figures.total.questions) == 2
+    assert found.figures.sources["a"].mean()[0] == 1.0
+
+
+def test_a_question_is_the_same_under_another_prompt_if_the_row_names_it():
+    one, two = line(0, 0, right=True), line(5, 0, right=False)
+    for each in (one, two):
+        each["extra_info"] = {"question": "2+2?"}
+    two["prompt"] = [{"role": "user", "content": "Think. 2+2?"}]
+    assert question_key(one) == question_key(two)
+    assert question_key(one) != question_key({**one, "ground_truth": "5"})
+
+
+@settings(max_examples=50)
+@given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8))
+def test_marks_and_order_agree_with_the_means(tmp_path_factory, rights):
+    folder = tmp_path_factory.mktemp("r")
+    runs = []
+    for place, row in enumerate(rights):
+        path = folder / f"{place}.jsonl"
+        lines = (json.dumps(line(i, 0, right)) + "\n" for i, right in enumerate(row))
+        path.write_text("".join(lines))
+        runs.append(read_results(path.stem, [path]))
+    found = board(runs)
+    values = [row.cells["set"].value for row in found.rows]
+    assert values == sorted(values, reverse=True)
+    marks = [row.cells["set"].mark for row in found.rows]
+    assert marks.count("best") == (len(runs) > 1)
+    if len(runs) > 1:
+        assert values[marks.index("best")] == max(values)
+
+
+def test_files_that_are_no_results_are_named_with_their_line(tmp_path, results):
+    bad = results("bad.jsonl", [1])
+    bad.write_text(bad.read_text() + '{"row": 1}\n')
+    with pytest.raises(DataError, match=r"bad\.jsonl:5: no judged response"):
+        read(bad)
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    with pytest.raises(DataError, match="no results"):
+        read(empty)
+
+
+def test_the_command_prints_a_table_markdown_and_json(results, tmp_path):
+    results("r/a.jsonl", [4, 2, 1]), results("r/b.jsonl", [0, 2, 1])
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "rewardkit", "leaderboard", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    shown = run("A=r/a.jsonl", "B=r/b.jsonl", "--html", "board.html")
+    assert shown.returncode == 0, shown.stderr
+    assert "58.3* [" in shown.stdout
+    assert (tmp_path / "board.html").is_file()
+    assert run("r/a.jsonl", "--format", "markdown").stdout.startswith("| run | set |\n| --- |")
+    runs = json.loads(run("r/b.jsonl", "r/a.jsonl", "--json").stdout)["runs"]
+    assert [each["name"] for each in runs] == ["a", "b"]
+    assert runs[0]["by_data_source"]["set"]["questions"] == 3
+    again = run("r/a.jsonl", "--html", "board.html")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr.startswith("error: ")
+
+
+def test_what_the_figures_count_is_what_the_board_counts(results):
+    path = results("a.jsonl", [4, 1, 0])
+    run = read(path)[0]
+    assert len(run.questions) == len(run.figures.total.questions)
+    assert all(isinstance(each.majority, array) for _, each in run.questions.values())
+    assert Path(run.files[0]) == path

@@ -1,0 +1,155 @@
+"""`--suite`: sets by name, prepared where they are missing."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from rewardkit import registry
+from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
+from rewardkit.evaluate.generate import Generation
+from rewardkit.evaluate.run import Judging
+from rewardkit.evaluate.sampling import Sampling
+from rewardkit.evaluate.server import Server
+from rewardkit.evaluate.suite import Member, evaluate_all, members, prepare
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A Hugging Face cache with three GSM8K test questions of ours, and no network."""
+    import pyarrow as pa
+
+    snapshot = tmp_path / "hf/hub/datasets--openai--gsm8k/snapshots/0123456789abcdef/main"
+    snapshot.mkdir(parents=True)
+    rows = [
+        {"question": f"Ann has {n} pens and buys none. How many?", "answer": f"none\n#### {n}"}
+        for n in (3, 4, 5)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), snapshot / "test-00000-of-00001.parquet")
+    refs = tmp_path / "hf/hub/datasets--openai--gsm8k/refs"
+    refs.mkdir()
+    (refs / "main").write_text("0123456789abcdef")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hf/hub"))
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+
+
+def ask(server, n=2, seed=1):
+    return Generation(Server(server.url), "M", Sampling(seed=seed), n=n, tries=2)
+
+
+def test_names_are_datasets_with_their_test_split_or_one_that_they_name(tmp_path):
+    found = members("aime2024:32,aime-2025,math-500,gsm8k,math-train", tmp_path, 4)
+    assert [(each.dataset, each.split, each.n) for each in found] == [
+        ("aime", "2024", 32),
+        ("aime", "2025", 4),
+        ("math-500", "test", 4),
+        ("gsm8k", "test", 4),
+        ("math", "train", 4),
+    ]
+    assert found[0].parquet == tmp_path / "aime2024.parquet"
+
+
+def test_every_built_in_dataset_can_be_named_with_each_of_its_splits(tmp_path):
+    from rewardkit.preprocess.pipeline import card_of, load_dataset
+
+    for name in registry.DATASETS:
+        for split in card_of(load_dataset(name)).splits:
+            found = members(f"{name}-{split}", tmp_path, 1)[0]
+            assert (found.dataset, found.split) == (name, split)
+
+
+def test_a_parquet_of_one_s_own_is_a_set(tmp_path):
+    (found,) = members("my/finance.parquet:8", tmp_path, 1)
+    assert (found.name, found.n, found.dataset) == ("finance", 8, "")
+    with pytest.raises(DataError, match="no such file"):
+        prepare(found, "huggingface", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("gsm9k", UnknownNameError, "gsm8k"),
+        ("aime", UsageError, "aime-2024 or aime-2025"),
+        ("aime2023", UnknownNameError, "aime"),
+        ("gsm8k,gsm8k:4", UsageError, "two sets are called gsm8k"),
+        (" , ", UsageError, "name the sets"),
+        ("gsm8k:0", UnknownNameError, "gsm8k"),
+    ],
+)
+def test_a_wrong_name_is_one_sentence(text, error, said, tmp_path):
+    with pytest.raises(error, match=said) as caught:
+        members(text, tmp_path, 1)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_set_is_prepared_once(hub, tmp_path):
+    (member,) = members("gsm8k", tmp_path / "suite", 1)
+    assert prepare(member, "huggingface", 1)
+    assert pq.read_metadata(member.parquet).num_rows == 3
+    assert not prepare(member, "huggingface", 1)
+
+
+def test_a_set_that_is_nowhere_is_said_with_the_command_that_brings_it(hub, tmp_path):
+    (member,) = members("math-500", tmp_path / "suite", 1)
+    with pytest.raises(SourceError, match="rewardkit prep math-500 --split test --source FILE"):
+        prepare(member, "huggingface", 1)
+
+
+def test_a_finished_set_is_read_and_not_asked_again(serve, parquet, tmp_path):
+    suite = [Member(name, parquet(3, f"{name}.parquet"), 2) for name in ("a", "b")]
+    with serve() as server:
+        first = evaluate_all(suite, ask(server), tmp_path / "out", Judging())
+        asked = len(server.bodies)
+        (tmp_path / "out/b.jsonl").unlink()
+        again = evaluate_all(suite, ask(server), tmp_path / "out", Judging())
+    assert asked == 12
+    assert len(server.bodies) == 18
+    for name in ("a", "b"):
+        assert again[name].summary() == first[name].summary()
+
+
+def test_results_of_another_model_sampling_n_or_other_rows_are_refused(serve, parquet, tmp_path):
+    suite = [Member("a", parquet(3), 2)]
+    with serve() as server:
+        evaluate_all(suite, ask(server), tmp_path / "out", Judging())
+        other = [Member("a", parquet(4, "other.parquet"), 2)]
+        for what, said in (
+            ((suite, ask(server, seed=2)), "model or sampling"),
+            (([Member("a", suite[0].parquet, 3)], ask(server)), r"other n \(2\)"),
+            ((other, ask(server)), "rows than those"),
+        ):
+            with pytest.raises(DataError, match=said):
+                evaluate_all(*what, tmp_path / "out", Judging())
+        evaluate_all(other, ask(server), tmp_path / "out", Judging(), overwrite=True)
+
+
+def test_each_set_has_its_own_n(serve, parquet, tmp_path):
+    suite = [Member("a", parquet(3, "a.parquet"), 4), Member("b", parquet(2, "b.parquet"), 1)]
+    with serve() as server:
+        found = evaluate_all(suite, ask(server, n=9), tmp_path / "out", Judging())
+    assert found["a"].figures.total.summary()["n"] == [4, 4]
+    assert found["b"].figures.total.summary()["n"] == [1, 1]
+
+
+def test_the_command_prepares_asks_and_prints_a_line_for_each_set(serve, hub, parquet, tmp_path):
+    parquet(4, "own.parquet")
+    with serve() as server:
+        line = [
+            *(sys.executable, "-m", "rewardkit", "eval", "--suite", "gsm8k:2,own.parquet"),
+            *("--suite-dir", "sets", "--base-url", server.url, "--model", "M", "--out", "runs/m"),
+        ]
+        options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
+        done = subprocess.run(line, **options, env=dict(os.environ))
+        assert done.returncode == 0, done.stderr
+        as_json = subprocess.run([*line, "--json"], **options)
+        single = subprocess.run([*line[:-1], "m.jsonl"], **options)
+    assert "gsm8k: prepared sets/gsm8k.parquet" in done.stderr
+    assert "gsm8k: openai/gsm8k" in done.stdout
+    assert len((tmp_path / "runs/m/gsm8k.jsonl").read_text().splitlines()) == 6
+    found = json.loads(as_json.stdout)
+    assert found["own"]["total"]["questions"] == 4
+    assert "name a folder" in single.stderr

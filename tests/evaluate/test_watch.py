@@ -1,0 +1,340 @@
+"""`--watch`: each checkpoint once, as soon as it is whole, on a server that we start."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from rewardkit.cli.eval import command as eval_command
+from rewardkit.errors import DataError, RewardkitError, SourceError, UsageError
+from rewardkit.evaluate.curve import Point, chart, write_curves
+from rewardkit.evaluate.generate import Generation
+from rewardkit.evaluate.sampling import Sampling
+from rewardkit.evaluate.server import Server
+from rewardkit.evaluate.serving import command_of, served
+from rewardkit.evaluate.suite import Member
+from rewardkit.evaluate.watch import Told, Watch, watch, whole_steps
+
+#: A server that answers the first N questions right, N being what the "weights" say; it notes its
+#: start, and leaves a child behind, as vLLM does with its workers.
+SERVER = """
+import json, re, subprocess, sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+model, port = Path(sys.argv[1]), int(sys.argv[2])
+right = int((model / "model.safetensors").read_text())
+child = subprocess.Popen(["sleep", "300"])
+with open(sys.argv[3], "a") as notes:
+    notes.write(json.dumps([str(model), child.pid]) + "\\n")
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.say({"data": [{"id": str(model)}]})
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        number = int(re.search("[0-9]+", body["messages"][-1]["content"])[0])
+        text = f"#### {number if number < 10 + right else 0}"
+        choice = {"index": 0, "message": {"content": text}, "finish_reason": "stop"}
+        assert body["model"] == str(model)
+        self.say({"choices": [choice], "usage": {"completion_tokens": 5}})
+
+    def say(self, what):
+        text = json.dumps(what).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"""
+
+
+@pytest.fixture
+def run(tmp_path, parquet):
+    """A run with checkpoints, as verl writes them with `hf_model` among what is saved."""
+
+    class Run:
+        folder = tmp_path / "run"
+        out = tmp_path / "out"
+        notes = tmp_path / "starts.jsonl"
+        script = tmp_path / "server.py"
+        serve = f"{sys.executable} {tmp_path}/server.py {{model}} {{port}} {tmp_path}/starts.jsonl"
+
+        def save(self, step, right, latest=None):
+            weights = self.folder / f"global_step_{step}/actor/huggingface"
+            weights.mkdir(parents=True)
+            (weights / "model.safetensors").write_text(str(right))
+            self.finish(step if latest is None else latest)
+
+        def finish(self, step):
+            (self.folder / "latest_checkpointed_iteration.txt").write_text(str(step))
+
+        def starts(self):
+            if not self.notes.exists():
+                return []
+            return [json.loads(line) for line in self.notes.read_text().splitlines()]
+
+        def watch(self, **options):
+            suite = [Member("test", questions, 1)]
+            told = Told(options.pop("say", lambda _: None))
+            how = {"once": True, "every": 0.05, "start_seconds": 30, **options}
+            return watch(Watch(self.folder, self.serve, self.out, suite, ask, told=told, **how))
+
+    def ask(url, model):
+        return Generation(Server(url), model, Sampling(temperature=0.0), tries=2)
+
+    questions = parquet(8)
+    Run.folder.mkdir()
+    Run.script.write_text(SERVER)
+    return Run()
+
+
+def means(found):
+    return {step: reports["test"].figures.total.mean()[0] for step, reports in found}
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def test_each_checkpoint_is_evaluated_once_and_read_again_afterwards(run):
+    run.save(50, 2)
+    run.save(100, 6)
+    assert means(run.watch()) == {50: 0.25, 100: 0.75}
+    assert len(run.starts()) == 2
+    assert means(run.watch()) == {50: 0.25, 100: 0.75}
+    assert len(run.starts()) == 2
+
+
+def test_a_server_is_ended_with_all_that_it_started(run):
+    run.save(1, 1)
+    list(run.watch())
+    for _, child in run.starts():
+        assert not alive(child)
+
+
+def test_a_checkpoint_is_not_touched_before_verl_says_that_it_is_saved(run):
+    run.save(50, 2)
+    run.save(100, 6, latest=50)
+    assert means(run.watch()) == {50: 0.25}
+    run.finish(100)
+    assert means(run.watch()) == {50: 0.25, 100: 0.75}
+
+
+def test_checkpoints_that_come_while_it_waits_are_evaluated(run):
+    run.save(1, 0)
+    said = []
+    found = run.watch(once=False, until=3, say=said.append)
+    assert next(found)[0] == 1
+    timer = threading.Timer(0.3, run.save, (3, 4))
+    timer.start()
+    assert means(found) == {3: 0.5}
+    timer.join()
+    assert sum("waiting" in sentence for sentence in said) == 1
+
+
+@pytest.mark.parametrize("text", ["", "1x", "-1", "99999999999999999999"])
+def test_a_number_that_is_being_written_is_no_number(run, text):
+    run.save(1, 0)
+    run.finish(text)
+    assert whole_steps(run.folder) == []
+
+
+def test_folders_that_are_no_steps_are_left_alone(run):
+    run.save(20, 0)
+    run.save(3, 0, latest=20)
+    for name in ("global_step_x", "global_step_", "best", "global_step_5.old"):
+        (run.folder / name).mkdir()
+    (run.folder / "global_step_7").touch()
+    assert whole_steps(run.folder) == [3, 20]
+    with pytest.raises(DataError, match="no such folder"):
+        whole_steps(run.folder / "none")
+
+
+def test_shards_that_are_not_all_there_are_said_and_looked_at_again(run):
+    shards = run.folder / "global_step_1/actor"
+    shards.mkdir(parents=True)
+    (shards / "model_world_size_2_rank_0.pt").touch()
+    run.finish(1)
+    said = []
+    assert means(run.watch(say=said.append)) == {}
+    assert "ranks 1 are missing" in said[0]
+    found = run.watch(once=False, until=1, say=said.append)
+    timer = threading.Timer(0.3, run.save, (1, 8))
+    timer.start()
+    assert means(found) == {1: 1.0}
+    timer.join()
+    assert sum("left out" in sentence for sentence in said) == 2  # once in each run
+
+
+def test_a_checkpoint_that_verl_deletes_meanwhile_is_left_out(run):
+    run.save(1, 1)
+    run.save(2, 2)
+    said = []
+    run.script.write_text(
+        f"import shutil, sys\nif 'global_step_1' in sys.argv[1]:\n"
+        f"    shutil.rmtree(r'{run.folder}/global_step_1')\n    sys.exit(3)\n{SERVER}"
+    )
+    assert means(run.watch(say=said.append)) == {2: 0.25}
+    assert any("deleted meanwhile" in sentence for sentence in said)
+
+
+def test_a_server_that_fails_ends_the_watch_with_its_last_line(run):
+    run.save(1, 1)
+    run.script.write_text("print('CUDA out of memory')\nraise SystemExit(7)")
+    with pytest.raises(SourceError, match=r"exit code 7.*ends: CUDA out of memory"):
+        list(run.watch())
+
+
+def test_a_server_that_never_answers_is_ended_in_time(run, tmp_path):
+    run.script.write_text("import time\ntime.sleep(300)")
+    began = time.monotonic()
+    with (
+        pytest.raises(SourceError, match="did not answer within 1 s"),
+        served(run.serve, tmp_path, tmp_path / "log", 1),
+    ):
+        pass
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("vllm serve {model}", r"\{port\} is missing"),
+        ("vllm serve --port {port}", r"\{model\} is missing"),
+        ("vllm 'serve {model} {port}", "no shell command"),
+        ("", "is missing"),
+    ],
+)
+def test_a_command_that_cannot_serve_is_refused(command, said, tmp_path):
+    with pytest.raises(UsageError, match=said):
+        command_of(command, tmp_path, 1)
+
+
+def test_a_command_is_words_and_no_shell(tmp_path):
+    words = command_of("vllm serve {model} --x '{\"a\": 1}' ; rm --port={port}", tmp_path, 80)
+    assert words == ["vllm", "serve", str(tmp_path), "--x", '{"a": 1}', ";", "rm", "--port=80"]
+    with (
+        pytest.raises(UsageError, match="no-such-server"),
+        served("no-such-server {model} {port}", tmp_path, tmp_path / "log", 1),
+    ):
+        pass
+
+
+def test_the_command_prints_a_line_for_each_step_and_draws_the_curve(run, tmp_path):
+    run.save(50, 2)
+    run.save(100, 6)
+    command = [
+        *(sys.executable, "-m", "rewardkit", "eval", "test.parquet", "--watch", "run"),
+        *("--serve", run.serve, "--out", "out", "--once"),
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"step (\d+): openai/gsm8k: ([\d.]+)%", done.stdout) == [
+        ("50", "25.0"),
+        ("100", "75.0"),
+    ]
+    curve = json.loads((tmp_path / "out/curve.json").read_text())["openai/gsm8k"]
+    assert [(point["step"], point["value"]) for point in curve] == [(50, 0.25), (100, 0.75)]
+    assert (tmp_path / "out/curve.html").read_text().count("<circle") == 2
+    board = [sys.executable, "-m", "rewardkit", "leaderboard", "out/global_step_50"]
+    shown = subprocess.run(
+        [*board, "out/global_step_100"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert "75.0* [" in shown.stdout
+
+
+def test_ctrl_c_ends_the_server_too(run, tmp_path):
+    run.save(1, 1)
+    run.script.write_text(
+        SERVER.replace("assert body", "import time; time.sleep(300); assert body")
+    )
+    command = [
+        *(sys.executable, "-m", "rewardkit", "eval", "test.parquet", "--watch", "run"),
+        *("--serve", run.serve, "--out", "out"),
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        until = time.monotonic() + 60
+        while not run.starts() and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "the same command goes on" in said
+    assert not alive(run.starts()[0][1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--watch", "run", "--out", "o"], "needs --serve and --out"),
+        (["--watch", "run", "--serve", "x {model} {port}"], "needs --serve and --out"),
+        (["--watch", "run", "--serve", "x {model}", "--out", "o"], "{port} is missing"),
+        (["--watch", "none", "--serve", "x {model} {port}", "--out", "o"], "no such folder"),
+        (["--watch", "run", "--base-url", "http://h/v1"], "leave the other options out"),
+        (["--watch", "run", "--responses", "f"], "leave the other options out"),
+    ],
+)
+def test_wrong_options_are_one_line(run, tmp_path, monkeypatch, arguments, said):
+    app = typer.Typer()
+    app.command()(eval_command)
+    monkeypatch.chdir(tmp_path)
+    error = CliRunner().invoke(app, ["test.parquet", *arguments]).exception
+    assert isinstance(error, RewardkitError), error
+    assert said in str(error)
+    assert "\n" not in str(error)
+
+
+POINTS = st.lists(
+    st.tuples(st.integers(0, 10**6), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)),
+    min_size=1,
+    max_size=30,
+    unique_by=lambda point: point[0],
+)
+
+
+@given(POINTS)
+def test_every_point_and_interval_is_inside_the_chart(found):
+    points = []
+    for step, *values in sorted(found):
+        low, value, high = sorted(values)
+        points.append(Point(step, value, (low, high), 10))
+    drawn = chart("set", points)
+    for point in drawn.points:
+        assert 0 <= point.x <= 640
+        assert -0.01 <= point.high <= point.y <= point.low <= 240
+    levels = [y for _, y in drawn.up]
+    assert levels == sorted(levels, reverse=True)
+    assert 2 <= len(levels) <= 12
+    assert len(drawn.across) <= 10
+
+
+def test_names_cannot_break_the_page(tmp_path):
+    write_curves({"<script>x": [Point(1, 0.5, (0.4, 0.6), 3)]}, "<b>", tmp_path)
+    page = (tmp_path / "curve.html").read_text()
+    assert "<script" not in page
+    assert "<b>" not in page
