@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := -m pip install -qq --disable-pip-version-check
 
-.PHONY: demo test test-verl lint bench clean
+.PHONY: demo test test-verl lint bench docs clean
 
 demo: $(BIN)/rewardkit  ## the main job on the packaged sample: prep, check, score, and verl's command
 	@BIN=$(BIN) sh examples/demo.sh
@@ -23,6 +23,11 @@ lint: $(VENV)/.lint  ## style and types
 
 bench: $(BIN)/rewardkit .venv-verl-0.9.1/.ready  ## the tables of benchmarks/README.md; GSM8K=folder
 	$(BIN)/python benchmarks/prep_gsm8k.py --source $(GSM8K)
+
+docs: $(BIN)/rewardkit  ## the pages as a site in build/site; optional
+	$(BIN)/python $(PIP) zensical
+	$(BIN)/python tools/docs_site.py
+	$(BIN)/zensical build --strict
 
 clean:  ## what the targets above made
 	rm -rf $(VENV) .venv-verl-* demo

@@ -3,8 +3,9 @@
 Names point to `"module:attribute"` strings; nothing is imported until it is asked for. There are
 three ways to add one:
 
-* an entry point of an installed package, in the group `rewardkit.scorers` or
-  `rewardkit.data_sources` (there the entry point's name is the `data_source`)::
+* an entry point of an installed package, in the group `rewardkit.datasets`, `rewardkit.scorers` or
+  `rewardkit.data_sources` (there the entry point's name is the `data_source`); `rewardkit new`
+  writes such a package::
 
       [project.entry-points."rewardkit.data_sources"]
       "acme/arithmetic" = "acme_rewards.arithmetic:score"
@@ -99,6 +100,19 @@ def load(group: str, name: str) -> Any:
         return loaded
     module_name, _, attribute = target(group, name).partition(":")
     return _attribute(_import(module_name), attribute, name)
+
+
+def home(group: str, name: str) -> Path | None:
+    """The folder of the file that a registered name stands in; None if it has none.
+
+    A plug-in's card and sample lie there: `NAME.md` and `sample/NAME/SPLIT.*`.
+
+    Raises:
+        UsageError: the module does not import.
+    """
+    module_name = known(group).get(name, "").partition(":")[0]
+    file = _import(module_name).__file__ if module_name else None
+    return Path(file).parent if file else None
 
 
 def is_path(name: str) -> bool:

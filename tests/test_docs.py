@@ -1,4 +1,8 @@
-"""README and docs are executed: `console` blocks are run and compared, `python` blocks are run."""
+"""README and docs are executed: `console` blocks are run and compared, `python` blocks are run.
+
+A block of another kind whose first line is `# NAME.SUFFIX` is the file of that name. Pages in Chinese
+have the code of their English ones, which a test says, and are not run again.
+"""
 
 import json
 import os
@@ -12,13 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.source import SAMPLES
-from rewardkit.registry import DATASETS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+#: A block that is a file: its first line says which.
+FILE = re.compile(r"# ([\w-]+\.(?:py|yaml|sh))\n")
+#: Pages that are there in two languages.
+TWINS = [(page, twin) for page in PAGES if (twin := page.with_suffix(".zh-CN.md")) in PAGES]
+RUN = [page for page in PAGES if page not in dict(map(reversed, TWINS))]
 
 
 def blocks(page, language):
@@ -53,12 +60,9 @@ def user(tmp_path):
         out = snapshot / "main" / f"{file.stem}-00000-of-00001.parquet"
         pq.write_table(pa.Table.from_pylist(rows), out)
     work = tmp_path / "work"
-    work.mkdir()
+    shutil.copytree(ROOT / "examples", work / "examples")
     shutil.copy(ROOT / "examples/gsm8k_responses.jsonl", work / "responses.jsonl")
     shutil.copy(ROOT / "examples/train.log", work)
-    (work / "examples").mkdir()
-    for name in ("my_dataset.py", "my_rows.csv"):
-        shutil.copy(ROOT / "examples" / name, work / "examples")
     return work, os.environ | {
         "HF_HOME": str(tmp_path / "hf"),
         "HF_HUB_OFFLINE": "1",
@@ -66,9 +70,12 @@ def user(tmp_path):
     }
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in RUN if blocks(p, "console")], ids=lambda p: p.name)
 def test_commands_print_what_the_page_shows(page, user):
     folder, environment = user
+    for _, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if named := FILE.match(text):
+            (folder / named[1]).write_text(text, encoding="utf-8")
     for block in blocks(page, "console"):
         for command, expected in steps(block):
             done = subprocess.run(
@@ -78,7 +85,7 @@ def test_commands_print_what_the_page_shows(page, user):
             assert agrees(expected, done.stdout), (command, expected, done.stdout)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in RUN if blocks(p, "python")], ids=lambda p: p.name)
 def test_python_runs_as_shown(page, user):
     folder, environment = user
     code = "\n".join(blocks(page, "python"))
@@ -91,16 +98,6 @@ def test_python_runs_as_shown(page, user):
 def test_the_plug_in_in_the_page_is_the_example():
     (shown,) = blocks(ROOT / "docs/data.md", "py")
     assert (ROOT / "examples/my_dataset.py").read_text(encoding="utf-8").endswith(f'"""\n\n{shown}')
-
-
-def test_the_table_of_datasets_is_what_the_cards_say():
-    page = (ROOT / "docs/data.md").read_text(encoding="utf-8")
-    for card in map(read_card, DATASETS):
-        sizes = re.escape(" + ".join(f"{split.rows:,}" for split in card.splits.values()))
-        splits = ", ".join(f"`{name}`" for name in card.splits)
-        row = rf"\| `{card.name}` \| {sizes}[^|]* \| {re.escape(card.licence)} "
-        row += rf"\| `{card.template}` \| `{card.scorer}` \| {splits} \|"
-        assert re.search(row, page), row
 
 
 @pytest.mark.parametrize(("lang", "name"), [("en", "glossary.md"), ("zh", "glossary.zh-CN.md")])
@@ -121,19 +118,23 @@ def test_links_between_pages_lead_somewhere():
             assert (page.parent / target).exists(), (page, target)
 
 
-def test_the_two_readmes_are_in_step():
+@pytest.mark.parametrize(("page", "twin"), TWINS, ids=lambda p: p.name)
+def test_two_languages_of_a_page_are_in_step(page, twin):
     """The same code blocks in the same order, and as many sections and table rows."""
-    english, chinese = (
-        (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md")
-    )
-    strip = re.compile(r"\s*#.*$", re.MULTILINE)  # comments in code are translated
+    english, chinese = (one.read_text(encoding="utf-8") for one in (page, twin))
+    strip = re.compile(r"\s+# .*$", re.MULTILINE)  # comments in code are translated
 
     def code(text):
-        return [(kind, strip.sub("", body)) for kind, body in BLOCK.findall(text)]
+        found = BLOCK.findall(text)
+        return [(kind, body if kind == "console" else strip.sub("", body)) for kind, body in found]
 
     assert code(english) == code(chinese)
     for mark in ("\n## ", "\n|"):
         assert english.count(mark) == chinese.count(mark)
+
+
+def test_the_pages_in_two_languages_are_found():
+    assert {page.name for page, _ in TWINS} >= {"README.md", "glossary.md", "tutorial.md"}
 
 
 def test_the_changelog_and_licence_are_there():

@@ -1,5 +1,6 @@
 """What holds for the package as a whole: start-up, public names, errors, hostile input."""
 
+import ast
 import builtins
 import importlib
 import pickle
@@ -126,6 +127,18 @@ def test_no_module_is_longer_than_400_lines():
     assert [
         f for f in PACKAGE.rglob("*.py") if len(f.read_text(encoding="utf-8").splitlines()) > 400
     ] == []
+
+
+def test_no_function_s_body_is_longer_than_40_lines():
+    """Signatures and docstrings are not counted: a command has as many lines as options."""
+    long = []
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                if body and (body[-1].end_lineno or 0) - body[0].lineno >= 40:
+                    long.append(f"{file.name}:{node.name}")
+    assert long == []
 
 
 def test_nothing_evaluates_text():

@@ -35,6 +35,8 @@ _GOES_ON = re.compile(r"\s*(?:[,%]|\\%|[(;]?\s*(?:or|and|maybe|perhaps)\b)")
 _SENTENCE = re.compile(
     r"[.。；!?](?:\s|$)|;(?!\s*or\b)(?:\s|$)|,\s+(?:because|since|so|which|where)\b"
 )
+#: Where Markdown's bold ends that began right before.
+_BOLD_END = re.compile(r"\A([^*\n]{1,200})(?<!\s)\*\*(?![\w*])")
 _LAST_NUMBER = re.compile(r"-?[$]?\d[\d,]*(?:\.\d+)?%?")
 _PLAIN_WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}")
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
@@ -178,6 +180,8 @@ def last_phrase(text: str) -> str | None:
 def _said(text: str, at: int) -> str:
     """The statement that begins at a place: its mathematics, or the rest of its sentence."""
     rest = text[at : at + TAIL_CHARS].lstrip("*_ \t\n")
+    if text[at - 2 : at] == "**":
+        rest = _BOLD_END.sub(r"\1", rest)
     if math := _MATH.match(rest):
         rest_of_line = rest[math.end() :].partition("\n")[0]
         if not _GOES_ON.match(rest_of_line):

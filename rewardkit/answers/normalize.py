@@ -46,6 +46,9 @@ _ORDINAL = re.compile(
 )
 
 
+#: Markdown's bold where an answer begins: nothing stands before it that could have a power.
+_BOLD = re.compile(r"\A\s*\*\*(?=[^\s*])([^*]{1,200})(?<!\s)\*\*(?![\w*])")
+
 _LEAD_IN = re.compile(
     r"(?:[A-Za-z]{2,} ){1,5}[A-Za-z]{2,} ?= ?|(?:approximately|approx\.?|about|roughly) ",
     re.IGNORECASE,
@@ -71,7 +74,7 @@ def clean(text: str) -> str:
         text = text.replace(r"\langle", "(").replace(r"\rangle", ")")
     text = _ORDINAL.sub(" ", text)
     text = _THOUSANDS_SPACE.sub(lambda m: m[1].replace(" ", ""), text)
-    text = text.replace("**", "^").strip()
+    text = _BOLD.sub(r"\1", text).replace("**", "^").strip()
     lead = _LEAD_IN.match(text)
     return _trim(text[lead.end() :] if lead else text)
 

@@ -15,6 +15,8 @@ import typer
 from rewardkit.cli._common import as_share, print_json, print_table, printable, warn
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from rewardkit.evaluate.compare import Comparison
     from rewardkit.evaluate.curve import Point
     from rewardkit.evaluate.run import Report
@@ -36,33 +38,8 @@ def asking() -> Iterator[tuple[Callable[[str, int, int], object], Callable[[int,
     if not sys.stderr.isatty():
         yield (lambda _name, _have, _all: None), (lambda _responses, _tokens: None)
         return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
     began, tokens = monotonic(), 0
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(
-        *columns,
-        console=Console(stderr=True),
-        transient=True,
-        speed_estimate_period=300,
-        redirect_stdout=sys.stdout.isatty(),  # else results would go to stderr
-    ) as bar:
+    with _bar() as bar:
         task = bar.add_task("", total=None, speed="", visible=False)
 
         def start(name: str, have: int, wanted: int) -> None:
@@ -78,6 +55,32 @@ def asking() -> Iterator[tuple[Callable[[str, int, int], object], Callable[[int,
             bar.update(task, advance=responses, speed=f"{tokens / seconds:,.0f} tokens/s")
 
         yield start, advance
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[speed]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        speed_estimate_period=300,
+        redirect_stdout=sys.stdout.isatty(),  # else results would go to stderr
+    )
 
 
 def warn_of(report: Report) -> None:

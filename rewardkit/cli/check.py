@@ -101,37 +101,28 @@ def command(
     if _is_recipe(file):
         _check_recipe(str(file), settings, verl_version, strict=strict, as_json=as_json)
         return
-    from rewardkit.output import refuse_existing, refuse_input, refuse_same
     from rewardkit.parallel import cores
     from rewardkit.preprocess.check import Extras, check
     from rewardkit.preprocess.lengths import tokens_of
-    from rewardkit.preprocess.quality import dropped_path
     from rewardkit.scorers.load import load_scorer
 
     if drop_overlap and not against:
         raise UsageError("--drop-overlap needs --against.")
+    out = drop_bad or drop_overlap
     if html:
-        refuse_existing(html, overwrite=overwrite)
-        refuse_input(html, file)
-        out = drop_bad or drop_overlap
-        refuse_same(html=html, out=out, dropped=dropped_path(out) if out else None)
-
+        _refuse_page(html, file, out, overwrite=overwrite)
     options = scorer_options(settings)
     judge = load_scorer(scorer or "auto", **options)
     own = scorer in (None, "auto")
     with progress(f"checking {file}") as advance:
+        index = _index(against, hub) if against else None
+        measure = tokens_of(tokenizer) if tokenizer else None
         report = check(
             file,
             scorer=None if own else judge,
             options=options if own else None,
             allow_duplicates=allow_duplicates,
-            extras=Extras(
-                against=_index(against, hub) if against else None,
-                threshold=threshold,
-                near=near,
-                measure=tokens_of(tokenizer) if tokenizer else None,
-                limit=max_prompt_length,
-            ),
+            extras=Extras(index, threshold, near, measure, max_prompt_length),
             drop_bad=drop_bad,
             drop_overlap=drop_overlap,
             overwrite=overwrite,
@@ -140,17 +131,27 @@ def command(
         )
     if html:
         _write_html(report, html, overwrite=overwrite)
-    if as_json:
-        print_json({"ok": report.ok, **vars(report), "lengths": report.lengths.described()})
-    else:
-        _print(report, near=near)
-    if (out := drop_bad or drop_overlap) and report.rows:
-        if not report.kept:
-            raise DataError(f"no row is left to write: {out} is not written.")
-        others = f"; the others are in {out}.dropped.jsonl" if report.kept < report.rows else ""
-        typer.echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
+    _print(report, near=near, as_json=as_json)
+    if out and report.rows:
+        _say_written(report, out, as_json=as_json)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _refuse_page(html: Path, file: Path, out: Path | None, *, overwrite: bool) -> None:
+    from rewardkit.output import refuse_existing, refuse_input, refuse_same
+    from rewardkit.preprocess.quality import dropped_path
+
+    refuse_existing(html, overwrite=overwrite)
+    refuse_input(html, file)
+    refuse_same(html=html, out=out, dropped=dropped_path(out) if out else None)
+
+
+def _say_written(report: CheckReport, out: Path, *, as_json: bool) -> None:
+    if not report.kept:
+        raise DataError(f"no row is left to write: {out} is not written.")
+    others = f"; the others are in {out}.dropped.jsonl" if report.kept < report.rows else ""
+    typer.echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
 
 
 def _is_recipe(file: Path) -> bool:
@@ -193,7 +194,10 @@ def _write_html(report: CheckReport, out: Path, *, overwrite: bool) -> None:
     write_html(check_page(report), out, overwrite=overwrite)
 
 
-def _print(report: CheckReport, *, near: bool) -> None:
+def _print(report: CheckReport, *, near: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({"ok": report.ok, **vars(report), "lengths": report.lengths.described()})
+        return
     _print_findings(report)
     for overlap in sorted(report.overlaps, key=lambda o: -o.coverage)[:3]:
         where = f"{overlap.source} {overlap.item}"

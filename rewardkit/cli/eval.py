@@ -38,10 +38,10 @@ EXAMPLES = examples(
     "    --model M -n 4 --temperature 0.6 --max-tokens 8192 --seed 1 --out runs/m.jsonl",
     "rewardkit eval --suite aime2024:32,aime2025:32,math-500:4,gsm8k --base-url URL --model M \\",
     "    --out runs/m",
-    "rewardkit eval test.parquet --responses validation_dumps/100.jsonl --json",
-    "rewardkit eval --compare runs/before.jsonl runs/after.jsonl",
     "rewardkit eval --suite math-500 --watch checkpoints/DAPO/qwen3 --out runs/qwen3 \\",
     "    --serve 'vllm serve {model} --port {port} --tensor-parallel-size 8'",
+    "rewardkit eval test.parquet --responses validation_dumps/100.jsonl --json",
+    "rewardkit eval --compare runs/before.jsonl runs/after.jsonl",
 )
 
 
@@ -175,28 +175,12 @@ def command(
         _alone("--responses reads what was generated", base_url, watch)
         _responses(parquet, responses, out, judging, overwrite=overwrite, as_json=as_json)
         return
-    sampling = Sampling(
-        api.value,
-        temperature,
-        top_p,
-        top_k,
-        max_tokens,
-        tuple(stop or ()),
-        seed,
-        _json_object(extra_body),
-    )
-    key = _key(api_key_env)
-
-    def ask(url: str, of: str) -> Generation:
-        from rewardkit.evaluate.generate import Generation
-        from rewardkit.evaluate.server import Server
-
-        server = Server(url, api.value, key, request_seconds)
-        return Generation(server, model or of, sampling, n, per_request, concurrency, tries)
-
-    def sets() -> list[Member]:
-        return _members(suite, parquet, suite_dir, n, hub, judging.jobs)
-
+    stops, extra = tuple(stop or ()), _json_object(extra_body)
+    sampling = Sampling(api.value, temperature, top_p, top_k, max_tokens, stops, seed, extra)
+    server = {"api": api.value, "key": _key(api_key_env), "seconds": request_seconds}
+    how = (sampling, n, per_request, concurrency, tries)
+    ask = partial(_generation, server, model, how)
+    sets = partial(_members, suite, parquet, suite_dir, n, hub, judging.jobs)
     _warn_if_greedy(temperature, n)
     if watch:
         _alone("--watch keeps what is done, and starts servers itself", base_url, overwrite)
@@ -225,6 +209,16 @@ def _json_object(text: str | None) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise UsageError('--extra-body: write a JSON object, as {"min_p": 0.05}.')
     return value
+
+
+def _generation(
+    server: Mapping[str, Any], model: str | None, how: tuple[Any, ...], url: str, of: str
+) -> Generation:
+    """What to ask of the server at a URL, for the model of that name if none was named."""
+    from rewardkit.evaluate.generate import Generation
+    from rewardkit.evaluate.server import Server
+
+    return Generation(Server(url, **server), model or of, *how)
 
 
 def _warn_if_greedy(temperature: float | None, n: int) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rewardkit.cli._common import JsonFlag, examples, print_json, print_table
+from rewardkit.cli._common import JsonFlag, examples, print_json, print_table, warn
+from rewardkit.errors import RewardkitError
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.card import Card
@@ -19,13 +20,19 @@ def command(as_json: JsonFlag = False) -> None:
     from rewardkit.preprocess.template import BUILT_IN
     from rewardkit.scorers.load import summary
 
-    datasets = [card_of(load_dataset(name)) for name in registry.known("datasets")]
+    datasets, broken = [], {}
+    for name in registry.known("datasets"):
+        try:
+            datasets.append(card_of(load_dataset(name)))
+        except RewardkitError as error:  # of a plug-in: the others are shown
+            broken[name] = str(error)
     scorers = {name: summary(name) for name in registry.known("scorers")}
     sources = registry.known("data_sources")
     if as_json:
         print_json(
             {
                 "datasets": {card.name: card for card in datasets},
+                "broken": broken,
                 "scorers": scorers,
                 "templates": {name: template.text for name, template in BUILT_IN.items()},
                 "data_sources": sources,
@@ -42,6 +49,8 @@ def command(as_json: JsonFlag = False) -> None:
         ((t.name, t.scorer or "the dataset's", t.text) for t in BUILT_IN.values()),
     )
     print_table(("data_source", "scorer"), sources.items())
+    for name, why in broken.items():
+        warn(f"{name}: {why}")
 
 
 def _hubs(card: Card) -> tuple[str, str]:

@@ -24,10 +24,12 @@ from rewardkit.cli import (
     logs,
     merge,
     mix,
+    new,
     path,
     prep,
     recipes,
     report,
+    reward_server,
     score,
     select,
     serve,
@@ -64,12 +66,14 @@ app.command("explain-metric", epilog=logs.EXPLAIN_METRIC_EXAMPLES)(logs.explain_
 app.command("explain-key", epilog=logs.EXPLAIN_KEY_EXAMPLES)(logs.explain_key)
 app.command("merge", epilog=merge.EXAMPLES)(merge.command)
 app.command("serve", epilog=serve.EXAMPLES)(serve.command)
+app.command("reward-server", epilog=reward_server.EXAMPLES)(reward_server.command)
 app.command("compose", epilog=compose.EXAMPLES)(compose.command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)
 app.command("path", epilog=path.EXAMPLES)(path.command)
 app.command("list", epilog=list_.EXAMPLES)(list_.command)
 app.command("show", epilog=show.EXAMPLES)(show.command)
 app.command("card", epilog=card.EXAMPLES)(card.command)
+app.add_typer(new.app, name="new")
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.command)
 
 

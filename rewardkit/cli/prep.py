@@ -21,6 +21,7 @@ from rewardkit.cli._common import (
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from rewardkit.preprocess.base import Dataset
     from rewardkit.preprocess.report import PrepReport, SplitReport
 
 EXAMPLES = examples(
@@ -108,41 +109,22 @@ def command(
     Rows come from --sample, else --source, else the local Hugging Face cache, else the hub
     (HF_ENDPOINT is honoured). Dropped rows are kept, with reasons, in OUT.dropped.jsonl.
     """
-    from rewardkit.output import refuse_existing, refuse_input, refuse_same
     from rewardkit.parallel import cores
-    from rewardkit.preprocess.own import own_dataset
     from rewardkit.preprocess.pipeline import load_dataset, prep
-    from rewardkit.preprocess.quality import dropped_path
-    from rewardkit.preprocess.read import READERS
 
     if split and year:
         raise UsageError("--split and --year exclude each other.")
-    own = Path(dataset) if Path(dataset).suffix.lower() in READERS else None
-    if own is None and Path(dataset).is_file() and not dataset.endswith(".py"):
-        raise UsageError(f"{dataset}: not a {', '.join(READERS)} file.")
+    own = _data_file(dataset)
     if html:
-        refuse_existing(html, overwrite=overwrite)
-        refuse_same(out=out, html=html, dropped=dropped_path(out))
-        refuse_input(html, own or source or out)
-    if own is not None:
-        if source or sample or year:
-            raise UsageError(
-                f"{own} is the data itself: --source, --sample and --year do not apply."
-            )
-        chosen = own_dataset(
-            own,
-            question_key=question_key,
-            answer_key=answer_key,
-            image_key=image_key,
-            data_source=data_source,
-            split=split or "train",
+        _refuse_page(html, out, own or source or out, overwrite=overwrite)
+    keys = (question_key, answer_key, image_key, data_source)
+    if own and (source or sample or year):
+        raise UsageError(f"{own} is the data itself: --source, --sample and --year do not apply.")
+    if not own and keys != ("question", "answer", None, None):
+        raise UsageError(
+            "--question-key, --answer-key, --image-key and --data-source are for your own file."
         )
-    else:
-        if (question_key, answer_key, image_key, data_source) != ("question", "answer", None, None):
-            raise UsageError(
-                "--question-key, --answer-key, --image-key and --data-source are for your own file."
-            )
-        chosen = load_dataset(dataset)
+    chosen = _own(own, split, *keys) if own else load_dataset(dataset)
     with progress(f"preparing {dataset}") as advance:
         report = prep(
             chosen,
@@ -166,10 +148,48 @@ def command(
         )
     if html:
         _write_html(report, html, overwrite=overwrite)
-    if as_json:
-        print_json(report)
-    else:
-        _print(report)
+    _print(report, as_json=as_json)
+
+
+def _refuse_page(html: Path, out: Path, source: Path, *, overwrite: bool) -> None:
+    from rewardkit.output import refuse_existing, refuse_input, refuse_same
+    from rewardkit.preprocess.quality import dropped_path
+
+    refuse_existing(html, overwrite=overwrite)
+    refuse_same(out=out, html=html, dropped=dropped_path(out))
+    refuse_input(html, source)
+
+
+def _data_file(dataset: str) -> Path | None:
+    """The file of the user's that this is, if it is no dataset's name or plug-in."""
+    from rewardkit.preprocess.read import READERS
+
+    path = Path(dataset)
+    if path.suffix.lower() in READERS:
+        return path
+    if path.is_file() and path.suffix != ".py":
+        raise UsageError(f"{dataset}: not a {', '.join(READERS)} file.")
+    return None
+
+
+def _own(
+    file: Path,
+    split: str | None,
+    question_key: str,
+    answer_key: str,
+    image_key: str | None,
+    data_source: str | None,
+) -> Dataset:
+    from rewardkit.preprocess.own import own_dataset
+
+    return own_dataset(
+        file,
+        question_key=question_key,
+        answer_key=answer_key,
+        image_key=image_key,
+        data_source=data_source,
+        split=split or "train",
+    )
 
 
 def _write_html(report: PrepReport, out: Path, *, overwrite: bool) -> None:
@@ -179,7 +199,10 @@ def _write_html(report: PrepReport, out: Path, *, overwrite: bool) -> None:
     write_html(prep_page(report), out, overwrite=overwrite)
 
 
-def _print(report: PrepReport) -> None:
+def _print(report: PrepReport, *, as_json: bool) -> None:
+    if as_json:
+        print_json(report)
+        return
     print_table(
         ("split", "read", "dropped", "written", "from", "file"),
         [

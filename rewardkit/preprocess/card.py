@@ -1,7 +1,12 @@
-"""Data cards: one Markdown file per dataset, whose YAML front matter the code reads."""
+"""Data cards: one Markdown file per dataset, whose YAML front matter the code reads.
+
+Those of our datasets lie in `data_cards/`. A plug-in's is `NAME.md` beside the module that its
+entry point names.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -9,7 +14,10 @@ from typing import Any
 
 import yaml
 
+from rewardkit import registry
 from rewardkit.errors import DataError, UnknownNameError
+
+_FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -112,32 +120,91 @@ class Card:
 
 
 def read_card(name: str) -> Card:
-    """The front matter of a dataset's card."""
-    _, front, _ = card_text(name).split("---\n", 2)
-    values = yaml.safe_load(front)
-    needed = {field.name for field in fields(Card) if field.default is MISSING}
-    if missing := needed - values.keys():
-        raise DataError(f"{card_path(name)}: the front matter lacks {', '.join(sorted(missing))}.")
-    return _card(values)
+    """The front matter of a dataset's card.
+
+    Raises:
+        UnknownNameError: there is no such card.
+        DataError: it cannot be read, or says too little, too much or the wrong thing.
+    """
+    path = card_path(name)
+    found = _FRONT_MATTER.match(_text(path))
+    if found is None:
+        raise DataError(f"{path}: no front matter: begin with a line ---, YAML, and a line ---.")
+    try:
+        values = yaml.safe_load(found[1])
+    except yaml.YAMLError as error:
+        said = " ".join(str(error).split())
+        raise DataError(f"{path}: the front matter is no YAML: {said[:200]}.") from error
+    return _card(values, str(path))
 
 
 def card_text(name: str) -> str:
     """A dataset's whole card, as Markdown."""
-    return card_path(name).read_text(encoding="utf-8")
+    return _text(card_path(name))
 
 
 def card_path(name: str) -> Path:
-    """Where a card is: in the installed package, or in the repository of an editable install."""
+    """Where a card is: in the installed package, the repository of an editable one, or a plug-in.
+
+    Raises:
+        UnknownNameError: in none of them.
+    """
     package = Path(__file__).parents[1]
-    for folder in (package / "data_cards", package.parent / "data_cards"):
-        if (path := folder / f"{name}.md").is_file():
+    beside = registry.home("datasets", name)
+    for folder in (package / "data_cards", package.parent / "data_cards", beside):
+        if folder and (path := folder / f"{name}.md").is_file():
             return path
     raise UnknownNameError(
-        f"no data card for {name!r}. A plug-in gives its own: Dataset(..., card=Card(...))."
+        f"no data card for {name!r}. A plug-in brings one as {name}.md beside its module, or as "
+        "Dataset(..., card=Card(...))."
     )
 
 
-def _card(values: dict[str, Any]) -> Card:
-    splits = {str(name): Split(**split) for name, split in values.pop("splits").items()}
-    columns = tuple(tuple(encoding) for encoding in values.pop("columns"))
-    return Card(**values, columns=columns, splits=splits)
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text ({error.reason}); save it as UTF-8.") from error
+
+
+def _card(values: Any, where: str) -> Card:
+    _check_keys(values, Card, f"{where}: the front matter")
+    splits, columns = values.pop("splits"), values.pop("columns")
+    if not isinstance(splits, dict) or not splits:
+        raise DataError(f"{where}: splits: write {{train: {{rows: 100, files: train.jsonl}}}}.")
+    for name, split in splits.items():
+        _check_keys(split, Split, f"{where}: splits.{name}")
+    layouts = [columns] if _are_texts(columns) else columns
+    if not isinstance(layouts, list) or not all(
+        isinstance(c, list) and _are_texts(c) for c in layouts
+    ):
+        raise DataError(f"{where}: columns: write [[question, answer]], a list for each layout.")
+    return Card(
+        **values,
+        columns=tuple(map(tuple, layouts)),
+        splits={str(name): Split(**split) for name, split in splits.items()},
+    )
+
+
+def _check_keys(values: Any, kind: type[Card | Split], where: str) -> None:
+    """Raise `DataError` if values are no mapping with the fields of a kind, of their types."""
+    if not isinstance(values, dict):
+        raise DataError(f"{where} is no mapping of names to values.")
+    known = {field.name: field for field in fields(kind)}
+    for name, value in values.items():
+        if name not in known:
+            near = registry.did_you_mean(str(name), list(known))
+            raise DataError(f"{where} has {name!r}, which no card has.{near}")
+        if str(known[name].type).startswith("str") and not isinstance(value, str):
+            raise DataError(f"{where}: {name} is {value!r}, not text; put it in quotes.")
+    needed = {name for name, field in known.items() if field.default is MISSING}
+    if missing := needed - values.keys():
+        raise DataError(f"{where} lacks {', '.join(sorted(missing))}.")
+    if kind is Split and (type(values["rows"]) is not int or not _are_texts(values["files"])):
+        raise DataError(f"{where}: rows is a number, files a pattern or a list of them.")
+
+
+def _are_texts(value: Any) -> bool:
+    """Whether a value is a text, or a list of some."""
+    texts = [value] if isinstance(value, str) else value
+    return isinstance(texts, list) and bool(texts) and all(isinstance(t, str) for t in texts)

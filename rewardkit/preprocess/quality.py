@@ -35,7 +35,8 @@ RULES: Mapping[str, str] = {
     "unknown_data_source": "name a scorer in extra_info.scorer, pass --scorer, or register one",
     "bad_gold": "mend the gold: this scorer cannot read it, so no response could score",
     "gold_is_wrong": "the gold, given in the asked form, does not score: wrong scorer for this row?",
-    "solution_is_wrong": "the dataset's own solution does not give this gold: look at the row",
+    "solution_is_wrong": "the dataset's own solution does not give this gold: look at the row; at the "
+    "scorer, if most rows say so",
     "wrong_is_right": "another answer scores as right: do not train on this reward",
     "scorer_raises": "mend the scorer: inside verl 0.9 the sample is dropped without a word",
     "duplicate": "drop it, or pass --allow-duplicates if it is meant",

@@ -6,11 +6,13 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Literal, TypeAlias
 
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.preprocess.card import Card, Hosted
 from rewardkit.preprocess.read import READERS
+from rewardkit.registry import home
 from rewardkit.scorers.base import guarded
 
 Hub: TypeAlias = Literal["huggingface", "modelscope"]
@@ -43,7 +45,8 @@ def find(card: Card, split: str, *, path: Path | None, hub: Hub, sample: bool) -
     if sample and path is not None:
         raise UsageError("--sample and --source exclude each other.")
     if sample:
-        files = tuple(sorted((SAMPLES / card.name).glob(f"{split}.*")))
+        folder = (home("datasets", card.name) or SAMPLES.parent) / SAMPLES.name / card.name
+        files = tuple(sorted(folder.glob(f"{split}.*")))
         if not files:
             raise SourceError(
                 f"{card.name} has no packaged sample of {split!r}; use --source PATH."
@@ -153,7 +156,8 @@ def _downloaded(name: str, hosted: Hosted, hub: Hub) -> Source:
     if isinstance(found, SourceError):
         raise found
     if isinstance(found, Exception):
-        reason = str(found).partition("\n")[0][:120] or type(found).__name__
+        reason = shorten(str(found).partition("\n")[0], 240, placeholder=" ...")
+        reason = reason or type(found).__name__
         raise SourceError(_ways_out(name, hosted, hub, reason)) from found
     if found is None:
         raise SourceError(_ways_out(name, hosted, hub, f"it has no {hosted.files}"))

@@ -27,6 +27,8 @@ COMMANDS = (
     "list",
     "show",
     "card",
+    "new",
+    "leaderboard",
     "doctor",
     "train",
     "recipes",

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from rewardkit.evaluate.part import load, part_of
+from rewardkit.evaluate.part import Kept, load, part_of
 
 
 def start(server, parquet, out, *more, before=()):
@@ -52,6 +52,13 @@ def test_a_run_killed_twice_ends_with_the_file_of_one_that_was_not(
     # Only what was under way at a kill, 4 requests at most, is asked once more.
     assert len(server.bodies) <= 240 // per_request + 2 * 4
     assert not part_of(killed).exists()
+
+
+def test_responses_are_in_the_order_of_their_samples_and_of_two_of_one_the_first_counts():
+    kept = Kept()
+    for offset, (row, sample) in enumerate([(2, 1), (0, 0), (2, 0), (2, 1), (0, 0), (2, 3)]):
+        kept.add(row, sample, offset, "0" * 64)
+    assert {row: list(found) for row, found in kept.by_row().items()} == {0: [1], 2: [2, 0, 5]}
 
 
 def test_an_interrupted_run_says_that_the_same_command_goes_on(serve, parquet, tmp_path):

@@ -3,11 +3,12 @@
 They run on the packaged samples, and on real rows where REWARDKIT_SHARED names a folder of them.
 """
 
-import contextlib
 import hashlib
 import json
 import re
 from collections import Counter
+from dataclasses import replace
+from itertools import count
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 import rewardkit
 from rewardkit import registry
 from rewardkit.answers.number import read_number
+from rewardkit.errors import DataError
 from rewardkit.preprocess.base import Dropped, Problem
 from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.duplicates import question_key
@@ -24,11 +26,20 @@ from rewardkit.preprocess.math import last_boxes
 from rewardkit.preprocess.pipeline import preview
 from rewardkit.preprocess.quality import another_answer
 from rewardkit.preprocess.read import RawRows
-from rewardkit.preprocess.source import find
-from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA, read_rows
-from rewardkit.scorers.load import load_scorer, respond_of
+from rewardkit.preprocess.source import SAMPLES, find
+from rewardkit.row import IMAGES, METADATA_KEY, read_rows
+from rewardkit.testing import (
+    check_answers,
+    check_card,
+    check_counts,
+    check_dataset,
+    check_others,
+    check_schema,
+    check_types,
+)
 
 DATASETS = sorted(registry.DATASETS)
+COUNTER = count()
 
 #: What is dropped of a sample, by reason; whatever is not here loses nothing.
 DROPPED = {
@@ -133,33 +144,13 @@ def golds(name, split, path):
     return [problem.ground_truth for problem in problems(name, split, path)]
 
 
-def check_schema(file, name, split, origin):
+def check_made(file, name, split, origin):
+    """The one schema, with pictures in Geometry3k only, and metadata that say how it was made."""
+    check_schema(file)
     schema = pq.read_schema(file)
-    expected = SCHEMA.append(IMAGES) if name == "geometry3k" else SCHEMA
-    assert schema.remove_metadata().equals(expected, check_metadata=False)
+    assert (IMAGES.name in schema.names) == (name == "geometry3k")
     made = json.loads(schema.metadata[METADATA_KEY])
     assert (made["dataset"], made["split"], made["origin"]) == (name, split, origin)
-
-
-def check_own_answers_score(name, rows):
-    scorer, own = load_scorer("auto"), load_scorer(read_card(name).scorer)
-    for row in rows:
-        gold, info = row["reward_model"]["ground_truth"], row["extra_info"]
-        respond = respond_of(load_scorer(info["scorer"]))
-        assert scorer(respond(gold), gold, info).score == 1.0
-        if info["answer"]:
-            assert own(info["answer"], gold, info).score == 1.0
-
-
-def check_others_do_not(name, rows):
-    scorer = load_scorer("auto")
-    for row in rows:
-        gold, info = row["reward_model"]["ground_truth"], row["extra_info"]
-        respond = respond_of(load_scorer(info["scorer"]))
-        assert not scorer(respond(another_answer(gold)), gold, info).correct
-        prompt = row["prompt"][-1]["content"]
-        if name != "dianjin-mcq" or f"\\boxed{{{gold}}}" not in prompt:  # its example is the gold
-            assert not scorer(prompt, gold, info).correct
 
 
 def all_rows(folder):
@@ -174,7 +165,7 @@ def some_rows(file):
 def test_rows_have_the_one_schema_and_say_how_they_were_made(sample):
     name, folder, _ = sample
     for file in folder.glob("*.parquet"):
-        check_schema(file, name, file.stem, "sample")
+        check_made(file, name, file.stem, "sample")
 
 
 def test_preparing_twice_gives_the_same_bytes(sample, tmp_path):
@@ -189,23 +180,22 @@ def test_every_raw_row_is_a_copy_or_dropped_or_written(sample):
     for split in report.splits:
         assert split.read - split.distinct == (name == "dapo-math-17k")
         assert split.dropped == DROPPED.get((name, split.split), {})
-        assert split.distinct == split.written + sum(split.dropped.values())
-        assert split.written == pq.read_metadata(split.out).num_rows > 0
+        check_counts(split)
 
 
 def test_the_gold_and_the_dataset_s_own_solution_score(sample):
     name, folder, _ = sample
-    check_own_answers_score(name, all_rows(folder))
+    check_answers(all_rows(folder), read_card(name).scorer)
 
 
 def test_another_answer_does_not_score(sample):
-    name, folder, _ = sample
-    check_others_do_not(name, all_rows(folder))
+    _, folder, _ = sample
+    check_others(all_rows(folder))
 
 
 def test_real_rows_have_the_one_schema(real):
     (name, split, *_), out, _ = real
-    check_schema(out, name, split, "path")
+    check_made(out, name, split, "path")
     key = read_card(name).reward_key(split)
     assert {row["data_source"] for row in read_rows(out)} == {key}
 
@@ -218,27 +208,26 @@ def test_preparing_real_rows_twice_gives_the_same_bytes(real, shared, tmp_path):
 
 
 def test_every_real_row_is_a_copy_or_dropped_or_written(real):
-    (_, _, _, read, distinct, dropped), out, report = real
+    (_, _, _, read, distinct, dropped), _, report = real
     assert (report.read, report.distinct) == (read, distinct)
     assert report.dropped == Counter(dropped)
-    assert report.written == distinct - sum(report.dropped.values())
-    assert report.written == pq.read_metadata(out).num_rows
+    check_counts(report)
 
 
 def test_real_golds_and_the_datasets_own_solutions_score(real):
     (name, *_), out, _ = real
-    check_own_answers_score(name, some_rows(out))
+    check_answers(some_rows(out), read_card(name).scorer)
 
 
 def test_other_answers_to_real_rows_do_not_score(real):
-    (name, *_), out, _ = real
-    check_others_do_not(name, some_rows(out))
+    _, out, _ = real
+    check_others(some_rows(out))
 
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_card_and_code_agree(name):
+    check_card(name)
     card = read_card(name)
-    assert (card.name, registry.load("datasets", name).name) == (name, name)
     for key in (card.data_source, *map(card.reward_key, card.splits)):
         assert registry.DATA_SOURCES[key] == registry.SCORERS[card.scorer]
     for split in card.splits:
@@ -270,10 +259,67 @@ def test_a_value_of_another_type_is_no_crash(name, value):
     """`to_problem` may raise a TypeError, which `prep` counts, and nothing else."""
     to_problem = registry.load("datasets", name).to_problem
     for split in read_card(name).splits:
-        for _, raw in raw_rows(name, split):
-            for column in raw:
-                with contextlib.suppress(TypeError):
-                    assert isinstance(to_problem({**raw, column: value}), (Problem, Dropped))
+        check_types(to_problem, (raw for _, raw in raw_rows(name, split)), [value])
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_what_is_asked_of_a_plug_in_s_dataset_holds_for_ours(name):
+    """`check_dataset` runs all of the checks above, by the name in the registry."""
+    check_dataset(name)
+
+
+def broken(**changes):
+    """GSM8K with another `to_problem`, or another card."""
+    card = replace(read_card("gsm8k"), **changes.pop("card", {}))
+    return replace(registry.load("datasets", "gsm8k"), card=card, **changes)
+
+
+def gsm8k_but(change):
+    """GSM8K's `to_problem`, its problems changed."""
+    read = registry.load("datasets", "gsm8k").to_problem
+
+    def to_problem(raw):
+        found = read(raw)
+        return change(found) if isinstance(found, Problem) else found
+
+    return to_problem
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": "other"}, "the card of other has the name gsm8k"),
+        ({"card": {"data_source": "mine"}}, "'mine' has no scorer.*install the package again"),
+        ({"card": {"scorer": "math"}}, "the card's scorer is rewardkit.scorers.math:score"),
+        (
+            {"to_problem": gsm8k_but(lambda p: replace(p, source_id=str(next(COUNTER))))},
+            "preparing it twice gives different files",
+        ),
+        (
+            {"to_problem": gsm8k_but(lambda p: replace(p, answer=p.answer + "0"))},
+            "solution_is_wrong",
+        ),
+        (
+            {"to_problem": gsm8k_but(lambda p: replace(p, question=f"{p.question} #### 18"))},
+            "'18', yet .* is right",
+        ),
+        (
+            {"to_problem": lambda raw: Problem(raw["question"], raw["answer"].split()[-1])},
+            "bad_gold: gold '[0-9]+,[0-9]+' cannot be scored; mend the gold",
+        ),
+        (
+            {
+                "to_problem": lambda raw: Problem(
+                    raw["question"], raw["answer"].split()[-1].replace(",", "")
+                )
+            },
+            "answer=None: AttributeError.*return a Problem, or a Dropped",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_dataset_is_said_in_a_sentence(changes, said):
+    with pytest.raises((AssertionError, DataError), match=said):
+        check_dataset(broken(**changes), SAMPLES / "gsm8k/train.jsonl")
 
 
 @pytest.mark.parametrize("name", DATASETS)

@@ -2,6 +2,7 @@ import pytest
 
 from rewardkit.errors import UnknownNameError
 from rewardkit.scorers import auto
+from rewardkit.scorers.base import as_scorer
 
 
 def test_the_scorer_a_row_names_wins_over_its_data_source():
@@ -27,3 +28,29 @@ def test_an_unknown_data_source_names_the_known_ones_and_the_way_to_register():
     message = str(caught.value)
     assert "Did you mean 'openai/gsm8k'" in message
     assert "rewardkit.data_sources" in message
+
+
+def test_a_row_that_names_a_file_does_not_run_it(tmp_path):
+    ran = tmp_path / "ran"
+    (tmp_path / "evil.py").write_text(
+        f"open({str(ran)!r}, 'w')\ndef score(response, ground_truth, extra_info=None):\n    pass\n"
+    )
+    info = {"scorer": f"{tmp_path / 'evil.py'}:score"}
+    result = auto.compute_score("openai/gsm8k", "#### 5", "5", info)
+    assert (result["score"], result["error"]) == (0.0, 1.0)
+    with pytest.raises(UnknownNameError, match="a row names a registered scorer"):
+        auto.scorer_for("openai/gsm8k", info)
+    with pytest.raises(UnknownNameError, match="a row names a registered scorer"):
+        auto.scorer_for("openai/gsm8k", {"scorer": "auto"})
+    assert not ran.exists()
+
+
+def test_a_reward_with_verl_s_signature_sees_the_data_source_of_the_row(monkeypatch):
+    def reward(data_source, solution_str, ground_truth, extra_info=None):
+        return float(data_source == "mine" and extra_info == {"index": 7})
+
+    monkeypatch.setattr(auto, "scorer_for", lambda data_source, info: as_scorer(reward))
+    info = {"index": 7}
+    assert auto.compute_score("mine", "", "", info)["score"] == 1.0
+    assert auto.compute_score("other", "", "", info)["score"] == 0.0
+    assert info == {"index": 7}

@@ -5,13 +5,92 @@ import pytest
 
 from rewardkit.scorers import base
 from rewardkit.scorers.base import Score, Status, option_names, to_verl, verl_result
+from rewardkit.testing import check_scorer, check_verdict
 
 RIGHT = Score(1.0, True, "5", Status.CORRECT)
+
+
+def boxed(answer):
+    return rf"<think>so</think> \boxed{{{answer}}}"
+
+
+#: Right pairs, wrong pairs, and the rows' extra_info. `math_verify` hangs on some of the odd texts
+#: until its process is ended, which takes seconds each: its own tests have it.
+PAIRS = {
+    "auto": ([("#### 18", "18")], [("#### 17", "18")], {"scorer": "gsm8k"}),
+    "geometry3k": ([(boxed("1/2"), "0.5")], [(boxed("3"), "2")], {}),
+    "gsm8k": ([("so\n#### 18", "18")], [("#### 17", "18"), ("18", "18")], {}),
+    "math": ([(boxed("1/2"), "0.5")], [(boxed("3"), "2"), ("", "2")], {}),
+    "math_dapo": ([("Answer: 4", "4")], [("Answer: 5", "4")], {}),
+    "mcq": ([(boxed("C、A"), "AC")], [(boxed("A or C"), "A")], {"options": ["x", "y", "z"]}),
+}
 
 
 @pytest.fixture(autouse=True)
 def fresh_log(monkeypatch):
     monkeypatch.setattr(base, "_logged", set())
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_what_is_asked_of_a_plug_in_s_scorer_holds_for_ours(name):
+    right, wrong, info = PAIRS[name]
+    check_scorer(name, right=right, wrong=wrong, extra_info=info)
+
+
+SCORER = """
+from rewardkit.scorers.base import Score, Status, verl_result
+calls = []
+def score(response, ground_truth, extra_info=None):
+    calls.append(response)
+    right = response == ground_truth != ""
+    {}
+    return Score(float(right), right, response, Status.CORRECT if right else Status.WRONG)
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("pass", ""),
+        ("right = True", "must be wrong"),
+        ("right = False", "must be right"),
+        ("return 1.0", "float 1.0 is no Score"),
+        ("return Score(float('nan'), right, '', Status.CORRECT)", "the score is nan"),
+        ("return Score(1.0, right, None, Status.CORRECT)", "pred is NoneType, not text"),
+        ("return Score(0.0, right, '', Status.WRONG)", "correct is True, the status"),
+        ("return Score(0.5, right, '', Status.CORRECT if right else Status.WRONG)", "a right one"),
+        ("response.encode()", "UnicodeEncodeError"),
+        ("extra_info['seen'] = response", "extra_info is .* after the calls"),
+        ("response += str(len(calls))[1:]", "and later"),
+        ("response += '!' * (__name__ == 'verl_loads_this')", "but the scorer says"),
+        ("right = response.strip() == ground_truth.strip()", "an empty gold pays"),
+    ],
+)
+def test_what_is_wrong_with_a_scorer_is_said_in_a_sentence(tmp_path, line, said):
+    file = tmp_path / "mine.py"
+    file.write_text(SCORER.format(line))
+    asked = {"right": [("4", "4")], "wrong": [("5", "4")]}
+    if not said:
+        check_scorer(f"{file}:score", **asked)
+        return
+    with pytest.raises(AssertionError, match=said):
+        check_scorer(f"{file}:score", **asked)
+
+
+def test_a_verl_entry_with_keys_of_its_own_is_found(tmp_path):
+    file = tmp_path / "mine.py"
+    own = "def compute_score(*_, **__):\n    return {'score': 1.0}\n"
+    file.write_text(SCORER.format("pass") + own)
+    with pytest.raises(AssertionError, match="has not the keys"):
+        check_scorer(f"{file}:score", right=[("4", "4")], wrong=[("5", "4")])
+
+
+def test_a_verdict_is_a_score():
+    check_verdict(RIGHT)
+    with pytest.raises(AssertionError, match="no Score"):
+        check_verdict({"score": 1.0})
 
 
 def test_a_score_is_frozen_and_picklable():

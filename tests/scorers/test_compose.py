@@ -230,7 +230,20 @@ def test_a_part_sees_why_the_response_got_its_verdict():
     assert seen == [Status.CORRECT, Status.WRONG, Status.NO_ANSWER, Status.BAD_GROUND_TRUTH]
 
 
-@pytest.mark.parametrize("name", ["score", "acc", "reward", "overlong_reward"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "score",
+        "acc",
+        "pred",
+        "no_answer",
+        "timeout",
+        "error",
+        "reward",
+        "overlong",
+        "overlong_reward",
+    ],
+)
 def test_a_part_cannot_take_a_key_that_means_something_else(name):
     with pytest.raises(UsageError, match="name is taken"):
         Reward(gsm8k.score, (Part(name, 1.0, brief),))
@@ -270,3 +283,74 @@ def test_the_path_of_the_written_file_loads_with_the_name_verl_is_given(written,
 def test_the_base_score_passes_through_a_composed_reward():
     reward = build({"scorer": "gsm8k", "options": {"format_score": 0.25}, "parts": {"base": 1.0}})
     assert reward("#### 17", "18") == Score(0.25, False, "17", Status.WRONG)
+
+
+@pytest.mark.parametrize("weight", [float("inf"), float("nan"), "1", None, True, [1]])
+def test_a_weight_is_a_finite_number(weight):
+    with pytest.raises(UsageError, match="weight"):
+        Part("brief", weight, brief)
+
+
+def test_a_reward_without_parts_is_refused():
+    with pytest.raises(UsageError, match="at least one part"):
+        Reward(gsm8k.score, ())
+
+
+def test_a_part_sees_a_timeout_as_a_timeout():
+    seen = []
+
+    def slow(response, ground_truth, extra_info=None):
+        return Score(0.0, False, "", Status.TIMEOUT)
+
+    part = Part("seen", 1.0, lambda s, r: seen.append(s.status) or 0.0)
+    result = Reward(slow, (part,)).compute_score("", "r", "g")
+    assert (seen, result["timeout"], result["error"]) == ([Status.TIMEOUT], 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "response", "score"),
+    [
+        ({"correct": 2}, "#### 18", 2.0),
+        ({"correct": 2}, "#### 17", 0.0),
+        ({"base": 2}, "#### 18", 2.0),
+        ({"format": 1}, "<think>a</think><answer>b</answer> c", 1.0),
+        ({"format": {"weight": 1, "outside": False}}, "<think>a</think><answer>b</answer> c", 0.0),
+        ({"format": {"weight": 1, "tags": ["a"]}}, "<a>b</a>", 1.0),
+        ({"repetition": 1}, "x" * 21, -0.5),
+        ({"repetition": {"weight": 1, "n": 2, "max_penalty": 3.0}}, "abab", -1.0),
+        ({"length": {"weight": 1, "max_chars": 10}}, "x" * 10, -0.5),
+        ({"length": {"weight": 1, "max_chars": 10}}, "", -1.0),
+        ({"length": {"weight": 1, "max_chars": 7}}, "#### 18", 0.5),
+        ({"length": {"weight": 1, "max_chars": 7, "long_correct": 0.25}}, "#### 18", 0.25),
+        ({"length": {"weight": 1, "max_chars": 10, "short_wrong": -3.0}}, "", -3.0),
+        ({"length": {"weight": 1, "max_chars": 10, "long_wrong": -3.0}}, "x" * 10, -3.0),
+    ],
+)
+def test_a_part_of_a_yaml_has_the_value_and_the_defaults_of_its_table(parts, response, score):
+    assert build({"scorer": "gsm8k", "parts": parts})(response, "18").score == pytest.approx(score)
+
+
+def test_a_short_right_answer_earns_what_its_setting_says():
+    parts = {"length": {"weight": 1, "max_chars": 10**9, "short_correct": 3.0}}
+    assert build({"scorer": "gsm8k", "parts": parts})("#### 18", "18").score == pytest.approx(3.0)
+    del parts["length"]["short_correct"]
+    assert build({"scorer": "gsm8k", "parts": parts})("#### 18", "18").score == pytest.approx(1.0)
+
+
+def test_a_message_names_the_file_and_the_part(written):
+    path = written("scorer: gsm8k\nparts: {repetition: {weight: 1, n: 0}}")
+    with pytest.raises(UsageError) as caught:
+        load_reward(path)
+    assert str(caught.value).startswith(f"{path}: parts.repetition: ")
+    with pytest.raises(UsageError, match="^reward: unknown key"):
+        build({"scorer": "gsm8k", "part": {}})
+    with pytest.raises(UsageError, match="^mine: parts: unknown key 'x'"):
+        build({"scorer": "gsm8k", "parts": {"x": 1}}, where="mine")
+
+
+def test_a_yaml_is_read_and_a_file_written_as_utf_8(written, tmp_path):
+    path = written("scorer: gsm8k\nparts: {format: {weight: 1, tags: [思考]}}")
+    assert load_reward(path)("<思考>a</思考>", "18").score == 1.0
+    out = write_reward_file(path, tmp_path / "reward.py")
+    assert "思考" in out.read_text(encoding="utf-8")
+    assert as_verl_loads(out).score("<思考>a</思考>", "18").score == 1.0

@@ -1,3 +1,5 @@
+import pytest
+
 from rewardkit.scorers.explain import explain
 
 
@@ -30,3 +32,35 @@ def test_no_answer_tries_no_rung():
 def test_scorers_with_a_rule_of_their_own_say_what_they_read():
     found = explain("gsm8k", "#### $18", "18", method="robust")
     assert (found.score.pred, found.score.correct, found.rungs) == ("$18", True, ())
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "where", "rungs"),
+    [
+        (r"\boxed{18}", "18", "box", [("text", "equal")]),
+        ("Answer: 018", "18", "phrase", [("text", "passed on"), ("number", "equal")]),
+        ("<answer>cat</answer>", "Cat.", "tag", [("text", "passed on"), ("number", "passed on"), ("structure", "passed on"), ("words", "equal")]),
+        ("#### 18", "18 or 19", "hash", [("text", "passed on"), ("number", "passed on"), ("structure", "different")]),
+        (r"\boxed{5}", "", "box", []), ("", "18", "", []), ("(B)", "B", "line", [("choice", "correct")]), ("(C)", "B", "line", [("choice", "wrong")]),
+    ],
+)  # fmt: skip
+def test_where_the_answer_was_and_what_each_rung_said(response, gold, where, rungs):
+    found = explain("math", response, gold)
+    assert (found.scorer, found.where, list(found.rungs)) == ("math", where, rungs)
+    assert 0 < found.microseconds < 60e6
+
+
+def test_both_readings_are_told_where_there_are_any():
+    found = explain("math", r"\boxed{x}", r"\frac12")
+    assert (found.pred_tree, found.gold_tree) == ("('sym', 'x')", "('num', Fraction(1, 2), None)")
+    found = explain("math", r"\boxed{@}", "5")
+    assert (found.pred_tree, found.gold_tree) == ("", "('num', Fraction(5, 1), None)")
+    found = explain("gsm8k", "#### 18", "18")
+    assert (found.scorer, found.where, found.pred_tree, found.gold_tree, found.rungs) == (
+        "gsm8k",
+        "",
+        "",
+        "",
+        (),
+    )
+    assert 0 < found.microseconds < 60e6

@@ -94,3 +94,14 @@ def test_a_real_gold_in_a_box_earns_all(shared):
 
 def test_a_gold_that_says_nothing_is_a_data_error():
     assert score(respond(""), "").status is Status.BAD_GROUND_TRUTH
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_all_of_the_score_may_be_the_answer_s_or_the_form_s(weight):
+    right, formed = r"\boxed{5}", r"<think></think>\boxed{6}"
+    assert score(right, "5", format_weight=weight).score == 1.0 - weight
+    assert score(formed, "5", format_weight=weight).score == weight
+    assert score("", "5", format_weight=weight).score == 0.0
+    assert score(right, "5").score == 0.9
+    assert score(formed, "5").score == 0.1
+    assert score(formed, "").status is Status.BAD_GROUND_TRUTH

@@ -144,3 +144,57 @@ def test_a_mixed_number_is_its_value_in_robust_mode():
     assert score(r"#### 12\frac{3}{5}", "12.6", method="robust").correct
     assert not score(r"#### 12\frac{3}{5}", "123/5", method="robust").correct
     assert not score("#### 405 is wrong", "405", method="robust").correct
+
+
+def test_verl_s_modes_read_the_last_300_characters_and_robust_all():
+    for method, said, rest in (("strict", "#### 18", 293), ("flexible", "18", 298)):
+        assert score(said + "x" * rest, "18", method=method).correct
+        assert not score(said + "x" * (rest + 1), "18", method=method).correct
+    assert score("#### 18\n" + "x" * 5000, "18", method="robust").correct
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "correct", "pred", "status"),
+    [
+        ("it is 18", "18", True, "18", Status.CORRECT),
+        ("17, then 18.", "18.", True, "18.", Status.CORRECT),
+        ("it is 1,000", "1,000", True, "1,000", Status.CORRECT),
+        ("it is 18 .", "18", True, "18", Status.CORRECT),
+        ("-18", "-18", True, "-18", Status.CORRECT),
+        ("it is 19", "18", False, "19", Status.WRONG),
+        ("it is . or .", "18", False, ".", Status.WRONG),
+        ("none", "18", False, "", Status.NO_ANSWER),
+        ("18", "many", False, "18", Status.BAD_GROUND_TRUTH),
+        ("none", "", False, "", Status.BAD_GROUND_TRUTH),
+    ],
+)
+def test_flexible_mode_reads_the_last_number(response, gold, correct, pred, status):
+    result = score(response, gold, method="flexible")
+    assert (result.score, result.correct, result.pred, result.status) == (
+        float(correct), correct, pred, status,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "response", "paid"),
+    [
+        ("strict", "#### 19", 0.25), ("strict", "19", 0.0), ("flexible", "19", 0.25), ("flexible", "none", 0.0),
+        ("robust", "#### 19", 0.25), ("robust", "19", 0.0), ("robust", "#### many", 0.0), ("robust", "#### 18 or 19", 0.0),
+        ("strict", "#### 18", 1.0), ("flexible", "18", 1.0), ("robust", "#### 18", 1.0), ("robust", "#### $18", 1.0),
+    ],
+)  # fmt: skip
+def test_the_format_score_is_for_a_wrong_number_in_the_asked_form_only(method, response, paid):
+    assert score(response, "18", method=method, format_score=0.25).score == paid
+
+
+def test_strict_mode_passes_over_a_mark_without_a_number_behind_it():
+    assert score("#### 18 so #### it is", "18").correct
+    assert score("#### 17 #### 18", "18").correct
+    assert score("#### -1,8.5", "-18.5").correct
+    assert score("#### 19", "18", method="robust").pred == "19"
+    assert score("#### many", "18", method="robust").pred == "many"
+    assert score("#### 7", "x", method="robust").pred == "7"
+
+
+def test_a_plain_gold_of_other_digits_is_read_too():
+    assert score("#### ١٨", "١٨", method="robust").status is Status.BAD_GROUND_TRUTH

@@ -8,7 +8,7 @@ import pytest
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.scorers.base import Status
-from rewardkit.scorers.load import load_scorer, location, respond_of
+from rewardkit.scorers.load import load_scorer, location, respond_of, summary
 
 NAMES = sorted(registry.SCORERS)
 
@@ -110,3 +110,54 @@ def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path, text, attribute
     file.write_text(text)
     with pytest.raises(UsageError, match=said):
         load_scorer(f"{file}:{attribute}" if attribute else str(file))
+
+
+def test_auto_takes_the_options_of_any_of_our_scorers_and_no_other():
+    for option in ("method", "mode", "strict_box", "partial", "format_weight", "seconds"):
+        load_scorer("auto", **{option: 1})
+    with pytest.raises(UnknownNameError, match="scorer 'auto' has no option 'metod'"):
+        load_scorer("auto", metod="robust")
+
+
+def test_an_option_of_a_scorer_without_any_is_refused():
+    with pytest.raises(UnknownNameError, match="Its options: none"):
+        load_scorer("math", mode="robust")
+    with pytest.raises(UnknownNameError, match="Its options: format_score, method"):
+        load_scorer("gsm8k", mode="robust")
+
+
+def test_a_scorer_without_options_is_the_function_itself():
+    from rewardkit.scorers import gsm8k
+
+    assert load_scorer("gsm8k") is gsm8k.score
+    assert load_scorer("gsm8k", method="robust").keywords == {"method": "robust"}
+
+
+def test_a_scorer_s_place_is_its_file_or_its_module():
+    assert location("gsm8k", pkg=True) == "pkg://rewardkit.scorers.gsm8k"
+    assert location("gsm8k").endswith("rewardkit/scorers/gsm8k.py")
+
+
+def test_a_scorer_s_summary_is_its_first_line_or_why_it_does_not_load(monkeypatch):
+    assert summary("gsm8k") == "GSM8K's `#### N` answers."
+    monkeypatch.setattr(registry, "SCORERS", {"lost": "rewardkit.scorers.lost:score"})
+    assert summary("lost").startswith("broken: ")
+    monkeypatch.setattr(registry, "SCORERS", {"bare": "builtins:len"})
+    assert summary("bare") == ""
+
+
+def test_the_shortest_response_is_found_behind_every_wrapping(tmp_path):
+    from rewardkit.scorers import gsm8k, math
+
+    assert respond_of(math.score) is math.respond
+    assert respond_of(load_scorer("gsm8k", method="robust")) is gsm8k.respond
+    assert respond_of(len) is None
+    file = tmp_path / "reward.py"
+    file.write_text(
+        "def respond(answer):\n    return '!' + answer\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None, *, bonus=0):\n"
+        "    return 1.0 + bonus\n"
+    )
+    scorer = load_scorer(f"{file}:compute_score", bonus=1)
+    assert scorer("", "").score == 2.0
+    assert respond_of(scorer)("x") == "!x"

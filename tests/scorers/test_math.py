@@ -75,3 +75,37 @@ def test_a_box_without_braces_is_read_and_boxes_that_agree_are_one_answer(respon
 )
 def test_a_denied_a_hedged_and_an_echoed_answer_do_not_pay(response, gold):
     assert not score(response, gold).correct
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "right"),
+    [
+        ("#### **18**", "18", True),
+        ("#### **18** dollars.", "18", True),
+        ("The answer is **18** dollars.", "18", True),
+        (r"\boxed{**18**}", "18", True),
+        (r"\boxed{2**3}", "8", True),
+        ("The answer is **18** or **20**", "18", False),
+    ],
+)
+def test_bold_is_no_power_where_an_answer_begins(response, gold, right):
+    assert score(response, gold).correct is right
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "pred", "status"),
+    [
+        (r"\boxed{C}", "C", "C", Status.CORRECT), ("Answer: C", "(C)", "C", Status.CORRECT), (r"\boxed{C. cats}", "C. cats", "C", Status.CORRECT), ("C", "C) cats", "C", Status.CORRECT),
+        (r"\boxed{A}", "A: yes", "A", Status.CORRECT), (r"\boxed{B}", "A: yes", "B", Status.WRONG), (r"\boxed{CA}", "AC", "AC", Status.CORRECT), (r"\boxed{A}", "AC", "A", Status.WRONG),
+        (r"\boxed{CAB}", "CAB", "CAB", Status.CORRECT), (r"\boxed{ABC}", "CAB", "ABC", Status.WRONG), (r"\boxed{B} or \boxed{C}", "B", "B or C", Status.AMBIGUOUS_ANSWER),
+        (r"\boxed{B or C}", "B", "B or C", Status.AMBIGUOUS_ANSWER), (r"\boxed{7}", "B", "7", Status.WRONG), ("", "B", "", Status.NO_ANSWER), (r"\boxed{A}", "K", "A", Status.WRONG),
+        # several boxes in a run: all of them right, or none
+        (r"\boxed{1}, \boxed{1.0}", "1", "1.0", Status.CORRECT), (r"\boxed{1.0}, \boxed{1}", "1", "1", Status.CORRECT), (r"\boxed{1}, \boxed{2}", "1", "1, 2", Status.AMBIGUOUS_ANSWER),
+        (r"\boxed{2}, \boxed{1}", "1", "2, 1", Status.AMBIGUOUS_ANSWER), (r"\boxed{x,y}", "x", "x,y", Status.AMBIGUOUS_ANSWER), ("Answer: 1, 1", "1", "1, 1", Status.AMBIGUOUS_ANSWER),
+        (r"<think>\boxed{2}</think>\boxed{1}, \boxed{1}", "1", "1", Status.CORRECT),
+        (r"\boxed{@}", "5", "@", Status.UNPARSED_ANSWER), (r"\boxed{6}", "5", "6", Status.WRONG), ("no", "", "no", Status.BAD_GROUND_TRUTH), ("", "", "", Status.BAD_GROUND_TRUTH),
+    ],
+)  # fmt: skip
+def test_each_answer_has_its_text_and_its_status(response, gold, pred, status):
+    correct = status is Status.CORRECT
+    assert score(response, gold) == (float(correct), correct, pred, status)

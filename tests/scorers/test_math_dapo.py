@@ -207,3 +207,53 @@ def test_time_is_linear_in_the_gold_and_the_response(unit):
         score(f"{hostile}\nAnswer: 1", gold)
         score(hostile, "1")
     assert time.process_time() - started < 10
+
+
+def test_the_line_is_read_in_the_last_300_characters_and_the_box_in_the_last_100():
+    for said, rest in (("Answer: 34", 290), (r"\boxed{34}", 90)):
+        assert score(said + " " * rest, "34").correct
+        assert score(said + " " * (rest + 1), "34").status is NONE
+    assert score(r"\boxed{34}" + " " * 90, "34", strict_box=True).correct
+    assert not score(r"\boxed{34}" + " " * 91, "34", strict_box=True).correct
+
+
+def test_a_gold_of_up_to_10000_characters_is_compared():
+    assert score("Answer: 3", "3" * 10_000).status is WRONG
+    assert score("Answer: 3", "3" * 10_001) == (-1.0, False, "", BAD)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        *("square", "ways", "integers", "dollars", "mph", "inches", "hours", "km", "units", "sue", "points", "feet"),
+        *("minutes", "digits", "cents", "degrees", "cm", "gm", "pounds", "meters", "meals", "edges", "students"),
+        *("childrentickets", "multiples", r"\ldots", r"\text{s}", r"\text{.}", "\\text{\ns}", r"\text{}^2", r"\text{}^3"),
+        *("\\text{\n}", r"\text{}", r"\mathrm{th}", r"^\circ", r"^{\circ}", r"\;", r",\!", "{,}", '"', r"\dots", r"\$", r"\ ", " "),
+        *("an ", "a "),
+    ],
+)  # fmt: skip
+def test_every_step_of_the_normalisation_is_taken(step):
+    assert normalize(f"12{step}y") == "12y"
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        (".$5", "5"), (r"\mbox{x}", "x"), (r"1,\text{and}2", "12"), (r"x\text{and}2", "x,2"), (r"5\text{m}", "5"), (r"5\text{m}^2", "5"), (r"x\text{}^3y", "xy"), ("b = 1 2", "12"), ("1 2", "12"),
+        (r"\frac12x", r"\frac{1}{2}x"), (r"\frac{1}2", r"\frac{1}2"), (r"\sqrt2", r"\sqrt{2}"), (r"\sqrt{2}", r"\sqrt{2}"), (r"\overline{x", r"\overline{x"),
+        (r"\boxed{5}", "5"), (r"x\boxed{5}y", "x5y"), (r"\boxed{5", r"\boxed{5"), ("$5$ cats", "5"), ("b$5$c", "5"), ("1,000", "1000"), ("1,000x", "1,000x"), ("x,000", "x,000"), ("", ""),
+    ],
+)  # fmt: skip
+def test_what_the_steps_make_of_tex(text, normal):
+    assert normalize(text) == normal
+    assert normalize(text + " " * 400) == normal  # beyond what is kept
+
+
+def test_an_answer_that_is_no_answer_is_told_from_a_wrong_one():
+    assert score("Answer: 35", "34").status is WRONG
+    assert score("Answer: units", "34") == (-1.0, False, "", NONE)
+    assert score("no", "34") == (-1.0, False, "[INVALID]", NONE)
+    assert score("no", "34", strict_box=True) == (-1.0, False, "", NONE)
+    assert score(r"\boxed{35}", "34", strict_box=True).status is WRONG
+    assert score(r"\boxed{{34}}", "{34}").correct
+    assert score(r"\boxed{34} \boxed{", "34").status is NONE

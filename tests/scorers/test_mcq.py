@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewardkit.errors import UsageError
 from rewardkit.scorers import mcq
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.mcq import score
@@ -312,3 +313,60 @@ def test_the_short_way_to_a_verdict_says_what_the_long_way_says(
     short = score(response, gold, {"options": options})
     with patch.object(mcq, "_plain_box", lambda *_: ""):
         assert score(response, gold, {"options": options}) == short
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "options", "result"),
+    [
+        # the plain box, and what makes it less plain
+        (r"\boxed{B}", "B", ["x", "y"], (1.0, True, "B", Status.CORRECT)),
+        (r"\boxed{B}", "A", ["x", "y"], (0.0, False, "B", Status.WRONG)),
+        (r"\boxed{B}", "AB", ["x", "y"], (0.0, False, "B", Status.WRONG)),
+        (r"\boxed{C}", "C", ["x", "y"], (0.0, False, "C", Status.BAD_GROUND_TRUTH)),
+        (r"\boxed{C}", "B", ["x", "y"], (0.0, False, "C", Status.UNPARSED_ANSWER)),
+        (r"\boxed{B}", "", None, (0.0, False, "B", Status.BAD_GROUND_TRUTH)),
+        (r"\boxed{B", "B", None, (0.0, False, "", Status.NO_ANSWER)),
+        (r"\boxed{A} " + "x" * 60 + r" \boxed{B}", "B", None, (1.0, True, "B", Status.CORRECT)),
+        (r"\boxed{A} or \boxed{B}", "B", None, (0.0, False, "A or B", Status.AMBIGUOUS_ANSWER)),
+        (r"\boxed{B} <answer>A</answer>", "B", None, (0.0, False, "A", Status.WRONG)),
+        (r"<think>\boxed{B}</think> \boxed{A}", "B", None, (0.0, False, "A", Status.WRONG)),
+        (r"<think>\boxed{B}</think> none", "B", None, (1.0, True, "B", Status.CORRECT)),
+        (r"\boxed{B} \fbox{A}", "B", None, (0.0, False, "A", Status.AMBIGUOUS_ANSWER)),
+        (r"\boxed{B}", "B", ["x", None], (0.0, False, "B", Status.BAD_GROUND_TRUTH)),
+        (r"\boxed{B}", "B", {"A": "x", "B": "y"}, (1.0, True, "B", Status.CORRECT)),
+        (r"\boxed{y}", "B", {"A": "x", "B": "y"}, (1.0, True, "B", Status.CORRECT)),
+    ],
+)
+def test_each_response_has_its_letters_and_its_status(response, gold, options, result):
+    assert score(response, gold, {"options": options} if options else None) == result
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "result"),
+    [
+        (r"\boxed{A、C}", "AC", (1.0, True, "AC", Status.CORRECT)),
+        (r"\boxed{A}", "AC", (0.0, False, "A", Status.WRONG)),
+        (r"\boxed{x}", "A", (0.0, False, "x", Status.UNPARSED_ANSWER)),
+        (r"\boxed{}", "A", (0.0, False, "", Status.UNPARSED_ANSWER)),
+        ("A", "A", (0.0, False, "", Status.NO_ANSWER)),
+        (r"\boxed{A}", "H", (0.0, False, "A", Status.BAD_GROUND_TRUTH)),
+        ("A", "", (0.0, False, "", Status.BAD_GROUND_TRUTH)),
+        (r"\boxed{A} \boxed{G}", "G", (1.0, True, "G", Status.CORRECT)),
+    ],
+)
+def test_the_letter_rule_has_its_statuses_too(response, gold, result):
+    assert score(response, gold, mode="letters") == result
+
+
+@pytest.mark.parametrize(
+    ("picked", "paid"), [("A", 1 / 3), ("AB", 2 / 3), ("ABD", 1.0), ("AC", 0.0), ("ABCD", 0.0)]
+)
+def test_a_part_of_the_gold_is_paid_only_where_that_is_asked_for(picked, paid):
+    assert score(mcq.respond(picked), "ABD", partial=True).score == paid
+    assert score(mcq.respond(picked), "ABD").score == float(picked == "ABD")
+    assert score(mcq.respond(picked), "ABD", partial=True).correct == (picked == "ABD")
+
+
+def test_an_unknown_mode_names_the_known_ones():
+    with pytest.raises(UsageError, match="'strict', 'dianjin' or 'letters'"):
+        score(r"\boxed{A}", "A", mode="fuzzy")

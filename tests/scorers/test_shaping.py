@@ -156,3 +156,32 @@ def test_time_is_linear_in_the_response(unit):
     format_tags(f"<think>{hostile}", ("think",), outside=False)
     repetition(hostile)
     assert time.process_time() - started < 5
+
+
+def test_settings_are_taken_up_to_their_limits():
+    assert repetition("c" + "a" + "b" * 131_071, n=1) == 2 / 131_072 - 1  # the c is not looked at
+    assert repetition("a" * 2000, n=1000) == pytest.approx(1 / 1001 - 1)
+    assert repetition("abab", n=2, max_penalty=0.0) == 0.0
+    assert repetition("ab", n=2) == repetition("a", n=2) == 0.0
+    assert length(RIGHT, 1, max_length=1) == 0.5
+    assert overlong(RIGHT, 1, max_response_tokens=1, buffer_tokens=1).score == 0.0
+    assert (
+        overlong(RIGHT, 9, max_response_tokens=9, buffer_tokens=9, penalty_factor=0.0).score == 1.0
+    )
+
+
+@pytest.mark.parametrize("name", ["short_correct", "long_correct", "short_wrong", "long_wrong"])
+def test_a_value_that_is_not_finite_is_refused_whatever_the_verdict(name):
+    for score in (RIGHT, WRONG):
+        with pytest.raises(UsageError, match="length"):
+            length(score, 1, max_length=10, **{name: float("inf")})
+
+
+def test_the_defaults_are_those_of_the_sources():
+    assert length(WRONG, 0, max_length=10) == -1.0
+    assert length(WRONG, 10, max_length=10) == -0.5
+    assert length(RIGHT, 0, max_length=10) == 1.0
+    assert repetition("x" * 19) == 0.0
+    assert repetition("x" * 21) == pytest.approx(1 / 2 - 1)
+    assert format_tags("<think>a</think><answer>b</answer>c") == 1.0
+    assert format_tags("<think>a</think>b", ("think",)) == 1.0

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardkitError
 from rewardkit.registry import is_path, load_path
 from rewardkit.runner.findings import Finding, Severity
 from rewardkit.runner.plan import Plan
 from rewardkit.runner.preflight.files import FileFacts
+
+if TYPE_CHECKING:
+    from rewardkit.audit.model import Finding as Conduct
+    from rewardkit.audit.model import Reading
 
 KEY = "reward.custom_reward_function.path"
 
@@ -115,6 +119,14 @@ def _conduct(plan: Plan, file: FileFacts) -> Iterator[Finding]:
     except RewardkitError as error:
         yield Finding("error", "L-51", KEY, str(error), "Mend the scorer or reward.options.")
         return
+    yield from _metric(plan, scorer, keys)
+    for reading in readings:
+        if reading.right <= reading.wrong:
+            yield _unpaid(reading, file, reward.scorer)
+    yield from (_behaviour(each, reward.scorer) for each in findings if each.failed)
+
+
+def _metric(plan: Plan, scorer: str, keys: Sequence[str]) -> Iterator[Finding]:
     metric = plan.get("algorithm.filter_groups.metric", "reward")
     filtered = plan.get("algorithm.filter_groups.enable") is True
     if filtered and keys and metric not in {*keys, "reward", "score", "seq_reward"}:
@@ -127,25 +139,27 @@ def _conduct(plan: Plan, file: FileFacts) -> Iterator[Finding]:
             f"Return {metric}, or set metric: reward.",
             "verl 0.9.1, trainer/ppo/v1/replay_buffer.py",
         )
-    for reading in readings:
-        if reading.right <= reading.wrong:
-            yield Finding(
-                "error",
-                "L-52",
-                KEY,
-                f"{file.path}: {reward.scorer} pays the gold of {reading.data_source!r} rows "
-                f"{reading.right:g} and a wrong answer {reading.wrong:g}, in every form tried.",
-                "Look: rewardkit explain, or name the right scorer.",
-            )
-    for finding in findings:
-        if finding.failed:
-            severity: Severity = "error" if finding.severity == "high" else "warning"
-            example = finding.failures[0] if finding.failures else None
-            told = f" ({example.response[:60]!r} -> {example.got})" if example else ""
-            yield Finding(
-                severity,
-                "conduct",
-                KEY,
-                f"{reward.scorer}: {finding.about.rstrip('.')}: {finding.failed} times{told}.",
-                f"Look: rewardkit audit {reward.scorer}.",
-            )
+
+
+def _unpaid(reading: Reading, file: FileFacts, scorer: str) -> Finding:
+    return Finding(
+        "error",
+        "L-52",
+        KEY,
+        f"{file.path}: {scorer} pays the gold of {reading.data_source!r} rows "
+        f"{reading.right:g} and a wrong answer {reading.wrong:g}, in every form tried.",
+        "Look: rewardkit explain, or name the right scorer.",
+    )
+
+
+def _behaviour(finding: Conduct, scorer: str) -> Finding:
+    severity: Severity = "error" if finding.severity == "high" else "warning"
+    example = finding.failures[0] if finding.failures else None
+    told = f" ({example.response[:60]!r} -> {example.got})" if example else ""
+    return Finding(
+        severity,
+        "conduct",
+        KEY,
+        f"{scorer}: {finding.about.rstrip('.')}: {finding.failed} times{told}.",
+        f"Look: rewardkit audit {scorer}.",
+    )

@@ -1,0 +1,159 @@
+"""`rewardkit new`: a small package with a dataset or a scorer that passes its own tests.
+
+It comes in by the door of the built-in ones: the same objects, found by name in entry points, and
+held to the checks of `rewardkit.testing`. The templates lie beside this file.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from rewardkit import registry
+from rewardkit.errors import OutputError, UsageError
+
+Kind: TypeAlias = Literal["dataset", "scorer"]
+
+#: Longest name: it stands in file names, twice in one path.
+MAX_NAME = 50
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_OWN_FOLDERS = frozenset({"sample", "tests"})
+
+#: Rows of the samples: one of each kind, the last of them broken.
+_OPEN = (
+    {"id": "1", "question": "What is 7 + 5?", "answer": "12"},
+    {"id": "2", "question": "Half of a number is 21. What is the number?", "answer": "42"},
+    {"id": "3", "question": "How many minutes are a quarter of an hour?", "answer": "15"},
+    {"id": "4", "question": "What is the largest prime?", "answer": ""},
+)
+_CHOICES = (
+    {"id": "1", "question": "Which is odd?", "options": ["2", "4", "5", "8"], "answer": "C"},
+    {"id": "2", "question": "Which are even?", "options": ["2", "3", "4"], "answer": "AC"},
+    {"id": "3", "question": "0 is even.", "options": ["true", "false"], "answer": "A"},
+    {"id": "4", "question": "Which is prime?", "options": ["4", "6"], "answer": "E"},
+)
+
+
+def new_package(kind: Kind, name: str, out: Path | None = None, *, scorer: str = "math") -> Path:
+    """Write a package and return its folder.
+
+    Args:
+        kind: `dataset` or `scorer`.
+        name: of the dataset or scorer, and of the package; its module has `_` for `-`.
+        out: the new folder; None for one of that name here.
+        scorer: of a dataset's rows. For `mcq` they are choice questions.
+
+    Raises:
+        UsageError: the name cannot be used, or there is no such scorer.
+        OutputError: the folder exists or cannot be written.
+    """
+    check_name(name)
+    values: dict[str, Any] = {"kind": kind, "name": name, "module": _module(name)}
+    values["title"] = name.replace("-", " ").replace("_", " ").capitalize()
+    files = {
+        "README.md": "README.md.j2",
+        "pyproject.toml": "pyproject.toml.j2",
+        "{module}/__init__.py": "init.py.j2",
+        "{module}/py.typed": "py.typed.j2",
+        "{module}/{kind}.py": f"{kind}.py.j2",
+        "tests/test_{module}.py": f"test_{kind}.py.j2",
+    }
+    if kind == "dataset":
+        values |= _of_dataset(scorer)
+        files["{module}/{name}.md"] = "card.md.j2"
+        files["{module}/sample/{name}/train.jsonl"] = "sample.jsonl.j2"
+    return _written(
+        Path(name) if out is None else out,
+        {path.format(**values): _filled(template, values) for path, template in files.items()},
+    )
+
+
+def check_name(name: str) -> None:
+    """Refuse names that are no module's, are taken here, or hide a module that is installed.
+
+    Raises:
+        UsageError: with what to take instead.
+    """
+    shown = ascii(name[:MAX_NAME])
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{shown} is no name: up to {MAX_NAME} small letters, digits, and - or _ between them, "
+            "a letter first, as in medical-mcq."
+        )
+    module = _module(name)
+    if keyword.iskeyword(module) or keyword.issoftkeyword(module):
+        raise UsageError(f"{shown} is a keyword of Python; take another name.")
+    for group in ("datasets", "scorers", "data_sources"):
+        for known in registry.known(group):
+            if _module(known) == module:
+                raise UsageError(
+                    f"{shown} is taken: rewardkit list has {known}; take another name."
+                )
+    if module in _OWN_FOLDERS | sys.stdlib_module_names or find_spec(module) is not None:
+        raise UsageError(
+            f"{shown} would hide a module {module} that Python finds here; take another name."
+        )
+
+
+def _module(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _of_dataset(scorer: str) -> dict[str, Any]:
+    """What a dataset's templates need: the scorer, a prompt that asks for its form, some rows."""
+    from rewardkit.preprocess.template import BUILT_IN
+
+    target = registry.target("scorers", scorer)
+    if scorer == "auto":
+        raise UsageError("--scorer auto: name the scorer that auto shall find for the rows.")
+    asking = [t.name for t in BUILT_IN.values() if t.name != "none" and t.asks_for(scorer)]
+    choices = scorer == "mcq"
+    return {
+        "scorer": scorer,
+        "target": target,
+        "template": (*asking, "none")[0],
+        "choices": choices,
+        "rows": [json.dumps(row) for row in (_CHOICES if choices else _OPEN)],
+    }
+
+
+def _filled(template: str, values: Mapping[str, Any]) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+    environment = Environment(
+        loader=PackageLoader("rewardkit.scaffold", ""),
+        autoescape=select_autoescape(),  # of HTML; these are Python, TOML and Markdown
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(template).render(**values)
+
+
+def _written(out: Path, files: Mapping[str, str]) -> Path:
+    """Write files below a folder that appears whole or not at all, and never where one was."""
+    if out.is_symlink() or out.exists():
+        raise OutputError(f"{out} exists; name another folder with --out.")
+    part = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            for name, text in files.items():
+                path = part / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            part.rename(out)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written: {error.strerror or error}.") from error
+    return out

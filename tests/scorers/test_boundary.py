@@ -1,0 +1,204 @@
+"""What verl is given for every way a scorer ends, and what a user's own reward may return."""
+
+import logging
+import sys
+
+import pytest
+
+from rewardkit.errors import UsageError
+from rewardkit.scorers import auto, base, math_dapo
+from rewardkit.scorers.base import (
+    Score,
+    Status,
+    as_scorer,
+    call_verl_function,
+    guarded,
+    option_names,
+    options_for,
+    verl_result,
+    wrong_score,
+)
+
+
+@pytest.fixture(autouse=True)
+def fresh_log(monkeypatch):
+    monkeypatch.setattr(base, "_logged", set())
+
+
+def returning(result):
+    return lambda response, ground_truth, extra_info=None: result
+
+
+@pytest.mark.parametrize(
+    ("status", "flags"),
+    [
+        (Status.CORRECT, {"acc": 1.0}),
+        (Status.WRONG, {}),
+        (Status.NO_ANSWER, {"no_answer": 1.0}),
+        (Status.UNPARSED_ANSWER, {}),
+        (Status.AMBIGUOUS_ANSWER, {}),
+        (Status.TIMEOUT, {"timeout": 1.0}),
+        (Status.TOO_LONG, {}),
+        (Status.BAD_GROUND_TRUTH, {"error": 1.0}),
+    ],
+)
+def test_each_status_sets_its_own_flag_and_no_other(status, flags):
+    score = Score(0.25, status is Status.CORRECT, "p", status)
+    none = {"acc": 0.0, "no_answer": 0.0, "timeout": 0.0, "error": 0.0}
+    expected = {"score": 0.25, "pred": "p", **none, **flags}
+    assert verl_result(returning(score), "d", "r", "g", None, {}) == expected
+
+
+def test_a_scorer_that_fails_is_a_wrong_answer_without_text():
+    def broken(response, ground_truth, extra_info=None):
+        raise ValueError("no")
+
+    assert verl_result(broken, "d", "r", "g", None, {}) == {
+        "score": 0.0, "acc": 0.0, "pred": "", "no_answer": 0.0, "timeout": 0.0, "error": 1.0,
+    }  # fmt: skip
+
+
+def test_a_scorer_that_fails_costs_what_a_wrong_answer_costs():
+    assert wrong_score(math_dapo.score) == -1.0
+    assert wrong_score(returning(None)) == 0.0
+    assert wrong_score(len) == 0.0
+    result = math_dapo.compute_score("d", "Answer: 5", "5", mode="no")
+    assert (result["score"], result["error"]) == (-1.0, 1.0)
+
+
+def test_what_a_scorer_raises_and_its_exit_are_caught_and_an_interrupt_is_not():
+    def ends(error):
+        raise error
+
+    assert isinstance(guarded(ends, ValueError("x")), ValueError)
+    assert "sys.exit(3)" in str(guarded(sys.exit, 3))
+    assert guarded(int, "12", base=3) == 5
+    with pytest.raises(KeyboardInterrupt):
+        guarded(ends, KeyboardInterrupt())
+
+
+@pytest.mark.parametrize("extra_info", [None, "text", 3, ["a"]])
+def test_a_scorer_sees_a_mapping_or_nothing(extra_info):
+    seen = []
+
+    def scorer(response, ground_truth, extra_info=None):
+        seen.append((response, ground_truth, extra_info))
+        return Score(1, True, "", Status.CORRECT)
+
+    verl_result(scorer, "d", None, 5, extra_info, {})
+    result = verl_result(scorer, "d", 5, None, {"k": 1}, {})
+    assert seen == [("", "5", None), ("5", "", {"k": 1})]
+    assert type(result["score"]) is float
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["concurrent_semaphore", "memory_limit_mb", "reward_model_tokenizer", "reward_router_address", "sandbox_fusion_url"],
+)  # fmt: skip
+def test_what_verl_adds_is_no_option_even_of_a_scorer_that_takes_any(name, caplog):
+    def takes_any(response, ground_truth, extra_info=None, **options):
+        return options
+
+    def takes_one(response, ground_truth, extra_info=None, *, method="a"):
+        return method
+
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        assert options_for(takes_any, {name: 1, "method": 2}) == {"method": 2}
+        assert options_for(takes_one, {name: 1, "method": 2}) == {"method": 2}
+    assert not caplog.records
+    assert option_names(takes_any) is None
+    assert option_names(takes_one) == {"method"}
+
+
+def test_a_log_line_names_the_data_and_the_cause_and_stays_short(caplog):
+    def broken(response, ground_truth, extra_info=None):
+        raise ValueError("x" * 2000)
+
+    def misused(response, ground_truth, extra_info=None):
+        raise UsageError("gsm8k: method='x'.")
+
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        verl_result(broken, "one/set", "", "1", None, {})
+        verl_result(misused, "one/set", "", "1", None, {})
+        bad = Score(0.0, False, "", Status.BAD_GROUND_TRUTH)
+        verl_result(returning(bad), "one/set", "", "g" * 200, None, {})
+    long, short, gold = (record.getMessage() for record in caplog.records)
+    assert long == "one/set: ValueError: " + "x" * 488 + " Such samples count as wrong."
+    assert short == "one/set: gsm8k: method='x'. Such samples count as wrong."
+    assert f"'{'g' * 80}'" in gold
+
+
+def test_the_same_cause_in_another_set_and_another_place_is_logged_again(caplog):
+    def broken(response, ground_truth, extra_info=None):
+        if response:
+            raise ValueError("one place")
+        raise ValueError("another place")
+
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        for source in ("a", "b", "a", "b"):
+            for response in ("", "x"):
+                verl_result(broken, source, response, "1", None, {})
+    assert len(caplog.records) == 4
+
+
+def test_a_hundred_causes_are_logged_in_one_process(caplog):
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        for n in range(150):
+            base.failed(f"source {n}", ValueError("x"))
+    assert len(caplog.records) == 100
+
+
+def test_a_function_with_verl_s_signature_is_a_scorer_and_others_stay():
+    def verl_s(data_source, solution_str, ground_truth, extra_info=None):
+        return 1.0
+
+    def ours(response, ground_truth, extra_info=None):
+        return None
+
+    assert as_scorer(ours) is ours
+    assert as_scorer(verl_s)("r", "g") == Score(1.0, True, "", Status.CORRECT)
+
+
+@pytest.mark.parametrize(
+    ("result", "score"),
+    [
+        (1.0, Score(1.0, True, "", Status.CORRECT)),
+        (0.99, Score(0.99, False, "", Status.WRONG)),
+        (2, Score(2.0, True, "", Status.CORRECT)),
+        ({"score": 0.5}, Score(0.5, False, "", Status.WRONG)),
+        ({"score": 1}, Score(1.0, True, "", Status.CORRECT)),
+        ({"score": 0.5, "acc": True, "pred": 7}, Score(0.5, True, "7", Status.CORRECT)),
+        ({"score": 1.0, "acc": 0}, Score(1.0, False, "", Status.WRONG)),
+    ],
+)
+def test_a_user_s_reward_returns_a_number_or_a_dictionary_or_is_a_coroutine(result, score):
+    def plain(data_source, solution_str, ground_truth, extra_info=None, *, option=None):
+        assert (data_source, solution_str, ground_truth, option) == ("d", "r", "g", 3)
+        assert extra_info == {"k": 1}
+        return result
+
+    async def later(**arguments):
+        return plain(**arguments)
+
+    for function in (plain, later):
+        info = {"data_source": "d", "k": 1}
+        assert call_verl_function(function, "r", "g", info, option=3) == score
+        assert info == {"data_source": "d", "k": 1}, "the row's own mapping is left alone"
+
+
+def test_a_user_s_reward_without_a_row_sees_empty_fields():
+    def reward(data_source, solution_str, ground_truth, extra_info=None):
+        assert (data_source, extra_info) == ("", {})
+        return 0
+
+    assert not call_verl_function(reward, "r", "g").correct
+
+
+def test_auto_passes_the_row_and_its_data_source_on_and_leaves_the_row_alone():
+    info = {"index": 1}
+    assert auto.compute_score("openai/gsm8k", "#### 5", "5", info)["score"] == 1.0
+    assert info == {"index": 1}
+    assert auto.score("#### 5", "5", {"data_source": "openai/gsm8k"}).correct
+    assert auto.compute_score(None, "#### 5", "5", None)["error"] == 1.0
+    assert auto.compute_score("cflue", r"\boxed{B}", "B", {"options": ["x", "y"]})["acc"] == 1.0
+    assert auto.compute_score("cflue", r"\boxed{J}", "J", {"options": ["x", "y"]})["error"] == 1.0

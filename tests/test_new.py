@@ -1,0 +1,307 @@
+"""`rewardkit new` writes packages that install, pass their own tests and work by their names."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit import registry
+from rewardkit.errors import DataError, OutputError, RewardkitError, UnknownNameError, UsageError
+from rewardkit.preprocess import card
+from rewardkit.preprocess.card import card_path, card_text, read_card
+from rewardkit.scaffold import check_name, new_package
+from rewardkit.scorers import auto
+from rewardkit.testing import check_dataset
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+
+
+class User:
+    """A user's folder with three new packages, installed."""
+
+    def __init__(self, folder):
+        self.folder, site = folder, folder / "site"
+        paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self.environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # none is needed, and loading takes seconds
+        }
+        self.run("rewardkit", "new", "dataset", "tiny-sums")
+        self.run("rewardkit", "new", "dataset", "tiny-choices", "--scorer", "mcq")
+        self.run("rewardkit", "new", "scorer", "tiny-text", "--out", "plugins/text")
+        self.packages = ("tiny-sums", "tiny-choices", "plugins/text")
+        for package in self.packages:
+            offline = str(Path(__file__).with_name("pip_offline.py"))
+            self.run("python", offline, str(site), "install", "-e", package)
+
+    def run(self, program, *arguments, folder="."):
+        module = [] if program == "python" else ["-m", program]
+        done = subprocess.run(
+            [sys.executable, *module, *arguments],
+            cwd=self.folder / folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory):
+    return User(tmp_path_factory.mktemp("user"))
+
+
+@pytest.fixture
+def plugins(monkeypatch):
+    """Entry points of other packages, as given."""
+
+    def install(*points):
+        monkeypatch.delenv("REWARDKIT_PLUGINS", raising=False)
+        monkeypatch.setattr(
+            metadata,
+            "entry_points",
+            lambda group: [metadata.EntryPoint(n, v, g) for n, v, g in points if g == group],
+        )
+        registry._plugins.cache_clear()
+        auto._of_data_source.cache_clear()
+
+    yield install
+    registry._plugins.cache_clear()
+    auto._of_data_source.cache_clear()
+
+
+def test_their_own_tests_pass(user):
+    said = user.run("pytest", "-q", "-p", "no:cacheprovider", "-W", "error", *user.packages)
+    assert "7 passed" in said
+
+
+def test_a_new_dataset_is_prepared_from_its_own_sample(user):
+    said = user.run("rewardkit", "prep", "tiny-choices", "--sample", "--out", "choices.parquet")
+    assert "tiny-choices: data_source tiny-choices, template boxed, scorer mcq" in " ".join(
+        said.split()
+    )
+    assert "dropped 1: the answer is not among the options" in said
+    assert "all good" in user.run("rewardkit", "check", "choices.parquet")
+
+
+def test_a_new_dataset_s_card_is_printed_as_it_was_written(user):
+    written = (user.folder / "tiny-sums/tiny_sums/tiny-sums.md").read_text(encoding="utf-8")
+    assert user.run("rewardkit", "card", "tiny-sums") == written + "\n"
+
+
+def test_a_new_scorer_has_a_path_for_verl(user):
+    path = user.run("rewardkit", "path", "tiny-text").strip()
+    assert Path(path).samefile(user.folder / "plugins/text/tiny_text/scorer.py")
+
+
+def test_responses_are_scored_by_data_source_and_by_name(user):
+    rows = [("tiny-sums", r"\boxed{12.0}", "12"), ("tiny-choices", r"\boxed{C、A}", "AC")]
+    lines = [
+        json.dumps({"data_source": source, "response": response, "ground_truth": gold}) + "\n"
+        for source, response, gold in rows
+    ]
+    (user.folder / "responses.jsonl").write_text("".join(lines))
+    said = user.run("rewardkit", "score", "responses.jsonl", "--json")
+    assert json.loads(said)["total"]["statuses"] == {"correct": 2}
+    said = user.run("rewardkit", "score", "responses.jsonl", "--json", "--scorer", "tiny-text")
+    assert json.loads(said)["total"]["statuses"] == {"wrong": 2}  # neither text is the gold's
+
+
+@pytest.mark.skipif(not (BIN / "ruff").exists(), reason="ruff is not installed here")
+def test_their_style_is_ours(user):
+    config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache")
+    for package in user.packages:
+        user.run("ruff", "check", *config, ".", folder=package)
+        user.run("ruff", "format", "--check", *config, ".", folder=package)
+
+
+@pytest.mark.skipif(not (BIN / "mypy").exists(), reason="mypy is not installed here")
+def test_their_types_are_strict(user):
+    files = [str(file) for p in user.packages for file in (user.folder / p).glob("tiny_*/*.py")]
+    assert len(files) == 6
+    user.run("mypy", "--strict", "--config-file=", *files)
+
+
+@pytest.mark.parametrize("scorer", sorted(registry.SCORERS.keys() - {"auto"}))
+def test_a_dataset_keeps_the_contract_with_any_scorer(tmp_path, monkeypatch, plugins, scorer):
+    name = f"tiny-{scorer}".replace("_", "-")
+    folder = new_package("dataset", name, tmp_path / "p", scorer=scorer)
+    module = name.replace("-", "_")
+    monkeypatch.syspath_prepend(folder)
+    plugins(
+        (name, f"{module}.dataset:DATASET", "rewardkit.datasets"),
+        (name, registry.SCORERS[scorer], "rewardkit.data_sources"),
+    )
+    check_dataset(name)
+    assert card_path(name).is_relative_to(folder)
+
+
+def test_a_dataset_without_a_scorer_for_its_data_source_is_told_what_to_do(
+    tmp_path, monkeypatch, plugins
+):
+    monkeypatch.syspath_prepend(new_package("dataset", "tiny-orphan", tmp_path / "p"))
+    plugins(("tiny-orphan", "tiny_orphan.dataset:DATASET", "rewardkit.datasets"))
+    with pytest.raises(AssertionError, match="install the package again"):
+        check_dataset("tiny-orphan")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "is no name"),
+        ("Medical", "small letters"),
+        ("9lives", "a letter first"),
+        ("a--b", "is no name"),
+        ("a-", "is no name"),
+        ("a b", "is no name"),
+        ("a\n", "is no name"),
+        ("../x", "is no name"),
+        ("/etc/x", "is no name"),
+        ("a.b", "is no name"),
+        ("医学", "is no name"),
+        ("x" * 51, "up to 50"),
+        ("'; touch x #", "is no name"),
+        ("{{7*7}}", "is no name"),
+        ("class", "keyword"),
+        ("match", "keyword"),
+        ("gsm8k", "is taken: rewardkit list has gsm8k"),
+        ("math_500", "is taken: rewardkit list has math-500"),
+        ("aime-2024", "is taken: rewardkit list has aime_2024"),
+        ("cflue", "is taken"),
+        ("json", "hide a module"),
+        ("rewardkit", "hide a module"),
+        ("tests", "hide a module"),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused_and_nothing_is_written(
+    tmp_path, monkeypatch, name, said
+):
+    monkeypatch.chdir(tmp_path)
+    for kind in ("dataset", "scorer"):
+        with pytest.raises(UsageError, match=said) as refused:
+            new_package(kind, name)
+        assert "\n" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.text(max_size=60))
+def test_a_name_is_refused_or_a_module_s(name):
+    try:
+        check_name(name)
+    except UsageError:
+        return
+    assert name.replace("-", "_").isidentifier()
+    assert name.isascii()
+
+
+@pytest.mark.parametrize("scorer", ["gms8k", "auto", "x.py:score"])
+def test_a_scorer_that_is_not_registered_is_refused(tmp_path, scorer):
+    with pytest.raises(UsageError):
+        new_package("dataset", "tiny-new", tmp_path / "p", scorer=scorer)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "empty folder", "dangling link"])
+def test_nothing_is_overwritten(tmp_path, kind):
+    out = tmp_path / "p"
+    if kind == "file":
+        out.write_text("mine")
+    elif kind == "dangling link":
+        out.symlink_to(tmp_path / "nowhere")
+    else:
+        out.mkdir()
+        if kind == "folder":
+            (out / "README.md").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OutputError, match="exists; name another folder"):
+        new_package("scorer", "tiny-new", out)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_error_and_leaves_nothing(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError, match="cannot be written"):
+        new_package("scorer", "tiny-new", tmp_path / "file" / "p")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_fails_half_way_leaves_nothing(tmp_path, monkeypatch):
+    def full(path, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(OutputError, match="No space left"):
+        new_package("dataset", "tiny-new", tmp_path / "p")
+    assert list(tmp_path.iterdir()) == []
+
+
+GOOD = card_text("gsm8k")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("---\nname", "name", "no front matter"),
+        ("name: gsm8k", "name: [", "is no YAML"),
+        ("name: gsm8k", "- name", "is no YAML"),
+        (GOOD, "---\n- name\n---\n", "no mapping of names to values"),
+        ("licence: MIT\n", "", "lacks licence"),
+        ("licence: MIT", "licens: MIT", "'licens', which no card has. Did you mean 'licence'"),
+        ("licence: MIT", "licence: 1.0", "licence is 1.0, not text; put it in quotes"),
+        ("  - [question, answer]", "  - question: answer", "columns: write"),
+        ("  - [question, answer]", "  - [1, 2]", "columns: write"),
+        ("  - [question, answer]", "", "columns: write"),
+        ("rows: 7473", "row: 7473", "splits.train has 'row'.*'rows'"),
+        ("rows: 7473", "rows: many", "splits.train: rows is a number"),
+        ("files: main/train-*.parquet", "files: 7", "files a pattern"),
+        ("{rows: 7473, files: main/train-*.parquet}", "7473", "splits.train is no mapping"),
+    ],
+)
+def test_what_is_wrong_with_a_card_is_said_in_a_sentence(tmp_path, monkeypatch, old, new, said):
+    assert old in GOOD
+    file = tmp_path / "gsm8k.md"
+    file.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
+    monkeypatch.setattr(card, "card_path", lambda _: file)
+    with pytest.raises(DataError, match=said) as found:
+        read_card("gsm8k")
+    assert str(found.value).startswith(str(file))
+    assert "\n" not in str(found.value)
+
+
+def test_a_card_that_is_not_utf_8_is_one_clear_error(tmp_path, monkeypatch):
+    file = tmp_path / "gsm8k.md"
+    file.write_bytes("---\ntitle: 单选题\n---\n".encode("gbk"))
+    monkeypatch.setattr(card, "card_path", lambda _: file)
+    with pytest.raises(DataError, match="not UTF-8"):
+        read_card("gsm8k")
+
+
+@given(st.text(max_size=200))
+def test_no_text_of_a_card_is_a_crash(text):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(card, "_text", lambda _: f"---\n{text}\n---\n")
+        with pytest.raises(RewardkitError):
+            read_card("gsm8k")
+
+
+def test_a_plug_in_without_a_card_is_told_where_to_put_it(tmp_path, monkeypatch, plugins):
+    folder = new_package("dataset", "tiny-bare", tmp_path / "p")
+    (folder / "tiny_bare/tiny-bare.md").unlink()
+    monkeypatch.syspath_prepend(folder)
+    plugins(("tiny-bare", "tiny_bare.dataset:DATASET", "rewardkit.datasets"))
+    with pytest.raises(UnknownNameError, match="tiny-bare.md beside its module"):
+        read_card("tiny-bare")
+
+
+def test_the_readme_s_commands_are_those_of_the_tests(user):
+    for package in user.packages:
+        text = (user.folder / package / "README.md").read_text(encoding="utf-8")
+        assert "pip install -e '.[test]'\npytest\nrewardkit " in text

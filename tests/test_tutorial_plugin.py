@@ -1,0 +1,80 @@
+"""The tutorial is executed: its commands are run, its files written, its output compared."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "docs" / name for name in ("tutorial-plugin.md", "tutorial-plugin.zh-CN.md")]
+#: The line above a block, its language and its text. A file's line ends in its name and a colon.
+BLOCK = re.compile(r"([^\n]*)\n\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"`([\w./-]+)`[^`]*[:：]$")
+
+
+class Reader:
+    """Somebody who does what the page says, in one shell."""
+
+    def __init__(self, folder):
+        self.here, self.where, self.output = folder, folder / "where", ""
+        site, programs = folder / "site", folder / "bin"
+        programs.mkdir()
+        offline = Path(__file__).with_name("pip_offline.py")
+        (programs / "pip").write_text(f'#!/bin/sh\n"{sys.executable}" "{offline}" "{site}" "$@"\n')
+        (programs / "pip").chmod(0o755)
+        paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self.environment = os.environ | {
+            "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PYTEST_ADDOPTS": "-p no:cacheprovider",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        }
+
+    def run(self, commands):
+        script = f"set -eu\n{commands}\npwd > '{self.where}'"
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.here,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (commands, done.stdout, done.stderr)
+        self.here, self.output = Path(self.where.read_text().strip()), done.stdout
+
+    def compare(self, shown):
+        pieces = (re.escape(" ".join(piece.split())) for piece in shown.split("..."))
+        pattern = ".*?".join(pieces).replace(r"\ ", " *")
+        assert re.fullmatch(pattern, " ".join(self.output.split())), (shown, self.output)
+
+
+def files(blocks):
+    """(name, text) of the files that a page has its reader write."""
+    return [
+        (FILE.search(line)[1], text) for line, kind, text in blocks if kind not in ("bash", "text")
+    ]
+
+
+def test_whoever_does_what_the_page_says_gets_what_it_shows(tmp_path):
+    reader, blocks = Reader(tmp_path), BLOCK.findall(PAGES[0].read_text(encoding="utf-8"))
+    assert len(files(blocks)) == 7
+    for block in blocks:
+        if block[1] == "bash":
+            reader.run(block[2])
+        elif block[1] == "text":
+            reader.compare(block[2])
+        else:
+            [(name, text)] = files([block])
+            (reader.here / name).write_text(text, encoding="utf-8")
+
+
+def test_the_two_pages_are_in_step():
+    """The same blocks in the same order, the same files, as many sections."""
+    english, chinese = (page.read_text(encoding="utf-8") for page in PAGES)
+    ours, theirs = BLOCK.findall(english), BLOCK.findall(chinese)
+    assert [block[1:] for block in ours] == [block[1:] for block in theirs]
+    assert files(ours) == files(theirs)
+    for mark, count in ((r"^## \d\.", 7), ("^```", 2 * len(ours))):
+        found = [len(re.findall(mark, page, re.MULTILINE)) for page in (english, chinese)]
+        assert found == [count, count]
