@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.evaluate.choices import choice_of
+from rewardkit.evaluate.choices import choice_of, tokens_of
 from rewardkit.rollouts.files import Unit, units
 from rewardkit.rollouts.read import GOLD_KEYS, RESPONSE_KEYS, Unread, first_of
 
@@ -84,6 +84,13 @@ def _object(line: bytes) -> dict[str, Any] | str:
 
 
 def _given(where: str, record: dict[str, Any]) -> Given | Unread:
+    try:
+        return _known(where, record)
+    except RecursionError:
+        return Unread(where, "nested too deeply")
+
+
+def _known(where: str, record: dict[str, Any]) -> Given | Unread:
     for keys, read in _FORMATS:
         if keys <= record.keys():
             found = read(where, record)
@@ -158,7 +165,7 @@ _FORMATS: tuple[tuple[frozenset[str], Callable[[str, dict[str, Any]], Given | Un
 def _texts(
     responses: Iterable[Any], tokens: Sequence[Any] = (), finish: Any = None
 ) -> tuple[Text, ...]:
-    known = [*(each if type(each) is int else None for each in tokens)]
+    known = [*map(tokens_of, tokens)]
     ended = finish if isinstance(finish, str) else ""
     return tuple(
         Text(response, ended, known[place] if place < len(known) else None)

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, SourceError
+from rewardkit.evaluate.choices import Reply
 from rewardkit.evaluate.limit import Limit
 from rewardkit.evaluate.part import Kept, Part
 from rewardkit.evaluate.questions import Question
@@ -20,7 +21,6 @@ from rewardkit.evaluate.server import (
     Clients,
     NoContactError,
     PromptRefusedError,
-    Reply,
     Server,
     TryAgainError,
     ask,
@@ -117,10 +117,15 @@ def generate(
         progress: called with the responses and the tokens that came.
 
     Raises:
-        SourceError: a wrong model, URL or key, or a server that does not answer any more.
+        SourceError: a wrong model, URL or key, or a server that does not answer any more, or never.
         DataError: a kept response is to another prompt than its row's.
     """
-    return asyncio.run(_Loop(generation, part, progress).all(_missing(questions, kept, generation)))
+    asks = _missing(questions, kept, generation)
+    run = asyncio.run(_Loop(generation, part, progress).all(asks))
+    if part.empty and (run.lost or run.refused):
+        what = "no answer to any request" if run.lost else "it refuses every prompt"
+        raise SourceError(f"{generation.server.url}: {what}: {run.reason}")
+    return run
 
 
 def _missing(questions: Iterable[Question], kept: Kept, generation: Generation) -> Iterator[Ask]:
@@ -220,6 +225,8 @@ class _Loop:
             except TryAgainError as error:
                 if error.busy:
                     self.limit.refused(start, error.wait)
+                elif error.late:
+                    self.limit.timed_out(start, self.generation.server.seconds)
                 raise
             self.limit.answered(monotonic() - start)
             return reply

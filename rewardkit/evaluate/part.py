@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -204,10 +205,20 @@ def _line(text: bytes) -> dict[str, Any] | None:
     """A whole line of ours; None for any other."""
     try:
         line = json.loads(text) if text.endswith(b"\n") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    named = {"row", "sample", "prompt_sha256", "request", "response"}
-    return line if isinstance(line, dict) and named <= line.keys() else None
+    return line if isinstance(line, dict) and _is_ours(line) else None
+
+
+def _is_ours(line: Mapping[str, Any]) -> bool:
+    request, prompt = line.get("request"), str(line.get("prompt_sha256"))
+    numbers = [line.get("row"), line.get("sample"), *(request if type(request) is list else ())]
+    return (
+        len(numbers) == 4
+        and all(type(each) is int and 0 <= each < 1 << 62 for each in numbers)
+        and re.fullmatch("[0-9a-f]{64}", prompt) is not None
+        and isinstance(line.get("response"), str)
+    )
 
 
 def _short(prompt: str) -> bytes:

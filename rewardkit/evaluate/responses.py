@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.formats import Given, given
 from rewardkit.evaluate.part import Part, open_part
 from rewardkit.evaluate.questions import Question, questions
@@ -65,14 +65,18 @@ def place(names: Sequence[str], parquet: Path, path: Path) -> Placed:
     the digest of the prompt. A batch is placed by `custom_id`; see `rows_of_ids`.
 
     Args:
-        names: files, folders and patterns; see `formats`.
+        names: files, folders and patterns; see `formats`. A file named twice is read as one.
         parquet: the questions.
         path: the part to write.
 
     Raises:
         DataError: no response can be placed, or a file cannot be read.
+        UsageError: what is named can be read only once.
     """
-    files = expand(names)
+    files = [*{Path(name).resolve(): name for name in expand(names)}.values()]
+    for name in files:
+        if not Path(name).is_file():
+            raise UsageError(f"--responses {name}: no plain file; responses are read twice.")
     rows, placed = _rows(parquet, files), Placed()
     with open_part(path, {}, fresh=True) as (part, _):
         _place_all(given(files), rows, part, placed)

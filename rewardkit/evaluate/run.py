@@ -108,19 +108,22 @@ def evaluate(
     """
     _refuse(parquet, out, overwrite=overwrite)
     judging, path = judging or Judging(), part_of(out)
-    with _loaded(judging, parquet) as plan:
-        with open_part(path, generation.key(), fresh=overwrite) as (part, kept):
-            rows = count(parquet)
-            start(len(kept.rows), rows * generation.n)
-            run = generate(generation, questions(parquet), part, kept, progress)
+    # The part is locked until it is judged: another run of the same command would take it away.
+    with (
+        _loaded(judging, parquet) as plan,
+        open_part(path, generation.key(), fresh=overwrite) as (part, kept),
+    ):
+        rows = count(parquet)
+        start(len(kept.rows), rows * generation.n)
+        run = generate(generation, questions(parquet), part, kept, progress)
         if run.lost:
             raise SourceError(
                 f"{generation.server.url}: no answer to requests for {run.lost:,} responses: "
-                f"{run.reason} The rest is in {path}; the same command asks for what is missing, "
-                f"--responses {path} judges what is there."
+                f"{run.reason} The rest is in {path}; the same command asks for what is "
+                f"missing, --responses {path} judges what is there."
             )
         found = _summed(plan, parquet, path, load(path), judging.jobs, out, generation.n, run)
-    path.unlink()
+        path.unlink()
     return Report(parquet, rows, found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -48,6 +49,10 @@ class Sampling:
             raise UsageError(f"--api {self.api}: it is one of {', '.join(ENDPOINTS)}.")
         if taken := sorted(RESERVED & self.extra.keys()):
             raise UsageError(f"--extra-body: {', '.join(taken)} cannot be set there.")
+        try:
+            json.dumps(self.recorded(), allow_nan=False)
+        except ValueError as error:
+            raise UsageError("sampling: nan and inf are no numbers that JSON can hold.") from error
 
     def recorded(self) -> dict[str, Any]:
         """What is said, for the file of responses; the same request, the same values."""

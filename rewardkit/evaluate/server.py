@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
 from math import isfinite
 from typing import Any
 
 import httpx
 
 from rewardkit.errors import SourceError, UsageError
-from rewardkit.evaluate.choices import Choice, choice_of
+from rewardkit.evaluate.choices import Reply, read_json, reply_of
 from rewardkit.evaluate.sampling import ENDPOINTS
 
 #: Characters of what a server says that are told.
@@ -24,9 +26,17 @@ TOLD = 300
 #: A server that asks to wait longer than this many seconds is not waited for.
 LONGEST_WAIT = 600.0
 
-#: Statuses about this one prompt: it is too long, say. And those that another try may change.
+#: Bytes of an answer, unpacked; a longer one is read no further.
+LONGEST_ANSWER = 1 << 28
+
+#: Statuses about this one prompt: it is too long, say. Those that another try may change, and of
+#: them those of a server that has too many requests.
 OF_PROMPT = frozenset({400, 413, 422})
 PASSING = frozenset({408, 409, 425, 429})
+BUSY = frozenset({429, 503, 529})
+
+#: Sent with every request.
+_HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip, deflate"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ class Server:
     seconds: float = 600.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no URL, and one with a password, which messages would show."""
+        """Refuse what is no base URL, and one with a password, which messages would show."""
         try:
             url = httpx.URL(self.base_url)
         except httpx.InvalidURL as error:
@@ -55,6 +65,11 @@ class Server:
             raise UsageError("--base-url has a password in it; use --api-key-env.")
         if url.scheme not in ("http", "https") or not url.host:
             raise UsageError(f"--base-url {self.base_url}: write it as http://HOST:PORT/v1.")
+        if url.port is not None and not 0 < url.port < 1 << 16:
+            raise UsageError(f"--base-url {self.base_url}: {url.port} is no port.")
+        ends = tuple(ENDPOINTS.values())
+        if url.query or url.fragment or url.path.rstrip("/").endswith(ends):
+            raise UsageError(f"--base-url {self.base_url}: end it where the API begins, in /v1.")
 
     @property
     def url(self) -> str:
@@ -66,29 +81,24 @@ class Server:
         return f"Server({self.base_url!r}, {self.api!r})"
 
 
-@dataclass(frozen=True)
-class Reply:
-    """The choices of one request, perhaps fewer than asked for; and their tokens, if told."""
-
-    choices: tuple[Choice, ...]
-    tokens: int | None
-
-
 class TryAgainError(Exception):
     """Another try may be answered.
 
     Attributes:
         busy: the server has too many requests.
+        late: it did not answer in time.
         wait: seconds that it asks to wait, 0.0 if it does not say.
     """
 
-    def __init__(self, reason: str, *, busy: bool = False, wait: float = 0.0) -> None:
+    def __init__(
+        self, reason: str, *, busy: bool = False, late: bool = False, wait: float = 0.0
+    ) -> None:
         super().__init__(reason)
-        self.busy, self.wait = busy, wait
+        self.busy, self.late, self.wait = busy, late, wait
 
 
 class NoContactError(TryAgainError):
-    """The server cannot be connected to."""
+    """There may be no such server: no connection, or an answer that is none of its API."""
 
 
 class PromptRefusedError(Exception):
@@ -103,9 +113,11 @@ class Clients:
     """
 
     def __init__(self, server: Server) -> None:
-        self._server, self._context = server, httpx.create_ssl_context()
+        self._server, self._context = server, _ssl_context()
+        # A proxy of the environment is for the outside, whether or not NO_PROXY says so.
+        self._outside = not _is_loopback(httpx.URL(server.base_url).host)
         self._all: list[httpx.AsyncClient] = []
-        self._free: list[httpx.AsyncClient] = []
+        self._free = [self._first()]
 
     async def close(self) -> None:
         """Close them all."""
@@ -123,16 +135,41 @@ class Clients:
         finally:
             self._free.append(client)
 
+    def _first(self) -> httpx.AsyncClient:
+        try:
+            return self._client()
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            raise UsageError(
+                f"the proxy that the environment names cannot be used ({error}); unset ALL_PROXY, "
+                "HTTP_PROXY and HTTPS_PROXY, or name the server's host in NO_PROXY."
+            ) from error
+
     def _client(self) -> httpx.AsyncClient:
         key, seconds = self._server.key, self._server.seconds
         client = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            headers=_HEADERS | ({"Authorization": f"Bearer {key}"} if key else {}),
+            trust_env=self._outside,
             limits=httpx.Limits(max_connections=1),
             timeout=httpx.Timeout(seconds, connect=min(30.0, seconds)),
             verify=self._context,
         )
         self._all.append(client)
         return client
+
+
+def _ssl_context() -> ssl.SSLContext:
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        raise UsageError(
+            f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR name cannot be read ({error})."
+        ) from error
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
 
 
 async def ask(http: httpx.AsyncClient, server: Server, body: Mapping[str, Any]) -> Reply:
@@ -144,32 +181,49 @@ async def ask(http: httpx.AsyncClient, server: Server, body: Mapping[str, Any]) 
         SourceError: nothing will be: a wrong model, URL or key.
     """
     try:
-        sending = http.post(server.url, json=body)
-        response = await asyncio.wait_for(sending, server.seconds)
+        sending = _sent(http, server, json.dumps(body, allow_nan=False).encode())
+        response, text = await asyncio.wait_for(sending, server.seconds)
     except (asyncio.TimeoutError, httpx.TimeoutException) as error:
-        connecting = isinstance(error, httpx.ConnectTimeout)
-        kind = NoContactError if connecting else TryAgainError
-        raise kind(f"no answer within {server.seconds:g} s") from error
+        said = f"no answer within {server.seconds:g} s."
+        if isinstance(error, httpx.ConnectTimeout):
+            raise NoContactError(said) from error
+        raise TryAgainError(said, late=True) from error
     except httpx.ConnectError as error:
-        raise NoContactError(f"cannot connect ({_line(str(error), server)})") from error
-    except httpx.TransportError as error:
-        said = _line(str(error), server) or type(error).__name__
-        raise TryAgainError(f"the connection broke ({said})") from error
+        raise NoContactError(f"cannot connect: {_line(str(error), server)}") from error
+    except httpx.RequestError as error:
+        said = _line(str(error) or type(error).__name__, server)
+        raise TryAgainError(f"the connection broke: {said}") from error
     if response.status_code != httpx.codes.OK:
-        raise _refusal(response, server)
-    return _reply(response)
+        raise _refusal(response, text, server)
+    return _reply(text, server)
 
 
-def _refusal(response: httpx.Response, server: Server) -> Exception:
+async def _sent(
+    http: httpx.AsyncClient, server: Server, body: bytes
+) -> tuple[httpx.Response, bytes]:
+    """The response to a request, and what it says."""
+    text = bytearray()
+    async with http.stream("POST", server.url, content=body) as response:
+        async for piece in response.aiter_bytes():
+            text += piece
+            if len(text) > LONGEST_ANSWER:
+                raise TryAgainError(f"the answer is longer than {LONGEST_ANSWER:,} bytes.")
+    return response, bytes(text)
+
+
+def _refusal(response: httpx.Response, text: bytes, server: Server) -> Exception:
     status = response.status_code
-    said = f"{status}: {_line(_message(response), server)}"
+    said = f"{status}: {_line(_message(text) or response.reason_phrase, server)}"
     if status in PASSING or status >= 500:
         wait = _retry_after(response.headers.get("retry-after", ""))
         if wait > LONGEST_WAIT:
             return SourceError(f"{server.url}: {said} It asks to wait {wait:,.0f} s; go on then.")
-        return TryAgainError(said, busy=status in (429, 503), wait=wait)
+        return TryAgainError(said, busy=status in BUSY, wait=wait)
     if status in OF_PROMPT:
         return PromptRefusedError(said)
+    if response.has_redirect_location:
+        place = _line(response.headers["location"], server)
+        return SourceError(f"{server.url}: {said} Give --base-url as of where it leads: {place}")
     hints = {
         401: "Name the variable that holds the API key with --api-key-env.",
         403: "Name the variable that holds the API key with --api-key-env.",
@@ -178,12 +232,12 @@ def _refusal(response: httpx.Response, server: Server) -> Exception:
     return SourceError(f"{server.url}: {said} {hints.get(status, 'Look at --base-url.')}")
 
 
-def _message(response: httpx.Response) -> str:
+def _message(text: bytes) -> str:
     """What an error says, in OpenAI's form or any other."""
     try:
-        body = response.json()
+        body = read_json(text)
     except ValueError:
-        return response.text or response.reason_phrase
+        return text[: 8 * TOLD].decode(errors="replace")
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
         error = error.get("message") or error.get("detail") or error
@@ -211,16 +265,12 @@ def _retry_after(value: str) -> float:
     return max(0.0, (date - datetime.now(timezone.utc)).total_seconds())
 
 
-def _reply(response: httpx.Response) -> Reply:
+def _reply(text: bytes, server: Server) -> Reply:
     try:
-        body = response.json()
+        reply = reply_of(read_json(text))
     except ValueError as error:
-        raise TryAgainError(f"the answer is no JSON ({error})") from error
-    listed = body.get("choices") if isinstance(body, dict) else None
-    found = [choice for choice in listed or () if isinstance(choice, dict)]
-    choices = [made for choice in found if (made := choice_of(choice)) is not None]
-    if not choices:
-        raise TryAgainError("the answer has no choices")
-    usage = body.get("usage")
-    tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
-    return Reply(tuple(choices), tokens if type(tokens) is int else None)
+        said = _line(_message(text), server) or "it is empty."
+        raise NoContactError(f"the answer is no JSON: {said}") from error
+    if not reply.choices:
+        raise NoContactError(f"the answer has no choices: {_line(_message(text), server)}")
+    return reply

@@ -15,7 +15,8 @@ from rewardkit.row import build_row, write_rows
 class Chat(ThreadingHTTPServer):
     """Answers "#### N", right or wrong by a hash of prompt and seed.
 
-    `faults` maps the number of a request (from 0) to what happens to it; `always` to all others.
+    `faults` maps the number of a request (from 0) to what happens to it; `always` to all others: a
+    word of `Handler.answer`, a status with headers and body, or the very bytes to send.
     """
 
     daemon_threads = True
@@ -80,6 +81,9 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b'{"choices": [{"mess')
             self.wfile.flush()
             self.connection.shutdown(2)
+            self.close_connection = True
+        elif isinstance(fault, bytes):  # sent as it stands
+            self.wfile.write(fault)
             self.close_connection = True
         elif fault == "slow":
             time.sleep(1.5)

@@ -1,6 +1,7 @@
 """Responses of other programs, in small files of our own in each program's shape."""
 
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.compare import compare
 from rewardkit.evaluate.formats import _given
 from rewardkit.evaluate.generate import Generation
@@ -155,6 +156,31 @@ def test_what_cannot_be_placed_is_told_and_in_no_figure(parquet, tmp_path):
     assert "no row of the parquet has its question" in report.summary()["unread_examples"][0]
     assert report.unanswered == ROWS - 1
     assert report.summary()["total"]["mean"]["value"] == 1
+
+
+def test_a_file_that_is_named_twice_is_read_as_one(parquet, tmp_path):
+    file = written(tmp_path, [verl(1, "#### 11")])
+    names = [str(file), str(tmp_path / "." / "r.jsonl"), str(tmp_path / "*.jsonl")]
+    report = evaluate_responses(parquet(ROWS), names)
+    assert report.summary()["total"]["responses"] == 1
+
+
+def test_what_can_be_read_only_once_is_refused_and_not_waited_for(parquet, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("-", str(tmp_path / "pipe")):
+        with pytest.raises(UsageError, match="no plain file"):
+            evaluate_responses(parquet(ROWS), [name])
+
+
+def test_a_record_that_is_nested_too_deeply_or_has_wild_numbers_spoils_no_other(parquet, tmp_path):
+    deep = "[" * 900 + "]" * 900
+    file = written(tmp_path, [verl(1, "#### 11"), {**verl(2, "#### 12"), "tokens": 10**30}])
+    with file.open("a") as more:
+        more.write(f'{{"resps": {deep}, "doc_id": 0, "doc": {{"question": "{question(0)}"}}}}\n')
+    summary = evaluate_responses(parquet(ROWS), [str(file)]).summary()
+    assert [each.partition(": ")[0] for each in summary["unread_examples"]] == [f"{file}:3"]
+    assert summary["total"]["responses"] == 2
+    assert summary["total"]["tokens"]["known"] == 0
 
 
 def test_a_file_without_any_response_to_the_rows_is_an_error(parquet, tmp_path):

@@ -356,6 +356,8 @@ def test_no_bytes_break_the_reader_and_pieces_do_not_matter(parts, size):
         b"{'actor_rollout_ref': " + b"( pid=1" * 40_000,
         b"python -m " * 30_000,
         b"{'actor_rollout_ref': " + b"[" * 300_000,
+        b"{'actor_rollout_ref': 1" + (b"\n " + b"+1" * 5000) * 190 + b"}",
+        b"{'actor_rollout_ref': x" + (b"\n " + b"[0]" * 5000) * 120 + b"}",
     ],
 )
 def test_hostile_lines_are_read_in_a_moment(line):

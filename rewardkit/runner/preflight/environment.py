@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ from rewardkit.runner.verl_keys import installed_verl, release
 
 #: verl's placement group takes so many CPUs for a device; its workers and the driver need others.
 CPUS_PER_DEVICE, CPUS_BESIDES = 3, 16
+
+#: verl's engines that patch trl's models where trl is installed; trl 1.13 has no such models.
+FSDP = ("fsdp", "fsdp2")
+TRL_WITHOUT_PPO = (1, 13)
 
 #: Seconds a Ray dashboard has to answer.
 PATIENCE = 5.0
@@ -64,6 +69,21 @@ def _packages(plan: Plan) -> Iterator[Finding]:
             "pip install TransferQueue, or install verl[verl-core].",
             "measured on verl 0.9.1",
         )
+    trl = _version("trl")
+    if (
+        trl
+        and release(trl) >= TRL_WITHOUT_PPO
+        and plan.get("actor_rollout_ref.actor.strategy", "fsdp") in FSDP
+    ):
+        yield Finding(
+            "error",
+            "packages",
+            "cluster.target",
+            f"trl {trl} is installed: verl's FSDP engine then imports trl.experimental.ppo, which "
+            "is gone since trl 1.13.",
+            "pip install 'trl<1.13', or uninstall it: verl does without.",
+            "verl models/transformers/monkey_patch.py; reproduced on 0.9.1 with trl 1.16.0",
+        )
     workdir = Path(plan.recipe.cluster.workdir)
     if plan.module == DAPO_RECIPE and not (workdir / "recipe" / "dapo").is_dir():
         yield Finding(
@@ -73,6 +93,13 @@ def _packages(plan: Plan) -> Iterator[Finding]:
             f"{workdir} has no recipe/dapo: python -m {DAPO_RECIPE} would not start.",
             "Set it to a checkout of verl with its recipes, or use verl 0.9.",
         )
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _machine(plan: Plan) -> Iterator[Finding]:

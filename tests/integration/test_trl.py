@@ -1,0 +1,126 @@
+"""TRL's GRPOTrainer trains on the rewards of our scorers, on our parquet, on the CPU.
+
+The rewards of known responses are looked for where TRL keeps them: in its log and in its table of
+completions. The model is random and tiny; what it "says" is given, so that the reward is known.
+"""
+
+from __future__ import annotations
+
+import importlib
+from itertools import islice
+from math import isnan
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from rewardkit.integrations.trl import reward
+from rewardkit.row import read_rows
+from rewardkit.runner.rehearsal.tiny import write_model
+
+
+@pytest.fixture(scope="module")
+def trl():
+    return pytest.importorskip("trl", reason="trl is not installed; verl-0.9.1.txt has it")
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    write_model(folder, positions=1024)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def trained(trl, model_dir, parquet, tmp_path_factory):
+    """A trainer after a step on two prompts, of whose four responses each two are right.
+
+    The second prompt's gold cannot be scored.
+    """
+    import torch
+    from datasets import Dataset
+    from transformers import AutoTokenizer, Qwen2ForCausalLM
+
+    rows = list(islice(read_rows(parquet), 2))
+    gold = rows[0]["reward_model"]["ground_truth"]
+    rows[1]["reward_model"]["ground_truth"] = "many"
+    tokenizer = AutoTokenizer.from_pretrained(model_dir)
+
+    class Told(Qwen2ForCausalLM):
+        """The tiny model, but that it says what the test wants, ended and padded as it should."""
+
+        def generate(self, input_ids, **_):
+            texts = [f"so #### {gold}", "so #### 1e9", f"#### {gold}", "no idea"]
+            said = [tokenizer(t)["input_ids"] + [tokenizer.eos_token_id] for t in texts * 2]
+            width = max(map(len, said))
+            padded = [ids + [tokenizer.pad_token_id] * (width - len(ids)) for ids in said]
+            return torch.cat([input_ids, torch.tensor(padded)], dim=1)
+
+    config = trl.GRPOConfig(
+        output_dir=str(tmp_path_factory.mktemp("out")),
+        use_cpu=True,
+        max_steps=1,
+        shuffle_dataset=False,
+        per_device_train_batch_size=8,
+        num_generations=4,
+        max_completion_length=32,
+        logging_steps=1,
+        log_completions=True,
+        save_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+    )
+    trainer = trl.GRPOTrainer(
+        model=Told.from_pretrained(model_dir),
+        reward_funcs=[reward("gsm8k"), reward()],
+        args=config,
+        train_dataset=Dataset.from_list(rows),
+        processing_class=tokenizer,
+    )
+    trainer.train()
+    return trainer
+
+
+def test_the_rewards_of_known_responses_are_in_trl_s_log(trained):
+    (log,) = [entry for entry in trained.state.log_history if "reward" in entry]
+    assert log["rewards/gsm8k/mean"] == log["rewards/rewardkit/mean"] == 0.5  # but for None
+    assert log["reward"] == 1.0  # the sum of two functions
+    assert log["gsm8k/acc"] == 0.25
+    assert log["gsm8k/error"] == 0.5
+    assert log["grad_norm"] > 0
+
+
+def test_each_completion_has_its_reward_and_none_is_learnt_from_without_a_gold(trained):
+    (table,) = Path(trained.args.output_dir).rglob("completions_*.parquet")
+    rows = pq.read_table(table).to_pylist()
+    said = ["so ####", "so #### 1e9", "####", "no idea"] * 2
+    for row, text in zip(rows, said, strict=True):
+        assert _text(row["completion"]).startswith(text)
+    for name in ("gsm8k", "rewardkit"):
+        assert [row[name] for row in rows[:4]] == [1.0, 0.0, 1.0, 0.0]
+        assert all(row[name] is None or isnan(row[name]) for row in rows[4:])
+    assert [row["gsm8k_pred"] for row in rows][1:4] == ["1", rows[0]["gsm8k_pred"], ""]
+    signs = [(row["advantage"] > 0) - (row["advantage"] < 0) for row in rows]
+    assert signs == [1, -1, 1, -1, 0, 0, 0, 0]
+
+
+def _text(completion):
+    """TRL 1.12 has texts in its table, 1.16 has messages."""
+    return completion if isinstance(completion, str) else completion[0]["content"]
+
+
+def test_trl_s_script_finds_the_ready_made_function():
+    module, _, name = "rewardkit.integrations.trl.reward_func".rpartition(".")
+    assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_openrlhf_gets_tensors():
+    """Not TRL, but torch is here: a float each for rewards and scores, and for every flag."""
+    import torch
+
+    from rewardkit.integrations import openrlhf
+
+    got = openrlhf.reward("gsm8k")(["p#### 4<|im_end|>", "p#### 5"], ["p", "p"], ["4", "4"])
+    for tensor in (got["rewards"], got["scores"], got["extra_logs"]["acc"]):
+        assert tensor.dtype == torch.float32
+        assert tensor.tolist() == [1.0, 0.0]

@@ -1,0 +1,145 @@
+"""What is released: the wheel holds all that is read at run time, and says what it is."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+import rewardkit
+
+ROOT = Path(__file__).parents[1]
+#: What a user misses at once if a build leaves it out; each pattern is of files in the wheel.
+NEEDED = {
+    "py.typed": r"rewardkit/py\.typed",
+    "cards": r"rewardkit/data_cards/[\w-]+\.md",
+    "samples": r"rewardkit/preprocess/sample/[\w-]+/\w+\.(?:jsonl|parquet)",
+    "recipes": r"rewardkit/runner/recipes/[\w.-]+\.yaml",
+    "verl's keys": r"rewardkit/runner/releases/[\d.]+\.json",
+    "scripts": r"rewardkit/runner/targets/\w+\.sh\.j2",
+    "rules and glossary": r"rewardkit/trainlog/\w+\.yaml",
+    "pages": r"rewardkit/(?:page|rollouts|trainlog)/\w+\.(?:html\.j2|css|js)",
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel that the build backend makes of this tree, without isolation or network."""
+    if not (ROOT / "data_cards").is_dir():
+        pytest.skip("these tests do not lie in a checkout (tools/release.py): nothing to build")
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("hatchling is not installed: pip install hatchling")
+    folder = tmp_path_factory.mktemp("wheel")
+    code = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+    command = [sys.executable, "-c", code, folder]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+    (file,) = folder.glob("*.whl")
+    with zipfile.ZipFile(file) as archive:
+        yield archive
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel):
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    return message_from_bytes(wheel.read(name))
+
+
+def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheel):
+    files = [file for file in (ROOT / "rewardkit").rglob("*") if file.is_file()]
+    cards = (f"rewardkit/data_cards/{file.name}" for file in (ROOT / "data_cards").iterdir())
+    expected = {str(f.relative_to(ROOT)) for f in files if "__pycache__" not in f.parts} | {*cards}
+    packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert packed == expected
+
+
+@pytest.mark.parametrize("kind", NEEDED)
+def test_the_wheel_holds_what_is_read_at_run_time(wheel, kind):
+    assert [name for name in wheel.namelist() if re.fullmatch(NEEDED[kind], name)]
+
+
+def test_the_command_and_the_licence_are_in_the_wheel(wheel):
+    beside = {n.partition(".dist-info/")[2]: n for n in wheel.namelist() if ".dist-info/" in n}
+    assert b"rewardkit = rewardkit.cli.main:run" in wheel.read(beside["entry_points.txt"])
+    assert wheel.read(beside["licenses/LICENSE"]) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_metadata_says_what_pip_and_an_index_ask(metadata):
+    assert (metadata["Name"], metadata["Version"]) == ("rewardkit", rewardkit.__version__)
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.10"
+    said = metadata.get_all("Classifier")
+    assert "Typing :: Typed" in said
+    minors = {c.rpartition(" ")[2] for c in said if re.search(r":: 3\.\d+$", c)}
+    assert minors == {"3.10", "3.11", "3.12", "3.13"}
+    named = re.findall(r"rewardkit\[([\w-]+)\]", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert {"math-verify", "modelscope", "plot", "test", "verl", *named} <= {
+        *metadata.get_all("Provides-Extra")
+    }
+
+
+def test_every_extra_that_a_message_names_can_be_installed(metadata):
+    code = "".join(f.read_text(encoding="utf-8") for f in (ROOT / "rewardkit").rglob("*.py"))
+    pages = "".join(f.read_text(encoding="utf-8") for f in ROOT.glob("docs/*.md"))
+    named = set(re.findall(r"rewardkit\[([\w-]+)\]", code + pages))
+    assert named, "the pattern finds no extra"
+    assert named <= {*metadata.get_all("Provides-Extra")}
+
+
+def disagreement(version, changelog):
+    """Why a version and a changelog do not go together; "" if they do.
+
+    A development version has its changes under Unreleased, above older releases; a release has
+    them under its own dated heading, and Unreleased is left out or empty.
+    """
+    parts = re.split(r"^## +(.+)$", changelog, flags=re.MULTILINE)[1:]
+    sections = [(head, text.strip()) for head, text in zip(parts[::2], parts[1::2], strict=True)]
+    waiting = dict(sections).get("[Unreleased]")
+    heads = [head for head, _ in sections if head != "[Unreleased]"]
+    dated = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - \d{4}-\d\d-\d\d", head) for head in heads]
+    if not all(dated):
+        return f"a heading is no dated release: {heads}"
+    if waiting is not None and sections[0][0] != "[Unreleased]":
+        return "Unreleased is not the first heading"
+    number = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(\.dev\d+)?", version)
+    if not number:
+        return f"{version} is no version of ours"
+    newest = tuple(map(int, dated[0].groups())) if dated else ()
+    mine = tuple(map(int, number.groups()[:3]))
+    if number[4]:
+        return "" if waiting is not None and mine > newest else "nothing is unreleased"
+    return "" if not waiting and mine == newest else f"{version} is not the newest heading"
+
+
+def test_the_version_is_the_changelog_s():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert disagreement(rewardkit.__version__, text) == ""
+
+
+RELEASED = "# Changelog\n\n## [0.1.0] - 2026-11-30\n\n- new\n"
+WAITING = "# Changelog\n\n## [Unreleased]\n\n- new\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "changelog", "agree"),
+    [
+        ("0.1.0.dev0", WAITING, True),
+        ("0.1.0", RELEASED, True),
+        ("0.1.0", RELEASED.replace("## ", "## [Unreleased]\n\n## "), True),
+        ("0.2.0.dev0", RELEASED.replace("## ", "## [Unreleased]\n\n## "), True),
+        ("0.1.0", WAITING, False),
+        ("0.1.0.dev0", RELEASED, False),
+        ("0.1.1", RELEASED, False),
+        ("0.1.0", RELEASED.replace("## ", "## [Unreleased]\n\n- more\n\n## "), False),
+        ("0.1.0.dev0", RELEASED.replace("## ", "## [Unreleased]\n\n## "), False),
+        ("0.1.0", RELEASED.replace(" - 2026-11-30", ""), False),
+        ("0.1", RELEASED, False),
+        ("0.1.0", "# Changelog\n", False),
+    ],
+)
+def test_a_forgotten_version_or_heading_is_found(version, changelog, agree):
+    assert (disagreement(version, changelog) == "") is agree
