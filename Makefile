@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := -m pip install -qq --disable-pip-version-check
 
-.PHONY: demo test test-verl lint bench docs clean
+.PHONY: demo test test-verl lint bench bench-small docs clean
 
 demo: $(BIN)/rewardkit  ## the main job on the packaged sample: prep, check, score, and verl's command
 	@BIN=$(BIN) sh examples/demo.sh
@@ -21,8 +21,12 @@ lint: $(VENV)/.lint  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(BIN)/rewardkit .venv-verl-0.9.1/.ready  ## the tables of benchmarks/README.md; GSM8K=folder
-	$(BIN)/python benchmarks/prep_gsm8k.py --source $(GSM8K)
+SHARED ?= $(REWARDKIT_SHARED)
+bench: $(VENV)/.test .venv-verl-0.9.1/.ready .venv-peers/.ready  ## the tables of benchmarks/README.md, an hour and a half; SHARED=folder
+	$(BIN)/python benchmarks/run.py $(if $(SHARED),--shared "$(SHARED)")
+
+bench-small: $(VENV)/.test  ## the same in small on packaged samples, a minute, for what it is that runs
+	$(BIN)/python benchmarks/run.py --small
 
 docs: $(BIN)/rewardkit  ## the pages as a site in build/site; optional
 	$(BIN)/python $(PIP) zensical
@@ -30,7 +34,7 @@ docs: $(BIN)/rewardkit  ## the pages as a site in build/site; optional
 	$(BIN)/zensical build --strict
 
 clean:  ## what the targets above made
-	rm -rf $(VENV) .venv-verl-* demo
+	rm -rf $(VENV) .venv-verl-* .venv-peers demo
 
 $(BIN)/rewardkit: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -50,4 +54,11 @@ VERL_PYTHON ?= $(PYTHON)
 .venv-verl-%/.ready: tests/integration/verl-%.txt pyproject.toml
 	$(VERL_PYTHON) -m venv .venv-verl-$*
 	.venv-verl-$*/bin/python $(PIP) --requirement $< --editable '.[test]'
+	@touch $@
+
+# The peers that come from the package index: their pins have wheels for Python 3.11.
+PEERS_PYTHON ?= python3.11
+.venv-peers/.ready: benchmarks/peers/requirements.txt
+	$(PEERS_PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python $(PIP) --requirement $<
 	@touch $@

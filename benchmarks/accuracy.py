@@ -1,10 +1,11 @@
 """Right verdicts on labelled cases that nobody here wrote, ours and the peers'. Prints a table.
 
-    python3.11 -m venv /tmp/peers && /tmp/peers/bin/pip install -r benchmarks/peers/requirements.txt
-    python benchmarks/accuracy.py --cases ../shared/cases --peers-python /tmp/peers/bin/python
+    make .venv-peers/.ready .venv-verl-0.9.1/.ready      # the peers, and verl
+    python benchmarks/accuracy.py --cases ../shared/cases --peers-python .venv-peers/bin/python
 
 verl's own scorers run in the interpreter of `make test-verl`, or `--verl-python`; a peer that is
-not there is left out and named. `--sets a,b` for some of the sets, `--notes` for our misses.
+not there is left out and named. `--sets a,b` and `--peers a,b` for some of them, `--notes` for our
+misses.
 
 A response is fed as it stands, a bare answer in a box (and to verl's math_dapo, which compares a
 box letter by letter, on an `Answer:` line), unless its suite wrote it as a response.
@@ -108,6 +109,7 @@ def main() -> None:
         "--verl-python", type=Path, default=here.parent / ".venv-verl-0.9.1/bin/python"
     )
     parser.add_argument("--sets", default=",".join(SETS), help="some of them, by commas")
+    parser.add_argument("--peers", default=",".join(PEERS), help="some of them, by commas")
     parser.add_argument("--notes", action="store_true", help="also list what `math` misses")
     options = parser.parse_args()
 
@@ -172,21 +174,22 @@ def peer_verdicts(
     def verdicts(peer: str) -> tuple[dict[str, list[bool]], str]:
         python = options.verl_python if peer.startswith("verl") else options.peers_python
         wanted = {name: cases for name, cases in sets.items() if SETS[name] in PEERS[peer]}
-        asked = [
+        calls = [
             {"response": response_for(peer, case), "gold": gold, "choice": case.choice}
             for cases in wanted.values()
             for case in cases
             for gold in case.golds
         ]
-        answers = ask(python, peer, asked) if python else "no --peers-python"
+        answers = ask(python, peer, calls) if python else "no --peers-python"
         if isinstance(answers, str):
             return {}, f"- {peer} is left out: {answers}"
         return by_set(wanted, answers), f"- {peer}: {said_of(answers)}"
 
+    asked = [peer for peer in PEERS if peer in options.peers.split(",")]
     with ThreadPoolExecutor(2) as pool:
-        order = sorted(PEERS, key=lambda peer: peer != "inspect_ai")  # the slowest first
+        order = sorted(asked, key=lambda peer: peer != "inspect_ai")  # the slowest first
         said = dict(zip(order, pool.map(verdicts, order), strict=True))
-    said = {peer: said[peer] for peer in PEERS}
+    said = {peer: said[peer] for peer in asked}
     return {peer: right for peer, (right, _) in said.items() if right}, [
         s for _, s in said.values()
     ]

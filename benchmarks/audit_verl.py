@@ -1,16 +1,17 @@
 """The table of docs/audit.md: verl's scorers and ours under the same attacks, on the same rows.
 
-    .venv-verl-0.9.1/bin/pip install mathruler math-verify
-    .venv-verl-0.9.1/bin/python benchmarks/audit_verl.py
+    .venv-verl-0.9.1/bin/python benchmarks/audit_verl.py --write   # make test-verl before
 
-Every scorer is audited on packaged rows of its own dataset. The table is put into the page.
+Every scorer is audited on packaged rows of its own dataset. `--write` puts the table into the page.
+Where there is no verl, its scorers are left out.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
-from collections.abc import Iterator
-from itertools import chain
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/audit.md"
 THEIRS = "benchmarks/verl_scorers.py"
 ROWS = 16
+HEAD = "| scorer | grade | holes | misses | conduct | of low severity |\n|---|---|---|---|---|---|"
 MATH = ("math", "math-500")
 
 #: Scorer as shown, as it is loaded, its options, and the datasets of its rows.
@@ -47,24 +49,44 @@ SCORERS: tuple[tuple[str, str, dict[str, Any], tuple[str, ...]], ...] = (
 
 
 def main() -> None:
-    text = "\n".join(chain(_head(), map(_line, SCORERS)))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=ROWS, help="of each dataset")
+    parser.add_argument("--only", nargs="+", help="scorers as they are loaded, as in SCORERS")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/audit.md")
+    options = parser.parse_args()
+    verl = find_spec("verl") is not None
+    if options.write and (options.only or not verl):
+        sys.exit("--write: the page has all scorers; run it where verl is, without --only")
+    if not verl:
+        print("- no verl in this interpreter: its scorers are left out\n")
+    chosen = [
+        scorer
+        for scorer in SCORERS
+        if scorer[1] in (options.only or [scorer[1]]) and (verl or not scorer[1].startswith(THEIRS))
+    ]
+    lines = [HEAD]
+    print(HEAD)
+    for scorer in chosen:
+        lines.append(_line(scorer, options.rows))
+        print(lines[-1], flush=True)
+    if options.write:
+        write_page("\n".join(lines))
+
+
+def write_page(text: str) -> None:
     page = PAGE.read_text(encoding="utf-8")
     marks = re.compile(r"(<!-- audit_verl -->\n).*?(<!-- end -->)", re.DOTALL)
     PAGE.write_text(
         marks.sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page), encoding="utf-8", newline="\n"
     )
-    print(text)
 
 
-def _head() -> Iterator[str]:
-    yield "| scorer | grade | holes | misses | conduct | of low severity |"
-    yield "|---|---|---|---|---|---|"
-
-
-def _line(scorer: tuple[str, str, dict[str, Any], tuple[str, ...]]) -> str:
+def _line(scorer: tuple[str, str, dict[str, Any], tuple[str, ...]], count: int) -> str:
     shown, spec, options, datasets = scorer
     rows = [row for name in datasets for row in _sample(name)]
-    report = audit(spec, data=rows, rows=ROWS, options=options)
+    report = audit(spec, data=rows, rows=count, options=options)
     kinds = (_names(report, kind) for kind in ("hole", "miss", "conduct"))
     low = ", ".join(f.attack for f in report.failed if f.severity == "low")
     return f"| {shown} | {report.grade} | {' | '.join(kinds)} | {low} |"

@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python benchmarks/fuzz.py --inputs 100000 --seed 1 --keep bad.txt
 
-By coverage where atheris is installed (`pip install atheris mpmath`), else by random mutation.
+By coverage where atheris is installed, as in peers/requirements.txt, else by random mutation.
 """
 
 import argparse
@@ -76,6 +76,16 @@ def judged(data: bytes, runs: list[dict[str, Any]], rows: dict[str, list[Any]]) 
     return ascii((bad, data.hex(), name, said[:200], gold[:200])) + "\n" if bad else ""
 
 
+def print_tables(run: str, rows: dict[str, list[Any]]) -> None:
+    inputs, raised, slow = (sum(row[i] for row in rows.values()) for i in range(3))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print("| run | inputs | raised | over 10 ms | peak memory |\n|---|---|---|---|---|")
+    print(f"| {run} | {inputs:,} | {raised:,} | {slow:,} | {peak} MB |\n")
+    for name, (count, wrong, late, seconds, what) in sorted(rows.items()):
+        said = f"{count:,} inputs, {wrong:,} raised, {late:,} slow; {1000 * seconds:.1f} ms"
+        print(f"- {name}: {said}: {what}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=100_000)
@@ -87,9 +97,7 @@ def main() -> None:
     def one(data: bytes) -> None:
         args.keep.write(judged(data, runs, rows))
         if sum(row[0] for row in rows.values()) == args.inputs:
-            for name, row in sorted(rows.items()):
-                print("{:14} {:8} inputs, {} raised, {} slow; {:.4f} s: {}".format(name, *row))
-            print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, "MiB", flush=True)
+            print_tables("atheris" if find_spec("atheris") else "own generator", rows)
 
     if find_spec("atheris"):
         import atheris  # type: ignore[import-untyped,import-not-found,unused-ignore]

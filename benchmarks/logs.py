@@ -1,14 +1,14 @@
 """Reading a console log: rewardkit against the loop over lines that people write. Prints a table.
 
-`python benchmarks/logs.py [megabytes] [runs]` writes logs of that size (400 if not said) into a
-temporary folder: step lines of 80 metrics among what else a run prints, with much of it between
-two steps (as where every worker talks), little, and none. Both readers read the same file in the
-same run and must find the same numbers; each is timed in a process of its own, so that its peak
-memory is its own too.
+`python benchmarks/logs.py [--megabytes 400]` writes logs of that size into a temporary folder: step
+lines of 80 metrics among what else a run prints, with much of it between two steps (as where every
+worker talks), little, and none. Both readers read the same file in the same run and must find the
+same numbers; each is timed in a process of its own, so that its peak memory is its own too.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import re
@@ -26,8 +26,6 @@ METRICS = 80
 
 #: Lines between two steps.
 NOISE = {"much between steps": 4000, "little": 40, "steps only": 0}
-
-RUNS = 3
 
 _STEP = re.compile(r"step:(\d+) - (.*)")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -71,7 +69,7 @@ def rewardkit(path: Path) -> Run:
     return read_run(path)
 
 
-def main(size: int, runs: int) -> None:
+def table(size: int, runs: int) -> None:
     print("| log | reader | MB/s of CPU time | wall s | peak MB |\n|---|---|---:|---:|---:|")
     for kind, between in NOISE.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -100,11 +98,20 @@ def check(folder: Path) -> None:
         sys.exit("the two readers disagree")
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=400, help="of each log")
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--read", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.read:
+        name, log, steps = options.read
+        found = len(loop(Path(log))) if name == "loop" else len(rewardkit(Path(log)).steps)
+        sys.exit(found != int(steps))
+    with tempfile.TemporaryDirectory() as folder:
+        check(Path(folder))
+    table(options.megabytes * 1_000_000, options.times)
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--read"]:
-        log = Path(sys.argv[3])
-        found = len(loop(log)) if sys.argv[2] == "loop" else len(rewardkit(log).steps)
-        sys.exit(found != int(sys.argv[4]))
-    with tempfile.TemporaryDirectory() as temporary:
-        check(Path(temporary))
-    main(int((sys.argv[1:] or ["400"])[0]) * 1_000_000, int((sys.argv[2:] or [str(RUNS)])[0]))
+    main()

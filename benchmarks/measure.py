@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,14 @@ def run(command: list[str]) -> Cost:
         sys.exit(f"{' '.join(command)} failed:\n{error.decode()[-2000:]}")
     wall = time.perf_counter() - started
     return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
+
+
+def there(python: str | Path) -> bool:
+    """Whether a peer's interpreter exists; the table says that the peer is left out if not."""
+    if Path(python).exists():
+        return True
+    print(f"- no interpreter {python}: what needs it is left out\n")
+    return False
 
 
 def best(command: list[str], times: int) -> Cost:

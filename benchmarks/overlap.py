@@ -1,6 +1,6 @@
 """Contamination and near-duplicates: rows, time and memory at 1, 2 and 4 times DAPO, and peers.
 
-    python benchmarks/overlap.py --shared ../shared [--peers-python /tmp/peers/bin/python]
+    python benchmarks/overlap.py --shared ../shared [--peers-python .venv-peers/bin/python]
 
 Whole processes. 1x is DAPO-Math-17k's distinct prompts, against MATH-500, AIME 2024 and 2025 and
 MATH's test split. For contamination the rows are repeated; for near-duplicates the words of every
@@ -22,16 +22,32 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from measure import run
+from measure import Cost, run, there
 
-SCALES = (1, 2, 4)
-PEERS = ("datasketch", "rensa")
+#: A row of the table: its title, the worker that does it, and the worker's files at a scale.
+Way = tuple[str, str, tuple[str, ...]]
+
+OURS: tuple[Way, ...] = (
+    ("only reading", "read", ("{}",)),
+    ("overlap", "overlap", ("{}", "evals")),
+    ("near-duplicates", "near", ("renamed{}",)),
+)
+PEERS: tuple[Way, ...] = (
+    ("datasketch, words already split", "datasketch", ("split{}",)),
+    ("rensa, words already split", "rensa", ("split{}",)),
+)
+#: For what they drop, which is what differs; at the first scale only.
+WITHOUT_MATH: tuple[Way, ...] = (
+    ("overlap, no MATH test", "overlap", ("{}", "few")),
+    ("any common 8-gram, no MATH test", "any-hit", ("{}", "few")),
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shared", type=Path, help="the folder of real data")
     parser.add_argument("--peers-python", help="an interpreter that has datasketch and rensa")
+    parser.add_argument("--scales", type=int, nargs="+", default=[1, 2, 4], help="times the rows")
     parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -39,41 +55,46 @@ def main() -> None:
         print(WORKERS[what](*map(Path, files)))
     elif options.shared:
         with tempfile.TemporaryDirectory() as folder:
-            table(options.shared / "data", Path(folder), options.peers_python)
+            table(options.shared / "data", Path(folder), options.scales, options.peers_python)
     else:
         parser.error("--shared is needed")
 
 
-def table(data: Path, folder: Path, peers_python: str | None) -> None:
+def table(data: Path, folder: Path, scales: list[int], peers_python: str | None) -> None:
     # Prepared in a process of its own: a small parent, as a child's peak is never below it.
-    run([sys.executable, __file__, "--worker", "prepare", str(data), str(folder)])
-    print("| what | scale | result | CPU s | wall s | peak MB |\n|---|---|---|---|---|---|")
-    for scale in SCALES:
-        line("only reading", scale, sys.executable, "read", folder / f"{scale}.json")
-        files = folder / f"{scale}.json", folder / "evals.json"
-        line("overlap", scale, sys.executable, "overlap", *files)
-        line("near-duplicates", scale, sys.executable, "near", folder / f"renamed{scale}.json")
-        for peer in PEERS if peers_python else ():
-            file = folder / f"split{scale}.json"
-            line(f"{peer}, words split before", scale, str(peers_python), peer, file)
-    files = folder / "1.json", folder / "few.json"
-    line("overlap, no MATH test", 1, sys.executable, "overlap", *files)
-    line("any common 8-gram, no MATH test", 1, sys.executable, "any-hit", *files)
+    prepared = ["--worker", "prepare", str(data), str(folder), *map(str, scales)]
+    run([sys.executable, __file__, *prepared])
+    theirs = PEERS if peers_python and there(peers_python) else ()
+    ways = [(sys.executable, way, scales) for way in OURS]
+    ways += [(str(peers_python), way, scales) for way in theirs]
+    ways += [(sys.executable, way, scales[:1]) for way in WITHOUT_MATH]
+    print("| CPU s / peak MB |", " | ".join(f"{n}x" for n in scales), "|")
+    print("|---" * (1 + len(scales)) + "|")
+    results = []
+    for python, way, some in ways:
+        done = [measured(python, way, folder, n) for n in some]
+        cells = [f"{cost.cpu:.2f} / {cost.rss:.0f}" for cost, _ in done]
+        print(
+            f"| {way[0]} |", " | ".join(cells + [""] * (len(scales) - len(some))), "|", flush=True
+        )
+        results.append(f"- {way[0]}: {'; '.join(result for _, result in done)}")
+    print("", *results, sep="\n")
 
 
-def line(name: str, scale: int, python: str, what: str, *files: Path) -> None:
-    command = [python, __file__, "--worker", what, *map(str, files)]
+def measured(python: str, way: Way, folder: Path, scale: int) -> tuple[Cost, str]:
+    """What a way costs at a scale, and its result."""
+    files = [str(folder / f"{file.format(scale)}.json") for file in way[2]]
+    command = [python, __file__, "--worker", way[1], *files]
     cost = run(command)
     result = subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
-    costs = f"{cost.cpu:.2f} | {cost.wall:.2f} | {cost.rss:.0f}"
-    print(f"| {name} | {scale}x | {result} | {costs} |", flush=True)
+    return cost, result
 
 
-def prepare(data: Path, folder: Path) -> str:
+def prepare(data: Path, folder: Path, *scales: Path) -> str:
     rows, evals = load(data)
     write(folder / "evals.json", evals)
     write(folder / "few.json", {name: evals[name] for name in evals if name != "MATH test"})
-    for scale in SCALES:
+    for scale in map(int, map(str, scales)):
         write(folder / f"{scale}.json", rows * scale)
         write(folder / f"renamed{scale}.json", copies(rows, scale))
         write(folder / f"split{scale}.json", split(copies(rows, scale)))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from measure import Cost, run
+from measure import Cost, run, there
 
 HERE = Path(__file__).parent
 PEERS = HERE / "peers/dapo.py"
@@ -68,11 +68,20 @@ def main() -> None:
             least(
                 title, job(options.verl_python, name, source), 1 if name in SLOW else options.times
             )
-            for name, title in NAMES.items()
-            if name != "bare" and not {name, "all"}.isdisjoint(options.peers)
+            for name, title in wanted(options).items()
         ]
     print_results([prep, bare, *peers], bare.cost)
     print_targets(prep.cost, bare.cost)
+
+
+def wanted(options: argparse.Namespace) -> dict[str, str]:
+    """The peers asked for, if there is an interpreter for them."""
+    asked = {
+        name: title
+        for name, title in NAMES.items()
+        if name != "bare" and not {name, "all"}.isdisjoint(options.peers)
+    }
+    return asked if asked and there(options.verl_python) else {}
 
 
 def published(source: Path, folder: Path) -> Path:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measure import Cost, best
+from measure import Cost, best, there
 
 HERE = Path(__file__).parent
 
@@ -34,11 +34,11 @@ def main() -> None:
 def commands(options: argparse.Namespace, folder: str) -> dict[str, list[str]]:
     peer = [str(options.verl_python), str(HERE / "peers/verl_gsm8k.py"), str(options.source)]
     ours = [sys.executable, "-m", "rewardkit", "prep", "gsm8k", "--split", "all", "--overwrite"]
-    return {
-        "rewardkit prep": [*ours, "--source", str(options.source), "--out", f"{folder}/ours"],
-        "verl's script (imports verl)": [*peer, f"{folder}/verl", "--import-verl"],
-        "the same without importing verl": [*peer, f"{folder}/bare"],
-    }
+    found = {"rewardkit prep": [*ours, "--source", str(options.source), "--out", f"{folder}/ours"]}
+    if there(options.verl_python):
+        found["verl's script (imports verl)"] = [*peer, f"{folder}/verl", "--import-verl"]
+        found["the same without importing verl"] = [*peer, f"{folder}/bare"]
+    return found
 
 
 def print_costs(costs: dict[str, Cost]) -> None:

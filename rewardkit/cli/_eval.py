@@ -145,7 +145,9 @@ def print_point(source: str, point: Point, *, as_json: bool) -> None:
     low, high = point.interval
     typer.echo(
         f"step {point.step}: {printable(source or '(none)')}: {point.value:.1%} "
-        f"({low:.1%} to {high:.1%}), {point.questions:,} questions"
+        f"({low:.1%} to {high:.1%}), {point.questions:,} questions, n {point.n}, "
+        f"truncated {'unknown' if point.truncated is None else format(point.truncated, '.1%')}, "
+        f"no answer {point.no_answer:.1%}"
     )
 
 

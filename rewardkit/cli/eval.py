@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from enum import Enum
 from functools import partial
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rewardkit.cli._common import (
+    EndedError,
     Jobs,
     JsonFlag,
     Overwrite,
@@ -23,7 +26,14 @@ from rewardkit.cli._common import (
     scorer_options,
     warn,
 )
-from rewardkit.cli._eval import asking, print_comparison, print_point, print_report, print_suite
+from rewardkit.cli._eval import (
+    asking,
+    print_comparison,
+    print_point,
+    print_report,
+    print_suite,
+    warn_of,
+)
 from rewardkit.cli.prep import HubName
 from rewardkit.errors import UsageError
 
@@ -45,6 +55,18 @@ EXAMPLES = examples(
 )
 
 
+#: The options that each of them looks at: judging, asking a server, naming sets, and watching.
+JUDGING = frozenset({"parquet", "out", "scorer", "settings", "seconds_per_row", "jobs"})
+ASKING = frozenset(
+    {
+        *("model", "n", "api", "temperature", "top_p", "top_k", "max_tokens", "stop", "seed"),
+        *("extra_body", "per_request", "concurrency", "request_seconds", "tries", "api_key_env"),
+    }
+)
+SETS = frozenset({"suite", "suite_dir", "hub"})
+WATCHING = frozenset({"serve", "serve_seconds", "every", "once", "until"})
+
+
 class Api(str, Enum):
     """What kind of request is sent."""
 
@@ -53,6 +75,7 @@ class Api(str, Enum):
 
 
 def command(
+    ctx: typer.Context,
     parquet: Annotated[Path | None, typer.Argument(help="The verl rows to answer.")] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Of the server: http://HOST:PORT/v1.")
@@ -125,7 +148,8 @@ def command(
     serve: Annotated[
         str | None,
         typer.Option(
-            metavar="COMMAND", help="With --watch: starts a server of {model} on {port}; no shell."
+            metavar="COMMAND",
+            help="With --watch: a server of {model} on {port}, that stays in the foreground; no shell.",
         ),
     ] = None,
     serve_seconds: Annotated[
@@ -158,7 +182,7 @@ def command(
     side with rewardkit leaderboard.
     """
     if compare:
-        _alone("--compare reads two files of results", parquet, responses, base_url, suite, watch)
+        _refuse_unused(ctx, "--compare", {"compare"})
         print_comparison(*compare, as_json=as_json)
         return
     if (parquet is None) == (suite is None):
@@ -172,7 +196,7 @@ def command(
 
     judging = Judging(scorer, scorer_options(settings), seconds_per_row, jobs or cores())
     if responses:
-        _alone("--responses reads what was generated", base_url, watch)
+        _refuse_unused(ctx, "--responses", {"responses", "overwrite"} | JUDGING)
         _responses(parquet, responses, out, judging, overwrite=overwrite, as_json=as_json)
         return
     stops, extra = tuple(stop or ()), _json_object(extra_body)
@@ -181,12 +205,14 @@ def command(
     how = (sampling, n, per_request, concurrency, tries)
     ask = partial(_generation, server, model, how)
     sets = partial(_members, suite, parquet, suite_dir, n, hub, judging.jobs)
-    _warn_if_greedy(temperature, n)
+    _warn_if_greedy(temperature, n, suite)
     if watch:
-        _alone("--watch keeps what is done, and starts servers itself", base_url, overwrite)
+        _refuse_unused(ctx, "--watch", {"watch", *WATCHING} | JUDGING | ASKING | SETS)
         timing = {"start_seconds": serve_seconds, "every": every, "once": once, "until": until}
         _watch(watch, serve, out, sets, ask, judging, timing, as_json=as_json)
         return
+    used = {"base_url", "overwrite"} | JUDGING | ASKING
+    _refuse_unused(ctx, "--base-url", used | SETS if suite else used)
     if not (base_url and model and out):
         raise UsageError("give --base-url, --model and --out to generate, or --responses FILE.")
     generation = ask(base_url, model)
@@ -196,9 +222,14 @@ def command(
         _one(parquet, generation, out, judging, overwrite=overwrite, as_json=as_json)
 
 
-def _alone(why: str, *others: object) -> None:
-    if any(others):
-        raise UsageError(f"{why}, and nothing else: leave the other options out.")
+def _refuse_unused(ctx: typer.Context, mode: str, used: AbstractSet[str]) -> None:
+    """Raise if an option was given that this mode would not look at."""
+    for option in ctx.command.params:
+        name = option.name or ""
+        source = ctx.get_parameter_source(name)
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and name not in used and name != "as_json":
+            raise UsageError(f"{option.opts[0]} is not used with {mode}: leave it out.")
 
 
 def _json_object(text: str | None) -> Mapping[str, Any]:
@@ -221,8 +252,8 @@ def _generation(
     return Generation(Server(url, **server), model or of, *how)
 
 
-def _warn_if_greedy(temperature: float | None, n: int) -> None:
-    if n > 1 and temperature == 0:
+def _warn_if_greedy(temperature: float | None, n: int, suite: str | None) -> None:
+    if temperature == 0 and (n > 1 or re.search(r":(?!1\b)\d", suite or "")):
         warn("temperature 0 is greedy: more than one response to a question says nothing new.")
 
 
@@ -242,7 +273,7 @@ def _key(variable: str | None) -> str:
 def _resumable(out: Path) -> Iterator[None]:
     try:
         yield
-    except (KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit, EndedError):
         warn(f"{out}: interrupted; the same command goes on.")
         raise
 
@@ -340,19 +371,21 @@ def _watch(
     as_json: bool,
 ) -> None:
     """Each checkpoint's figures as they come: a line, or with --json a JSON line, and the curve."""
-    from rewardkit.evaluate.curve import Point, points, write_curves
+    from rewardkit.evaluate.curve import points, read_curves, write_curves
     from rewardkit.evaluate.serving import command_of
     from rewardkit.evaluate.watch import Told, Watch, watch
 
     if not (serve and out):
         raise UsageError("--watch needs --serve and --out.")
     command_of(serve, folder, 0)  # said now, not after hours of waiting
-    curves: dict[str, list[Point]] = {}
+    curves = read_curves(out)
     with _resumable(out), asking() as (start, advance):
         told = Told(warn, start, advance)
         what = Watch(folder, serve, out, sets(), ask, judging, told=told, **timing)
         for step, reports in watch(what):
+            for report in reports.values():
+                warn_of(report)
             for source, point in points(step, reports):
-                curves.setdefault(source, []).append(point)
+                curves.setdefault(source, {})[step] = point
                 print_point(source, point, as_json=as_json)
             write_curves(curves, f"{folder}: accuracy against steps", out)

@@ -73,9 +73,6 @@ def command(
             read.append(read_results(name, files))
             advance(1)
     found = board(read, figure)
-    if html:
-        with progress("writing responses"):
-            write_page(found, html, overwrite=overwrite)
     if as_json or output is Format.json:
         print_json(found.summary())
     elif output is Format.markdown:
@@ -84,6 +81,9 @@ def command(
         _print(found)
     for note in found.notes:
         warn(note)
+    if html:
+        with progress("writing responses") as advance:
+            write_page(found, html, overwrite=overwrite, progress=advance)
 
 
 def _print(found: Board) -> None:

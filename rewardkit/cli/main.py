@@ -38,7 +38,7 @@ from rewardkit.cli import (
 )
 from rewardkit.cli import eval as eval_
 from rewardkit.cli import list as list_
-from rewardkit.cli._common import warn
+from rewardkit.cli._common import EndedError, warn
 from rewardkit.errors import RewardkitError
 
 app = typer.Typer(
@@ -99,7 +99,9 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):  # a lone surrogate in a response is still printed
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGTERM, _end)  # a scheduler's end must clean up as Ctrl-C does
+    for number in (signal.SIGTERM, signal.SIGHUP):  # these ends must clean up as Ctrl-C does
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
+            signal.signal(number, _end)
     try:
         typer.main.get_command(app)()  # app() itself would put typer's own hook in place
     except RewardkitError as error:
@@ -107,16 +109,12 @@ def run() -> None:
             raise
         warn(f"error: {error}")
         sys.exit(error.exit_code)
-    except _EndedError as ended:
+    except EndedError as ended:
         sys.exit(ended.args[0])
 
 
-class _EndedError(BaseException):
-    """A signal asked for the end; no SystemExit, which a scorer's guard would take for its own."""
-
-
 def _end(number: int, _: object) -> None:
-    raise _EndedError(128 + number)
+    raise EndedError(128 + number)
 
 
 def _say_bug(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import sqrt
 from pathlib import Path
 from statistics import fmean
@@ -14,16 +13,15 @@ from typing import Any, TypeAlias
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.estimators import pass_at_k
-from rewardkit.evaluate.figures import NO_ANSWER, Answered
+from rewardkit.evaluate.figures import Answered
 from rewardkit.evaluate.intervals import of_mean, paired
-from rewardkit.evaluate.judge import TRUNCATED
 from rewardkit.evaluate.results import Results
 
 #: A difference with a p of at least this may well be chance.
 CHANCE = 0.05
 
-#: A question's value, from 0 to 1.
-Figure: TypeAlias = Callable[[Answered], float]
+#: The value of every question, from 0 to 1, by data source.
+_Values: TypeAlias = dict[str, dict[bytes, float]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Cell:
         questions: how many.
         n: the least and the most responses to one.
         mark: `best` in its column; `near` if the difference to the best may be chance (paired t
-            over the questions that both have, p of 0.05 or more); else empty.
+            over questions, p of 0.05 or more); else empty, as where runs answer other questions.
     """
 
     value: float
@@ -94,69 +92,87 @@ def board(runs: Sequence[Results], figure: str = "mean@n") -> Board:
 
     Args:
         runs: at least one.
-        figure: `mean@n`, `pass@K` or `maj@K`.
+        figure: `mean@n`, `pass@K` or `maj@K`. A set with too few responses for it, or a scorer that
+            names no answers to vote on, leaves its cell empty, and is noted.
 
     Raises:
         UsageError: no such figure.
-        DataError: a run has too few responses for it, or names no answers to vote on.
+        DataError: every cell would be empty.
     """
     kind, k = _parsed(figure)
-    values = [_values(run, partial(_value, kind=kind, k=k)) for run in runs]
+    values: list[_Values] = []
+    notes: list[str] = []
+    for run in runs:
+        found, lacking = _values(run, kind, k)
+        values.append(found)
+        notes += [f"{run.name}: {source or '(none)'}: {why}" for source, why in lacking.items()]
     columns = tuple(dict.fromkeys(source for found in values for source in found))
+    if not columns:
+        raise DataError(notes[0])
     marks = {source: _marks([found.get(source) for found in values]) for source in columns}
     rows = [
-        _row(run, found, columns, {source: marks[source][place] for source in columns})
+        _row(run, found, columns, {source: marks[source][place] for source in columns}, k)
         for place, (run, found) in enumerate(zip(runs, values, strict=True))
     ]
     rows.sort(key=lambda row: -row.average[0] if row.average else 1.0)
-    return Board(figure, columns, tuple(rows), tuple(_notes(runs, values, columns)))
+    notes += _notes(runs, values, columns)
+    return Board(figure, columns, tuple(rows), tuple(notes))
 
 
 def _parsed(figure: str) -> tuple[str, int]:
+    """The kind of a figure, and its k; 1 for the mean."""
     kind, _, k = figure.partition("@")
     if figure == "mean@n":
-        return kind, 0
+        return kind, 1
     if kind not in ("pass", "maj") or not re.fullmatch("[1-9][0-9]{0,6}", k):
         raise UsageError(f"--figure {figure}: it is mean@n, pass@K or maj@K, as in pass@8.")
     return kind, int(k)
 
 
-def _value(answered: Answered, kind: str, k: int) -> float:
+def _values(run: Results, kind: str, k: int) -> tuple[_Values, dict[str, str]]:
+    """The value of every question by data source, and why a source has none."""
+    found: _Values = {}
+    lacking: dict[str, str] = {}
+    for key, (source, answered) in run.questions.items():
+        value = _value(answered, kind, k)
+        if isinstance(value, str):
+            lacking.setdefault(source, value)
+        else:
+            found.setdefault(source, {})[key] = value
+    return {source: each for source, each in found.items() if source not in lacking}, lacking
+
+
+def _value(answered: Answered, kind: str, k: int) -> float | str:
+    """A question's value, from 0 to 1; or why it has none."""
     if kind == "mean":
         return answered.right / answered.n
     if k > answered.n:
-        raise DataError(f"a question has {answered.n} responses; {kind}@{k} needs {k}.")
+        return f"a question has {answered.n} responses; {kind}@{k} needs {k}."
     if kind == "pass":
         return pass_at_k(answered.n, answered.right, k)
-    if len(answered.majority) < k:
-        raise DataError(f"maj@{k}: the scorer does not name the answers that it calls right.")
-    return answered.majority[k - 1]
-
-
-def _values(run: Results, figure: Figure) -> dict[str, dict[bytes, float]]:
-    """The value of every question, by data source."""
-    found: dict[str, dict[bytes, float]] = {}
-    for key, (source, answered) in run.questions.items():
-        try:
-            value = figure(answered)
-        except DataError as error:
-            raise DataError(f"{run.name}: {source}: {error}") from error
-        found.setdefault(source, {})[key] = value
-    return found
+    if not answered.majority:
+        return f"maj@{k}: the scorer does not name the answers that it calls right."
+    if len(answered.majority) == answered.n:
+        return answered.majority[k - 1]
+    if k == answered.n:
+        return answered.majority[-1]
+    return f"maj@{k}: of {answered.n} responses only maj@{answered.n} is known."
 
 
 def _marks(values: Sequence[Mapping[bytes, float] | None]) -> list[str]:
-    """`best`, `near` or "" for every run on one data source."""
-    means = [fmean(each.values()) if each else -1.0 for each in values]
-    best = max(range(len(means)), key=means.__getitem__)
-    top = values[best] or {}
+    """`best`, `near` or "" for every run on one data source; none where the questions differ."""
+    asked = [each for each in values if each]
+    if len(asked) < 2 or any(each.keys() != asked[0].keys() for each in asked):
+        return [""] * len(values)
+    top = max(asked, key=lambda each: sum(each.values()))
     marks = []
-    for place, each in enumerate(values):
-        shared = [key for key in top if each and key in each]
-        if place == best or not each or not shared:
-            marks.append("best" if place == best and len(values) > 1 else "")
+    for each in values:
+        if not each:
+            marks.append("")
+        elif each == top:
+            marks.append("best")
         else:
-            chance = paired([top[key] - each[key] for key in shared]).p >= CHANCE
+            chance = paired([top[key] - each[key] for key in top]).p >= CHANCE
             marks.append("near" if chance else "")
     return marks
 
@@ -166,15 +182,14 @@ def _row(
     values: Mapping[str, Mapping[bytes, float]],
     columns: Sequence[str],
     marks: Mapping[str, str],
+    k: int,
 ) -> Row:
     cells = {}
     for source in columns:
         if source in values:
             group, found = run.figures.sources[source], list(values[source].values())
-            counts = [each.n for each in group.questions]
-            interval = of_mean(found, len(group.characters))
-            n = (min(counts), max(counts))
-            cells[source] = Cell(fmean(found), interval, len(found), n, marks[source])
+            interval = of_mean(found, len(group.characters) / k)
+            cells[source] = Cell(fmean(found), interval, len(found), group.n, marks[source])
     average = _average(list(cells.values())) if len(cells) == len(columns) else None
     return Row(run, cells, average)
 
@@ -196,7 +211,11 @@ def _notes(
         if any(each != asked[0] for each in asked):
             shared = len(set.intersection(*asked))
             sizes = ", ".join(f"{len(each):,}" for each in asked)
-            yield f"{source}: not the same questions ({sizes}; {shared:,} in all runs)."
+            yield f"{source}: not the same questions ({sizes}; {shared:,} in all runs): no marks."
+        counts = {run.figures.sources[source].n for run in runs if source in run.figures.sources}
+        if len(counts) > 1:
+            told = ", ".join(str(least) for least, _ in sorted(counts))
+            yield f"{source}: not the same number of responses to a question ({told})."
     samplings = {json.dumps(_sampling(key), sort_keys=True) for run in runs for key in run.keys}
     if len(samplings) > 1:
         yield f"{len(samplings)} ways of sampling (see sampling in --json)."
@@ -216,10 +235,10 @@ def _row_summary(row: Row) -> dict[str, Any]:
         "name": row.run.name,
         "files": [str(path) for path in row.run.files],
         "of": [{**json.loads(key), "responses": n} for key, n in row.run.keys.most_common()],
-        "average": _figure(*row.average) if row.average else None,
+        "average": _with_interval(*row.average) if row.average else None,
         "by_data_source": {
             source: {
-                **_figure(cell.value, cell.interval),
+                **_with_interval(cell.value, cell.interval),
                 "mark": cell.mark,
                 **_rates(row, source),
             }
@@ -228,20 +247,18 @@ def _row_summary(row: Row) -> dict[str, Any]:
     }
 
 
-def _figure(value: float, interval: tuple[float, float]) -> dict[str, Any]:
+def _with_interval(value: float, interval: tuple[float, float]) -> dict[str, Any]:
     return {"value": value, "interval": list(interval)}
 
 
 def _rates(row: Row, source: str) -> dict[str, Any]:
     """How many responses there are to a set, were cut, or had no answer, and how long they are."""
     cell, group = row.cells[source], row.run.figures.sources[source]
-    responses, silent = len(group.characters), sum(group.statuses[each] for each in NO_ANSWER)
-    unknown = group.finishes[""] == responses
     return {
         "questions": cell.questions,
         "n": list(cell.n),
-        "truncated": None if unknown else group.finishes[TRUNCATED] / responses,
-        "no_answer": silent / responses,
+        "truncated": group.truncated_share,
+        "no_answer": group.no_answer_share,
         "mean_tokens": fmean(group.tokens) if group.tokens else None,
     }
 
@@ -257,8 +274,8 @@ def runs_of(names: Sequence[str]) -> list[tuple[str, list[Path]]]:
     """
     found = []
     for text in names:
-        name, equals, place = text.partition("=")
-        if not equals or Path(text).exists():
+        name, _, place = text.partition("=")
+        if not place or Path(text).exists():
             name, place = "", text
         found.append((name, Path(place)))
     short = [name or _short(path) for name, path in found]
@@ -278,7 +295,8 @@ def _short(path: Path) -> str:
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    files = sorted(each for each in path.glob("*.jsonl") if not each.name.startswith("."))
+    found = path.glob("*.jsonl")
+    files = sorted(each for each in found if each.is_file() and not each.name.startswith("."))
     if not files:
         raise UsageError(f"{path}: no result file, and no folder of them (.jsonl).")
     return files

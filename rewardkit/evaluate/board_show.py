@@ -11,13 +11,17 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from rewardkit.errors import OutputError, UsageError
-from rewardkit.evaluate.board import Board, Cell, Row
+from rewardkit.evaluate.board import Board, Row
 from rewardkit.output import atomic, refuse_existing
+from rewardkit.page.environment import environment
 from rewardkit.page.text import brief, clean
 from rewardkit.rollouts.report_page import write_report
+
+#: Responses that a run's page holds, an even sample if there are more; its figures count all.
+RESPONSES = 5_000
 
 _MARKS = {"best": "*", "near": "~", "": ""}
 
@@ -34,15 +38,13 @@ def head(board: Board) -> list[str]:
 
 
 def cells(board: Board, row: Row) -> list[str]:
-    """A row's cells as plain text, the average first if there is one."""
+    """A row's cells as in `61.2* [58.0, 64.3]`, the average first if there are several."""
     average = [] if len(board.columns) < 2 else [_value(*row.average) if row.average else ""]
     found = (row.cells.get(source) for source in board.columns)
-    return [*average, *(cell_text(cell) if cell else "" for cell in found)]
-
-
-def cell_text(cell: Cell) -> str:
-    """`61.2* [58.0, 64.3]`."""
-    return _value(cell.value, cell.interval, _MARKS[cell.mark])
+    return [
+        *average,
+        *(_value(cell.value, cell.interval, _MARKS[cell.mark]) if cell else "" for cell in found),
+    ]
 
 
 def _value(value: float, interval: tuple[float, float], mark: str = "") -> str:
@@ -106,9 +108,17 @@ def write_page(
     """
     refuse_existing_page(out, overwrite=overwrite)
     folder, links = responses_folder(out), []
+    for former in folder.glob("[0-9]*-*.html"):  # of a board with other runs
+        former.unlink()
     for place, row in enumerate(board.rows, 1):
         page = folder / f"{place}-{_plain(row.run.name)}.html"
-        write_report(row.run.files, page, overwrite=overwrite, progress=progress)
+        write_report(
+            row.run.files,
+            page,
+            max_responses=RESPONSES,
+            overwrite=overwrite,
+            progress=progress,
+        )
         links.append(f"{quote(folder.name)}/{quote(page.name)}")
     template = _environment().get_template("board.html.j2")
     lines = [(row, cells(board, row), link) for row, link in zip(board.rows, links, strict=True)]
@@ -123,15 +133,6 @@ def _plain(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=ChoiceLoader(
-            [PackageLoader("rewardkit.evaluate", ""), PackageLoader("rewardkit.page", "")]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"brief": brief}
-    return environment
+    made = environment("rewardkit.evaluate")
+    made.filters |= {"brief": brief}
+    return made

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from functools import cache
 from math import floor, log10
 from pathlib import Path
+from typing import TypeAlias
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
+from rewardkit.errors import DataError
 from rewardkit.evaluate.run import Report
 from rewardkit.output import atomic
+from rewardkit.page.environment import environment
 from rewardkit.page.text import brief
+
+#: Points by data source and step.
+Curves: TypeAlias = dict[str, dict[int, "Point"]]
 
 #: Of a chart, in pixels: the whole, and the room for labels at the left, below and elsewhere.
 WIDTH, HEIGHT = 640, 240
@@ -32,12 +38,18 @@ class Point:
         value: mean@n, from 0 to 1.
         interval: of it, 95 %.
         questions: how many.
+        n: the least responses to one.
+        truncated: the share of responses that were cut; None if that is not known.
+        no_answer: the share without an answer.
     """
 
     step: int
     value: float
     interval: tuple[float, float]
     questions: int
+    n: int
+    truncated: float | None
+    no_answer: float
 
 
 @dataclass(frozen=True)
@@ -70,14 +82,37 @@ def points(step: int, reports: Mapping[str, Report]) -> Iterator[tuple[str, Poin
     """What the reports of a step add to the curves, by data source."""
     for report in reports.values():
         for source, group in report.figures.sources.items():
-            yield source, Point(step, *group.mean(), len(group.questions))
+            rates = group.truncated_share, group.no_answer_share
+            yield source, Point(step, *group.mean(), len(group.questions), group.n[0], *rates)
 
 
-def write_curves(curves: Mapping[str, Sequence[Point]], title: str, folder: Path) -> None:
+def read_curves(folder: Path) -> Curves:
+    """The points of `curve.json`, from an earlier run; none if there is none.
+
+    Raises:
+        DataError: it is none of ours.
+    """
+    path = folder / "curve.json"
+    if not path.is_file():
+        return {}
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            str(source): {
+                int(each["step"]): Point(**{**each, "interval": tuple(each["interval"])})
+                for each in found
+            }
+            for source, found in read.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DataError(f"{path}: not as --watch writes it; move it away ({error}).") from error
+
+
+def write_curves(curves: Curves, title: str, folder: Path) -> None:
     """Write `curve.json` and `curve.html` into a folder, over those of before.
 
     Args:
-        curves: points by data source, in the order of steps.
+        curves: points by data source and step.
         title: of the page.
         folder: that exists.
 
@@ -85,9 +120,10 @@ def write_curves(curves: Mapping[str, Sequence[Point]], title: str, folder: Path
         OutputError: one cannot be written.
     """
     template = _environment().get_template("curve.html.j2")
-    charts = [chart(source, found) for source, found in curves.items()]
+    ordered = {source: [found[step] for step in sorted(found)] for source, found in curves.items()}
+    charts = [chart(source, found) for source, found in ordered.items()]
     page = template.render(title=title, charts=charts, width=WIDTH, height=HEIGHT, left=LEFT)
-    values = {source: [vars(point) for point in found] for source, found in curves.items()}
+    values = {source: [vars(point) for point in found] for source, found in ordered.items()}
     data = json.dumps(values, indent=1)
     for name, text in (("curve.json", f"{data}\n"), ("curve.html", page)):
         with atomic(folder / name, overwrite=True) as temporary:
@@ -99,7 +135,7 @@ def chart(source: str, found: Sequence[Point]) -> Chart:
 
     Args:
         source: what it is called.
-        found: at least one point.
+        found: at least one point, in the order of steps.
     """
     steps = [point.step for point in found]
     first, last = steps[0], max(steps[-1], steps[0] + 1)
@@ -139,15 +175,6 @@ def _unit(span: float) -> float:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=ChoiceLoader(
-            [PackageLoader("rewardkit.evaluate", ""), PackageLoader("rewardkit.page", "")]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"brief": brief}
-    return environment
+    made = environment("rewardkit.evaluate")
+    made.filters |= {"brief": brief}
+    return made

@@ -72,6 +72,23 @@ class Group:
             if each.tokens is not None:
                 self.tokens.append(each.tokens)
 
+    @property
+    def n(self) -> tuple[int, int]:
+        """The least and the most responses to a question; there is at least one."""
+        counts = [each.n for each in self.questions]
+        return min(counts), max(counts)
+
+    @property
+    def truncated_share(self) -> float | None:
+        """The share of responses that were cut; None if no response says why it ended."""
+        responses = len(self.characters)
+        return None if self.finishes[""] == responses else self.finishes[TRUNCATED] / responses
+
+    @property
+    def no_answer_share(self) -> float:
+        """The share of responses without an answer."""
+        return sum(self.statuses[status] for status in NO_ANSWER) / len(self.characters)
+
     def mean(self) -> tuple[float, tuple[float, float]]:
         """mean@n with its interval; there is at least one question."""
         values = [each.right / each.n for each in self.questions]
@@ -82,12 +99,12 @@ class Group:
         responses = len(self.characters)
         if not responses:
             return {"questions": 0, "responses": 0}
-        n = min(each.n for each in self.questions)
+        n = self.n[0]
         return {
             "questions": len(self.questions),
             "responses": responses,
-            "n": [n, max(each.n for each in self.questions)],
-            "mean": self._figure(lambda each: each.right / each.n),
+            "n": list(self.n),
+            "mean": self.at(lambda each: each.right / each.n),
             "mean_score": self.score / responses,
             "pass@k": self._each_k(n, lambda k: lambda each: pass_at_k(each.n, each.right, k)),
             "maj@k": self._majorities(n),
@@ -105,14 +122,15 @@ class Group:
             "tokens": _lengths(self.tokens),
         }
 
-    def _figure(self, value: Callable[[Answered], float]) -> dict[str, Any]:
+    def at(self, value: Callable[[Answered], float], k: int = 1) -> dict[str, Any]:
+        """The mean of a value of k responses, with its interval; n hold n / k independent draws."""
         values = [value(each) for each in self.questions]
-        return {"value": fmean(values), "interval": of_mean(values, len(self.characters))}
+        return {"value": fmean(values), "interval": of_mean(values, len(self.characters) / k)}
 
     def _each_k(
         self, n: int, of_k: Callable[[int], Callable[[Answered], float]]
     ) -> dict[str, dict[str, Any]]:
-        return {str(k): self._figure(of_k(k)) for k in range(1, n + 1)}
+        return {str(k): self.at(of_k(k), k) for k in range(1, n + 1)}
 
     def _majorities(self, n: int) -> dict[str, dict[str, Any]]:
         """For every k where all questions have it; else of all responses of each.
@@ -123,7 +141,7 @@ class Group:
             return {}
         if all(len(each.majority) >= n for each in self.questions):
             return self._each_k(n, lambda k: lambda each: each.majority[k - 1])
-        return {str(n): self._figure(lambda each: each.majority[-1])}
+        return {str(n): self.at(lambda each: each.majority[-1], n)}
 
     def _share(self, part: int) -> dict[str, Any]:
         return {"n": part, "share": part / len(self.characters)}

@@ -209,6 +209,7 @@ class _Loop:
             try:
                 return await self._once(clients, body)
             except TryAgainError as error:
+                self.generation.server.check()
                 if error.busy and self.limit.answers > answers:
                     tries, answers = 0, self.limit.answers  # it answers others: our turn will come
                 tries += 1

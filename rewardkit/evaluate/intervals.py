@@ -41,7 +41,8 @@ def of_mean(values: Sequence[float], most: float) -> tuple[float, float]:
 
     Args:
         values: of each question; all of 0 to 1 if there is none.
-        most: the number of responses: the questions are never worth more.
+        most: the number of responses, or of draws of k that they hold: the questions are never
+            worth more.
     """
     size = float(len(values))
     if size < 2:  # one question: nothing is known of others

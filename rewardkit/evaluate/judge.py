@@ -26,6 +26,9 @@ BATCH, BATCH_APART = 256, 16
 #: The status of a response on which the scorer gave no verdict; it counts as wrong.
 NO_VERDICT = "no_verdict"
 
+#: A response of more tokens than this has another number by mistake.
+MOST_TOKENS = 1 << 40
+
 #: The finish_reason of a response that the server would not give; "length" is a truncated one.
 REFUSED, TRUNCATED = "refused", "length"
 
@@ -75,7 +78,8 @@ def judged(
 def judge(plan: Plan, lines: Iterable[dict[str, Any]]) -> tuple[bytes, list[Outcome]]:
     """Judge a batch; a response without a verdict counts as wrong, and says why."""
     scorer = scorer_for(plan)
-    done = [{**line, **_score(scorer, line)} for line in lines]
+    by = judged_by(plan)
+    done = [{**line, **_score(scorer, line), "scorer": by} for line in lines]
     return "".join(map(json_line, done)).encode(), [outcome(line) for line in done]
 
 
@@ -87,6 +91,12 @@ def _score(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
         return {**to_verl(result), "status": result.status.value}
     wrong = to_verl(Score(0.0, correct=False, pred="", status=Status.BAD_GROUND_TRUTH))
     return {**wrong, "status": NO_VERDICT, "reason": why_not(result)}
+
+
+def judged_by(plan: Plan) -> str:
+    """The scorer and its options, as a result says them."""
+    options = ",".join(f"{name}={value}" for name, value in sorted(plan.options))
+    return f"{plan.scorer}?{options}" if options else str(plan.scorer)
 
 
 def _call(scorer: Scorer, response: str, gold: str, info: Mapping[str, Any]) -> Score:
@@ -108,16 +118,19 @@ def outcome(line: Mapping[str, Any]) -> Outcome:
     group = (line["data_source"], info.get("subject"), info.get("level"))
     source, subject, level = ("" if name is None else str(name) for name in group)
     vote = "" if line["no_answer"] else clean(line["pred"])
+    score = float(line["score"])
+    if not isfinite(score):
+        raise ValueError(f"its score is {score}")
     return Outcome(
-        line["row"],
+        int(line["row"]),
         (source, subject, level),
         line["acc"] > 0,
-        float(line["score"]),
+        score,
         vote,
-        line["status"],
-        line.get("finish_reason") or "",
+        str(line["status"]),
+        str(line.get("finish_reason") or ""),
         len(line["response"]),
-        tokens if type(tokens) is int else None,
+        tokens if type(tokens) is int and 0 <= tokens < MOST_TOKENS else None,
     )
 
 

@@ -51,7 +51,7 @@ def read_results(name: str, files: list[Path]) -> Results:
     """Read the files of a run.
 
     Raises:
-        DataError: one cannot be read, is no file of results, or has none.
+        DataError: one cannot be read, is no file of results or has none, or two answer the same.
     """
     found = Results(name)
     for path in files:
@@ -74,7 +74,10 @@ def result_lines(path: Path) -> Iterator[tuple[dict[str, Any], Outcome]]:
                     line = json.loads(text)
                     found = outcome(line)
                     question_of(line)
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    sampled(line)
+                except (
+                    ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
+                ) as error:  # fmt: skip
                     raise DataError(
                         f"{path}:{number}: no judged response ({type(error).__name__}: {error}); "
                         "name files that 'rewardkit eval --out' wrote."
@@ -93,8 +96,15 @@ def question_key(line: Mapping[str, Any]) -> bytes:
 
 
 def sampled(line: Mapping[str, Any]) -> str:
-    """Model and sampling of a line, as JSON."""
-    key = {"model": line.get("model"), "sampling": line.get("sampling")}
+    """Model and sampling of a line, as JSON.
+
+    Raises:
+        TypeError: the sampling is no mapping.
+    """
+    sampling = line.get("sampling")
+    if not isinstance(sampling, (dict, type(None))):
+        raise TypeError("its sampling is no object")
+    key = {"model": line.get("model"), "sampling": sampling}
     return json.dumps(key, sort_keys=True)
 
 
@@ -111,4 +121,9 @@ def _read(path: Path, into: Results) -> None:
         key = question_key(first)
         copies[key] += 1  # a set may ask a question twice
         numbered = key + copies[key].to_bytes(4, "big")
+        if numbered in into.questions:
+            others = ", ".join(map(str, into.files))
+            raise DataError(
+                f"{path} and {others} answer the same questions: name them as two runs."
+            )
         into.questions[numbered] = outcomes[0].group[0], answered(outcomes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -48,12 +48,14 @@ class Server:
         api: `chat` or `completions`.
         key: the API key, sent with every request; never written and never shown.
         seconds: that a request may take.
+        check: called where a request fails; raises `SourceError` if the server is known to be gone.
     """
 
     base_url: str
     api: str = "chat"
     key: str = ""
     seconds: float = 600.0
+    check: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
         """Refuse what is no base URL, and one with a password, which messages would show."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -22,6 +25,9 @@ LOOK = 0.5
 #: Seconds that a server has to end, before it is killed.
 GRACE = 30.0
 
+#: Statuses that say that a server has no such page.
+NO_SUCH_PAGE = frozenset({404, 405})
+
 #: Bytes of the end of a server's output that are looked at when it fails.
 TAIL = 4000
 
@@ -30,7 +36,7 @@ def command_of(template: str, model: Path, port: int) -> list[str]:
     """A server's command: words as a shell reads them, `{model}` and `{port}` filled in.
 
     Raises:
-        UsageError: it cannot be read, or lacks one of the two.
+        UsageError: it cannot be read, is not there, or lacks one of the two.
     """
     try:
         words = shlex.split(template)
@@ -41,6 +47,8 @@ def command_of(template: str, model: Path, port: int) -> list[str]:
             raise UsageError(
                 f"--serve: {mark} is missing; write it as in 'vllm serve {{model}} --port {{port}}'."
             )
+    if shutil.which(words[0]) is None:
+        raise UsageError(f"--serve: {words[0]}: no such command here.")
     return [word.replace("{model}", str(model)).replace("{port}", str(port)) for word in words]
 
 
@@ -51,54 +59,62 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@contextmanager
-def served(template: str, model: Path, log: Path, seconds: float) -> Iterator[str]:
-    """A server of a model; its base URL once it answers. It is ended with the block.
+@dataclass(frozen=True)
+class Served:
+    """A server that runs.
 
-    The server has a process group of its own, which is what is ended: a server's workers with it.
+    Attributes:
+        url: its base URL.
+        check: raises `SourceError` if it has ended.
+    """
+
+    url: str
+    check: Callable[[], None]
+
+
+@contextmanager
+def served(template: str, model: Path, log: Path, seconds: float) -> Iterator[Served]:
+    """A server of a model, once it answers. It is ended with the block, or with this process.
 
     Args:
-        template: its command, with `{model}` and `{port}`.
+        template: its command, with `{model}` and `{port}`; it stays in the foreground.
         model: a folder with Hugging Face weights.
-        log: where its output goes, after what is there.
+        log: where its output goes.
         seconds: that it may take until it answers.
 
     Raises:
-        UsageError: the command cannot be run.
-        SourceError: it ended, or did not answer in time; its last lines are told.
+        SourceError: it cannot be run, ended, or did not answer in time; its last line is told.
     """
     port = free_port()
     words = command_of(template, model, port)
-    with log.open("ab") as output:
-        try:
-            process = subprocess.Popen(  # noqa: S603 - the user's own command
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise UsageError(f"--serve: {words[0]}: {error.strerror}.") from error
+    keeper = [sys.executable, "-m", "rewardkit.evaluate._keeper", str(GRACE), *words]
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603 - the user's own command
+            keeper, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True
+        )
+
+    def check() -> None:
+        if (code := process.poll()) is not None:
+            raise SourceError(f"the server ended with exit code {code}; {last_line(log)}")
+
     try:
-        url = f"http://127.0.0.1:{port}/v1"
-        _wait(process, url, log, seconds)
-        yield url
+        _wait(check, f"http://127.0.0.1:{port}", log, seconds)
+        yield Served(f"http://127.0.0.1:{port}/v1", check)
     finally:
         _end(process)
 
 
-def _wait(process: subprocess.Popen[bytes], url: str, log: Path, seconds: float) -> None:
+def _wait(check: Callable[[], None], root: str, log: Path, seconds: float) -> None:
+    """Until `/health` says yes or, of a server without it, `/v1/models` does."""
     until = monotonic() + seconds
     with httpx.Client(timeout=10.0, trust_env=False) as http:
         while True:
-            code = process.poll()
-            if code is not None:
-                raise SourceError(
-                    f"the server ended with exit code {code} before it answered; {last_line(log)}"
-                )
+            check()
             with suppress(httpx.TransportError):
-                if not http.get(f"{url}/models").is_server_error:
+                answer = http.get(f"{root}/health")
+                if answer.status_code in NO_SUCH_PAGE:
+                    answer = http.get(f"{root}/v1/models")
+                if not answer.is_error:
                     return
             if monotonic() > until:
                 raise SourceError(
@@ -117,11 +133,13 @@ def last_line(log: Path) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the server's process group: asked first, then killed."""
-    for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, GRACE)):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+    """Let the keeper end the server's group; kill what is left of it then, or at a second Ctrl-C."""
+    try:
+        if process.stdin:
+            process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(patience)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+            process.wait(GRACE + 5)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

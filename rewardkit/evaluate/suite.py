@@ -10,10 +10,10 @@ from itertools import groupby
 from pathlib import Path
 
 from rewardkit import registry
-from rewardkit.errors import DataError, RewardkitError, SourceError, UsageError
+from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.evaluate.figures import Figures
 from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.judge import Outcome
+from rewardkit.evaluate.judge import Outcome, judged_by
 from rewardkit.evaluate.questions import count, questions
 from rewardkit.evaluate.results import result_lines
 from rewardkit.evaluate.run import Judging, Report, evaluate
@@ -150,7 +150,7 @@ def evaluate_all(
         progress: as by `evaluate`.
 
     Raises:
-        DataError: a finished file is of another model, sampling, n, or of other rows.
+        DataError: a finished file is of another model, sampling, n or scorer, or of other rows.
     """
     if out.is_file() or out.suffix == ".jsonl":
         raise UsageError(f"--out {out}: with --suite and --watch, name a folder.")
@@ -158,7 +158,7 @@ def evaluate_all(
     for member in suite:
         asked, path = replace(generation, n=member.n), out / f"{member.name}.jsonl"
         if path.exists() and not overwrite:
-            reports[member.name] = finished(member.parquet, asked, path)
+            reports[member.name] = finished(member.parquet, asked, path, judging)
             continue
 
         def begin(have: int, wanted: int, name: str = member.name) -> None:
@@ -176,29 +176,33 @@ def evaluate_all(
     return reports
 
 
-def finished(parquet: Path, generation: Generation, path: Path) -> Report:
+def finished(parquet: Path, generation: Generation, path: Path, judging: Judging) -> Report:
     """The report of a file that an earlier run finished.
 
     Raises:
-        DataError: it is of another model, sampling or n, or of other rows than the parquet's.
+        DataError: it is of another model, sampling, n or scorer, or of other rows than the
+            parquet's.
     """
-    key = generation.key()
-    found, prompts = Figures(), []
+    expected = {**generation.key(), "scorer": judged_by(judging.plan())}
+    found, rows = Figures(), []
     for _, lines in groupby(result_lines(path), lambda each: each[1].question):
         outcomes: list[Outcome] = []
         for line, outcome in lines:
-            own = {name: line.get(name) for name in key}
-            if own != key:
-                raise _other(path, f"model or sampling ({str(own)[:300]})")
+            for name, value in expected.items():
+                if line.get(name) != value:
+                    raise _other(path, f"{name} ({str(line.get(name))[:200]})")
             outcomes.append(outcome)
-        prompts.append(line.get("prompt_sha256"))
+        rows.append((line.get("prompt_sha256"), line["ground_truth"], line["data_source"]))
         if len(outcomes) != generation.n:
             raise _other(path, f"n ({len(outcomes)})")
         found.add(outcomes)
-    if prompts != [question.digest for question in questions(parquet)]:
+    if rows != [(each.digest, each.ground_truth, each.data_source) for each in questions(parquet)]:
         raise _other(path, f"rows than those of {parquet}")
     return Report(parquet, count(parquet), found)
 
 
-def _other(path: Path, what: str) -> RewardkitError:
-    return DataError(f"{path} is of other {what}; name another --out, or --overwrite to ask again.")
+def _other(path: Path, what: str) -> DataError:
+    return DataError(
+        f"{path} is of another {what}: name another --out. With another scorer, judge what is there "
+        f"again: rewardkit eval PARQUET --responses {path} --scorer NAME --out NEW.jsonl"
+    )

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
 from time import sleep
 
-from rewardkit.errors import DataError, SourceError
+from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.evaluate.generate import Generation
 from rewardkit.evaluate.results import result_lines
 from rewardkit.evaluate.run import Judging, Report
-from rewardkit.evaluate.serving import last_line, served
+from rewardkit.evaluate.serving import Served, last_line, served
 from rewardkit.evaluate.suite import Member, evaluate_all
 from rewardkit.runner.checkpoints import Checkpoint, find_checkpoint, merge_command
 
@@ -24,6 +27,13 @@ _STEP = re.compile(r"global_step_([0-9]{1,9})")
 
 #: verl writes the number of a checkpoint here when all of it is saved.
 LATEST = "latest_checkpointed_iteration.txt"
+
+#: Seconds by which a checkpoint's files may be newer than that number: clocks of nodes differ. Files
+#: that are newer still are of a run that went on from an earlier step, and writes this one again.
+SKEW = 60.0
+
+#: Times that a step's server is started, while other steps are evaluated.
+TRIES = 3
 
 #: Of a step whose results are there already: nobody is asked.
 NOBODY = "http://127.0.0.1:9/v1"
@@ -97,34 +107,72 @@ def watch(what: Watch) -> Iterator[tuple[int, dict[str, Report]]]:
     """Evaluate the checkpoints of a run as they appear; yields each step with its reports.
 
     A step whose results are there is not served again, but yielded. One that verl has deleted
-    meanwhile is left out; one whose shards are not all there is looked at again later.
+    meanwhile is left out; one that is not whole is looked at again later, and so is one whose
+    server fails, unless none has served yet.
 
     Raises:
-        SourceError: a server did not start, or did not answer; what is done is kept.
-        DataError: results that are there are of another model, sampling, n or rows.
+        UsageError: `out` is called as a file.
+        OutputError: `out` cannot be made, or another watch writes there.
+        SourceError: the first server, or with `once` any, did not start or did not answer.
+        DataError: results that are there are of another model, sampling, n, scorer or rows.
     """
     done: set[int] = set()
-    complaints: dict[int, str] = {}
-    waiting = False
-    while True:
-        for step in [step for step in whole_steps(what.folder) if step not in done]:
-            try:
-                reports = _evaluated(what, step)
-            except _LeftOutError as error:
-                if complaints.get(step) != str(error):
-                    what.told.say(f"global_step_{step}: left out: {error}")
-                complaints[step] = str(error)
-                continue
-            done.add(step)
-            yield step, reports
-            if what.until is not None and step >= what.until:
+    tries: Counter[int] = Counter()
+    say = _saying_once(what.told.say)
+    with _locked(what.out):
+        while True:
+            for step in whole_steps(what.folder):
+                if step in done:
+                    _look_again(what, step, say)
+                    continue
+                try:
+                    reports = _evaluated(what, step)
+                except _LeftOutError as error:
+                    say(f"global_step_{step}: left out: {error}")
+                    continue
+                except SourceError as error:
+                    tries[step] += 1
+                    if what.once or not done or tries[step] >= TRIES:
+                        raise
+                    say(f"global_step_{step}: {error} It is tried again.")
+                    continue
+                done.add(step)
+                yield step, reports
+                if what.until is not None and step >= what.until:
+                    return
+            if what.once:
                 return
-        if what.once:
-            return
-        if not waiting:
-            what.told.say(f"waiting for checkpoints in {what.folder}; Ctrl-C ends.")
-            waiting = True
-        sleep(what.every)
+            say(f"waiting for checkpoints in {what.folder}; Ctrl-C ends.")
+            sleep(what.every)
+
+
+def _saying_once(tell: Callable[[str], object]) -> Callable[[str], None]:
+    told: set[str] = set()
+
+    def say(sentence: str) -> None:
+        if sentence not in told:
+            told.add(sentence)
+            tell(sentence)
+
+    return say
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """The folder, made, and ours alone."""
+    if out.suffix == ".jsonl":
+        raise UsageError(f"--out {out}: with --suite and --watch, name a folder.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / ".watch.lock").open("ab")
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be made or written: {error.strerror}.") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OutputError(f"{out}: another --watch writes there; name another.") from error
+        yield
 
 
 class _LeftOutError(Exception):
@@ -132,30 +180,73 @@ class _LeftOutError(Exception):
 
 
 def _evaluated(what: Watch, step: int) -> dict[str, Report]:
-    place, source = what.out / f"global_step_{step}", what.folder / f"global_step_{step}"
+    place = what.out.resolve() / f"global_step_{step}"
+    source = what.folder.resolve() / f"global_step_{step}"
     results = [place / f"{member.name}.jsonl" for member in what.suite]
     if all(path.is_file() for path in results):
         line, _ = next(result_lines(results[0]))
-        return _asked(what, place, NOBODY, str(line.get("model")))
-    try:
-        found = find_checkpoint(source)
-    except DataError as error:
-        raise _LeftOutError(str(error)) from error
+        return _asked(what, place, what.ask(NOBODY, str(line.get("model"))))
+    found = _whole(source)
+    weights = _identity(found)
     place.mkdir(parents=True, exist_ok=True)
     try:
         with _weights(what, found, place) as model:
             what.told.say(f"global_step_{step}: starting its server.")
-            log = place / "server.log"
-            with served(what.serve, model, log, what.start_seconds) as url:
-                return _asked(what, place, url, str(model))
+            with served(what.serve, model, place / "server.log", what.start_seconds) as server:
+                reports = _asked(what, place, _of_server(what, server, model))
     except SourceError as error:
-        if source.is_dir():
+        if _identity(_whole(source)) == weights:
             raise
-        raise _LeftOutError(f"it was deleted meanwhile ({error})") from error
+        raise _LeftOutError(f"its weights changed meanwhile ({error})") from error
+    (place / "weights").write_text(weights, encoding="ascii")
+    return reports
 
 
-def _asked(what: Watch, place: Path, url: str, model: str) -> dict[str, Report]:
-    generation, told = what.ask(url, model), what.told
+def _whole(source: Path) -> Checkpoint:
+    """The checkpoint of a step.
+
+    Raises:
+        _LeftOutError: it is gone, lacks shards, or is being written.
+    """
+    try:
+        found = find_checkpoint(source)
+        newest = max(path.stat().st_mtime for path in source.rglob("*"))
+        if newest > (source.parent / LATEST).stat().st_mtime + SKEW:
+            raise _LeftOutError(f"it is being written: it is newer than {LATEST}")
+    except (DataError, OSError) as error:
+        raise _LeftOutError(str(error)) from error
+    return found
+
+
+def _identity(found: Checkpoint) -> str:
+    """What tells these weights from others: the names, sizes and times of their files."""
+    files = sorted(path for path in found.folder.rglob("*") if path.is_file())
+    told = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return sha256(repr(told).encode()).hexdigest()
+
+
+def _look_again(what: Watch, step: int, say: Callable[[str], None]) -> None:
+    """Say so where a step that is done has other weights now."""
+    place = what.out / f"global_step_{step}"
+    try:
+        then = (place / "weights").read_text(encoding="ascii")
+        changed = _identity(_whole(what.folder.resolve() / f"global_step_{step}")) != then
+    except (OSError, _LeftOutError):  # results of another's, or a checkpoint that is gone
+        return
+    if changed:
+        say(
+            f"global_step_{step}: its weights are others than those that were evaluated, whose "
+            f"results stay; to evaluate it again move {place} away."
+        )
+
+
+def _of_server(what: Watch, server: Served, model: Path) -> Generation:
+    generation = what.ask(server.url, str(model))
+    return replace(generation, server=replace(generation.server, check=server.check))
+
+
+def _asked(what: Watch, place: Path, generation: Generation) -> dict[str, Report]:
+    told = what.told
     return evaluate_all(
         what.suite, generation, place, what.judging, start=told.start, progress=told.progress
     )

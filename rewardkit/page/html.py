@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from rewardkit.output import atomic
 from rewardkit.page.compare import compare
+from rewardkit.page.environment import environment
 from rewardkit.page.histogram import picture
 from rewardkit.page.model import Bars, Page
 from rewardkit.page.text import brief, clip, rows, share
@@ -38,15 +39,8 @@ def write_html(page: Page, out: Path, *, overwrite: bool) -> None:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("rewardkit.page", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
+    made = environment("rewardkit.page")
+    made.filters |= {
         "bars": _bars,
         "brief": brief,
         "cell_class": _cell_class,
@@ -55,8 +49,8 @@ def _environment() -> Environment:
         "rows": rows,
         "share": share,
     }
-    environment.globals["compare"] = compare
-    return environment
+    made.globals["compare"] = compare
+    return made
 
 
 def _bars(section: Bars) -> list[tuple[str, int]]:

@@ -18,10 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from rewardkit.errors import DataError
 from rewardkit.output import atomic, refuse_existing, refuse_input
+from rewardkit.page.environment import environment
 from rewardkit.page.text import brief, share
 from rewardkit.rollouts import report_figures
 from rewardkit.rollouts.apart import SECONDS
@@ -214,15 +215,6 @@ def _asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=ChoiceLoader(
-            [PackageLoader("rewardkit.rollouts", ""), PackageLoader("rewardkit.page", "")]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"brief": brief, "share": share, "number": "{:,}".format}
-    return environment
+    made = environment("rewardkit.rollouts")
+    made.filters |= {"brief": brief, "share": share, "number": "{:,}".format}
+    return made

@@ -15,10 +15,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from rewardkit.output import atomic
+from rewardkit.page.environment import environment
 from rewardkit.page.text import brief, clean
 from rewardkit.trainlog.charts import COLOURS, SMOOTHED, Chart, charts, hours, others, window_of
 from rewardkit.trainlog.model import Run
@@ -125,15 +126,6 @@ def _embedded(data: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=ChoiceLoader(
-            [PackageLoader("rewardkit.trainlog", ""), PackageLoader("rewardkit.page", "")]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"brief": brief, "clean": clean, "duration": duration, "figure": number}
-    return environment
+    made = environment("rewardkit.trainlog")
+    made.filters |= {"brief": brief, "clean": clean, "duration": duration, "figure": number}
+    return made

@@ -130,6 +130,60 @@ def test_too_few_responses_for_a_figure_are_named(results):
     silent = results("b.jsonl", [4], pred="")
     with pytest.raises(DataError, match="does not name the answers"):
         board(read(silent), "maj@2")
+    full = results("c.jsonl", [4] * 3, n=8, data_source="other")
+    found = board([read_results("both", [silent, full])], "pass@8")
+    assert found.columns == ("other",)
+    assert found.notes == ("both: set: a question has 4 responses; pass@8 needs 8.",)
+
+
+def test_of_many_responses_only_the_majority_of_all_is_known(results):
+    path = results("a.jsonl", [60] * 4, n=100)
+    assert board(read(path), "maj@100").rows[0].cells["set"].value > 0.9
+    for k in (1, 64):
+        with pytest.raises(DataError, match="only maj@100 is known"):
+            board(read(path), f"maj@{k}")
+
+
+def test_two_files_with_the_same_questions_are_no_one_run(results):
+    a, b = results("r/a.jsonl", [1]), results("r/b.jsonl", [4])
+    with pytest.raises(DataError, match="answer the same questions: name them as two runs"):
+        read_results("r", [a, b])
+
+
+def test_runs_on_other_questions_get_no_marks_and_equal_runs_are_both_best(results):
+    a, b = results("a.jsonl", [4, 1, 2]), results("b.jsonl", [4, 1])
+    assert {row.cells["set"].mark for row in board(read(a, b)).rows} == {""}
+    c = results("c.jsonl", [4, 1, 2])
+    assert [row.cells["set"].mark for row in board(read(a, c)).rows] == ["best", "best"]
+
+
+def test_another_number_of_responses_is_noted(results):
+    a, b = results("a.jsonl", [1] * 4), results("b.jsonl", [1] * 4, n=2)
+    assert board(read(a, b)).notes == (
+        "set: not the same number of responses to a question (2, 4).",
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sampling": "x"},
+        {"sampling": [1]},
+        {"score": float("nan")},
+        {"score": 10**400},
+        {"acc": "x"},
+        {"extra_info": []},
+    ],
+)
+def test_a_line_of_other_types_is_named(results, wrong):
+    path = results("a.jsonl", [1], n=1, **wrong)
+    with pytest.raises(DataError, match=r"a\.jsonl:1: no judged response"):
+        read(path)
+
+
+def test_strange_reasons_and_numbers_of_tokens_are_no_bug(results):
+    path = results("a.jsonl", [1], n=1, finish_reason={}, tokens=10**30)
+    assert board(read(path)).rows[0].cells["set"].questions == 1
 
 
 def test_runs_are_called_by_their_files_and_by_paths_where_these_are_alike(results, tmp_path):
@@ -210,9 +264,10 @@ def test_marks_and_order_agree_with_the_means(tmp_path_factory, rights):
     values = [row.cells["set"].value for row in found.rows]
     assert values == sorted(values, reverse=True)
     marks = [row.cells["set"].mark for row in found.rows]
-    assert marks.count("best") == (len(runs) > 1)
     if len(runs) > 1:
         assert values[marks.index("best")] == max(values)
+    else:
+        assert marks == [""]
 
 
 def test_files_that_are_no_results_are_named_with_their_line(tmp_path, results):

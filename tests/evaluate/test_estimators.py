@@ -1,15 +1,17 @@
 """Estimators against brute force, and intervals against simulation and published tables."""
 
 import random
+from array import array
 from collections import Counter
 from itertools import combinations, product
-from math import comb
+from math import comb, exp, lgamma
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.evaluate.estimators import ALL_MAJORITIES, best_at_n, majority, pass_at_k
+from rewardkit.evaluate.figures import Answered, Group
 from rewardkit.evaluate.intervals import of_mean, paired, t_quantile, two_sided
 
 
@@ -87,6 +89,22 @@ def test_95_percent_of_intervals_hold_the_true_mean(questions, n, a, b):
         low, high = of_mean(shares, questions * n)
         covered += low <= a / (a + b) <= high
     assert 0.935 <= covered / runs <= 0.97
+
+
+@pytest.mark.parametrize(("k", "a", "b"), [(8, 2, 1), (8, 3, 2), (16, 1, 1)])
+def test_95_percent_of_the_intervals_of_pass_at_k_hold_it(k, a, b):
+    """Also near 1, where most questions say nothing of the rest: 32 responses are 32 / k draws."""
+    true = 1 - exp(lgamma(b + k) + lgamma(a + b) - lgamma(a + b + k) - lgamma(b))
+    rng, covered, runs = random.Random(5), 0, 400
+    for _ in range(runs):
+        group = Group(characters=array("q", [1] * 30 * 32))
+        for _ in range(30):
+            chance = rng.betavariate(a, b)
+            right = sum(rng.random() < chance for _ in range(32))
+            group.questions.append(Answered(32, right, array("d")))
+        low, high = group.at(lambda each: pass_at_k(each.n, each.right, k), k)["interval"]
+        covered += low <= true <= high
+    assert covered / runs >= 0.94
 
 
 def test_an_interval_that_ignored_questions_would_be_too_narrow():

@@ -62,7 +62,7 @@ def test_each_wrong_request_is_one_line_that_says_what_to_do(parquet, run, tmp_p
         (rows, "--base-url", "host:8000", "--model", "M", "--out", "m.jsonl"): "http://HOST:PORT",
         (rows, "--responses", "none.jsonl"): "no such file",
         ("none.parquet", "--responses", "none.jsonl"): "none.parquet: no such file",
-        (rows, "--compare", "a.jsonl", "b.jsonl"): "and nothing else",
+        (rows, "--compare", "a.jsonl", "b.jsonl"): "not used with --compare",
     }
     app = typer.Typer()
     app.command()(command)

@@ -118,12 +118,16 @@ def test_results_of_another_model_sampling_n_or_other_rows_are_refused(serve, pa
         evaluate_all(suite, ask(server), tmp_path / "out", Judging())
         other = [Member("a", parquet(4, "other.parquet"), 2)]
         for what, said in (
-            ((suite, ask(server, seed=2)), "model or sampling"),
-            (([Member("a", suite[0].parquet, 3)], ask(server)), r"other n \(2\)"),
+            ((suite, ask(server, seed=2)), "another sampling"),
+            (([Member("a", suite[0].parquet, 3)], ask(server)), r"another n \(2\)"),
             ((other, ask(server)), "rows than those"),
         ):
             with pytest.raises(DataError, match=said):
                 evaluate_all(*what, tmp_path / "out", Judging())
+        with pytest.raises(DataError, match=r"another scorer \(auto\).*--responses"):
+            evaluate_all(
+                suite, ask(server), tmp_path / "out", Judging("gsm8k", {"method": "robust"})
+            )
         evaluate_all(other, ask(server), tmp_path / "out", Judging(), overwrite=True)
 
 

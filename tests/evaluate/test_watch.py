@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from rewardkit.cli.eval import command as eval_command
-from rewardkit.errors import DataError, RewardkitError, SourceError, UsageError
-from rewardkit.evaluate.curve import Point, chart, write_curves
+from rewardkit.errors import DataError, OutputError, RewardkitError, SourceError, UsageError
+from rewardkit.evaluate.curve import Point, chart, read_curves, write_curves
 from rewardkit.evaluate.generate import Generation
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.evaluate.server import Server
@@ -188,15 +189,89 @@ def test_shards_that_are_not_all_there_are_said_and_looked_at_again(run):
 
 
 def test_a_checkpoint_that_verl_deletes_meanwhile_is_left_out(run):
+    """verl's rotation removes `actor` and leaves the folder of the step with its data.pt."""
     run.save(1, 1)
     run.save(2, 2)
+    (run.folder / "global_step_1/data.pt").touch()
+    run.finish(2)
     said = []
     run.script.write_text(
         f"import shutil, sys\nif 'global_step_1' in sys.argv[1]:\n"
-        f"    shutil.rmtree(r'{run.folder}/global_step_1')\n    sys.exit(3)\n{SERVER}"
+        f"    shutil.rmtree(r'{run.folder}/global_step_1/actor')\n    sys.exit(3)\n{SERVER}"
     )
     assert means(run.watch(say=said.append)) == {2: 0.25}
-    assert any("deleted meanwhile" in sentence for sentence in said)
+    assert any("global_step_1: left out" in sentence for sentence in said)
+
+
+def test_new_weights_under_an_old_number_are_said_and_their_results_stay(run):
+    run.save(1, 1)
+    run.save(2, 2)
+    said = []
+    list(run.watch())
+    (run.folder / "global_step_1/actor/huggingface/model.safetensors").write_text("88")
+    run.finish(2)
+    found = run.watch(once=False, until=3, say=said.append)
+    next(found), next(found)
+    timer = threading.Timer(0.5, run.save, (3, 4))
+    timer.start()
+    assert means(found) == {3: 0.5}
+    timer.join()
+    assert sum("global_step_1: its weights are others" in sentence for sentence in said) == 1
+
+
+def test_a_step_that_is_being_written_again_is_not_touched(run):
+    run.save(1, 1)
+    old = time.time() - 1000
+    os.utime(run.folder / "latest_checkpointed_iteration.txt", (old, old))
+    said = []
+    assert means(run.watch(say=said.append)) == {}
+    assert "it is being written" in said[0]
+
+
+def test_a_server_that_fails_later_is_tried_again_and_the_others_go_on(run):
+    for step in (1, 2, 3):
+        run.save(step, step)
+    marker = run.out.parent / "failed"
+    run.script.write_text(
+        f"import os, sys\n"
+        f"if 'global_step_2' in sys.argv[1] and not os.path.exists(r'{marker}'):\n"
+        f"    open(r'{marker}', 'w').close()\n    sys.exit('out of memory')\n{SERVER}"
+    )
+    said = []
+    assert list(means(run.watch(once=False, until=3, say=said.append))) == [1, 3]
+    assert any("out of memory It is tried again." in sentence for sentence in said)
+    assert list(means(run.watch())) == [1, 2, 3]
+
+
+def test_a_server_that_dies_among_the_requests_is_noticed_at_once(run):
+    run.save(1, 8)
+    run.script.write_text(
+        SERVER.replace("body = json.loads", "import os; os._exit(9); body = json.loads")
+    )
+    began = time.monotonic()
+    with pytest.raises(SourceError, match="the server ended with exit code 9"):
+        list(run.watch())
+    assert time.monotonic() - began < 30
+
+
+def test_two_watches_do_not_write_to_one_folder(run):
+    run.save(1, 1)
+    found = run.watch(once=False)
+    next(found)
+    with pytest.raises(OutputError, match="another --watch writes there"):
+        list(run.watch())
+    found.close()
+    assert list(means(run.watch())) == [1]
+
+
+@pytest.mark.parametrize("out", ["file/below", "m.jsonl"])
+def test_an_out_that_can_be_no_folder_is_refused_before_a_server_starts(run, tmp_path, out):
+    run.save(1, 1)
+    (tmp_path / "file").touch()
+    run.out = tmp_path / out
+    with pytest.raises((OutputError, UsageError), match="cannot be made|name a folder"):
+        list(run.watch())
+    assert run.starts() == []
 
 
 def test_a_server_that_fails_ends_the_watch_with_its_last_line(run):
@@ -224,6 +299,7 @@ def test_a_server_that_never_answers_is_ended_in_time(run, tmp_path):
         ("vllm serve --port {port}", r"\{model\} is missing"),
         ("vllm 'serve {model} {port}", "no shell command"),
         ("", "is missing"),
+        ("no-such-server {model} {port}", "no such command here"),
     ],
 )
 def test_a_command_that_cannot_serve_is_refused(command, said, tmp_path):
@@ -232,13 +308,8 @@ def test_a_command_that_cannot_serve_is_refused(command, said, tmp_path):
 
 
 def test_a_command_is_words_and_no_shell(tmp_path):
-    words = command_of("vllm serve {model} --x '{\"a\": 1}' ; rm --port={port}", tmp_path, 80)
-    assert words == ["vllm", "serve", str(tmp_path), "--x", '{"a": 1}', ";", "rm", "--port=80"]
-    with (
-        pytest.raises(UsageError, match="no-such-server"),
-        served("no-such-server {model} {port}", tmp_path, tmp_path / "log", 1),
-    ):
-        pass
+    words = command_of("sh serve {model} --x '{\"a\": 1}' ; rm --port={port}", tmp_path, 80)
+    assert words == ["sh", "serve", str(tmp_path), "--x", '{"a": 1}', ";", "rm", "--port=80"]
 
 
 def test_the_command_prints_a_line_for_each_step_and_draws_the_curve(run, tmp_path):
@@ -264,11 +335,22 @@ def test_the_command_prints_a_line_for_each_step_and_draws_the_curve(run, tmp_pa
     assert "75.0* [" in shown.stdout
 
 
-def test_ctrl_c_ends_the_server_too(run, tmp_path):
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [
+        ([signal.SIGINT], 130),
+        ([signal.SIGTERM], 143),
+        ([signal.SIGHUP], 129),
+        ([signal.SIGKILL], -9),
+        ([signal.SIGINT, signal.SIGINT], 130),
+    ],
+    ids=str,
+)
+def test_however_it_ends_the_server_ends_with_it(run, tmp_path, signals, code):
     run.save(1, 1)
-    run.script.write_text(
-        SERVER.replace("assert body", "import time; time.sleep(300); assert body")
-    )
+    slow = SERVER.replace("assert body", "import time; time.sleep(300); assert body")
+    deaf = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    run.script.write_text(deaf + slow if len(signals) > 1 else slow)
     command = [
         *(sys.executable, "-m", "rewardkit", "eval", "test.parquet", "--watch", "run"),
         *("--serve", run.serve, "--out", "out"),
@@ -278,25 +360,29 @@ def test_ctrl_c_ends_the_server_too(run, tmp_path):
         until = time.monotonic() + 60
         while not run.starts() and time.monotonic() < until:
             time.sleep(0.1)
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
+        for number in signals:
+            time.sleep(1)
+            process.send_signal(number)
         _, said = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 130
-    assert "the same command goes on" in said
+    assert process.returncode == code
+    assert ("the same command goes on" in said) is (code != -9)
+    until = time.monotonic() + 20
+    while alive(run.starts()[0][1]) and time.monotonic() < until:
+        time.sleep(0.1)
     assert not alive(run.starts()[0][1])
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--watch", "run", "--out", "o"], "needs --serve and --out"),
-        (["--watch", "run", "--serve", "x {model} {port}"], "needs --serve and --out"),
+        (["--watch", "run", "--out", "o"], "--watch needs --serve and --out"),
+        (["--watch", "run", "--serve", "x {model} {port}"], "--watch needs --serve and --out"),
         (["--watch", "run", "--serve", "x {model}", "--out", "o"], "{port} is missing"),
-        (["--watch", "none", "--serve", "x {model} {port}", "--out", "o"], "no such folder"),
-        (["--watch", "run", "--base-url", "http://h/v1"], "leave the other options out"),
-        (["--watch", "run", "--responses", "f"], "leave the other options out"),
+        (["--watch", "none", "--serve", "sh {model} {port}", "--out", "o"], "no such folder"),
+        (["--watch", "run", "--base-url", "http://h/v1"], "--base-url is not used with --watch"),
+        (["--watch", "run", "--responses", "f"], "--watch is not used with --responses"),
     ],
 )
 def test_wrong_options_are_one_line(run, tmp_path, monkeypatch, arguments, said):
@@ -322,7 +408,7 @@ def test_every_point_and_interval_is_inside_the_chart(found):
     points = []
     for step, *values in sorted(found):
         low, value, high = sorted(values)
-        points.append(Point(step, value, (low, high), 10))
+        points.append(Point(step, value, (low, high), 10, 1, None, 0.0))
     drawn = chart("set", points)
     for point in drawn.points:
         assert 0 <= point.x <= 640
@@ -334,7 +420,37 @@ def test_every_point_and_interval_is_inside_the_chart(found):
 
 
 def test_names_cannot_break_the_page(tmp_path):
-    write_curves({"<script>x": [Point(1, 0.5, (0.4, 0.6), 3)]}, "<b>", tmp_path)
+    write_curves({"<script>x": {1: Point(1, 0.5, (0.4, 0.6), 3, 1, 0.5, 0.1)}}, "<b>", tmp_path)
     page = (tmp_path / "curve.html").read_text()
     assert "<script" not in page
     assert "<b>" not in page
+
+
+def test_curves_are_read_as_they_were_written_and_drawn_in_the_order_of_steps(tmp_path):
+    found = {
+        "set": {
+            2: Point(2, 0.5, (0.4, 0.6), 3, 1, 0.5, 0.1),
+            1: Point(1, 0.25, (0.1, 0.6), 3, 1, None, 0.1),
+        }
+    }
+    assert read_curves(tmp_path) == {}
+    write_curves(found, "t", tmp_path)
+    assert read_curves(tmp_path) == found
+    steps = [point["step"] for point in json.loads((tmp_path / "curve.json").read_text())["set"]]
+    assert steps == [1, 2]
+    (tmp_path / "curve.json").write_text('{"set": [{"step": 1}]}')
+    with pytest.raises(DataError, match="move it away"):
+        read_curves(tmp_path)
+
+
+def test_points_of_checkpoints_that_are_gone_stay_in_the_curve(run, tmp_path):
+    command = [
+        *(sys.executable, "-m", "rewardkit", "eval", "test.parquet", "--watch", "run"),
+        *("--serve", run.serve, "--out", "out", "--once", "--json"),
+    ]
+    for step in (1, 2):
+        run.save(step, step)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+        assert [json.loads(line)["step"] for line in done.stdout.splitlines()] == [step]
+        shutil.rmtree(run.folder / f"global_step_{step}")
+    assert list(read_curves(run.out)["openai/gsm8k"]) == [1, 2]

@@ -1,0 +1,198 @@
+"""Every table of README.md: runs its script and prints what it says under the table's heading.
+
+    make bench SHARED=../shared          # builds the environments, then all of them at full size
+    python benchmarks/run.py speed overlap --shared ../shared --out /tmp/results
+    python benchmarks/run.py --small     # all in small, on packaged samples, as CI does
+
+Real data lie outside the repository: `--shared`, or REWARDKIT_SHARED. Exit code 1: one failed or, at
+full size, could not be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from about import machine, versions
+from small import write_shared
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+SMALL_SECONDS = 180
+
+
+class Benchmark(NamedTuple):
+    """Packages are those whose versions matter; `small` is what `--small` adds, or `skip: ` and why."""
+
+    heading: str
+    minutes: int
+    packages: str
+    command: str
+    small: str
+
+
+CASES = "--cases {shared}/cases --peers-python {peers} --verl-python {verl}"
+DAPO = "{shared}/data/dapo-math-17k/data/dapo-math-17k-dedup.parquet"
+# fmt: off
+BENCHMARKS = {
+    "prep-gsm8k": Benchmark("Preparing GSM8K", 1, "verl datasets pyarrow",
+        "{own} prep_gsm8k.py --source {shared}/data/gsm8k --verl-python {verl}",
+        "--times 1"),
+    "prep-dapo": Benchmark("Preparing DAPO-Math-17k", 6, "pyarrow pandas datasets verl",
+        "{own} prep_dapo.py --source " + DAPO + " --peers all --verl-python {verl}",
+        "--times 1 --peers pandas filter_seen"),
+    "prep-rows": Benchmark("Preparing one's own rows", 20, "pyarrow",
+        "{own} prep_rows.py --rows 100000 1000000 3000000",
+        "--rows 2000 --jobs 1 2"),
+    "overlap": Benchmark("Contamination and near-duplicates", 4, "datasketch rensa",
+        "{own} overlap.py --shared {shared} --peers-python {peers}",
+        "--scales 1 2 --peers-python none"),
+    "score-bulk": Benchmark("Scoring a dump", 10, "verl ray math-verify",
+        "{own} score_bulk.py --cases {shared}/cases --verl-python {verl}",
+        "--rows 1000 --times 1 --ways loop verify-64"),
+    "accuracy": Benchmark("Accuracy", 8, "math-verify inspect-ai mathruler lm-eval verl",
+        "{own} accuracy.py " + CASES,
+        "--peers 'math-verify,verl gsm8k'"),
+    "speed": Benchmark("Speed", 2, "math-verify verl",
+        "{own} speed.py " + CASES,
+        "--verl-python none"),
+    "fuzz": Benchmark("Hostile text", 10, "mpmath",
+        "{own} fuzz.py --inputs 300000 --seed 78",
+        "--inputs 300"),
+    "fuzz-atheris": Benchmark("Hostile text", 10, "atheris mpmath",
+        "{peers} fuzz.py --inputs 150000 --seed 78",
+        "skip: atheris is not in the test extra"),
+    "worker": Benchmark("The killable worker", 1, "",
+        "{own} worker.py",
+        "--trips 200 --kills 1 --calls 200"),
+    "audit": Benchmark("Audit of verl's scorers", 10, "verl math-verify mathruler",
+        "{verl} audit_verl.py",
+        "--rows 2 --only gsm8k"),
+    "logs": Benchmark("Reading logs", 4, "",
+        "{own} logs.py",
+        "--megabytes 2 --times 1"),
+    "eval-client": Benchmark("The client of `rewardkit eval`", 10, "httpx",
+        "{own} eval_client.py",
+        "skip: its shortest run takes two minutes"),
+    "reward-server": Benchmark("The reward server", 2, "starlette uvicorn uvloop",
+        "{own} reward_server.py",
+        "--seconds 0.5"),
+}
+# fmt: on
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog="\n".join(f"{name:14}{each.minutes:3} min" for name, each in BENCHMARKS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", help="some of those below; all if none is named")
+    parser.add_argument("--small", action="store_true", help="in small, on packaged samples")
+    parser.add_argument("--shared", type=Path, help="the folder of real data and cases")
+    parser.add_argument("--verl-python", default=ROOT / ".venv-verl-0.9.1/bin/python")
+    parser.add_argument("--peers-python", default=ROOT / ".venv-peers/bin/python")
+    parser.add_argument("--out", type=Path, help="a folder: also writes a page, named by the time")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(BENCHMARKS):
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    if options.small and options.shared:
+        parser.error("--small makes its own data: leave --shared out")
+    shared = options.shared or os.environ.get("REWARDKIT_SHARED", "no --shared")
+    places = {"own": sys.executable, "verl": options.verl_python, "peers": options.peers_python}
+    with tempfile.TemporaryDirectory() as folder:
+        if options.small:
+            write_shared(Path(folder))
+            shared, places["peers"] = folder, sys.executable
+        places["shared"] = shared
+        # Absolute, as scripts run in the repository's folder; a resolved one would leave its venv.
+        absolute = {name: str(Path(place).absolute()) for name, place in places.items()}
+        sys.exit(run_all(options, absolute))
+
+
+def run_all(options: argparse.Namespace, places: dict[str, str]) -> int:
+    """Print all, into a page too if asked for, and give the exit code. In small two run at once."""
+    started, bad = datetime.now(timezone.utc), []
+    pages = [sys.stdout]
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        pages.append((options.out / f"{started:%Y-%m-%dT%H%M%S}.md").open("x", encoding="utf-8"))
+    say(pages, machine(started) + "\nSmall: the figures mean nothing.\n" * options.small)
+    with ThreadPoolExecutor(2 if options.small else 1) as pool:
+        names = options.names or [*BENCHMARKS]
+        for name, (how, text) in zip(
+            names, pool.map(lambda name: measured(name, places, options.small), names), strict=True
+        ):
+            say(pages, f"\n## {BENCHMARKS[name].heading}\n\n{text}")
+            bad += [f"{name} {how}"] if how == "FAILED" or (how and not options.small) else []
+    say(pages, f"\n{len(names)} benchmarks: {', '.join(bad) or 'none failed'}")
+    return bool(bad)
+
+
+def say(pages: list[TextIO], text: str) -> None:
+    for page in pages:
+        print(text, file=page, flush=True)
+
+
+def measured(name: str, places: dict[str, str], small: bool) -> tuple[str, str]:
+    """`FAILED`, `not run` or "", and what is said of it: command, versions, table, problem."""
+    _, minutes, packages, words, more = BENCHMARKS[name]
+    if small and more.startswith("skip: "):
+        return "not run", f"Not run: {more.removeprefix('skip: ')}."
+    if not small and (lacking := missing(words, places)):
+        return "not run", f"Not run: {lacking} is missing."
+    asked = shlex.split(f"{words} {more}" if small else words)
+    python, script, *arguments = (word.format(**places) for word in asked)
+    if not Path(python).exists():  # in small only: verl's
+        python = sys.executable
+    print(f"{name}{'' if small else f', about {minutes} minutes'} ...", file=sys.stderr)
+    limit = SMALL_SECONDS if small else 10 * 60 * minutes
+    problem, output, seconds = run([python, str(HERE / script), *arguments], limit)
+    pythons = {places[place] for place in ("own", "verl", "peers") if f"{{{place}}}" in words}
+    used = versions(packages, pythons)
+    told = f"`{shlex.join([script, *arguments])}`, {seconds:.0f} s. {used}".rstrip()
+    return ("FAILED" if problem else ""), f"{told}\n\n{output}{problem}"
+
+
+def missing(words: str, places: dict[str, str]) -> str:
+    """The first file, folder or interpreter of a command that is not there."""
+    named = (word.format(**places) for word in words.split() if word.startswith("{"))
+    return next((path for path in named if not Path(path).exists()), "")
+
+
+def run(command: list[str], limit: float) -> tuple[str, str, float]:
+    """Why it failed, if it did, its output, and the seconds it took."""
+    started = time.perf_counter()
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    # Files and not pipes: what a benchmark left behind would keep a pipe open.
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as error:
+        process = subprocess.Popen(command, stdout=out, stderr=error, cwd=ROOT, env=environment)
+        try:
+            problem = f"exit code {process.returncode}" if process.wait(limit) else ""
+        except subprocess.TimeoutExpired:
+            problem = f"not done after {limit} s"
+            process.send_signal(signal.SIGINT)  # so that it ends what it started
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+        finally:
+            process.kill()
+        seconds = time.perf_counter() - started
+        out.seek(0), error.seek(0)
+        if problem:
+            problem = f"\n\nFAILED: {problem}\n\n{error.read()[-2000:].strip()}"
+        return problem, out.read().strip(), seconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The folder of real data and cases in small, from the packaged samples, for `run.py --small`.
+
+    python benchmarks/small.py FOLDER
+
+The same names and columns, so that every script reads it as it reads the real one, and rows written
+by us. Of each sample row there is a right response and a wrong one. What is measured on it says
+nothing; that it runs is the point.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rewardkit.preprocess.source import SAMPLES
+
+Row = dict[str, Any]
+
+#: The sets of cases that are made of each sample.
+BOXED = (
+    "hardverify",
+    "exploits",
+    "real_tora_rho",
+    "real_math_qwen25",
+    "real_math500_pairs",
+    "mathl5_pairs",
+    "real_zeroeval_mathl5",
+    "real_financemath",
+)
+HASHES = (
+    "real_gsm8k_openai",
+    "real_gsm8k_abel",
+    "real_gsm8k_gsmplus",
+    "real_zeroeval_gsm8k",
+    "real_mrgsm8k",
+)
+LETTERS = ("real_mcq_gaokao", "real_mcq_mmlupro")
+
+#: As long as the responses that speed.py picks.
+LONG = 2_500
+
+
+def write_shared(folder: Path) -> None:
+    """`data` and `cases` below this folder."""
+    _write_data(folder / "data")
+    numbers = [(r["question"], r["answer"], r["answer"].split()[-1]) for r in _rows("gsm8k/train")]
+    maths = [(r["problem"], r["solution"], r["answer"]) for r in _rows("math-500/test")]
+    long = [(q, "Let us see. " * (LONG // 12) + s, gold) for q, s, gold in maths]
+    cases = folder / "cases"
+    for name in BOXED:
+        made = long if name == "real_zeroeval_mathl5" else maths
+        _write_jsonl(cases / f"{name}.jsonl", _cases(made, "\\boxed{@}"))
+    for name in HASHES:
+        _write_jsonl(cases / f"{name}.jsonl", _cases(numbers, "#### @"))
+    letters = [("Which of them?", "", "ABCD"[i % 4]) for i in range(40)]
+    for name in LETTERS:
+        _write_jsonl(cases / f"{name}.jsonl", _cases(letters, "\\boxed{@}", options=[*"wxyz"]))
+    bare = [{**row, "kind": "equiv"} for row in _cases(maths, "")]
+    for row in bare:
+        del row["solution_str"]
+    _write_jsonl(cases / "tests.jsonl", bare)
+    _write_jsonl(cases / "adversarial_inputs.jsonl", _hostile())
+
+
+def _write_data(data: Path) -> None:
+    for split in ("train", "test"):
+        _write_parquet(data / f"gsm8k/main/{split}-00000-of-00001.parquet", f"gsm8k/{split}")
+    _write_parquet(data / "dapo-math-17k/data/dapo-math-17k-dedup.parquet", "dapo-math-17k/train")
+    _write_parquet(data / "math/data/test-00000-of-00001.parquet", "math/test")
+    _write_parquet(data / "aime_2024/HuggingFaceH4/data/train.parquet", "aime/2024")
+    _write_jsonl(data / "aime_2025/math-ai/test.jsonl", _rows("aime/2025"))
+    _write_jsonl(data / "math-500/test.jsonl", _rows("math-500/test"))
+
+
+def _cases(made: Iterable[tuple[str, str, str]], end: str, **more: Any) -> list[Row]:
+    """A right and a wrong response to each question, with what the sets' rows hold."""
+    return [
+        {
+            "id": f"{number}:{label}",
+            "question": question,
+            "solution_str": f"{solution}\n{end.replace('@', said)}",
+            "pred": said,
+            "answer_field": said,
+            "ground_truth": gold,
+            "label": label,
+            "kind": "made",
+            **more,
+        }
+        for number, (question, solution, gold) in enumerate(made)
+        for said, label in ((gold, True), ("E" if gold in "ABCD" else f"{gold}7", False))
+    ]
+
+
+def _hostile() -> list[Row]:
+    shapes = ("1,", "\\boxed{", "(", "\\frac{1}{", "9" * 50 + "^")
+    return [
+        {"desc": f"{shape} repeated", "solution_str": shape * 2_000, "ground_truth": "1"}
+        for shape in shapes
+    ]
+
+
+def _rows(name: str) -> list[Row]:
+    return [json.loads(line) for line in (SAMPLES / f"{name}.jsonl").open(encoding="utf-8")]
+
+
+def _write_jsonl(file: Path, rows: Iterable[Row]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
+def _write_parquet(file: Path, sample: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(_rows(sample)), file)
+
+
+if __name__ == "__main__":
+    write_shared(Path(sys.argv[1]))

@@ -1,0 +1,93 @@
+"""The benchmarks' list: what it names is there, README has a heading for each, and a fault is said.
+
+That they run is what `make bench-small` shows; here is what would rot beside it.
+"""
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+RUN = FOLDER / "run.py"
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL))
+#: The cells that a header starts with, where the others depend on the run.
+STARTS = {"overlap": "| CPU s / peak MB |", "accuracy": "| set | n |"}
+
+
+@pytest.fixture
+def benchmarks(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return runpy.run_path(str(RUN))["BENCHMARKS"]
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, RUN, *arguments], capture_output=True, text=True)
+
+
+def test_every_script_is_there_and_has_the_options_it_is_called_with(benchmarks):
+    for name, each in benchmarks.items():
+        small = "" if each.small.startswith("skip: ") else each.small
+        python, script, *words = shlex.split(f"{each.command} {small}")
+        source = (FOLDER / script).read_text(encoding="utf-8")
+        assert python in ("{own}", "{verl}", "{peers}"), name
+        assert not [w for w in words if w.startswith("--") and f'"{w}"' not in source], name
+
+
+def test_every_heading_of_the_page_is_a_benchmark_and_names_its_command(benchmarks):
+    assert set(SECTIONS) == {each.heading for each in benchmarks.values()}
+    for name, each in benchmarks.items():
+        assert re.search(rf"`run.py {name}`", SECTIONS[each.heading]), name
+
+
+def test_the_page_has_the_columns_that_the_scripts_print(benchmarks):
+    for name, each in benchmarks.items():
+        header = re.search(r"^\|.*\|$", SECTIONS[each.heading], re.MULTILINE)
+        source = (FOLDER / each.command.split()[1]).read_text(encoding="utf-8")
+        start = STARTS.get(name)
+        if header and start:
+            assert header[0].startswith(start), name
+        assert not header or (start or header[0]) in source, name
+
+
+def test_help_lists_the_benchmarks(benchmarks):
+    done = run("--help")
+    assert done.returncode == 0
+    assert all(re.search(rf"^{name} ", done.stdout, re.MULTILINE) for name in benchmarks)
+
+
+def test_a_name_that_is_none_is_a_usage_error():
+    done = run("sped")
+    assert done.returncode == 2
+    assert "no benchmark sped" in done.stderr
+
+
+def test_missing_data_is_named_and_is_a_failure_at_full_size(tmp_path):
+    done = run("speed", "--shared", tmp_path)
+    assert done.returncode == 1
+    assert f"Not run: {tmp_path}/cases is missing." in done.stdout
+    assert "1 benchmarks: speed not run" in done.stdout
+
+
+def test_a_script_that_fails_is_told_with_its_error(tmp_path):
+    (tmp_path / "data/gsm8k").mkdir(parents=True)
+    done = run("prep-gsm8k", "--shared", tmp_path, "--verl-python", sys.executable)
+    assert done.returncode == 1
+    assert "FAILED: exit code 1" in done.stdout
+    assert str(tmp_path / "data/gsm8k") in done.stdout
+
+
+def test_small_leaves_a_page_with_the_machine_and_the_table(tmp_path):
+    done = run("--small", "overlap", "--out", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [page] = tmp_path.glob("*.md")
+    text = page.read_text(encoding="utf-8")
+    assert text == done.stdout
+    assert re.search(r"rewardkit \S+, revision \S+, Python 3", text)
+    assert "\n## Contamination and near-duplicates\n" in text
+    assert "| near-duplicates |" in text
