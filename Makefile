@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := -m pip install -qq --disable-pip-version-check
 
-.PHONY: demo test test-verl lint bench bench-small docs clean
+.PHONY: demo test verl test-verl lint bench bench-small docs clean
 
 demo: $(BIN)/rewardkit  ## the main job on the packaged sample: prep, check, score, and verl's command
 	@BIN=$(BIN) sh examples/demo.sh
@@ -14,7 +14,9 @@ TWO := --numprocesses 2 --dist loadgroup --durations 12
 test: $(VENV)/.test  ## the tests, but for those that need a real verl
 	$(BIN)/python -m pytest --numprocesses auto --durations 12
 
-test-verl: .venv-verl-0.9.1/.ready .venv-verl-0.5.0/.ready  ## the tests in the hands of real verl releases
+verl: .venv-verl-0.9.1/.ready .venv-verl-0.5.0/.ready  ## the environments of test-verl; with -j2 both at once
+
+test-verl: verl  ## the tests in the hands of real verl releases
 	.venv-verl-0.9.1/bin/python -m pytest $(TWO) tests/integration
 	.venv-verl-0.5.0/bin/python -m pytest $(TWO) tests/integration
 
@@ -55,7 +57,7 @@ $(VENV)/.lint: $(BIN)/rewardkit
 VERL_PYTHON ?= $(PYTHON)
 .venv-verl-%/.ready: tests/integration/verl-%.txt pyproject.toml
 	$(VERL_PYTHON) -m venv .venv-verl-$*
-	.venv-verl-$*/bin/python $(PIP) --requirement $< --editable '.[test]'
+	.venv-verl-$*/bin/python $(PIP) --no-compile --requirement $< --editable '.[test]'
 	@touch $@
 
 # The peers that come from the package index: their pins have wheels for Python 3.11.

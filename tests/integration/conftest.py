@@ -37,9 +37,9 @@ ON_RAY = {
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
-        if item.path.stem in ON_RAY:
-            item.add_marker(pytest.mark.xdist_group("ray"))
         if here in item.path.parents:
+            group = "ray" if item.path.stem in ON_RAY else item.path.stem
+            item.add_marker(pytest.mark.xdist_group(group))
             item.add_marker(pytest.mark.verl)
             item.add_marker(pytest.mark.filterwarnings("ignore"))  # verl's libraries', not ours
             if not VERL:
