@@ -6,7 +6,7 @@ import pytest
 
 from rewardkit.answers.budget import MAX_STEPS, TooMuchWorkError, bounded, spend
 from rewardkit.answers.equal import compare
-from rewardkit.answers.latex.tree import num
+from rewardkit.answers.latex.tree import add, fn, num
 from rewardkit.scorers import gsm8k, math, math_dapo, mcq
 from rewardkit.scorers.base import Score, Status
 
@@ -81,3 +81,20 @@ def len_of_stack():
     while frame is not None:
         frame, depth = frame.f_back, depth + 1
     return depth
+
+
+def test_a_comparison_may_take_5000_steps_and_a_function_counts_6():
+    def spending(node, times):
+        return lambda pred, gold: spend(node, times=times)
+
+    sine = fn("sin", num(1))
+    for node, most in ((num(1), 5000), (add(num(1), num(2)), 1666), (sine, 714)):
+        bounded(spending(node, most), num(1), num(1))
+        with pytest.raises(TooMuchWorkError):
+            bounded(spending(node, most + 1), num(1), num(1))
+
+
+@pytest.mark.parametrize(("terms", "outcome"), [(4, "equal"), (9, "unreadable")])
+def test_an_equation_counts_eighty_times_its_size(terms, outcome):
+    one, twice = ("+".join(f"{factor * k}x" for k in range(1, terms + 1)) for factor in (1, 2))
+    assert compare(f"y={one}", f"2y={twice}").outcome == outcome

@@ -448,3 +448,143 @@ def _read_timed(text):
     started = time.process_time()
     read_letters(text, frozenset("AB"), {"A": text[:-1], "B": "b"})
     return time.process_time() - started
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(rf"\{command}{{A}}" for command in ("text", "textbf", "textit", "textrm", "textsf", "texttt", "textnormal")),
+        *(rf"\{command}{{A}}" for command in ("mathrm", "mathbf", "mathit", "mathsf", "mathtt", "mathnormal", "mathbb")),
+        *(rf"\{command}{{A}}" for command in ("mathcal", "mbox", "fbox", "boxed", "boldsymbol", "bm", "operatorname")),
+        r"\underline{A}", r"\emph{A}", r"\textbf{\text{\emph{\bm{A}}}}", r"\displaystyle A", r"\large A", r"\Large A", r"\bf A", "__A__", "`A`",
+        *(f"{word} A" for word in ("the", "my", "final", "correct", "right", "best", "answer", "answers", "option", "options")),
+        *(f"{word} A" for word in ("choice", "choices", "is", "are", "both", "either", "so", "therefore", "thus", "hence", "but", "rather")),
+        *(f"{word}A" for word in ("正确", "最终", "最佳", "答案", "选项", "选择", "因此", "所以", "综上", "本题", "该题", "而是", "应该")),
+        *(f"{word}A" for word in ("是", "故", "应", "选", "为", "的", "即", "而")), "A都对", "A均对", "A项",
+        *(f"A不{word}B" for word in ("选", "选择", "应选", "应该选", "能选", "该选", "可选", "是")), "A, not (B)", "A不是B、C",
+    ],
+)  # fmt: skip
+def test_a_letter_is_read_through_every_dress_and_harmless_word(text):
+    assert read(text) == "A"
+
+
+@pytest.mark.parametrize(
+    "joint",
+    [
+        ",",
+        ";",
+        "、",
+        "&",
+        "+",
+        "和",
+        "及",
+        "与",
+        "跟",
+        "以及",
+        " and ",
+        "AND",
+        r"\quad ",
+        r"\\ ",
+        "~",
+        r"\,",
+    ],
+)
+def test_every_separator_joins_letters(joint):
+    assert read(f"(A){joint}(C)") == "AC"
+
+
+@pytest.mark.parametrize("joint", ["/", "|", " or ", "或", "或者", "还是"])
+def test_every_word_for_or_leaves_the_choice_open(joint):
+    assert read(f"(A){joint}(C)") == "?"
+    assert read(f"A. cash {joint} (C) bonds") == "?"
+    assert read(f"(A){joint}(A)") == "A"
+    assert read("(A) OR (C)") == "?"
+
+
+def test_answers_and_lines_are_read_up_to_each_limit_and_not_beyond():
+    assert read("A" + " " * 4095) == "A"
+    assert read("A" + " " * 4096) is None
+    assert read(r"\textbf{\text{\emph{\bm{\bm{A}}}}}") is None  # nested five deep
+    for spaces, letters in ((79, "?"), (80, "B")):
+        assert choice(r"\boxed{A}" + " " * spaces + r"\boxed{B}") == letters
+    for spaces, letters in ((192, "?"), (193, "B")):
+        assert choice(r"\boxed{A" + " " * spaces + r"}, \boxed{B}") == letters
+    for blocks, letters in ((3, "?"), (4, "A")):
+        assert choice("<answer>B</answer>" + "<answer>A</answer>" * blocks) == letters
+    for statements, letters in ((15, "B"), (16, None)):
+        assert choice("Answer: B\n" + "Answer: no\n" * statements, final_letter=True) == letters
+    for chars, letters in ((19_990, "B"), (19_991, None)):
+        assert choice("Answer: B\n" + "x" * chars, final_letter=True) == letters
+    for commas, letters in ((78, "?"), (79, "B")):
+        assert choice(f"Answer: A{',' * commas}Answer: B", final_letter=True) == letters
+
+
+@pytest.mark.parametrize(
+    ("response", "said", "letters"),
+    [
+        (r"\boxed{A}/\boxed{B}", "A or B", "?"), (r"\boxed{A}或\boxed{B}", "A or B", "?"), (r"\boxed{A}, \boxed{B}", "B", "?"),
+        (r"\boxed{A}or \boxed{B}", "A or B", "?"), (r"\boxed{ A }", "A", "A"), (r"\fbox{A}, \boxed{B}", "B", "?"), (r"\boxed{A}, \fbox{B}", "B", "?"),
+        (r"\boxed{A} \boxed{none}", "none", None), (r"\boxed{none} \boxed{A}", "A", "A"), (r"\frac{1}{2} \boxed{A}", "A", "A"), (r"\boxed{A} {x} \boxed{B}", "B", "B"),
+        ("<answer>B</answer> no: <answer>none of it</answer>", "none of it", None), ("<answer>none</answer><answer>B</answer>", "B", "B"),
+        (r"<answer>\boxed{A}</answer> \boxed{A}", "A", "A"), ("<answer>A</answer><answer> </answer>", "A", "A"), ("<answer>A</answer>\\boxed{}", "A", "A"),
+        (r"\boxed{B} <answer>A</answer>", "A", "A"), (r"<think>\boxed{A}</think> none", "A", "A"), (r"<think>\boxed{A}</think>\boxed{B}", "B", "B"),
+        ("<answer>x \\boxed{A} or \\boxed{B}</answer>", "A or B", "?"), ("", "", None), ("none", "", None),
+    ],
+)  # fmt: skip
+def test_the_text_of_the_final_answer_comes_with_its_letters(response, said, letters):
+    found = final_choice(response, DEFAULT_LETTERS)
+    assert found[0] == said
+    assert choice(response) == letters
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["The answer: A", "The Answer is: A", "answer = A", "option: A", "choices are A", "answers: A", "**Answer**: A", "the answer is A, because B",
+     "Answer: A since B", "Answer: A due to B", "Answer: A for B", "Answer: A as B", "Answer: A, B is bad", "答案是A因为B", "答案为A由于B", "答案A", "【答案】A", "正确选项是A", "正确的是A",
+     "正确的选A", "故选A", "应选A", "我选A", "可选A", "则选A", "即选A", "因此选A", "所以应选A", "综上，选A", "最终选择A", "\n选A", "\n选择：A", "Answer: (A)", "Answer: {A}.", "Answer: A选项", "Answer: A项",
+     "Answer: A! B", "Answer: A: x", "Answer: A<eoa>", "答案：A不是B", "答案选项A", "Answer: a", "Answer: A\nAnswer: A", "Answer: none\nAnswer: A"],
+)  # fmt: skip
+def test_every_wording_of_a_statement_is_read(statement):
+    assert choice(f"x {statement}", final_letter=True) == "A"
+    assert choice(f"x {statement}") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Answer A",
+        "选A",
+        "Answer: AA",
+        "Answer: K",
+        "Answers",
+        "x\nA or B",
+        "x\nABA",
+        "x\nabc",
+        "x\nNOT A",
+        "reanswer: A",
+        "AC\nx",
+    ],
+)
+def test_what_is_no_statement_and_no_last_line_of_letters_is_not_read(text):
+    assert choice(text, final_letter=True) is None
+
+
+def test_a_last_line_of_letters_goes_before_a_statement():
+    assert choice("Answer: B\nA", final_letter=True) == "A"
+    assert choice("Answer: B\nA, C\n", final_letter=True) == "AC"
+    assert final_choice("x\n A, C ", DEFAULT_LETTERS, final_letter=True)[0] == "A, C"
+
+
+@pytest.mark.parametrize(
+    ("text", "letters"),
+    [("980万元 and", "A"), ("980万元、", "A"), ("a 980万元", None), ("A. 980万元 B. 990万元", "AB"), ("A. 980万元；B. 1000万元", "?"), ("E. 980万元", None),
+     ("(B) 990 万元", "B"), ("以上A和C都对。", "D"), ("A", "A"), ("AB", "AB"), ("A. 990万元 B. 980万元", "?"), ("B 980万元", None)],
+)  # fmt: skip
+def test_a_label_with_a_text_wants_the_text_of_its_own_option(text, letters):
+    assert read(text, AMOUNTS) == letters
+
+
+def test_options_that_differ_in_their_last_character_are_two():
+    options = {"A": "BMW", "B": "BMWX", "C": "BMW!", "D": "BM"}
+    assert [read(text, options) for text in options.values()] == ["A", "B", "C", "D"]
+    assert read("BMW.", options) == read("bmw ,", options) == "A"

@@ -1,6 +1,7 @@
 """Random trees are printed as LaTeX, in any of its styles, and read back with the same value."""
 
 import cmath
+import math
 from fractions import Fraction
 from itertools import pairwise
 
@@ -8,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from rewardkit.answers.evaluate import UndefinedError, exact, numeric
+from rewardkit.answers.evaluate import UndefinedError, exact, numeric, points, precise
 from rewardkit.answers.latex.grammar import parse
 from rewardkit.answers.latex.reader import MAX_DEPTH
 from rewardkit.answers.latex.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS, UnreadableError
+from rewardkit.answers.latex.tree import PI, add, divide, fn, mul, neg, num, times
 from rewardkit.answers.normalize import clean
 
 STYLES = st.randoms(use_true_random=False)
@@ -384,3 +386,214 @@ def test_deeper_nesting_never_takes_more_than_the_limit():
         else:
             read_at.append(True)
     assert all(before or not after for before, after in pairwise(read_at))
+
+
+# --- what each function is worth, in double precision and in 50 digits
+
+#: Text with the name x, which is 0.7: its value.
+WORTH = {
+    r"\sin x": math.sin(0.7), r"\cos x": math.cos(0.7), r"\tan x": math.tan(0.7),
+    r"\tg x": math.tan(0.7), r"\cot x": 1 / math.tan(0.7), r"\sec x": 1 / math.cos(0.7),
+    r"\csc x": 1 / math.sin(0.7), r"\sinh x": math.sinh(0.7), r"\cosh x": math.cosh(0.7),
+    r"\tanh x": math.tanh(0.7), r"\arcsin x": math.asin(0.7), r"\arccos x": math.acos(0.7),
+    r"\arctan x": math.atan(0.7), r"\arctg x": math.atan(0.7), r"\arccot x": math.atan(1 / 0.7),
+    r"\arcctg x": math.atan(1 / 0.7), r"\sin^{-1} x": math.asin(0.7), r"\cos^{-1} x": math.acos(0.7),
+    r"\tan^{-1} x": math.atan(0.7), r"\cot^{-1} x": math.atan(1 / 0.7), r"\ln x": math.log(0.7),
+    r"\log x": math.log(0.7), r"\lg x": math.log10(0.7), r"\log_3 x": math.log(0.7, 3),
+    r"\exp x": math.exp(0.7), r"\sqrt{x}": math.sqrt(0.7), r"\sqrt[3]{-x}": -(0.7 ** (1 / 3)),
+    r"\sqrt[4]{x}": 0.7**0.25, r"|-x|": 0.7, r"\Re(x+2i)": 0.7, r"\Im(x+2i)": 2.0,
+    r"\lfloor 9x\rfloor": 6.0, r"\lfloor -9x\rfloor": -7.0, r"\lceil 9x\rceil": 7.0,
+    r"\binom{7}{2}": 21.0, "5!": 120.0, r"x^{\pi}": 0.7**math.pi, "e^x": math.exp(0.7),
+    r"\max(x, 2, 1)": 2.0, r"\min(2, x, 1)": 0.7, r"i^2": -1.0, r"180x^\circ": 0.7 * math.pi,
+    "asin x": math.asin(0.7), "acos x": math.acos(0.7), "atan x": math.atan(0.7), "sqrt(x)": math.sqrt(0.7),
+    "sin x": math.sin(0.7), "ln x": math.log(0.7), "pi": math.pi, "binom{7}{2}": 21.0, "frac{x}{2}": 0.35,
+    r"\cos 0": 1.0, r"\ln 4": math.log(4), r"\sqrt[5]{32}": 2.0, r"\sqrt[5]{27}": 27**0.2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), WORTH.items())
+def test_every_function_has_its_value_in_either_precision(text, expected):
+    node = read(text)
+    assert close(numeric(node, {"x": 0.7}), expected)
+    assert close(complex(precise(node, {"x": 0.7})), expected)
+
+
+@pytest.mark.parametrize(("text", "expected"), [(r"\gcd(12, 18)", 6), (r"\lcm(12, 18)", 36)])
+def test_divisors_and_multiples_are_of_whole_numbers(text, expected):
+    assert numeric(read(text), {}) == expected
+    for other in ("12.5", "12+i"):
+        with pytest.raises(UndefinedError):
+            numeric(read(text.replace("12", other)), {})
+
+
+@pytest.mark.parametrize(
+    "name", [r"\sum", r"\prod", r"\int", r"\iint", r"\oint", r"\lim", r"\deg", r"\det"]
+)
+def test_what_nobody_has_worked_out_has_no_value(name):
+    with pytest.raises(UndefinedError):
+        numeric(read(rf"{name} x"), {"x": 0.7})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(r"\sqrt{16}", 4), (r"\sqrt{\frac{4}{9}}", Fraction(2, 3)), (r"\sqrt[3]{27}", 3), (r"\sqrt[3]{-27}", -3),
+     (r"\sqrt[3]{\frac{8}{27}}", Fraction(2, 3)), (r"\sqrt[3]{10^{15}}", 10**5), ("2^{-3}", Fraction(1, 8)),
+     ("0^2", 0), ("2^{4096}", 2**4096), (r"2^{4000} \cdot 2^{4000} \cdot 2^{190}", 2**8190),
+     (r"\sqrt{2}", None), (r"\sqrt{-4}", None), (r"\sqrt[3]{2}", None), (r"\sqrt[5]{32}", None),
+     (r"\sqrt[3]{10^{15}+1}", None), (r"\sqrt[3]{10^{18}}", None), ("2^{4097}", None), ("2^{1/2}", None),
+     ("0^0", None), ("0^{-1}", None), (r"2^{4000} \cdot 2^{4000} \cdot 2^{191}", None), (r"\sin 4", None)],
+)  # fmt: skip
+def test_arithmetic_and_roots_are_exact_up_to_their_limits(text, expected):
+    assert exact(read(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("at", "beyond"),
+    [("170!", "171!"), (r"\binom{170}{3}", r"\binom{171}{3}"), (r"\sin(10^{15})", r"\sin(10^{15}+1)"),
+     (r"(1+10^{-9})^{1000}", r"(1+10^{-9})^{1000.5}"), ("e^{600}", "e^{601}"), (r"(-0.4)!", "(-0.5)!"),
+     (r"\binom{3}{0}", r"\binom{3}{-1}"), (r"\binom{3}{3}", r"\binom{3}{4}"), ("0^{1/2}", "0^0"),
+     (r"\lfloor x\rfloor", r"\lfloor ix\rfloor"), (r"\binom{3}{2}", r"\binom{3}{2i}"),
+     (r"\binom{3}{2}", r"\binom{3+i}{2}")],
+)  # fmt: skip
+def test_a_function_has_a_value_up_to_its_limit_and_none_beyond(at, beyond):
+    numeric(read(at), {"x": 0.7})
+    with pytest.raises(UndefinedError):
+        numeric(read(beyond), {"x": 0.7})
+
+
+def test_a_whole_number_up_to_rounding_is_its_own_floor_and_ceiling():
+    for text, value in (("2.9999999999", 3), ("2.99999999", 2)):
+        assert numeric(read(rf"\lfloor {text}\rfloor"), {}) == value
+    for text, value in (("2.0000000001", 2), ("2.00000001", 3)):
+        assert numeric(read(rf"\lceil {text}\rceil"), {}) == value
+
+
+def test_expressions_are_compared_at_points_of_every_kind():
+    """Below 1, up to 3, large, all negative, with mixed signs and those turned round, and whole."""
+    names = "abcdefgxyz"
+    small, other, middle, also, large, negative, mixed, turned, whole, next_whole = (
+        [point[name] for name in names] for point in points(frozenset(names))
+    )
+    assert all(0.05 <= value < 1 for value in small + other)
+    assert all(0.31 <= value < 2.81 for value in middle + also)
+    assert all(11 <= value < 61 for value in large)
+    assert all(-2.81 < value < -0.3 for value in negative)
+    assert {value < 0 for value in mixed} == {True, False}
+    assert turned == [-value for value in mixed]
+    assert all(value == int(value) and 2 <= value <= 8 for value in whole)
+    assert next_whole == [value + 1 for value in whole]
+    for point in (small, other, middle, also, large, negative, mixed):
+        assert len(set(point)) == len(names), "two names with one value cannot be told apart"
+    assert len({tuple(point) for point in (small, other, middle, also)}) == 4
+
+
+# --- what a text is read as, by hand
+
+X, Y, E = ("sym", "x"), ("sym", "y"), ("const", "e")
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        # numbers
+        ("6 1+2", None), ("6 1-2", None), ("5 million dollars", ("unit", mul(num(10**6), num(5)), "dollars")),
+        *((f"5 {word}", ("unit", num(5), word)) for word in ("deg", "max", "min")), ("deg", ("sym", "deg")),
+        (r"5\textcirc", ("degree", num(5))), (r"5\textdegree", ("degree", num(5))),
+        (".5", num(Fraction(1, 2), 1)), ("1.", num(1)), ("1.50", num(Fraction(3, 2), 2)), ("1e5", num(10**5, 0)),
+        ("1.5E3", num(1500, 0)), ("1.5e-3", num(Fraction(3, 2000), 4)), ("1e5x", mul(num(1), E, num(5), X)),
+        (r"2.5\times10^{300}", num(25 * 10**299, -299)), (r"2.5\cdot 10^{-3}", num(Fraction(1, 400), 4)),
+        (r"2 \cdot 10^2", num(200)), (r"0.\dot{3}", num(Fraction(1, 3))), (r"0.\bar{3}", num(Fraction(1, 3))),
+        ("1,234,567", num(1234567)), ("(1,234)", ("tuple", num(1), num(234))), ("1,23", ("list", num(1), num(23))),
+        ("5万元", num(50_000)), (r"\text{5}", num(5)), (r"\text{1,234}", num(1234)),
+        # mixed numbers, and what is none
+        ("6 1/64", num(Fraction(385, 64))), (r"2\frac12\%", ("percent", num(Fraction(5, 2)))),
+        (r"-2\frac12", num(Fraction(-5, 2))), ("2 3/2", mul(num(2), num(Fraction(3, 2)))),
+        (r"2\dfrac{1}{2}", num(Fraction(5, 2))), (r"2\frac{x}{2}", mul(num(2), divide(X, num(2)))),
+        (r"x\frac12", mul(X, num(Fraction(1, 2)))), (r"2.5\frac12", mul(num(Fraction(5, 2), 1), num(Fraction(1, 2)))),
+        (r"\frac12\frac12", mul(num(Fraction(1, 2)), num(Fraction(1, 2)))), (r"0\frac12", num(Fraction(1, 2))),
+        # arguments without braces, and their signs
+        (r"\frac12x", mul(num(Fraction(1, 2)), X)), (r"\cfrac 1 2", num(Fraction(1, 2))), ("x^-2", ("pow", X, num(-2))),
+        (r"\sqrt2x", mul(fn("sqrt", num(2)), X)), (r"\sqrt 23", mul(fn("sqrt", num(2)), num(3))),
+        (r"\sqrt[3]2", fn("root", num(2), num(3))), (r"\sqrt[4]x", ("pow", X, num(Fraction(1, 4)))),
+        (r"\sqrt[n]x", ("pow", X, divide(num(1), ("sym", "n")))), ("√2", fn("sqrt", num(2))), (r"\sqrt[2]x", fn("sqrt", X)),
+        (r"\dbinom52", fn("binom", num(5), num(2))), (r"\tbinom{5}{2}", fn("binom", num(5), num(2))),
+        (r"\log_28", divide(fn("ln", num(8)), fn("ln", num(2)))), ("x^10", ("pow", X, num(10))),
+        # functions
+        (r"\sin^-1 x", fn("arcsin", X)), (r"\ln^{-1} x", ("pow", fn("ln", X), num(-1))),
+        (r"\sin^2 x", ("pow", fn("sin", X), num(2))), (r"\sin 2x\cos x", mul(fn("sin", mul(num(2), X)), fn("cos", X))),
+        (r"\sin x/2", fn("sin", mul(X, ("pow", num(2), num(-1))))), (r"\sin x + 1", add(fn("sin", X), num(1))),
+        (r"\sin(x)y", mul(fn("sin", X), Y)), (r"\ln 2\pi", fn("ln", mul(num(2), PI))), (r"\sin x^2", fn("sin", ("pow", X, num(2)))),
+        (r"\gcd{12, 18}", fn("gcd", num(12), num(18))), (r"\max(x, y)", fn("max", X, Y)), (r"\sin{x}y", mul(fn("sin", X), Y)),
+        ("T(10)", fn("T", num(10))), ("h(x)", fn("h", X)), ("h(2x)", mul(("sym", "h"), num(2), X)),
+        ("f(2x)", fn("f", mul(num(2), X))), ("g(x, y)", fn("g", X, Y)), ("f'(x)", fn("f'", X)), ("f''(2)", fn("f''", num(2))),
+        ("x(y)", mul(X, Y)), ("f x", mul(("sym", "f"), X)), ("h(x", None), ("k(x)", mul(("sym", "k"), X)),
+        # signs
+        ("--2", num(2)), ("+-5", num(-5)), ("-2^2", neg(("pow", num(2), num(2)))), ("-x", mul(num(-1), X)),
+        (r"\mp 2", ("pm", num(-2))), (r"1\pm 2", add(num(1), ("pm", num(2)))), ("- 5 cm", ("unit", num(-5), "cm")),
+        ("2*-x", mul(num(2), num(-1), X)), ("2/-4", num(Fraction(-1, 2))), ("x!", fn("fact", X)), ("5!!", fn("fact", fn("fact", num(5)))),
+        # degrees, percent, subscripts, bases
+        ("5^\\circ 30'", ("degree", add(num(5), num(Fraction(1, 2))))), (r"5\degree", ("degree", num(5))), ("5^{\\circ}", ("degree", num(5))),
+        ("5^\\degree", ("degree", num(5))), ("5%%", ("percent", ("percent", num(5)))), ("a_{12}", ("sym", "a_12")), ("x_1^2", ("pow", ("sym", "x_1"), num(2))),
+        ("12_{(5)}", ("base", "12", 5)), ("12_5", ("base", "12", 5)), ("1.5_2", None), ("(1,2)_3", None), ("12_x", None), ("x^'", X),
+        # brackets
+        ("[1,2)", ("interval", num(1), num(2), False, True)), ("(1,2]", ("interval", num(1), num(2), True, False)),
+        ("[1,2,3]", ("tuple", num(1), num(2), num(3))), ("]1,2]", ("interval", num(1), num(2), True, False)), ("(x)", X),
+        ("{1, 2}", ("tuple", num(1), num(2))), (r"\{3\}", ("set", num(3))), ("((1)", None), ("(1", None), ("1)", None),
+        ("|x||y|", mul(fn("abs", X), fn("abs", Y))), ("2|x|", mul(num(2), fn("abs", X))), ("|x", None), ("|(|x|)|", fn("abs", fn("abs", X))),
+        *((rf"\{{x {bar} x<3\}}", ("builder", ("rel", ("<",), X, num(3)))) for bar in (r"\mid", r"\vert", "|", ":")),
+        (r"\{1, 2\}, 6:4", ("list", ("set", num(1), num(2)), num(Fraction(3, 2)))),
+        # lists, alternatives, sets, labels
+        ("1,2,", ("list", num(1), num(2))), ("1;;2", ("list", num(1), num(2))), (",1", None), (r"A\setminus B", ("minus", ("sym", "A"), ("sym", "B"))),
+        (r"A\backslash B", ("minus", ("sym", "A"), ("sym", "B"))), ("[0,1]-\\{1\\}", ("minus", ("interval", num(0), num(1), False, False), ("set", num(1)))),
+        (r"\{1,2\}-\{1\}", ("minus", ("set", num(1), num(2)), ("set", num(1)))),
+        (r"(1,2]-\{2\}-x", add(("interval", num(1), num(2), True, False), neg(("set", num(2))), neg(X))),
+        ("Qing: 14", num(14)), (r"\text{Area}: 5", num(5)), ("ab: 5", divide(mul(("sym", "a"), ("sym", "b")), num(5))), ("= 5", num(5)), (r"\approx 5", num(5)), (r"\simeq 5", num(5)),
+        ("1 < x <= 2", ("rel", ("<", "<="), num(1), X, num(2))), (r"\text{a and}b", ("list", ("sym", "a"), ("sym", "b"))),
+        # units
+        (r"5\text{ cm}^2", ("unit", num(5), "cm^2")), ("5 cm/s", ("unit", num(5), "cm/s")), ("5 cm-s", ("unit", num(5), "cm-s")), ("5 cm^{2}", ("unit", num(5), "cm^2")),
+        ("3 hours 5 minutes", None), (r"5\text{ cm 3}", None), (r"x\text{ cm}", None), (r"\pi\text{ cm}", ("unit", PI, "cm")), ("2+3 cm", ("unit", add(num(2), num(3)), "cm")),
+        # sums, integrals, limits are kept as they stand
+        (r"\sum_{k=1}^{n} k", fn(r"\sum", ("sym", "k"), ("text", "k=1"), ("text", "n"))), (r"\int_0^1 x", fn(r"\int", X, ("text", "0"), ("text", "1"))),
+        # no mathematics
+        ("", None), ("@", None), ("a@b", None), ("&", None), (r"\unknown", None), ("2 3", None), (r"\frac{1}", None), ("1.5.2", None), ("cat 5", None),
+    ],
+)  # fmt: skip
+def test_a_text_is_read_as_this_tree(text, tree):
+    try:
+        assert read(text) == tree
+    except UnreadableError:
+        assert tree is None
+
+
+def test_groups_side_by_side_add_nothing_to_the_depth():
+    deepest = "(" * 15 + "1" + ")" * 15
+    for group in (
+        "(x)",
+        "{x}",
+        r"\{x\},",
+        "x,",
+        "-x,",
+        "|x|",
+        r"\sqrt{x}",
+        "x^{y}",
+        "5!,",
+        "2*-x,",
+    ):
+        parse(group * 60 + deepest)
+        unreadable(group * 60 + f"({deepest})")
+
+
+def test_sixty_one_signs_are_read_and_one_more_is_not():
+    parse("-" * 61 + "1")
+    unreadable("-" * 62 + "1")
+
+
+def test_a_quotient_and_a_power_of_ten_are_worked_out_up_to_4096_bits():
+    ten = ("pow", num(10), num(2))
+    assert divide(num(2**4092), num(1)) == num(2**4092)
+    assert divide(num(2**4093), num(1))[0] == "mul"
+    assert times(num(2**4094), ten) == num(2**4094 * 100)
+    assert times(num(2**4095), ten)[0] == "mul"
+    assert times(num(Fraction(3, 2), 1), ten) == num(150, -1)
+    for base, exponent in ((num(11), num(2)), (num(10), num(Fraction(1, 2))), (num(10), num(301))):
+        assert times(num(3), ("pow", base, exponent))[0] == "mul"

@@ -130,3 +130,100 @@ def test_a_hedge_before_an_equation_leaves_the_number_open(text):
 )
 def test_an_equation_without_one_states_what_it_ends_in(text, value):
     assert read_number(text) == value
+
+
+def test_texts_of_up_to_256_characters_and_powers_of_ten_up_to_999_are_read():
+    assert read_number("9" * 256) == int("9" * 256)
+    assert read_number("$" + "9" * 255) == int("9" * 255)
+    assert read_number("1e999") == 10**999
+    assert read_number("1e-999") == Fraction(1, 10**999)
+    for text in ("9" * 257, "$" + "9" * 256, "1e1000", "1e-1000"):
+        assert read_number(text) is None
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("negative", "minus", "wrong", "incorrect", "false", "isn't", "never", "cannot", "except"),
+        *("not", "no", "hundred", "thousand", "million", "billion", "trillion", "dozen", "half"),
+        *("squared", "cubed", "choose", "divided", "multiplied", "times", "plus", "mod", "factorial"),
+        *("ln", "log", "lg", "exp", "sin", "cos", "tan", "sqrt", "pi", "负", "不", "百", "千", "万", "亿"),
+    ],
+)  # fmt: skip
+def test_a_word_that_changes_the_number_beside_it_leaves_it_open(word):
+    for text in (f"5 {word}", f"{word} 5", f"5 {word.upper()} x", f"it is {word} 5"):
+        assert read_number(text) is AMBIGUOUS
+
+
+@pytest.mark.parametrize("char", "不负非或百千万亿于至超错误")
+def test_a_chinese_character_that_changes_or_bounds_a_number_leaves_it_open(char):
+    for text in (f"{char}5", f"5{char}", f"5个{char}了"):
+        assert read_number(text) is AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "word", ["least", "most", "more than", "under", "over", "above", "below", "or"]
+)
+def test_a_bound_before_a_number_leaves_it_open(word):
+    assert read_number(f"at {word} 5") is AMBIGUOUS
+    assert read_number(f"AT {word.upper()} 5") is AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["or", "and", "than", "if", "else", "plus", "minus", "times", "over", "或", "或者", "Or"],
+)
+def test_two_numbers_that_a_word_joins_are_two(word):
+    assert read_number(f"5 cats {word} 6 dogs") is AMBIGUOUS
+    assert read_number("5 cats in 6 homes") == 5
+
+
+@pytest.mark.parametrize("word", ["to", "到", "至"])
+def test_a_range_is_no_number(word):
+    assert read_number(f"5 {word} 6 cats") is AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "hedge",
+    ["or", "either", "not", "maybe", "perhaps", "possibly", "unless", "I know", "a guess", "wrong", "或",
+     "可能", "也许", "不是", "错误", "MAYBE"],
+)  # fmt: skip
+def test_a_hedge_before_an_equation_takes_its_number_back(hedge):
+    assert read_number(f"it is {hedge} x = 5") is AMBIGUOUS
+    assert read_number("it is x = 5") == 5
+
+
+@pytest.mark.parametrize("letter", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+def test_a_letter_beside_a_number_is_a_unit_or_a_name(letter):
+    is_unit = letter in "aCFgGhIJlLmMNsVW"
+    for text in (f"5 {letter}", f"5 {letter} each", f"5 apples {letter}"):
+        assert read_number(text) == (5 if is_unit else AMBIGUOUS)
+    assert read_number(f"5 apples {letter} each") == 5, "it stands beside no number"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("０１２３４５６７８９", 123456789), ("１．５", Fraction(3, 2)), ("１，０００", 1000), ("＋５", 5), ("－５", -5), ("–5", -5),
+     ("﹣5", -5), ("５％", 5), ("＄５", 5), ("￥５", 5), ("３／４", Fraction(3, 4)), ("x＝５", 5), ("€5", 5), ("£5", 5),
+     ("$ 5", 5), ("- $5", -5), ("-$-5", 5), ("5e-2", Fraction(1, 20)), ("5E2", 500), ("5e0002", 500),
+     ("1,000/2,000", Fraction(1, 2)), ("1 / 2", Fraction(1, 2)), (r"\tfrac{1}{2}", Fraction(1, 2)),
+     (r"\cfrac12", Fraction(1, 2)), (r"-\frac{1}{2}", Fraction(-1, 2)), (r"12\frac{3}{5}", Fraction(63, 5)),
+     (r"2 \frac{1}{2}", Fraction(5, 2)), (r"1\!000", 1000), (r"1\,000", 1000), ("<b>5</b>", 5), ("`5`", 5),
+     ("_5_", 5), ("__5__", 5), ("~5", 5), ("#5", 5), ("5°", 5), ("5…", 5), ("（5）", 5), ("5。", 5), ("5，", 5),
+     (r"\mathrm{5}", 5), (r"\textbf{5}", 5), (r"\mbox{5}", 5), (r"\mathbf{5}", 5), (r"\boxed{5}", 5),
+     ("5-point", 5), ("5 boxes x each", 5), ("twenty-5", 5), ("5 = 5.0", 5), ("$5 = 5$", 5)],
+)  # fmt: skip
+def test_a_number_in_any_spelling_and_dress_is_that_number(text, value):
+    assert read_number(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["4 = 5", "$4$ = 5", "x = 4 = 5", "5, 5, 6", "5-6", "5 6", "1,000,00", "1.2.3"]
+)
+def test_numbers_that_contradict_each_other_are_ambiguous_or_none(text):
+    assert read_number(text) in (AMBIGUOUS, None)
+
+
+def test_a_number_said_twice_is_said_once():
+    assert read_number("5, that is 5") == 5
+    assert read_number("5 or 5.0") == 5

@@ -292,3 +292,127 @@ def test_a_verdict_is_the_same_in_another_process_with_another_hash_seed(seed):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert json.loads(done.stdout) == verdicts(PAIRS_OF_ANSWERS)
+
+
+# --- sets of reals, by hand: every pair is compared from both sides
+
+SAME_SET = [
+    ("2x<10", "x<5"), ("10>2x", "x<5"), (r"-x \le 5", r"x \ge -5"), ("5<x", "x>5"), (r"5 \le x", r"x \ge 5"), ("3!=x", "x!=3"),
+    (r"\{5\}", "[5,5]"), (r"(1,2)\cup[2,3]", "(1,3]"), (r"(1,2]\cup(2,3)", "(1,3)"), (r"[1,2]\cup[1,3]", "[1,3]"),
+    (r"[1,5]\cup[2,3]", "[1,5]"), (r"(1,3)\cup[1,3]", "[1,3]"), (r"(1,3]\cup(2,3)", "(1,3]"), (r"(1,3)\cup(2,3]", "(1,3]"),
+    (r"(1,3)\cup(2,3)", "(1,3)"), (r"\{1\}\cup(1,2)", "[1,2)"), (r"[1,2]\cup\{5\}", r"\{5\}\cup[1,2]"),
+    (r"[0,3]\setminus\{1\}", r"[0,1)\cup(1,3]"), (r"[0,3]\setminus\{0\}", "(0,3]"), (r"[0,3]\setminus\{3\}", "[0,3)"),
+    (r"[0,3]\setminus\{5\}", "[0,3]"), (r"[0,3]\setminus\{-1\}", "[0,3]"), (r"[0,3]\setminus\{0,3\}", "(0,3)"), (r"\{1,2\}\setminus\{1\}", r"\{2\}"),
+    (r"(0,3)\setminus\{0\}", "(0,3)"), (r"\mathbb{R}\setminus\{1,2\}", r"(-\infty,1)\cup(1,2)\cup(2,\infty)"),
+    ("x>3 or x<1", r"(-\infty,1)\cup(3,\infty)"), ("x!=3", r"(-\infty,3)\cup(3,\infty)"), (r"x \ge a", r"[a,\infty)"), (r"x \le a", r"(-\infty,a]"),
+    ("1<x<2", "2>x>1"), (r"1 \le x<2", "[1,2)"), (r"1<x \le 2", r"2 \ge x>1"), (r"1<x \le y", "(1,y]"), (r"x \in [1,2]", "[1,2]"),
+    (r"\{x\mid 1<x<2\}", "(1,2)"), (r"\mathbb{R}", r"(-\infty,\infty)"), (r"x \in \mathbb{R}", r"\mathbb{R}"), (r"(\sqrt2,2)", "(2^{1/2},2)"), ("f(x)>2", r"(2,\infty)"),
+    (r"(1,2)\cup(\pi,4)", r"(\pi,4)\cup(1,2)"),
+]  # fmt: skip
+OTHER_SET = [
+    ("x>a", r"x \ge a"), ("(a,b)", "(a,b]"), ("(a,b)", "(a,c)"), (r"(-\infty,1)", r"(1,-\infty)"), (r"(-\infty,1)", r"(\infty,1)"), (r"(1,\infty)", r"(1,-\infty)"),
+    (r"(-\infty,\infty)", r"(\infty,-\infty)"), (r"[0,3]\setminus[1,2]", "[0,1)"), (r"[0,3]\setminus(1,2)", "[0,1]"), ("1<x>2", "(1,2)"), ("1<x>2", "(2,1)"),
+    ("x+1>2", "x>1"), ("0x<5", "x<5"), ("-x<5", "x<-5"), ("2x<10", "x>5"), ("2x<10", "x<10"), (r"(1,2)\cup(2,3)", "(1,3)"), (r"[0,3]\setminus\{1\}", "[0,3]"),
+    (r"[0,3]\setminus\{0\}", "[0,3)"), ("x!=3", "x=3"), ("x>3 or x<1", "(1,3)"), ("(1,2,3)", "(1,3)"), (r"\{1,2\}", "[1,2]"), ("x<3", "3<x"), (r"x \le 3", "x<3"),
+    (r"1 \le x<2", "(1,2)"), (r"1 \le x<2", r"1<x \le 2"), (r"(1,2)\cup(3,4)", r"(1,2)\cup(3,5)"), (r"(1,2)\cup(3,4)", r"(1,2)\cup[3,4)"), (r"\{x\mid x<2\}", r"\{x\mid x<3\}"),
+    ("y>x", "x>y"), ("1<2x<4", "1<x<4"), (r"\mathbb{R}", "R+1"), (r"\mathbb{Q}", r"(-\infty,\infty)"), (r"(1,2)\cup(i,4)", "(1,4)"), ("5>x>1", "5<x<1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), SAME_SET)
+def test_the_same_set_of_reals_is_equal_however_it_is_said(one, other):
+    assert equal(one, other)
+    assert equal(other, one)
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER_SET)
+def test_another_set_of_reals_is_not_equal(one, other):
+    assert not equal(one, other)
+    assert not equal(other, one)
+
+
+# --- lists, labels, equations, vectors and matrices, by hand and from both sides
+
+SAME = [
+    ("(f(1),g(1))=(1,2)", "(f(1),g(1))=(1,2.0)"),
+    ("1,234", "(1,234)"), ("1,234", "234,1"), ("1,234", "1234"), ("1,234,567", "1234567"),
+    ("y=(-x)!", "2y=2(-x)!"), (r"x=\int_0^1 2 = 2", "2"),
+    (r"x \in \{1,2\}", "1,2"), (r"x \in [1,2]", "[1,2]"), ("(x,y)=(1,2)", "(1,2)"), ("(x,y)=(1,2)", "x=1,y=2"),
+    ("(x,y)=(1,2)", "y=2,x=1"), ("x>y", "y<x"), ("x>5", "5<x"), ("x=5, y=6", "(5,6)"), ("x=5,x=6", "5,6"),
+    ("x=5 or x=6", "5,6"), ("x=5,x=6", "6,5"), ("21, 16 or 11", "11,16,21"), ("21, 16 or 11", r"\{11,16,21\}"),
+    ("(1,2),(3,4)", "(3,4),(1,2)"), (r"\{(1,2),(3,4)\}", "(3,4),(1,2)"), (r"\{1\}", "1"), ("1", r"\{1\}"), ("(1)", "1"),
+    (r"\{x=1\}", "1"), (r"\begin{pmatrix}1\\2\end{pmatrix}", "(1,2)"), ("(1,2)", r"\begin{pmatrix}1&2\end{pmatrix}"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}+\begin{pmatrix}3\\4\end{pmatrix}", r"\begin{pmatrix}4\\6\end{pmatrix}"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}\begin{pmatrix}1\\1\end{pmatrix}", r"\begin{pmatrix}3\\7\end{pmatrix}"),
+    (r"\begin{pmatrix}1\\1\end{pmatrix}\begin{pmatrix}1&2\end{pmatrix}", r"\begin{pmatrix}1&2\\1&2\end{pmatrix}"),
+    (r"2\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}2\\4\end{pmatrix}"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}2", r"\begin{pmatrix}2\\4\end{pmatrix}"),
+    (r"2x\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}2x\\4x\end{pmatrix}"),
+    (r"-\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}-1\\-2\end{pmatrix}"), (r"\pm 2, 3", "2,-2,3"),
+    (r"\{\pm 2\}", "2,-2"), (r"\pm 0", "0"), (r"(\pm 2)", "2,-2"), (r"x=\pm 2", "x=2 or x=-2"),
+    (r"x=\pm\sqrt2", r"\sqrt2,-\sqrt2"), (r"(\pm1, 2)", "(1,2),(-1,2)"), (r"\pm1\pm2", "3,-3"), (r"\pm1\mp2", "1,-1"),
+    (r"-\pm 2", r"\pm 2"), ("x=5", "5"), ("5", "x=5"), ("5=x", "5"), ("x=y=5", "5"), ("2+3=5", "5"), ("x=2+3", "5"),
+    ("x=2+3=5", "5"), ("x=a", "a"), ("y=5", "value=5"), ("value=5", "y=5"), (r"x\approx 5.0", "5.0"),
+    (r"x=\pi\approx3.14", r"\pi"), (r"\pi\approx 3.14", r"\pi"), (r"3.14\approx x", "3.14"), (r"x=\frac12=0.5", "0.5"),
+    ("f(x)=x^2", "x^2"), ("f(x)=x^2", "f(t)=t^2"), ("f(2)=4", "f(2)=4.0"), ("f(2)=4", "4"), ("f'(x)=2x", "2x"),
+    ("f(a,b)=a-b", "f(x,y)=x-y"), ("y=2x+1", "2x-y+1=0"), ("y=2x+1", "2x+1"), ("2x+1", "y=2x+1"),
+    ("x^2+y^2=1", "2x^2+2y^2=2"), ("x^2=4", "x^2-4=0"), ("x=y", "y=x"), ("x=2y", "y=x/2"), (r"\ln x=1", r"2\ln x=2"),
+    ("a<b", "b>a"), ("a<b<c", "c>b>a"), (r"a \le b", r"b\ge a"), ("a=b=c", "a=b=c"), (r"x \ne y", r"y\ne x"),
+    ("1,2", "(1,2)"), ("x=1,y=2", "(1,2)"), ("1,2", "x=1,y=2"), ("y=2,x=1", "x=1,y=2"), ("x=1,x=2", "1,2"),
+    ("area=1,y=2", "(1,2)"), ("2,1", "x=1,x=2"), (r"\{\}", r"\emptyset"), (r"\{1\},\{2\}", r"\{2\},\{1\}"),
+    (r"A \cup B", r"B\cup A"), (r"A\setminus B", r"A \setminus B"), ("1,2,2", "2,1,2"), (r"x=\pi\approx 3.2", r"\pi"),
+]  # fmt: skip
+OTHER = [
+    ("(f(1),g(1))=(1,2)", "(f(2),g(2))=(1,2)"),
+    ("y=3(-x)!", "2y=2(-x)!"), ("x=5", "[5,5]"),
+    ("(x,1)=(1,1)", "x=1"), ("(x,y)=(1,2,3)", "x=1,y=2"), ("x>5", "y>5"), ("(1,2),(3,4)", "(1,2),(4,3)"),
+    (r"\{(1,2)\}", "(1,2)"), ("(1,2)", r"\{(1,2)\}"), (r"\{[1,2]\}", "[1,2]"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", "(2,1)"), (r"\begin{pmatrix}1\\2\end{pmatrix}", "(1,2,3)"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", "1,2"), (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "(1,2,3,4)"),
+    (r"\begin{pmatrix}5\end{pmatrix}", "5"),
+    (r"\begin{pmatrix}1&2\\3\end{pmatrix}", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}"),
+    (r"\begin{pmatrix}1&2\end{pmatrix}", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}+\begin{pmatrix}3\end{pmatrix}", r"\begin{pmatrix}4\\2\end{pmatrix}"),
+    (r"\begin{pmatrix}1&2\end{pmatrix}\begin{pmatrix}1&2\end{pmatrix}", "(1,4)"), ("2+3=6", "6"), ("x=2+3=6", "6"),
+    ("a+b=5", "5"), ("x=x", "x"), ("x=x+1", "x+1"), ("x=5", "x=6"), ("x=5", "y=5"), ("value=5", "total=5"),
+    ("x_1=5", "x_2=5"), (r"x=\frac12=0.6", "0.6"), ("f(x)=x^2", "f(2)=4"), ("f(2)=4", "f(3)=4"), ("f'(x)=2x", "f(x)=2x"),
+    ("g(x)=x", "f(x)=x"), ("f(a,a)=a", "f(x,y)=x"), ("f(x,y)=x-y", "f(x)=x-y"), ("(a,b)=(1,2)", "(x,y)=(1,2)"),
+    ("(x,y)=(1,2)", "(y,x)=(1,2)"), ("2x-y+1=0", "2x+1"), ("x^2+y^2=1", "x^2+y^2=2"), ("x^2=4", "x=2"), ("0=0", "x=x"),
+    ("x-x=0", "x=0"), ("x=0", "2x=0"), ("xy=1", "y=1/x"), ("x^2=y^2", "x=y"), ("x=y=z", "z=y=x"), ("2x=10", "x=5"),
+    ("2x=10", "5"), ("5", "2x=10"), ("a<b", "a>b"), (r"a<b \le c", r"a \le b<c"), ("a<b<c", "a<b"), (r"x \ne y", "x=y"),
+    ("1,2,3", "1,2"), ("1,1,2", "1,2,2"), ("2,1", "(1,2)"), ("2,1", "x=1,y=2"), ("y=2,x=1", "(1,2)"), ("x_1=1,x_2=2", "2,1"),
+    ("f(1)=1,f(2)=2", "2,1"), (r"\{1,2\}", "(1,2)"), ("[1,2]", "(1,2)"), ("(1,2)", "[1,2]"), ("[1,2]", "[1,2)"),
+    ("1,2", "1"), ("1", "1,2"), (r"\pm2", "2"), (r"A\setminus B", r"B\setminus A"), ("x=3", "x=3, y=4"), ("1,2,2", "1,1,2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_the_same_answer_in_another_structure_is_equal(one, other):
+    assert equal(one, other)
+    assert equal(other, one)
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER)
+def test_another_answer_in_a_like_structure_is_not_equal(one, other):
+    assert not equal(one, other)
+    assert not equal(other, one)
+
+
+def test_a_rounded_value_behind_an_exact_one_is_left_out_and_one_alone_counts():
+    assert equal(r"\pi \approx 3.14", "3.14")
+    assert not equal("3.14", r"\pi \approx 3.14")
+    assert not equal(r"x \approx 3.14", r"\pi")
+
+
+@pytest.mark.parametrize(("factors", "outcome"), [(2, "equal"), (3, "equal"), (4, "different")])
+def test_up_to_three_matrices_are_multiplied(factors, outcome):
+    shear = r"\begin{pmatrix}1&1\\0&1\end{pmatrix}"
+    product = rf"\begin{{pmatrix}}1&{factors}\\0&1\end{{pmatrix}}"
+    assert compare(shear * factors, product).outcome == outcome
+
+
+@pytest.mark.parametrize(("items", "outcome"), [(60, "equal"), (61, "different")])
+def test_up_to_sixty_items_are_compared_without_order(items, outcome):
+    numbers = [str(n) for n in range(items)]
+    assert compare(",".join(numbers), ",".join(reversed(numbers))).outcome == outcome
+    assert compare(",".join(numbers), ", ".join(numbers)).outcome == "equal"

@@ -31,6 +31,7 @@ no_json = lambda _: {1, 2}
 nan = lambda _: float("nan")
 sleep = time.sleep
 leave = lambda code: os._exit(code)
+die = lambda number: os.kill(os.getpid(), number)
 system_exit = lambda _: exit(0)
 big = lambda size: "x" * size
 seed = lambda _: hash("text")
@@ -63,6 +64,8 @@ def targets(tmp_path_factory, monkeypatch):
     (folder / "broken.py").write_text("import no_such_module", encoding="utf-8")
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setattr(worker, "_ALLOWED", ("rewardkit.", "targets", "broken"))
+    worker._stop_all()  # what other tests left: some tests here count the helpers
+    worker._pools.clear()
     yield folder
     worker._stop_all()
     worker._pools.clear()
@@ -162,6 +165,14 @@ def test_a_function_that_ends_its_process_is_a_crash(function, code):
     assert works()
 
 
+@pytest.mark.parametrize(
+    ("function", "number", "detail"),
+    [("leave", 7, "exited with code 7"), ("die", 9, "killed by signal 9")],
+)
+def test_a_crash_says_how_the_process_ended(function, number, detail):
+    assert call(f"targets:{function}", number) == ("crash", None, detail)
+
+
 def test_what_a_function_prints_is_no_reply():
     assert call("targets:shout", 1) == ("ok", 1, "")
     assert works()
@@ -185,6 +196,13 @@ def test_a_deadline_that_is_none_is_refused(seconds):
     for option in ("cpu_seconds", "wall_seconds"):
         with pytest.raises(UsageError, match="Deadlines"):
             call("targets:echo", 1, **{option: seconds})
+
+
+@pytest.mark.parametrize("option", ["cpu_seconds", "wall_seconds"])
+def test_a_deadline_is_at_most_a_day(option):
+    assert call("targets:echo", 7, **{option: 86_400}) == ("ok", 7, "")
+    with pytest.raises(UsageError, match="at most a day"):
+        call("targets:echo", 7, **{option: 86_401})
 
 
 def test_two_helpers_hash_text_alike():

@@ -344,6 +344,9 @@ def test_a_message_names_the_file_and_the_part(written):
     assert str(caught.value).startswith(f"{path}: parts.repetition: ")
     with pytest.raises(UsageError, match="^reward: unknown key"):
         build({"scorer": "gsm8k", "part": {}})
+    for key in ("options", "parts"):
+        with pytest.raises(UsageError, match=f"^mine: {key}: give `key: value` pairs, not str"):
+            build({"scorer": "gsm8k", key: "x"}, where="mine")
     with pytest.raises(UsageError, match="^mine: parts: unknown key 'x'"):
         build({"scorer": "gsm8k", "parts": {"x": 1}}, where="mine")
 

@@ -64,3 +64,5 @@ def test_both_readings_are_told_where_there_are_any():
         (),
     )
     assert 0 < found.microseconds < 60e6
+    found = explain("math", r"\boxed{B}", "B")
+    assert (found.pred_tree, found.gold_tree) == ("", "")

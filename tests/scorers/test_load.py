@@ -161,3 +161,9 @@ def test_the_shortest_response_is_found_behind_every_wrapping(tmp_path):
     scorer = load_scorer(f"{file}:compute_score", bonus=1)
     assert scorer("", "").score == 2.0
     assert respond_of(scorer)("x") == "!x"
+
+
+def test_a_scorer_whose_module_is_gone_has_no_place(monkeypatch):
+    monkeypatch.setattr(registry, "SCORERS", {"lost": "rewardkit.scorers.lost:score"})
+    with pytest.raises(UsageError, match="its module rewardkit.scorers.lost is not installed"):
+        location("lost")

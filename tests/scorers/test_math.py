@@ -100,7 +100,7 @@ def test_bold_is_no_power_where_an_answer_begins(response, gold, right):
         (r"\boxed{CAB}", "CAB", "CAB", Status.CORRECT), (r"\boxed{ABC}", "CAB", "ABC", Status.WRONG), (r"\boxed{B} or \boxed{C}", "B", "B or C", Status.AMBIGUOUS_ANSWER),
         (r"\boxed{B or C}", "B", "B or C", Status.AMBIGUOUS_ANSWER), (r"\boxed{7}", "B", "7", Status.WRONG), ("", "B", "", Status.NO_ANSWER), (r"\boxed{A}", "K", "A", Status.WRONG),
         # several boxes in a run: all of them right, or none
-        (r"\boxed{1}, \boxed{1.0}", "1", "1.0", Status.CORRECT), (r"\boxed{1.0}, \boxed{1}", "1", "1", Status.CORRECT), (r"\boxed{1}, \boxed{2}", "1", "1, 2", Status.AMBIGUOUS_ANSWER),
+        (r"\boxed{1}, \boxed{1.0}", "1", "1.0", Status.CORRECT), (r"\boxed{1.0}, \boxed{1}", "1", "1", Status.CORRECT), (r"\boxed{1}, \boxed{1.0}, \boxed{1.00}", "1", "1.00", Status.CORRECT), (r"\boxed{1}, \boxed{2}", "1", "1, 2", Status.AMBIGUOUS_ANSWER),
         (r"\boxed{2}, \boxed{1}", "1", "2, 1", Status.AMBIGUOUS_ANSWER), (r"\boxed{x,y}", "x", "x,y", Status.AMBIGUOUS_ANSWER), ("Answer: 1, 1", "1", "1, 1", Status.AMBIGUOUS_ANSWER),
         (r"<think>\boxed{2}</think>\boxed{1}, \boxed{1}", "1", "1", Status.CORRECT),
         (r"\boxed{@}", "5", "@", Status.UNPARSED_ANSWER), (r"\boxed{6}", "5", "6", Status.WRONG), ("no", "", "no", Status.BAD_GROUND_TRUTH), ("", "", "", Status.BAD_GROUND_TRUTH),
@@ -109,3 +109,12 @@ def test_bold_is_no_power_where_an_answer_begins(response, gold, right):
 def test_each_answer_has_its_text_and_its_status(response, gold, pred, status):
     correct = status is Status.CORRECT
     assert score(response, gold) == (float(correct), correct, pred, status)
+
+
+@pytest.mark.parametrize(
+    "response",
+    ["故选C", "Answer: C because D is wrong", "The answer is (C). I am sure.", "thoughts\nC"],
+)
+def test_a_choice_is_read_from_a_statement_and_a_last_line_too(response):
+    assert score(response, "C").correct
+    assert not score(response, "D").correct

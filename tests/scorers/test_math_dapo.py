@@ -239,7 +239,7 @@ def test_every_step_of_the_normalisation_is_taken(step):
 @pytest.mark.parametrize(
     ("text", "normal"),
     [
-        (".$5", "5"), (r"\mbox{x}", "x"), (r"1,\text{and}2", "12"), (r"x\text{and}2", "x,2"), (r"5\text{m}", "5"), (r"5\text{m}^2", "5"), (r"x\text{}^3y", "xy"), ("b = 1 2", "12"), ("1 2", "12"),
+        (".$5", "5"), (r"\mbox{x}", "x"), (r"1,\text{and}2", "12"), (r"x\text{and}2", "x,2"), (r"5\text{m}", "5"), (r"5\text{m}^2", "5"), (r"\text{\text{}x}", "x"), (r"x\text{}^3y", "xy"), ("b = 1 2", "12"), ("1 2", "12"),
         (r"\frac12x", r"\frac{1}{2}x"), (r"\frac{1}2", r"\frac{1}2"), (r"\sqrt2", r"\sqrt{2}"), (r"\sqrt{2}", r"\sqrt{2}"), (r"\overline{x", r"\overline{x"),
         (r"\boxed{5}", "5"), (r"x\boxed{5}y", "x5y"), (r"\boxed{5", r"\boxed{5"), ("$5$ cats", "5"), ("b$5$c", "5"), ("1,000", "1000"), ("1,000x", "1,000x"), ("x,000", "x,000"), ("", ""),
     ],

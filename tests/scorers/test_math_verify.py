@@ -130,3 +130,22 @@ def test_a_process_that_dies_of_a_response_is_a_wrong_answer(monkeypatch, reply,
 def test_a_deadline_that_is_none_is_an_error():
     with pytest.raises(UsageError, match="Deadlines"):
         score(respond("5"), "5", seconds=0)
+
+
+def test_a_verdict_may_take_its_seconds_of_cpu_time_and_five_times_as_long(monkeypatch):
+    asked = []
+    reply = Reply("timeout", None, "CPU time limit reached")
+    monkeypatch.setattr(math_verify, "call", lambda *_, **options: asked.append(options) or reply)
+    score("5", "5")
+    score("5", "5", seconds=0.5)
+    assert asked == [
+        {"cpu_seconds": 2.0, "wall_seconds": 10.0},
+        {"cpu_seconds": 0.5, "wall_seconds": 2.5},
+    ]
+
+
+@pytest.mark.parametrize("error", ["ModuleNotFoundError: No module", "ImportError: cannot import"])
+def test_a_package_that_does_not_import_is_named_however_it_fails(monkeypatch, error):
+    monkeypatch.setattr(math_verify, "call", lambda *_, **__: Reply("error", None, error))
+    with pytest.raises(UsageError, match=f"^math_verify: {error}. It needs the package"):
+        score(respond("5"), "5")

@@ -185,3 +185,23 @@ def test_the_defaults_are_those_of_the_sources():
     assert repetition("x" * 21) == pytest.approx(1 / 2 - 1)
     assert format_tags("<think>a</think><answer>b</answer>c") == 1.0
     assert format_tags("<think>a</think>b", ("think",)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"n": 0}, "repetition: n=0; give a number from 1 to 1000."),
+        ({"max_penalty": -1.0}, "repetition: max_penalty=-1.0; give a number from 0 to inf."),
+    ],
+)
+def test_a_setting_that_is_refused_is_named_with_its_range(settings, said):
+    with pytest.raises(UsageError) as caught:
+        repetition("text", **settings)
+    assert str(caught.value) == said
+
+
+def test_a_length_and_a_buffer_that_are_refused_are_named_too():
+    with pytest.raises(UsageError, match="^length: max_length=0; give a number from 1 to inf"):
+        length(RIGHT, 1, max_length=0)
+    with pytest.raises(UsageError, match="^overlong: penalty_factor=-1; give a number from 0"):
+        overlong(RIGHT, 1, max_response_tokens=9, buffer_tokens=9, penalty_factor=-1)
