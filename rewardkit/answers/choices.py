@@ -71,7 +71,7 @@ _NEGATED = re.compile(
     r"\(?[A-Za-z](?:\s*[,、和及]\s*[A-Za-z])*(?![A-Za-z])\)?"
 )
 _LABEL = re.compile(r"(?<![^\s,;、。])(?:[(\[]([A-Za-z])[)\]][.:、]?|([A-Za-z]) ?[.:、)])")
-_HEDGE = re.compile(rf"(?:{_OR})\s*\(?[A-Za-z](?![A-Za-z])|、\s?[A-Za-z](?![A-Za-z]| ?[.:)])")
+_HEDGE = re.compile(rf"(?:{_OR})\s*\(?[A-Z](?![A-Z])|、\s?[A-Z](?![A-Z]| ?[.:)])", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 _TEXT_END = ",;、.。和及与"
 

@@ -299,6 +299,8 @@ def _precise() -> Field:
         "binom": mp.binomial,
         "max": max,
         "min": min,
+        "gcd": lambda *xs: mp.mpf(_of_integers(math.gcd)(*xs).real),
+        "lcm": lambda *xs: mp.mpf(_of_integers(math.lcm)(*xs).real),
     }
     constants = {"pi": mp.mpf(mp.pi), "e": mp.mpf(mp.e), "i": mp.mpc(0, 1)}
     return Field(

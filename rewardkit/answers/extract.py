@@ -118,12 +118,16 @@ def boxes(text: str) -> list[str]:
     start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
     if start < 0:
         return []
-    alone = text.rfind("boxed", max(0, start - TAIL_CHARS), start) < 0
-    if alone and (bare := _BARE_BOX.match(text, start)):
+    before = max(0, start - TAIL_CHARS)
+    alone = max(text.rfind("boxed", before, start), text.rfind("fbox", before, start)) < 0
+    bare = _BARE_BOX.match(text, start)
+    if alone and bare:
         return [bare[1] or bare[2]]
     if alone and (only := _closing(text, start)):
         return [text[slice(*only)].strip()]
-    found = sorted(_balanced_boxes(text, max(0, start - TAIL_CHARS), start + BOX_CHARS))
+    found = sorted(_balanced_boxes(text, before, start + BOX_CHARS))
+    if bare:
+        found.append(bare.span(1 if bare[1] else 2))
     if not found:  # the last box is cut off
         found = sorted(_balanced_boxes(text, max(0, start - 2 * BOX_CHARS), start))
     run: list[tuple[int, int]] = []

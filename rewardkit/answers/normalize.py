@@ -92,6 +92,9 @@ _ARTICLE = frozenset({"a", "an", "the"})
 
 
 def words(text: str) -> str:
-    """The words of a text answer: casefolded, without TeX wrappers, articles and punctuation."""
+    """The words of a text answer: casefolded, without TeX wrappers, articles and punctuation.
+
+    The last word is no article: `Plan A` is not `Plan`.
+    """
     found = _WORD.findall(_TEX_TEXT.sub(" ", text).replace("{", " ").replace("}", " ").casefold())
-    return " ".join(word for word in found if word not in _ARTICLE)
+    return " ".join([word for word in found[:-1] if word not in _ARTICLE] + found[-1:])

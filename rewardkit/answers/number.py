@@ -52,9 +52,8 @@ _LOOKALIKES = str.maketrans(
 _DRESS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
 #: Words that join two numbers, and words that change the number they stand at.
 _BOUNDING = frozenset(["least", "most", "than", "under", "over", "above", "below", "or"])
-_JOINING = frozenset(
-    ["or", "and", "than", "if", "else", "plus", "minus", "times", "over", "或", "或者", "和"]
-)
+_JOINING = frozenset(["or", "and", "than", "if", "else", "plus", "minus", "times", "over"])
+_JOINS = re.compile("[或和与及加减乘除]")
 _CHANGING = frozenset(
     [
         "negative",
@@ -179,6 +178,7 @@ def _leads(before: str, between: str) -> bool:
         not before.strip()
         and bool(words)
         and words.isdisjoint(_JOINING)
+        and not _JOINS.search(between)
         and not _RANGE.match(between)
     )
 

@@ -13,6 +13,7 @@ from rewardkit.answers.latex.names import NOT_EVALUATED, unit_name
 from rewardkit.answers.latex.tree import PI, Node, mul, num, symbols, walk
 
 _SIGNS = {"pct": "percent", "°": "degree"}
+_MARKED = frozenset(_SIGNS.values())
 _EAGER = NOT_EVALUATED | {"fact", "binom", "det", "gcd", "lcm", "max", "min"}
 
 
@@ -21,6 +22,8 @@ def scalar_equal(pred: Node, gold: Node) -> bool:
     pred_value, pred_unit = _unit(pred)
     gold_value, gold_unit = _unit(gold)
     if pred_unit and gold_unit and pred_unit != gold_unit:
+        return False
+    if (pred_unit and gold_value[0] in _MARKED) or (gold_unit and pred_value[0] in _MARKED):
         return False
     if "base" in (pred_value[0], gold_value[0]):
         return _same_digits(pred_value, gold_value)
@@ -189,7 +192,8 @@ def _is_cut(value: Fraction, decimal: Fraction, place: Fraction) -> bool:
     """Whether a decimal is a value rounded, or cut off, at its last place."""
     if 2 * abs(value - decimal) <= place:
         return True
-    return abs(decimal) >= 100 * place and 0 <= abs(value) - abs(decimal) < place
+    alike = (value < 0) == (decimal < 0)
+    return alike and abs(decimal) >= 100 * place and 0 <= abs(value) - abs(decimal) < place
 
 
 def _is_decimal(node: Node) -> bool:

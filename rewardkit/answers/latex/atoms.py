@@ -110,12 +110,12 @@ class Atoms(Reader):
 
     def _named(self, text: str) -> Node:
         """A word of plain text; one letter is the same as in mathematics."""
+        if text in names.CURRENCIES:
+            return ("unit", self.power(), text)
         if len(text) == 1 and text.isalpha():
             return self._applied(self._letter(text))
         if text.lower() in names.PLAIN:
             return self._command(names.PLAIN[text.lower()])
-        if text in names.CURRENCIES:
-            return ("unit", self.power(), text)
         if not text:
             return self.atom()
         if self.kind == "num" or (self.kind in ("word", "cmd") and self.starts_factor()):

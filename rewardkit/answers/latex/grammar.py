@@ -167,7 +167,8 @@ class Parser(Atoms):
 
     def _beside(self, node: Node) -> Node:
         """What stands beside a factor without a sign: a mixed number's fraction, or a factor."""
-        mixed = node[0] == "num" and node[1].denominator == 1 and node[2] is None
+        written = self.tokens[self.at - 1][0] == "num"  # in brackets it is a factor
+        mixed = written and node[0] == "num" and node[1].denominator == 1 and node[2] is None
         begins = self.peek in (r"\frac", r"\dfrac", r"\tfrac") or self._inline_fraction()
         right = self._fraction_beside() if mixed and begins else self.power()
         if mixed and begins and right[0] == "percent":
@@ -187,7 +188,12 @@ class Parser(Atoms):
 
     def _fraction_beside(self) -> Node:
         top = self.power()
-        return divide(top, self.power()) if top[0] == "num" and self.accept("/") else top
+        if top[0] != "num" or not self.accept("/"):
+            return top
+        below = self.power()
+        if below[0] == "percent":  # `6 1/2%`
+            return ("percent", divide(top, below[1]))
+        return divide(top, below)
 
     def starts_factor(self, *, after_power: bool = False) -> bool:
         """Whether the next token begins a factor that multiplies what came before."""

@@ -2,6 +2,7 @@ r"""The names the grammar knows, as tables: commands, functions, joints between 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from rewardkit.answers.latex.tree import INF, PI, Node
@@ -286,8 +287,11 @@ def is_unit(text: str) -> bool:
     return text in UNITS
 
 
+_PER = re.compile(r"(?<![a-z])per(?![a-z])")
+
+
 def unit_name(text: str) -> str:
     """One spelling of a unit's text: lower case, its plural and its synonyms folded."""
-    plain = text.casefold().replace("{", "").replace("}", "").replace("per", "/")
+    plain = _PER.sub("/", text.casefold().replace("{", "").replace("}", ""))
     found = [UNITS.get(word, word) for word in plain.split()]
     return "".join(UNITS.get(word.rstrip("s"), word) for word in found)
