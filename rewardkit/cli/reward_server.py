@@ -33,6 +33,10 @@ def command(
     seconds_per_row: Annotated[
         float, typer.Option(min=0.01, help="For a scorer of yours: longer is no score.")
     ] = 10.0,
+    wrong_score: Annotated[
+        float | None,
+        typer.Option(help="Where a scorer of yours fails: what it gives wrong answers.  [0]"),
+    ] = None,
     max_waiting: Annotated[
         int, typer.Option(min=1, help="Requests that may wait; one more is answered 429.")
     ] = 1024,
@@ -56,6 +60,7 @@ def command(
         token=token_of(token_env) if token_env else "",
         jobs=jobs or cores(),
         seconds=seconds_per_row,
+        wrong=wrong_score,
         waiting=max_waiting,
         batch=max_batch,
         body=max_body_mb << 20,

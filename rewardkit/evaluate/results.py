@@ -78,8 +78,9 @@ def result_lines(path: Path) -> Iterator[tuple[dict[str, Any], Outcome]]:
                 except (
                     ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
                 ) as error:  # fmt: skip
+                    lacks = f"it has no {error}" if isinstance(error, KeyError) else error
                     raise DataError(
-                        f"{path}:{number}: no judged response ({type(error).__name__}: {error}); "
+                        f"{path}:{number}: no judged response ({lacks}); "
                         "name files that 'rewardkit eval --out' wrote."
                     ) from error
                 yield line, found

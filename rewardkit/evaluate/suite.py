@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from rewardkit import registry
-from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.evaluate.figures import Figures
 from rewardkit.evaluate.generate import Generation
 from rewardkit.evaluate.judge import Outcome, judged_by
@@ -70,6 +70,8 @@ def members(text: str, folder: Path, n: int) -> list[Member]:
 
 def _member(text: str, folder: Path, n: int) -> Member:
     name, _, own = text.rpartition(":")
+    if name and own.isdigit() and int(own[:9]) == 0:
+        raise UsageError(f"--suite {text}: n is at least 1.")
     if name and re.fullmatch("[1-9][0-9]{0,5}", own):
         return replace(_member(name, folder, n), n=int(own))
     if text.endswith(".parquet"):
@@ -86,6 +88,9 @@ def _dataset(text: str) -> tuple[str, str]:
         rest = text.removeprefix(dataset).lstrip("-_")
         if text.startswith(dataset) and rest in card_of(load_dataset(dataset)).splits:
             return dataset, rest
+    for dataset in registry.known("datasets"):
+        if text.startswith(dataset):
+            raise UnknownNameError(f"--suite {text}: {_choices(dataset)}")
     registry.target("datasets", text)  # says that there is none, and which are near
     raise AssertionError(text)
 
@@ -94,8 +99,12 @@ def _test_split(dataset: str) -> str:
     splits = list(card_of(load_dataset(dataset)).splits)
     if "test" in splits:
         return "test"
-    choices = " or ".join(f"{dataset}-{split}" for split in splits)
-    raise UsageError(f"--suite {dataset}: it has no test split; name one: {choices}.")
+    raise UsageError(f"--suite {dataset}: it has no test split; {_choices(dataset)}")
+
+
+def _choices(dataset: str) -> str:
+    splits = card_of(load_dataset(dataset)).splits
+    return f"name one: {' or '.join(f'{dataset}-{split}' for split in splits)}."
 
 
 def prepare(
@@ -121,9 +130,11 @@ def prepare(
             progress=progress,
         )
     except SourceError as error:
+        found = str(error).partition("\n")[0].partition(". Ways out")[0]
         raise SourceError(
-            f"{member.name}: {error} Without a network: rewardkit prep {member.dataset} --split "
-            f"{member.split} --source FILE --out {member.parquet}"
+            f"{found}. Bring its file and run: rewardkit prep {member.dataset} --split "
+            f"{member.split} --source FILE --out {member.parquet}, or look elsewhere: --hub "
+            f"{'huggingface' if hub == 'modelscope' else 'modelscope'}, HF_ENDPOINT=URL."
         ) from error
     return True
 

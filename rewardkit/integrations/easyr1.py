@@ -15,7 +15,7 @@ cannot be scored counts as a wrong answer, with `error` 1 in the charts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from rewardkit.integrations.judge import Judge, scorer_name
@@ -44,14 +44,21 @@ def reward(scorer: str = "auto", **options: Any) -> Callable[..., list[dict[str,
     return partial(_reward, Judge(scorer, options))
 
 
-_named = cache(reward)
+_MADE: dict[str, Callable[..., list[dict[str, float]]]] = {}
+
+
+def _named(scorer: str, options: Mapping[str, Any]) -> Callable[..., list[dict[str, float]]]:
+    key = repr((scorer, sorted(options.items())))  # options may be lists
+    if key not in _MADE:
+        _MADE[key] = reward(scorer, **options)
+    return _MADE[key]
 
 
 def reward_func(
     reward_inputs: Sequence[Mapping[str, Any]], scorer: str = "", **options: Any
 ) -> list[dict[str, float]]:
     """The results of a batch by the scorer that `reward_function_kwargs` names."""
-    return _named(scorer or scorer_name(), **options)(reward_inputs)
+    return _named(scorer or scorer_name(), options)(reward_inputs)
 
 
-_named(scorer_name())  # a wrong name is an error where the file is loaded, before any rollout
+_named(scorer_name(), {})  # a wrong name is an error where the file is loaded, before any rollout

@@ -35,6 +35,9 @@ READING = 30.0
 #: Bytes of all bodies that are held at a time, in multiples of the longest body.
 BODIES = 32
 
+#: Statuses of refusals before a body was read, of clients that need not be asked to send it again.
+UNREAD = frozenset({401, 408, 415})
+
 #: The status, nginx's, under which requests are counted whose client did not wait.
 GONE = 499
 
@@ -175,7 +178,11 @@ def _json(value: dict[str, Any], status: int, headers: dict[str, str] | None = N
 
 
 def _reply_of(refused: RefusedError) -> Response:
-    return _json({"error": str(refused)}, refused.status, refused.headers)
+    """A refusal; one that came before the body was read closes the connection with it."""
+    headers = dict(refused.headers)
+    if refused.status in UNREAD:
+        headers["Connection"] = "close"
+    return _json({"error": str(refused)}, refused.status, headers)
 
 
 async def _refusal(_: Request, error: RefusedError) -> Response:

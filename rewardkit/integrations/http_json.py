@@ -51,11 +51,11 @@ def read_json(body: bytes) -> Any:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in made if names.count(name) > 1)
-        raise ValueError(f"the name {twice[:80]!a} is given twice in an object")
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in made:
+            raise ValueError(f"the name {name[:80]!a} is given twice in an object")
+        made[name] = value
     return made
 
 

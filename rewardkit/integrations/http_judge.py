@@ -19,7 +19,7 @@ from rewardkit.errors import RewardkitError, UsageError
 from rewardkit.integrations.http_payload import Item, Verdict, failure
 from rewardkit.rollouts import apart
 from rewardkit.scorers.auto import scorer_for
-from rewardkit.scorers.base import Score, Scorer, Status, failed, guarded
+from rewardkit.scorers.base import Score, Scorer, Status, failed, guarded, wrong_score
 
 #: Scorers that look at a text once and never wait: a thread would cost more than they do.
 AT_ONCE = frozenset({"gsm8k", "mcq"})
@@ -37,8 +37,17 @@ class Judge:
         name: of the scorer, as it was given.
     """
 
-    def __init__(self, name: str, options: Mapping[str, Any], jobs: int, seconds: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        jobs: int,
+        seconds: float,
+        wrong: float | None = None,
+    ) -> None:
         """Load the scorer, here or in the first of its processes.
+
+        Where it fails, a response gets `wrong`; None for what our scorer gives a wrong answer, or 0.
 
         Raises:
             UsageError: it does not load, or does not take its options.
@@ -47,9 +56,10 @@ class Judge:
         self._load = partial(apart.scorer_of, name, options, seconds)
         self._ours = apart.is_ours(name)
         self._first = first = self._load()
-        wrong = guarded(first, "", "1", {}) if self._ours and name != "auto" else None
-        if isinstance(wrong, UsageError):  # the value of an option is looked at by the first call
-            raise wrong
+        tried = guarded(first, "", "1", {}) if self._ours and name != "auto" else None
+        if isinstance(tried, UsageError):  # the value of an option is looked at by the first call
+            raise tried
+        self._wrong = wrong_score(first) if wrong is None else wrong
         # Ours may be called from many threads; of others each thread takes one, the last one used.
         self._free: LifoQueue[Scorer | None] = LifoQueue()
         for scorer in [first if self._ours else None] * (jobs - 1) + [first]:
@@ -80,7 +90,7 @@ class Judge:
     def at_once(self, items: Sequence[Item], labels: Sequence[str]) -> list[Verdict] | None:
         """What the items get, in order; None if a scorer of theirs may wait."""
         fast = self._ours and AT_ONCE.issuperset(labels)
-        return _judged(self._first, items) if fast else None
+        return self._judged(self._first, items) if fast else None
 
     async def in_threads(self, items: Sequence[Item], gone: Event) -> list[Verdict]:
         """What the items get, in order; nothing for the rest once the client is `gone`.
@@ -111,26 +121,24 @@ class Judge:
             if scorer is None:
                 made = guarded(self._load)
                 if isinstance(made, Exception):
-                    return [failure(str(made))] * len(items)
+                    return [failure(str(made), self._wrong)] * len(items)
                 scorer = made
-            return _judged(scorer, items)
+            return self._judged(scorer, items)
         finally:
             self._free.put(scorer)
 
+    def _judged(self, scorer: Scorer, items: Sequence[Item]) -> list[Verdict]:
+        return list(self._each(scorer, items))
 
-def _judged(scorer: Scorer, items: Sequence[Item]) -> list[Verdict]:
-    return list(_each(scorer, items))
-
-
-def _each(scorer: Scorer, items: Sequence[Item]) -> Iterator[Verdict]:
-    for item in items:
-        result = guarded(_call, scorer, item)
-        if isinstance(result, Exception):
-            failed("reward-server", result)  # logs each cause once
-            late = isinstance(result, (apart.LateError, apart.NeverAnswersError))
-            yield failure(_why(result), late=late)
-        else:
-            yield Verdict(result, NO_GOLD if result.status is Status.BAD_GROUND_TRUTH else "")
+    def _each(self, scorer: Scorer, items: Sequence[Item]) -> Iterator[Verdict]:
+        for item in items:
+            result = guarded(_call, scorer, item)
+            if isinstance(result, Exception):
+                failed("reward-server", result)  # logs each cause once
+                late = isinstance(result, (apart.LateError, apart.NeverAnswersError))
+                yield failure(_why(result), self._wrong, late=late)
+            else:
+                yield Verdict(result, NO_GOLD if result.status is Status.BAD_GROUND_TRUTH else "")
 
 
 def _call(scorer: Scorer, item: Item) -> Score:

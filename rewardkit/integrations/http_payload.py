@@ -19,6 +19,10 @@ FIELDS = ("data_source", "response", "ground_truth", "extra_info")
 MAX_NAME = 256
 
 
+#: Characters of an extracted answer that are told: what nobody reads would wait in memory.
+MAX_PRED = 4096
+
+
 class Item(NamedTuple):
     """A response to judge; the fields are those of a verl row."""
 
@@ -65,7 +69,7 @@ def score_reply(verdicts: Sequence[Verdict], *, single: bool) -> dict[str, Any]:
         {
             "score": score.score,
             "correct": score.correct,
-            "pred": score.pred,
+            "pred": score.pred[:MAX_PRED],
             "status": score.status.value,
             "error": error,
         }
@@ -74,10 +78,10 @@ def score_reply(verdicts: Sequence[Verdict], *, single: bool) -> dict[str, Any]:
     return told[0] if single else {"items": told}
 
 
-def failure(reason: str, *, late: bool = False) -> Verdict:
-    """What is answered where a scorer gave no score: wrong, and why."""
+def failure(reason: str, score: float, *, late: bool = False) -> Verdict:
+    """What is answered where a scorer gave no verdict: the score of a wrong answer, and why."""
     status = Status.TIMEOUT if late else Status.BAD_GROUND_TRUTH
-    return Verdict(Score(0.0, correct=False, pred="", status=status), reason)
+    return Verdict(Score(score, correct=False, pred="", status=status), reason)
 
 
 def item_of(value: dict[str, Any], where: str) -> Item:

@@ -43,6 +43,7 @@ class Serving:
         token: that requests must show, "" for none.
         jobs: responses judged at once by scorers that may wait.
         seconds: that a scorer which is not ours may take for a response.
+        wrong: what a response gets on which the scorer fails; None for our scorers' own, or 0.
         waiting: requests that may wait; one more is answered 429.
         batch: items in a request.
         body: bytes in a request.
@@ -55,6 +56,7 @@ class Serving:
     token: str = field(default="", repr=False)
     jobs: int = 2
     seconds: float = 10.0
+    wrong: float | None = None
     waiting: int = 1024
     batch: int = 1024
     body: int = 8 << 20
@@ -82,7 +84,7 @@ def serve(told: Serving, say: Callable[[str], object], warn: Callable[[str], obj
         raise UsageError(
             f"reward-server needs {error.name}: pip install 'rewardkit[server]'."
         ) from error
-    judge = Judge(told.scorer, told.options, told.jobs, told.seconds)
+    judge = Judge(told.scorer, told.options, told.jobs, told.seconds, told.wrong)
     with closing(judge), listening(told.host, told.port) as sock:
         host, port = sock.getsockname()[:2]
         if not told.token and not ipaddress.ip_address(host).is_loopback:

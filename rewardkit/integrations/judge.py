@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from threading import Lock
 from typing import Any
 
 from rewardkit import registry
-from rewardkit.errors import UnknownNameError
+from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.scorers.auto import compute_score
-from rewardkit.scorers.base import Scorer, as_scorer, as_text, failed, verl_result
-from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.base import Scorer, as_scorer, as_text, failed, guarded, verl_result
+from rewardkit.scorers.load import check_options, load_scorer
 
 #: The columns that an adapter looks at, where its trainer hands over columns. The gold is the first
 #: of them that is there: `ground_truth`, that of verl's `reward_model`, `answer`, `solution`.
 COLUMNS = ("data_source", "extra_info", "ground_truth", "reward_model", "answer", "solution")
 
 #: A mark that ends a turn, as a tokenizer prints its special tokens: <|im_end|>, </s>, ...
-_MARK = re.compile(r"(?:<[|｜][^<>|｜\s]{1,40}[|｜]>|</s>|<eos>|<pad>|<end_of_turn>)\s*\Z")
+_MARK = re.compile(
+    r"(?:<[|｜](?=[^<>|｜\s]*[A-Za-z])[^<>|｜\s]{1,40}[|｜]>|</s>|<pad>|<(?:seed:)?eos>|<end_of_turn>"
+    r"|<turn\|>|\[EOS\]|\[\|[A-Za-z_]{1,40}\|\])\s*\Z"
+)
 _MARK_CHARS = 64
+
+_LOADING = Lock()
+_SCORERS: dict[str, Scorer] = {}
 
 _NO_SOURCE = (
     "the sample has no data_source and no extra_info.scorer: name the scorer, with "
@@ -51,7 +58,14 @@ class Judge:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        load_scorer(self.scorer, **self.options)
+        if registry.is_path(self.scorer):  # another process may be in another folder
+            object.__setattr__(self, "scorer", os.path.abspath(self.scorer))  # noqa: PTH100 - with :name
+            check_options(self.scorer, _loaded(self.scorer), self.options)
+            return
+        scorer = load_scorer(self.scorer, **self.options)
+        wrong = None if self.scorer == "auto" else guarded(scorer, "", "1", {})
+        if isinstance(wrong, UsageError):  # the value of an option is looked at by the first call
+            raise wrong
 
     @property
     def name(self) -> str:
@@ -69,21 +83,39 @@ class Judge:
         gold = _gold(row)
         if isinstance(gold, Mapping):
             row, gold = {**row, **gold}, _gold(gold)
-        source, extra = row.get("data_source"), row.get("extra_info")
-        info = {**extra} if isinstance(extra, Mapping) else {}
+        source, extra = row.get("data_source"), _mapping(row.get("extra_info"))
+        if isinstance(extra, ValueError):
+            return failed(self.name, extra)
+        info = {**extra}
         text = text_of(response)
         if self.scorer != "auto":
             info["data_source"] = source
             named = source or self.name  # in the log
-            return verl_result(_loaded(self.scorer), named, text, gold, info, self.options)
+            scorer = guarded(_loaded, self.scorer)
+            if isinstance(scorer, Exception):  # unpickled where its file is not
+                return failed(named, scorer)
+            return verl_result(scorer, named, text, gold, info, self.options)
         if not as_text(source) and not info.get("scorer"):
             return failed(self.name, UnknownNameError(_NO_SOURCE))
         return compute_score(source, text, gold, info, **self.options)
 
 
-@cache
 def _loaded(scorer: str) -> Scorer:
-    return as_scorer(registry.load("scorers", scorer))
+    """The scorer, loaded once however many threads ask: its module may load a model."""
+    with _LOADING:
+        if scorer not in _SCORERS:
+            _SCORERS[scorer] = as_scorer(registry.load("scorers", scorer))
+        return _SCORERS[scorer]
+
+
+def _mapping(extra: Any) -> Mapping[str, Any] | ValueError:
+    """A row's `extra_info`; where it is stored as JSON, what that says."""
+    if isinstance(extra, str) and extra.lstrip()[:1] == "{":
+        try:
+            extra = json.loads(extra)
+        except ValueError:
+            return ValueError("extra_info is a text that is no JSON object.")
+    return extra if isinstance(extra, Mapping) else {}
 
 
 def _gold(row: Mapping[str, Any]) -> Any:
@@ -95,6 +127,8 @@ def _gold(row: Mapping[str, Any]) -> Any:
 
 def text_of(response: Any) -> str:
     """The text of a response, or of the assistant's last message, without marks at its end."""
+    if isinstance(response, Mapping):
+        response = [response]
     if isinstance(response, Sequence) and not isinstance(response, str):
         own = [message for message in response if _get(message, "role") == "assistant"]
         response = _content(own[-1]) if own else ""
@@ -109,8 +143,16 @@ def _content(message: Any) -> Any:
     """A message's content; its text parts if it has parts."""
     content = _get(message, "content")
     if isinstance(content, Sequence) and not isinstance(content, str):
-        return "".join(as_text(_get(part, "text")) for part in content)
+        return "".join(map(_part, content))
     return content
+
+
+def _part(part: Any) -> str:
+    """A part's text; what was only thought is no part of the answer."""
+    if isinstance(part, str):
+        return part
+    kind = _get(part, "type")
+    return as_text(_get(part, "text")) if kind in (None, "text", "output_text") else ""
 
 
 def _get(thing: Any, name: str) -> Any:

@@ -20,7 +20,7 @@ from typing import Any
 
 from rewardkit.integrations.http_openrlhf import response_of
 from rewardkit.integrations.judge import Judge, scorer_name
-from rewardkit.scorers.base import as_text
+from rewardkit.scorers.base import as_text, failed
 
 _LOGS = ("acc", "no_answer", "timeout", "error")
 
@@ -41,7 +41,7 @@ def _reward(
     import torch
 
     verdicts = [
-        judge(response_of(as_text(query), as_text(prompt)), {"ground_truth": label})
+        _verdict(judge, response_of(as_text(query), as_text(prompt)), label)
         for query, prompt, label in zip(queries, prompts, labels, strict=True)
     ]
     rewards, *flags = (
@@ -49,6 +49,12 @@ def _reward(
     )
     logs = dict(zip(_LOGS, flags, strict=True))
     return {"rewards": rewards, "scores": logs["acc"], "extra_logs": logs}
+
+
+def _verdict(judge: Judge, response: str | None, label: Any) -> dict[str, float | str]:
+    if response is None:  # examples in the prompt must not be judged
+        return failed(judge.name, ValueError("the query does not begin with the prompt."))
+    return judge(response, {"ground_truth": label})
 
 
 def reward(scorer: str = "auto", **options: Any) -> Callable[..., dict[str, Any]]:

@@ -35,6 +35,8 @@ RULES: Mapping[str, str] = {
     "unknown_data_source": "name a scorer in extra_info.scorer, pass --scorer, or register one",
     "bad_gold": "mend the gold: this scorer cannot read it, so no response could score",
     "gold_is_wrong": "the gold, given in the asked form, does not score: wrong scorer for this row?",
+    "form_does_not_fit": "the prompt asks for a form that the scorer does not read: change --template "
+    "or the scorer",
     "solution_is_wrong": "the dataset's own solution does not give this gold: look at the row; at the "
     "scorer, if most rows say so",
     "wrong_is_right": "another answer scores as right: do not train on this reward",
@@ -128,6 +130,8 @@ def _self_check(
     judge = partial(own, **options_for(own, options)) if options else own
     yield from _expect_right(judge, _forms(own, gold), gold, info, "gold_is_wrong")
     yield from _expect_wrong(judge, _forms(own, another_answer(gold)), gold, info)
+    if asked := _asked_forms(row["prompt"], gold):
+        yield from _expect_right(judge, asked, gold, info, "form_does_not_fit")
     solution = as_text(info.get("answer")).strip()
     if solution and solution != gold.strip():
         judge = judge if scorer is not None else _solution_scorer(row["data_source"], judge)
@@ -140,6 +144,18 @@ def _forms(scorer: Scorer, answer: str) -> list[str]:
     if respond is not None:
         return [respond(answer)]
     return [f"#### {answer}", rf"\boxed{{{answer}}}", f"Answer: {answer}", answer]
+
+
+def _asked_forms(prompt: list[Mapping[str, Any]], answer: str) -> list[str]:
+    """An answer in each form that the prompt names; none where it names no form that we know."""
+    said = "\n".join(as_text(message.get("content")) for message in prompt)
+    thought = "<think>so</think> " if "<think>" in said else "so "
+    forms = {
+        "####": f"{thought}\n#### {answer}",
+        r"\boxed": rf"{thought}\boxed{{{answer}}}",
+        "Answer:": f"{thought}\nAnswer: {answer}",
+    }
+    return [response for form, response in forms.items() if form in said]
 
 
 def _solution_scorer(data_source: str, judge: Scorer) -> Scorer:

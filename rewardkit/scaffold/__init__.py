@@ -58,6 +58,7 @@ def new_package(kind: Kind, name: str, out: Path | None = None, *, scorer: str =
     """
     check_name(name)
     values: dict[str, Any] = {"kind": kind, "name": name, "module": _module(name)}
+    values["scorer"] = ""
     values["title"] = name.replace("-", " ").replace("_", " ").capitalize()
     files = {
         "README.md": "README.md.j2",

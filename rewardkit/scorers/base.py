@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Hashable, Mapping
 from enum import Enum
 from functools import cache, partial
 from inspect import Parameter, iscoroutine, signature
+from math import isfinite
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from rewardkit.errors import RewardkitError
@@ -111,6 +112,8 @@ def _verl_call(
     result = scorer(as_text(solution_str), as_text(ground_truth), info, **options)
     if not isinstance(result, Score):
         raise TypeError(f"the scorer returned {type(result).__name__}, not a Score")
+    if not isfinite(result.score):
+        raise ValueError(f"its score is {result.score}")
     return result if type(result.score) is float else result._replace(score=float(result.score))
 
 
@@ -133,7 +136,15 @@ def guarded(function: Callable[..., T], *arguments: Any, **options: Any) -> T | 
 
 def wrong_score(scorer: Scorer) -> float:
     """What a scorer gives a wrong answer: `WRONG_SCORE` of its module, else 0.0."""
-    return float(getattr(scorer, "__globals__", {}).get("WRONG_SCORE", 0.0))
+    return float(getattr(unwrapped(scorer), "__globals__", {}).get("WRONG_SCORE", 0.0))
+
+
+def unwrapped(scorer: Scorer) -> Any:
+    """The function behind a scorer with options, or behind one with verl's signature."""
+    function: Any = scorer
+    while isinstance(function, partial):
+        function = function.args[0] if function.func is call_verl_function else function.func
+    return function
 
 
 def failed(data_source: Any, error: Exception, score: float = 0.0) -> dict[str, float | str]:

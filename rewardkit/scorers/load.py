@@ -9,7 +9,7 @@ from typing import Any
 
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.scorers.base import Scorer, as_scorer, call_verl_function, option_names
+from rewardkit.scorers.base import Scorer, as_scorer, option_names, unwrapped
 
 
 def load_scorer(name: str, **options: Any) -> Scorer:
@@ -29,11 +29,20 @@ def load_scorer(name: str, **options: Any) -> Scorer:
         UsageError: the file does not import, or lacks the function.
     """
     scorer = as_scorer(registry.load("scorers", name))
-    if name == "auto":
-        _check_options(name, _all_options(), options)
-    elif (known := option_names(scorer)) is not None:
-        _check_options(name, known, options)
+    check_options(name, scorer, options)
     return partial(scorer, **options) if options else scorer
+
+
+def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None:
+    """Refuse options that a scorer of that name does not have.
+
+    Raises:
+        UnknownNameError: one is unknown; the message suggests the nearest.
+    """
+    if name == "auto":
+        _refuse_unknown(name, _all_options(), options)
+    elif (known := option_names(scorer)) is not None:
+        _refuse_unknown(name, known, options)
 
 
 def _all_options() -> frozenset[str]:
@@ -42,7 +51,7 @@ def _all_options() -> frozenset[str]:
     return frozenset().union(*(option_names(scorer) or () for scorer in scorers))
 
 
-def _check_options(name: str, known: frozenset[str], options: Mapping[str, Any]) -> None:
+def _refuse_unknown(name: str, known: frozenset[str], options: Mapping[str, Any]) -> None:
     names = sorted(known)
     for option in options.keys() - known:
         raise UnknownNameError(
@@ -73,8 +82,6 @@ def summary(name: str) -> str:
 
 def respond_of(scorer: Scorer) -> Callable[[str], str] | None:
     """The `respond` beside a scorer: the shortest well-formed response with an answer, or None."""
-    function: Any = scorer
-    while isinstance(function, partial):
-        function = function.args[0] if function.func is call_verl_function else function.func
-    respond: Callable[[str], str] | None = getattr(function, "__globals__", {}).get("respond")
+    namespace: Mapping[str, Any] = getattr(unwrapped(scorer), "__globals__", {})
+    respond: Callable[[str], str] | None = namespace.get("respond")
     return respond

@@ -454,13 +454,16 @@ def test_what_another_json_writer_writes_is_read_as_it_was(value):
         ("Qa < b and b > c", "Q", "a < b and b > c"),
         ("Q<answer>4</answer>", "Q", "<answer>4</answer>"),
         ("of it?\nA: 4", "a" * 90 + "the end of it?\nA:", None),
+        ("#### 5\nNow: 2 Ω?<|im_end|>No.", "#### 5\nNow: 2 \u2126?<|im_end|>", "No."),
+        ("caf\u00e9 " * 30 + "No.", "cafe\u0301 " * 30, "No."),
+        ("a , b ? No.", "a, b ?", "No."),
         ("x" * 70 + " 4 #### 2", "cut off" + "x" * 80, " 4 #### 2"),
         ("<s> " + "x" * 70 + " 4", "x" * 70, " 4"),
         ("Q" + "long " * 999 + "4</s>", "Q", "long " * 999 + "4"),
     ],
 )
 def test_a_query_is_cut_where_its_prompt_ends(query, prompt, response):
-    assert response_of(query, prompt) == (query if response is None else response)
+    assert response_of(query, prompt) == response
 
 
 def test_what_cannot_be_served_is_told(fast, tmp_path, monkeypatch):

@@ -281,3 +281,22 @@ def test_real_gsm8k_is_good(shared, tmp_path):
     rewardkit.prep("gsm8k", tmp_path, split="all", source=shared / "data/gsm8k")
     for split in ("train", "test"):
         assert rewardkit.check(tmp_path / f"{split}.parquet").ok
+
+
+@pytest.mark.parametrize(
+    ("template", "scorer", "fits"),
+    [
+        ("hash", "gsm8k", True),
+        ("boxed", "math", True),
+        ("answer_line", "math_dapo", True),
+        ("boxed", "gsm8k", False),
+        ("hash", "math_dapo", False),
+    ],
+)
+def test_a_prompt_that_asks_for_a_form_which_the_scorer_does_not_read_is_found(
+    tmp_path, template, scorer, fits
+):
+    out = tmp_path / "rows.parquet"
+    rewardkit.prep("gsm8k", out, sample=True, template=template)
+    report = rewardkit.check(out, scorer=load_scorer(scorer))
+    assert ("form_does_not_fit" in report.counts) is not fits

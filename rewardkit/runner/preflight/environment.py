@@ -57,6 +57,11 @@ def check_environment(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
 def _packages(plan: Plan) -> Iterator[Finding]:
     if installed_verl() is None:
         fix = "pip install 'verl[verl-core,vllm,fsdp]', or choose a cluster.target."
+        if plan.recipe.devices == "npu":  # the extras would bring CUDA's torch in place of CANN's
+            fix = (
+                "pip install --no-deps verl beside CANN's torch, torch-npu and vllm-ascend, or choose "
+                "a cluster.target."
+            )
         yield Finding("error", "packages", "cluster.target", "no verl is installed here.", fix)
         return
     v1 = release(plan.verl) >= (0, 9, 0) and plan.get("trainer.use_v1", True)
