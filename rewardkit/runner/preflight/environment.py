@@ -74,6 +74,19 @@ def _packages(plan: Plan) -> Iterator[Finding]:
             "pip install TransferQueue, or install verl[verl-core].",
             "measured on verl 0.9.1",
         )
+    yield from _trl(plan)
+    workdir = Path(plan.recipe.cluster.workdir)
+    if plan.module == DAPO_RECIPE and not (workdir / "recipe" / "dapo").is_dir():
+        yield Finding(
+            "error",
+            "packages",
+            "cluster.workdir",
+            f"{workdir} has no recipe/dapo: python -m {DAPO_RECIPE} would not start.",
+            "Set it to a checkout of verl with its recipes, or use verl 0.9.",
+        )
+
+
+def _trl(plan: Plan) -> Iterator[Finding]:
     trl = _version("trl")
     if (
         trl
@@ -88,15 +101,6 @@ def _packages(plan: Plan) -> Iterator[Finding]:
             "is gone since trl 1.13.",
             "pip install 'trl<1.13', or uninstall it: verl does without.",
             "verl models/transformers/monkey_patch.py; reproduced on 0.9.1 with trl 1.16.0",
-        )
-    workdir = Path(plan.recipe.cluster.workdir)
-    if plan.module == DAPO_RECIPE and not (workdir / "recipe" / "dapo").is_dir():
-        yield Finding(
-            "error",
-            "packages",
-            "cluster.workdir",
-            f"{workdir} has no recipe/dapo: python -m {DAPO_RECIPE} would not start.",
-            "Set it to a checkout of verl with its recipes, or use verl 0.9.",
         )
 
 
