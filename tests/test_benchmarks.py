@@ -16,8 +16,12 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 RUN = FOLDER / "run.py"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL))
-#: The cells that a header starts with, where the others depend on the run.
-STARTS = {"overlap": "| CPU s / peak MB |", "accuracy": "| set | n |"}
+#: What a header starts with, where the rest depends on the run or is on another line.
+STARTS = {
+    "overlap": "| CPU s / peak MB |",
+    "accuracy": "| set | n |",
+    "reward-server": "| what | connections | answered/s | scored/s | 429 | lost | wrong ",
+}
 
 
 @pytest.fixture

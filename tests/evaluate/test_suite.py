@@ -95,7 +95,9 @@ def test_a_missing_set_is_prepared_once(hub, tmp_path):
 
 def test_a_set_that_is_nowhere_is_said_with_the_command_that_brings_it(hub, tmp_path):
     (member,) = members("math-500", tmp_path / "suite", 1)
-    with pytest.raises(SourceError, match="run: rewardkit prep math-500 --split test --source FILE"):
+    with pytest.raises(
+        SourceError, match="run: rewardkit prep math-500 --split test --source FILE"
+    ):
         prepare(member, "huggingface", 1)
 
 
