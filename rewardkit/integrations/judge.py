@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -59,7 +60,7 @@ class Judge:
 
     def __post_init__(self) -> None:
         if registry.is_path(self.scorer):  # another process may be in another folder
-            object.__setattr__(self, "scorer", os.path.abspath(self.scorer))  # noqa: PTH100 - with :name
+            object.__setattr__(self, "scorer", str(Path(self.scorer).absolute()))
             check_options(self.scorer, _loaded(self.scorer), self.options)
             return
         scorer = load_scorer(self.scorer, **self.options)
