@@ -9,7 +9,8 @@ PIP    := -m pip install -qq --disable-pip-version-check
 demo: $(BIN)/rewardkit  ## the main job on the packaged sample: prep, check, score, and verl's command
 	@BIN=$(BIN) sh examples/demo.sh
 
-TWO := --numprocesses 2 --dist loadgroup --durations 12
+# A module at a time in each process: servers and long audits are made once.
+TWO := --numprocesses 2 --dist loadfile --durations 12
 
 test: $(VENV)/.test  ## the tests, but for those that need a real verl
 	$(BIN)/python -m pytest --numprocesses auto --durations 12

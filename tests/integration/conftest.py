@@ -22,24 +22,10 @@ except PackageNotFoundError:
 PROMPT, RESPONSE = 512, 128
 
 
-#: These start clusters of their own: one after the other, while another process runs the rest.
-ON_RAY = {
-    "test_preflight_on_ray",
-    "test_rehearsal",
-    "test_score_on_ray",
-    "test_targets_on_ray",
-    "test_verl",
-    "test_worker_in_ray",
-}
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            group = "ray" if item.path.stem in ON_RAY else item.path.stem
-            item.add_marker(pytest.mark.xdist_group(group))
             item.add_marker(pytest.mark.verl)
             item.add_marker(pytest.mark.filterwarnings("ignore"))  # verl's libraries', not ours
             if not VERL:
