@@ -9,17 +9,14 @@ PIP    := -m pip install -qq --disable-pip-version-check
 demo: $(BIN)/rewardkit  ## the main job on the packaged sample: prep, check, score, and verl's command
 	@BIN=$(BIN) sh examples/demo.sh
 
-# A module at a time in each process: servers and long audits are made once.
-TWO := --numprocesses 2 --dist loadfile --durations 12
-
 test: $(VENV)/.test  ## the tests, but for those that need a real verl
 	$(BIN)/python -m pytest --numprocesses auto --durations 12
 
 verl: .venv-verl-0.9.1/.ready .venv-verl-0.5.0/.ready  ## the environments of test-verl; with -j2 both at once
 
 test-verl: verl  ## the tests in the hands of real verl releases
-	.venv-verl-0.9.1/bin/python -m pytest $(TWO) tests/integration
-	.venv-verl-0.5.0/bin/python -m pytest $(TWO) tests/integration
+	.venv-verl-0.9.1/bin/python -m pytest --durations 12 tests/integration
+	.venv-verl-0.5.0/bin/python -m pytest --durations 12 tests/integration
 
 lint: $(VENV)/.lint  ## style and types
 	$(BIN)/ruff check .

@@ -11,6 +11,10 @@ import time
 import pytest
 
 from rewardkit.rollouts.score import score_files
+from tests.integration.conftest import VERL
+
+#: It is Ray that is tried here: with the newer of the two.
+pytestmark = pytest.mark.skipif(VERL.startswith("0.5"), reason="tried with verl 0.9's Ray")
 
 SLOW = """
 import os, time
