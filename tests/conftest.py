@@ -11,9 +11,13 @@ from threading import current_thread, main_thread
 import pytest
 from hypothesis import settings
 
-# A shell starts what it puts in the background with Ctrl-C ignored, and children inherit that.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and current_thread() is main_thread():
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts what it puts in the background with Ctrl-C ignored, nohup with the terminal's end,
+# and children inherit that.
+if current_thread() is main_thread():
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # On CI the examples are the same in every run; elsewhere each run looks for new ones. No deadline:
 # how long an example takes is the machine's affair.
