@@ -131,7 +131,9 @@ def try_out(python: str, wheel: Path, tree: Path, folder: Path, tests: str) -> N
     installed = subprocess.check_output(where_is, cwd=folder, text=True).strip()
     if not installed.startswith(str(folder / "venv")):
         sys.exit(f"release: the tests would import {installed}")
-    (folder / "beside/rewardkit").symlink_to(installed)  # where tests look at the package's files
+    # Where tests look at the package's files, and pages link to.
+    (folder / "beside/rewardkit").symlink_to(installed)
+    (folder / "beside/data_cards").symlink_to(Path(installed) / "data_cards")
     run(inside, "-m", "pip", "install", "-qq", f"{wheel}[test]")
     where = [] if tests == "full" else QUICK
     run(inside.parent / "pytest", "-q", "-n", "auto", *where, cwd=folder / "beside")
