@@ -11,31 +11,38 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 
 
 def main() -> int:
-    """The command's exit code; 127 if it cannot be run."""
+    """The command's exit code; 127 if it cannot be run. Nothing of its group is left."""
     seconds, words = float(sys.argv[1]), sys.argv[2:]
-    signal.signal(signal.SIGTERM, lambda *_: None)  # sent to the group, which this is of
     try:
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL)  # noqa: S603 - the user's own
+        process = subprocess.Popen(  # noqa: S603 - the user's own
+            words, stdin=subprocess.DEVNULL, start_new_session=True
+        )
     except OSError as error:
         sys.stderr.write(f"{words[0]}: {error.strerror}\n")
         return 127
     threading.Thread(target=_end_with_input, args=(process, seconds), daemon=True).start()
-    return process.wait()
+    code = process.wait()
+    _send(process, signal.SIGKILL)
+    return code
 
 
 def _end_with_input(process: subprocess.Popen[bytes], seconds: float) -> None:
     while os.read(0, 4096):
         pass
-    os.killpg(0, signal.SIGTERM)
-    until = time.monotonic() + seconds
+    _send(process, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
-        process.wait(until - time.monotonic())
-    os.killpg(0, signal.SIGKILL)
+        process.wait(seconds)
+    _send(process, signal.SIGKILL)
+
+
+def _send(process: subprocess.Popen[bytes], number: int) -> None:
+    """A signal to the command's group, whose workers may outlive it."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
 
 
 if __name__ == "__main__":

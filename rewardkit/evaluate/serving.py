@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -23,7 +21,7 @@ from rewardkit.errors import SourceError, UsageError
 LOOK = 0.5
 
 #: Seconds that a server has to end, before it is killed.
-GRACE = 30.0
+GRACE = 10.0
 
 #: Statuses that say that a server has no such page.
 NO_SUCH_PAGE = frozenset({404, 405})
@@ -133,13 +131,7 @@ def last_line(log: Path) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let the keeper end the server's group; kill what is left of it then, or at a second Ctrl-C."""
-    try:
-        if process.stdin:
-            process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE + 5)
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    """Let the keeper end the server's group; at a second Ctrl-C it goes on alone."""
+    if process.stdin:
+        process.stdin.close()
+    process.wait()

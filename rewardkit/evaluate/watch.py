@@ -219,9 +219,16 @@ def _whole(source: Path) -> Checkpoint:
 
 
 def _identity(found: Checkpoint) -> str:
-    """What tells these weights from others: the names, sizes and times of their files."""
-    files = sorted(path for path in found.folder.rglob("*") if path.is_file())
-    told = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    """What tells these weights from others: the names, sizes and times of their files.
+
+    Raises:
+        _LeftOutError: verl deletes them at this moment.
+    """
+    try:
+        files = sorted(path for path in found.folder.rglob("*") if path.is_file())
+        told = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    except OSError as error:
+        raise _LeftOutError(str(error)) from error
     return sha256(repr(told).encode()).hexdigest()
 
 

@@ -27,7 +27,7 @@ KEPT = 60
 ENDING = 30
 
 #: Seconds after which a thread that judges gets its turn where the event loop is busy. Python's own
-#: 5 ms, and 1 ms still, left it little of an overloaded machine: 111 answers a second, now 196.
+#: 5 ms, and 1 ms still, left it little of an overloaded machine.
 SWITCH = 0.0002
 
 
