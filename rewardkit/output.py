@@ -95,6 +95,22 @@ def open_no_follow(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "a+b", buffering=0)
 
 
+def lock_file(file: IO[bytes], path: Path) -> None:
+    """Lock a growing file of ours until it is closed.
+
+    Raises:
+        OutputError: another run has locked it, or has just finished with it.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise OutputError(f"{path}: another run is writing it; name another --out.") from error
+    except OSError:
+        return  # a file system without locks
+    if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
+        raise OutputError(f"{path}: another run has just finished it; look at its output.")
+
+
 def refuse_existing(out: Path, *, overwrite: bool) -> None:
     """Raise `OutputError` if `out` exists and may not be overwritten, or is not a regular file."""
     if out.is_dir():

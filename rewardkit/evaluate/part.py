@@ -7,7 +7,6 @@ torn; that is cut off, and asked again.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -22,7 +21,7 @@ from typing import IO, Any
 from rewardkit.errors import DataError, OutputError, RewardkitError
 from rewardkit.evaluate.questions import Question
 from rewardkit.lines import MAX_LINE_BYTES, checked_lines
-from rewardkit.output import open_no_follow
+from rewardkit.output import lock_file, open_no_follow
 from rewardkit.rollouts.lines import json_line
 
 #: Longest line: in ASCII, a response has up to three times the bytes that it had where it came from.
@@ -141,7 +140,7 @@ def open_part(path: Path, key: Mapping[str, Any], *, fresh: bool) -> Iterator[tu
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open_no_follow(path) as file:
-            _lock(file, path)
+            lock_file(file, path)
             kept = _kept_of(path, key, fresh=fresh)
             file.truncate(kept.size)
             part = Part(file, key)
@@ -157,15 +156,6 @@ def open_part(path: Path, key: Mapping[str, Any], *, fresh: bool) -> Iterator[tu
         if isinstance(error, RewardkitError):
             raise
         raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
-
-
-def _lock(file: IO[bytes], path: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise OutputError(f"{path}: another run is writing it; name another --out.") from error
-    except OSError:
-        return  # a file system without locks
 
 
 def _kept_of(path: Path, key: Mapping[str, Any], *, fresh: bool) -> Kept:

@@ -11,21 +11,18 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import pickle
 import signal
 import socket
 import struct
 import sys
 from collections.abc import Mapping
+from multiprocessing.connection import Connection
 from time import monotonic, perf_counter_ns
 from typing import Any
 
 from rewardkit.errors import RewardkitError
 from rewardkit.scorers.base import Score, Scorer, Status, as_text, guarded
 from rewardkit.scorers.load import load_scorer
-
-#: What comes before a request: the number of its bytes.
-LENGTH = struct.Struct(">Q")
 
 #: What is in shared memory: when the response at hand was begun (`time.monotonic`), and its number.
 MARK = struct.Struct("=dq")
@@ -45,19 +42,19 @@ def main() -> None:
         os.set_inheritable(descriptor, False)  # what the scorer starts must not hold them open
     _start_guard(connection, life)
     os.close(life)
-    with connection.makefile("rb") as requests:
-        name, options = _receive(requests)
-        pid = os.getpid()
-        loaded = guarded(load_scorer, name, **options)
-        if os.getpid() != pid:  # the scorer's file forked while it was imported
-            os._exit(0)
-        if isinstance(loaded, Exception):
-            if not isinstance(loaded, RewardkitError):
-                raise loaded
-            _send(connection, str(loaded))
-        else:
-            _send(connection, "")
-            _serve(connection, requests, loaded, mmap.mmap(mark, MARK.size))
+    requests = Connection(os.dup(replies))
+    name, options = requests.recv()
+    pid = os.getpid()
+    loaded = guarded(load_scorer, name, **options)
+    if os.getpid() != pid:  # the scorer's file forked while it was imported
+        os._exit(0)
+    if isinstance(loaded, Exception):
+        if not isinstance(loaded, RewardkitError):
+            raise loaded
+        _send(connection, str(loaded))
+    else:
+        _send(connection, "")
+        _serve(connection, requests, loaded, mmap.mmap(mark, MARK.size))
     os._exit(0)  # threads of the scorer's may still run
 
 
@@ -76,10 +73,15 @@ def _start_guard(connection: socket.socket, life: int) -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _serve(connection: socket.socket, requests: Any, scorer: Scorer, mark: mmap.mmap) -> None:
+def _serve(
+    connection: socket.socket, requests: Connection, scorer: Scorer, mark: mmap.mmap
+) -> None:
     pid = os.getpid()
-    while (batch := _receive(requests)) is not None:
-        number, samples = batch
+    while True:
+        try:
+            number, samples = requests.recv()
+        except (EOFError, ConnectionResetError):  # who asked is gone
+            return
         replies: list[Any] = []
         sent, sent_at = 0, monotonic()
         for place, sample in enumerate(samples):
@@ -114,16 +116,6 @@ def _judge(
         raise TypeError(f"it returned {type(result).__name__}, not a Score")
     status = Status(result.status)
     return float(result.score), bool(result.correct), as_text(result.pred), status.value
-
-
-def _receive(requests: Any) -> Any:
-    """The next request; None if whoever asks is gone."""
-    header = requests.read(LENGTH.size)
-    if len(header) < LENGTH.size:
-        return None
-    size = LENGTH.unpack(header)[0]
-    body = requests.read(size)
-    return pickle.loads(body) if len(body) == size else None  # noqa: S301 - of our own process
 
 
 def _send(connection: socket.socket, value: Any) -> None:

@@ -10,21 +10,22 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import pickle
 import select
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from socket import socketpair
+from multiprocessing.connection import Connection
+from socket import SO_SNDTIMEO, SOL_SOCKET, socketpair
 from tempfile import TemporaryFile
 from time import monotonic
 from typing import Any, TypeAlias, TypeVar
 
 from rewardkit import registry
 from rewardkit.errors import DataError, UsageError
-from rewardkit.rollouts._child import LENGTH, MARK
+from rewardkit.rollouts._child import MARK
 from rewardkit.scorers.base import Score, Scorer, Status, guarded
 from rewardkit.scorers.load import load_scorer
 
@@ -44,6 +45,9 @@ LOOK_SECONDS = 0.5
 #: Bytes of one message from the process. A batch holds a megabyte of rows, and a pred is seldom
 #: longer than its response.
 MAX_REPLY_BYTES = 1 << 28
+
+#: What the kernel takes for a time: seconds and microseconds.
+TIMEVAL = struct.Struct("@ll")
 
 #: Why a process is ended that sends what is not a verdict.
 STRAY_OUTPUT = "it wrote to the socket that its verdicts are sent through"
@@ -155,11 +159,13 @@ class Apart:
         """End the process, and what it started."""
         if self._child is None:
             return
+        self._requests.close()
         self._socket.close()
         os.close(self._life)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, signal.SIGKILL)
-        self._ended = self._ended or _exit_text(self._child.wait())
+        code = self._child.wait()
+        self._ended = self._ended or _exit_text(code)
         self._child = None
 
     def _exchange(
@@ -215,11 +221,12 @@ class Apart:
             OSError: the process is gone.
             _TimeIsOverError: it does not read.
         """
-        body = pickle.dumps(value)
-        self._socket.settimeout(seconds)
+        whole = int(seconds)
+        limit = TIMEVAL.pack(whole, int((seconds - whole) * 1e6) or 1)
+        self._socket.setsockopt(SOL_SOCKET, SO_SNDTIMEO, limit)
         try:
-            self._socket.sendall(LENGTH.pack(len(body)) + body)
-        except TimeoutError as error:
+            self._requests.send(value)
+        except BlockingIOError as error:
             raise _TimeIsOverError from error
 
     def _reply(self, deadline: Callable[[], float]) -> Any:
@@ -268,6 +275,7 @@ class Apart:
         self._ended, self._received = "", bytearray()
         life, self._life = os.pipe()
         self._socket, theirs = socketpair()
+        self._requests = Connection(os.dup(self._socket.fileno()))
         with theirs, TemporaryFile() as shared:
             shared.truncate(MARK.size)
             self._shared = mmap.mmap(shared.fileno(), MARK.size)

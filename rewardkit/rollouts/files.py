@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rewardkit.errors import DataError, UsageError
+from rewardkit.lines import MAX_LINE_BYTES
 
 #: Bytes of jsonl, and rows of parquet, in a unit.
 UNIT_BYTES = 1 << 20
@@ -20,10 +21,6 @@ UNIT_ROWS = 512
 
 #: Bytes that are unpacked at a time.
 PIECE = 1 << 16
-
-#: Bytes of the longest line that is read. The longest responses of today have under a megabyte; a
-#: line without an end would otherwise be unpacked into memory until none is left.
-MAX_LINE_BYTES = 1 << 26
 
 #: What a folder is searched for.
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
@@ -161,7 +158,7 @@ def _whole_lines(stream: IO[bytes], text: bytes) -> tuple[bytes, str]:
         return text + rest, ""
     while (piece := stream.readline(PIECE)) and not piece.endswith(b"\n"):
         pass
-    return text[: text.rfind(b"\n") + 1], f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
+    return text[: text.rfind(b"\n") + 1], f"the line is longer than {MAX_LINE_BYTES:,} bytes"
 
 
 class _Unpacked(io.RawIOBase):
