@@ -71,6 +71,7 @@ def gold_agrees(gold: str, known: str) -> bool | None:
         return None
     if golds(gold) & golds(known):
         return True
+    gold, known = _bare_item(gold), _bare_item(known)
     outcome = compare(gold_answer(gold), gold_answer(known)).outcome
     if outcome in ("equal", "different"):
         return outcome == "equal"
@@ -80,16 +81,19 @@ def gold_agrees(gold: str, known: str) -> bool | None:
 
 def golds(gold: str) -> frozenset[str]:
     """The keys under which a gold is looked up: of what it is, and of what it ends on."""
-    spellings = [gold]
-    if one := _LIST_OF_ONE.fullmatch(gold):
-        spellings.append(one[2])
-    elif _CHOICES.fullmatch(gold):
+    spellings = [gold, _bare_item(gold)]
+    if _CHOICES.fullmatch(gold):
         spellings.append("".join(filter(str.isalpha, gold)))
     elif gold.lstrip().startswith("{"):  # Python's quotes, or JSON's
         spellings.append(gold.replace("'", '"'))
     elif end := last_hash(gold):
         spellings.append(end)
     return frozenset(map(gold_key, spellings))
+
+
+def _bare_item(gold: str) -> str:
+    one = _LIST_OF_ONE.fullmatch(gold)
+    return one[2] if one else gold
 
 
 def _may_be_cut(text: str, main: str) -> bool:
