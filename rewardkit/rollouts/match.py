@@ -126,7 +126,16 @@ def _confirm(index: TrainIndex, claim: _Claim, hits: Hits, match: Match) -> Matc
             for what, same in agrees.items()
             if same is False
         )
-        return Mismatch(_contradiction(index, claim, match.way, prompt, wrong), contradicts=True)
+        other = (
+            ", or remove index from their extra_info to join them by prompt"
+            if match.way == PLACE and hits.places
+            else ""
+        )
+        reason = (
+            f"joins row {prompt.row} of {index.name} by {match.way}, but contradicts it: {wrong}. "
+            f"Give the parquet that the responses were made from{other}."
+        )
+        return Mismatch(reason, contradicts=True)
     alone = match.way == PLACE and True not in agrees.values()
     return match._replace(way=PLACE_ALONE) if alone else match
 
@@ -159,18 +168,6 @@ def _difference(index: TrainIndex, claim: _Claim, prompt: Prompt, hits: Hits, wh
         "source_id": (claim.source_id[-1:], prompt.source_id),
     }[what]
     return f"its {what} is {_quoted(''.join(mine))}, the row's {_quoted(known)}"
-
-
-def _contradiction(index: TrainIndex, claim: _Claim, way: str, prompt: Prompt, wrong: str) -> str:
-    other = (
-        ", or remove index from their extra_info to join them by prompt"
-        if way == PLACE and claim.input
-        else ""
-    )
-    return (
-        f"joins row {prompt.row} of {index.name} by {way}, but contradicts it: {wrong}. Give the "
-        f"parquet that the responses were made from{other}."
-    )
 
 
 def _quoted(text: str) -> str:

@@ -85,7 +85,8 @@ class TrainIndex:
 
     Attributes:
         name: the file, for messages.
-        rows: each row's prompt, as its place in `prompts`; equal rows have one.
+        rows: each row's prompt, as its place in `prompts`. Rows that are equal up to white space
+            have one.
         prompts: the different prompts.
         places: prompts by data_source, if the response has one, split and index.
         sources: prompts by data_source, if the response has one, and source_id.
@@ -123,7 +124,8 @@ def index_rows(rows: Iterable[Row], name: str = "the training file") -> TrainInd
     index = TrainIndex(name)
     known: dict[bytes, int] = {}
     for number, row in enumerate(rows):
-        key = digest(repr((row.get("prompt"), row.get("images"), gold_of(row))))
+        messages = [(role, squeeze(text)) for role, text in messages_of(row.get("prompt"))]
+        key = digest(repr((messages, row.get("images"), gold_of(row))))
         if key not in known:
             known[key] = len(index.prompts)
             index.prompts.append(_prompt(row, number, name))
@@ -194,11 +196,10 @@ def _file_windows(index: TrainIndex) -> None:
 
 
 def _windows(text: str) -> dict[str, int]:
-    """The pieces of a text and where they stand."""
-    if len(text) <= WINDOW:
-        return {text: 0}
-    last = len(text) - WINDOW
-    return {text[start : start + WINDOW]: start for start in (*range(0, last, WINDOW), last)}
+    """Stretches of a text and where they stand. A few lengths serve texts of every length."""
+    width = min(WINDOW, 1 << (len(text).bit_length() - 1))
+    last = len(text) - width
+    return {text[start : start + width]: start for start in (*range(0, last, width), last)}
 
 
 def _prompt(row: Row, number: int, name: str) -> Prompt:

@@ -88,6 +88,7 @@ def test_a_contradiction_names_the_response_and_the_row_and_what_differs(respons
     assert message.startswith("s:7 joins row 0 of t.parquet by ")
     assert said in message
     assert "Give the parquet that the responses were made from" in message
+    assert ("remove index from their extra_info" in message) == ("that of row 1" in message)
     assert "\n" not in message
 
 
@@ -240,6 +241,12 @@ def test_a_system_prompt_that_the_template_leaves_out_contradicts_nothing():
 def test_a_copy_of_a_dataset_with_ids_of_its_own_has_the_same_questions():
     text = ASK.format(QUESTIONS[1])
     assert join(ROWS, sample(info={"source_id": "2024-I-1"}, input=text)) == (PROMPT, 1)
+
+
+def test_rows_that_differ_in_white_space_alone_share_their_responses():
+    index = index_rows([row(0, "What is 1 + 1?"), row(0, "What is  1+1?"), row(1)])
+    assert index.rows == [0, 0, 1]
+    assert join(index, sample("19", source="", input=ASK.format("What is 1+1?"))) == (PROMPT, 0)
 
 
 # How sure a join is
