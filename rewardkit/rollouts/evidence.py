@@ -17,6 +17,9 @@ from rewardkit.preprocess.duplicates import gold_key
 #: Characters of two texts that must be equal where one of them may have been cut.
 WINDOW = 32
 
+#: Longest gold, in characters, that is looked at for another spelling.
+MAX_RESPELLED = 1_000
+
 #: A list of one item, and choices with marks between them: other spellings of a gold.
 _LIST_OF_ONE = re.compile(r"""\s*\[\s*(['"]?)([^'"]*)\1\s*\]\s*""")
 _CHOICES = re.compile(r"[A-Z](?:[\s,、;]+[A-Z])+")
@@ -82,7 +85,7 @@ def gold_agrees(gold: str, known: str) -> bool | None:
 def golds(gold: str) -> frozenset[str]:
     """The keys under which a gold is looked up: of what it is, and of what it ends on."""
     spellings = [gold, _bare_item(gold)]
-    if _CHOICES.fullmatch(gold):
+    if len(gold) <= MAX_RESPELLED and _CHOICES.fullmatch(gold):
         spellings.append("".join(filter(str.isalpha, gold)))
     elif gold.lstrip().startswith("{"):  # Python's quotes, or JSON's
         spellings.append(gold.replace("'", '"'))
@@ -92,7 +95,7 @@ def golds(gold: str) -> frozenset[str]:
 
 
 def _bare_item(gold: str) -> str:
-    one = _LIST_OF_ONE.fullmatch(gold)
+    one = _LIST_OF_ONE.fullmatch(gold) if len(gold) <= MAX_RESPELLED else None
     return one[2] if one else gold
 
 

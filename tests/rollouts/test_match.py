@@ -157,6 +157,7 @@ def test_golds_that_cannot_be_compared_say_nothing(gold, known):
 
 @given(st.text(max_size=40), st.text(max_size=40))
 @example("[", "{")
+@example("[" + " " * 500_000, "A " * 250_000)
 @example("[']", "####")
 def test_any_two_golds_are_compared_without_an_error_and_each_agrees_with_itself(one, other):
     assert gold_agrees(one, other) in (True, False, None)
