@@ -97,8 +97,8 @@ def warn_of(report: Report) -> None:
         )
     if report.unanswered:
         warn(f"{report.unanswered:,} of {rows:,} questions have no response: in no figure.")
-    if refused := total.finishes["refused"]:
-        warn(f"{refused:,} responses were refused by the server; they count as wrong.")
+    if note := total.unusable_note():
+        warn(note)
     if silent := total.statuses["no_verdict"]:
         warn(f"{silent:,} responses have no verdict; they count as wrong, 'reason' says why.")
 

@@ -18,9 +18,10 @@ from itertools import groupby
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from rewardkit.evaluate.choices import REFUSED, TRUNCATED, UNUSABLE
 from rewardkit.evaluate.estimators import best_at_n, majority, pass_at_k
 from rewardkit.evaluate.intervals import of_mean
-from rewardkit.evaluate.judge import NO_VERDICT, REFUSED, TRUNCATED, Outcome
+from rewardkit.evaluate.judge import NO_VERDICT, Outcome
 from rewardkit.rollouts.tally import count_no_answer
 
 
@@ -86,6 +87,20 @@ class Group:
         """The share of responses without an answer, as `rewardkit score` counts them."""
         return count_no_answer(self.statuses) / len(self.characters)
 
+    @property
+    def unusable(self) -> dict[str, int]:
+        """How many responses are not the model's own, by finish_reason; they count as wrong."""
+        found = [(finish, n) for finish, n in self.finishes.items() if finish in UNUSABLE]
+        return dict(sorted(found, key=lambda each: (-each[1], each[0])))
+
+    def unusable_note(self) -> str:
+        """A sentence about them, "" if there are none."""
+        if not (found := self.unusable):
+            return ""
+        each = ", ".join(f"{finish} {n:,}" for finish, n in found.items())
+        n, responses = sum(found.values()), len(self.characters)
+        return f"no usable response for {n:,} of {responses:,} ({each}); they count as wrong."
+
     def mean(self) -> tuple[float, tuple[float, float]]:
         """mean@n with its interval; there is at least one question."""
         values = [each.right / each.n for each in self.questions]
@@ -113,6 +128,7 @@ class Group:
             "finish_reason_unknown": self.finishes[""],
             "no_answer": self._share(count_no_answer(self.statuses)),
             "refused": self.finishes[REFUSED],
+            "unusable": self.unusable,
             "no_verdict": self.statuses[NO_VERDICT],
             "statuses": dict(self.statuses.most_common()),
             "characters": _lengths(self.characters),

@@ -21,7 +21,12 @@ from typing import IO, Any
 
 from rewardkit.errors import DataError, OutputError, RewardkitError
 from rewardkit.evaluate.questions import Question
+from rewardkit.lines import MAX_LINE_BYTES, checked_lines
+from rewardkit.output import open_no_follow
 from rewardkit.rollouts.lines import json_line
+
+#: Longest line: in ASCII, a response has up to three times the bytes that it had where it came from.
+PART_LINE_BYTES = 4 * MAX_LINE_BYTES
 
 #: Seconds between two times that what was written is made safe from a power cut.
 SYNC_SECONDS = 1.0
@@ -135,7 +140,7 @@ def open_part(path: Path, key: Mapping[str, Any], *, fresh: bool) -> Iterator[tu
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab", buffering=0) as file:
+        with open_no_follow(path) as file:
             _lock(file, path)
             kept = _kept_of(path, key, fresh=fresh)
             file.truncate(kept.size)
@@ -181,7 +186,7 @@ def load(path: Path, key: Mapping[str, Any] | None = None) -> Kept:
     wanted = None if key is None else json.loads(json.dumps(key))
     kept, waiting, offset = Kept(), [], 0
     with path.open("rb") as file:
-        for number, text in enumerate(file, 1):
+        for number, text in checked_lines(file, path, PART_LINE_BYTES):
             line = _line(text)
             if line is None:
                 if file.read(1):

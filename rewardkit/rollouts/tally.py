@@ -41,12 +41,13 @@ class Tally:
 
     def add(self, score: Score, group: str = "") -> None:
         """Count one score, of a response to the prompt with that name."""
+        value, correct, _, status = score
         self.n += 1
-        self.score_sum += score.score
-        self.statuses[score.status.value] += 1
-        self.correct += score.correct
+        self.score_sum += value
+        self.statuses[status.value] += 1
+        self.correct += correct
         place = crc32(group.encode("utf-8", "surrogatepass")) % GROUPS
-        self.groups[place] = self.groups.get(place, 0) + _ONE + score.correct
+        self.groups[place] = self.groups.get(place, 0) + _ONE + correct
 
     def merge(self, other: Tally) -> None:
         """Add another tally's scores."""
