@@ -90,6 +90,11 @@ def warn_of(report: Report) -> None:
         for row in report.placed.examples[:3]:
             warn(f"{row.where}: not used: {row.reason}")
         warn(f"{report.placed.unread:,} records were not used.")
+    if report.placed and report.placed.unconfirmed:
+        warn(
+            f"{report.placed.unconfirmed:,} responses were joined to rows by their number alone: "
+            "nothing else in them confirms it."
+        )
     if report.unanswered:
         warn(f"{report.unanswered:,} of {rows:,} questions have no response: in no figure.")
     if note := total.unusable_note():

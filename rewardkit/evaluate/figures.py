@@ -22,10 +22,7 @@ from rewardkit.evaluate.choices import REFUSED, TRUNCATED, UNUSABLE
 from rewardkit.evaluate.estimators import best_at_n, majority, pass_at_k
 from rewardkit.evaluate.intervals import of_mean
 from rewardkit.evaluate.judge import NO_VERDICT, Outcome
-from rewardkit.rollouts.tally import UNREAD
-
-#: The statuses of responses without an answer that could be read.
-NO_ANSWER = frozenset(status.value for status in UNREAD)
+from rewardkit.rollouts.tally import count_no_answer
 
 
 class Answered(NamedTuple):
@@ -87,8 +84,8 @@ class Group:
 
     @property
     def no_answer_share(self) -> float:
-        """The share of responses without an answer."""
-        return sum(self.statuses[status] for status in NO_ANSWER) / len(self.characters)
+        """The share of responses without an answer, as `rewardkit score` counts them."""
+        return count_no_answer(self.statuses) / len(self.characters)
 
     @property
     def unusable(self) -> dict[str, int]:
@@ -129,7 +126,7 @@ class Group:
             },
             "truncated": {**self._share(self.finishes[TRUNCATED]), "right": self.truncated_right},
             "finish_reason_unknown": self.finishes[""],
-            "no_answer": self._share(sum(self.statuses[status] for status in NO_ANSWER)),
+            "no_answer": self._share(count_no_answer(self.statuses)),
             "refused": self.finishes[REFUSED],
             "unusable": self.unusable,
             "no_verdict": self.statuses[NO_VERDICT],

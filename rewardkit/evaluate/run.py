@@ -76,6 +76,7 @@ class Report:
             "parquet": str(self.parquet),
             "rows": self.rows,
             "unanswered": self.unanswered,
+            "unconfirmed": self.placed.unconfirmed if self.placed else 0,
             "unread": unread,
             "unread_examples": [f"{row.where}: {row.reason}" for row in found],
             **self.figures.summary(),
@@ -144,7 +145,8 @@ def evaluate_responses(
     """Judge responses that were generated before; see `responses.place` and `evaluate`.
 
     Raises:
-        DataError: no response can be placed, a file cannot be read, or a scorer never answers.
+        DataError: no response can be placed, one contradicts its row, a file cannot be read, or
+            a scorer never answers.
         OutputError: `out` exists, or cannot be written.
     """
     if out:

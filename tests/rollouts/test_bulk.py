@@ -203,7 +203,7 @@ def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_p
     report = score_files([write(tmp_path / "1.jsonl", dump)], train=train)
     assert set(report.tallies["data_source"]) == {"openai/gsm8k"}
     assert (report.total.n, report.total.correct, report.unscored) == (64, 64, 1)
-    assert "no row of the training file" in report.examples[0].reason
+    assert "it answers no row of" in report.examples[0].reason
 
 
 def test_rows_that_keep_their_place_are_looked_up_by_it(tmp_path):
