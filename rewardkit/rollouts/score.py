@@ -131,6 +131,7 @@ def score_files(
         gold_key,
         str(train) if train else None,
         seconds,
+        lines=out is not None,
     )
     _refuse(out, train, engine, address)
     out = resolve_output(out) if out else None
