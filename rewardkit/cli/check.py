@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +14,7 @@ from rewardkit.cli._common import (
     Jobs,
     JsonFlag,
     Overwrite,
+    SecondsPerRow,
     Settings,
     examples,
     print_json,
@@ -26,6 +29,7 @@ from rewardkit.errors import DataError, UsageError
 if TYPE_CHECKING:
     from rewardkit.preprocess.check import CheckReport
     from rewardkit.preprocess.overlap import Index
+    from rewardkit.scorers.base import Scorer
 
 EXAMPLES = examples(
     "rewardkit check train.parquet",
@@ -44,6 +48,7 @@ def command(
         str | None, typer.Option(help="Judge with this scorer instead of each row's own.")
     ] = None,
     settings: Settings = None,
+    seconds_per_row: SecondsPerRow = 60.0,
     allow_duplicates: Annotated[
         bool, typer.Option("--allow-duplicates", help="Repeated prompts are meant.")
     ] = False,
@@ -104,7 +109,7 @@ def command(
     from rewardkit.parallel import cores
     from rewardkit.preprocess.check import Extras, check
     from rewardkit.preprocess.lengths import tokens_of
-    from rewardkit.scorers.load import load_scorer
+    from rewardkit.rollouts.apart import is_ours
 
     if drop_overlap and not against:
         raise UsageError("--drop-overlap needs --against.")
@@ -112,21 +117,24 @@ def command(
     if html:
         _refuse_page(html, file, out, overwrite=overwrite)
     options = scorer_options(settings)
-    judge = load_scorer(scorer or "auto", **options)
-    own = scorer in (None, "auto")
-    with progress(f"checking {file}") as advance:
+    named = None if scorer == "auto" else scorer
+    with (
+        _judge(named, options, seconds_per_row) as (judge, respond),
+        progress(f"checking {file}") as advance,
+    ):
         index = _index(against, hub) if against else None
         measure = tokens_of(tokenizer) if tokenizer else None
         report = check(
             file,
-            scorer=None if own else judge,
-            options=options if own else None,
+            scorer=judge,
+            options=None if named else options,
+            respond=respond,
             allow_duplicates=allow_duplicates,
             extras=Extras(index, threshold, near, measure, max_prompt_length),
             drop_bad=drop_bad,
             drop_overlap=drop_overlap,
             overwrite=overwrite,
-            jobs=jobs or cores(),
+            jobs=(jobs or cores()) if named is None or is_ours(named) else 1,
             progress=advance,
         )
     if html:
@@ -136,6 +144,37 @@ def command(
         _say_written(report, out, as_json=as_json)
     if not report.ok:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _judge(
+    name: str | None, options: dict[str, Any], seconds: float
+) -> Iterator[tuple[Scorer | None, Callable[[str], str] | None]]:
+    """The scorer that judges every row, and its `respond`; None for each row's own scorer.
+
+    A scorer of the user's runs in a process of its own, as in `score`.
+    """
+    from rewardkit.rollouts.apart import is_ours, loaded
+    from rewardkit.scorers.load import load_scorer
+
+    if name is None:
+        load_scorer("auto", **options)  # an option that no scorer takes is told before all else
+        yield None, None
+        return
+    with loaded(name, options, seconds) as judge:
+        yield judge, None if is_ours(name) else _respond(name, options, seconds)
+
+
+def _respond(name: str, options: dict[str, Any], seconds: float) -> Callable[[str], str] | None:
+    """The `respond` beside a scorer of the user's, from a process that is ended at once."""
+    from rewardkit.audit.process import Process
+    from rewardkit.registry import is_path
+
+    if is_path(name) and b"respond" not in Path(name.partition(":")[0]).read_bytes():
+        return None  # importing it once more may take long
+    with suppress(UsageError), Process(name, options, seconds) as process:
+        return process.form
+    return None
 
 
 def _refuse_page(html: Path, file: Path, out: Path | None, *, overwrite: bool) -> None:
