@@ -57,7 +57,7 @@ class Judge:
         self._ours = apart.is_ours(name)
         self._first = first = self._load()
         tried = guarded(first, "", "1", {}) if self._ours and name != "auto" else None
-        if isinstance(tried, UsageError):  # the value of an option is looked at by the first call
+        if isinstance(tried, UsageError):  # `math_verify` needs a package
             raise tried
         self._wrong = wrong_score(first) if wrong is None else wrong
         # Ours may be called from many threads; of others each thread takes one, the last one used.

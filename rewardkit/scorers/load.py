@@ -55,7 +55,7 @@ def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None
     names = option_names(scorer)
     if names is not None:
         _refuse_unknown(name, names, options)
-    check_values(scorer, options, name)
+    check_values(scorer, options, f"scorer {name!r}")
 
 
 def passed_on(scorer: Scorer, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _check_options_of_auto(options: Mapping[str, Any]) -> None:
         having = [each for each in _built_in() if option in (option_names(each) or ())]
         if not any(takes(scorer, option, value) for scorer in having):
             kinds = [annotation(scorer, option) for scorer in having]
-            raise wrong_value_of(kinds, option, value, "auto")
+            raise wrong_value_of(kinds, option, value, "scorer 'auto'")
 
 
 @cache

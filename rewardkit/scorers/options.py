@@ -63,28 +63,29 @@ def takes(scorer: Any, option: str, value: Any) -> bool:
     return (names is None or option in names) and _fits(annotation(scorer, option), value)
 
 
-def check_values(scorer: Any, options: Mapping[str, Any], name: str = "") -> None:
+def check_values(scorer: Any, options: Mapping[str, Any], owner: str = "") -> None:
     """Refuse values that an option of the scorer does not take.
 
     Args:
         scorer: the function, which may be wrapped.
         options: by name; a name that the scorer does not have is not looked at.
-        name: of the scorer in the message; "" for the name of its file.
+        owner: who has the options, as the message says it; "" for the scorer of its file.
 
     Raises:
         UsageError: a value does not fit the annotation; the message says what does.
     """
     for option, value in options.items():
         if not _fits(annotation(scorer, option), value):
-            raise wrong_value(scorer, option, value, name)
+            raise wrong_value(scorer, option, value, owner)
 
 
-def wrong_value(scorer: Any, option: str, value: Any, name: str = "") -> UsageError:
+def wrong_value(scorer: Any, option: str, value: Any, owner: str = "") -> UsageError:
     """The error for a value that an option of the scorer does not take; see `check_values`."""
-    return wrong_value_of([annotation(scorer, option)], option, value, name or _file_name(scorer))
+    owner = owner or f"scorer {_file_name(scorer)!r}"
+    return wrong_value_of([annotation(scorer, option)], option, value, owner)
 
 
-def wrong_value_of(kinds: Iterable[Any], option: str, value: Any, name: str) -> UsageError:
+def wrong_value_of(kinds: Iterable[Any], option: str, value: Any, owner: str) -> UsageError:
     """The error for a value that fits none of the annotations that an option has."""
     from rewardkit.registry import did_you_mean
 
@@ -93,9 +94,9 @@ def wrong_value_of(kinds: Iterable[Any], option: str, value: Any, name: str) -> 
     if choices:
         near = did_you_mean(str(value)[:80], list(map(str, choices)))
         known = ", ".join(map(str, choices))
-        return UsageError(f"scorer {name!r} has no {option} {shown}.{near} Its {option}s: {known}.")
+        return UsageError(f"{owner} has no {option} {shown}.{near} Its {option}s: {known}.")
     wanted = " or ".join(dict.fromkeys(map(_description, kinds)))
-    return UsageError(f"scorer {name!r}: {option}={shown} does not fit; give {wanted}.")
+    return UsageError(f"{owner}: {option}={shown} does not fit; give {wanted}.")
 
 
 @cache
