@@ -22,6 +22,7 @@ from rewardkit.preprocess.duplicates import gold_key
 from rewardkit.rollouts.read import Sample
 from rewardkit.row import Row
 from rewardkit.scorers.base import as_text
+from rewardkit.scorers.gold import unwrap_gold
 
 #: Characters of the piece that a prompt is filed under.
 WINDOW = 32
@@ -227,7 +228,7 @@ def _source_id(row: Mapping[str, Any], data_source: Any) -> tuple[str, ...]:
 
 
 def _gold(row: Mapping[str, Any]) -> str:
-    return as_text((row.get("reward_model") or {}).get("ground_truth"))
+    return unwrap_gold((row.get("reward_model") or {}).get("ground_truth"))
 
 
 def _question(info: Mapping[str, Any] | None) -> bytes:

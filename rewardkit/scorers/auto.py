@@ -91,7 +91,8 @@ def _of_data_source(data_source: str) -> Scorer:
         raise UnknownNameError(
             f"no scorer is known for data_source {data_source!r}."
             f"{registry.did_you_mean(data_source, names)} Known: {', '.join(sorted(names))}. "
-            "Name a scorer in extra_info.scorer, pass --scorer, or register the data_source as "
+            "Name a scorer in extra_info.scorer, give the command or the server one instead of "
+            "'auto', or register the data_source as "
             "an entry point of the group 'rewardkit.data_sources'."
         )
     return as_scorer(registry.load("data_sources", data_source))
