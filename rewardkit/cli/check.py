@@ -29,7 +29,6 @@ from rewardkit.errors import DataError, UsageError
 if TYPE_CHECKING:
     from rewardkit.preprocess.check import CheckReport
     from rewardkit.preprocess.overlap import Index
-    from rewardkit.scorers.base import Scorer
 
 EXAMPLES = examples(
     "rewardkit check train.parquet",
@@ -109,7 +108,6 @@ def command(
     from rewardkit.parallel import cores
     from rewardkit.preprocess.check import Extras, check
     from rewardkit.preprocess.lengths import tokens_of
-    from rewardkit.rollouts.apart import is_ours
 
     if drop_overlap and not against:
         raise UsageError("--drop-overlap needs --against.")
@@ -117,24 +115,20 @@ def command(
     if html:
         _refuse_page(html, file, out, overwrite=overwrite)
     options = scorer_options(settings)
-    named = None if scorer == "auto" else scorer
     with (
-        _judge(named, options, seconds_per_row) as (judge, respond),
+        _judging(scorer or "auto", options, seconds_per_row, jobs or cores()) as judging,
         progress(f"checking {file}") as advance,
     ):
         index = _index(against, hub) if against else None
         measure = tokens_of(tokenizer) if tokenizer else None
         report = check(
             file,
-            scorer=judge,
-            options=None if named else options,
-            respond=respond,
+            **judging,
             allow_duplicates=allow_duplicates,
             extras=Extras(index, threshold, near, measure, max_prompt_length),
             drop_bad=drop_bad,
             drop_overlap=drop_overlap,
             overwrite=overwrite,
-            jobs=(jobs or cores()) if named is None or is_ours(named) else 1,
             progress=advance,
         )
     if html:
@@ -147,22 +141,25 @@ def command(
 
 
 @contextmanager
-def _judge(
-    name: str | None, options: dict[str, Any], seconds: float
-) -> Iterator[tuple[Scorer | None, Callable[[str], str] | None]]:
-    """The scorer that judges every row, and its `respond`; None for each row's own scorer.
+def _judging(
+    name: str, options: dict[str, Any], seconds: float, jobs: int
+) -> Iterator[dict[str, Any]]:
+    """How rows are judged, as arguments of `check`: `scorer`, `options`, `respond`, `jobs`.
 
-    A scorer of the user's runs in a process of its own, as in `score`.
+    A scorer of the user's runs in one process of its own, as in `score`.
     """
     from rewardkit.rollouts.apart import is_ours, loaded
     from rewardkit.scorers.load import load_scorer
 
-    if name is None:
-        load_scorer("auto", **options)  # an option that no scorer takes is told before all else
-        yield None, None
+    if name == "auto":
+        load_scorer(name, **options)  # a wrong option is reported before anything is downloaded
+        yield {"options": options, "jobs": jobs}
         return
     with loaded(name, options, seconds) as judge:
-        yield judge, None if is_ours(name) else _respond(name, options, seconds)
+        if is_ours(name):
+            yield {"scorer": judge, "jobs": jobs}
+        else:
+            yield {"scorer": judge, "respond": _respond(name, options, seconds)}
 
 
 def _respond(name: str, options: dict[str, Any], seconds: float) -> Callable[[str], str] | None:

@@ -18,8 +18,6 @@ begins with `<think>` and none earns the form: set `format_weight` to 0.
 `correct` and `acc` are the answer's alone, so that accuracy is not mixed with form in verl's charts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 

@@ -15,8 +15,6 @@ verl gives it 0 without a word. `robust` accepts what strict mode is known to re
 `#### 18.00`, `#### **18** dollars.`, `####18`, an answer followed by more than 300 characters.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

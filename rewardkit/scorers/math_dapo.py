@@ -22,8 +22,6 @@ purpose, and reported as `bad_ground_truth`:
 * the gold "[INVALID]": verl pays every response without an answer for it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache

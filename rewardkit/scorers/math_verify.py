@@ -17,8 +17,6 @@ hands what looks like plain arithmetic, digits and operators only, to SymPy's `p
 evaluates text. Here it does so in the helper process; the scorer `math` never does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 

@@ -20,8 +20,6 @@ full-width letters and those from H on are not seen. One hole is closed: a gold 
 letter is paid there for any box without one; it is a data error here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

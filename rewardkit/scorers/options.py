@@ -107,8 +107,11 @@ def annotation(scorer: Any, option: str) -> Any:
     function = unwrapped(scorer)
     if not isfunction(function) or option not in function.__annotations__:
         return Any
+    written = function.__annotations__[option]
+    if not isinstance(written, str):  # ours: no scorer of ours evaluates text, not even its own
+        return written
     # Each by itself: an import that only a type checker makes spoils no other annotation.
-    alone = SimpleNamespace(__annotations__={option: function.__annotations__[option]})
+    alone = SimpleNamespace(__annotations__={option: written})
     hints = guarded(get_type_hints, alone, function.__globals__, include_extras=True)
     return Any if isinstance(hints, Exception) else hints[option]
 
