@@ -10,9 +10,10 @@ verl loads this file as it stands: `rewardkit path gsm8k --verl` prints the over
 
 `strict` and `flexible` give verl's own verdicts (`verl/utils/reward_score/gsm8k.py`, 0.1 to
 0.9.1), with one hole closed: verl pays `#### ,` against an empty gold; an empty gold is a data
-error here. So is every response but `#### 18.0` against the gold `18.0`, which text never equals;
-verl gives it 0 without a word. `robust` accepts what strict mode is known to reject though it is right: `#### $18`,
-`#### 18.00`, `#### **18** dollars.`, `####18`, an answer followed by more than 300 characters.
+error here. A gold such as `18.0` is one as well: `#### 18` never equals it as text, and verl gives
+that 0 without a word. `robust` accepts what strict mode is known to reject though it is right:
+`#### $18`, `#### 18.00`, `#### **18** dollars.`, `####18`, an answer followed by more than 300
+characters.
 """
 
 import re

@@ -95,7 +95,7 @@ def wrong_value_of(kinds: Iterable[Any], option: str, value: Any, owner: str) ->
         near = did_you_mean(str(value)[:80], list(map(str, choices)))
         known = ", ".join(map(str, choices))
         return UsageError(f"{owner} has no {option} {shown}.{near} Its {option}s: {known}.")
-    wanted = " or ".join(dict.fromkeys(map(_description, kinds)))
+    wanted = " or ".join(dict.fromkeys(map(describe, kinds)))
     return UsageError(f"{owner}: {option}={shown} does not fit; give {wanted}.")
 
 
@@ -144,15 +144,18 @@ def _choices(kind: Any) -> tuple[Any, ...]:
     return tuple(choice for part in inside for choice in _choices(part))
 
 
-def _description(kind: Any) -> str:
+def describe(kind: Any) -> str:
+    """The values that an annotation stands for, in words."""
     origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return ", ".join(map(str, parts))
     if origin is Annotated:
         base, *marks = parts
         bounds = [mark for mark in marks if isinstance(mark, Range) and mark != Range()]
         limits = "".join(f" from {least:g} to {most:g}" for least, most in bounds)
-        return f"{_description(base)}{limits}"
+        return f"{describe(base)}{limits}"
     if origin in (Union, UnionType):
-        return " or ".join(map(_description, parts))
+        return " or ".join(map(describe, parts))
     return _DESCRIPTIONS.get(kind, "another value")
 
 
