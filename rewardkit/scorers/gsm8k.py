@@ -33,8 +33,8 @@ _STRICT = re.compile(r"#### (-?[0-9.,]+)")
 _FLEXIBLE = re.compile(r"-?[0-9.,]+")
 #: The form a gold must have for any answer to equal it. Nobody writes 18.0 for 18.
 _GOLD = {
-    "strict": re.compile(r"(?!.*\.0+\Z)-?[0-9.]+"),
-    "flexible": re.compile(r"(?!.*\.0+\Z)-?[0-9.,]+"),
+    "strict": re.compile(r"(?!.*\.0*\Z)-?[0-9.]+"),
+    "flexible": re.compile(r"(?!.*\.0*\Z)-?[0-9.,]+"),
 }
 _CORRECT = Status.CORRECT  # looking it up in the class costs a tenth of a verdict
 _NO_NUMBERS = ("", ".")

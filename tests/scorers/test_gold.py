@@ -135,7 +135,7 @@ def test_real_golds_that_look_like_these_stay_golds(gold, response):
 
 @pytest.mark.parametrize("method", ["strict", "flexible"])
 @pytest.mark.parametrize(
-    "gold", ["18.0", "-18.0", "18.00", 18.0, [18.0], "[18.0]", array("d", [18])]
+    "gold", ["18.0", "-18.0", "18.00", "18.", 18.0, [18.0], "[18.0]", array("d", [18])]
 )
 def test_gsm8k_calls_a_whole_number_written_as_a_decimal_an_error(method, gold, caplog):
     """Whoever answers 18 is wrong in verl, without a word; the score stays verl's."""
