@@ -29,6 +29,11 @@ Settings = Annotated[
 ]
 
 
+SecondsPerRow = Annotated[
+    float, typer.Option(min=0.01, help="Timeout per response for custom scorers, in seconds.")
+]
+
+
 class EndedError(BaseException):
     """A signal asked for the end; no SystemExit, which a scorer's guard would take for its own."""
 
@@ -94,7 +99,10 @@ def progress(what: str) -> Iterator[Callable[[int], object]]:
 
 
 def scorer_options(settings: list[str] | None) -> dict[str, Any]:
-    """`["method=robust", "x=1"]` -> `{"method": "robust", "x": 1}`; values are JSON or text."""
+    """`["method=robust", "x=1"]` -> `{"method": "robust", "x": 1}`; values are JSON or text.
+
+    `True` and `False` are read as Hydra reads them in verl's overrides.
+    """
     options: dict[str, Any] = {}
     for setting in settings or ():
         name, equals, value = setting.partition("=")
@@ -125,6 +133,8 @@ def _plain(value: Any) -> Any:
 
 
 def _value(text: str) -> Any:
+    if text in ("True", "False"):
+        return text == "True"
     try:
         value = json.loads(text)
     except ValueError:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +14,7 @@ from rewardkit.cli._common import (
     Jobs,
     JsonFlag,
     Overwrite,
+    SecondsPerRow,
     Settings,
     examples,
     print_json,
@@ -44,6 +47,7 @@ def command(
         str | None, typer.Option(help="Judge with this scorer instead of each row's own.")
     ] = None,
     settings: Settings = None,
+    seconds_per_row: SecondsPerRow = 60.0,
     allow_duplicates: Annotated[
         bool, typer.Option("--allow-duplicates", help="Repeated prompts are meant.")
     ] = False,
@@ -104,7 +108,6 @@ def command(
     from rewardkit.parallel import cores
     from rewardkit.preprocess.check import Extras, check
     from rewardkit.preprocess.lengths import tokens_of
-    from rewardkit.scorers.load import load_scorer
 
     if drop_overlap and not against:
         raise UsageError("--drop-overlap needs --against.")
@@ -112,21 +115,20 @@ def command(
     if html:
         _refuse_page(html, file, out, overwrite=overwrite)
     options = scorer_options(settings)
-    judge = load_scorer(scorer or "auto", **options)
-    own = scorer in (None, "auto")
-    with progress(f"checking {file}") as advance:
+    with (
+        _judging(scorer or "auto", options, seconds_per_row, jobs or cores()) as judging,
+        progress(f"checking {file}") as advance,
+    ):
         index = _index(against, hub) if against else None
         measure = tokens_of(tokenizer) if tokenizer else None
         report = check(
             file,
-            scorer=None if own else judge,
-            options=options if own else None,
+            **judging,
             allow_duplicates=allow_duplicates,
             extras=Extras(index, threshold, near, measure, max_prompt_length),
             drop_bad=drop_bad,
             drop_overlap=drop_overlap,
             overwrite=overwrite,
-            jobs=jobs or cores(),
             progress=advance,
         )
     if html:
@@ -136,6 +138,40 @@ def command(
         _say_written(report, out, as_json=as_json)
     if not report.ok:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _judging(
+    name: str, options: dict[str, Any], seconds: float, jobs: int
+) -> Iterator[dict[str, Any]]:
+    """How rows are judged, as arguments of `check`: `scorer`, `options`, `respond`, `jobs`.
+
+    A scorer of the user's runs in one process of its own, as in `score`.
+    """
+    from rewardkit.rollouts.apart import is_ours, loaded
+    from rewardkit.scorers.load import load_scorer
+
+    if name == "auto":
+        load_scorer(name, **options)  # a wrong option is reported before anything is downloaded
+        yield {"options": options, "jobs": jobs}
+        return
+    with loaded(name, options, seconds) as judge:
+        if is_ours(name):
+            yield {"scorer": judge, "jobs": jobs}
+        else:
+            yield {"scorer": judge, "respond": _respond(name, options, seconds)}
+
+
+def _respond(name: str, options: dict[str, Any], seconds: float) -> Callable[[str], str] | None:
+    """The `respond` beside a scorer of the user's, from a process that is ended at once."""
+    from rewardkit.audit.process import Process
+    from rewardkit.registry import is_path
+
+    if is_path(name) and b"respond" not in Path(name.partition(":")[0]).read_bytes():
+        return None  # importing it once more may take long
+    with suppress(UsageError), Process(name, options, seconds) as process:
+        return process.form
+    return None
 
 
 def _refuse_page(html: Path, file: Path, out: Path | None, *, overwrite: bool) -> None:

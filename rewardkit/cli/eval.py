@@ -20,6 +20,7 @@ from rewardkit.cli._common import (
     Jobs,
     JsonFlag,
     Overwrite,
+    SecondsPerRow,
     Settings,
     examples,
     progress,
@@ -121,10 +122,7 @@ def command(
         str, typer.Option(help="A scorer's name or file.py:function; auto: each row's own.")
     ] = "auto",
     settings: Settings = None,
-    seconds_per_row: Annotated[
-        float,
-        typer.Option(min=0.01, help="For a scorer of yours: longer for a response is no verdict."),
-    ] = 60.0,
+    seconds_per_row: SecondsPerRow = 60.0,
     jobs: Jobs = None,
     suite: Annotated[
         str | None,

@@ -35,6 +35,7 @@ from rewardkit.preprocess.schema import check_schema, plain_type
 from rewardkit.preprocess.stats import Stats
 from rewardkit.row import BATCH_ROWS, Row, open_parquet, question_of
 from rewardkit.scorers.base import Scorer
+from rewardkit.scorers.load import load_scorer
 
 #: Findings of each rule that are kept to be shown; all are counted.
 EXAMPLES = 10
@@ -138,6 +139,7 @@ def check(
     *,
     scorer: Scorer | None = None,
     options: Mapping[str, Any] | None = None,
+    respond: Callable[[str], str] | None = None,
     allow_duplicates: bool = False,
     extras: Extras = Extras(),
     drop_bad: Path | None = None,
@@ -152,6 +154,7 @@ def check(
         path: any parquet verl would read, ours or not.
         scorer: judges instead of each row's own scorer.
         options: of each row's own scorer.
+        respond: writes an answer as `scorer` asks for it, where that runs in another process.
         allow_duplicates: do not report rows whose prompt occurred before.
         extras: contamination, near-duplicates, lengths in tokens.
         drop_bad: write the good rows here, and the others with their reasons to
@@ -164,11 +167,14 @@ def check(
         progress: called with the number of rows done after every batch.
 
     Raises:
-        DataError: the file cannot be read.
+        UsageError: no row's scorer has such an option, or takes its value.
+        DataError: the file cannot be read, or a scorer in another process never answers.
         OutputError: `drop_bad` or `drop_overlap` cannot be written.
     """
     if drop_bad and drop_overlap:
         raise UsageError("--drop-bad and --drop-overlap exclude each other: the first does both.")
+    if options and scorer is None:
+        load_scorer("auto", **options)
     out = drop_bad or drop_overlap
     rules = frozenset(RULES) if drop_bad else frozenset({"overlap"})
     unit = "tokens" if extras.measure else "characters"
@@ -178,7 +184,7 @@ def check(
         for finding in check_schema(file.schema_arrow):
             report.add(finding)
         if not report.counts["missing"]:
-            judge = _Judge(scorer, options or {}, allow_duplicates, extras)
+            judge = _Judge(scorer, options or {}, respond, allow_duplicates, extras)
             with (
                 suppress(_NothingLeftError),
                 _sink(out, file.schema_arrow, rules, overwrite=overwrite) as keep,
@@ -200,6 +206,7 @@ class _Judge:
 
     scorer: Scorer | None
     options: Mapping[str, Any]
+    respond: Callable[[str], str] | None
     allow_duplicates: bool
     extras: Extras
     seen: dict[bytes, tuple[int, str]] = field(default_factory=dict)
@@ -255,7 +262,7 @@ def _check_rows(
             yield start, batch.select(columns).to_pylist()
             start += batch.num_rows
 
-    work = partial(_by_themselves, judge.scorer, judge.options)
+    work = partial(_by_themselves, judge.scorer, judge.options, judge.respond)
     for (_, rows), found in in_order(work, batches(), jobs if judge.travels() else 1):
         for place, row in enumerate(rows):
             found[place] = judge.beside(row, found[place], report)
@@ -265,11 +272,14 @@ def _check_rows(
 
 
 def _by_themselves(
-    scorer: Scorer | None, options: Mapping[str, Any], batch: tuple[int, list[Row]]
+    scorer: Scorer | None,
+    options: Mapping[str, Any],
+    respond: Callable[[str], str] | None,
+    batch: tuple[int, list[Row]],
 ) -> list[list[Finding]]:
     """The findings of each row of a batch, in whatever process."""
     start, rows = batch
-    return [check_row(row, start + i, scorer, options) for i, row in enumerate(rows)]
+    return [check_row(row, start + i, scorer, options, respond) for i, row in enumerate(rows)]
 
 
 def _near(report: CheckReport, asked: list[tuple[int, str, str]]) -> None:

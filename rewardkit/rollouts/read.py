@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.rollouts.files import Unit, units
 from rewardkit.rollouts.lines import parse_line
+from rewardkit.scorers.gold import unwrap_gold
 
 #: The names under which responses and golds are found, first match first. `output` and `gts` are
 #: those of verl's rollout and validation dumps.
@@ -98,7 +99,7 @@ def _sample(where: str, row: Mapping[str, Any], response: Any, gold: Any) -> Sam
     extra_info = row.get("extra_info")
     info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
     info.setdefault("data_source", row.get("data_source") or "")
-    return Sample(where, response, str(gold), info, row)
+    return Sample(where, response, unwrap_gold(gold), info, row)
 
 
 def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]:
