@@ -149,13 +149,15 @@ def score_files(
         with journal as growing:
             start = growing.state.units if growing else 0
             if growing and start:
-                report.tallies, report.unscored = growing.state.tallies, growing.state.unscored
+                state = growing.state
+                report.tallies, report.unscored = state.tallies, state.unscored
+                report.examples = state.examples
             for scored in _scored(plan, files, start, jobs, engine, address):
                 if growing:
                     growing.write(scored.lines, scored.unscored)
                 report.add(scored)
                 if growing:
-                    growing.advance(report.tallies, report.unscored)
+                    growing.advance(report.tallies, report.unscored, report.examples)
                 progress(scored.n)
             if out and growing:
                 _finish(growing, plan, out, overwrite=overwrite)
