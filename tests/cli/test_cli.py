@@ -324,3 +324,43 @@ def test_compose_writes_a_reward_that_check_and_score_take(run, tmp_path):
     ok(run("check", "t.parquet", "--scorer", "reward.py:compute_score"))
     (tmp_path / "bad.yaml").write_text("scorer: gsm8k\nparst: {}\n")
     failed(run("compose", "bad.yaml", "--out", "x.py"), 2, "Did you mean 'parts'")
+
+
+PRINTING = (
+    ("list",),
+    ("list", "--json"),
+    ("card", "gsm8k"),
+    ("doctor", "--offline"),
+    ("path", "gsm8k"),
+    ("explain-key", "--all"),
+    ("recipes", "list"),
+    ("--version",),
+    ("prep", "--help"),
+)
+
+
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
+def test_a_full_disk_under_stdout_is_one_line_and_exits_1(run, arguments):
+    with open("/dev/full", "w") as full:
+        message = failed(run(*arguments, stdout=full), 1, "No space left on device")
+    assert message.startswith("error: standard output cannot be written")
+    assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [("list", "--json"), ("path", "gsm8k"), ("explain-key", "--all")])
+def test_a_reader_that_is_gone_is_one_line_and_exits_1(run, arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    message = failed(run(*arguments, stdout=writer), 1, "cannot be written: Broken pipe")
+    assert message.count("\n") == 1
+    os.close(writer)
+
+
+def test_a_closed_stdout_is_one_line_and_exits_1(run):
+    """Also with stderr closed, where nobody can be told."""
+    command = f"{sys.executable} -m rewardkit list --json >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "standard output is closed" in done.stderr
+    done = subprocess.run(f"{command} 2>&-", shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
