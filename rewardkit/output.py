@@ -43,6 +43,16 @@ def refuse_existing(out: Path, *, overwrite: bool) -> None:
         raise OutputError(f"{out} exists; add --overwrite to replace it.")
 
 
+def require_suffix(option: str, out: Path | None, suffix: str) -> None:
+    """Raise `UsageError` if the file that an option names has not the suffix of what is written.
+
+    A folder passes: `refuse_existing` says more about it.
+    """
+    if out is not None and out.suffix != suffix and not out.is_dir():
+        kind = suffix.removeprefix(".")
+        raise UsageError(f"{option} {out}: {kind} is written; name a file that ends in {suffix}.")
+
+
 def refuse_same(**named: Path | None) -> None:
     """Raise `UsageError` if two of the files to write, named by their options, are one file."""
     seen: dict[Path, str] = {}

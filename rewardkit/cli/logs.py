@@ -135,7 +135,7 @@ def command(
     `logs compare A B...` shows instead how runs differ from the first, with intervals, at the same
     step or with --x hours at the same time, and which settings differ.
     """
-    from rewardkit.output import refuse_same
+    from rewardkit.output import refuse_same, require_suffix
     from rewardkit.trainlog.export import write_csv, write_parquet
     from rewardkit.trainlog.page import write_page
     from rewardkit.trainlog.plot import write_png
@@ -143,6 +143,8 @@ def command(
 
     outputs = {"csv": csv, "parquet": parquet, "html": html, "png": png}
     refuse_same(**outputs)
+    require_suffix("--parquet", parquet, ".parquet")
+    require_suffix("--csv", csv, ".csv")
     if follow:
         if as_json or fail_on or any(outputs.values()):
             raise UsageError("--follow shows a run and writes nothing; leave the other options.")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewardkit.errors import UsageError
-from rewardkit.output import atomic, refuse_input
+from rewardkit.output import atomic, refuse_input, require_suffix
 from rewardkit.parallel import in_order, travels
 from rewardkit.preprocess.duplicates import gold_key
 from rewardkit.preprocess.lengths import Lengths, Measure, characters
@@ -164,11 +164,14 @@ def check(
         progress: called with the number of rows done after every batch.
 
     Raises:
+        UsageError: the arguments exclude each other, or an output does not end in .parquet.
         DataError: the file cannot be read.
         OutputError: `drop_bad` or `drop_overlap` cannot be written.
     """
     if drop_bad and drop_overlap:
         raise UsageError("--drop-bad and --drop-overlap exclude each other: the first does both.")
+    require_suffix("--drop-bad", drop_bad, ".parquet")
+    require_suffix("--drop-overlap", drop_overlap, ".parquet")
     out = drop_bad or drop_overlap
     rules = frozenset(RULES) if drop_bad else frozenset({"overlap"})
     unit = "tokens" if extras.measure else "characters"

@@ -13,7 +13,7 @@ from typing import Any, TextIO, TypeAlias
 
 from rewardkit import __version__, registry
 from rewardkit.errors import DataError, UnknownNameError, UsageError
-from rewardkit.output import atomic, refuse_existing, refuse_input
+from rewardkit.output import atomic, refuse_existing, refuse_input, require_suffix
 from rewardkit.parallel import in_order, travels
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card, read_card
@@ -76,6 +76,7 @@ def prep(
 
     Raises:
         UnknownNameError: no such dataset, split, template or scorer.
+        UsageError: `out` does not end in .parquet, or options exclude each other.
         SourceError: the rows were not found anywhere.
         DataError: the rows cannot be read.
         OutputError: the output exists or cannot be written.
@@ -347,6 +348,7 @@ def _outs(out: Path, card: Card, split: str | None, source: Path | None) -> dict
         raise UsageError(f"{card.name} has several splits: --split {names}, or all.")
     if split not in card.splits:
         raise UnknownNameError(f"{card.name} has no split {split!r}. It has {names}; or use 'all'.")
+    require_suffix("--out", out, ".parquet")
     return {split: out}
 
 

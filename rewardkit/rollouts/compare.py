@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rewardkit.output import atomic, refuse_input
+from rewardkit.output import atomic, refuse_input, require_suffix
 from rewardkit.rollouts.files import expand
 from rewardkit.rollouts.lines import json_line
 from rewardkit.rollouts.read import Sample, Unread, read_samples
@@ -168,9 +168,11 @@ def compare_files(
         progress: called with 1 for every line.
 
     Raises:
+        UsageError: `export` does not end in .jsonl.
         DataError: a file cannot be read, or a scorer that is not ours never answers.
         OutputError: `export` cannot be written.
     """
+    require_suffix("--export", export, ".jsonl")
     files = expand(names)
     for file in files:
         refuse_input(export, Path(file))

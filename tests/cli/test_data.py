@@ -128,3 +128,28 @@ def test_a_scheduler_s_end_leaves_nothing_half_written(tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
     assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suffix"),
+    [
+        (("prep", "gsm8k", "--sample", "--out", "x.jsonl"), ".parquet"),
+        (("prep", "gsm8k", "--sample", "--out", "x"), ".parquet"),
+        (("mix", "t.parquet", "--out", "x.jsonl"), ".parquet"),
+        (("check", "t.parquet", "--drop-bad", "x.jsonl"), ".parquet"),
+        (("check", "t.parquet", "--against", "t.parquet", "--drop-overlap", "x.json"), ".parquet"),
+        (("select", "r.jsonl", "--train", "t.parquet", "--pass-rate", "0:1", "--out", "x.jsonl"),
+         ".parquet"),
+        (("logs", "train.log", "--parquet", "x.csv"), ".parquet"),
+        (("logs", "train.log", "--csv", "x.parquet"), ".csv"),
+        (("compare", "r.jsonl", "--scorer", "gsm8k", "--scorer", "math", "--export", "x.parquet"),
+         ".jsonl"),
+    ],
+)  # fmt: skip
+def test_no_file_is_written_under_another_format_s_name(run, tmp_path, arguments, suffix):
+    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
+    done = run(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"name a file that ends in {suffix}" in done.stderr
+    assert not list(tmp_path.glob("x*"))
