@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
@@ -53,13 +54,19 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
-    heading = Text(printable(title)) if title else None
-    table = Table(box=SIMPLE_HEAD, title=heading, title_justify="left")
+    if title:  # not the table's own title, which is broken into lines as narrow as the table
+        console.print(Text(printable(title)))
+    table = Table(box=SIMPLE_HEAD)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(str(cell))) for cell in row))
     console.print(table)
+
+
+def print_wrapped(text: str) -> None:
+    """A text on stdout, in lines of 80 columns."""
+    typer.echo(fill(printable(text), 80, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def warn(message: str) -> None:

@@ -16,6 +16,7 @@ from rewardkit.cli._common import (
     examples,
     print_json,
     print_table,
+    print_wrapped,
     printable,
     progress,
     scorer_options,
@@ -24,7 +25,8 @@ from rewardkit.cli.prep import HubName
 from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.check import CheckReport
+    from rewardkit.preprocess.check_report import CheckReport
+    from rewardkit.preprocess.lengths import Lengths
     from rewardkit.preprocess.overlap import Index
 
 EXAMPLES = examples(
@@ -36,6 +38,9 @@ EXAMPLES = examples(
     "rewardkit check train.parquet --tokenizer /models/Qwen3-8B --max-prompt-length 1024",
     "rewardkit check my.yaml --strict",
 )
+
+#: Overlaps and clusters that are printed; the page has more.
+SHOWN = 3
 
 
 def command(
@@ -120,6 +125,7 @@ def command(
         report = check(
             file,
             scorer=None if own else judge,
+            scorer_name=" ".join([scorer or "auto", *(settings or ())]),
             options=options if own else None,
             allow_duplicates=allow_duplicates,
             extras=Extras(index, threshold, near, measure, max_prompt_length),
@@ -199,46 +205,61 @@ def _print(report: CheckReport, *, near: bool, as_json: bool) -> None:
         print_json({"ok": report.ok, **vars(report), "lengths": report.lengths.described()})
         return
     _print_findings(report)
-    for overlap in sorted(report.overlaps, key=lambda o: -o.coverage)[:3]:
+    print_wrapped(f"Checked: {', '.join(report.checked)}.")
+    if report.not_checked:
+        print_wrapped(f"Not checked: {', '.join(report.not_checked)}.")
+    if report.overlaps:
+        _print_overlaps(report)
+    if near and not report.clusters:
+        typer.echo("near-duplicates: none")
+    if report.clusters:
+        _print_clusters(report)
+    if report.lengths.counts:
+        _print_lengths(report.lengths)
+
+
+def _print_overlaps(report: CheckReport) -> None:
+    shown = sorted(report.overlaps, key=lambda o: -o.coverage)[:SHOWN]
+    for overlap in shown:
         where = f"{overlap.source} {overlap.item}"
         typer.echo(f"\nrow {overlap.row} holds {overlap.coverage:.0%} of {where}")
         typer.echo(f"  row:  {_line(overlap.row_text)}")
         typer.echo(f"  item: {_line(overlap.item_text)}")
-    if near and not report.clusters:
-        typer.echo("near-duplicates: none")
-    if report.clusters:
-        rows, clusters = report.cluster_rows
-        conflicting = sum(cluster.conflicting for cluster in report.clusters)
-        typer.echo(
-            f"near-duplicates: {rows:,} rows in {clusters:,} clusters, of which {conflicting:,} "
-            "with different golds: variants, or wrong golds"
-        )
-        for cluster in report.clusters[:3]:
-            shown = "; ".join(f"row {row}: {gold[:30]}" for row, _, gold in cluster.rows[:4])
-            typer.echo(f"  {shown}: {_line(cluster.rows[0][1])}")
-    if report.lengths.counts:
-        summary = report.lengths.summary()
-        over = summary.pop("over", None)
-        marks = ", ".join(f"{name} {value:,}" for name, value in summary.items())
-        typer.echo(f"prompt {report.lengths.unit}: {marks}")
-        if over is not None:
-            hint = "" if report.lengths.unit == "tokens" else " (verl counts tokens: --tokenizer)"
-            unit = f"{report.lengths.unit}{hint}"
-            typer.echo(f"over {report.lengths.limit:,} {unit}: {over:.2%} of the rows")
+    if len(shown) < report.counts["overlap"]:
+        typer.echo(f"These are {len(shown)} of {report.counts['overlap']:,} overlaps.")
+
+
+def _print_clusters(report: CheckReport) -> None:
+    rows, clusters = report.cluster_rows
+    conflicting = sum(cluster.conflicting for cluster in report.clusters)
+    shown = report.clusters[:SHOWN]
+    listed = f", {len(shown)} of them listed" if len(shown) < clusters else ""
+    print_wrapped(
+        f"near-duplicates: {rows:,} rows in {clusters:,} clusters{listed}; in {conflicting:,} "
+        "clusters golds differ: variants, or wrong golds"
+    )
+    for cluster in shown:
+        golds = "; ".join(f"row {row}: {gold[:30]}" for row, _, gold in cluster.rows[:4])
+        typer.echo(f"  {printable(golds)}: {_line(cluster.rows[0][1])}")
+
+
+def _print_lengths(lengths: Lengths) -> None:
+    summary = lengths.summary()
+    over = summary.pop("over", None)
+    marks = ", ".join(f"{name} {value:,}" for name, value in summary.items())
+    typer.echo(f"prompt {lengths.unit}: {marks}")
+    if over is not None:
+        typer.echo(f"over {lengths.limit:,} {lengths.unit}: {over:.2%} of the rows")
 
 
 def _print_findings(report: CheckReport) -> None:
     from rewardkit.preprocess.quality import RULES
 
+    title = f"{report.path}: {report.verdict()}"
     if report.ok:
-        typer.echo(f"{report.path}: {report.rows:,} rows, all good.")
+        typer.echo(printable(f"{title}."))
         return
-    found = sorted(report.examples, key=lambda f: list(RULES).index(f.rule))
-    place = ("file" if f.row is None else f"row {f.row}" for f in found)
-    print_table(
-        ("where", "rule", "what"),
-        ((p, f.rule, f.message) for p, f in zip(place, found, strict=True)),
-    )
+    print_table(("where", "rule", "what"), report.listed())
     print_table(
         ("rule", "found", "what to do"),
         (
@@ -246,10 +267,10 @@ def _print_findings(report: CheckReport) -> None:
             for rule, todo in RULES.items()
             if report.counts[rule]
         ),
-        title=f"{report.path}: {report.bad_rows:,} of {report.rows:,} rows are bad",
+        title=title,
     )
 
 
 def _line(text: str) -> str:
     """The beginning of a text, on one line."""
-    return printable(" ".join(text.split())[:110])
+    return printable(" ".join(text.split())[:70])

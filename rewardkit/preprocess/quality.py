@@ -30,6 +30,8 @@ RULES: Mapping[str, str] = {
     "empty_file": "prepare it again: verl cannot load a file without rows",
     "empty_prompt": "drop the row: the policy would answer nothing",
     "bad_prompt": "write the prompt as a chat: a list of {role, content} with a user message",
+    "long_prompt": "drop it or raise data.max_prompt_length: verl drops it with "
+    "data.filter_overlong_prompts=True, and cuts it or ends the run without",
     "bad_row": "write the field as verl reads it",
     "empty_gold": "drop the row or add its answer: no response could score",
     "unknown_data_source": "name a scorer in extra_info.scorer, pass --scorer, or register one",

@@ -347,7 +347,9 @@ def test_a_full_disk_under_stdout_is_one_line_and_exits_1(run, arguments):
     assert message.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [("list", "--json"), ("path", "gsm8k"), ("explain-key", "--all")])
+@pytest.mark.parametrize(
+    "arguments", [("list", "--json"), ("path", "gsm8k"), ("explain-key", "--all")]
+)
 def test_a_reader_that_is_gone_is_one_line_and_exits_1(run, arguments):
     reader, writer = os.pipe()
     os.close(reader)
