@@ -1,11 +1,14 @@
-"""Writing files so that nothing the user had is lost and nothing is left half-written."""
+"""Writing files so that nothing the user had is lost and nothing is left half-written; JSON."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from rewardkit.errors import OutputError, RewardkitError, UsageError
 
@@ -65,3 +68,18 @@ def refuse_input(out: Path | None, source: Path) -> None:
     """Raise `UsageError` if an output is the very file that is read."""
     if out is not None and out.exists() and source.exists() and out.samefile(source):
         raise UsageError(f"{out} is the file that is read; name another output.")
+
+
+def json_value(value: Any) -> Any:
+    """The value in what JSON has: dataclasses are objects, NaN is null, bytes are their number."""
+    if is_dataclass(value):
+        return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): json_value(cell) for key, cell in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_value(cell) for cell in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if value is None or isinstance(value, (str, int)):
+        return value
+    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)

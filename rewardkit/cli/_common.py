@@ -6,8 +6,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from math import isfinite
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any
@@ -15,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from rewardkit.errors import UsageError
+from rewardkit.output import json_value
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")]
@@ -42,7 +41,7 @@ def examples(*lines: str) -> str:
 def print_json(value: object) -> None:
     """One JSON document on stdout; dataclasses become objects, paths text, NaN null."""
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    json.dump(_plain(value), sys.stdout, ensure_ascii=not unicode, indent=2, allow_nan=False)
+    json.dump(json_value(value), sys.stdout, ensure_ascii=not unicode, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
 
@@ -114,21 +113,6 @@ def scorer_options(settings: list[str] | None) -> dict[str, Any]:
 def as_share(part: int, whole: int) -> str:
     """`3 (12.0 %)`."""
     return f"{part:,} ({part / whole:.1%})" if whole else f"{part:,}"
-
-
-def _plain(value: Any) -> Any:
-    """The value in what JSON has."""
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(cell) for key, cell in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(cell) for cell in value]
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if value is None or isinstance(value, (str, int)):
-        return value
-    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
 
 
 def _value(text: str) -> Any:

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from io import BufferedWriter, FileIO, TextIOWrapper
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated
 
@@ -141,7 +142,7 @@ def _open_streams() -> None:
         OutputError: standard output is closed.
     """
     if sys.stderr is None:  # closed by whoever started us: nobody reads messages
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - open until the end
+        sys.stderr = Path(os.devnull).open("w")
     if sys.stdout is None:
         raise OutputError("standard output is closed: redirect it, to /dev/null for example.")
     if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, TextIOWrapper):

@@ -5,7 +5,7 @@ Duplicates take a digest of every prompt; near-duplicates, where they are asked 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.errors import UsageError
@@ -33,7 +34,7 @@ from rewardkit.preprocess.quality import (
     prompt_key,
 )
 from rewardkit.preprocess.schema import check_schema, plain_type
-from rewardkit.row import BATCH_ROWS, IMAGES, Row, open_parquet, question_of
+from rewardkit.row import BATCH_ROWS, IMAGES, Row, open_parquet, python_rows, question_of
 from rewardkit.scorers.base import Scorer
 
 #: Overlaps and clusters that are kept to be shown.
@@ -46,7 +47,7 @@ UNREADABLE = frozenset({"empty_prompt", "bad_prompt", "bad_row", "empty_gold"})
 #: The columns a row is judged by; others are carried along unread.
 _READ = ("data_source", "prompt", "reward_model", "extra_info", "images")
 
-Keep: TypeAlias = Callable[[pa.RecordBatch, list[Row], list[list[Finding]]], int]
+Keep: TypeAlias = Callable[[pa.RecordBatch, list[list[Finding]]], int]
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,7 @@ def _check_rows(
         for place, row in enumerate(rows):
             found[place] = judge.beside(row, found[place], report)
             report.add_row(found[place])
-        report.kept += keep(waiting.popleft(), rows, found)
+        report.kept += keep(waiting.popleft(), found)
         progress(len(rows))
 
 
@@ -304,14 +305,15 @@ def _sink(
         pq.ParquetWriter(out_path, plain, compression="zstd") as writer,
     ):
 
-        def keep(batch: pa.RecordBatch, rows: list[Row], found: list[list[Finding]]) -> int:
+        def keep(batch: pa.RecordBatch, found: list[list[Finding]]) -> int:
             found = [[f for f in findings if f.rule in rules] for findings in found]
-            good = batch.filter(pa.array([not findings for findings in found]))
+            is_bad = pa.array([bool(findings) for findings in found])
+            good = batch.filter(pc.invert(is_bad))
             writer.write_batch(good.cast(plain))
-            for row, findings in zip(rows, found, strict=True):
-                if findings:
-                    reasons = [f"{f.rule}: {f.message}" for f in findings]
-                    lines.write(dropped_line(findings[0].row or 0, reasons, row))
+            bad_rows = python_rows(batch.filter(is_bad))
+            for row, findings in zip(bad_rows, filter(None, found), strict=True):
+                reasons = [f"{f.rule}: {f.message}" for f in findings]
+                lines.write(dropped_line(findings[0].row or 0, reasons, row))
             return int(good.num_rows)
 
         yield keep

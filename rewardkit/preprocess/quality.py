@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.answers.number import read_number
+from rewardkit.output import json_value
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.row import Row
 from rewardkit.scorers.auto import scorer_for
@@ -94,8 +95,8 @@ def dropped_path(out: Path) -> Path:
 
 def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
     """A line of `OUT.dropped.jsonl`: where the row was, why it went, and the row itself."""
-    entry = {"index": index, "reasons": reasons, "row": row}
-    return json.dumps(entry, ensure_ascii=True, default=_summary) + "\n"
+    entry = json_value({"index": index, "reasons": reasons, "row": row})
+    return json.dumps(entry, ensure_ascii=True) + "\n"
 
 
 def _contents(row: Row) -> Iterator[tuple[str, str]]:
@@ -198,7 +199,3 @@ def another_answer(gold: str) -> str:
         return "B" if gold == "A" else "A"
     value = read_number(gold)
     return str(value + 1) if isinstance(value, Fraction) else "0"
-
-
-def _summary(value: Any) -> str:
-    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)

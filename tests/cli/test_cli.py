@@ -341,7 +341,7 @@ PRINTING = (
 
 @pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
 def test_a_full_disk_under_stdout_is_one_line_and_exits_1(run, arguments):
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         message = failed(run(*arguments, stdout=full), 1, "No space left on device")
     assert message.startswith("error: standard output cannot be written")
     assert message.count("\n") == 1
