@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any
@@ -79,8 +80,21 @@ def printable(text: str) -> str:
 
 
 @contextmanager
+def prints_to_stderr() -> Iterator[None]:
+    """While this is open, `print` goes to stderr: what a user's scorer prints is no result."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+@contextmanager
 def progress(what: str) -> Iterator[Callable[[int], object]]:
     """Counts on stderr while something runs, if stderr is a terminal; yields the counter."""
+    with prints_to_stderr(), _bar(what) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Callable[[int], object]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -97,6 +111,43 @@ def progress(what: str) -> Iterator[Callable[[int], object]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda n: bar.advance(task, n)
+
+
+def refuse_unused(ctx: typer.Context, mode: str, used: AbstractSet[str]) -> None:
+    """Raise `UsageError` if an option was given that is not looked at with `mode`.
+
+    Args:
+        ctx: of the command.
+        mode: what decides which options are looked at: `--compare`, or a recipe.
+        used: the parameters that are; `--json` always is.
+    """
+    for name, option in _given(ctx).items():
+        if name not in used and name != "as_json":
+            raise UsageError(f"{option} is not used with {mode}: leave it out.")
+
+
+def refuse_alone(ctx: typer.Context, option: str, needs: str, *, given: bool) -> None:
+    """Raise `UsageError` if an option was given without what it needs to have an effect.
+
+    Args:
+        ctx: of the command.
+        option: the parameter's name: `seed`.
+        needs: the option that it goes with, as the user writes it: `--shuffle`.
+        given: whether that one was given.
+    """
+    if not given and (said := _given(ctx).get(option)):
+        raise UsageError(f"{said} has no effect without {needs}: add {needs}, or leave it out.")
+
+
+def _given(ctx: typer.Context) -> dict[str, str]:
+    """The parameters on the command line, each with its option as it is written."""
+    named = {param.name or "": param.opts[0] for param in ctx.command.params}
+    return {name: option for name, option in named.items() if _is_given(ctx, name)}
+
+
+def _is_given(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def scorer_options(settings: list[str] | None) -> dict[str, Any]:

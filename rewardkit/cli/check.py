@@ -18,7 +18,10 @@ from rewardkit.cli._common import (
     print_table,
     print_wrapped,
     printable,
+    prints_to_stderr,
     progress,
+    refuse_alone,
+    refuse_unused,
     scorer_options,
 )
 from rewardkit.cli.prep import HubName
@@ -44,6 +47,7 @@ SHOWN = 3
 
 
 def command(
+    ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="A verl parquet, ours or not; or a recipe.")],
     scorer: Annotated[
         str | None, typer.Option(help="Judge with this scorer instead of each row's own.")
@@ -81,15 +85,16 @@ def command(
         str | None, typer.Option(help="Count prompts in its tokens: a folder, or a name.")
     ] = None,
     max_prompt_length: Annotated[
-        int | None, typer.Option(min=1, help="What data.max_prompt_length is to be.")
+        int | None,
+        typer.Option(min=1, help="Rows over so many tokens are findings; with --tokenizer."),
     ] = None,
     jobs: Jobs = None,
     html: HtmlFile = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Of a recipe: exit 1 for warnings too.")
+        bool, typer.Option("--strict", help="For a recipe: exit 1 for warnings too.")
     ] = False,
     verl_version: Annotated[
-        str | None, typer.Option(help="Of a recipe: for this verl, not the installed one.")
+        str | None, typer.Option(help="For a recipe: check for this verl, not the installed one.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
@@ -104,6 +109,7 @@ def command(
     looked at: verl's own validation, the rules, the files, the reward. --set is a field of it.
     """
     if _is_recipe(file):
+        refuse_unused(ctx, "a recipe", {"file", "settings", "strict", "verl_version"})
         _check_recipe(str(file), settings, verl_version, strict=strict, as_json=as_json)
         return
     from rewardkit.parallel import cores
@@ -111,13 +117,17 @@ def command(
     from rewardkit.preprocess.lengths import tokens_of
     from rewardkit.scorers.load import load_scorer
 
-    if drop_overlap and not against:
-        raise UsageError("--drop-overlap needs --against.")
+    for option in ("strict", "verl_version"):
+        refuse_alone(ctx, option, "a recipe", given=False)
+    for option in ("drop_overlap", "threshold", "hub"):
+        refuse_alone(ctx, option, "--against", given=bool(against))
+    refuse_alone(ctx, "max_prompt_length", "--tokenizer", given=bool(tokenizer))
     out = drop_bad or drop_overlap
     if html:
         _refuse_page(html, file, out, overwrite=overwrite)
     options = scorer_options(settings)
-    judge = load_scorer(scorer or "auto", **options)
+    with prints_to_stderr():
+        judge = load_scorer(scorer or "auto", **options)
     own = scorer in (None, "auto")
     with progress(f"checking {file}") as advance:
         index = _index(against, hub) if against else None

@@ -14,6 +14,7 @@ from rewardkit.cli._common import (
     examples,
     print_json,
     print_table,
+    prints_to_stderr,
     scorer_options,
 )
 from rewardkit.errors import DataError
@@ -37,7 +38,8 @@ def command(
     from rewardkit.scorers.explain import explain
 
     text = _read(response)
-    found = explain(scorer, text, gold, **scorer_options(settings))
+    with prints_to_stderr():
+        found = explain(scorer, text, gold, **scorer_options(settings))
     rungs = [f"{rung}: {said}" for rung, said in found.rungs]
     facts = {
         "scorer": found.scorer,

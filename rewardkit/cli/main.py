@@ -21,6 +21,7 @@ from rewardkit.cli import (
     compose,
     doctor,
     explain,
+    glossary,
     leaderboard,
     logs,
     merge,
@@ -66,8 +67,8 @@ app.add_typer(recipes.app, name="recipes")
 app.command("eval", epilog=eval_.EXAMPLES)(eval_.command)
 app.command("leaderboard", epilog=leaderboard.EXAMPLES)(leaderboard.command)
 app.command("logs", epilog=logs.EXAMPLES)(logs.command)
-app.command("explain-metric", epilog=logs.EXPLAIN_METRIC_EXAMPLES)(logs.explain_metric)
-app.command("explain-key", epilog=logs.EXPLAIN_KEY_EXAMPLES)(logs.explain_key)
+app.command("explain-metric", epilog=glossary.METRIC_EXAMPLES)(glossary.explain_metric)
+app.command("explain-key", epilog=glossary.KEY_EXAMPLES)(glossary.explain_key)
 app.command("merge", epilog=merge.EXAMPLES)(merge.command)
 app.command("serve", epilog=serve.EXAMPLES)(serve.command)
 app.command("reward-server", epilog=reward_server.EXAMPLES)(reward_server.command)
@@ -121,7 +122,7 @@ def run() -> None:
 class _Stdout(FileIO):
     """Standard output of which a failed write is an error of ours, whatever was printing."""
 
-    def write(self, data: ReadableBuffer, /) -> int | None:
+    def write(self, data: ReadableBuffer, /) -> int:
         """Write the bytes.
 
         Raises:
@@ -142,7 +143,7 @@ def _open_streams() -> None:
         OutputError: standard output is closed.
     """
     if sys.stderr is None:  # closed by whoever started us: nobody reads messages
-        sys.stderr = Path(os.devnull).open("w")
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
     if sys.stdout is None:
         raise OutputError("standard output is closed: redirect it, to /dev/null for example.")
     if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, TextIOWrapper):

@@ -16,7 +16,10 @@ from rewardkit.cli._common import (
     examples,
     print_json,
     print_table,
+    print_wrapped,
     progress,
+    refuse_alone,
+    refuse_unused,
 )
 from rewardkit.errors import UsageError
 
@@ -51,6 +54,7 @@ class LanguageName(str, Enum):
 
 
 def command(
+    ctx: typer.Context,
     dataset: Annotated[
         str,
         typer.Argument(
@@ -98,7 +102,7 @@ def command(
     repeat: Annotated[int, typer.Option(min=1, help="Write every row so many times.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many rows.")] = None,
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle before --limit.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the shuffle.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of --shuffle.")] = 0,
     jobs: Jobs = None,
     html: HtmlFile = None,
     overwrite: Overwrite = False,
@@ -124,8 +128,11 @@ def command(
         raise UsageError(
             "--question-key, --answer-key, --image-key and --data-source are for your own file."
         )
-    chosen = _own(own, split, *keys) if own else load_dataset(dataset)
+    refuse_alone(ctx, "seed", "--shuffle", given=shuffle)
+    if own or source or sample:  # nothing is downloaded
+        refuse_unused(ctx, "a file, --source or --sample", set(ctx.params) - {"hub"})
     with progress(f"preparing {dataset}") as advance:
+        chosen = _own(own, split, *keys) if own else load_dataset(dataset)
         report = prep(
             chosen,
             out,
@@ -237,9 +244,10 @@ def _print_split(s: SplitReport) -> None:
         )
     if s.conflicting:
         typer.echo(f"{s.split}: {s.conflicting:,} of them with another gold")
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in s.stats.answer_kinds.most_common(4))
+    kinds = "; ".join(f"{kind} {count:,}" for kind, count in s.stats.answer_kinds.most_common())
     lengths = s.stats.prompt_chars
     marks = ", ".join(
         f"{name} {quantile(lengths, q):,}" for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1))
     )
-    typer.echo(f"{s.split}: answers: {kinds}; prompt characters: {marks}")
+    print_wrapped(f"{s.split}: answers: {kinds}")
+    typer.echo(f"{s.split}: prompt characters: {marks}")

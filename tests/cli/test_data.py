@@ -245,3 +245,77 @@ def test_check_says_how_many_findings_of_a_rule_are_listed(run, tmp_path):
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "... duplicate 10 of 33 are listed" in lines
     assert "These are 3 of 34 overlaps." in lines
+
+
+def test_all_kinds_of_answers_are_printed_and_add_up(run, tmp_path):
+    golds = ["7", "0.5", "1/2", "B", "3\\%", "blue", "(1,2)", "x=3", "2x", "8"]
+    lines = (json.dumps({"question": f"q{i}", "answer": gold}) for i, gold in enumerate(golds))
+    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
+    text = ok(run("prep", "mine.jsonl", "--out", "t.parquet", "--html", "t.html"))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    kinds = " ".join(text.split()).partition("answers: ")[2].partition(" train:")[0].split("; ")
+    assert len(kinds) == 9
+    assert sum(int(kind.split()[-1]) for kind in kinds) == len(golds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("prep", "gsm8k", "--sample", "--out", "x.parquet", "--seed", "0"), "without --shuffle"),
+        (("prep", "gsm8k", "--sample", "--out", "x.parquet", "--hub", "modelscope"),
+         "--hub is not used with a file, --source or --sample"),
+        (("check", "t.parquet", "--threshold", "0.5"), "--threshold has no effect without --against"),
+        (("check", "t.parquet", "--hub", "modelscope"), "--hub has no effect without --against"),
+        (("check", "t.parquet", "--strict"), "--strict has no effect without a recipe"),
+        (("check", "t.parquet", "--verl-version", "0.9.1"), "--verl-version has no effect without"),
+        (("check", "t.parquet", "--max-prompt-length", "9"), "without --tokenizer"),
+        (("check", "qwen3-8b-dapo.yaml", "--html", "x.html"), "--html is not used with a recipe"),
+        (("check", "qwen3-8b-dapo.yaml", "--near"), "--near is not used with a recipe"),
+        (("logs", "train.log", "--smooth", "3"), "--smooth has no effect without --html or --png"),
+        (("logs", "train.log", "--x", "hours"), "--x has no effect without compare, --html or"),
+        (("logs", "train.log", "--interval", "3"), "--interval has no effect without --follow"),
+        (("logs", "compare", "a.log", "b.log", "--lang", "zh"), "--lang has no effect without"),
+        (("logs", "train.log", "--follow", "--config", "c.yaml"), "--config is not used with --follow"),
+        (("show", "t.parquet", "--hub", "modelscope"), "--hub is not used with a parquet"),
+        (("show", "gsm8k", "--sample", "--hub", "modelscope"), "--hub is not used with --source or"),
+        (("eval", "t.parquet", "--watch", "c", "--suite-dir", "s"), "--suite-dir is not used with"),
+    ],
+)  # fmt: skip
+def test_an_option_without_what_it_goes_with_is_refused(run, tmp_path, arguments, said):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_user_s_file_prints_is_no_result(run, tmp_path):
+    """JSON on stdout stays JSON: prints go to stderr."""
+    (tmp_path / "noisy.py").write_text(
+        "from rewardkit.preprocess.base import Dataset, Problem\n"
+        "from rewardkit.preprocess.card import Card, Split\n"
+        "print('imported')\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    print('scored')\n"
+        "    return float(ground_truth in solution_str)\n"
+        "def to_problem(raw):\n"
+        "    print('read')\n"
+        "    return Problem(raw['question'], raw['answer'])\n"
+        "CARD = Card(name='x', title='x', data_source='me/x', ability='math', template='boxed',\n"
+        "    scorer='math', licence='CC0-1.0', columns=(('question', 'answer'),),\n"
+        "    splits={'train': Split(1, ('rows.csv',))})\n"
+        "DATASET = Dataset('x', to_problem, card=CARD)\n"
+    )
+    (tmp_path / "rows.csv").write_text("question,answer\nWhat is 1+1?,2\n")
+    (tmp_path / "r.jsonl").write_text('{"response": "2", "ground_truth": "2"}\n')
+    data, mine = ("noisy.py", "--source", "rows.csv"), ("--scorer", "noisy.py:compute_score")
+    for arguments in (
+        ("prep", *data, "--out", "t.parquet"),
+        ("show", *data),
+        ("card", "noisy.py"),
+        ("check", "t.parquet", *mine),
+        ("compare", "r.jsonl", *mine, "--scorer", "math"),
+        ("explain", "--gold", "2", "--response", "r.jsonl", *mine),
+    ):
+        done = run(*arguments, "--json")
+        assert json.loads(done.stdout), arguments
+        assert "imported" in done.stderr or arguments[0] == "compare"
