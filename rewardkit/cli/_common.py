@@ -136,7 +136,7 @@ def refuse_alone(ctx: typer.Context, option: str, needs: str, *, given: bool) ->
         given: whether that one was given.
     """
     if not given and (said := _given(ctx).get(option)):
-        raise UsageError(f"{said} has no effect without {needs}: add {needs}, or leave it out.")
+        raise UsageError(f"{said} needs {needs}.")
 
 
 def _given(ctx: typer.Context) -> dict[str, str]:

@@ -86,7 +86,7 @@ def command(
     ] = None,
     max_prompt_length: Annotated[
         int | None,
-        typer.Option(min=1, help="Rows over so many tokens are findings; with --tokenizer."),
+        typer.Option(min=1, help="The run's data.max_prompt_length: longer prompts are findings."),
     ] = None,
     jobs: Jobs = None,
     html: HtmlFile = None,
@@ -117,11 +117,7 @@ def command(
     from rewardkit.preprocess.lengths import tokens_of
     from rewardkit.scorers.load import load_scorer
 
-    for option in ("strict", "verl_version"):
-        refuse_alone(ctx, option, "a recipe", given=False)
-    for option in ("drop_overlap", "threshold", "hub"):
-        refuse_alone(ctx, option, "--against", given=bool(against))
-    refuse_alone(ctx, "max_prompt_length", "--tokenizer", given=bool(tokenizer))
+    _refuse_alone(ctx, against, tokenizer)
     out = drop_bad or drop_overlap
     if html:
         _refuse_page(html, file, out, overwrite=overwrite)
@@ -152,6 +148,15 @@ def command(
         _say_written(report, out, as_json=as_json)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _refuse_alone(ctx: typer.Context, against: list[str] | None, tokenizer: str | None) -> None:
+    """Raise if an option of a parquet's check was given without the one that it goes with."""
+    for option in ("strict", "verl_version"):
+        refuse_alone(ctx, option, "a recipe", given=False)
+    for option in ("drop_overlap", "threshold", "hub"):
+        refuse_alone(ctx, option, "--against", given=bool(against))
+    refuse_alone(ctx, "max_prompt_length", "--tokenizer", given=bool(tokenizer))
 
 
 def _refuse_page(html: Path, file: Path, out: Path | None, *, overwrite: bool) -> None:

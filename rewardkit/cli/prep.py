@@ -116,9 +116,8 @@ def command(
     from rewardkit.parallel import cores
     from rewardkit.preprocess.pipeline import load_dataset, prep
 
-    if split and year:
-        raise UsageError("--split and --year exclude each other.")
     own = _data_file(dataset)
+    _refuse_unused(ctx, downloads=not (own or source or sample))
     if html:
         _refuse_page(html, out, own or source or out, overwrite=overwrite)
     keys = (question_key, answer_key, image_key, data_source)
@@ -128,9 +127,6 @@ def command(
         raise UsageError(
             "--question-key, --answer-key, --image-key and --data-source are for your own file."
         )
-    refuse_alone(ctx, "seed", "--shuffle", given=shuffle)
-    if own or source or sample:  # nothing is downloaded
-        refuse_unused(ctx, "a file, --source or --sample", set(ctx.params) - {"hub"})
     with progress(f"preparing {dataset}") as advance:
         chosen = _own(own, split, *keys) if own else load_dataset(dataset)
         report = prep(
@@ -156,6 +152,15 @@ def command(
     if html:
         _write_html(report, html, overwrite=overwrite)
     _print(report, as_json=as_json)
+
+
+def _refuse_unused(ctx: typer.Context, *, downloads: bool) -> None:
+    """Raise if options exclude each other, or one would have no effect."""
+    if ctx.params["split"] and ctx.params["year"]:
+        raise UsageError("--split and --year exclude each other.")
+    refuse_alone(ctx, "seed", "--shuffle", given=ctx.params["shuffle"])
+    if not downloads:
+        refuse_unused(ctx, "a file, --source or --sample", set(ctx.params) - {"hub"})
 
 
 def _refuse_page(html: Path, out: Path, source: Path, *, overwrite: bool) -> None:
