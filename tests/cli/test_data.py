@@ -288,6 +288,7 @@ def test_an_option_without_what_it_goes_with_is_refused(run, tmp_path, arguments
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 def test_what_a_user_s_file_prints_is_no_result(run, tmp_path):
     """JSON on stdout stays JSON: prints go to stderr."""
     (tmp_path / "noisy.py").write_text(
