@@ -15,6 +15,7 @@ from rewardkit.cli._common import (
     examples,
     print_json,
     print_table,
+    prints_to_stderr,
     scorer_options,
 )
 from rewardkit.errors import DataError, RewardkitError
@@ -40,7 +41,8 @@ def command(
     from rewardkit.scorers.explain import explain_verdict
 
     text = _read(response)
-    with loaded(scorer, scorer_options(settings), seconds_per_row) as judge:
+    options = scorer_options(settings)
+    with prints_to_stderr(), loaded(scorer, options, seconds_per_row) as judge:
         found = asked(explain_verdict, judge, scorer, text, gold)
     if isinstance(found, Exception):
         raise (

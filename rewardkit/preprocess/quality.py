@@ -18,6 +18,7 @@ from typing import Any
 
 from rewardkit.answers.number import read_number
 from rewardkit.errors import DataError
+from rewardkit.output import json_value
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.row import Row
 from rewardkit.scorers.auto import scorer_for
@@ -32,6 +33,8 @@ RULES: Mapping[str, str] = {
     "empty_file": "prepare it again: verl cannot load a file without rows",
     "empty_prompt": "drop the row: the policy would answer nothing",
     "bad_prompt": "write the prompt as a chat: a list of {role, content} with a user message",
+    "long_prompt": "drop it or raise data.max_prompt_length: verl drops it with "
+    "data.filter_overlong_prompts=True, and cuts it or ends the run without",
     "bad_row": "write the field as verl reads it",
     "empty_gold": "drop the row or add its answer: no response could score",
     "unknown_data_source": "name a scorer in extra_info.scorer, pass --scorer, or register one",
@@ -105,8 +108,8 @@ def dropped_path(out: Path) -> Path:
 
 def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
     """A line of `OUT.dropped.jsonl`: where the row was, why it went, and the row itself."""
-    entry = {"index": index, "reasons": reasons, "row": row}
-    return json.dumps(entry, ensure_ascii=True, default=_summary) + "\n"
+    entry = json_value({"index": index, "reasons": reasons, "row": row})
+    return json.dumps(entry, ensure_ascii=True) + "\n"
 
 
 def _contents(row: Row) -> Iterator[tuple[str, str]]:
@@ -256,7 +259,3 @@ def another_answer(gold: str) -> str:
         return "B" if gold == "A" else "A"
     value = read_number(gold)
     return str(value + 1) if isinstance(value, Fraction) else "0"
-
-
-def _summary(value: Any) -> str:
-    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)

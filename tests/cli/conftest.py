@@ -11,7 +11,7 @@ import pytest
 def run(tmp_path):
     """Run `rewardkit ARGS` in an empty folder, without network or caches."""
 
-    def go(*arguments, **environment):
+    def go(*arguments, stdout=subprocess.PIPE, **environment):
         env = os.environ | {
             "HF_HOME": str(tmp_path / "hf"),
             "HF_HUB_OFFLINE": "1",
@@ -19,6 +19,8 @@ def run(tmp_path):
             **environment,
         }
         command = [sys.executable, "-m", "rewardkit", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+        return subprocess.run(
+            command, stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=env
+        )
 
     return go

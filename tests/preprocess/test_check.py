@@ -405,3 +405,18 @@ def test_a_scorer_in_another_process_that_never_answers_ends_the_check(tmp_path)
 
     with pytest.raises(DataError, match="no verdict on the first 5"):
         checked(tmp_path, row(1), scorer=never)
+
+
+def test_the_rows_that_drop_bad_leaves_out_are_kept_with_all_their_columns(tmp_path):
+    """Also with one whose type Python does not have."""
+    stamps = pa.array([1, 2, 3], pa.timestamp("ns"))
+    golds = pa.array([{"style": "rule", "ground_truth": gold} for gold in ("0", "", "2")])
+    file = foreign(
+        tmp_path,
+        lambda table: set_column(table, "reward_model", golds).append_column("made", stamps),
+    )
+    rewardkit.check(file, drop_bad=tmp_path / "good.parquet")
+    [line] = (tmp_path / "good.parquet.dropped.jsonl").read_text().splitlines()
+    kept = json.loads(line)
+    assert (kept["index"], kept["row"]["ability"]) == (1, "math")
+    assert "00000002" in kept["row"]["made"]
