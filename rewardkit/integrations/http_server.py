@@ -100,12 +100,7 @@ def serve(told: Serving, say: Callable[[str], object], warn: Callable[[str], obj
                 f"warning: anyone who reaches {host} port {port} may use this server: name a "
                 "variable that holds a token with --token-env, or listen on 127.0.0.1."
             )
-        room = room_for_connections(told.waiting, told.jobs)
-        if room < told.waiting:
-            warn(
-                f"warning: the limit of open files leaves room for {room:,} connections, fewer "
-                f"than the {told.waiting:,} requests that may wait: raise it with ulimit -n."
-            )
+        room = _room(told, warn)
         config = uvicorn.Config(
             make_app(judge, Limits(told.waiting, told.batch, told.body), told.token),
             access_log=False,
@@ -123,6 +118,16 @@ def serve(told: Serving, say: Callable[[str], object], warn: Callable[[str], obj
         sys.setswitchinterval(SWITCH)
         say(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
         uvicorn.Server(config).run(sockets=[sock])
+
+
+def _room(told: Serving, warn: Callable[[str], object]) -> int:
+    room = room_for_connections(told.waiting, told.jobs)
+    if room < told.waiting:
+        warn(
+            f"warning: the limit of open files leaves room for {room:,} connections, fewer than "
+            f"the {told.waiting:,} requests that may wait: raise it with ulimit -n."
+        )
+    return room
 
 
 def room_for_connections(waiting: int, jobs: int) -> int:
