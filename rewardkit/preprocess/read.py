@@ -15,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError, RewardkitError
+from rewardkit.lines import MAX_LINE_BYTES, checked_lines
 from rewardkit.row import BATCH_ROWS, open_parquet
 
 Raw: TypeAlias = dict[str, Any]
@@ -264,8 +265,11 @@ def elements(file: Path) -> Iterator[Any]:
     with _open(file) as stream:
         if stream.read(len(BOM)) != BOM:
             stream.seek(0)
+        pieces = _Pieces(file, stream)
         try:
-            yield from _built(file, ijson.basic_parse(stream, use_float=True))
+            for value in _built(file, ijson.basic_parse(pieces, use_float=True)):
+                pieces.end_element()
+                yield value
         except ijson.JSONError as error:
             said = error.args[0] if error.args else ""
             said = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
@@ -273,6 +277,29 @@ def elements(file: Path) -> Iterator[Any]:
             raise DataError(
                 f"{file}: not JSON, or not UTF-8, before byte {stream.tell():,} ({reason})."
             ) from error
+
+
+class _Pieces:
+    """A file for the parser, which holds a text until its end: no element may exceed a line."""
+
+    def __init__(self, file: Path, stream: Any) -> None:
+        self._file, self._stream = file, stream
+        self._element = self._size = 0
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes."""
+        piece: bytes = self._stream.read(size)
+        self._size += len(piece)
+        if self._size > MAX_LINE_BYTES + size:
+            raise DataError(
+                f"{self._file}: element {self._element} has more than {MAX_LINE_BYTES:,} bytes; "
+                "leave it out."
+            )
+        return piece
+
+    def end_element(self) -> None:
+        """Count anew."""
+        self._element, self._size = self._element + 1, 0
 
 
 def _built(file: Path, events: Iterator[tuple[str, Any]]) -> Iterator[Any]:
@@ -305,7 +332,7 @@ def _read_jsonl(file: Path, wanted: RawRows) -> Numbered:
 def numbered_lines(file: Path) -> Iterator[tuple[str, bytes]]:
     """The lines of a file that are not blank, each with where it is: `rows.jsonl:7`."""
     with _open(file) as lines:
-        for number, line in enumerate(lines, start=1):
+        for number, line in checked_lines(lines, file):
             if line.strip():
                 yield f"{file}:{number}", line
 
@@ -320,7 +347,7 @@ def parse_line(where: str, line: bytes) -> Any:
         return json.loads(line)
     except UnicodeDecodeError as error:
         raise DataError(f"{where}: not UTF-8 ({error.reason} at byte {error.start}).") from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of too many digits
         raise DataError(f"{where}: not JSON ({error}).") from error
 
 
