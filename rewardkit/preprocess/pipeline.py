@@ -274,11 +274,11 @@ class _Job:
 def _write(
     job: _Job, out: Path, rejects: Path, report: SplitReport, progress: Callable[[int], object]
 ) -> None:
-    """Write the rows of a split, and those that are dropped as the source has them."""
+    """Write the rows of a split, and those dropped as the source has them, to temporaries of ours."""
     with TemporaryFile("w+", dir=out.parent) as reasons, rejects.open("w") as lines:
         rows = islice(_rows(job, report, reasons, progress), job.how.limit)
         repeated = (row for row in rows for _ in range(job.how.repeat))
-        report.written = write_rows(repeated, out, job.metadata())
+        report.written = write_rows(repeated, out, job.metadata(), overwrite=True)
         lines.writelines(_dropped_lines(job, reasons))
 
 
