@@ -6,7 +6,7 @@ Duplicates take a digest of every prompt; near-duplicates, where they are asked 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -134,19 +134,15 @@ def check(
     with open_parquet(report.path) as file:
         for finding in check_schema(file.schema_arrow):
             report.add(finding)
-        pictures = IMAGES.name in file.schema_arrow.names
         name = scorer_name if scorer else "each row's own scorer"
-        aspects = list(_aspects(name, extras, pictures=pictures, duplicates=not allow_duplicates))
+        pictures = IMAGES.name in file.schema_arrow.names
+        aspects = _aspects(name, extras, pictures=pictures, duplicates=not allow_duplicates)
         if report.counts["missing"]:
             report.rows = file.metadata.num_rows
             report.checked = ("schema",)
             report.not_checked = tuple(aspect for aspect, _, _ in aspects)
         else:
-            described = [
-                (f"{aspect} ({note})" if note else aspect, ok) for aspect, note, ok in aspects
-            ]
-            report.checked = ("schema", *(text for text, is_checked in described if is_checked))
-            report.not_checked = tuple(text for text, is_checked in described if not is_checked)
+            report.checked, report.not_checked = _described(aspects)
             judge = _Judge(scorer, options or {}, respond, allow_duplicates, extras)
             with (
                 suppress(_NothingLeftError),
@@ -161,6 +157,16 @@ def check(
             if not report.rows:
                 report.add(Finding(None, "empty_file", "no rows"))
     return report
+
+
+def _described(
+    aspects: Iterable[tuple[str, str, bool]],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is checked and what is not, each with how it is done or asked for."""
+    texts: tuple[list[str], list[str]] = (["schema"], [])
+    for aspect, note, is_checked in aspects:
+        texts[not is_checked].append(f"{aspect} ({note})" if note else aspect)
+    return tuple(texts[0]), tuple(texts[1])
 
 
 def _aspects(
