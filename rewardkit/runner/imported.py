@@ -19,7 +19,7 @@ from rewardkit.runner.imported_findings import (
 )
 from rewardkit.runner.imported_recipe import FILES, REWARD, Draft, drafted
 from rewardkit.runner.moves import canonical, native
-from rewardkit.runner.overrides import parse_overrides
+from rewardkit.runner.overrides import KEY, parse_overrides
 from rewardkit.runner.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER
 from rewardkit.runner.presets import ACTOR
 from rewardkit.runner.recipe_yaml import recipe_yaml
@@ -36,7 +36,6 @@ MAX_DIGITS = 300
 #: Settings in which `~` is expanded by rewardkit.
 HOME_KEYS = frozenset({*FILES, f"{REWARD}.path"})
 
-_KEY = re.compile(r"[\w\-/@]+(?:\.[\w\-/@]+)*")
 _SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)(?:_|$)")
 _INTERFACE = re.compile(r"(?:HCCL|NCCL|GLOO|TP)_SOCKET_IFNAME|HCCL_IF_IP")
 
@@ -149,7 +148,7 @@ def _asked(setting: Setting, found: list[Finding]) -> Asked | None:
 
 def _refused(key: str, value: str) -> str | None:
     """Why a text is not looked at as an override; None if it is."""
-    if len(key) > 300 or not _KEY.fullmatch(key):
+    if len(key) > 300 or not KEY.fullmatch(key):
         return "no key of a configuration"
     if "." not in key and "@" not in key and "/" not in key and key != "model_engine":
         return "chooses one of Hydra's groups, or sets a whole section"

@@ -27,6 +27,7 @@ from rewardkit.runner.targets.base import (
     check_absolute,
     filled,
     reward_text,
+    shell_word,
     slug,
 )
 
@@ -75,8 +76,10 @@ def _ray() -> str:
 
 
 def _next_steps(plan: Plan, name: str) -> tuple[str, ...]:
-    address = f"--address {plan.recipe.cluster.address}"
+    address = f"--address {shell_word(plan.recipe.cluster.address)}"
+    expanded = [name for name, value in plan.env.items() if "$" in value]
     steps = [
+        *(f"env.{name}: Ray replaces $NAME and ${{NAME}} in its value." for name in expanded),
         f"Follow it: ray job logs --follow {address} {name}",
         f"End it: ray job stop {address} {name}",
     ]

@@ -9,7 +9,6 @@ Not run on a cloud: the tests parse the YAML and check its script, and node.sh i
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,9 @@ from rewardkit.runner.targets.base import (
     as_yaml,
     check_ports,
     commented,
+    one_line,
     reward_text,
+    shell_word,
     slug,
 )
 
@@ -69,7 +70,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         name=name,
         nodes=recipe.nodes,
         count=recipe.devices_per_node,
-        accelerator=recipe.cluster.accelerator or "CPU",
+        accelerator=one_line(recipe.cluster.accelerator or "CPU"),
         verl=plan.verl,
         secrets="".join(f" --secret {secret}" for secret in secrets),
     )
@@ -81,9 +82,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         files=tuple(files),
         argv=None,
         env={},
-        next_steps=(
-            f"Start it: sky launch -c {name} {shlex.quote(str(folder / 'skypilot.yaml'))}",
-        ),
+        next_steps=(f"Start it: sky launch -c {name} {shell_word(str(folder / 'skypilot.yaml'))}",),
     )
 
 
