@@ -25,6 +25,7 @@ from rewardkit.evaluate.server import (
     TryAgainError,
     ask,
 )
+from rewardkit.redact import Redactor
 
 #: Of so many requests that fail with none answered between them, the server is given up.
 FAILURES = 5
@@ -153,6 +154,7 @@ class _Loop:
         self.generation, self.part, self.progress = generation, part, progress
         self.run = Run()
         self.limit = Limit(generation.concurrency)
+        self.redactor = Redactor().learn(generation.sampling.extra)
         self.random = random.Random(0)  # noqa: S311 - spreads the tries, hides nothing
 
     async def all(self, asks: Iterator[Ask]) -> Run:
@@ -184,7 +186,8 @@ class _Loop:
             try:
                 reply = await self._tried(clients, asked)
             except PromptRefusedError as error:
-                self.run.refused[asked.question.row, asked.first, asked.n] = str(error)
+                why = self.redactor.text(str(error))  # servers repeat what they were sent
+                self.run.refused[asked.question.row, asked.first, asked.n] = why
                 # While others are answered, a prompt that is refused is no sign of a wrong request.
                 self._failed(str(error), counts=not self.limit.answers)
                 return
@@ -197,7 +200,7 @@ class _Loop:
             asked = asked._replace(first=asked.first + got, n=asked.n - got)
 
     def _failed(self, reason: str, *, counts: bool) -> None:
-        self.run.reason = reason
+        self.run.reason = self.redactor.text(reason)
         self.run.failures += counts
 
     async def _tried(self, clients: Clients, asked: Ask) -> Reply:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rewardkit.errors import UsageError
+from rewardkit.redact import Redactor, is_secret_name, is_secret_value
 from rewardkit.runner.findings import Finding, ordered
 from rewardkit.runner.hydra_text import Raw, parsed
 from rewardkit.runner.imported_findings import (
@@ -36,7 +37,6 @@ MAX_DIGITS = 300
 #: Settings in which `~` is expanded by rewardkit.
 HOME_KEYS = frozenset({*FILES, f"{REWARD}.path"})
 
-_SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)(?:_|$)")
 _INTERFACE = re.compile(r"(?:HCCL|NCCL|GLOO|TP)_SOCKET_IFNAME|HCCL_IF_IP")
 
 
@@ -74,8 +74,10 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         UsageError: there is no such release.
     """
     script = parse_script(text, where)
+    redactor = Redactor().learn([script.variables, text])
+    redactor.learn([setting.text for setting in script.overrides])
     found: list[Finding] = []
-    asked = [_asked(setting, found) for setting in script.overrides]
+    asked = [_asked(setting, found, redactor) for setting in script.overrides]
     known = [one for one in asked if one and is_known(one)]
     unknown = [one for one in asked if one and not is_known(one)]
     megatron = _is_megatron(script, known)
@@ -88,7 +90,7 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         if target.refuses(native(one.canonical, target.number, **kind), one.value)
     ]
     known = [one for one in known if one not in mistyped]
-    env = dict(_env(script.env, found))
+    env = dict(_env(script.env, found, redactor))
     tree, differences = drafted(_draft(known, script, target, kind, where), env)
     pairs = zip(script.overrides, asked, strict=True)
     findings = [
@@ -103,10 +105,14 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         *differences,
     ]
     return Imported(
-        recipe=tree,
-        findings=ordered(findings),
-        unresolved=list(script.unresolved),
-        left_out=[setting for setting, one in pairs if one is None or one in (*unknown, *mistyped)],
+        recipe=redactor.tree(tree),
+        findings=[_without_secrets(finding, redactor) for finding in ordered(findings)],
+        unresolved=redactor.tree(script.unresolved),
+        left_out=[
+            setting._replace(text=redactor.text(setting.text))
+            for setting, one in pairs
+            if one is None or one in (*unknown, *mistyped)
+        ],
         where=where,
         verl=target.verl,
     )
@@ -124,10 +130,18 @@ def recipe_text(imported: Imported) -> str:
     return recipe_yaml(imported.recipe, header)
 
 
-def _asked(setting: Setting, found: list[Finding]) -> Asked | None:
+def _without_secrets(finding: Finding, redactor: Redactor) -> Finding:
+    shown = {name: redactor.text(getattr(finding, name)) for name in ("key", "text", "fix")}
+    return replace(finding, **shown)
+
+
+def _asked(setting: Setting, found: list[Finding], redactor: Redactor) -> Asked | None:
     """An override as a value; None, with a finding, where a recipe cannot have it."""
     key, _, value = setting.text.partition("=")
     bare = key.lstrip("+~").strip()
+    if is_secret_value(bare, value.strip()) or redactor.text(setting.text) != setting.text:
+        found.append(_secret(bare[:200], f"(line {setting.line})"))
+        return None
     reason = _refused(bare, value)
     if reason is None:
         try:
@@ -217,12 +231,20 @@ def _at_home(key: str, value: Any) -> Any:
     return re.sub(r"^\$(?:HOME|\{HOME\})(?=/)", "~", value) if isinstance(value, str) else value
 
 
-def _env(env: Mapping[str, str], found: list[Finding]) -> Iterator[tuple[str, str]]:
+def _secret(name: str, place: str = "") -> Finding:
+    told = f"looks like a secret {place}".rstrip()
+    text = f"{told}: it is not in the recipe, which others will read."
+    fix = "Export it where the run starts, or give it to rewardkit train after `--`."
+    return Finding("info", "secret", name, text, fix)
+
+
+def _env(
+    env: Mapping[str, str], found: list[Finding], redactor: Redactor
+) -> Iterator[tuple[str, str]]:
     """The variables that belong in a recipe."""
     for name, value in env.items():
-        if _SECRET.search(name):
-            text = "looks like a secret: it is not in the recipe, which others will read."
-            found.append(Finding("info", "secret", name, text, "Set it where the run starts."))
+        if is_secret_name(name) or redactor.text(value) != value:
+            found.append(_secret(name))
         elif _INTERFACE.fullmatch(name):
             text = f"may differ from node to node, and is found on each; the script has {value!r}."
             found.append(Finding("info", "interface", name, text, "Or set cluster.interface."))

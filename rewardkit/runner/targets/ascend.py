@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
-from rewardkit.runner.targets.base import File, Launch, check_ports, filled, shell_word
+from rewardkit.runner.secret_values import shell_word
+from rewardkit.runner.targets.base import File, Launch, check_ports, filled
 
 #: The variables that name a node's network interface, by device.
 INTERFACE_VARIABLES = {

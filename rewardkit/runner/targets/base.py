@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import UsageError
+from rewardkit.redact import Redactor, is_secret_name
 from rewardkit.registry import is_path
+from rewardkit.runner.secret_values import MARK, shell_word, variables_of
 from rewardkit.runner.verl_keys import PKG_SINCE, release
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ SHIPPED: Mapping[str, str] = {
     "kuberay": "/rewardkit/",
     "skypilot": "/opt/rewardkit/",
 }
-
-_SECRET = re.compile(r"(^|_)(API_KEY|ACCESS_KEY|ACCESS_KEY_ID|TOKEN|PASSWORD|PASSWD|SECRET)$")
 
 
 @dataclass(frozen=True)
@@ -67,17 +66,24 @@ class Launch:
     cwd: str = "."
 
 
-def check_environment(env: Mapping[str, str]) -> None:
-    """Refuse variables that look like a secret.
+def check_secrets(plan: Plan) -> None:
+    """Refuse a plan with a secret in it, whoever made it; `secret_values.conceal` leaves none.
 
     Raises:
-        UsageError: the first such variable.
+        UsageError: the first such variable or argument.
     """
-    for name in env:
-        if _SECRET.search(name.upper()):
+    for name, value in plan.env.items():
+        if is_secret_name(name) or Redactor().text(value) != value:
             raise UsageError(
                 f"env.{name}: a secret would be written into files; leave it out of the recipe and "
                 "export it where verl runs."
+            )
+    for argument in plan.arguments:
+        key, _, value = argument.partition("=")
+        if not MARK.search(value) and Redactor().text(argument) != argument:
+            raise UsageError(
+                f"{key}: a secret would be written into files; give it to rewardkit train, which "
+                "takes it from the environment instead."
             )
 
 
@@ -121,14 +127,6 @@ def check_absolute(recipe: Recipe, why: str) -> None:
             raise UsageError(
                 f"data: {one_line(name)} is relative, and {why}; give the path that every node sees."
             )
-
-
-def shell_word(value: str) -> str:
-    """A value as one word of a POSIX shell, whatever it has: every script's values go through here.
-
-    It must not stand inside quotes or `${...}`: there it would mean something else.
-    """
-    return shlex.quote(value)
 
 
 def one_line(text: str) -> str:
@@ -196,6 +194,7 @@ def filled(template: str, plan: Plan, **values: Any) -> str:
         device=RAY_NAMES[recipe.devices],
         ray_arguments=ray_start_arguments(recipe),
         needed=needed_files(plan),
+        secrets=variables_of(plan.arguments),
         **values,
     )
 

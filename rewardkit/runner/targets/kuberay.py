@@ -14,6 +14,7 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.targets.base import (
     SHIPPED,
     File,
@@ -24,7 +25,6 @@ from rewardkit.runner.targets.base import (
     filled,
     ray_start_arguments,
     reward_text,
-    shell_word,
     slug,
 )
 

@@ -18,6 +18,7 @@ from rewardkit.errors import UsageError
 from rewardkit.runner.hydra_text import Raw
 from rewardkit.runner.overrides import parse_overrides
 from rewardkit.runner.plan import DAPO_RECIPE, Plan
+from rewardkit.runner.secret_values import MARK, shell_word
 from rewardkit.runner.targets.base import (
     File,
     Launch,
@@ -25,7 +26,6 @@ from rewardkit.runner.targets.base import (
     commented,
     filled,
     one_line,
-    shell_word,
     slug,
 )
 
@@ -109,6 +109,10 @@ def _plain(plan: Plan, key: str) -> Any:
     value = plan.config[key]
     while isinstance(value, str) and value.startswith("${") and value[2:-1] in plan.config:
         value = plan.config[value[2:-1]]
+    if isinstance(value, str) and MARK.search(value):
+        raise UsageError(
+            f"{key}: a secret, and AscendFactory reads settings from a file only; leave it out."
+        )
     if isinstance(value, Raw):
         raise UsageError(f"{key}={value}: write it as a YAML mapping under `verl:`.")
     return value

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import rewardkit
 from rewardkit.runner.plan import DAPO_RECIPE, Plan
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.targets.base import (
     File,
     Launch,
@@ -27,7 +28,6 @@ from rewardkit.runner.targets.base import (
     check_absolute,
     filled,
     reward_text,
-    shell_word,
     slug,
 )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
-from rewardkit.runner.targets.base import File, Launch, filled, shell_word
+from rewardkit.runner.secret_values import shell_word
+from rewardkit.runner.targets.base import File, Launch, filled
 
 
 def launch(plan: Plan, folder: Path) -> Launch:

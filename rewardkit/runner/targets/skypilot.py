@@ -14,6 +14,7 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import shell_word, variables_of
 from rewardkit.runner.targets.ascend import node_script
 from rewardkit.runner.targets.base import (
     SHIPPED,
@@ -24,7 +25,6 @@ from rewardkit.runner.targets.base import (
     commented,
     one_line,
     reward_text,
-    shell_word,
     slug,
 )
 
@@ -104,6 +104,7 @@ def _task(plan: Plan, folder: Path, name: str, *, shipped: bool) -> dict[str, An
 
 
 def _secrets(plan: Plan) -> list[str]:
-    """The secrets that the run's loggers ask for; SkyPilot takes their values from the shell."""
+    """The secrets of the settings, and those that the run's loggers ask for; SkyPilot takes their values from the shell."""
     loggers = plan.get("trainer.logger") or []
-    return [_SECRETS[logger] for logger in loggers if logger in _SECRETS]
+    names = [_SECRETS[logger] for logger in loggers if logger in _SECRETS]
+    return list(dict.fromkeys([*names, *variables_of(plan.arguments)]))

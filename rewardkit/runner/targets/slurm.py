@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.targets.ascend import node_script
-from rewardkit.runner.targets.base import File, Launch, check_port, filled, shell_word
+from rewardkit.runner.targets.base import File, Launch, check_port, filled
 
 #: Slurm's usual name of a device; `cluster.device_resource` where the site has another.
 GRES = {"gpu": "gpu", "npu": "npu"}

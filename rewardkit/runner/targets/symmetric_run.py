@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.targets.ascend import INTERFACE_VARIABLES
-from rewardkit.runner.targets.base import File, Launch, check_ports, filled, shell_word
+from rewardkit.runner.targets.base import File, Launch, check_ports, filled
 
 
 def launch(plan: Plan, folder: Path) -> Launch:
