@@ -18,234 +18,51 @@ HIDDEN = "***"
 #: A value shorter than this is hidden under its own name only: it may be part of other words.
 MIN_REPEATED = 6
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 #: Words that make a name a secret's wherever they stand in it, unless it ends as one of `_ABOUT`.
-_ANYWHERE = frozenset(
-    [
-        "password",
-        "passwd",
-        "passphrase",
-        "passcode",
-        "secret",
-        "secrets",
-        "credential",
-        "credentials",
-        "authorization",
-        "cookie",
-        "cookies",
-        "apikey",
-        "apikeys",
-        "accesskey",
-        "secretkey",
-        "privatekey",
-        "jwt",
-        "webhook",
-    ]
+_ANYWHERE = _words(
+    """
+    password passwd passphrase passcode secret secrets credential credentials authorization
+    cookie cookies apikey apikeys accesskey secretkey privatekey jwt webhook
+    """
 )
 #: Names that end so say where a secret is or how it is used, and hold none.
-_ABOUT = frozenset(
-    [
-        "path",
-        "paths",
-        "file",
-        "files",
-        "dir",
-        "folder",
-        "env",
-        "name",
-        "names",
-        "mode",
-        "type",
-        "policy",
-        "length",
-        "len",
-        "count",
-        "size",
-        "id",
-        "ids",
-        "required",
-        "enabled",
-        "timeout",
-        "manager",
-        "backend",
-        "class",
-        "field",
-        "fields",
-        "user",
-        "host",
-        "port",
-    ]
+_ABOUT = _words(
+    """
+    path paths file files dir folder env name names mode type policy length len count size id
+    ids required enabled timeout manager backend class field fields user host port
+    """
 )
 #: `max_tokens`, `pad_token`: words before `token` or `tokens` in the sense of a tokenizer.
-_OF_TOKENIZERS = frozenset(
-    [
-        "added",
-        "all",
-        "answer",
-        "assistant",
-        "audio",
-        "avg",
-        "batched",
-        "begin",
-        "bos",
-        "by",
-        "cached",
-        "chunk",
-        "class",
-        "cls",
-        "completion",
-        "context",
-        "continuous",
-        "count",
-        "current",
-        "decode",
-        "draft",
-        "dropped",
-        "end",
-        "embed",
-        "eos",
-        "every",
-        "expert",
-        "extra",
-        "first",
-        "from",
-        "generated",
-        "global",
-        "image",
-        "img",
-        "in",
-        "input",
-        "kv",
-        "last",
-        "local",
-        "long",
-        "loss",
-        "mask",
-        "max",
-        "mean",
-        "media",
-        "min",
-        "model",
-        "moe",
-        "n",
-        "new",
-        "next",
-        "num",
-        "number",
-        "of",
-        "out",
-        "output",
-        "pad",
-        "padding",
-        "per",
-        "prefill",
-        "prompt",
-        "reasoning",
-        "response",
-        "sep",
-        "seq",
-        "sequence",
-        "short",
-        "source",
-        "special",
-        "speculative",
-        "start",
-        "stop",
-        "sum",
-        "target",
-        "text",
-        "think",
-        "thinking",
-        "to",
-        "tool",
-        "total",
-        "unk",
-        "unused",
-        "use",
-        "valid",
-        "video",
-        "vision",
-        "vocab",
-        "with",
-    ]
+_OF_TOKENIZERS = _words(
+    """
+    added all answer assistant audio avg batched begin bos by cached chunk class cls
+    completion context continuous count current decode draft dropped end embed eos every
+    expert extra first from generated global image img in input kv last local long loss mask
+    max mean media min model moe n new next num number of out output pad padding per prefill
+    prompt reasoning response sep seq sequence short source special speculative start stop sum
+    target text think thinking to tool total unk unused use valid video vision vocab with
+    """
 )
 #: Words before `key` or `keys` that make it a secret; in capitals all others do but `_OF_DATA`.
-_OF_ACCESS = frozenset(
-    [
-        "access",
-        "account",
-        "anthropic",
-        "api",
-        "ark",
-        "auth",
-        "aws",
-        "azure",
-        "client",
-        "comet",
-        "dashscope",
-        "deepseek",
-        "encryption",
-        "gemini",
-        "google",
-        "groq",
-        "hf",
-        "huggingface",
-        "langfuse",
-        "master",
-        "mistral",
-        "mlflow",
-        "modelscope",
-        "openai",
-        "openrouter",
-        "private",
-        "secret",
-        "service",
-        "session",
-        "signing",
-        "ssh",
-        "subscription",
-        "swanlab",
-        "together",
-        "wandb",
-        "webhook",
-        "zhipu",
-    ]
+_OF_ACCESS = _words(
+    """
+    access account anthropic api ark auth aws azure client comet dashscope deepseek encryption
+    gemini google groq hf huggingface langfuse master mistral mlflow modelscope openai
+    openrouter private secret service session signing ssh subscription swanlab together wandb
+    webhook zhipu
+    """
 )
-_OF_DATA = frozenset(
-    [
-        "answer",
-        "cache",
-        "column",
-        "data",
-        "file",
-        "foreign",
-        "gold",
-        "group",
-        "id",
-        "image",
-        "index",
-        "input",
-        "label",
-        "map",
-        "messages",
-        "metric",
-        "output",
-        "parquet",
-        "partition",
-        "primary",
-        "problem",
-        "prompt",
-        "public",
-        "question",
-        "response",
-        "reward",
-        "row",
-        "sort",
-        "source",
-        "target",
-        "text",
-        "tool",
-        "video",
-    ]
+_OF_DATA = _words(
+    """
+    answer cache column data file foreign gold group id image index input label map messages
+    metric output parquet partition primary problem prompt public question response reward row
+    sort source target text tool video
+    """
 )
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -271,7 +88,7 @@ _PEM = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
 _BEARER = re.compile(r"(\bBearer\s+)([A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE)
-_USERINFO = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#'\"<>\\]+)@")
+_USERINFO = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,30}://)([^\s/?#'\"<>\\]+)@")
 
 #: `NAME=value`, `--name value`, `"name": "value"`, `NAME: value` in capitals, `X-Api-Key: value`, `{name: value}`.
 _VALUE = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\$\{[^{}\n]*\}|\$\([^()\n]*\)|<[^<>\s]*>|[^\s"',;&{}\[\]()<>|]+)"""
@@ -279,7 +96,7 @@ _NAMED = re.compile(
     rf"""(?x)
       (?P<quote>["'])(?P<quoted>[\w.\-/]{{2,120}})(?P=quote)(?P<a>\s*:\s*)(?P<v1>{_VALUE})
     | (?<![\w.\-])(?P<flag>--?[A-Za-z][\w\-]{{1,80}})(?P<b>=|[ \t]+)(?P<v2>(?!-){_VALUE})
-    | (?<![\w])(?P<name>[+~]*[A-Za-z_][\w.\-/@]{{1,200}})(?P<c>=)(?P<v3>{_VALUE})
+    | (?<![\w])(?P<name>[+~]{0, 2}[A-Za-z_][\w.\-/@]{{1,200}})(?P<c>=)(?P<v3>{_VALUE})
     | (?<![\w.\-])(?P<header>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?i:authorization|[\w]+(?:-[\w]+)+))
       (?P<d>:[ \t]*)(?P<v4>(?:(?i:bearer|basic|token)[ \t]+)?{_VALUE})
     | (?<=[{{,])[ ]?(?P<inner>[A-Za-z_][\w.\-]*)(?P<e>:[ \t]*)(?P<v5>{_VALUE})

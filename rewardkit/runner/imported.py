@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 from rewardkit.errors import UsageError
@@ -74,8 +75,7 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         UsageError: there is no such release.
     """
     script = parse_script(text, where)
-    redactor = Redactor().learn([script.variables, text])
-    redactor.learn([setting.text for setting in script.overrides])
+    redactor = _redactor(script, text)
     found: list[Finding] = []
     asked = [_asked(setting, found, redactor) for setting in script.overrides]
     known = [one for one in asked if one and is_known(one)]
@@ -92,7 +92,7 @@ def import_script(text: str, where: str, verl: str) -> Imported:
     known = [one for one in known if one not in mistyped]
     env = dict(_env(script.env, found, redactor))
     tree, differences = drafted(_draft(known, script, target, kind, where), env)
-    pairs = zip(script.overrides, asked, strict=True)
+    out = [one is None or one in (*unknown, *mistyped) for one in asked]
     findings = [
         *release_findings(known, target, kind),
         *unknown_findings(unknown),
@@ -109,9 +109,7 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         findings=[_without_secrets(finding, redactor) for finding in ordered(findings)],
         unresolved=redactor.tree(script.unresolved),
         left_out=[
-            setting._replace(text=redactor.text(setting.text))
-            for setting, one in pairs
-            if one is None or one in (*unknown, *mistyped)
+            Setting(redactor.text(told), line) for told, line in compress(script.overrides, out)
         ],
         where=where,
         verl=target.verl,
@@ -130,9 +128,15 @@ def recipe_text(imported: Imported) -> str:
     return recipe_yaml(imported.recipe, header)
 
 
+def _redactor(script: Script, text: str) -> Redactor:
+    """What knows the secrets of a script, those in variables that others are made of too."""
+    settings = [setting.text for setting in script.overrides]
+    return Redactor().learn([script.variables, text, *settings])
+
+
 def _without_secrets(finding: Finding, redactor: Redactor) -> Finding:
-    shown = {name: redactor.text(getattr(finding, name)) for name in ("key", "text", "fix")}
-    return replace(finding, **shown)
+    text, key = redactor.text(finding.text), redactor.text(finding.key)
+    return replace(finding, key=key, text=text, fix=redactor.text(finding.fix))
 
 
 def _asked(setting: Setting, found: list[Finding], redactor: Redactor) -> Asked | None:

@@ -22,6 +22,12 @@ TARGETS = [
     "modelarts",
 ]
 
+
+def quick(names, some):
+    """Parameters of which some are tried in every run, and all in the full one."""
+    return [pytest.param(n, marks=[] if n in some else [pytest.mark.full]) for n in names]
+
+
 RECIPE = """\
 name: tiny
 algorithm: grpo
@@ -80,13 +86,11 @@ def recipe(tmp_path):
 def leaks(tmp_path, done, given=()):
     """Where the canary is: in what a command printed, and in the files but those given to it."""
     found = [name for name in ("stdout", "stderr") if CANARY in getattr(done, name)]
-    for path in tmp_path.rglob("*"):
-        if path.is_file() and path.name not in given and CANARY.encode() in path.read_bytes():
-            found.append(str(path.relative_to(tmp_path)))
-    return found
+    files = [p for p in tmp_path.rglob("*") if p.is_file() and p.name not in given]
+    return found + [str(path) for path in files if CANARY.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("target", ["local", *TARGETS])
+@pytest.mark.parametrize("target", quick(["local", *TARGETS], {"local", "kuberay"}))
 @pytest.mark.parametrize("overrides", SECRET_OVERRIDES[:2], ids=["wandb", "copied"])
 def test_train_takes_a_secret_and_writes_it_nowhere(run, recipe, tmp_path, target, overrides):
     name = recipe(target)
@@ -200,6 +204,10 @@ def test_a_secret_in_another_part_of_a_recipe_is_refused(run, recipe, tmp_path, 
         done = run(*command, "--verl-version", "0.9")
         failed(done, 2, says)
         assert leaks(tmp_path, done, ["my.yaml"]) == []
+    for command in (("show", name), ("cp", name, "copy.yaml")):
+        done = run("recipes", *command)
+        failed(done, 2, "has a secret in it; take it out")
+        assert leaks(tmp_path, done, ["my.yaml"]) == []
     assert not (tmp_path / "runs").exists()
 
 
@@ -236,8 +244,9 @@ IMPORTED = {
 }
 
 
-@pytest.mark.parametrize("script", IMPORTED.values(), ids=IMPORTED)
-def test_an_imported_script_s_secrets_are_in_no_recipe(run, tmp_path, script):
+@pytest.mark.parametrize("kind", quick(IMPORTED, {"copied", "override", "url"}))
+def test_an_imported_script_s_secrets_are_in_no_recipe(run, tmp_path, kind):
+    script = IMPORTED[kind]
     command = "python3 -m verl.trainer.main_ppo data.train_files=/d/a.parquet data.val_files=/d/b"
     (tmp_path / "run.sh").write_text(script.format(command) + "\n")
     for options in ((), ("--json",), ("--out", "new.yaml")):
