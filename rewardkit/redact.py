@@ -96,7 +96,7 @@ _NAMED = re.compile(
     rf"""(?x)
       (?P<quote>["'])(?P<quoted>[\w.\-/]{{2,120}})(?P=quote)(?P<a>\s*:\s*)(?P<v1>{_VALUE})
     | (?<![\w.\-])(?P<flag>--?[A-Za-z][\w\-]{{1,80}})(?P<b>=|[ \t]+)(?P<v2>(?!-){_VALUE})
-    | (?<![\w])(?P<name>[+~]{0, 2}[A-Za-z_][\w.\-/@]{{1,200}})(?P<c>=)(?P<v3>{_VALUE})
+    | (?<![\w])(?P<name>[+~]{{0,2}}[A-Za-z_][\w.\-/@]{{1,200}})(?P<c>=)(?P<v3>{_VALUE})
     | (?<![\w.\-])(?P<header>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?i:authorization|[\w]+(?:-[\w]+)+))
       (?P<d>:[ \t]*)(?P<v4>(?:(?i:bearer|basic|token)[ \t]+)?{_VALUE})
     | (?<=[{{,])[ ]?(?P<inner>[A-Za-z_][\w.\-]*)(?P<e>:[ \t]*)(?P<v5>{_VALUE})
