@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from rewardkit import __version__
+from rewardkit.redact import Redactor
 from rewardkit.runner.verl_keys import honoured, installed_verl
 
 PACKAGES: Final = (
@@ -75,7 +76,7 @@ def _verl() -> dict[str, str]:
 
 def _hubs() -> dict[str, str]:
     endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    return {url: _reach(url) for url in (endpoint, _MODELSCOPE)}
+    return {Redactor().text(url): _reach(url) for url in (endpoint, _MODELSCOPE)}
 
 
 def _reach(url: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any
@@ -15,6 +17,7 @@ import typer
 
 from rewardkit.errors import UsageError
 from rewardkit.output import json_value
+from rewardkit.redact import Redactor, secrets_of
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")]
@@ -75,8 +78,23 @@ def print_wrapped(text: str) -> None:
 
 
 def warn(message: str) -> None:
-    """A line on stderr that is no result."""
-    sys.stderr.write(f"{printable(message)}\n")
+    """A line on stderr that is no result; without secrets."""
+    sys.stderr.write(f"{printable(redactor().text(message))}\n")
+
+
+@cache
+def redactor() -> Redactor:
+    """What hides secrets in messages: it knows those of the environment and the command line."""
+    return secrets_of(os.environ, sys.argv[1:]).learn(
+        [value for option in sys.argv if (value := _json(option)) is not None]
+    )
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text) if text.startswith("{") else None
+    except ValueError:
+        return None
 
 
 def printable(text: str) -> str:

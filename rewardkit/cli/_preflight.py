@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rewardkit.cli._common import printable, progress, warn
+from rewardkit.cli._common import printable, progress, redactor, warn
 
 if TYPE_CHECKING:
     from rewardkit.runner.plan import Plan
@@ -26,9 +26,9 @@ def say(found: Preflight, *, err: bool) -> None:
     for finding in found.findings:
         source = f" [{finding.source}]" if finding.source else ""
         line = f"{finding.severity:<7} {finding.rule:<9} {finding}{source}"
-        typer.echo(printable(line), err=err)
+        typer.echo(printable(redactor().text(line)), err=err)
     for line in found.unchecked:
-        typer.echo(printable(f"not checked: {line}"), err=err)
+        typer.echo(printable(redactor().text(f"not checked: {line}")), err=err)
     counts = [
         f"{n} {kind}{'s' if n != 1 and kind != 'info' else ''}"
         for kind in ("error", "warning", "info")

@@ -163,7 +163,7 @@ def _end(number: int, _: object) -> None:
 
 
 def _say_bug(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
-    sys.stderr.write(
+    warn(
         f"error: unexpected {kind.__name__}: {error}. This is a bug in rewardkit; run again with "
-        "REWARDKIT_DEBUG=1 and report the traceback.\n"
+        "REWARDKIT_DEBUG=1 and report the traceback."
     )

@@ -17,6 +17,7 @@ from rewardkit.cli._common import (
     printable,
     warn,
 )
+from rewardkit.errors import UsageError
 
 EXAMPLES = examples(
     "rewardkit recipes list",
@@ -52,9 +53,18 @@ def list_(as_json: JsonFlag = False) -> None:
 @app.command("show", epilog=examples("rewardkit recipes show qwen3-32b-dapo"))
 def show(name: Name) -> None:
     """A recipe's YAML."""
-    from rewardkit.runner.recipe import recipe_path
+    typer.echo(_text_of(name), nl=False)
 
-    typer.echo(recipe_path(name).read_text(encoding="utf-8"), nl=False)
+
+def _text_of(name: str) -> str:
+    """A recipe's file; one with a secret in it is not shown or copied."""
+    from rewardkit.redact import Redactor
+    from rewardkit.runner.recipe import load_tree, recipe_path
+
+    tree = load_tree(name)
+    if Redactor().tree(tree) != tree:
+        raise UsageError(f"{name} has a secret in it; take it out (docs/train.md, Secrets).")
+    return recipe_path(name).read_text(encoding="utf-8")
 
 
 @app.command("cp", epilog=examples("rewardkit recipes cp qwen3-32b-dapo my.yaml"))
@@ -65,9 +75,8 @@ def copy(
 ) -> None:
     """Copy a recipe, to make it yours."""
     from rewardkit.output import atomic
-    from rewardkit.runner.recipe import recipe_path
 
-    text = recipe_path(name).read_text(encoding="utf-8")
+    text = _text_of(name)
     with atomic(out, overwrite=overwrite) as part:
         part.write_text(text, encoding="utf-8")
     warn(f"next: edit {out} (model, data, cluster), then rewardkit check {out}")

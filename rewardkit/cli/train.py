@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rewardkit.cli import _preflight
-from rewardkit.cli._common import JsonFlag, examples, print_json, printable, progress, warn
+from rewardkit.cli._common import (
+    JsonFlag,
+    examples,
+    print_json,
+    printable,
+    progress,
+    redactor,
+    warn,
+)
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -97,6 +105,11 @@ def command(
     written as files to be submitted. Every run has a folder with a manifest, from which --from
     repeats it.
     """
+    checks = {"--strict": strict, "--no-check": no_check}
+    if dry_run:
+        _refuse_together("--dry-run", {"--rehearse": rehearse, "--out": out, **checks})
+    if rehearse:
+        _refuse_together("--rehearse", checks)
     asked = _asked(recipe, overrides, fields, variant, sweep, verl_version, from_manifest)
     if dry_run:
         _show(asked, as_json=as_json)
@@ -107,13 +120,18 @@ def command(
             found = _preflight.look(one.plan)
             _preflight.say(found, err=True)
             _preflight.stop_if_fatal(found, strict=strict)
-    for one in asked:
-        if rehearse:
-            _rehearse(one, out, as_json=as_json)
-            continue
-        code = _start(one, out / one.plan.recipe.name if out and sweep else out)
-        if code:
-            raise typer.Exit(code)
+    folders = [out / one.plan.recipe.name if out and sweep else out for one in asked]
+    if rehearse:
+        _rehearse_all(asked, folders, as_json=as_json)
+    else:
+        _start_all(asked, folders, as_json=as_json)
+
+
+def _refuse_together(option: str, others: Mapping[str, object]) -> None:
+    """Raise if an option is given beside one that would not look at it."""
+    for name, given in others.items():
+        if given:
+            raise UsageError(f"{name} is not used with {option}: leave it out.")
 
 
 def _asked(
@@ -175,15 +193,19 @@ def plan_of(
     from rewardkit.runner.overrides import parse_overrides
     from rewardkit.runner.plan import make_plan
     from rewardkit.runner.recipe import read_recipe
+    from rewardkit.runner.secret_values import conceal
     from rewardkit.runner.targets import reward_path
     from rewardkit.runner.verl_keys import LATEST, installed_verl
 
     verl = verl_version or installed_verl()
     if verl is None:
         warn(f"no verl is installed here: this is for verl {LATEST} (see --verl-version).")
+    redactor().learn(tree)  # so that no message shows what the recipe has
+    tree, overrides, secrets = conceal(tree, overrides)
     recipe = read_recipe(tree, where, variant)
     release, given = verl or LATEST, parse_overrides(overrides, "the command line")
-    plan = make_plan(recipe, release, given, reward_path=reward_path(recipe, release))
+    path = reward_path(recipe, release)
+    plan = make_plan(recipe, release, given, reward_path=path, secrets=secrets)
     return Asked(recipe.model_dump(mode="json"), where, overrides, release, plan)
 
 
@@ -207,6 +229,8 @@ def _notes(plan: Plan) -> None:
 
 def _show(asked: list[Asked], *, as_json: bool) -> None:
     """The commands, and nothing else."""
+    from rewardkit.runner.secret_values import shell_word
+
     if as_json:
         print_json([_described(one.plan) for one in asked])
         return
@@ -215,7 +239,7 @@ def _show(asked: list[Asked], *, as_json: bool) -> None:
         plan = one.plan
         typer.echo(f"# {plan.recipe.name}: verl {plan.verl}, target {plan.recipe.cluster.target}")
         for name, value in plan.env.items():
-            typer.echo(f"export {name}={shlex.quote(value)}")
+            typer.echo(f"export {name}={shell_word(value)}")
         typer.echo(plan.shown())
 
 
@@ -230,19 +254,21 @@ def _described(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _rehearse(asked: Asked, out: Path | None, *, as_json: bool) -> None:
+def _rehearse_all(asked: list[Asked], folders: list[Path | None], *, as_json: bool) -> None:
     """A few steps of real verl on the CPU; ends with 1 where something was not as it must be."""
-    from rewardkit.runner.launch import new_folder
+    from rewardkit.runner.launch import run_folder
     from rewardkit.runner.rehearse import rehearse
 
-    folder = new_folder(f"{asked.plan.recipe.name}-rehearsal", out)
-    with progress("rehearsing with verl on the CPU") as advance:
-        found = rehearse(asked.plan.arguments, folder=folder, progress=advance)
+    done: list[Rehearsal] = []
+    for one, out in zip(asked, folders, strict=True):
+        folder = run_folder(f"{one.plan.recipe.name}-rehearsal", out)
+        with progress("rehearsing with verl on the CPU") as advance:
+            done.append(rehearse(one.plan.arguments, folder=folder, progress=advance))
+        if not as_json:
+            _say_rehearsal(done[-1])
     if as_json:
-        print_json(found)
-    else:
-        _say_rehearsal(found)
-    if not found.ok:
+        print_json(done if len(done) > 1 else done[0])
+    if not all(found.ok for found in done):
         raise typer.Exit(1)
 
 
@@ -254,25 +280,48 @@ def _say_rehearsal(found: Rehearsal) -> None:
         typer.echo(f"not as planned: {note}")
 
 
-def _start(asked: Asked, out: Path | None) -> int:
-    """Write the run's folder and execute what can be executed from here; its exit code."""
-    from rewardkit.runner.launch import execute, new_folder, write_files
+def _start_all(asked: list[Asked], folders: list[Path | None], *, as_json: bool) -> None:
+    """Start one run after another; ends with the exit code of the first that fails."""
+    started, code = [], 0
+    for one, out in zip(asked, folders, strict=True):
+        facts = _start(one, out, as_json=as_json)
+        started.append(facts)
+        code = facts["exit_code"] or 0
+        if code:
+            break
+    if as_json:
+        print_json(started)
+    if code:
+        raise typer.Exit(code)
+
+
+def _start(asked: Asked, out: Path | None, *, as_json: bool) -> dict[str, Any]:
+    """Write the run's folder and execute what can be executed from here; what --json prints."""
+    from rewardkit.runner.launch import execute, made_folder, run_folder, write_files
     from rewardkit.runner.manifest import manifest_of, write_manifest
     from rewardkit.runner.targets import render
 
-    folder = new_folder(asked.plan.recipe.name, out)
+    folder = run_folder(asked.plan.recipe.name, out)
     launch = render(asked.plan, folder)
-    write_manifest(
-        manifest_of(asked.plan, asked.tree, asked.where, asked.overrides), folder / "manifest.json"
-    )
-    for path in write_files(launch.files, folder):
-        typer.echo(str(path))
-    code = 0
-    if launch.argv is not None:
-        warn(f"starting; output is kept in {folder / 'console.log'}")
-        code = execute(launch.argv, launch.env, folder / "console.log", launch.cwd)
-    _next(launch, code)
-    return code
+    manifest = manifest_of(asked.plan, asked.tree, asked.where, asked.overrides)
+    code = None
+    with made_folder(folder):  # where the program is not there, nothing stays
+        write_manifest(manifest, folder / "manifest.json")
+        paths = write_files(launch.files, folder)
+        for path in paths:
+            typer.echo(str(path), err=as_json)
+        if launch.argv is not None:
+            warn(f"starting; output is kept in {folder / 'console.log'}")
+            output = sys.stderr.buffer if as_json else sys.stdout.buffer
+            code = execute(launch.argv, launch.env, folder / "console.log", launch.cwd, output)
+    _next(launch, code or 0)
+    return {
+        **_described(asked.plan),
+        "folder": folder,
+        "files": paths,
+        "exit_code": code,
+        "next_steps": launch.next_steps,
+    }
 
 
 def _next(launch: Launch, code: int) -> None:

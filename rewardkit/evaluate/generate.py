@@ -26,6 +26,7 @@ from rewardkit.evaluate.server import (
     UnusableError,
     ask,
 )
+from rewardkit.redact import Redactor
 
 #: Of so many requests that fail with none answered between them, the server is given up.
 FAILURES = 5
@@ -160,6 +161,7 @@ class _Loop:
         self.generation, self.part, self.progress = generation, part, progress
         self.run = Run()
         self.limit = Limit(generation.concurrency)
+        self.redactor = Redactor().learn(generation.sampling.extra)
         self.random = random.Random(0)  # noqa: S311 - spreads the tries, hides nothing
 
     async def all(self, asks: Iterator[Ask]) -> Run:
@@ -191,7 +193,8 @@ class _Loop:
             try:
                 reply = await self._tried(clients, asked)
             except PromptRefusedError as error:
-                self._miss(asked, error, finish_reason=REFUSED, refusal=str(error))
+                why = self.redactor.text(str(error))  # servers repeat what they were sent
+                self._miss(asked, error, finish_reason=REFUSED, refusal=why)
                 return
             except UnusableError as error:
                 self._miss(asked, error, finish_reason=error.finish_reason)
@@ -213,7 +216,7 @@ class _Loop:
         self._failed(str(error), counts=not (of_prompt and self.limit.answers))
 
     def _failed(self, reason: str, *, counts: bool) -> None:
-        self.run.reason = reason
+        self.run.reason = self.redactor.text(reason)
         self.run.failures += counts
 
     async def _tried(self, clients: Clients, asked: Ask) -> Reply:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.evaluate.questions import Question
+from rewardkit.redact import Redactor
 
 #: Where each kind of request goes, below the base URL.
 ENDPOINTS = {"chat": "chat/completions", "completions": "completions"}
@@ -55,8 +56,10 @@ class Sampling:
             raise UsageError("sampling: nan and inf are no numbers that JSON can hold.") from error
 
     def recorded(self) -> dict[str, Any]:
-        """What is said, for the file of responses; the same request, the same values."""
+        """What is said, for the file of responses, without secrets; the same for the same."""
         named = {name: value for name, value in vars(self).items() if value not in (None, (), {})}
+        if self.extra:
+            named["extra"] = Redactor().tree(self.extra)
         return {name: list(v) if isinstance(v, tuple) else v for name, v in named.items()}
 
     def body(self, model: str, question: Question, first: int, n: int) -> dict[str, Any]:

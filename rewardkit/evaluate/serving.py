@@ -16,6 +16,7 @@ from time import monotonic, sleep
 import httpx
 
 from rewardkit.errors import SourceError, UsageError
+from rewardkit.redact import Redactor
 
 #: Seconds between two looks at a server that starts.
 LOOK = 0.5
@@ -40,6 +41,10 @@ def command_of(template: str, model: Path, port: int) -> list[str]:
         words = shlex.split(template)
     except ValueError as error:
         raise UsageError(f"--serve: no shell command ({error}).") from error
+    if Redactor().text(template) != template:  # servers write their arguments into their log
+        raise UsageError(
+            "--serve has a secret in it; export it instead, as VLLM_API_KEY for vllm serve."
+        )
     for mark in ("{model}", "{port}"):
         if not any(mark in word for word in words):
             raise UsageError(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 from rewardkit.errors import UsageError
+from rewardkit.redact import Redactor, is_secret_name, is_secret_value
 from rewardkit.runner.findings import Finding, ordered
 from rewardkit.runner.hydra_text import Raw, parsed
 from rewardkit.runner.imported_findings import (
@@ -19,7 +21,7 @@ from rewardkit.runner.imported_findings import (
 )
 from rewardkit.runner.imported_recipe import FILES, REWARD, Draft, drafted
 from rewardkit.runner.moves import canonical, native
-from rewardkit.runner.overrides import parse_overrides
+from rewardkit.runner.overrides import KEY, parse_overrides
 from rewardkit.runner.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER
 from rewardkit.runner.presets import ACTOR
 from rewardkit.runner.recipe_yaml import recipe_yaml
@@ -36,8 +38,6 @@ MAX_DIGITS = 300
 #: Settings in which `~` is expanded by rewardkit.
 HOME_KEYS = frozenset({*FILES, f"{REWARD}.path"})
 
-_KEY = re.compile(r"[\w\-/@]+(?:\.[\w\-/@]+)*")
-_SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)(?:_|$)")
 _INTERFACE = re.compile(r"(?:HCCL|NCCL|GLOO|TP)_SOCKET_IFNAME|HCCL_IF_IP")
 
 
@@ -75,8 +75,9 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         UsageError: there is no such release.
     """
     script = parse_script(text, where)
+    redactor = _redactor(script, text)
     found: list[Finding] = []
-    asked = [_asked(setting, found) for setting in script.overrides]
+    asked = [_asked(setting, found, redactor) for setting in script.overrides]
     known = [one for one in asked if one and is_known(one)]
     unknown = [one for one in asked if one and not is_known(one)]
     megatron = _is_megatron(script, known)
@@ -89,9 +90,9 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         if target.refuses(native(one.canonical, target.number, **kind), one.value)
     ]
     known = [one for one in known if one not in mistyped]
-    env = dict(_env(script.env, found))
+    env = dict(_env(script.env, found, redactor))
     tree, differences = drafted(_draft(known, script, target, kind, where), env)
-    pairs = zip(script.overrides, asked, strict=True)
+    out = [one is None or one in (*unknown, *mistyped) for one in asked]
     findings = [
         *release_findings(known, target, kind),
         *unknown_findings(unknown),
@@ -104,10 +105,12 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         *differences,
     ]
     return Imported(
-        recipe=tree,
-        findings=ordered(findings),
-        unresolved=list(script.unresolved),
-        left_out=[setting for setting, one in pairs if one is None or one in (*unknown, *mistyped)],
+        recipe=redactor.tree(tree),
+        findings=[_without_secrets(finding, redactor) for finding in ordered(findings)],
+        unresolved=redactor.tree(script.unresolved),
+        left_out=[
+            Setting(redactor.text(told), line) for told, line in compress(script.overrides, out)
+        ],
         where=where,
         verl=target.verl,
     )
@@ -125,10 +128,24 @@ def recipe_text(imported: Imported) -> str:
     return recipe_yaml(imported.recipe, header)
 
 
-def _asked(setting: Setting, found: list[Finding]) -> Asked | None:
+def _redactor(script: Script, text: str) -> Redactor:
+    """What knows the secrets of a script, those in variables that others are made of too."""
+    settings = [setting.text for setting in script.overrides]
+    return Redactor().learn([script.variables, text, *settings])
+
+
+def _without_secrets(finding: Finding, redactor: Redactor) -> Finding:
+    text, key = redactor.text(finding.text), redactor.text(finding.key)
+    return replace(finding, key=key, text=text, fix=redactor.text(finding.fix))
+
+
+def _asked(setting: Setting, found: list[Finding], redactor: Redactor) -> Asked | None:
     """An override as a value; None, with a finding, where a recipe cannot have it."""
     key, _, value = setting.text.partition("=")
     bare = key.lstrip("+~").strip()
+    if is_secret_value(bare, value.strip()) or redactor.text(setting.text) != setting.text:
+        found.append(_secret(bare[:200], f"(line {setting.line})"))
+        return None
     reason = _refused(bare, value)
     if reason is None:
         try:
@@ -149,7 +166,7 @@ def _asked(setting: Setting, found: list[Finding]) -> Asked | None:
 
 def _refused(key: str, value: str) -> str | None:
     """Why a text is not looked at as an override; None if it is."""
-    if len(key) > 300 or not _KEY.fullmatch(key):
+    if len(key) > 300 or not KEY.fullmatch(key):
         return "no key of a configuration"
     if "." not in key and "@" not in key and "/" not in key and key != "model_engine":
         return "chooses one of Hydra's groups, or sets a whole section"
@@ -218,12 +235,20 @@ def _at_home(key: str, value: Any) -> Any:
     return re.sub(r"^\$(?:HOME|\{HOME\})(?=/)", "~", value) if isinstance(value, str) else value
 
 
-def _env(env: Mapping[str, str], found: list[Finding]) -> Iterator[tuple[str, str]]:
+def _secret(name: str, place: str = "") -> Finding:
+    told = f"looks like a secret {place}".rstrip()
+    text = f"{told}: it is not in the recipe, which others will read."
+    fix = "Export it where the run starts, or give it to rewardkit train after `--`."
+    return Finding("info", "secret", name, text, fix)
+
+
+def _env(
+    env: Mapping[str, str], found: list[Finding], redactor: Redactor
+) -> Iterator[tuple[str, str]]:
     """The variables that belong in a recipe."""
     for name, value in env.items():
-        if _SECRET.search(name):
-            text = "looks like a secret: it is not in the recipe, which others will read."
-            found.append(Finding("info", "secret", name, text, "Set it where the run starts."))
+        if is_secret_name(name) or redactor.text(value) != value:
+            found.append(_secret(name))
         elif _INTERFACE.fullmatch(name):
             text = f"may differ from node to node, and is found on each; the script has {value!r}."
             found.append(Finding("info", "interface", name, text, "Or set cluster.interface."))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.runner.hydra_text import parsed, written
+
+#: A key that Hydra's grammar reads, with groups and packages (`hydra/job@_global_`).
+KEY = re.compile(r"[\w\-/@:$]+(?:\.[\w\-/@:$]+)*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ def _parse(text: str, origin: str) -> Override:
             f"{text!r} is no override; write key=value, +key=value for a key verl does not list, "
             "or ~key to remove one."
         )
+    if not KEY.fullmatch(key):
+        raise UsageError(f"{text!r}: {key!r} is not a key that Hydra reads.")
     return Override(key, parsed(value), sign, origin)
 
 
@@ -88,5 +94,7 @@ def from_yaml(tree: Mapping[str, Any], origin: str) -> list[Override]:
         sign = name[: len(name) - len(name.lstrip("+~"))]
         if sign not in {"", "+", "++", "~"}:
             raise UsageError(f"{name!r} in {origin} is no key of verl's.")
+        if not KEY.fullmatch(name.lstrip("+~")):
+            raise UsageError(f"{name!r} in {origin} is not a key that Hydra reads.")
         found.append(Override(name.lstrip("+~"), value, sign, origin))
     return found

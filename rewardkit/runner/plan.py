@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from rewardkit.runner.overrides import Override, from_yaml
 from rewardkit.runner.presets import NO_BUFFER, environment, preset
 from rewardkit.runner.recipe import Recipe
 from rewardkit.runner.releases import Release, known_releases, release_of
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.verl_keys import PKG_SINCE, release
 
 TRAINER = "verl.trainer.main_ppo"
@@ -84,6 +84,7 @@ class Plan:
         config: the release's defaults with the settings in them, by the release's names.
         env: variables that all nodes share.
         notes: what was renamed or left out.
+        secrets: values of the variables that `<secret:NAME>` in an argument names, those known.
     """
 
     recipe: Recipe
@@ -94,6 +95,7 @@ class Plan:
     config: Mapping[str, Any]
     env: Mapping[str, str]
     notes: tuple[Note, ...] = field(default=())
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def command(self) -> list[str]:
         """The command as a list of arguments, never to be joined without `shlex.join`."""
@@ -101,8 +103,8 @@ class Plan:
 
     def shown(self) -> str:
         """The command for a shell, an argument a line."""
-        first = shlex.join(self.command()[:3])
-        return " \\\n  ".join([first, *(shlex.quote(argument) for argument in self.arguments)])
+        first = " ".join(map(shell_word, self.command()[:3]))
+        return " \\\n  ".join([first, *map(shell_word, self.arguments)])
 
     def get(self, key: str, default: Any = None) -> Any:
         """The effective value of a setting, asked for by verl 0.9.1's name.
@@ -136,6 +138,7 @@ def make_plan(
     overrides: Iterable[Override] = (),
     *,
     reward_path: str | None = None,
+    secrets: Mapping[str, str] | None = None,
 ) -> Plan:
     """What a recipe is in a release of verl.
 
@@ -144,6 +147,7 @@ def make_plan(
         verl: a version, as in 0.9.1 or 0.8.
         overrides: from the command line; they win over all else.
         reward_path: of the scorer's file on the nodes, where it is not the one here.
+        secrets: what `secret_values.conceal` took out of recipe and overrides.
 
     Raises:
         UsageError: a key that no release knows (the message suggests the nearest), a scorer that
@@ -174,6 +178,7 @@ def make_plan(
         config=config,
         env=environment(recipe, config),
         notes=tuple(notes),
+        secrets=secrets or {},
     )
 
 

@@ -6,12 +6,21 @@ which data and reward). Everything else is verl's own and stands under `verl:` b
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.registry import did_you_mean
@@ -34,7 +43,31 @@ Target = Literal[
 ]
 
 
+def _checked(text: str, pattern: str, says: str) -> str:
+    if not re.fullmatch(pattern, text, re.ASCII):
+        raise PydanticCustomError("word", says)
+    return text
+
+
+def _word(text: str) -> str:
+    """What stands in the comments that Slurm reads as options, or names a device."""
+    return _checked(
+        text, r"[\w.:,+=/@%\[\]-]+", "may have letters, digits and . _ : , + = / @ % [ ] -"
+    )
+
+
+def _kubernetes_name(text: str) -> str:
+    says = "may have lower-case letters, digits and -, up to 63, and no - at either end"
+    return _checked(text, r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", says)
+
+
+def _variable(text: str) -> str:
+    return _checked(text, r"[A-Za-z_]\w*", "is not a name of a variable")
+
+
 _Text = Annotated[str, Field(min_length=1)]
+_Word = Annotated[str, AfterValidator(_word)]
+_Variable = Annotated[str, AfterValidator(_variable)]
 _Count = Annotated[int, Field(gt=0, strict=True)]
 _Port = Annotated[int, Field(ge=1024, le=65535, strict=True)]
 
@@ -143,15 +176,15 @@ class Cluster(_Part):
     python: str = "python3"
     setup: list[str] = []
     image: str | None = None
-    partition: str | None = None
-    account: str | None = None
-    time_limit: str | None = None
-    namespace: str = "default"
+    partition: _Word | None = None
+    account: _Word | None = None
+    time_limit: _Word | None = None
+    namespace: Annotated[str, AfterValidator(_kubernetes_name)] = "default"
     volumes: dict[str, str] = {}
     model_name: str | None = None
     detach: bool = False
     accelerator: str | None = None
-    device_resource: str | None = None
+    device_resource: _Word | None = None
 
 
 class Recipe(_Part):
@@ -186,7 +219,7 @@ class Recipe(_Part):
     reward: Reward = Reward()
     dapo: Dapo = Dapo()
     cluster: Cluster = Cluster()
-    env: dict[str, str] = {}
+    env: dict[_Variable, str] = {}
     verl: dict[str, Any] = {}
     sweep: dict[str, dict[str, Any] | None] = {}
 
@@ -267,6 +300,7 @@ def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None)
         DataError: a key is unknown or has a value of the wrong type; all of them, a line each.
         UnknownNameError: there is no such variant.
     """
+    _refuse_unwritable(tree, where)
     tree = dotted(tree, where)
     if variant is not None:
         tree = laid_over(tree, _variant(tree, where, variant))
@@ -274,6 +308,23 @@ def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None)
         return Recipe.model_validate(tree)
     except ValidationError as error:
         raise DataError("\n".join(said(e, where, Recipe) for e in error.errors())) from None
+
+
+def _refuse_unwritable(value: Any, place: str) -> None:
+    """Refuse text that no file or no command can hold.
+
+    Raises:
+        DataError: a text has a NUL or a lone surrogate; with its place.
+    """
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _refuse_unwritable(key, place)
+            _refuse_unwritable(item, f"{place}: {key}")
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_unwritable(item, place)
+    elif isinstance(value, str) and re.search("[\0\ud800-\udfff]", value):
+        raise DataError(f"{place}: {value!r} has a NUL or a lone surrogate; leave it out.")
 
 
 def dotted(tree: Mapping[str, Any], where: str) -> dict[str, Any]:

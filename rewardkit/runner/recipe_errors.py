@@ -33,7 +33,8 @@ def said(error: Any, where: str, recipe: type[BaseModel]) -> str:
         where: the recipe's file.
         recipe: the model.
     """
-    place = ".".join(str(part) for part in error["loc"])
+    parts = error["loc"][:-2] if error["loc"][-1:] == ("[key]",) else error["loc"]
+    place = ".".join(str(part) if str(part).isprintable() else repr(part) for part in parts)
     if error["type"] == "extra_forbidden":
         return f"{where}: unknown key {place!r}.{_near(error['loc'], recipe)}"
     if error["type"] == "missing":

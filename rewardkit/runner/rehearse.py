@@ -10,6 +10,7 @@ or several nodes do. `rehearsal/replaced.py` lists what is replaced.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -20,12 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewardkit.errors import DataError
+from rewardkit.redact import secrets_of
+from rewardkit.runner.launch import made_folder
 from rewardkit.runner.rehearsal.calls import Call, few, read_calls, read_dumps
 from rewardkit.runner.rehearsal.checks import Check, Evidence, check, rewards
 from rewardkit.runner.rehearsal.engines import INSIDE, engine_of, environment, versions_of
 from rewardkit.runner.rehearsal.first_error import first_error, last_lines
 from rewardkit.runner.rehearsal.launch import Ended, run
-from rewardkit.runner.rehearsal.stage import Stage, make_folder, prepare
+from rewardkit.runner.rehearsal.stage import Stage, prepare
 from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.read import read_run
 
@@ -98,8 +101,8 @@ def rehearse(
     versions = versions_of(python)
     engine = engine_of(versions)
     folder = folder.resolve()
-    make_folder(folder)
-    stage = prepare(overrides, folder, engine, python, steps=steps, rows=rows)
+    with made_folder(folder):  # where the plan is refused, nothing stays
+        stage = prepare(overrides, folder, engine, python, steps=steps, rows=rows)
     # Ray makes sockets below it, whose paths may have 107 bytes: a short one, whatever TMPDIR is.
     temporary = Path(tempfile.mkdtemp(prefix="rk-", dir="/tmp"))
     try:
@@ -109,6 +112,7 @@ def rehearse(
         log = folder / "verl.log"
         ended = run(command, env, log, seconds, _Counter(log, progress))
     finally:
+        _hide_secrets(folder / "verl.log")
         shutil.rmtree(temporary, ignore_errors=True)
     return _judged(stage, ended, steps, seconds)
 
@@ -137,6 +141,15 @@ def _write_command(out: Path, command: Sequence[str], env: Mapping[str, str]) ->
         "exec " + " \\\n  ".join(map(shlex.quote, command)),
     ]
     out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _hide_secrets(log: Path) -> None:
+    """Hide the secrets of the environment in a log, if there is one: some libraries print it."""
+    if not log.is_file():
+        return
+    text = log.read_text(encoding="utf-8", errors="surrogateescape")
+    hidden = secrets_of(os.environ).text(text)
+    log.write_text(hidden, encoding="utf-8", errors="surrogateescape")
 
 
 class _Counter:

@@ -59,6 +59,7 @@ class Script:
         env: exports that look like settings of the run.
         problems: in the order of the lines.
         unresolved: what is known only when the script runs, where an override has it.
+        variables: all that the script sets, with their last values.
     """
 
     module: str
@@ -67,6 +68,7 @@ class Script:
     env: Mapping[str, str]
     problems: tuple[Problem, ...]
     unresolved: tuple[str, ...]
+    variables: Mapping[str, str]
 
 
 @dataclass
@@ -141,6 +143,7 @@ def _read(state: _Reading) -> Script:
         env=dict(_env(state)),
         problems=state.problems.listed(),
         unresolved=tuple(raw for raw in state.scope.unresolved if raw in whole),
+        variables={name: " ".join(items) for name, items in state.scope.variables.items()},
     )
 
 

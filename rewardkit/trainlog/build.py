@@ -9,6 +9,7 @@ from math import isnan
 from typing import Any
 
 from rewardkit.errors import DataError
+from rewardkit.redact import Redactor
 from rewardkit.trainlog.model import Column, Restart, Run, Unread
 
 #: Unread lines that are kept to be shown.
@@ -84,7 +85,7 @@ class Builder:
         """Count a line that could not be read."""
         self.unread += 1
         if len(self.examples) < EXAMPLES:
-            self.examples.append(Unread(where, reason[:SHOWN]))
+            self.examples.append(Unread(where, Redactor().text(reason)[:SHOWN]))
 
     def run(self, *, name: str, path: str, source: str, era: str = "") -> Run:
         """The run.
@@ -107,7 +108,7 @@ class Builder:
             steps=steps,
             table=self._table(steps),
             clock=tuple(self.clock.get(step) for step in steps) if self.clock else (),
-            config=dict(self.config),
+            config=Redactor().tree(self.config),
             restarts=tuple(self.restarts),
             unread=self.unread,
             examples=tuple(self.examples),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rewardkit.errors import DataError, SourceError
+from rewardkit.redact import Redactor
 from rewardkit.trainlog.literal import flat
 from rewardkit.trainlog.model import Run
 
@@ -20,7 +21,7 @@ def with_config(run: Run, path: Path) -> Run:
     import yaml
 
     try:
-        found = dict(flat(yaml.safe_load(path.read_text(encoding="utf-8"))))
+        found = Redactor().tree(dict(flat(yaml.safe_load(path.read_text(encoding="utf-8")))))
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:

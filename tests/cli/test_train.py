@@ -183,6 +183,55 @@ def test_a_run_never_goes_into_a_folder_with_something_in_it(run, recipe, tmp_pa
     failed(run("train", "my.yaml", "--no-check", "--out", "full"), 1, "full is not empty")
 
 
+def test_json_of_a_run_is_one_document_whatever_the_run_prints(run, recipe, tmp_path):
+    options = ("--no-check", "--verl-version", "0.9", "--json", "--out")
+    done = run("train", "my.yaml", *options, "a")
+    (facts,) = json.loads(done.stdout)
+    assert (facts["recipe"], facts["folder"], facts["exit_code"]) == ("tiny", "a", 0)
+    assert json.loads((tmp_path / "a/console.log").read_text())[0] == facts["command"][1:]
+    written = run("train", "my.yaml", *options, "b", "--set", "cluster.target=script")
+    (facts,) = json.loads(written.stdout)
+    assert (facts["files"], facts["exit_code"]) == (["b/train.sh"], None)
+    assert any("b/train.sh" in line for line in facts["next_steps"])
+    failing = run("train", "my.yaml", *options, "c", END="7")
+    assert (failing.returncode, json.loads(failing.stdout)[0]["exit_code"]) == (7, 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (("--no-check", "--set", "nodes=2"), 2, "cluster.target local is one machine"),
+        (("--no-check", "--set", "cluster.target=kuberay"), 2, "cluster.image"),
+        (("--no-check", "--set", "cluster.workdir=gone"), 2, "no such folder"),
+        (("--no-check", "--set", "cluster.python=/no/python3"), 2, "no such program"),
+        (("--no-check", "--set", "cluster.python={folder}"), 2, "cannot be started"),
+        (("--rehearse",), None, ""),
+        (("--rehearse", "--out", "x/y"), None, ""),
+    ],
+)
+def test_what_is_refused_leaves_no_folder(run, recipe, tmp_path, options, code, says):
+    """There is no verl here, so that a rehearsal is refused too."""
+    options = [option.format(folder=tmp_path) for option in options]
+    done = run("train", "my.yaml", *options, "--verl-version", "0.9")
+    failed(done, code or done.returncode, says)
+    assert not (tmp_path / "runs").exists()
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--dry-run", "--out", "o"), "--out is not used with --dry-run"),
+        (("--dry-run", "--rehearse"), "--rehearse is not used with --dry-run"),
+        (("--dry-run", "--strict"), "--strict is not used with --dry-run"),
+        (("--rehearse", "--no-check"), "--no-check is not used with --rehearse"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(run, recipe, tmp_path, options, says):
+    failed(run("train", "my.yaml", *options), 2, says)
+    assert not (tmp_path / "o").exists()
+
+
 def test_check_finds_what_is_wrong_with_a_recipe_and_train_does_not_start_it(run, recipe, tmp_path):
     (tmp_path / "train.parquet").unlink()
     done = run("check", "my.yaml", "--verl-version", "0.9")

@@ -382,6 +382,33 @@ def test_the_key_is_sent_and_is_in_no_message_and_no_file(serve, go, tmp_path):
     assert not any(b"sk-secret" in text for text in written)
 
 
+def test_a_secret_of_the_extra_body_is_sent_and_written_nowhere(serve, go, tmp_path):
+    """Servers repeat it where they refuse a prompt, and the refusal is written as the response."""
+    extra = {
+        "api_key": "Zq7canaryValue42",
+        "nested": {"auth_token": "Yx8canaryValue43"},
+        "min_p": 0.1,
+    }
+    told = "bad key Zq7canaryValue42, Yx8canaryValue43"
+    said = (400, {}, {"error": {"message": told}})
+    sampling = Sampling(seed=1, extra=extra)
+    with serve(faults={1: said}) as server:
+        _, lines = go(server, rows=3, n=1, sampling=sampling, concurrency=1)
+    assert server.bodies[0]["api_key"] == "Zq7canaryValue42"
+    assert lines[0]["sampling"]["extra"] == {
+        "api_key": "***",
+        "nested": {"auth_token": "***"},
+        "min_p": 0.1,
+    }
+    assert any("bad key ***, ***" in json.dumps(line) for line in lines)
+    with serve(always=said) as server, pytest.raises(SourceError) as error:
+        go(server, rows=3, n=1, sampling=sampling, out="n.jsonl")
+    written = [
+        path.read_text() for path in tmp_path.iterdir() if path.suffix in {".jsonl", ".part"}
+    ]
+    assert not any("canaryValue" in text for text in [*written, str(error.value)])
+
+
 def test_a_password_in_the_url_is_refused_without_showing_it():
     with pytest.raises(UsageError) as error:
         Server("http://me:hunter2@host/v1")

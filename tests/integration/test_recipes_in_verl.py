@@ -1,7 +1,7 @@
 """Every recipe in the hands of a real verl: composed by Hydra, validated by verl's own code."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rewardkit.runner import _verl_config
@@ -12,6 +12,7 @@ from rewardkit.runner.plan import DAPO_RECIPE, make_plan
 from rewardkit.runner.recipe import built_in, load_tree, read_recipe
 from rewardkit.runner.verl_keys import release
 from tests.integration.conftest import VERL
+from tests.runner.test_hydra_text import READ_BY_HYDRA
 
 
 def judged(name, overrides):
@@ -100,6 +101,9 @@ VALUES = st.one_of(
 )
 
 
+@example(value=["'", None])
+@example(value=["\\\n", "1_0", "-inf"])
+@example(value=[{"a,b c": "'"}])
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(value=st.one_of(VALUES, st.lists(VALUES, max_size=3)))
 def test_hydra_reads_every_value_as_it_was_meant(value):
@@ -109,9 +113,17 @@ def test_hydra_reads_every_value_as_it_was_meant(value):
     assert _plain(override.value()) == value
 
 
+@pytest.mark.parametrize(("text", "value"), READ_BY_HYDRA)
+def test_hydra_reads_a_text_as_we_say(text, value):
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    (override,) = OverridesParser.create().parse_overrides([f"+data.odd={text}"])
+    assert value is None or _plain(override.value()) == value
+
+
 def _plain(value):
-    return (
-        [_plain(item) for item in value]
-        if isinstance(value, list)
-        else getattr(value, "text", value)
-    )
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return getattr(value, "text", value)

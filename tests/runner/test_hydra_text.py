@@ -1,9 +1,10 @@
 """Values to Hydra's override grammar and back; against Hydra itself in tests/integration."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rewardkit.errors import UsageError
 from rewardkit.runner.hydra_text import Raw, parsed, written
 
 SCALARS = st.one_of(
@@ -36,6 +37,9 @@ def test_a_value_is_written_as_hydra_reads_it(value, text):
     assert written(value) == text
 
 
+@example(value=["'", None])
+@example(value=["\\", "'", "a"])
+@example(value=["1_0", "-inf", "007"])
 @given(st.one_of(SCALARS, st.lists(SCALARS, max_size=4)))
 def test_what_is_written_reads_back_equal(value):
     assert parsed(written(value)) == value
@@ -49,7 +53,7 @@ def test_what_is_written_reads_back_equal(value):
         ("[]", []),
         ("1e-6", 1e-6),
         ("no", "no"),
-        ("010", 10),
+        ("010", "010"),
         ("-1", -1),
         ("'left'", "left"),
         ("a b", "a b"),
@@ -66,3 +70,46 @@ def test_hydra_s_own_grammar_is_kept_as_written():
     for text in ("{a:1,b:[2]}", "choice(1,2)", "range(1,4)"):
         assert isinstance(parsed(text), Raw)
         assert written(parsed(text)) == text
+
+
+#: What Hydra 1.3.2 itself reads, as text and value; tests/integration asks it again.
+READ_BY_HYDRA = [
+    (r"['\'',null]", ["'", None]),
+    (r"['\\','a']", ["\\", "a"]),
+    (r"['a\\\'b',c]", [r"a\'b", "c"]),
+    (r"a\,b", "a,b"),
+    (r"[a\,b,c]", ["a,b", "c"]),
+    (r"[a\ ,b]", ["a ", "b"]),
+    (r"'a\b'", r"a\b"),
+    ("1_000", 1000),
+    ("'1_000'", "1_000"),
+    ("1_0.5e1_0", 10.5e10),
+    ("007", "007"),
+    (".inf", ".inf"),
+    ("'-inf'", "-inf"),
+    ("+inf", float("inf")),
+    ("[{a:[1,2]},x]", None),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), READ_BY_HYDRA)
+def test_a_text_reads_as_hydra_reads_it(text, value):
+    if value is not None:  # mappings stay as they are written
+        assert parsed(text) == value
+        assert type(parsed(text)) is type(value)
+    assert parsed(written(parsed(text))) == parsed(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("1_0", "'1_0'"), ("-inf", "'-inf'"), ("\\\n", "'\\\n'")]
+)
+def test_text_that_hydra_would_take_for_a_number_is_quoted(value, text):
+    assert written(value) == text
+
+
+def test_a_mapping_s_key_is_escaped_or_refused():
+    """Hydra has no quotes for keys: `true` or `1` as text cannot be written."""
+    assert written({"a,b c": 1, 2: 3}) == r"{a\,b\ c:1,2:3}"
+    for key in ("true", "1", "", "中", "it's"):
+        with pytest.raises(UsageError, match="as the key of a mapping; choose another key"):
+            written({key: 1})

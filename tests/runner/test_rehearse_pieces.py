@@ -249,3 +249,31 @@ def test_vllm_for_the_cpu_is_found_under_vllm_s_name(tmp_path):
     named = tmp_path / "named/vllm-0.28.0+cpu.dist-info/METADATA"
     assert "Name: vllm\nVersion: 0.28.0+cpu" in named.read_text()
     assert str(tmp_path / "named") in env["PYTHONPATH"].split(":")
+
+
+def test_a_rehearsal_that_is_refused_leaves_its_folder_as_it_was(tmp_path, monkeypatch):
+    from rewardkit.runner import rehearse as module
+
+    def refuse(_, folder, *__, **___):
+        (folder / "model").mkdir()
+        (folder / "model" / "x").touch()
+        raise UsageError("verl does not take this plan")
+
+    monkeypatch.setattr(module, "versions_of", lambda _: {})
+    monkeypatch.setattr(module, "engine_of", lambda _: None)
+    monkeypatch.setattr(module, "prepare", refuse)
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "a" / "b", tmp_path / "empty"):
+        with pytest.raises(UsageError, match="does not take"):
+            module.rehearse([], folder=folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+
+
+def test_a_rehearsal_s_log_has_no_secret_of_the_environment(tmp_path, monkeypatch):
+    from rewardkit.runner.rehearse import _hide_secrets
+
+    monkeypatch.setenv("MY_API_KEY", "Zq7canaryValue42")
+    log = tmp_path / "verl.log"
+    log.write_bytes(b"the key: Zq7canaryValue42 \xff\n")
+    _hide_secrets(log)
+    assert log.read_bytes() == b"the key: *** \xff\n"

@@ -28,7 +28,7 @@ ELSEWHERE = {
         "python": "/opt/a b/bin/python3",
         "head": "head-0",
         "interface": "eth0",
-        "partition": "p q",
+        "partition": "p,q",
         "account": "a",
         "time_limit": "1-00:00:00",
     }
@@ -98,11 +98,6 @@ def test_nothing_is_written_and_no_secret_is_taken(plan_of, target, devices, tmp
         render(plan_of(target, devices=devices, env={"WANDB_API_KEY": "123"}), tmp_path)
     render(plan_of(target, devices=devices, env={"RAY_AUTH_TOKEN_PATH": "/x"}), tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_variable_that_no_shell_can_have_is_refused(plan_of, tmp_path):
-    with pytest.raises(UsageError, match="'A B' is no name of a variable"):
-        render(plan_of("script", env={"A B": "1"}), tmp_path)
 
 
 @every
@@ -236,7 +231,9 @@ def test_kuberay_is_a_job_with_a_pod_for_every_node(plan_of, tmp_path):
             pod = group["template"]["spec"]
             (container,) = pod["containers"]
             assert container["resources"]["limits"] == {resource: "16"}
-            assert {e["name"]: e["value"] for e in container["env"]} == plan.env
+            # Kubernetes replaces $$ by $, and $(NAME).
+            given = {e["name"]: e["value"].replace("$$", "$") for e in container["env"]}
+            assert given == plan.env
             assert {v["name"] for v in pod["volumes"]} == {
                 m["name"] for m in container["volumeMounts"]
             }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardkitError
 from rewardkit.registry import is_path
 from rewardkit.runner.findings import Finding, Severity
 from rewardkit.runner.plan import Plan
 from rewardkit.runner.preflight.files import FileFacts
+from rewardkit.runner.secret_values import reveal
 
 if TYPE_CHECKING:
     from rewardkit.audit.model import Finding as Conduct
@@ -118,7 +119,7 @@ def _conduct(plan: Plan, file: FileFacts) -> Iterator[Finding]:
         scorer = f"{scorer}:compute_score"
     try:
         readings, findings, keys = conduct(
-            scorer, Path(file.path).expanduser(), options=reward.options
+            scorer, Path(file.path).expanduser(), options=_options(plan)
         )
     except RewardkitError as error:
         yield Finding("error", "L-51", KEY, str(error), "Mend the scorer or reward.options.")
@@ -128,6 +129,14 @@ def _conduct(plan: Plan, file: FileFacts) -> Iterator[Finding]:
         if reading.right <= reading.wrong:
             yield _unpaid(reading, file, reward.scorer)
     yield from (_behaviour(each, reward.scorer) for each in findings if each.failed)
+
+
+def _options(plan: Plan) -> dict[str, Any]:
+    """The scorer's options, secrets too: it is called here as verl calls it."""
+    return {
+        name: reveal(value, plan.secrets) if isinstance(value, str) else value
+        for name, value in plan.recipe.reward.options.items()
+    }
 
 
 def _metric(plan: Plan, scorer: str, keys: Sequence[str]) -> Iterator[Finding]:

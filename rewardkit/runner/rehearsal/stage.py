@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.runner.hydra_text import written
 from rewardkit.runner.overrides import Override, parse_overrides
 from rewardkit.runner.rehearsal import settle
@@ -52,21 +52,6 @@ class Stage:
     val: Sample
     reward: tuple[str, str] | None
     notes: tuple[str, ...]
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder of a rehearsal.
-
-    Raises:
-        OutputError: it has something in it, or cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        empty = not any(folder.iterdir())
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror or error}.") from error
-    if not empty:
-        raise OutputError(f"{folder} is not empty; name another folder, or remove it.")
 
 
 def prepare(

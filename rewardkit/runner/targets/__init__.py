@@ -6,11 +6,13 @@ Each target is a module with one function, `launch(plan, folder)`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
-from rewardkit.runner.targets.base import File, Launch, check_environment, reward_path
+from rewardkit.runner.secret_values import variables_of
+from rewardkit.runner.targets.base import File, Launch, check_secrets, reward_path
 
 __all__ = ["TARGETS", "File", "Launch", "render", "reward_path"]
 
@@ -39,7 +41,12 @@ def render(plan: Plan, folder: Path) -> Launch:
         UsageError: the target cannot do what the recipe asks for, or the recipe lacks something
             the target needs.
     """
-    check_environment(plan.env)
-    target = import_module(f"{__name__}.{TARGETS[plan.recipe.cluster.target]}")
-    launched: Launch = target.launch(plan, folder.absolute())
-    return launched
+    check_secrets(plan)
+    name = plan.recipe.cluster.target
+    launched: Launch = import_module(f"{__name__}.{TARGETS[name]}").launch(plan, folder.absolute())
+    secrets = variables_of(plan.arguments)
+    if not secrets or name == "local":
+        return launched
+    where = {"kuberay": "in the Secret", "ray-job": "on the Ray cluster's nodes"}.get(name, "there")
+    step = f"Set {' and '.join(secrets)} {where}, where the run starts: a secret is in no file."
+    return replace(launched, next_steps=(step, *launched.next_steps))

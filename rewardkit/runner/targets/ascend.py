@@ -7,10 +7,10 @@ Atlas nodes) waits for ever, kills every python of the host and removes /tmp/ray
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.targets.base import File, Launch, check_ports, filled
 
 #: The variables that name a node's network interface, by device.
@@ -36,7 +36,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         files=(File("node.sh", node_script(plan, log=True), executable=True),),
         argv=None,
         env={},
-        next_steps=(f"{where}: {head}bash {shlex.quote(str(script))}",),
+        next_steps=(f"{where}: {head}bash {shell_word(str(script))}",),
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import UsageError
+from rewardkit.redact import Redactor, is_secret_name
 from rewardkit.registry import is_path
+from rewardkit.runner.secret_values import MARK, shell_word, variables_of
 from rewardkit.runner.verl_keys import PKG_SINCE, release
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ SHIPPED: Mapping[str, str] = {
     "kuberay": "/rewardkit/",
     "skypilot": "/opt/rewardkit/",
 }
-
-_SECRET = re.compile(r"(^|_)(API_KEY|ACCESS_KEY|ACCESS_KEY_ID|TOKEN|PASSWORD|PASSWD|SECRET)$")
 
 
 @dataclass(frozen=True)
@@ -67,19 +66,24 @@ class Launch:
     cwd: str = "."
 
 
-def check_environment(env: Mapping[str, str]) -> None:
-    """Refuse variables that a shell cannot have, and those that look like a secret.
+def check_secrets(plan: Plan) -> None:
+    """Refuse a plan with a secret in it, whoever made it; `secret_values.conceal` leaves none.
 
     Raises:
-        UsageError: the first such variable.
+        UsageError: the first such variable or argument.
     """
-    for name in env:
-        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise UsageError(f"env: {name!r} is no name of a variable.")
-        if _SECRET.search(name.upper()):
+    for name, value in plan.env.items():
+        if is_secret_name(name) or Redactor().text(value) != value:
             raise UsageError(
                 f"env.{name}: a secret would be written into files; leave it out of the recipe and "
                 "export it where verl runs."
+            )
+    for argument in plan.arguments:
+        key, _, value = argument.partition("=")
+        if not MARK.search(value) and Redactor().text(argument) != argument:
+            raise UsageError(
+                f"{key}: a secret would be written into files; give it to rewardkit train, which "
+                "takes it from the environment instead."
             )
 
 
@@ -121,8 +125,13 @@ def check_absolute(recipe: Recipe, why: str) -> None:
     for name in (*recipe.data.train, *recipe.data.val):
         if not name.startswith(("/", "~")) and "://" not in name:
             raise UsageError(
-                f"data: {name} is relative, and {why}; give the path that every node sees."
+                f"data: {one_line(name)} is relative, and {why}; give the path that every node sees."
             )
+
+
+def one_line(text: str) -> str:
+    """A text for a comment: no character of it ends the line, or is one that YAML refuses."""
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
 
 
 def slug(text: str, *, longest: int = 40) -> str:
@@ -151,20 +160,31 @@ def needed_files(plan: Plan) -> list[str]:
 def filled(template: str, plan: Plan, **values: Any) -> str:
     """A template beside this file, with what every one of them needs of the plan.
 
-    In templates `q` quotes for the shell and `line` makes one line of a text, so that a recipe's
-    words cannot end a comment.
+    Whatever a template prints is one word for the shell, quoted by `shell_word`. Two filters make
+    exceptions: `line` is one line of a text for a comment, and `code` is shell of our own.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def word(value: Any) -> Markup:
+        """A value for the shell, unless a macro or a filter has rendered it already."""
+        if isinstance(value, Markup):
+            return value
+        return Markup(shell_word("" if value is None else str(value)))  # noqa: S704 - no HTML
 
     environment = Environment(
         loader=PackageLoader("rewardkit.runner.targets", ""),
-        autoescape=select_autoescape(),  # of HTML; these are shell scripts
+        autoescape=True,  # so that macros return Markup, which `word` leaves alone
+        finalize=word,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"q": shlex.quote, "line": lambda text: " ".join(str(text).split())}
+    environment.filters |= {
+        "line": lambda text: Markup(one_line(text or "")),  # noqa: S704 - no HTML
+        "code": lambda text: Markup(text or ""),  # noqa: S704 - no HTML
+    }
     recipe = plan.recipe
     return environment.get_template(template).render(
         plan=plan,
@@ -174,6 +194,7 @@ def filled(template: str, plan: Plan, **values: Any) -> str:
         device=RAY_NAMES[recipe.devices],
         ray_arguments=ray_start_arguments(recipe),
         needed=needed_files(plan),
+        secrets=variables_of(plan.arguments),
         **values,
     )
 

@@ -9,12 +9,12 @@ Not run on Kubernetes: the tests parse the YAML and run the command that is in i
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.targets.base import (
     SHIPPED,
     File,
@@ -70,7 +70,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         files=(File("kuberay.yaml", commented(header) + documents),),
         argv=None,
         env={},
-        next_steps=(f"Start it: kubectl apply -f {shlex.quote(str(path))}",),
+        next_steps=(f"Start it: kubectl apply -f {shell_word(str(path))}",),
     )
 
 
@@ -135,7 +135,8 @@ def _pod(plan: Plan, name: str) -> dict[str, Any]:
     container = {
         "name": "ray",
         "image": cluster.image,
-        "env": [{"name": key, "value": value} for key, value in plan.env.items()],
+        # Kubernetes replaces $(NAME), and $$ by $.
+        "env": [{"name": k, "value": v.replace("$", "$$")} for k, v in plan.env.items()],
         "envFrom": [{"secretRef": {"name": name, "optional": True}}],
         "resources": {"limits": limits, "requests": dict(limits)},
         "volumeMounts": mounts,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rewardkit.errors import UsageError
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import reveal
 from rewardkit.runner.targets.base import Launch
 
 
@@ -31,7 +32,7 @@ def launch(plan: Plan, _folder: Path) -> Launch:
             "cluster.setup: local runs in the environment that there is; set it up before, or choose "
             "script."
         )
-    python, *rest = plan.command()
+    python, *rest = (reveal(argument, plan.secrets) for argument in plan.command())
     here = sys.executable if python == "python3" else python  # verl is beside rewardkit
     env = dict(plan.env)
     if "RAY_ADDRESS" not in os.environ:

@@ -11,7 +11,6 @@ command.
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,16 @@ from rewardkit.errors import UsageError
 from rewardkit.runner.hydra_text import Raw
 from rewardkit.runner.overrides import parse_overrides
 from rewardkit.runner.plan import DAPO_RECIPE, Plan
-from rewardkit.runner.targets.base import File, Launch, as_yaml, commented, filled, slug
+from rewardkit.runner.secret_values import MARK, shell_word
+from rewardkit.runner.targets.base import (
+    File,
+    Launch,
+    as_yaml,
+    commented,
+    filled,
+    one_line,
+    slug,
+)
 
 #: Where AscendFactory's own example writes; for recipes without an absolute default_local_dir.
 OUTPUT = "/home/ma-user/verl"
@@ -62,7 +70,9 @@ def launch(plan: Plan, folder: Path) -> Launch:
         "backend_config": _nested(plan),
     }
     header = _HEADER.format(
-        name=slug(recipe.name), verl=plan.verl, model=" ".join(recipe.cluster.model_name.split())
+        name=slug(recipe.name),
+        verl=plan.verl,
+        model=one_line(shell_word(recipe.cluster.model_name)),
     )
     return Launch(
         files=(
@@ -72,7 +82,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         argv=None,
         env={},
         next_steps=(
-            f"Copy {shlex.quote(str(folder))} to a folder of ModelArts and run there: bash modelarts.sh",
+            f"Copy {shell_word(str(folder))} to a folder of ModelArts and run there: bash modelarts.sh",
             *megatron,
             f"The ModelArts job must have the recipe's {recipe.nodes} nodes x {recipe.devices_per_node}.",
         ),
@@ -99,6 +109,10 @@ def _plain(plan: Plan, key: str) -> Any:
     value = plan.config[key]
     while isinstance(value, str) and value.startswith("${") and value[2:-1] in plan.config:
         value = plan.config[value[2:-1]]
+    if isinstance(value, str) and MARK.search(value):
+        raise UsageError(
+            f"{key}: a secret, and AscendFactory reads settings from a file only; leave it out."
+        )
     if isinstance(value, Raw):
         raise UsageError(f"{key}={value}: write it as a YAML mapping under `verl:`.")
     return value

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import rewardkit
 from rewardkit.runner.plan import DAPO_RECIPE, Plan
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.targets.base import (
     File,
     Launch,
@@ -75,8 +76,10 @@ def _ray() -> str:
 
 
 def _next_steps(plan: Plan, name: str) -> tuple[str, ...]:
-    address = f"--address {plan.recipe.cluster.address}"
+    address = f"--address {shell_word(plan.recipe.cluster.address)}"
+    expanded = [name for name, value in plan.env.items() if "$" in value]
     steps = [
+        *(f"env.{name}: Ray replaces $NAME and ${{NAME}} in its value." for name in expanded),
         f"Follow it: ray job logs --follow {address} {name}",
         f"End it: ray job stop {address} {name}",
     ]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.targets.base import File, Launch, filled
 
 
@@ -17,5 +17,5 @@ def launch(plan: Plan, folder: Path) -> Launch:
         files=(File("train.sh", filled("script.sh.j2", plan), executable=True),),
         argv=None,
         env={},
-        next_steps=(f"Run it {where}: bash {shlex.quote(str(folder / 'train.sh'))}",),
+        next_steps=(f"Run it {where}: bash {shell_word(str(folder / 'train.sh'))}",),
     )

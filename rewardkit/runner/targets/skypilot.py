@@ -9,12 +9,12 @@ Not run on a cloud: the tests parse the YAML and check its script, and node.sh i
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import shell_word, variables_of
 from rewardkit.runner.targets.ascend import node_script
 from rewardkit.runner.targets.base import (
     SHIPPED,
@@ -23,6 +23,7 @@ from rewardkit.runner.targets.base import (
     as_yaml,
     check_ports,
     commented,
+    one_line,
     reward_text,
     slug,
 )
@@ -69,7 +70,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         name=name,
         nodes=recipe.nodes,
         count=recipe.devices_per_node,
-        accelerator=recipe.cluster.accelerator or "CPU",
+        accelerator=one_line(recipe.cluster.accelerator or "CPU"),
         verl=plan.verl,
         secrets="".join(f" --secret {secret}" for secret in secrets),
     )
@@ -81,9 +82,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         files=tuple(files),
         argv=None,
         env={},
-        next_steps=(
-            f"Start it: sky launch -c {name} {shlex.quote(str(folder / 'skypilot.yaml'))}",
-        ),
+        next_steps=(f"Start it: sky launch -c {name} {shell_word(str(folder / 'skypilot.yaml'))}",),
     )
 
 
@@ -105,6 +104,7 @@ def _task(plan: Plan, folder: Path, name: str, *, shipped: bool) -> dict[str, An
 
 
 def _secrets(plan: Plan) -> list[str]:
-    """The secrets that the run's loggers ask for; SkyPilot takes their values from the shell."""
+    """The secrets of the settings, and those that the run's loggers ask for; SkyPilot takes their values from the shell."""
     loggers = plan.get("trainer.logger") or []
-    return [_SECRETS[logger] for logger in loggers if logger in _SECRETS]
+    names = [_SECRETS[logger] for logger in loggers if logger in _SECRETS]
+    return list(dict.fromkeys([*names, *variables_of(plan.arguments)]))

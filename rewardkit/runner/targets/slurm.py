@@ -6,10 +6,10 @@ runs on real Ray, and the tests run slurm.sh with stand-ins for `srun` and `scon
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.targets.ascend import node_script
 from rewardkit.runner.targets.base import File, Launch, check_port, filled
 
@@ -39,7 +39,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         argv=None,
         env={},
         next_steps=(
-            f"Submit it where relative paths of the recipe start: sbatch {shlex.quote(str(folder / 'slurm.sh'))}",
+            f"Submit it where relative paths of the recipe start: sbatch {shell_word(str(folder / 'slurm.sh'))}",
             "Secrets (WANDB_API_KEY, HF_TOKEN) are taken from the shell that submits.",
         ),
     )

@@ -5,10 +5,10 @@ It ends with `ray stop`, which ends every Ray process of the host: for hosts of 
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from rewardkit.runner.plan import Plan
+from rewardkit.runner.secret_values import shell_word
 from rewardkit.runner.targets.ascend import INTERFACE_VARIABLES
 from rewardkit.runner.targets.base import File, Launch, check_ports, filled
 
@@ -29,7 +29,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         argv=None,
         env={},
         next_steps=(
-            f"Run it on each of the nodes: {head}bash {shlex.quote(str(folder / 'symmetric.sh'))}",
+            f"Run it on each of the nodes: {head}bash {shell_word(str(folder / 'symmetric.sh'))}",
             "It ends with a host-wide `ray stop`: not on hosts where others use Ray.",
         ),
     )

@@ -1,0 +1,314 @@
+"""A secret is in nothing that rewardkit writes or prints: one canary, through every place and command."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.test_cli import failed
+
+CANARY = "Zq7canaryValue42"
+TARGETS = [
+    "ray-job",
+    "script",
+    "slurm",
+    "symmetric-run",
+    "kuberay",
+    "skypilot",
+    "ascend",
+    "modelarts",
+]
+
+
+def quick(names, some):
+    """Parameters of which some are tried in every run, and all in the full one."""
+    return [pytest.param(n, marks=[] if n in some else [pytest.mark.full]) for n in names]
+
+
+RECIPE = """\
+name: tiny
+algorithm: grpo
+model: /m
+devices: {devices}
+devices_per_node: 1
+data: {{train: /d/train.parquet, val: /d/val.parquet}}
+reward: {{scorer: verl}}
+cluster:
+  target: {target}
+  python: {python}
+  image: repo/verl:1
+  model_name: m
+  accelerator: H100
+verl:
+  trainer.logger: [console, wandb]
+"""
+
+#: Prints what a careless program prints: its environment and its arguments, in pieces.
+STUB = f"""#!{sys.executable}
+import os, sys, time
+sys.stdout.write("env: " + repr(dict(os.environ)) + "\\n")
+value = sys.argv[-1]
+for part in ("args ", value[: len(value) // 2], value[len(value) // 2 :], "\\n"):
+    sys.stdout.write(part)
+    sys.stdout.flush()
+    time.sleep(0.01)
+print("the value is", value.rpartition("=")[2].strip("'"))
+"""
+
+WANDB = f"+ray_kwargs.ray_init.runtime_env.env_vars.WANDB_API_KEY={CANARY}"
+SECRET_OVERRIDES = [
+    [WANDB],
+    [f"+trainer.openai_key={CANARY}", f"trainer.project_name={CANARY}"],
+    [f"+trainer.proxy=http://user:{CANARY}@proxy:80"],
+    [f"+trainer.auth_tokens='{CANARY}'"],
+]
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    """Write a recipe for a target; `more` lines below it."""
+    stub = tmp_path / "stub"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+
+    def write(target="local", more=""):
+        devices = "gpu" if target in {"skypilot", "modelarts"} else "cpu"
+        text = RECIPE.format(target=target, python=stub, devices=devices)
+        (tmp_path / "my.yaml").write_text(text + more)
+        return "my.yaml"
+
+    return write
+
+
+def leaks(tmp_path, done, given=()):
+    """Where the canary is: in what a command printed, and in the files but those given to it."""
+    found = [name for name in ("stdout", "stderr") if CANARY in getattr(done, name)]
+    files = [p for p in tmp_path.rglob("*") if p.is_file() and p.name not in given]
+    return found + [str(path) for path in files if CANARY.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("target", quick(["local", *TARGETS], {"local", "kuberay"}))
+@pytest.mark.parametrize("overrides", SECRET_OVERRIDES[:2], ids=["wandb", "copied"])
+def test_train_takes_a_secret_and_writes_it_nowhere(run, recipe, tmp_path, target, overrides):
+    name = recipe(target)
+    for options in (("--dry-run",), ("--dry-run", "--json"), ("--no-check", "--out", "o")):
+        done = run("train", name, *options, "--verl-version", "0.9", "--", *overrides)
+        assert leaks(tmp_path, done) == []
+        if target == "modelarts" and "--out" in options:
+            failed(done, 2, "a secret, and AscendFactory reads settings from a file")
+            assert not (tmp_path / "o").exists()
+        elif target != "ray-job":  # whether there is a ray here is not the point
+            assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("overrides", SECRET_OVERRIDES)
+@pytest.mark.parametrize("where", ["override", "verl", "sweep", "set"])
+def test_wherever_a_setting_is_given_its_secret_stays_out(run, recipe, tmp_path, overrides, where):
+    lines = "".join(f"  {text.replace('=', ': ', 1)}\n" for text in overrides)
+    if where == "verl":
+        name, more = recipe("script", lines), []
+    elif where == "sweep":
+        inner = "".join(f"    {line}\n" for line in lines.splitlines())
+        name, more = recipe("script", f"sweep:\n  a:\n    verl:\n{inner}"), ["--variant", "a"]
+    else:
+        name = recipe("script")
+        more = ["--", *overrides]
+        if where == "set":
+            more = [x for text in overrides for x in ("--set", "verl." + text)]
+    for options in (["--dry-run", "--json"], ["--no-check", "--out", "o"]):
+        done = run("train", name, "--verl-version", "0.9", *options, *more)
+        assert done.returncode == 0, done.stderr
+        assert leaks(tmp_path, done, ["my.yaml"]) == []
+    assert leaks(tmp_path, run("check", name, "--verl-version", "0.9"), ["my.yaml"]) == []
+
+
+def test_what_is_started_gets_the_secret_and_its_log_does_not(run, recipe, tmp_path):
+    name = recipe()
+    options = ("--no-check", "--verl-version", "0.9", "--out", "o")
+    done = run("train", name, *options, "--", WANDB, MY_TOKEN=CANARY)
+    assert done.returncode == 0, done.stderr
+    assert leaks(tmp_path, done) == []
+    assert "'MY_TOKEN': '***'" in (tmp_path / "o/console.log").read_text()
+    assert "the value is ***" in done.stdout  # so it was there
+
+
+def test_a_run_is_repeated_with_the_secret_of_the_environment(run, recipe, tmp_path):
+    name = recipe()
+    options = ("--no-check", "--verl-version", "0.9", "--out", "o")
+    assert run("train", name, *options, "--", WANDB).returncode == 0
+    again = ("train", "--from", "o/manifest.json", "--no-check", "--out")
+    failed(run(*again, "p"), 2, "WANDB_API_KEY is not set: it is a secret, and in no file")
+    assert not (tmp_path / "p").exists()
+    done = run(*again, "p", WANDB_API_KEY=CANARY)
+    assert done.returncode == 0, done.stderr
+    assert "the value is ***" in done.stdout
+    assert leaks(tmp_path, done) == []
+
+
+@pytest.mark.parametrize("target", ["script", "kuberay"])
+def test_a_script_takes_the_secret_from_the_environment_where_it_runs(
+    run, recipe, tmp_path, target
+):
+    name = recipe(target)
+    done = run(
+        "train",
+        name,
+        "--no-check",
+        "--verl-version",
+        "0.9",
+        "--out",
+        "o",
+        "--",
+        WANDB,
+    )
+    assert "next: Set WANDB_API_KEY" in done.stderr
+    script = tmp_path / "o/train.sh"
+    if target == "kuberay":
+        import yaml
+
+        config_map = next(yaml.safe_load_all((tmp_path / "o/kuberay.yaml").read_text()))
+        script = tmp_path / "launch.sh"
+        script.write_text(config_map["data"]["launch.sh"])
+    program = tmp_path / "stub"
+    program.write_text('#!/bin/sh\n[ "$1" = - ] || printf \'%s\\n\' "$@" >seen\n')
+    env = {"PATH": os.environ["PATH"], "CHECK_FILES": "0"}
+    for value in ("", "it's"):
+        bad = subprocess.run(
+            ["bash", script], cwd=tmp_path, env=env | {"WANDB_API_KEY": value}, capture_output=True
+        )
+        assert bad.returncode == 1
+        assert b"WANDB_API_KEY: export it here" in bad.stderr
+    good = env | {"WANDB_API_KEY": "a b$c"}
+    subprocess.run(["bash", script], cwd=tmp_path, env=good, capture_output=True, check=True)
+    key = WANDB.partition("=")[0]
+    assert f"{key}='a b$c'" in (tmp_path / "seen").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (f"env: {{WANDB_API_KEY: {CANARY}}}", "env.WANDB_API_KEY: a secret would be written"),
+        (f"env: {{https_proxy: 'http://u:{CANARY}@h:1'}}", "env.https_proxy: it has a secret"),
+        (f"about: my key is sk-proj-1{CANARY}", "about: it has a secret"),
+        (f"sweep: {{a: {{env: {{GH_PAT: {CANARY}}}}}}}", "sweep.a.env.GH_PAT: a secret"),
+        (f"  +trainer.keys: [{{api_key: {CANARY}}}]", "a list with a secret in it"),
+    ],
+)
+def test_a_secret_in_another_part_of_a_recipe_is_refused(run, recipe, tmp_path, more, says):
+    name = recipe("script", more)
+    for command in (("train", name, "--dry-run"), ("check", name), ("train", name, "--no-check")):
+        done = run(*command, "--verl-version", "0.9")
+        failed(done, 2, says)
+        assert leaks(tmp_path, done, ["my.yaml"]) == []
+    for command in (("show", name), ("cp", name, "copy.yaml")):
+        done = run("recipes", *command)
+        failed(done, 2, "has a secret in it; take it out")
+        assert leaks(tmp_path, done, ["my.yaml"]) == []
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        f"cluster.address=http://user:{CANARY}@head:8265",
+        f"cluster.setup=['export HF_TOKEN={CANARY}']",
+        f"model=https://user:{CANARY}@hub/m",
+        f"reward.scorer=s3://k:{CANARY}@b/x.py",
+        f"nodes=http://u:{CANARY}@x",
+        f"env={{HF_TOKEN: [{CANARY}]}}",
+    ],
+)
+def test_a_secret_in_a_field_is_refused_without_being_shown(run, recipe, tmp_path, field):
+    done = run("train", recipe("ray-job"), "--dry-run", "--set", field, "--verl-version", "0.9")
+    assert done.returncode in (1, 2)
+    assert leaks(tmp_path, done) == []
+
+
+IMPORTED = {
+    "exported": f"export WANDB_API_KEY={CANARY}\n{{}} trainer.project_name=p",
+    "quoted": f"export OPENAI_KEY='{CANARY}' X=1\n{{}}",
+    "inline": f"HF_TOKEN={CANARY} {{}}",
+    "copied": f"export GH_PAT={CANARY}\n{{}} trainer.project_name=$GH_PAT trainer.experiment_name={CANARY}",
+    "variable": f"MY_SECRET={CANARY}\n{{}} +trainer.note=${{{{MY_SECRET}}}} +trainer.list=[a,$MY_SECRET]",
+    "override": f"{{}} +trainer.api_key={CANARY} +ray_kwargs.env_vars.WANDB_API_KEY={CANARY}",
+    "flag": f"{{}} --api-key {CANARY} --hf-token={CANARY}",
+    "url": f"export https_proxy=http://me:{CANARY}@proxy:1 HTTPS_PROXY=http://me:{CANARY}@proxy:1\n{{}}",
+    "model": f"{{}} actor_rollout_ref.model.path=https://me:{CANARY}@hub/m",
+    "login": f"wandb login --api-key {CANARY}\n{{}} trainer.project_name={CANARY}",
+    "header": f"curl -H 'Authorization: Bearer {CANARY}' x\n{{}} trainer.project_name={CANARY}",
+    "unknown": f"export AWS_CREDENTIALS={CANARY}\n{{}} nope.key={CANARY} trainer.nnodes={CANARY}",
+}
+
+
+@pytest.mark.parametrize("kind", quick(IMPORTED, {"copied", "override", "url"}))
+def test_an_imported_script_s_secrets_are_in_no_recipe(run, tmp_path, kind):
+    script = IMPORTED[kind]
+    command = "python3 -m verl.trainer.main_ppo data.train_files=/d/a.parquet data.val_files=/d/b"
+    (tmp_path / "run.sh").write_text(script.format(command) + "\n")
+    for options in ((), ("--json",), ("--out", "new.yaml")):
+        done = run("recipes", "import", "run.sh", "--verl-version", "0.9", *options)
+        assert done.returncode == 0, done.stderr
+        assert leaks(tmp_path, done, ["run.sh"]) == []
+    assert "data" in (tmp_path / "new.yaml").read_text()
+    planned = run("train", "new.yaml", "--dry-run", "--verl-version", "0.9")
+    assert planned.returncode == 0, planned.stderr
+
+
+def test_logs_and_doctor_show_no_secret(run, tmp_path):
+    config = {"trainer": {"logger": ["console"], "api_key": CANARY, "note": CANARY}}
+    steps = "".join(
+        f"step:{i} - actor/entropy:0.3 - critic/score/mean:0.{i} - WANDB_API_KEY={CANARY}\n"
+        for i in range(1, 6)
+    )
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_text(
+            f"env: {{'WANDB_API_KEY': '{CANARY}'}}\n(TaskRunner pid=1) {config!r}\n{steps}"
+            f"Error: cannot log in with WANDB_API_KEY={CANARY}\n"
+        )
+    given = ["a.log", "b.log"]
+    for command in (
+        ("logs", "a.log", "--html", "a.html"),
+        ("logs", "a.log", "--json"),
+        ("logs", "compare", "a.log", "b.log"),
+        ("explain-key", "trainer.logger"),
+    ):
+        assert leaks(tmp_path, run(*command), given) == []
+    done = run("doctor", HF_ENDPOINT=f"http://me:{CANARY}@127.0.0.1:9", WANDB_API_KEY=CANARY)
+    assert done.returncode == 0, done.stderr
+    assert leaks(tmp_path, done, given) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--base-url", f"http://me:{CANARY}@127.0.0.1:9/v1"),
+        ("--base-url", f"http://me:{CANARY}@127.0.0.1:99999999/v1"),
+        ("--base-url", "http://127.0.0.1:9/v1", "--api-key", CANARY),
+        ("--base-url", f"http://127.0.0.1:9/v1?api_key={CANARY}"),
+        ("--base-url", "http://127.0.0.1:9/v1", "--extra-body", f'{{"api_key": "{CANARY}"'),
+        ("--watch", ".", "--serve", f"vllm serve {{model}} --port {{port}} --api-key {CANARY}"),
+    ],
+)
+def test_eval_refuses_without_showing_the_secret(run, tmp_path, options):
+    run("prep", "gsm8k", "--sample", "--out", "t.parquet")
+    done = run("eval", "t.parquet", "--model", "m", "--out", "r.jsonl", *options)
+    assert done.returncode
+    assert leaks(tmp_path, done) == []
+
+
+def test_the_plain_output_of_data_is_left_as_it_is(run, tmp_path):
+    """A response with a word like a secret is data: what shows data does not change it."""
+    shutil.rmtree(tmp_path / "hf", ignore_errors=True)
+    row = {
+        "response": f"password={CANARY} #### 1",
+        "ground_truth": "1",
+        "data_source": "openai/gsm8k",
+    }
+    (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
+    done = run("score", "r.jsonl", "--scorer", "gsm8k", "--out", "s.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert CANARY in (tmp_path / "s.jsonl").read_text()

@@ -1,0 +1,214 @@
+"""What is a secret by its name, its shape or its value, and what is none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rewardkit
+from rewardkit.redact import HIDDEN, Redactor, is_secret_name, is_secret_value, secrets_of
+
+CANARY = "Zq7canaryValue42"
+RELEASES = sorted((Path(rewardkit.__file__).parent / "runner/releases").glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OPENAI_KEY",
+        "SECRET_KEY",
+        "PRIVATE_KEY",
+        "AUTHORIZATION",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "API_TOKENS",
+        "GH_PAT",
+        "WANDB_API_KEY",
+        "HF_TOKEN",
+        "api_key",
+        "apiKey",
+        "X-Api-Key",
+        "Proxy-Authorization",
+        "--api-key",
+        "--hf-token",
+        "token",
+        "a.env_vars.WANDB_API_KEY",
+        "client_secret",
+        "DB_PWD",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "OBS_AK",
+        "access_token",
+        "auth_token",
+        "password",
+        "trainer.wandb.password",
+        "secrets.wandb",
+        "hub_token",
+        "MYSQL_PWD",
+        "HUGGING_FACE_HUB_TOKEN",
+        "DEEPSEEK_KEY",
+        "gh_pat",
+        "wandb_key",
+        "BASIC_AUTH",
+        "slack_webhook",
+        "Cookie",
+    ],
+)
+def test_the_name_of_a_secret_is_known(name):
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tokenizer",
+        "max_tokens",
+        "total_tokens",
+        "key",
+        "prompt_key",
+        "response_key",
+        "image_key",
+        "pad_token",
+        "eos_token_id",
+        "author",
+        "passes",
+        "ppo_max_token_len_per_gpu",
+        "monkey",
+        "PWD",
+        "OLDPWD",
+        "RAY_AUTH_TOKEN_PATH",
+        "RAY_AUTH_MODE",
+        "KEY",
+        "tokens",
+        "keys",
+        "PROMPT_KEY",
+        "reward_fn_key",
+        "num_tokens",
+        "MAX_TOKENS",
+        "path",
+        "pattern",
+        "sk",
+        "task_key",
+        "pass",
+        "bypass",
+        "TOKENIZERS_PARALLELISM",
+        "eos_token",
+        "stop_tokens",
+        "max_num_batched_tokens",
+        "tokenizer_path",
+        "use_auth",
+        "HF_HOME",
+        "data.train_files",
+        "trainer.total_epochs",
+    ],
+)
+def test_other_names_are_no_secrets(name):
+    assert not is_secret_name(name)
+
+
+def test_no_key_of_any_release_of_verl_is_taken_for_a_secret():
+    """Were one flagged, its value would go missing from commands: it has to be looked at here."""
+
+    def keys(value):
+        if isinstance(value, dict):
+            for name, item in value.items():
+                yield name
+                yield from keys(item)
+        elif isinstance(value, list):
+            for item in value:
+                yield from keys(item) if isinstance(item, (dict, list)) else [item]
+
+    listed = {key for path in RELEASES for key in keys(json.loads(path.read_text()))}
+    assert len(listed) > 1000
+    assert [key for key in listed if isinstance(key, str) and is_secret_name(key)] == []
+
+
+@pytest.mark.parametrize(
+    "value", ["", "${HF_TOKEN}", "$HF_TOKEN", "$(cat key)", "EMPTY", "None", 1]
+)
+def test_a_reference_or_a_number_is_no_secret(value):
+    assert not is_secret_value("HF_TOKEN", value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"export WANDB_API_KEY={CANARY}",
+        f"WANDB_API_KEY='{CANARY}' python3 x",
+        f"--api-key {CANARY}",
+        f"--api-key={CANARY}",
+        f"http://user:{CANARY}@proxy:80/x",
+        f"https://{CANARY}@github.com/x",
+        f"redis://:{CANARY}@host",
+        f"+a.env_vars.WANDB_API_KEY={CANARY}",
+        f'{{"api_key": "{CANARY}"}}',
+        f"{{'WANDB_API_KEY': '{CANARY}', 'x': 1}}",
+        f"Authorization: Bearer {CANARY}",
+        f"curl -H 'X-Api-Key: {CANARY}'",
+        f"a={{api_key:{CANARY},x:1}}",
+        f"https://h/x?api_key={CANARY}&y=1",
+        f"(pid=1) WANDB_API_KEY: {CANARY}",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{CANARY}\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_a_secret_in_a_text_is_hidden(text):
+    hidden = Redactor().text(text)
+    assert CANARY not in hidden
+    assert HIDDEN in hidden
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-proj-abcDEF1234567890abcd",
+        "hf_" + "aB3" * 10,
+        "ghp_" + "aB3" * 12,
+        "github_pat_" + "aB3" * 10,
+        "AKIA" + "A1B2" * 4,
+        "xoxb-123456789012-abcdef",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTYifQ.abc",
+    ],
+)
+def test_a_secret_is_known_by_its_shape(secret):
+    assert Redactor().text(f"it is {secret}, isn't it") == f"it is {HIDDEN}, isn't it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens=4096 ppo_max_token_len_per_gpu=8192",
+        "looks like a secret: it is not in the recipe",
+        "token: the next one; Basic information here; the key=value form",
+        "data.prompt_key=prompt eos_token=</s> pad_token: '<pad>'",
+        "git clone ssh://git@github.com/x && cd user@host:/path",
+        "WANDB_API_KEY=$WANDB_API_KEY api_key=EMPTY HF_TOKEN=${HF_TOKEN}",
+        "step:1 - response_length/mean:55.0 - perf/tokens_per_sec:1234.5",
+        "sha 0123456789abcdef0123456789abcdef01234567 task-sk-learn-disk-usage",
+        "http://head:8265 MASTER_PORT: 29500",
+    ],
+)
+def test_what_is_no_secret_stays(text):
+    assert Redactor().text(text) == text
+
+
+def test_a_value_seen_under_a_secret_s_name_is_hidden_under_every_other():
+    tree = {"env": {"OPENAI_KEY": CANARY}, "note": [f"x{CANARY}y"], "a": {"b": CANARY}, "n": 3}
+    assert Redactor().tree(tree) == {
+        "env": {"OPENAI_KEY": HIDDEN},
+        "note": [f"x{HIDDEN}y"],
+        "a": {"b": HIDDEN},
+        "n": 3,
+    }
+    known = secrets_of(
+        {"MY_PASSWORD": CANARY, "HOME": "/root"}, ["--base-url", "http://u:p4ssw0rd@h"]
+    )
+    assert known.text(f"{CANARY} p4ssw0rd /root") == f"{HIDDEN} {HIDDEN} /root"
+
+
+def test_short_values_and_paths_are_hidden_under_their_own_name_only():
+    tree = {"password": "abc", "x": "abc abcd", "GOOGLE_APPLICATION_CREDENTIALS": "/a/b.json"}
+    assert Redactor().tree(tree | {"y": "/a/b.json"}) == {
+        "password": HIDDEN,
+        "x": "abc abcd",
+        "GOOGLE_APPLICATION_CREDENTIALS": HIDDEN,
+        "y": "/a/b.json",
+    }
