@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError, UsageError
-from rewardkit.rollouts.files import UNIT_BYTES, Unit, units
+from rewardkit.rollouts.files import Unit, units
 from rewardkit.rollouts.read import Unread
 from rewardkit.rollouts.tally import Tally
 from rewardkit.rollouts.unit import Plan, Scored, score_unit
+from rewardkit.row import batched
+
+#: Units of a plain jsonl that a worker is given at a time.
+PIECE_UNITS = 8
 
 #: How often a part is tried again whose worker died.
 RETRIES = 3
@@ -56,6 +60,8 @@ def _run(ray: Any, plan: Plan, files: Sequence[str]) -> Iterator[Scored]:
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
     pieces = [piece for file in files for piece in _pieces(file)]
+    if not pieces:
+        return
     dataset = ray.data.from_items(pieces, override_num_blocks=len(pieces))
     scored = dataset.flat_map(partial(_score_piece, plan), max_retries=RETRIES)
     try:
@@ -70,18 +76,14 @@ def _run(ray: Any, plan: Plan, files: Sequence[str]) -> Iterator[Scored]:
 
 
 def _pieces(file: str) -> Iterator[dict[str, Any]]:
-    """Parts of a file that are read by themselves: a plain jsonl's lines, all of any other."""
-    whole = {"file": str(Path(file).resolve()), "name": file, "start": 0, "stop": -1, "first": 1}
+    """Parts of a file that are read by themselves: units of a plain jsonl, all of any other."""
+    whole = {"file": str(Path(file).resolve()), "name": file, "units": "[]"}
     if not file.endswith(".jsonl"):
         yield whole
         return
-    first = 1
-    with Path(file).open("rb") as stream:
-        start = 0
-        while lines := stream.readlines(8 * UNIT_BYTES):
-            stop = start + sum(map(len, lines))
-            yield {**whole, "start": start, "stop": stop, "first": first}
-            first, start = first + len(lines), stop
+    for some in batched(units([file]), PIECE_UNITS):
+        places = [[unit.first, *unit.span, unit.cut] for unit in some]
+        yield {**whole, "units": json.dumps(places)}
 
 
 def _score_piece(plan: Plan, piece: dict[str, Any]) -> list[dict[str, Any]]:
@@ -89,14 +91,14 @@ def _score_piece(plan: Plan, piece: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _units(piece: dict[str, Any]) -> Iterator[Unit]:
-    if piece["stop"] < 0:
+    """The units of a piece, by the name that the file has for the one who asked."""
+    places = json.loads(piece["units"])
+    if not places:
         for unit in units([piece["file"]]):
             yield replace(unit, path=piece["name"])
-        return
-    with Path(piece["file"]).open("rb") as stream:
-        stream.seek(piece["start"])
-        text = stream.read(piece["stop"] - piece["start"])
-    yield Unit(piece["name"], piece["first"], text)
+    for first, start, size, cut in places:
+        text = Unit(piece["file"], first, span=(start, size)).text
+        yield Unit(piece["name"], first, text, cut=cut)
 
 
 def _row(scored: Scored) -> dict[str, Any]:
