@@ -176,7 +176,7 @@ def test_a_secret_is_known_by_its_shape(secret):
     "text",
     [
         "max_tokens=4096 ppo_max_token_len_per_gpu=8192",
-        "looks like a secret: it is not in the recipe",
+        "looks like a secret, and is not in the recipe",
         "token: the next one; Basic information here; the key=value form",
         "data.prompt_key=prompt eos_token=</s> pad_token: '<pad>'",
         "git clone ssh://git@github.com/x && cd user@host:/path",

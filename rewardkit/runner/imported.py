@@ -236,8 +236,8 @@ def _at_home(key: str, value: Any) -> Any:
 
 
 def _secret(name: str, place: str = "") -> Finding:
-    told = f"looks like a secret {place}".rstrip()
-    text = f"{told}: it is not in the recipe, which others will read."
+    # The bracket keeps "NAME: looks" from being taken for a variable and its value, and hidden.
+    text = f"{place or '(a variable)'} looks like a secret, and is not in the recipe, which others read."
     fix = "Export it where the run starts, or give it to rewardkit train after `--`."
     return Finding("info", "secret", name, text, fix)
 
