@@ -8,6 +8,7 @@ import pytest
 import rewardkit
 from rewardkit.errors import DataError
 from rewardkit.parallel import ALONE, cores, in_order, travels
+from rewardkit.preprocess import check, pipeline
 from rewardkit.preprocess.own import own_dataset
 from rewardkit.scorers.gsm8k import score
 
@@ -86,11 +87,13 @@ def test_functions_of_a_user_s_file_do_not_travel(tmp_path):
     assert cores() >= 1
 
 
-def test_prep_and_check_say_the_same_with_any_number_of_processes(tmp_path):
+def test_prep_and_check_say_the_same_with_any_number_of_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(pipeline, "BATCH_ROWS", 40)
+    monkeypatch.setattr(check, "BATCH_ROWS", 40)
     source = tmp_path / "sums.jsonl"
     with source.open("w") as lines:
-        for i in range(40_000):
-            gold = i + 1 if i % 1000 else "x y z"
+        for i in range(40 * (ALONE + 9)):
+            gold = i + 1 if i % 30 else "x y z"
             lines.write(json.dumps({"question": f"{i}+1?", "answer": f"#### {gold}"}) + "\n")
     found = []
     for jobs in (1, 2):

@@ -1,14 +1,12 @@
 """What the tests of commands share: `run` runs one."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(cli, tmp_path):
     """Run `rewardkit ARGS` in an empty folder, without network or caches."""
 
     def go(*arguments, **environment):
@@ -18,7 +16,6 @@ def run(tmp_path):
             "COLUMNS": "140",
             **environment,
         }
-        command = [sys.executable, "-m", "rewardkit", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+        return cli(*arguments, cwd=tmp_path, env=env)
 
     return go

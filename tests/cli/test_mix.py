@@ -1,25 +1,10 @@
 """`rewardkit mix` as a user meets it."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Run `rewardkit ARGS` in an empty folder, without network or caches."""
-
-    def go(*arguments):
-        env = os.environ | {"HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
-        command = [sys.executable, "-m", "rewardkit", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
-
-    return go
 
 
 @pytest.fixture

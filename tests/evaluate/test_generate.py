@@ -581,10 +581,7 @@ def test_a_refusal_halves_the_requests_once_for_all_that_were_under_way():
 
 
 def test_requests_do_not_wait_for_each_other(serve, go):
-    """64 requests of 0.1 s at once: far less than one after the other."""
+    """Of 64 requests of 0.1 s many are with the server at once."""
     with serve(seconds=0.1) as server:
-        start = monotonic()
         go(server, rows=64, n=1, concurrency=64)
-        took = monotonic() - start
     assert server.most >= 16
-    assert took < 64 * 0.1

@@ -414,7 +414,6 @@ BODIES = (
 )
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(["/score", "/get_reward"]), BODIES)
 def test_no_body_gets_a_status_of_500(fast, path, body):
     status, told, _ = fast.ask(path, body)

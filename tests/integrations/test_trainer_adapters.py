@@ -214,7 +214,6 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-@settings(max_examples=40)
 @given(response=RESPONSES, source=st.sampled_from(["openai/gsm8k", "math_dapo", "aime"]))
 def test_the_reward_is_the_score_that_verl_would_get(name, response, source):
     row = {**ROW, "data_source": source}
@@ -224,7 +223,6 @@ def test_the_reward_is_the_score_that_verl_would_get(name, response, source):
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-@settings(max_examples=25)
 @given(response=JSON, gold=JSON)
 def test_nothing_a_response_may_be_makes_an_adapter_raise(name, response, gold):
     got = CALLS[name](reward_of(name, "gsm8k"), response, {**ROW, "ground_truth": gold})
@@ -270,9 +268,9 @@ def test_marks_at_the_end_of_a_turn_are_no_part_of_the_response(mark):
 
 def test_many_marks_take_linear_time():
     text = "<|a|> " * 50_000
-    start = time.perf_counter()
+    start = time.process_time()
     assert text_of(f"x{text}") == "x"
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 10  # seconds of this process; a quadratic step takes minutes
 
 
 @pytest.mark.parametrize(

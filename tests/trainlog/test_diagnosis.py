@@ -70,7 +70,6 @@ def run_of(steps, *, era=FULL, config=None):
     return builder.run(name="run", path="run.log", source="console", era=era)
 
 
-@settings(max_examples=300)
 @given(st.integers(0, 2**32), st.integers(1, 300), st.sampled_from(["", FIXED, FULL, V1]))
 def test_a_healthy_run_has_no_finding(seed, n, era):
     run = run_of(healthy(Random(seed), n), era=era, config={"data.max_response_length": 1024})
