@@ -18,9 +18,9 @@ import re
 import socket
 import subprocess
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 
 #: What commands import when they run. Not huggingface_hub, which reads the environment once.
 LIBRARIES = (
@@ -48,18 +48,17 @@ class Commands:
             "cwd": str(Path(cwd).resolve()),
             "env": dict(os.environ if env is None else env),
         }
-        files = [tempfile.TemporaryFile() for _ in range(3)]
-        files[0].write(text.encode())
-        files[0].seek(0)
-        numbers = [file.fileno() for file in files]
-        socket.send_fds(self.control, [json.dumps(request).encode()], numbers)
-        code = int(self.control.recv(64))
-        for file in files:
-            file.seek(0)
-        output, error = (file.read().decode() for file in files[1:])
-        for file in files:
-            file.close()
-        return subprocess.CompletedProcess(request["arguments"], code, output, error)
+        with TemporaryFile() as read, TemporaryFile() as output, TemporaryFile() as error:
+            read.write(text.encode())
+            read.seek(0)
+            numbers = [file.fileno() for file in (read, output, error)]
+            socket.send_fds(self.control, [json.dumps(request).encode()], numbers)
+            code = int(self.control.recv(64))
+            said = []
+            for file in (output, error):
+                file.seek(0)
+                said.append(file.read().decode())
+        return subprocess.CompletedProcess(request["arguments"], code, *said)
 
     def _start(self):
         # Whole messages: one request is one packet, however long its environment.

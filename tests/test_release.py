@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rewardkit
+from tests.tables import every
 
 ROOT = Path(__file__).parents[1]
 #: What a user misses at once if a build leaves it out; each pattern is of files in the wheel.
@@ -129,7 +130,7 @@ RELEASED = "# Changelog\n\n## [0.1.0] - 2026-11-30\n\n- new\n"
 WAITING = "# Changelog\n\n## [Unreleased]\n\n- new\n"
 
 
-@pytest.mark.parametrize(
+@every(
     ("version", "changelog", "agree"),
     [
         ("0.1.0.dev0", WAITING, True),

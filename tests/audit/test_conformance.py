@@ -19,9 +19,7 @@ test_my_reward = conformance("REWARD", data=ROWS, allowed=ALLOWED)
 """
 
 #: What is slow is the machine's affair: benchmarks/ has the figures.
-test_of_ours = conformance(
-    "gsm8k", rows=4, options={"method": "robust"}, allowed=["slow", "grows"]
-)
+test_of_ours = conformance("gsm8k", rows=4, options={"method": "robust"}, allowed=["slow", "grows"])
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 import json
 import re
-import subprocess
-import sys
 from array import array
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError

@@ -7,7 +7,7 @@ from collections import deque
 from email.utils import formatdate
 from heapq import heappop, heappush
 from random import Random
-from time import monotonic, time
+from time import time
 
 import pytest
 

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import OutputError, UnknownNameError, UsageError
@@ -27,6 +27,7 @@ from rewardkit.integrations.http_judge import Judge
 from rewardkit.integrations.http_openrlhf import read_openrlhf, response_of
 from rewardkit.integrations.http_payload import read_score
 from rewardkit.integrations.http_server import Serving, serve, token_of
+from tests.tables import every
 
 TOKEN = "a-token-for-tests"
 
@@ -443,7 +444,7 @@ def test_what_another_json_writer_writes_is_read_as_it_was(value):
     assert read_json(text.encode()) == expected
 
 
-@pytest.mark.parametrize(
+@every(
     ("query", "prompt", "response"),
     [
         ("2+2= 4</s>", "2+2=", " 4"),

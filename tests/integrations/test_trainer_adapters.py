@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UnknownNameError
@@ -270,7 +270,9 @@ def test_many_marks_take_linear_time():
     text = "<|a|> " * 50_000
     start = time.process_time()
     assert text_of(f"x{text}") == "x"
-    assert time.process_time() - start < 10  # seconds of this process; a quadratic step takes minutes
+    assert (
+        time.process_time() - start < 10
+    )  # seconds of this process; a quadratic step takes minutes
 
 
 @pytest.mark.parametrize(

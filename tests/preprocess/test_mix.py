@@ -19,6 +19,7 @@ from rewardkit.preprocess.conform import changes, conform
 from rewardkit.preprocess.mix import Part, largest_total, mix, parse_part, share_out
 from rewardkit.preprocess.pipeline import preview
 from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA, build_row, read_rows, write_rows
+from tests.tables import every
 
 AIME = "aime_2024/BytedTsinghua-SIA/data/aime-2024.parquet"
 DAPO = "dapo-math-17k/data/dapo-math-17k-dedup.parquet"
@@ -367,7 +368,7 @@ def test_a_row_of_ours_stays_as_it_is():
     assert list(changes(row, row)) == []
 
 
-@pytest.mark.parametrize(
+@every(
     ("gold", "text"),
     [
         (" 1 ", " 1 "),

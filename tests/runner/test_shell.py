@@ -5,12 +5,13 @@ import subprocess
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, RewardkitError
 from rewardkit.runner.shell import MAX_SCRIPT, parse_script, read_script
 from rewardkit.runner.shell_values import Scope, arithmetic
+from tests.tables import every
 
 MAIN = "python3 -m verl.trainer.main_ppo"
 
@@ -24,7 +25,7 @@ def one(script):
     return text.partition("=")[2]
 
 
-@pytest.mark.parametrize(
+@every(
     ("lines", "word", "value"),
     [
         ("x=8", "$x", "8"),
@@ -258,7 +259,7 @@ def test_malice_is_read_or_refused_in_seconds_of_cpu_time(name, size):
     assert time.process_time() - begun < 30
 
 
-@pytest.mark.parametrize(
+@every(
     "bomb",
     ["9**9**9", "9**9**9**9**9**9", "2**63", "(" * 9999 + "1" + ")" * 9999, "-" * 9999 + "1",
      "9" * 9999, "1/0", "1%0", "1<<99", "1 ? 2 : 3", "x=5", "x++", "()", "1 2", "+", "", "08",

@@ -1,6 +1,5 @@
 import json
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
