@@ -56,6 +56,8 @@ def no_network():
     def guarded(real, host_of):
         def call(*arguments, **options):
             host = host_of(*arguments)
+            if str(host).endswith(".invalid"):  # by its meaning nobody's: there is no need to ask
+                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
             if not local(host):
                 pytest.fail(f"a test asks the network for {host!r}")
             return real(*arguments, **options)

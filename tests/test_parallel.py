@@ -66,6 +66,7 @@ def die(_):
     os._exit(9)
 
 
+@pytest.mark.full
 def test_a_batch_whose_process_is_ended_from_outside_is_tried_again(tmp_path):
     batches = [tmp_path / str(i) for i in range(4)]
     for path in batches[1:]:
@@ -73,6 +74,7 @@ def test_a_batch_whose_process_is_ended_from_outside_is_tried_again(tmp_path):
     assert [name for _, name in in_order(die_once, batches, 2, alone=0)] == ["0", "1", "2", "3"]
 
 
+@pytest.mark.full
 def test_processes_that_are_always_ended_are_one_clear_error():
     with pytest.raises(DataError, match="ended from outside, 3 times"):
         list(in_order(die, range(4), 2, alone=0))

@@ -151,6 +151,7 @@ def test_a_function_that_blocks_the_signals_meets_the_caller_s_own_backstop():
     assert works()
 
 
+@pytest.mark.full
 def test_a_memory_bomb_is_a_crash():
     reply = call("targets:bomb", None, cpu_seconds=20, wall_seconds=60)
     assert reply == ("crash", None, "needed more than 512 MiB")

@@ -1,8 +1,25 @@
 """What the tests of commands share: `run` runs one."""
 
 import os
+import shutil
 
 import pytest
+
+import rewardkit
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory):
+    """Copy a split of the packaged sample of GSM8K, as `prep gsm8k --sample` writes it."""
+    folder = tmp_path_factory.mktemp("sample")
+
+    def copy(to, split="train"):
+        made = folder / f"{split}.parquet"
+        if not made.exists():
+            rewardkit.prep("gsm8k", made, split=split, sample=True)
+        shutil.copy(made, to)
+
+    return copy
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 
 
 @pytest.fixture
-def parts(run, tmp_path):
+def parts(sample, tmp_path):
     """a.parquet: 64 rows of ours. b.parquet: 40 with a uuid index, a number as gold and a leak."""
-    assert run("prep", "gsm8k", "--sample", "--out", "a.parquet").returncode == 0
+    sample(tmp_path / "a.parquet")
     rows = [
         {
             "data_source": "x/y",
