@@ -217,8 +217,8 @@ def test_a_scorer_whose_time_grows_is_caught(attacked, monkeypatch):
 
 
 def test_a_slow_scorer_is_caught(attacked, monkeypatch):
-    monkeypatch.setattr(conduct, "SLOW_SECONDS", 0.004)
-    body = "import time\ntime.sleep(0.005)\nreturn right(solution_str, ground_truth)"
+    monkeypatch.setattr(conduct, "SLOW_SECONDS", 0.001)
+    body = "import time\ntime.sleep(0.0011)\nreturn right(solution_str, ground_truth)"
     assert "slow" in attacked(body, ROWS[:1])
 
 

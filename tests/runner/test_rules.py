@@ -1,6 +1,7 @@
 """The rules: for each a plan that breaks it and one that does not."""
 
 import json
+from functools import cache
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -988,13 +989,18 @@ LISTS = {
 }
 
 
+@cache
+def spoken(plan):
+    """What the rules say of a plan as it is."""
+    return {(f.rule, f.key) for f in check_rules(PLANS[plan], SEVEN)}
+
+
 @every("key", sorted(set(KEYS) - LISTS))
 def test_a_value_of_the_wrong_type_is_left_to_verl(key):
-    for plan in PLANS:
+    for i, plan in enumerate(PLANS):
         odd = with_values(plan, {key: [["many"]]})
-        before = {(f.rule, f.key) for f in check_rules(plan, SEVEN)}
         after = {(f.rule, f.key) for f in check_rules(odd, SEVEN)}
-        assert [pair for pair in after - before if pair[1] == key] == []
+        assert [pair for pair in after - spoken(i) if pair[1] == key] == []
 
 
 def model(folder, **config):

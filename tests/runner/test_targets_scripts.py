@@ -128,7 +128,7 @@ def bash(tmp_path):
         process.wait()
 
 
-def finish(process, limit=40):
+def finish(process, limit=300):
     """(exit code, output) once the script and all that has its output have ended."""
     output, _ = process.communicate(timeout=limit)
     return process.returncode, output
@@ -151,7 +151,7 @@ def seen(tmp_path):
     return json.loads((tmp_path / "dump.json").read_text(encoding="utf-8"))
 
 
-def wait_for(path, limit=20):
+def wait_for(path, limit=120):
     deadline = time.monotonic() + limit
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} did not come"
@@ -378,6 +378,7 @@ def test_a_second_start_names_the_first_and_leaves_it_alone(bash, node, tmp_path
     assert finish(bash(node))[0] == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("during", ["waiting", "training"])
 def test_a_script_that_is_ended_ends_what_it_started(bash, node, tmp_path, during):
     slow = {"WAITER_S": 30} if during == "waiting" else {"VERL_S": 30}
@@ -385,7 +386,7 @@ def test_a_script_that_is_ended_ends_what_it_started(bash, node, tmp_path, durin
     wait_for(tmp_path / ("dump.json.ray" if during == "waiting" else "dump.json"))
     time.sleep(1)
     process.terminate()
-    assert finish(process, 15)[0] == 143
+    assert finish(process)[0] == 143
     assert alive(str(tmp_path / "bin/")) == []
 
 
