@@ -1,8 +1,8 @@
 """The rules: for each a plan that breaks it and one that does not."""
 
 import json
-from functools import cache
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, ClassVar
 
 import pytest
