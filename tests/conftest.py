@@ -35,7 +35,7 @@ settings.register_profile(
 settings.register_profile(
     "random",
     deadline=None,
-    max_examples=200,
+    max_examples=400,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.full)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def no_network():
     """A connection to another machine, or the question where it is, fails the test that tries."""
 
