@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rewardkit.scorers.base import Score, Status
     from rewardkit.scorers.load import load_scorer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOMES = {
     "CheckReport": "rewardkit.preprocess.check",

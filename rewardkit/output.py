@@ -1,44 +1,122 @@
-"""Writing files so that nothing the user had is lost and nothing is left half-written."""
+"""Writing files so that nothing the user had is lost and nothing is left half-written.
+
+A temporary is locked (`flock`) for as long as its process works on it. The kernel lets go of the
+lock however the process ends, so that the next run of the same output knows what a killed one
+left, and removes it. Where the file system has no locks nothing is removed.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import re
+import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import gettempdir
+from typing import IO
 
 from rewardkit.errors import OutputError, RewardkitError, UsageError
+
+#: Bytes of an output's name in that of its temporary; a name may have 255 in all.
+_NAME_BYTES = 200
+
+
+def resolve_output(out: Path) -> Path:
+    """The file that is written where `out` is asked for: a symbolic link is followed and stays.
+
+    Raises:
+        OutputError: it is a link that leads to itself.
+    """
+    target = Path(os.path.realpath(out))
+    if target.is_symlink():
+        raise OutputError(f"{out} is a symbolic link that leads to itself; name a file.")
+    return target
 
 
 @contextmanager
 def atomic(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A temporary path beside `out` that becomes `out` when the block ends without an error.
+    """A temporary file beside `out` that becomes `out` when the block ends without an error.
 
     Raises:
         OutputError: `out` exists and `overwrite` is False, or it cannot be written.
     """
-    out = out.resolve()
-    try:
+    out = resolve_output(out)
+    with _os_errors_of(out):
         refuse_existing(out, overwrite=overwrite)
-        temporary = out.with_name(f".{out.name[:100]}.{os.getpid()}.tmp")
-        out.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with _temporary(out.parent, f".{_short(out.name)}") as temporary:
             yield temporary
             temporary.replace(out)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except RewardkitError:
-        raise
+
+
+@contextmanager
+def atomic_folder(out: Path) -> Iterator[Path]:
+    """A new folder beside `out` that becomes `out` when the block ends without an error.
+
+    Raises:
+        OutputError: `out` exists, or it cannot be written.
+    """
+    if out.is_symlink() or out.exists():
+        raise OutputError(f"{out} exists; name another folder with --out.")
+    with _os_errors_of(out), _temporary(out.parent, f".{_short(out.name)}", 0o777) as temporary:
+        yield temporary
+        temporary.rename(out)
+
+
+@contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """A folder of our own in the machine's folder for temporary files, removed with the block."""
+    with _temporary(Path(gettempdir()), f"rewardkit-{purpose}", 0o700) as folder:
+        yield folder
+
+
+def open_no_follow(path: Path) -> IO[bytes]:
+    """Open a file of ours, whose name others can foresee, to read and append, without a buffer.
+
+    Raises:
+        OutputError: a symbolic link, or anything but a regular file, lies in its place.
+        OSError: it cannot be opened.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o666)
     except OSError as error:
-        raise OutputError(f"{out}: cannot be written: {error.strerror or error}.") from error
+        if error.errno == errno.ELOOP:
+            raise OutputError(
+                f"{path} is a symbolic link that rewardkit did not make; remove it."
+            ) from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OutputError(f"{path} is not a regular file; remove it.")
+    return os.fdopen(descriptor, "a+b", buffering=0)
+
+
+def lock_file(file: IO[bytes], path: Path) -> None:
+    """Lock a growing file of ours until it is closed.
+
+    Raises:
+        OutputError: another run has locked it, or has just finished with it.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise OutputError(f"{path}: another run is writing it; name another --out.") from error
+    except OSError:
+        return  # a file system without locks
+    if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
+        raise OutputError(f"{path}: another run has just finished it; look at its output.")
 
 
 def refuse_existing(out: Path, *, overwrite: bool) -> None:
-    """Raise `OutputError` if `out` exists and may not be overwritten, or is no plain file."""
+    """Raise `OutputError` if `out` exists and may not be overwritten, or is not a regular file."""
     if out.is_dir():
         raise OutputError(f"{out} is a directory; name a file.")
     if out.exists() and not out.is_file():
-        raise OutputError(f"{out} is no plain file; name another.")
+        raise OutputError(f"{out} is not a regular file; name another.")
     if out.exists() and not overwrite:
         raise OutputError(f"{out} exists; add --overwrite to replace it.")
 
@@ -47,7 +125,7 @@ def refuse_same(**named: Path | None) -> None:
     """Raise `UsageError` if two of the files to write, named by their options, are one file."""
     seen: dict[Path, str] = {}
     for name, path in named.items():
-        if path is not None and (other := seen.setdefault(path.resolve(), name)) != name:
+        if path is not None and (other := seen.setdefault(resolve_output(path), name)) != name:
             raise UsageError(f"--{other} and --{name} name one file, {path}.")
 
 
@@ -55,3 +133,65 @@ def refuse_input(out: Path | None, source: Path) -> None:
     """Raise `UsageError` if an output is the very file that is read."""
     if out is not None and out.exists() and source.exists() and out.samefile(source):
         raise UsageError(f"{out} is the file that is read; name another output.")
+
+
+def _short(name: str) -> str:
+    return os.fsdecode(os.fsencode(name)[:_NAME_BYTES])
+
+
+@contextmanager
+def _os_errors_of(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except RewardkitError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written: {error.strerror or error}.") from error
+
+
+@contextmanager
+def _temporary(parent: Path, stem: str, folder_mode: int | None = None) -> Iterator[Path]:
+    """A new file, or folder of a mode, `STEM.TOKEN.tmp`, locked; what nobody has locked goes."""
+    parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(parent, stem)
+    path, lock = _create_locked(parent, stem, folder_mode)
+    try:
+        yield path
+    finally:
+        _remove(path)
+        os.close(lock)
+
+
+def _create_locked(parent: Path, stem: str, folder_mode: int | None) -> tuple[Path, int]:
+    """A new file or folder and the descriptor that holds its lock."""
+    while True:
+        path = parent / f"{stem}.{os.urandom(8).hex()}.tmp"
+        if folder_mode is None:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+        else:
+            path.mkdir(folder_mode)
+            lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():  # else another run took it for a leftover before it was locked
+            return path, lock
+        os.close(lock)
+
+
+def _remove_leftovers(parent: Path, stem: str) -> None:
+    name = re.compile(re.escape(stem) + r"\.[0-9a-f]{16}\.tmp")
+    for path in [path for path in parent.iterdir() if name.fullmatch(path.name)]:
+        with suppress(OSError):
+            lock = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR) | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path)
+            finally:
+                os.close(lock)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

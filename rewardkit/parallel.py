@@ -64,6 +64,7 @@ def _spread(work: Callable[[T], R], batches: Iterator[T], jobs: int) -> Iterator
     """A pool until something dies in it, then another one."""
     waiting: deque[T] = deque()
     more, deaths = True, 0
+    others = set(multiprocessing.active_children())
     while more or waiting:
         with ProcessPoolExecutor(jobs, _SPAWN, end_with, (os.getpid(),)) as pool:
             futures = deque(pool.submit(work, batch) for batch in waiting)
@@ -88,6 +89,10 @@ def _spread(work: Callable[[T], R], batches: Iterator[T], jobs: int) -> Iterator
                         "a process that worked for this command was ended from outside, "
                         f"{DEATHS} times: by the memory killer? Use fewer --jobs."
                     ) from error
+            except BaseException:  # also Ctrl-C: a batch may take minutes, and nobody waits for it
+                for process in set(multiprocessing.active_children()) - others:
+                    process.terminate()
+                raise
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 

@@ -90,10 +90,15 @@ def warn_of(report: Report) -> None:
         for row in report.placed.examples[:3]:
             warn(f"{row.where}: not used: {row.reason}")
         warn(f"{report.placed.unread:,} records were not used.")
+    if report.placed and report.placed.unconfirmed:
+        warn(
+            f"{report.placed.unconfirmed:,} responses were joined to rows by their number alone: "
+            "nothing else in them confirms it."
+        )
     if report.unanswered:
         warn(f"{report.unanswered:,} of {rows:,} questions have no response: in no figure.")
-    if refused := total.finishes["refused"]:
-        warn(f"{refused:,} responses were refused by the server; they count as wrong.")
+    if note := total.unusable_note():
+        warn(note)
     if silent := total.statuses["no_verdict"]:
         warn(f"{silent:,} responses have no verdict; they count as wrong, 'reason' says why.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +35,10 @@ EXAMPLES = examples(
     "rewardkit score rollouts/ --scorer my_reward.py:compute_score --out scored.jsonl --resume",
     "rewardkit score - --scorer math < responses.jsonl",
 )
+
+
+#: Reasons printed for rows that could not be scored; OUT.unscored.jsonl has all.
+SHOWN = 5
 
 
 class EngineName(str, Enum):
@@ -121,10 +126,11 @@ def _warn_of(report: ScoreReport) -> None:
     reasons: dict[str, str] = {}
     for row in report.examples:
         reasons.setdefault(row.reason, row.where)
-    for reason, where in reasons.items():
+    for reason, where in islice(reasons.items(), SHOWN):
         warn(f"{where}: not scored: {reason}")
-    if report.unscored > len(reasons):
-        warn(f"... and {report.unscored - len(reasons):,} more, for the same or other reasons")
+    shown = min(len(reasons), SHOWN)
+    if report.unscored > shown:
+        warn(f"... and {report.unscored - shown:,} more, for the same or other reasons")
     if not report.total.n and not report.unscored:
         warn("error: no rows")
 
@@ -156,6 +162,6 @@ def _row(name: str, tally: Tally) -> tuple[Any, ...]:
         as_share(tally.correct, tally.n),
         f"{summary['mean_score']:.4f}",
         f"{low:.1%} to {high:.1%}",
-        f"{summary['unread']:.1%}",
+        f"{summary['no_answer']:.1%}",
         statuses,
     )

@@ -64,10 +64,11 @@ def command(
     """Write the training rows whose prompts are solved neither too often nor too rarely.
 
     Responses find their rows by data_source, split and index, else by the prompt, else by
-    source_id. Rows are written as they are and in order; the others, with their pass rates,
+    source_id. A response whose prompt, question, id or gold contradicts its row is an error. Rows are written as they are and in order; the others, with their pass rates,
     go to OUT.dropped.jsonl.
     """
     from rewardkit.output import refuse_existing, refuse_input
+    from rewardkit.rollouts.match import PLACE_ALONE
     from rewardkit.rollouts.select import parse_bounds, select
     from rewardkit.rollouts.select_report import Wanted
 
@@ -89,6 +90,11 @@ def command(
         )
     for line in report.examples:
         warn(f"not counted: {line}")
+    if alone := report.responses[PLACE_ALONE]:
+        warn(
+            f"{alone:,} responses were joined by {PLACE_ALONE}: nothing else in them or their rows "
+            "confirms it."
+        )
     if html:
         _write_html(report, html, overwrite=overwrite)
     if as_json:

@@ -220,6 +220,8 @@ def _notes(
     if len(samplings) > 1:
         yield f"{len(samplings)} ways of sampling (see sampling in --json)."
     for run in runs:
+        if note := run.figures.total.unusable_note():
+            yield f"{run.name}: {note}"
         if len(run.models()) > 1:
             yield f"{run.name}: responses of {len(run.models())} models."
 

@@ -41,6 +41,7 @@ class Point:
         n: the least responses to one.
         truncated: the share of responses that were cut; None if that is not known.
         no_answer: the share without an answer.
+        unusable: responses that the server did not give, which count as wrong.
     """
 
     step: int
@@ -50,6 +51,7 @@ class Point:
     n: int
     truncated: float | None
     no_answer: float
+    unusable: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,9 @@ def points(step: int, reports: Mapping[str, Report]) -> Iterator[tuple[str, Poin
     """What the reports of a step add to the curves, by data source."""
     for report in reports.values():
         for source, group in report.figures.sources.items():
-            rates = group.truncated_share, group.no_answer_share
-            yield source, Point(step, *group.mean(), len(group.questions), group.n[0], *rates)
+            shares = group.truncated_share, group.no_answer_share
+            figures = (*group.mean(), len(group.questions), group.n[0], *shares)
+            yield source, Point(step, *figures, unusable=sum(group.unusable.values()))
 
 
 def read_curves(folder: Path) -> Curves:

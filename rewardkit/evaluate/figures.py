@@ -18,13 +18,11 @@ from itertools import groupby
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from rewardkit.evaluate.choices import REFUSED, TRUNCATED, UNUSABLE
 from rewardkit.evaluate.estimators import best_at_n, majority, pass_at_k
 from rewardkit.evaluate.intervals import of_mean
-from rewardkit.evaluate.judge import NO_VERDICT, REFUSED, TRUNCATED, Outcome
-from rewardkit.rollouts.tally import UNREAD
-
-#: The statuses of responses without an answer that could be read.
-NO_ANSWER = frozenset(status.value for status in UNREAD)
+from rewardkit.evaluate.judge import NO_VERDICT, Outcome
+from rewardkit.rollouts.tally import count_no_answer
 
 
 class Answered(NamedTuple):
@@ -86,8 +84,22 @@ class Group:
 
     @property
     def no_answer_share(self) -> float:
-        """The share of responses without an answer."""
-        return sum(self.statuses[status] for status in NO_ANSWER) / len(self.characters)
+        """The share of responses without an answer, as `rewardkit score` counts them."""
+        return count_no_answer(self.statuses) / len(self.characters)
+
+    @property
+    def unusable(self) -> dict[str, int]:
+        """How many responses are not the model's own, by finish_reason; they count as wrong."""
+        found = [(finish, n) for finish, n in self.finishes.items() if finish in UNUSABLE]
+        return dict(sorted(found, key=lambda each: (-each[1], each[0])))
+
+    def unusable_note(self) -> str:
+        """A sentence about them, "" if there are none."""
+        if not (found := self.unusable):
+            return ""
+        each = ", ".join(f"{finish} {n:,}" for finish, n in found.items())
+        n, responses = sum(found.values()), len(self.characters)
+        return f"no usable response for {n:,} of {responses:,} ({each}); they count as wrong."
 
     def mean(self) -> tuple[float, tuple[float, float]]:
         """mean@n with its interval; there is at least one question."""
@@ -114,8 +126,9 @@ class Group:
             },
             "truncated": {**self._share(self.finishes[TRUNCATED]), "right": self.truncated_right},
             "finish_reason_unknown": self.finishes[""],
-            "no_answer": self._share(sum(self.statuses[status] for status in NO_ANSWER)),
+            "no_answer": self._share(count_no_answer(self.statuses)),
             "refused": self.finishes[REFUSED],
+            "unusable": self.unusable,
             "no_verdict": self.statuses[NO_VERDICT],
             "statuses": dict(self.statuses.most_common()),
             "characters": _lengths(self.characters),

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, SourceError
-from rewardkit.evaluate.choices import Reply
+from rewardkit.evaluate.choices import REFUSED, WITHHELD, Reply
 from rewardkit.evaluate.limit import Limit
 from rewardkit.evaluate.part import Kept, Part
 from rewardkit.evaluate.questions import Question
@@ -23,6 +23,7 @@ from rewardkit.evaluate.server import (
     PromptRefusedError,
     Server,
     TryAgainError,
+    UnusableError,
     ask,
 )
 
@@ -31,6 +32,9 @@ FAILURES = 5
 
 #: Tries to connect to a server that has not answered yet: it is not there.
 FIRST_TRIES = 3
+
+#: Tries of a request whose response the server keeps back: as a rule it does so again.
+WITHHELD_TRIES = 3
 
 #: Seconds to wait before the second try, and at most; they double from try to try.
 BACKOFF, LONGEST_BACKOFF = 0.5, 60.0
@@ -77,13 +81,14 @@ class Run:
     """A run, as it goes.
 
     Attributes:
-        refused: why the server would not answer, by (row, first sample, samples).
+        missing: what is said of responses that the server would not give, by (row, first sample,
+            samples): model, sampling and `finish_reason`, and the `refusal` of a prompt.
         lost: responses that it did not give in all tries.
         reason: of the last failure.
         failures: requests that failed since the last that was answered.
     """
 
-    refused: dict[tuple[int, int, int], str] = field(default_factory=dict)
+    missing: dict[tuple[int, int, int], dict[str, Any]] = field(default_factory=dict)
     lost: int = 0
     reason: str = ""
     failures: int = 0
@@ -122,8 +127,10 @@ def generate(
     """
     asks = _missing(questions, kept, generation)
     run = asyncio.run(_Loop(generation, part, progress).all(asks))
-    if part.empty and (run.lost or run.refused):
-        what = "no answer to any request" if run.lost else "it refuses every prompt"
+    if part.empty and (run.lost or run.missing):
+        reasons = {fields["finish_reason"] for fields in run.missing.values()}
+        what = "it refuses every prompt" if reasons == {REFUSED} else "no usable response at all"
+        what = "no answer to any request" if run.lost else what
         raise SourceError(f"{generation.server.url}: {what}: {run.reason}")
     return run
 
@@ -184,9 +191,10 @@ class _Loop:
             try:
                 reply = await self._tried(clients, asked)
             except PromptRefusedError as error:
-                self.run.refused[asked.question.row, asked.first, asked.n] = str(error)
-                # While others are answered, a prompt that is refused is no sign of a wrong request.
-                self._failed(str(error), counts=not self.limit.answers)
+                self._miss(asked, error, finish_reason=REFUSED, refusal=str(error))
+                return
+            except UnusableError as error:
+                self._miss(asked, error, finish_reason=error.finish_reason)
                 return
             except TryAgainError as error:
                 self.run.lost += asked.n
@@ -195,6 +203,14 @@ class _Loop:
             self.run.failures = 0
             got = self._keep(asked, reply)
             asked = asked._replace(first=asked.first + got, n=asked.n - got)
+
+    def _miss(self, asked: Ask, error: Exception, **fields: str) -> None:
+        """Note that the server will not give these responses."""
+        place = asked.question.row, asked.first, asked.n
+        self.run.missing[place] = {**self.generation.key(), **fields}
+        # While others are answered, one that is refused or kept back is no sign of a fault.
+        of_prompt = fields["finish_reason"] in WITHHELD | {REFUSED}
+        self._failed(str(error), counts=not (of_prompt and self.limit.answers))
 
     def _failed(self, reason: str, *, counts: bool) -> None:
         self.run.reason = reason
@@ -233,8 +249,11 @@ class _Loop:
             return reply
 
     def _most_tries(self, error: TryAgainError) -> int:
-        nobody = isinstance(error, NoContactError) and not self.limit.answers
-        return min(FIRST_TRIES, self.generation.tries) if nobody else self.generation.tries
+        most = self.generation.tries
+        if isinstance(error, NoContactError) and not self.limit.answers:
+            return min(FIRST_TRIES, most)
+        is_withheld = isinstance(error, UnusableError) and error.finish_reason in WITHHELD
+        return min(WITHHELD_TRIES, most) if is_withheld else most
 
     def _pause(self, tries: int, error: TryAgainError) -> float:
         """Longer from try to try, and not the same for all; never less than the server asks."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.answers.normalize import clean
 from rewardkit.errors import DataError
+from rewardkit.evaluate.choices import UNUSABLE
 from rewardkit.evaluate.part import Kept
 from rewardkit.evaluate.questions import Question
 from rewardkit.parallel import in_order
@@ -28,9 +29,6 @@ NO_VERDICT = "no_verdict"
 
 #: A response of more tokens than this has another number by mistake.
 MOST_TOKENS = 1 << 40
-
-#: The finish_reason of a response that the server would not give; "length" is a truncated one.
-REFUSED, TRUNCATED = "refused", "length"
 
 
 class Outcome(NamedTuple):
@@ -86,7 +84,9 @@ def judge(plan: Plan, lines: Iterable[dict[str, Any]]) -> tuple[bytes, list[Outc
 def _score(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
     info = {**line["extra_info"]}
     info.setdefault("data_source", line["data_source"])
-    result = asked(_call, scorer, line["response"], line["ground_truth"], info)
+    # What the server broke off may hold the right answer; it is not what the model came to.
+    response = "" if line.get("finish_reason") in UNUSABLE else line["response"]
+    result = asked(_call, scorer, response, line["ground_truth"], info)
     if isinstance(result, Score):
         return {**to_verl(result), "status": result.status.value}
     wrong = to_verl(Score(0.0, correct=False, pred="", status=Status.BAD_GROUND_TRUTH))
@@ -139,7 +139,7 @@ def joined(
     path: Path,
     kept: Kept,
     n: int | None = None,
-    refused: Mapping[tuple[int, int, int], str] | None = None,
+    missing: Mapping[tuple[int, int, int], Mapping[str, Any]] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The responses of a file in the order of row and sample, each with what its row says.
 
@@ -148,12 +148,12 @@ def joined(
         path: as `part.Part` writes it.
         kept: where its responses are.
         n: samples to take of each question; None for all.
-        refused: why there is none, by row, first sample and number of samples.
+        missing: what is said of those that the server did not give; see `generate.Run`.
 
     Raises:
         DataError: a response answers another prompt than its row's.
     """
-    places, missing = kept.by_row(), _by_row(refused or {})
+    places, not_given = kept.by_row(), _by_row(missing or {})
     with path.open("rb") as file:
         for question in questions:
             if not kept.of_prompt(question):
@@ -161,7 +161,7 @@ def joined(
                     f"{path}: its responses to row {question.row} are to another prompt than that "
                     "of the parquet; give the parquet that they were made from."
                 )
-            found: dict[int, dict[str, Any]] = dict(missing.get(question.row, {}))
+            found: dict[int, dict[str, Any]] = dict(not_given.get(question.row, {}))
             for place in places.get(question.row, ()):
                 if n is None or kept.samples[place] < n:
                     file.seek(kept.offsets[place])
@@ -171,11 +171,11 @@ def joined(
 
 
 def _by_row(
-    refused: Mapping[tuple[int, int, int], str],
+    missing: Mapping[tuple[int, int, int], Mapping[str, Any]],
 ) -> dict[int, dict[int, dict[str, Any]]]:
     rows: dict[int, dict[int, dict[str, Any]]] = {}
-    for (row, first, n), why in refused.items():
-        line = {"response": "", "finish_reason": REFUSED, "refusal": why, "tokens": 0}
+    for (row, first, n), fields in missing.items():
+        line = {**fields, "response": "", "tokens": 0}
         rows.setdefault(row, {}).update(dict.fromkeys(range(first, first + n), line))
     return rows
 

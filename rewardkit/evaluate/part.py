@@ -7,7 +7,6 @@ torn; that is cut off, and asked again.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -21,7 +20,12 @@ from typing import IO, Any
 
 from rewardkit.errors import DataError, OutputError, RewardkitError
 from rewardkit.evaluate.questions import Question
+from rewardkit.lines import MAX_LINE_BYTES, checked_lines
+from rewardkit.output import lock_file, open_no_follow
 from rewardkit.rollouts.lines import json_line
+
+#: Longest line: in ASCII, a response has up to three times the bytes that it had where it came from.
+PART_LINE_BYTES = 4 * MAX_LINE_BYTES
 
 #: Seconds between two times that what was written is made safe from a power cut.
 SYNC_SECONDS = 1.0
@@ -135,8 +139,8 @@ def open_part(path: Path, key: Mapping[str, Any], *, fresh: bool) -> Iterator[tu
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab", buffering=0) as file:
-            _lock(file, path)
+        with open_no_follow(path) as file:
+            lock_file(file, path)
             kept = _kept_of(path, key, fresh=fresh)
             file.truncate(kept.size)
             part = Part(file, key)
@@ -152,15 +156,6 @@ def open_part(path: Path, key: Mapping[str, Any], *, fresh: bool) -> Iterator[tu
         if isinstance(error, RewardkitError):
             raise
         raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
-
-
-def _lock(file: IO[bytes], path: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise OutputError(f"{path}: another run is writing it; name another --out.") from error
-    except OSError:
-        return  # a file system without locks
 
 
 def _kept_of(path: Path, key: Mapping[str, Any], *, fresh: bool) -> Kept:
@@ -181,7 +176,7 @@ def load(path: Path, key: Mapping[str, Any] | None = None) -> Kept:
     wanted = None if key is None else json.loads(json.dumps(key))
     kept, waiting, offset = Kept(), [], 0
     with path.open("rb") as file:
-        for number, text in enumerate(file, 1):
+        for number, text in checked_lines(file, path, PART_LINE_BYTES):
             line = _line(text)
             if line is None:
                 if file.read(1):

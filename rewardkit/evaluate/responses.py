@@ -14,8 +14,9 @@ from rewardkit.evaluate.formats import Given, given
 from rewardkit.evaluate.part import Part, open_part
 from rewardkit.evaluate.questions import Question, questions
 from rewardkit.rollouts.files import expand
-from rewardkit.rollouts.match import TrainIndex, index_rows, join
+from rewardkit.rollouts.match import PLACE_ALONE, find_match
 from rewardkit.rollouts.read import Sample, Unread
+from rewardkit.rollouts.train_index import Mismatch, TrainIndex, index_rows
 from rewardkit.row import question_of
 
 #: Responses that could not be used and are kept to be shown; all are counted.
@@ -28,10 +29,14 @@ class Placed:
 
     Attributes:
         responses: how many were placed.
-        unread: records that were not, the first of them, and how many there are.
+        unconfirmed: how many of them were placed by their index, or the number in `custom_id`,
+            alone: they carry nothing that confirms it.
+        unread: how many records were not placed.
+        examples: the first of those.
     """
 
     responses: int = 0
+    unconfirmed: int = 0
     unread: int = 0
     examples: list[Unread] = field(default_factory=list)
 
@@ -50,11 +55,13 @@ class _Rows:
         questions: without their prompts.
         index: by question, place and id.
         ids: rows by `custom_id`.
+        numbered: whether those ids are numbers, not the rows' `source_id`.
     """
 
     questions: list[Question]
     index: TrainIndex
     ids: Mapping[str, int]
+    numbered: bool
 
 
 def place(names: Sequence[str], parquet: Path, path: Path) -> Placed:
@@ -62,7 +69,8 @@ def place(names: Sequence[str], parquet: Path, path: Path) -> Placed:
 
     A response answers the row whose question (`extra_info.question`, else the last message) the
     record's prompt contains, spaces aside; this command's own files name the row by number, with
-    the digest of the prompt. A batch is placed by `custom_id`; see `rows_of_ids`.
+    the digest of the prompt. A batch is placed by `custom_id`; see `rows_of_ids`. What a record
+    and its row both carry (prompt, question, id, gold) must agree.
 
     Args:
         names: files, folders and patterns; see `formats`. A file named twice is read as one.
@@ -70,7 +78,7 @@ def place(names: Sequence[str], parquet: Path, path: Path) -> Placed:
         path: the part to write.
 
     Raises:
-        DataError: no response can be placed, or a file cannot be read.
+        DataError: no response can be placed, one contradicts its row, or a file cannot be read.
         UsageError: what is named can be read only once.
     """
     files = [*{Path(name).resolve(): name for name in expand(names)}.values()]
@@ -96,62 +104,84 @@ def _place_all(records: Iterable[Given | Unread], rows: _Rows, part: Part, place
         copy = record.copy if copy is None else copy
         if record.copy != copy:
             continue  # lm-eval writes each response once for every filter
-        row = _row_of(record, rows)
-        if isinstance(row, Unread):
-            placed.skip(row)
+        found = _row_of(record, rows)
+        if isinstance(found, Unread):
+            placed.skip(found)
             continue
+        row, is_confirmed = found
         lines = [text._asdict() for text in record.texts]
         part.append(rows.questions[row], samples[row], lines)
         samples[row] += len(lines)
         placed.responses += len(lines)
+        placed.unconfirmed += 0 if is_confirmed else len(lines)
 
 
 def _rows(parquet: Path, files: Sequence[str]) -> _Rows:
     ids = {each.custom_id: None for each in given(files) if isinstance(each, Given)}
     ids.pop("", None)
     found: list[Question] = []
-    index = index_rows(_seen(questions(parquet), found))
-    return _Rows(found, index, rows_of_ids(list(ids), found) if ids else {})
+    index = index_rows(_seen(questions(parquet), found), str(parquet))
+    rows = rows_of_ids(list(ids), found) if ids else {}
+    numbered = any(found[row].extra_info["source_id"] != each for each, row in rows.items())
+    return _Rows(found, index, rows, numbered)
 
 
 def _seen(rows: Iterable[Question], found: list[Question]) -> Iterator[dict[str, Any]]:
-    """Each question as a row whose prompt is the bare question; noted without its text."""
+    """Each question as a row whose prompt is the bare question, beside the message that has it.
+
+    The question is put into `found` without its text.
+    """
     for row in rows:
         fields = {
             "data_source": row.data_source,
             "extra_info": row.extra_info,
             "reward_model": {"ground_truth": row.ground_truth},
         }
-        yield {**fields, "prompt": _spaced(question_of({**fields, "prompt": row.prompt}))}
-        source_id = row.extra_info.get("source_id")
+        message = row.prompt[-1]["content"]
+        yield {
+            **fields,
+            "prompt": question_of({**fields, "prompt": row.prompt}) or message,
+            "message": message,
+        }
+        source_id = str(row.extra_info.get("source_id") or "")
         found.append(row._replace(prompt=[], ground_truth="", extra_info={"source_id": source_id}))
 
 
-def _row_of(record: Given, rows: _Rows) -> int | Unread:
+def _row_of(record: Given, rows: _Rows) -> tuple[int, bool] | Unread:
+    """The row that a record answers, and whether anything beside its place says so.
+
+    Raises:
+        DataError: the record contradicts the row.
+    """
     if record.custom_id:
-        return rows.ids[record.custom_id]
+        return rows.ids[record.custom_id], not rows.numbered
     if "prompt_sha256" in record.fields:
-        return _own_row(record, rows.questions)
+        row = _own_row(record, rows)
+        return row if isinstance(row, Unread) else (row, True)
     info = record.fields.get("extra_info")
     named = dict(info) if isinstance(info, Mapping) else {}
     named.setdefault("data_source", record.fields.get("data_source") or "")
-    asked = {"input": _spaced(record.asked)}
-    sample = Sample(record.where, "", record.gold, named, asked)
-    try:
-        found = join(rows.index, sample)
-    except DataError as error:  # it fits several rows
-        return Unread(record.where, str(error))
-    if found is None:
+    match = find_match(
+        rows.index, Sample(record.where, "", record.gold, named, {"input": record.asked})
+    )
+    if match is None:
         return Unread(record.where, "no row of the parquet has its question")
-    return rows.index.prompts[found[1]].row
+    if isinstance(match, Mismatch):
+        if match.contradicts:
+            raise DataError(f"{record.where} {match.reason}")
+        return Unread(record.where, f"it {match.reason}")
+    return rows.index.prompts[match.place].row, match.way != PLACE_ALONE
 
 
-def _own_row(record: Given, known: Sequence[Question]) -> int | Unread:
+def _own_row(record: Given, rows: _Rows) -> int | Unread:
     row = record.fields.get("row")
-    if type(row) is not int or not 0 <= row < len(known):
+    if type(row) is not int or not 0 <= row < len(rows.questions):
         return Unread(record.where, f"row {row} is not in the parquet")
-    if record.fields["prompt_sha256"] != known[row].digest:
-        return Unread(record.where, f"row {row} of the parquet has another prompt")
+    if record.fields["prompt_sha256"] != rows.questions[row].digest:
+        raise DataError(
+            f"{record.where} answers row {row}, but row {row} of the parquet has another prompt "
+            f"({rows.index.name}). Give the parquet that the responses were made from."
+        )
     return row
 
 
@@ -182,7 +212,3 @@ def rows_of_ids(ids: Sequence[str], known: Sequence[Question]) -> dict[str, int]
             "from 0 or 1 cannot be told. Use the rows' source_id as custom_id."
         )
     return {each: found[0] - start for each, found in numbers.items()}
-
-
-def _spaced(text: str) -> str:
-    return " ".join(text.split())

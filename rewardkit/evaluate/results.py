@@ -14,6 +14,7 @@ from typing import Any
 from rewardkit.errors import DataError
 from rewardkit.evaluate.figures import Answered, Figures, answered
 from rewardkit.evaluate.judge import Outcome, outcome
+from rewardkit.lines import checked_lines
 from rewardkit.row import question_of
 
 
@@ -69,7 +70,7 @@ def result_lines(path: Path) -> Iterator[tuple[dict[str, Any], Outcome]]:
     number = 0
     try:
         with path.open("rb") as file:
-            for number, text in enumerate(file, 1):
+            for number, text in checked_lines(file, path):
                 try:
                     line = json.loads(text)
                     found = outcome(line)

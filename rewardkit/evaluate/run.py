@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from rewardkit.errors import DataError, SourceError, UsageError
@@ -16,7 +15,13 @@ from rewardkit.evaluate.judge import Outcome, joined, judged
 from rewardkit.evaluate.part import Kept, load, open_part, part_of
 from rewardkit.evaluate.questions import count, questions, refuse_unjudged
 from rewardkit.evaluate.responses import Placed, place
-from rewardkit.output import atomic, refuse_existing, refuse_input
+from rewardkit.output import (
+    atomic,
+    refuse_existing,
+    refuse_input,
+    resolve_output,
+    temporary_folder,
+)
 from rewardkit.rollouts.apart import SECONDS
 from rewardkit.rollouts.unit import Plan, forget, scorer_for
 
@@ -71,6 +76,7 @@ class Report:
             "parquet": str(self.parquet),
             "rows": self.rows,
             "unanswered": self.unanswered,
+            "unconfirmed": self.placed.unconfirmed if self.placed else 0,
             "unread": unread,
             "unread_examples": [f"{row.where}: {row.reason}" for row in found],
             **self.figures.summary(),
@@ -106,6 +112,7 @@ def evaluate(
         DataError: the parquet cannot be used, or a scorer never answers.
         OutputError: `out` exists, or cannot be written.
     """
+    out = resolve_output(out)
     _refuse(parquet, out, overwrite=overwrite)
     judging, path = judging or Judging(), part_of(out)
     # The part is locked until it is judged: another run of the same command would take it away.
@@ -138,7 +145,8 @@ def evaluate_responses(
     """Judge responses that were generated before; see `responses.place` and `evaluate`.
 
     Raises:
-        DataError: no response can be placed, a file cannot be read, or a scorer never answers.
+        DataError: no response can be placed, one contradicts its row, a file cannot be read, or
+            a scorer never answers.
         OutputError: `out` exists, or cannot be written.
     """
     if out:
@@ -146,8 +154,8 @@ def evaluate_responses(
         for name in names:
             refuse_input(out, Path(name))
     judging = judging or Judging()
-    with _loaded(judging, parquet) as plan, TemporaryDirectory(prefix="rewardkit-eval-") as folder:
-        path, rows = Path(folder) / "part", count(parquet)
+    with _loaded(judging, parquet) as plan, temporary_folder("eval") as folder:
+        path, rows = folder / "part", count(parquet)
         placed = place(names, parquet, path)
         found = _summed(plan, parquet, path, load(path), judging.jobs, out)
     return Report(parquet, rows, found, placed)
@@ -184,7 +192,7 @@ def _summed(
     run: Run | None = None,
 ) -> Figures:
     """Judge what a part has, write it, and sum up; nothing is held but the figures."""
-    lines = joined(questions(parquet), path, kept, n, run.refused if run else None)
+    lines = joined(questions(parquet), path, kept, n, run.missing if run else None)
     with atomic(out, overwrite=True) if out else nullcontext() as temporary:
         with temporary.open("wb") if temporary else nullcontext() as file:
             found = figures(_written(judged(plan, lines, jobs), file))

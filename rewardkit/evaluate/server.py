@@ -7,7 +7,7 @@ import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
@@ -103,6 +103,18 @@ class NoContactError(TryAgainError):
     """There may be no such server: no connection, or an answer that is none of its API."""
 
 
+class UnusableError(TryAgainError):
+    """The answer has choices, and none of them is the model's response.
+
+    Attributes:
+        finish_reason: of the first; see `choices.UNUSABLE`.
+    """
+
+    def __init__(self, finish_reason: str) -> None:
+        super().__init__(f"an answer without a usable response: finish_reason is {finish_reason}.")
+        self.finish_reason = finish_reason
+
+
 class PromptRefusedError(Exception):
     """The server will not answer this prompt."""
 
@@ -178,7 +190,8 @@ async def ask(http: httpx.AsyncClient, server: Server, body: Mapping[str, Any]) 
     """The server's answer to a request.
 
     Raises:
-        TryAgainError: it may be answered another time; `NoContactError` if there is no server.
+        TryAgainError: it may be answered another time; `NoContactError` if there is no server,
+            `UnusableError` if it has no usable choice.
         PromptRefusedError: this prompt never will be.
         SourceError: nothing will be: a wrong model, URL or key.
     """
@@ -261,10 +274,10 @@ def _retry_after(value: str) -> float:
         return max(0.0, seconds) if isfinite(seconds) else 0.0
     try:
         date = parsedate_to_datetime(value)
-    except (TypeError, ValueError):
+        date = date if date.tzinfo else date.replace(tzinfo=timezone.utc)
+        return max(0.0, (date - datetime.now(timezone.utc)).total_seconds())
+    except (TypeError, ValueError, OverflowError):
         return 0.0
-    date = date if date.tzinfo else date.replace(tzinfo=timezone.utc)
-    return max(0.0, (date - datetime.now(timezone.utc)).total_seconds())
 
 
 def _reply(text: bytes, server: Server) -> Reply:
@@ -275,4 +288,7 @@ def _reply(text: bytes, server: Server) -> Reply:
         raise NoContactError(f"the answer is no JSON: {said}") from error
     if not reply.choices:
         raise NoContactError(f"the answer has no choices: {_line(_message(text), server)}")
-    return reply
+    usable = tuple(choice for choice in reply.choices if choice.is_usable)
+    if not usable:
+        raise UnusableError(reply.choices[0].finish_reason)
+    return replace(reply, choices=usable)

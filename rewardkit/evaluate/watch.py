@@ -21,6 +21,7 @@ from rewardkit.evaluate.results import result_lines
 from rewardkit.evaluate.run import Judging, Report
 from rewardkit.evaluate.serving import Served, last_line, served
 from rewardkit.evaluate.suite import Member, evaluate_all
+from rewardkit.output import open_no_follow
 from rewardkit.runner.checkpoints import Checkpoint, find_checkpoint, merge_command
 
 _STEP = re.compile(r"global_step_([0-9]{1,9})")
@@ -164,7 +165,9 @@ def _locked(out: Path) -> Iterator[None]:
         raise UsageError(f"--out {out}: with --suite and --watch, name a folder.")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        lock = (out / ".watch.lock").open("ab")
+        lock = open_no_follow(out / ".watch.lock")
+    except OutputError:
+        raise
     except OSError as error:
         raise OutputError(f"{out}: cannot be made or written: {error.strerror}.") from error
     with lock:

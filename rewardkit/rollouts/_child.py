@@ -1,72 +1,122 @@
 """The process of a scorer that is not ours; `rollouts.apart` starts it.
 
-It is sent what to load, then responses, and sends verdicts, on the socket its first argument names.
+It reads batches of responses from a socket and writes their verdicts to it. Verdicts are collected
+for `FLUSH_SECONDS` at the most, so that a fast scorer costs few messages and a slow one loses none.
+A second process, the guard, waits for the end of whoever asks, however it ends, and then kills the
+whole process group: the scorer, and what the scorer started.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import signal
 import socket
+import struct
 import sys
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import Any
 
 from rewardkit.errors import RewardkitError
-from rewardkit.parallel import end_with
 from rewardkit.scorers.base import Score, Scorer, Status, as_text, guarded
 from rewardkit.scorers.load import load_scorer
 
-#: Characters of an exception's message that are told.
-TOLD = 500
+#: What is in shared memory: when the response at hand was begun (`time.monotonic`), and its number.
+MARK = struct.Struct("=dq")
+
+#: Verdicts wait for others to be sent with for so long at the most.
+FLUSH_SECONDS = 0.05
+
+#: Characters of an exception's message that are sent.
+MESSAGE_LENGTH = 500
 
 
 def main() -> None:
-    """Load the scorer, say whether it could be, and judge until there is nothing more."""
-    replies = socket.socket(fileno=int(sys.argv[1]))
-    requests = Connection(os.dup(replies.fileno()))
-    parent, name, options = requests.recv()
-    end_with(parent)
-    try:
-        scorer = load_scorer(name, **options)
-    except RewardkitError as error:
-        _send(replies, str(error))
+    """Load the scorer, say whether it could be, and judge until nobody asks any more."""
+    replies, life, mark = (int(number) for number in sys.argv[1:4])
+    connection = socket.socket(fileno=replies)
+    for descriptor in (replies, life, mark):
+        os.set_inheritable(descriptor, False)  # what the scorer starts must not hold them open
+    _start_guard(connection, life)
+    os.close(life)
+    requests = Connection(os.dup(replies))
+    name, options = requests.recv()
+    pid = os.getpid()
+    loaded = guarded(load_scorer, name, **options)
+    if os.getpid() != pid:  # the scorer's file forked while it was imported
+        os._exit(0)
+    if isinstance(loaded, Exception):
+        if not isinstance(loaded, RewardkitError):
+            raise loaded
+        _send(connection, str(loaded))
     else:
-        _send(replies, "")
-        _serve(replies, requests, scorer)
+        _send(connection, "")
+        _serve(connection, requests, loaded, mmap.mmap(mark, MARK.size))
     os._exit(0)  # threads of the scorer's may still run
 
 
-def _serve(replies: socket.socket, requests: Connection, scorer: Scorer) -> None:
+def _start_guard(connection: socket.socket, life: int) -> None:
+    """Start a process that kills this one's group when the other end of `life` is closed.
+
+    It is nobody's child, so that a scorer which waits for its own children does not wait for it.
+    """
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    if os.fork():
+        os._exit(0)
+    connection.close()
+    os.read(life, 1)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _serve(
+    connection: socket.socket, requests: Connection, scorer: Scorer, mark: mmap.mmap
+) -> None:
+    pid = os.getpid()
     while True:
         try:
-            request = requests.recv()
+            number, samples = requests.recv()
         except (EOFError, ConnectionResetError):  # who asked is gone
             return
-        start = perf_counter_ns()
-        said = guarded(_judged, scorer, *request)
-        taken = perf_counter_ns() - start
-        if isinstance(said, Exception):
-            reply = {"raised": [type(said).__name__, _message(said)], "taken": taken}
-        else:
-            reply = {"score": said, "taken": taken}
-        _send(replies, reply)
+        replies: list[Any] = []
+        sent, sent_at = 0, monotonic()
+        for place, sample in enumerate(samples):
+            started = monotonic()
+            if started - sent_at > FLUSH_SECONDS and replies:
+                _send(connection, [number, sent, replies])
+                sent, sent_at, replies = place, started, []
+            MARK.pack_into(mark, 0, started, place)
+            replies.append(_verdict(scorer, sample))
+            if os.getpid() != pid:  # the scorer forked, and this is the copy
+                os._exit(0)
+        _send(connection, [number, sent, replies])
 
 
-def _judged(scorer: Scorer, response: str, gold: str, info: Mapping[str, Any]) -> list[Any]:
+def _verdict(scorer: Scorer, sample: tuple[str, str, Mapping[str, Any]]) -> list[Any]:
+    """Score, correct, pred and status, or the exception's name and message; then nanoseconds."""
+    start = perf_counter_ns()
+    result = guarded(_judge, scorer, *sample)
+    taken = perf_counter_ns() - start
+    if isinstance(result, Exception):
+        message = guarded(str, result)
+        text = message[:MESSAGE_LENGTH] if isinstance(message, str) else ""
+        return [type(result).__name__, text, taken]
+    return [*result, taken]
+
+
+def _judge(
+    scorer: Scorer, response: str, gold: str, info: Mapping[str, Any]
+) -> tuple[float, bool, str, str]:
     result = scorer(response, gold, info)
     if not isinstance(result, Score):
         raise TypeError(f"it returned {type(result).__name__}, not a Score")
     status = Status(result.status)
-    return [float(result.score), bool(result.correct), as_text(result.pred), status.value]
+    return float(result.score), bool(result.correct), as_text(result.pred), status.value
 
 
-def _message(error: Exception) -> str:
-    said = guarded(str, error)
-    return said[:TOLD] if isinstance(said, str) else ""
-
-
-def _send(replies: socket.socket, value: Any) -> None:
-    replies.sendall(json.dumps(value).encode() + b"\n")
+def _send(connection: socket.socket, value: Any) -> None:
+    connection.sendall(json.dumps(value).encode() + b"\n")

@@ -1,25 +1,31 @@
-"""A scorer that is not ours, in a process of its own: it may hang, print or end its process.
+"""A scorer that is not ours, in a process of its own: it may hang, print, fork or end its process.
 
-Every call is answered, or given up after a time; then the process is ended and another started, so
-that a response which breaks a scorer costs its own verdict and no other.
+Responses are sent in batches, and every one of them is answered, or given up after a time; then the
+process is ended with all that it started and another is started, so that a response which breaks a
+scorer costs its own verdict and no other.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from socket import socketpair
-from typing import Any, NoReturn, TypeVar
+from socket import SO_SNDTIMEO, SOL_SOCKET, socketpair
+from tempfile import TemporaryFile
+from time import monotonic
+from typing import Any, TypeAlias, TypeVar
 
 from rewardkit import registry
 from rewardkit.errors import DataError, UsageError
+from rewardkit.rollouts._child import MARK
 from rewardkit.scorers.base import Score, Scorer, Status, guarded
 from rewardkit.scorers.load import load_scorer
 
@@ -29,13 +35,30 @@ SECONDS = 60.0
 #: For a process to start and to load a scorer, which may import torch.
 LOADING = 300.0
 
-#: Who gave no verdict on any of so many responses, the first it was given, is not asked on.
+#: A scorer that gives no verdict on any of its first responses is given up after this many.
 FIRST = 5
+
+#: Seconds between two looks at whether the process lives, while its verdicts are waited for. Its end
+#: is noticed at once, unless something that it forked holds the socket open.
+LOOK_SECONDS = 0.5
+
+#: Bytes of one message from the process. A batch holds a megabyte of rows, and a pred is seldom
+#: longer than its response.
+MAX_REPLY_BYTES = 1 << 28
+
+#: What the kernel takes for a time: seconds and microseconds.
+TIMEVAL = struct.Struct("@ll")
+
+#: Why a process is ended that sends what is not a verdict.
+STRAY_OUTPUT = "it wrote to the socket that its verdicts are sent through"
 
 #: The path of this process, before anything is imported: a folder may have a `select.py`.
 _CHILD = (
-    "import sys; sys.path[:] = sys.argv[2:]; from rewardkit.rollouts._child import main; main()"
+    "import sys; sys.path[:] = sys.argv[4:]; from rewardkit.rollouts._child import main; main()"
 )
+
+#: A response, its gold and its extra_info.
+Request: TypeAlias = tuple[str, str, Mapping[str, Any]]
 
 T = TypeVar("T")
 
@@ -62,11 +85,15 @@ class NeverAnswersError(DataError):
     """A scorer has not given one verdict."""
 
 
+class _TimeIsOverError(Exception):
+    """The process did not reply in time."""
+
+
 class Apart:
     """A scorer in a process of its own; called like any other. `close` ends the process.
 
     Attributes:
-        taken: nanoseconds that the last call took there.
+        taken: nanoseconds that the scorer took for the last response.
     """
 
     def __init__(self, name: str, options: Mapping[str, Any], seconds: float) -> None:
@@ -79,7 +106,8 @@ class Apart:
         self.taken = 0
         self._child: subprocess.Popen[bytes] | None = None
         self._ended = ""
-        self._lost = 0
+        self._batches = 0
+        self._failures = 0
         self._answered = False
         self._ready()
 
@@ -93,61 +121,149 @@ class Apart:
             LateError: `seconds` were over.
             NeverAnswersError: so it was for the first `FIRST` responses.
         """
-        request = (response, ground_truth, dict(extra_info or {}))
-        # Ended by the memory killer, perhaps: once more says whether it was the response.
-        reply = self._ask(request) or self._ask(request)
-        if reply is None:
-            self._give_up(EndedError(f"the scorer ended its process ({self._ended})"))
-        self._answered, self.taken = True, reply["taken"]
-        if "raised" in reply:
-            kind, message = reply["raised"]
-            raised: type[Exception] = type(kind, (Exception,), {})
-            raise raised(message)
-        score, correct, pred, status = reply["score"]
-        return Score(score, correct, pred, Status(status))
+        (result,) = self.judge([(response, ground_truth, dict(extra_info or {}))])
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def judge(self, requests: Sequence[Request]) -> list[Score | Exception]:
+        """The verdict on each response of a batch, or what the scorer raised or did instead.
+
+        A response on which the process ends is tried once more, alone: the memory killer may have
+        ended it. Responses before it whose verdicts were not sent yet are judged again.
+
+        Raises:
+            NeverAnswersError: there was no verdict on any of the first `FIRST` responses.
+        """
+        results: list[Score | Exception | None] = [None] * len(requests)
+        tried: set[int] = set()
+        ranges = [(0, len(requests))]
+        while ranges:
+            start, stop = ranges.pop()
+            replies, failure = self._exchange(requests[start:stop])
+            done = start + len(replies)
+            results[start:done] = replies
+            if failure is None:
+                continue
+            broken = min(max(start + self._mark()[1], done), stop - 1)
+            ranges += [(broken + 1, stop)] if broken + 1 < stop else []
+            if isinstance(failure, EndedError) and broken not in tried:
+                tried.add(broken)
+                ranges.append((broken, broken + 1))
+            else:
+                results[broken] = self._fail(failure)
+            ranges += [(done, broken)] if done < broken else []
+        return [result for result in results if result is not None]
 
     def close(self) -> None:
         """End the process, and what it started."""
         if self._child is None:
             return
         self._requests.close()
-        self._lines.close()
+        self._socket.close()
+        os.close(self._life)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, signal.SIGKILL)
-        self._ended = _said(self._child.wait())
+        code = self._child.wait()
+        self._ended = self._ended or _exit_text(code)
         self._child = None
 
-    def _ask(self, request: tuple[Any, ...]) -> dict[str, Any] | None:
-        """The reply, None if the process ended."""
+    def _exchange(
+        self, requests: Sequence[Request]
+    ) -> tuple[list[Score | Exception], NoVerdictError | None]:
+        """The verdicts on the first of the responses, and why there are no more if there are none.
+
+        The process is ended if it does not answer all of them.
+        """
         self._ready()
+        self._batches += 1
+        MARK.pack_into(self._shared, 0, monotonic(), 0)
+        replies: list[Score | Exception] = []
         try:
-            self._send(request)
-            reply = self._reply(self.seconds)
-        except OSError:  # a broken pipe
-            reply = b""
-        if reply is None:
+            self._send((self._batches, list(requests)), self.seconds)
+            while len(replies) < len(requests):
+                replies += self._verdicts(self._reply(self._row_deadline), len(replies))
+        except _TimeIsOverError:
             self.close()
-            self._give_up(LateError(f"no verdict within {self.seconds:g} s"))
-        if not reply:
+            return replies, LateError(f"no verdict within {self.seconds:g} s")
+        except (OSError, EOFError):  # a broken pipe
             self._wait_for_end()
             self.close()
-            return None
-        said: dict[str, Any] = json.loads(reply)
-        return said
+            return replies, EndedError(f"the scorer ended its process ({self._ended})")
+        return replies, None
 
-    def _send(self, value: Any) -> None:
-        self._requests.send(value)
+    def _verdicts(self, reply: Any, place: int) -> Iterator[Score | Exception]:
+        """The verdicts of a reply, which must be the next ones of this batch."""
+        try:
+            batch, first, verdicts = reply
+            known = [_result(*verdict) for verdict in verdicts]
+            self.taken = verdicts[-1][-1]
+        except (TypeError, ValueError, IndexError):
+            batch, first, known = -1, -1, []
+        if (batch, first) != (self._batches, place):
+            self._ended = STRAY_OUTPUT
+            raise EOFError
+        self._answered = True
+        yield from known
 
-    def _reply(self, seconds: float) -> bytes | None:
-        """A line, an empty one if the process ended; None if the time is over."""
-        if not self._poll.poll(seconds * 1000):
-            return None
-        line = self._lines.readline()
-        return line if line.endswith(b"\n") else b""
+    def _mark(self) -> tuple[float, int]:
+        """When the scorer began the response that it has at hand, and its place in the batch."""
+        began, place = MARK.unpack_from(self._shared)
+        return began, place
+
+    def _row_deadline(self) -> float:
+        return self._mark()[0] + self.seconds
+
+    def _send(self, value: Any, seconds: float) -> None:
+        """Send a request.
+
+        Raises:
+            OSError: the process is gone.
+            _TimeIsOverError: it does not read.
+        """
+        whole = int(seconds)
+        limit = TIMEVAL.pack(whole, int((seconds - whole) * 1e6) or 1)
+        self._socket.setsockopt(SOL_SOCKET, SO_SNDTIMEO, limit)
+        try:
+            self._requests.send(value)
+        except BlockingIOError as error:
+            raise _TimeIsOverError from error
+
+    def _reply(self, deadline: Callable[[], float]) -> Any:
+        """The next message of the process.
+
+        Args:
+            deadline: the time by `monotonic` to wait for; it may move while it is waited for.
+
+        Raises:
+            EOFError: the process is gone, or what it sent is not a message of ours.
+            _TimeIsOverError: there was none in time.
+        """
+        searched = 0
+        while (end := self._received.find(b"\n", searched)) < 0:
+            searched = len(self._received)
+            left = deadline() - monotonic()
+            # Also if the time is over: this process may have been the slow one.
+            if self._poll.poll(max(0.0, min(left, LOOK_SECONDS)) * 1000):
+                piece = self._socket.recv(1 << 16)
+                if not piece or searched > MAX_REPLY_BYTES:
+                    raise EOFError
+                self._received += piece
+            elif left <= 0:
+                raise _TimeIsOverError
+            elif self._child is None or self._child.poll() is not None:
+                raise EOFError
+        line = self._received[:end]
+        del self._received[: end + 1]
+        try:
+            return json.loads(line)
+        except ValueError:
+            self._ended = STRAY_OUTPUT
+            raise EOFError from None
 
     def _wait_for_end(self) -> None:
         """It closes its end before it is gone: its exit code comes a moment later."""
-        if self._child is not None:
+        if self._child is not None and not self._ended:
             with suppress(subprocess.TimeoutExpired):
                 self._child.wait(1)
 
@@ -156,31 +272,34 @@ class Apart:
         if self._child is not None and self._child.poll() is None:
             return
         self.close()
-        ours, theirs = socketpair()
-        with ours, theirs:
+        self._ended, self._received = "", bytearray()
+        life, self._life = os.pipe()
+        self._socket, theirs = socketpair()
+        self._requests = Connection(os.dup(self._socket.fileno()))
+        with theirs, TemporaryFile() as shared:
+            shared.truncate(MARK.size)
+            self._shared = mmap.mmap(shared.fileno(), MARK.size)
+            passed = [theirs.fileno(), life, shared.fileno()]
             self._child = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-c", _CHILD, str(theirs.fileno()), *sys.path],
+                [sys.executable, "-c", _CHILD, *map(str, passed), *sys.path],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what a scorer prints is no result of ours
-                pass_fds=[theirs.fileno()],
+                pass_fds=passed,
                 start_new_session=True,  # so that what the scorer starts can be ended with it
             )
-            self._requests, self._lines = Connection(os.dup(ours.fileno())), ours.makefile("rb")
+        os.close(life)
         self._poll = select.poll()
-        self._poll.register(self._lines, select.POLLIN)
+        self._poll.register(self._socket, select.POLLIN)
         self._load()
 
     def _load(self) -> None:
+        deadline = monotonic() + LOADING
         try:
-            self._send((os.getpid(), self.name, self.options))
-            reply = self._reply(LOADING)
-        except OSError:  # a broken pipe
-            reply = b""
-        if reply is None:
+            self._send((self.name, self.options), LOADING)
+            wrong = self._reply(lambda: deadline)
+        except _TimeIsOverError:
             wrong = f"{self.name}: not imported within {LOADING:g} s."
-        elif reply:
-            wrong = json.loads(reply)
-        else:
+        except (OSError, EOFError):  # a broken pipe
             self._wait_for_end()
             self.close()
             wrong = f"{self.name}: its process ended while it was imported ({self._ended})."
@@ -188,17 +307,27 @@ class Apart:
             self.close()
             raise UsageError(wrong)
 
-    def _give_up(self, why: NoVerdictError) -> NoReturn:
-        self._lost += 1
-        if not self._answered and self._lost >= FIRST:
+    def _fail(self, failure: NoVerdictError) -> NoVerdictError:
+        """Count a response without a verdict; give up on a scorer that has never given one."""
+        self._failures += 1
+        if not self._answered and self._failures >= FIRST:
             raise NeverAnswersError(
-                f"{self.name}: no verdict on the first {FIRST} responses it was given: {why}. Try "
-                "it by itself; if it only is slow, raise --seconds-per-row."
+                f"{self.name}: no verdict on the first {FIRST} responses it was given: {failure}. "
+                "Try it by itself; if it only is slow, raise --seconds-per-row."
             )
-        raise why
+        return failure
 
 
-def _said(code: int) -> str:
+def _result(*verdict: Any) -> Score | Exception:
+    """A verdict, or an exception, as `_child` sends them."""
+    if len(verdict) == 3:
+        raised: type[Exception] = type(verdict[0], (Exception,), {})
+        return raised(verdict[1])
+    score, correct, pred, status, _ = verdict
+    return Score(score, correct, pred, Status(status))
+
+
+def _exit_text(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
     name = guarded(signal.Signals, -code)

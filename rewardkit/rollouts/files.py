@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rewardkit.errors import DataError, UsageError
+from rewardkit.lines import MAX_LINE_BYTES
 
 #: Bytes of jsonl, and rows of parquet, in a unit.
 UNIT_BYTES = 1 << 20
@@ -32,16 +33,36 @@ class Unit:
     Attributes:
         path: the file, `-` for standard input.
         first: number of the first line (from 1) or row (from 0).
-        text: the lines of a jsonl, each with its end (in one piece: it is sent to processes), or
+        read: the lines of a jsonl that only one process can read, each with its end.
+        span: first byte and size of the lines of a plain file: whoever works on them reads them.
         rows: the rows of a parquet.
-        cut: why the file cannot be read any further, "" if it can.
+        cut: why the line after those cannot be read, "" if it can: the file is damaged there, or
+            the line is too long.
     """
 
     path: str
     first: int
-    text: bytes = b""
+    read: bytes = b""
+    span: tuple[int, int] = (0, 0)
     rows: tuple[dict[str, Any], ...] = ()
     cut: str = ""
+
+    @property
+    def text(self) -> bytes:
+        """The lines of a jsonl.
+
+        Raises:
+            DataError: the file has become shorter since.
+        """
+        start, size = self.span
+        if not size:
+            return self.read
+        with Path(self.path).open("rb") as file:
+            file.seek(start)
+            text = file.read(size)
+        if len(text) < size:
+            raise DataError(f"{self.path}: became shorter while it was read.")
+        return text
 
 
 def expand(names: Sequence[str]) -> list[str]:
@@ -110,19 +131,34 @@ def _of_lines(file: str, share: int) -> Iterator[Unit]:
     try:
         with _open(file) as stream:
             unpacked = stream.raw if isinstance(stream, io.BufferedReader) else None
-            while text := stream.read(size) + stream.readline():
-                cut = unpacked.cut if isinstance(unpacked, _Unpacked) else ""
-                if cut:  # the last line is not whole
+            plain = isinstance(unpacked, io.FileIO) and file != "-"
+            damage, start = "", 0
+            while not damage and (text := stream.read(size)):
+                text, problem = _whole_lines(stream, text)
+                damage = unpacked.cut if isinstance(unpacked, _Unpacked) else ""
+                if damage:  # the last line is not whole
                     text = text[: text.rfind(b"\n") + 1]
-                yield Unit(file, first, text, cut=cut)
-                first += text.count(b"\n")
-                if cut:
-                    return
-            if isinstance(unpacked, _Unpacked) and unpacked.cut:
+                if plain:
+                    yield Unit(file, first, span=(start, len(text)), cut=problem)
+                    start = stream.tell()
+                else:
+                    yield Unit(file, first, text, cut=damage or problem)
+                first += text.count(b"\n") + bool(problem)
+            if not damage and isinstance(unpacked, _Unpacked) and unpacked.cut:
                 yield Unit(file, first, cut=unpacked.cut)
     except OSError as error:
         reason = error.strerror or str(error)
         raise DataError(f"{file}: cannot be read near line {first:,}: {reason}.") from error
+
+
+def _whole_lines(stream: IO[bytes], text: bytes) -> tuple[bytes, str]:
+    """`text` with the rest of its last line; without that line, and why, if it is too long."""
+    rest = stream.readline(MAX_LINE_BYTES)
+    if len(rest) < MAX_LINE_BYTES or rest.endswith(b"\n"):
+        return text + rest, ""
+    while (piece := stream.readline(PIECE)) and not piece.endswith(b"\n"):
+        pass
+    return text[: text.rfind(b"\n") + 1], f"the line is longer than {MAX_LINE_BYTES:,} bytes"
 
 
 class _Unpacked(io.RawIOBase):

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.rollouts.match import TrainIndex, index_rows, join
+from rewardkit.preprocess.conform import is_blank
+from rewardkit.rollouts.match import PLACE_ALONE, find_match
 from rewardkit.rollouts.read import Sample, Unread
+from rewardkit.rollouts.train_index import Mismatch, TrainIndex, index_rows
 from rewardkit.row import open_parquet, read_rows
 
 
@@ -16,34 +18,31 @@ def completed(sample: Sample, train: str) -> Sample | Unread:
     """A sample with the `data_source` and `extra_info` of its row in a training parquet.
 
     A sample that has a `data_source` stays as it is. verl's dumps have none: their `input` holds
-    the row's prompt.
+    the row's prompt. A sample that contradicts its row, fits several rows or none, or is joined
+    by nothing but its place, is returned as unread, with the reason.
     """
-    if sample.extra_info.get("data_source"):
+    if not is_blank(sample.extra_info.get("data_source")):
         return sample
     index, infos = _training_rows(train)
-    sources = ("", *dict.fromkeys(str(info["data_source"]) for info in infos))
-    try:
-        found = {join(index, _of_source(sample, source)) for source in sources}
-    except DataError as error:  # it fits several rows
-        return Unread(sample.where, str(error))
-    rows = {way_and_place[1] for way_and_place in found if way_and_place is not None}
-    if len(rows) != 1:
-        fit = "several rows" if rows else "no row"
-        return Unread(sample.where, f"{fit} of the training file: by prompt, place and id")
-    info = {**infos[index.prompts[rows.pop()].row], **_own(sample)}
+    match = find_match(index, sample)
+    if match is None:
+        reason = f"it answers no row of {train}: none has its prompt, place or id"
+        return Unread(sample.where, reason)
+    if isinstance(match, Mismatch):
+        return Unread(sample.where, f"it {match.reason}")
+    if match.way == PLACE_ALONE:
+        return Unread(
+            sample.where, f"only its split and index say that it answers a row of {train}"
+        )
+    info = {**infos[index.prompts[match.place].row], **_own(sample)}
     place = {name: info.get(name) for name in ("index", "split", "source_id")}
     fields = {**sample.fields, "data_source": info["data_source"]}
     fields.setdefault("extra_info", place)
     return Sample(sample.where, sample.response, sample.ground_truth, info, fields)
 
 
-def _of_source(sample: Sample, source: str) -> Sample:
-    """The sample as if it were of a data source: its place and id say something in one only."""
-    return sample._replace(extra_info={**sample.extra_info, "data_source": source})
-
-
 def _own(sample: Sample) -> dict[str, Any]:
-    return {name: value for name, value in sample.extra_info.items() if value not in ("", None)}
+    return {name: value for name, value in sample.extra_info.items() if not is_blank(value)}
 
 
 def refuse_no_train(train: Path) -> None:
@@ -60,4 +59,4 @@ def _training_rows(train: str) -> tuple[TrainIndex, list[dict[str, Any]]]:
     """The rows by what a response may name, and what each tells a scorer."""
     rows = list(read_rows(Path(train)))
     infos = [{**(r.get("extra_info") or {}), "data_source": r["data_source"]} for r in rows]
-    return index_rows(rows), infos
+    return index_rows(rows, train), infos

@@ -1,239 +1,191 @@
 """Which row of a training file a response answers.
 
 A response names its row by place (data_source, split and index), by the prompt it was given, or
-by the source's id. verl's dumps have only the prompt, and that as the chat template left it: it
-holds the messages somewhere. So each row is filed under a piece of its question that few others
-have, and every stretch of an input is looked up: the work grows with the texts, not with their
-number squared.
+by the source's id. What else both carry (the prompt, the question, the id, the gold) must agree:
+a place says nothing once a file was prepared anew.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from typing import NamedTuple
 
 from rewardkit.errors import DataError
-from rewardkit.preprocess.conform import is_blank
-from rewardkit.preprocess.duplicates import gold_key
+from rewardkit.rollouts.evidence import (
+    gold_agrees,
+    golds,
+    prompt_agrees,
+    question_agrees,
+    squeeze,
+)
 from rewardkit.rollouts.read import Sample
-from rewardkit.row import Row
-from rewardkit.scorers.base import as_text
-
-#: Characters of the piece that a prompt is filed under.
-WINDOW = 32
+from rewardkit.rollouts.train_index import (
+    QUOTED,
+    Hits,
+    Match,
+    Mismatch,
+    Prompt,
+    TrainIndex,
+    bare,
+    digest,
+    find_contained,
+    input_of,
+    place_of,
+    source_id_of,
+    text_of,
+)
 
 #: The ways to join, in the order they are tried.
 PLACE, PROMPT, SOURCE_ID = "data_source, split and index", "prompt", "source_id"
 
-#: What the processor of a model with pictures puts something else in the place of.
-_MEDIA = re.compile(r"<(?:image|video|audio)>")
-
-K = TypeVar("K")
-
-#: Places in `TrainIndex.prompts` by what leads to them; the inner dictionary is an ordered set.
-Places: TypeAlias = dict[K, dict[int, None]]
+#: A join that nothing else confirms: neither side carries more.
+PLACE_ALONE = f"{PLACE} alone"
 
 
-@dataclass(frozen=True)
-class Prompt:
-    """What rows that are the same ask.
+class _Claim(NamedTuple):
+    """All that a response says of its row; texts are squeezed."""
 
-    Attributes:
-        row: the first of them.
-        pieces: what an input made of it contains.
-        main: the longest piece of the last message; "" if that says nothing.
-        gold: the answer.
-        question: a digest of `extra_info.question`, empty without one.
-    """
-
-    row: int
-    pieces: tuple[str, ...]
-    main: str
+    place: tuple[str, ...]
+    source_id: tuple[str, ...]
+    input: str
+    question: str
+    question_head: str
     gold: str
-    question: bytes
 
 
-@dataclass
-class TrainIndex:
-    """The rows of a training file by all that a response may name.
-
-    Attributes:
-        rows: each row's prompt, as its place in `prompts`; equal rows have one.
-        prompts: the different prompts.
-        places: prompts by data_source, split and index.
-        sources: prompts by data_source, if the response has one, and source_id.
-        windows: prompts by a piece of their text, by the length of the piece.
-        seen: inputs that were looked up before: a prompt has many responses.
-    """
-
-    rows: list[int] = field(default_factory=list)
-    prompts: list[Prompt] = field(default_factory=list)
-    places: Places[tuple[str, ...]] = field(default_factory=dict)
-    sources: Places[tuple[str, ...]] = field(default_factory=dict)
-    windows: dict[int, Places[str]] = field(default_factory=dict)
-    seen: dict[str, list[int]] = field(default_factory=dict)
-
-
-def index_rows(rows: Iterable[Row]) -> TrainIndex:
-    """An index of training rows.
-
-    Raises:
-        DataError: a row has no prompt.
-    """
-    index = TrainIndex()
-    known: dict[bytes, int] = {}
-    for number, row in enumerate(rows):
-        key = _digest(repr((row.get("prompt"), row.get("images"), _gold(row))))
-        if key not in known:
-            known[key] = len(index.prompts)
-            index.prompts.append(_prompt(row, number))
-        index.rows.append(known[key])
-        if place := _place(row, row.get("data_source")):
-            index.places.setdefault(place, {})[known[key]] = None
-        for source in (row.get("data_source"), ""):
-            if source_id := _source_id(row, source):
-                index.sources.setdefault(source_id, {})[known[key]] = None
-    _file_windows(index)
-    return index
-
-
-def join(index: TrainIndex, sample: Sample) -> tuple[str, int] | None:
+def join(index: TrainIndex, sample: Sample) -> Match | None:
     """How a response joins, and its place in `index.prompts`; None if it joins no row.
 
     Raises:
-        DataError: it joins several rows that differ, or its index and its question disagree.
+        DataError: it contradicts the row that it joins, or joins several rows that differ.
     """
-    for way, found in _ways(index, sample):
-        if found:
-            place = _only(index, found, way, sample)
-            _refuse_other_question(index.prompts[place], way, sample)
-            return way, place
-    return None
+    found = find_match(index, sample)
+    if isinstance(found, Mismatch):
+        raise DataError(f"{sample.where} {found.reason}")
+    return found
 
 
-def _ways(index: TrainIndex, sample: Sample) -> Iterator[tuple[str, list[int]]]:
-    """Each way to join, and the prompts it leads to."""
-    row = {**sample.fields, "extra_info": sample.extra_info}
-    source = sample.extra_info.get("data_source")
-    yield PLACE, list(index.places.get(_place(row, source), ()))
-    if text := _input(sample.fields):
-        if text not in index.seen:
-            index.seen[text] = _contained(index, text)
-        yield PROMPT, index.seen[text]
-    yield SOURCE_ID, list(index.sources.get(_source_id(row, source), ()))
+def find_match(index: TrainIndex, sample: Sample) -> Match | Mismatch | None:
+    """The same as `join`, with the reason why not instead of an error."""
+    claim = _claim(sample)
+    key = digest(repr(claim))
+    if key not in index.outcomes:
+        index.outcomes[key] = _outcome(index, claim)
+    return index.outcomes[key]
 
 
-def _only(index: TrainIndex, found: list[int], way: str, sample: Sample) -> int:
-    """The one prompt that is found; of several, the one with the response's gold."""
-    if len(found) > 1:
-        gold = gold_key(sample.ground_truth)
-        found = [i for i in found if gold_key(index.prompts[i].gold) == gold] or found
-    if len(found) > 1:
-        rows = " and ".join(f"row {index.prompts[i].row}" for i in found[:3])
-        raise DataError(
-            f"{sample.where} joins {rows} of the training file, which differ, by {way}. Score "
-            "responses that keep the extra_info of their row, with an index of its own for each."
+def _outcome(index: TrainIndex, claim: _Claim) -> Match | Mismatch | None:
+    hits = find_contained(index, claim.input)
+    ways: dict[str, Mapping[int, None]] = {
+        PLACE: index.places.get(claim.place, {}),
+        PROMPT: hits.places,
+        SOURCE_ID: index.sources.get(claim.source_id, {}),
+    }
+    way = next((way for way, places in ways.items() if places), None)
+    if way is None:
+        return None
+    places: AbstractSet[int] = ways[way].keys()
+    for others in ways.values():
+        places = others.keys() & places or places
+    if len(places) > 1:
+        places = _with_gold(index, claim.gold) & places or places
+    if len(places) > 1:
+        rows = " and ".join(f"row {index.prompts[i].row}" for i in sorted(islice(places, 3)))
+        reason = (
+            f"joins {rows} of {index.name}, which differ, by {way}. Score responses that keep "
+            "the extra_info of their row, with an index of its own for each."
         )
-    return found[0]
+        return Mismatch(reason, contradicts=False)
+    (place,) = places
+    return _confirm(index, claim, hits, Match(way, place))
 
 
-def _refuse_other_question(prompt: Prompt, way: str, sample: Sample) -> None:
-    """An index means nothing once a file was shuffled or prepared anew: the question tells."""
-    question = _question(sample.extra_info)
-    if way != PROMPT and question and prompt.question and question != prompt.question:
-        raise DataError(
-            f"{sample.where} joins row {prompt.row} of the training file by {way}, yet its "
-            "extra_info.question is another. Give the file that the responses were made from."
+def _with_gold(index: TrainIndex, gold: str) -> AbstractSet[int]:
+    """The prompts with that gold. Of several spellings one has prompts, hardly ever more."""
+    found = [index.golds[key] for key in golds(gold) if key in index.golds]
+    return found[0].keys() if len(found) == 1 else {place for each in found for place in each}
+
+
+def _confirm(index: TrainIndex, claim: _Claim, hits: Hits, match: Match) -> Match | Mismatch:
+    """The match, unless the response contradicts the row."""
+    prompt = index.prompts[match.place]
+    others = (prompt.question, prompt.message)
+    agrees = {
+        "prompt": match.place in hits.places
+        or prompt_agrees(claim.input, prompt.main, others, hits.mains),
+        "question": question_agrees(claim.question, prompt.question, prompt.main),
+        "gold": gold_agrees(claim.gold, prompt.gold),
+    }
+    same_text = True in (agrees["prompt"], agrees["question"])
+    agrees["source_id"] = _source_id_agrees(index, claim, match.place, same_text=same_text)
+    if False in agrees.values():
+        wrong = "; ".join(
+            _difference(index, claim, prompt, hits, what)
+            for what, same in agrees.items()
+            if same is False
         )
+        other = (
+            ", or remove index from their extra_info to join them by prompt"
+            if match.way == PLACE and hits.places
+            else ""
+        )
+        reason = (
+            f"joins row {prompt.row} of {index.name} by {match.way}, but contradicts it: {wrong}. "
+            f"Give the parquet that the responses were made from{other}."
+        )
+        return Mismatch(reason, contradicts=True)
+    alone = match.way == PLACE and True not in agrees.values()
+    return match._replace(way=PLACE_ALONE) if alone else match
 
 
-def _contained(index: TrainIndex, text: str) -> list[int]:
-    """The prompts whose messages the text contains, without those that are part of another."""
-    near: dict[int, None] = {}
-    for length, windows in index.windows.items():
-        for start in range(len(text) - length + 1):
-            near.update(windows.get(text[start : start + length], {}))
-    found = [i for i in near if all(piece in text for piece in index.prompts[i].pieces)]
-    mains = {index.prompts[i].main for i in found}
-    parts = {a for a in mains for b in mains if a != b and a in b}
-    return [i for i in found if index.prompts[i].main not in parts]
+def _source_id_agrees(
+    index: TrainIndex, claim: _Claim, place: int, *, same_text: bool
+) -> bool | None:
+    """Whether the ids agree.
+
+    Copies of a dataset number its problems in different ways: where the text is the same, only
+    the id of another row is a contradiction.
+    """
+    if not claim.source_id:
+        return None
+    known = index.sources.get(claim.source_id, {})
+    if place in known:
+        return True
+    return False if known or (index.prompts[place].source_id and not same_text) else None
 
 
-def _file_windows(index: TrainIndex) -> None:
-    """File every prompt under its rarest window: templates give many prompts the same words."""
-    counts = Counter(window for prompt in index.prompts for window in _windows(prompt.main))
-    for place, prompt in enumerate(index.prompts):
-        if prompt.main:
-            window = min(_windows(prompt.main), key=counts.__getitem__)
-            index.windows.setdefault(len(window), {}).setdefault(window, {})[place] = None
+def _difference(index: TrainIndex, claim: _Claim, prompt: Prompt, hits: Hits, what: str) -> str:
+    if what == "prompt":
+        other = next(iter(hits.places), None)
+        if other is not None:
+            return f"its prompt is that of row {index.prompts[other].row}"
+        return f"its prompt does not contain {_quoted(prompt.head)}"
+    mine, known = {
+        "question": (claim.question_head, prompt.head),
+        "gold": (claim.gold, prompt.gold),
+        "source_id": (claim.source_id[-1:], prompt.source_id),
+    }[what]
+    return f"its {what} is {_quoted(''.join(mine))}, the row's {_quoted(known)}"
 
 
-def _windows(text: str) -> set[str]:
-    if len(text) <= WINDOW:
-        return {text}
-    last = len(text) - WINDOW
-    return {text[start : start + WINDOW] for start in (*range(0, last, WINDOW), last)}
+def _quoted(text: str) -> str:
+    text = " ".join(text.split())
+    return repr(text if len(text) <= QUOTED else text[: QUOTED - 3] + "...")
 
 
-def _prompt(row: Row, number: int) -> Prompt:
-    messages = _messages(row.get("prompt"))
-    if not messages:
-        raise DataError(f"row {number} of the training file has no prompt: not a verl parquet.")
-    pieces = [
-        piece.strip()
-        for role, content in messages
-        if role in ("system", "user")  # templates leave out parts of what an assistant said
-        for piece in _MEDIA.split(content)
-    ]
-    main = max(_MEDIA.split(messages[-1][1]), key=len).strip()
-    gold, question = _gold(row), _question(row.get("extra_info"))
-    return Prompt(number, tuple(filter(None, pieces)), main, gold, question)
-
-
-def _messages(prompt: Any) -> list[tuple[str, str]]:
-    if isinstance(prompt, str):
-        return [("user", prompt)]
-    messages = prompt if isinstance(prompt, list) else []
-    return [
-        (as_text(m.get("role")), as_text(m.get("content")))
-        for m in messages
-        if isinstance(m, Mapping)
-    ]
-
-
-def _input(fields: Mapping[str, Any]) -> str:
-    """What the policy was given: text as in verl's dumps, or a chat."""
-    given = fields.get("input") or fields.get("prompt")
-    return "\n".join(content for _, content in _messages(given))
-
-
-def _place(row: Mapping[str, Any], data_source: Any) -> tuple[str, ...]:
-    info = row.get("extra_info") or {}
-    index = info.get("index")
-    if is_blank(index):
-        return ()
-    if isinstance(index, float) and index.is_integer():  # pandas makes floats of gaps
-        index = int(index)
-    return as_text(data_source), as_text(info.get("split")), str(index)
-
-
-def _source_id(row: Mapping[str, Any], data_source: Any) -> tuple[str, ...]:
-    source_id = (row.get("extra_info") or {}).get("source_id") or row.get("source_id")
-    return () if is_blank(source_id) else (as_text(data_source), str(source_id))
-
-
-def _gold(row: Mapping[str, Any]) -> str:
-    return as_text((row.get("reward_model") or {}).get("ground_truth"))
-
-
-def _question(info: Mapping[str, Any] | None) -> bytes:
-    question = "".join(as_text((info or {}).get("question")).split())
-    return _digest(question) if question else b""
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+def _claim(sample: Sample) -> _Claim:
+    info, fields = sample.extra_info, sample.fields
+    row = {**fields, "extra_info": info}
+    source = text_of(info.get("data_source"))
+    questions = (info.get("question"), fields.get("question"), fields.get("problem"))
+    question = next(filter(None, map(text_of, questions)), "")
+    return _Claim(
+        place_of(row, source),
+        source_id_of(row, source),
+        squeeze(input_of(fields)),
+        bare(question),
+        question[: QUOTED + 1],
+        sample.ground_truth,
+    )

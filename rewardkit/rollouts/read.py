@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.rollouts.files import Unit, units
+from rewardkit.rollouts.lines import parse_line
 
 #: The names under which responses and golds are found, first match first. `output` and `gts` are
 #: those of verl's rollout and validation dumps.
@@ -121,15 +122,13 @@ def _rows(unit: Unit) -> Iterator[tuple[str, dict[str, Any] | str]]:
     for row in unit.rows:
         yield f"{unit.path} row {number}", _unfolded(row)
         number += 1
-    *lines, rest = unit.text.split(b"\n")
-    for line in lines:
-        if line.strip():
-            yield f"{unit.path}:{number}", _json_object(line)
+    for line in BytesIO(unit.text):
+        if not line.isspace():
+            read = _json_object(line)
+            if isinstance(read, str) and not line.endswith(b"\n"):
+                read += "; it has no end: is it still being written?"
+            yield f"{unit.path}:{number}", read
         number += 1
-    if rest.strip():
-        read = _json_object(rest)
-        doubt = "; it has no end: is it still being written?"
-        yield f"{unit.path}:{number}", f"{read}{doubt}" if isinstance(read, str) else read
     if unit.cut:
         yield f"{unit.path}:{number}", unit.cut
 
@@ -145,7 +144,7 @@ def _unfolded(row: dict[str, Any]) -> dict[str, Any]:
 
 def _json_object(line: bytes) -> dict[str, Any] | str:
     try:
-        row = json.loads(line)
+        row = parse_line(line)
     except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
         return f"not JSON ({error})"
     return row if isinstance(row, dict) else f"a {type(row).__name__}, not an object"

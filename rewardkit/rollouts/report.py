@@ -9,12 +9,8 @@ from typing import TypeAlias, TypeVar
 
 from rewardkit.rollouts.read import Unread
 from rewardkit.rollouts.statistics import clustered
+from rewardkit.rollouts.tally import count_no_answer
 from rewardkit.scorers.base import Status
-
-#: Statuses of a response that was not compared: there was nothing to compare in it.
-UNUSABLE = (
-    Status.NO_ANSWER, Status.UNPARSED_ANSWER, Status.AMBIGUOUS_ANSWER, Status.TOO_LONG,
-)  # fmt: skip
 
 #: Characters of a prompt that name it in a list.
 HEAD = 160
@@ -81,9 +77,9 @@ class Tally:
         self.statuses[response.status] += 1
 
     @property
-    def unusable(self) -> int:
-        """How many held no answer that could be compared."""
-        return sum(self.statuses[status] for status in UNUSABLE)
+    def no_answer(self) -> int:
+        """How many have no answer, as `score` counts them."""
+        return count_no_answer(self.statuses)
 
 
 @dataclass

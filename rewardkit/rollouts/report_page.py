@@ -67,6 +67,7 @@ class Written:
             "responses": total.n,
             "listed": self.kept,
             "unread": sum(self.sums.unread.values()),
+            "no_answer": total.no_answer / max(total.n, 1),
             "statuses": {status.value: n for status, n in total.statuses.most_common()},
         }
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import UsageError
-from rewardkit.output import atomic, refuse_input
+from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_output
 from rewardkit.parallel import ALONE, in_order
 from rewardkit.registry import is_path
 from rewardkit.rollouts.apart import SECONDS, is_ours
 from rewardkit.rollouts.files import UNIT_BYTES, expand, units
-from rewardkit.rollouts.journal import Journal, fingerprint, open_journal
+from rewardkit.rollouts.journal import Journal, fingerprints, open_journal
 from rewardkit.rollouts.read import Unread
 from rewardkit.rollouts.tally import Tally
 from rewardkit.rollouts.unit import EXAMPLES, Plan, Scored, forget, score_unit, scorer_for
@@ -133,6 +133,7 @@ def score_files(
         seconds,
     )
     _refuse(out, train, engine, address)
+    out = resolve_output(out) if out else None
     files = expand(names)
     for file in [*files, *([str(train)] if train else [])]:
         refuse_input(out, Path(file))
@@ -144,18 +145,19 @@ def score_files(
         journal = (
             open_journal(out, run, resume=resume, overwrite=overwrite) if out else nullcontext()
         )
-        with journal as kept:
-            start = kept.state.units if kept else 0
-            if kept and start:
-                report.tallies, report.unscored = kept.state.tallies, kept.state.unscored
+        with journal as growing:
+            start = growing.state.units if growing else 0
+            if growing and start:
+                report.tallies, report.unscored = growing.state.tallies, growing.state.unscored
             for scored in _scored(plan, files, start, jobs, engine, address):
+                if growing:
+                    growing.write(scored.lines, scored.unscored)
                 report.add(scored)
-                if kept:
-                    kept.state.tallies, kept.state.unscored = report.tallies, report.unscored
-                    kept.write(scored.lines, scored.unscored)
+                if growing:
+                    growing.advance(report.tallies, report.unscored)
                 progress(scored.n)
-    if out and kept:
-        _finish(kept, plan, out, overwrite=overwrite)
+            if out and growing:
+                _finish(growing, plan, out, overwrite=overwrite)
     return report
 
 
@@ -165,7 +167,7 @@ def _run(plan: Plan, files: list[str]) -> dict[str, Any]:
     code = [scorer.partition(":")[0]] if isinstance(plan.scorer, str) and is_path(scorer) else []
     read = [*files, *code, *([plan.train] if plan.train else [])]
     how = [str(value) for name, value in vars(plan).items() if name != "seconds"]
-    return {"files": fingerprint(read), "plan": how}
+    return {"files": fingerprints(read), "plan": how}
 
 
 def _refuse(out: Path | None, train: Path | None, engine: Engine, address: str | None) -> None:
@@ -223,16 +225,18 @@ def _size(files: Sequence[str]) -> int:
 
 
 def _finish(journal: Journal, plan: Plan, out: Path, *, overwrite: bool) -> None:
-    """The part becomes the output; rows that could not be scored get a file if there are any."""
-    beside = out.with_name(f"{out.name}.unscored.jsonl")
-    beside.unlink(missing_ok=True)
-    if journal.state.unscored:
-        journal.unscored.replace(beside)
+    """The part becomes the output; rows that could not be scored get a file if there are any.
+
+    The output comes last: until then, the interrupted run's files are whole and it can go on.
+    """
+    journal.save()
+    journal.finish(out.with_name(f"{out.name}.unscored.jsonl"))
     if out.suffix == ".parquet":
         from rewardkit.rollouts.table import write_table
 
         with atomic(out, overwrite=overwrite) as temporary:
             write_table(journal.part, temporary, plan.response_key, plan.gold_key)
     else:
+        refuse_existing(out, overwrite=overwrite)
         journal.part.replace(out)
     journal.remove()

@@ -22,9 +22,10 @@ from rewardkit.output import atomic, refuse_existing, refuse_input
 from rewardkit.preprocess.quality import dropped_path
 from rewardkit.rollouts.files import expand
 from rewardkit.rollouts.lines import json_line
-from rewardkit.rollouts.match import TrainIndex, index_rows, join
+from rewardkit.rollouts.match import join
 from rewardkit.rollouts.read import Sample, Unread, read_samples
 from rewardkit.rollouts.select_report import Rate, SelectReport, Wanted
+from rewardkit.rollouts.train_index import TrainIndex, index_rows
 from rewardkit.row import BATCH_ROWS, open_parquet
 
 #: The columns that rows are joined by; others are carried along unread.
@@ -74,8 +75,8 @@ def select(
         progress: called with 1 for every scored line.
 
     Raises:
-        DataError: a file cannot be read, a response joins several rows or all join none, or no
-            row would be kept.
+        DataError: a file cannot be read, a response contradicts its row, joins several rows or
+            all join none, or no row would be kept.
         OutputError: `out` cannot be written.
     """
     files = expand([str(scored)] if isinstance(scored, Path) else scored)
@@ -109,7 +110,8 @@ def _index(train: Path) -> TrainIndex:
         if "prompt" not in columns:
             raise DataError(f"{train}: has no 'prompt': not a verl parquet.")
         batches = file.iter_batches(BATCH_ROWS, columns=columns)
-        return index_rows(row for batch in batches for row in batch.to_pylist())
+        rows = (row for batch in batches for row in batch.to_pylist())
+        return index_rows(rows, str(train))
 
 
 def _count(
@@ -125,8 +127,8 @@ def _count(
             report.unjoined += 1
             report.skip(Unread(sample.where, f"answers no row of {report.train}"))
         else:
-            report.responses[found[0]] += 1
-            rates[found[1]].add(right)
+            report.responses[found.way] += 1
+            rates[found.place].add(right)
 
 
 def _right(sample: Sample) -> float | Unread:

@@ -11,10 +11,6 @@ from zlib import crc32
 from rewardkit.rollouts.statistics import clustered
 from rewardkit.scorers.base import Score, Status
 
-#: Statuses of responses in which no answer was found that could be judged.
-UNREAD = (Status.NO_ANSWER, Status.UNPARSED_ANSWER, Status.TOO_LONG)
-
-
 #: Into so many groups the prompts fall. Responses to one prompt are in one group, whoever scores
 #: them and when; the share's variance over the groups is that over prompts but for chance (a few
 #: per cent of the interval's width), in memory that does not grow with the number of prompts.
@@ -22,6 +18,15 @@ GROUPS = 256
 
 #: A group's responses are counted above this, those that are right below.
 _ONE = 1 << 32
+
+
+def count_no_answer(statuses: Mapping[Any, int]) -> int:
+    """How many responses have no answer: the status `no_answer`, and no other.
+
+    It is what verl charts under that name. An answer that cannot be read, or that says several
+    things, is an answer: those have statuses of their own.
+    """
+    return sum(n for status, n in statuses.items() if status == Status.NO_ANSWER)
 
 
 @dataclass
@@ -36,12 +41,13 @@ class Tally:
 
     def add(self, score: Score, group: str = "") -> None:
         """Count one score, of a response to the prompt with that name."""
+        value, correct, _, status = score
         self.n += 1
-        self.score_sum += score.score
-        self.statuses[score.status.value] += 1
-        self.correct += score.correct
+        self.score_sum += value
+        self.statuses[status.value] += 1
+        self.correct += correct
         place = crc32(group.encode("utf-8", "surrogatepass")) % GROUPS
-        self.groups[place] = self.groups.get(place, 0) + _ONE + score.correct
+        self.groups[place] = self.groups.get(place, 0) + _ONE + correct
 
     def merge(self, other: Tally) -> None:
         """Add another tally's scores."""
@@ -65,7 +71,7 @@ class Tally:
             "mean_score": self.score_sum / n,
             "accuracy": self.correct / n,
             "interval": self.interval,
-            "unread": sum(self.statuses[status.value] for status in UNREAD) / n,
+            "no_answer": count_no_answer(self.statuses) / n,
             "statuses": dict(self.statuses.most_common()),
         }
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
 from rewardkit.rollouts import apart
 from rewardkit.rollouts.files import Unit
+from rewardkit.rollouts.lines import json_text, plain_json
 from rewardkit.rollouts.prompts import group_of, prompt_of
 from rewardkit.rollouts.read import Sample, Unread, samples_of
 from rewardkit.rollouts.tally import Tally
-from rewardkit.scorers.base import Score, Scorer, to_verl
+from rewardkit.scorers.base import Score, Scorer, Status, guarded, to_verl
 
 #: Lines that could not be scored and are kept to be shown; all are counted.
 EXAMPLES = 20
 
+
+#: What a scored row has of ours.
+OUR_FIELDS = frozenset(
+    {*to_verl(Score(0.0, correct=False, pred="", status=Status.WRONG)), "status"}
+)
 
 _scorers: dict[Plan, Scorer] = {}
 
@@ -70,25 +76,28 @@ class Scored:
 
 def score_unit(plan: Plan, unit: Unit) -> Scored:
     """Score what a unit holds; what cannot be scored is told, never raised."""
-    scorer, found = scorer_for(plan), Scored()
-    lines: list[str] = []
+    scored = Scored()
+    samples = samples_of(unit, plan.response_key, plan.gold_key)
+    if plan.train:
+        samples = (_looked_up(sample, plan.train) for sample in samples)
+    # What a parquet holds may be nothing that JSON has.
+    write = json_text if unit.rows else plain_json
+    lines: list[bytes] = []
     unscored: list[str] = []
-    counts: dict[tuple[str, str | None], Tally] = {}
-    for sample in samples_of(unit, plan.response_key, plan.gold_key):
-        known = _looked_up(sample, plan.train) if plan.train else sample
-        result = known if isinstance(known, Unread) else _judge(scorer, known)
-        if isinstance(result, Unread):
-            skip(found, result, unscored)
-        elif isinstance(known, Sample):
-            group = group_of(known, prompt_of(known))
-            if (both := _groups(known)) not in counts:
-                counts[both] = Tally()
-            counts[both].add(result, group)
-            lines.append(_line(known, result))
-    found.lines = "".join(lines).encode()
-    found.unscored = "".join(unscored).encode()
-    found.tallies = _summed(counts)
-    return found
+    tallies: dict[tuple[str, str | None], Tally] = {}
+    for judged in _judged(scorer_for(plan), samples):
+        if isinstance(judged, Unread):
+            skip(scored, judged, unscored)
+            continue
+        sample, result = judged
+        if (both := _groups(sample)) not in tallies:
+            tallies[both] = Tally()
+        tallies[both].add(result, group_of(sample, prompt_of(sample)))
+        lines.append(write(_row(sample.fields, result)))
+    scored.lines = b"\n".join([*lines, b""])
+    scored.unscored = "".join(unscored).encode()
+    scored.tallies = _summed(tallies)
+    return scored
 
 
 def skip(found: Scored, row: Unread, unscored: list[str]) -> None:
@@ -124,18 +133,34 @@ def _looked_up(sample: Sample | Unread, train: str) -> Sample | Unread:
     return sample if isinstance(sample, Unread) else completed(sample, train)
 
 
-def _judge(scorer: Scorer, sample: Sample) -> Score | Unread:
-    result = apart.asked(_call, scorer, sample)
-    return Unread(sample.where, apart.why_not(result)) if isinstance(result, Exception) else result
+def _judged(
+    scorer: Scorer, samples: Iterable[Sample | Unread]
+) -> Iterator[tuple[Sample, Score] | Unread]:
+    """Each sample with its verdict, or why there is none. A scorer apart gets all of them at once."""
+    batch: Iterator[Score | Exception] | None = None
+    if isinstance(scorer, apart.Apart):
+        samples = list(samples)
+        batch = iter(scorer.judge([_request(s) for s in samples if isinstance(s, Sample)]))
+    for sample in samples:
+        if isinstance(sample, Unread):
+            yield sample
+        else:
+            result = next(batch) if batch else guarded(scorer, *_request(sample))
+            score = _score_or_reason(result)
+            yield Unread(sample.where, score) if isinstance(score, str) else (sample, score)
 
 
-def _call(scorer: Scorer, sample: Sample) -> Score:
-    result = scorer(sample.response, sample.ground_truth, sample.extra_info)
+def _request(sample: Sample) -> apart.Request:
+    return sample.response, sample.ground_truth, sample.extra_info
+
+
+def _score_or_reason(result: object) -> Score | str:
+    """What a scorer returned, or why it cannot be counted."""
+    if isinstance(result, Exception):
+        return apart.why_not(result)
     if not isinstance(result, Score):
-        raise TypeError(f"it returned {type(result).__name__}")
-    if not isfinite(result.score):
-        raise ValueError(f"its score is {result.score}")
-    return result
+        return f"the scorer returned {type(result).__name__}, not a Score"
+    return result if isfinite(result.score) else f"its score is {result.score}"
 
 
 def _groups(sample: Sample) -> tuple[str, str | None]:
@@ -156,17 +181,11 @@ def _summed(counts: Mapping[tuple[str, str | None], Tally]) -> dict[str, dict[st
     return tallies
 
 
-def _line(sample: Sample, score: Score) -> str:
-    ours = {**to_verl(score), "status": score.status.value}
-    theirs = {f"{k}_before" if k in ours else k: v for k, v in sample.fields.items()}
-    return _ENCODER.encode({**theirs, **ours}) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
-
-
-#: Made once: `json.dumps` would make one for every row.
-_ENCODER = json.JSONEncoder(default=_plain)
+def _row(fields: Mapping[str, Any], score: Score) -> dict[str, Any]:
+    """The fields of a row and its verdict; what has the name of ours is kept as `<name>_before`."""
+    row = {**fields}
+    for name in OUR_FIELDS.intersection(row):
+        row[f"{name}_before"] = row[name]
+    row.update(to_verl(score))
+    row["status"] = score.status.value
+    return row

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import keyword
-import os
 import re
-import shutil
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -18,7 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import OutputError, UsageError
+from rewardkit.errors import UsageError
+from rewardkit.output import atomic_folder
 
 Kind: TypeAlias = Literal["dataset", "scorer"]
 
@@ -143,18 +142,9 @@ def _filled(template: str, values: Mapping[str, Any]) -> str:
 
 def _written(out: Path, files: Mapping[str, str]) -> Path:
     """Write files below a folder that appears whole or not at all, and never where one was."""
-    if out.is_symlink() or out.exists():
-        raise OutputError(f"{out} exists; name another folder with --out.")
-    part = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            for name, text in files.items():
-                path = part / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-            part.rename(out)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be written: {error.strerror or error}.") from error
+    with atomic_folder(out) as folder:
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
     return out

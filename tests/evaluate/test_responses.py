@@ -110,6 +110,7 @@ def test_each_response_is_judged_by_the_row_it_answers(kind, parquet, tmp_path):
     assert [line["response"] for line in lines] == [t for row in range(ROWS) for t in texts(row)]
     assert [line["acc"] for line in lines] == [1.0, 0.0] * ROWS
     assert report.placed.unread == report.unanswered == 0
+    assert report.placed.unconfirmed == (2 * ROWS if kind == "batch" else 0)
     total = report.summary()["total"]
     assert total["pass@k"]["2"]["value"] == 1
     unknown = 0 if kind == "batch" else 2 * ROWS
@@ -145,6 +146,17 @@ def test_our_own_files_can_be_judged_again(serve, parquet, tmp_path):
     )
     with pytest.raises(DataError, match="row 1 of the parquet has another prompt"):
         evaluate_responses(rows, [str(other)])
+
+
+@pytest.mark.parametrize("kind", ["verl", "aisbench", "lm-eval"])
+def test_a_gold_that_contradicts_the_row_is_an_error(kind, parquet, tmp_path):
+    gold = {"verl": "gts", "aisbench": "gold", "lm-eval": "target"}[kind]
+    spelled = written(tmp_path, [{**FILES[kind][0], gold: "We add.\n#### 10"}])
+    assert evaluate_responses(parquet(ROWS), [str(spelled)]).placed.responses
+    wrong = written(tmp_path, [*FILES[kind][2:], {**FILES[kind][0], gold: "77"}], "w.jsonl")
+    message = r"w\.jsonl:7 joins row 0 of .*: its gold is '77', the row's '10'\. Give the parquet"
+    with pytest.raises(DataError, match=message):
+        evaluate_responses(parquet(ROWS), [str(wrong)])
 
 
 def test_what_cannot_be_placed_is_told_and_in_no_figure(parquet, tmp_path):

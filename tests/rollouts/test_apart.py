@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -227,3 +230,132 @@ def test_ended_is_told_with_its_number(bad):
         judge("row 1", "1")
         with pytest.raises(EndedError, match="exit code 3"):
             judge("row 2", "1")
+
+
+FORKS = """
+import os
+import signal
+import subprocess
+import sys
+from rewardkit.scorers.base import Score, Status
+
+def score(response, ground_truth, extra_info=None):
+    if response.endswith(" 3"):
+        os.fork()
+    return Score(1.0, True, response, Status.CORRECT)
+"""
+
+
+def test_a_scorer_that_forks_and_returns_twice_shifts_no_verdict(tmp_path, rows):
+    out = tmp_path / "out.jsonl"
+    report = score_files([rows], scorer(tmp_path, FORKS), out=out)
+    assert report.total.n == 12
+    assert all(r["pred"] == r["response"] for r in map(json.loads, out.read_text().splitlines()))
+
+
+STRAY = """
+import os, stat
+from rewardkit.scorers.base import Score, Status
+
+def score(response, ground_truth, extra_info=None):
+    if response.endswith(" 3"):
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                    os.write(int(name), b"half a line" + b"\\n" * {ends})
+            except OSError:
+                pass
+    return Score(1.0, True, response, Status.CORRECT)
+"""
+
+
+@pytest.mark.parametrize("ends", [0, 1])
+def test_what_a_scorer_writes_between_its_verdicts_costs_its_response_alone(tmp_path, rows, ends):
+    out = tmp_path / "out.jsonl"
+    report = score_files([rows], scorer(tmp_path, STRAY.replace("{ends}", str(ends))), out=out)
+    (only,) = report.examples
+    assert "wrote to the socket" in only.reason
+    assert [r["pred"] for r in map(json.loads, out.read_text().splitlines())] == [
+        f"row {i}" for i in range(12) if i != 3
+    ]
+
+
+def test_a_batch_is_one_exchange_and_a_slow_scorer_sends_each_verdict(tmp_path, monkeypatch):
+    """Verdicts wait for others only as long as judging takes no time."""
+    text = (
+        "import time\nfrom rewardkit.scorers.base import Score, Status\n"
+        "def score(response, ground_truth, extra_info=None):\n"
+        "    time.sleep(0.1 * (response == 'slow'))\n"
+        "    return Score(1.0, True, response, Status.CORRECT)\n"
+    )
+    replies = []
+    reply = apart.Apart._reply
+
+    def counted(self, deadline):
+        replies.append(reply(self, deadline))
+        return replies[-1]
+
+    with loaded(scorer(tmp_path, text), {}) as judge:
+        monkeypatch.setattr(apart.Apart, "_reply", counted)
+        assert [score.pred for score in judge.judge([("slow", "1", {})] * 4)] == ["slow"] * 4
+        assert [len(verdicts) for _, _, verdicts in replies] == [1, 1, 1, 1]
+
+
+def test_verdicts_of_a_batch_keep_their_place_whatever_breaks_in_it(bad):
+    with loaded(bad, {}, 1) as judge:
+        judge("row 0", "1")
+        order = [1, 4, 3, 1, 2, 5, 10, 4, 8, 7, 2]
+        results = judge.judge([(f"row {i}", "1", {}) for i in order])
+    kinds = [type(result).__name__ for result in results]
+    names = {2: "EndedError", 3: "EndedError", 4: "LateError", 5: "LookupError", 7: "TypeError"}
+    assert kinds == [names.get(i, "Score") for i in order]
+
+
+def alive(pid):
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+LEAVES_CHILDREN = """
+import os, subprocess, time
+from pathlib import Path
+from rewardkit.scorers.base import Score, Status
+
+def score(response, ground_truth, extra_info=None):
+    child = subprocess.Popen(["sleep", "600"])
+    (Path(__file__).parent / f"pid-{child.pid}").touch()
+    time.sleep({wait})
+    return Score(1.0, True, response, Status.CORRECT)
+"""
+
+
+def left_by_scorer(folder):
+    return [int(path.name.partition("-")[2]) for path in folder.glob("pid-*")]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("end", ["normal", signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_what_a_scorer_starts_ends_with_the_command_however_that_ends(tmp_path, rows, jobs, end):
+    wait = 0 if end == "normal" else 600
+    name = scorer(tmp_path, LEAVES_CHILDREN.replace("{wait}", str(wait)))
+    command = [sys.executable, "-m", "rewardkit", "score", rows, "--scorer", name]
+    process = subprocess.Popen(
+        [*command, "--jobs", str(jobs)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    if end != "normal":
+        assert wait_until(lambda: left_by_scorer(tmp_path))
+        process.send_signal(end)
+    process.wait(120)
+    assert left_by_scorer(tmp_path)
+    assert wait_until(lambda: not any(map(alive, left_by_scorer(tmp_path))))

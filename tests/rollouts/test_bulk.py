@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from random import Random
 
 import pyarrow as pa
@@ -200,7 +203,7 @@ def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_p
     report = score_files([write(tmp_path / "1.jsonl", dump)], train=train)
     assert set(report.tallies["data_source"]) == {"openai/gsm8k"}
     assert (report.total.n, report.total.correct, report.unscored) == (64, 64, 1)
-    assert "no row of the training file" in report.examples[0].reason
+    assert "it answers no row of" in report.examples[0].reason
 
 
 def test_rows_that_keep_their_place_are_looked_up_by_it(tmp_path):
@@ -265,7 +268,7 @@ def test_resume_needs_an_output_and_files_and_a_whole_state(tmp_path):
     with pytest.raises(UsageError, match="files that can be read again"):
         score_files(["-"], "gsm8k", resume=True, out=out)
     paths(out)[2].write_text("")
-    with pytest.raises(DataError, match="not a state of ours"):
+    with pytest.raises(DataError, match="not a state that this version wrote"):
         score_files([file], "gsm8k", resume=True, out=out)
     with pytest.raises(OutputError, match="cannot be written"):
         score_files([file], "gsm8k", out=tmp_path / "x.jsonl" / "y.jsonl")
@@ -390,14 +393,192 @@ def test_even_a_small_file_is_work_for_several_processes_of_a_user_s_scorer(tmp_
 
 def test_the_state_of_a_run_is_not_written_for_every_unit(tmp_path, small_units, monkeypatch):
     written = []
-    save = Journal._save
+    save = Journal.save
 
     def counted(journal):
         written.append(journal.state.units)
         save(journal)
 
-    monkeypatch.setattr(Journal, "_save", counted)
+    monkeypatch.setattr(Journal, "save", counted)
     monkeypatch.setattr(journal_module, "SECONDS", 1000.0)
     score_files([write(tmp_path / "x.jsonl", ROWS)], "gsm8k", out=tmp_path / "out.jsonl")
     assert len(written) == 2  # after the first unit, and at the end
     assert written[0] == 1 < written[1]
+
+
+@pytest.fixture
+def disk_full_at(monkeypatch):
+    """Let the nth write of scored rows fail half-way, as on a full disk."""
+
+    def fail_at(n):
+        write_rows, calls = Journal.write, []
+
+        def half_written(journal, lines, unscored):
+            calls.append(1)
+            if len(calls) == n:
+                journal._files[0].write(lines[: len(lines) // 2])
+                journal._current = False
+                raise OSError(28, "No space left on device")
+            write_rows(journal, lines, unscored)
+
+        monkeypatch.setattr(Journal, "write", half_written)
+
+    return fail_at
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1000.0])
+def test_figures_after_a_full_disk_are_those_of_the_rows_on_it(
+    tmp_path, small_units, disk_full_at, monkeypatch, seconds
+):
+    monkeypatch.setattr(journal_module, "SECONDS", seconds)
+    file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
+    whole = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
+    disk_full_at(4)
+    with pytest.raises(OutputError, match="No space left"):
+        score_files([file], "gsm8k", out=out)
+    monkeypatch.undo()
+    monkeypatch.setattr(files_module, "UNIT_BYTES", 2000)
+    report = score_files([file], "gsm8k", out=out, resume=True)
+    assert report.summary() == whole.summary()
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def interrupted(tmp_path, rows):
+    """A run that ended half-way: the file it read, its output, and the output it would have had."""
+    file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
+    whole = tmp_path / "whole.jsonl"
+    score_files([file], "gsm8k", out=whole)
+    done = []
+
+    def stop(n):
+        done.append(n)
+        if sum(done) > len(rows) // 2:
+            raise StopError
+
+    with pytest.raises(StopError):
+        score_files([file], "gsm8k", out=out, progress=stop)
+    return file, out, whole
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_run_that_is_ended_while_its_output_is_finished_goes_on(
+    tmp_path, small_units, monkeypatch, suffix
+):
+    """Whatever step of the end is the last one, nothing that the next run needs is gone."""
+    rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
+    file, whole = write(tmp_path / "x.jsonl", rows), tmp_path / f"whole.{suffix}"
+    score_files([file], "gsm8k", out=whole)
+    for step in ("finish", "remove"):
+        out = tmp_path / f"{step}.{suffix}"
+
+        def stop(*_):
+            raise StopError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, step, stop)
+            if step == "remove":
+                patch.setattr("pathlib.Path.replace", stop)
+            with pytest.raises(StopError):
+                score_files([file], "gsm8k", out=out)
+        report = score_files([file], "gsm8k", out=out, resume=True)
+        assert (report.total.n, report.unscored) == (400, 1)
+        assert out.read_bytes() == whole.read_bytes()
+        beside = "{}.unscored.jsonl"
+        assert (tmp_path / beside.format(out.name)).read_bytes() == (
+            tmp_path / beside.format(whole.name)
+        ).read_bytes()
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("damage", ["cut", "zeros", "gone"])
+def test_a_part_that_is_not_what_its_state_says_is_refused(tmp_path, small_units, damage, place):
+    """A power cut may leave less than was written, or zeros in its place."""
+    rows = [{"nothing": 1}, *ROWS]
+    file, out, _ = interrupted(tmp_path, rows)
+    part = paths(out)[place]
+    text = part.read_bytes()
+    if damage == "gone":
+        part.unlink()
+    else:
+        part.write_bytes(text[:-10] + (b"" if damage == "cut" else bytes(10)))
+    with pytest.raises(DataError, match="is not what the interrupted run wrote"):
+        score_files([file], "gsm8k", out=out, resume=True)
+    assert not part.exists() or part.stat().st_size <= len(text)  # nothing is made longer
+    assert score_files([file], "gsm8k", out=out, overwrite=True).total.n == 400
+
+
+def test_a_second_run_to_the_same_output_is_refused(tmp_path, small_units):
+    file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
+    refused = []
+
+    def start_another(_):
+        for options in ({}, {"overwrite": True}, {"resume": True}):
+            if len(refused) < 3:
+                with pytest.raises(OutputError) as error:
+                    score_files([file], "gsm8k", out=out, **options)
+                refused.append(str(error.value))
+
+    assert score_files([file], "gsm8k", out=out, progress=start_another).total.n == 400
+    assert all("another run is writing it" in message for message in refused)
+    assert len(out.read_text().splitlines()) == 400
+
+
+def test_an_input_that_changed_behind_the_same_size_and_time_is_noticed(tmp_path, small_units):
+    file, out, _ = interrupted(tmp_path, ROWS)
+    path = tmp_path / "x.jsonl"
+    before = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"so #### 1", b"so #### 2", 1))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(DataError, match="read other files"):
+        score_files([file], "gsm8k", out=out, resume=True)
+
+
+def test_a_link_in_place_of_the_output_stays_and_one_of_a_growing_file_is_refused(tmp_path):
+    file = write(tmp_path / "x.jsonl", ROWS[:5])
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real/out.jsonl", tmp_path / "out.jsonl"
+    target.write_text("old")
+    link.symlink_to(target)
+    score_files([file], "gsm8k", out=link, overwrite=True)
+    assert link.is_symlink()
+    assert len(target.read_text().splitlines()) == 5
+    other = tmp_path / "other.jsonl"
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    for planted in paths(other):
+        planted.symlink_to(victim)
+        with pytest.raises(OutputError, match="symbolic link that rewardkit did not make"):
+            score_files([file], "gsm8k", out=other, overwrite=True)
+        planted.unlink()
+    assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst"])
+def test_a_line_that_is_too_long_costs_itself_alone(tmp_path, monkeypatch, small_units, suffix):
+    monkeypatch.setattr(files_module, "MAX_LINE_BYTES", 5000)
+    long = {"output": "x" * 20_000, "gts": "1"}
+    rows = [*ROWS[:50], long, *ROWS[50:100], long]
+    report = score_files([write(tmp_path / f"x.{suffix}", rows)], "gsm8k")
+    assert report.total.n == 100
+    assert [row.where.rpartition(":")[2] for row in report.examples] == ["51", "102"]
+    assert {row.reason for row in report.examples} == {"the line is longer than 5,000 bytes"}
+
+
+@pytest.mark.full
+def test_a_line_of_a_gigabyte_in_a_small_file_takes_no_gigabyte(tmp_path):
+    """Three megabytes of gzip unpack to three gigabytes; the child reports its own peak."""
+    file = tmp_path / "x.jsonl.gz"
+    with gzip.open(file, "wb", compresslevel=1) as stream:
+        stream.write(b'{"output": "')
+        for _ in range(1024):
+            stream.write(b"x" * (1 << 20))
+        stream.write(b'"}\n' + lines(ROWS[:3]))
+    script = (
+        "import resource, sys; from rewardkit.rollouts.score import score_files; "
+        "r = score_files([sys.argv[1]], 'gsm8k'); "
+        "print(r.total.n, r.unscored, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    said = subprocess.run([sys.executable, "-c", script, file], capture_output=True, check=True)
+    scored, unscored, peak = map(int, said.stdout.split())
+    assert (scored, unscored) == (3, 1)
+    assert peak < 500_000  # kilobytes

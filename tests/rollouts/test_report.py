@@ -18,6 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.evaluate.run import evaluate_responses
 from rewardkit.page.text import clean
 from rewardkit.rollouts import report_figures
 from rewardkit.rollouts.read import Unread
@@ -27,6 +28,7 @@ from rewardkit.rollouts.report_lengths import lengths
 from rewardkit.rollouts.report_page import CHUNK, FIELD, RECORD, utf16, write_report
 from rewardkit.rollouts.report_read import KEPT, answer_span, fold_end, shown, view
 from rewardkit.rollouts.report_rows import responses
+from rewardkit.rollouts.score import score_files
 from rewardkit.scorers.base import Status
 
 HOSTILE = [
@@ -457,3 +459,22 @@ def test_a_browser_lists_hostile_responses_and_runs_none(write, tmp_path):
         assert tag != "img"
         assert not any(name.startswith("on") for name in attrs)
     assert [a for t, a in html.elements if t == "script" and "type" not in a] == [{}]
+
+
+def test_score_report_and_eval_count_responses_without_an_answer_alike(write, tmp_path):
+    """Status `no_answer`, as verl charts it; what is ambiguous or cannot be read is an answer."""
+    texts = ["I do not know.", r"\boxed{18 or 20}", r"\boxed{there are no cats}", r"\boxed{18}"]
+    parquet, scored, page = (tmp_path / name for name in ("q.parquet", "s.jsonl", "r.html"))
+    prompt = [{"role": "user", "content": "How many?"}]
+    gold = {"style": "rule", "ground_truth": "18"}
+    asked = {"data_source": "d", "prompt": prompt, "reward_model": gold}
+    pq.write_table(pa.Table.from_pylist([asked | {"extra_info": {"scorer": "math"}}]), parquet)
+    rows = [{"prompt": prompt, "response": text, "ground_truth": "18"} for text in texts]
+    by_score = score_files([str(write(*rows))], "math", out=scored).summary()["total"]
+    assert set(by_score["statuses"]) >= {"no_answer", "ambiguous_answer", "correct"}
+    flags = [json.loads(line)["no_answer"] for line in scored.read_text().splitlines()]
+    by_report = write_report([scored], page).summary()
+    by_eval = evaluate_responses(parquet, [str(scored)]).summary()["total"]
+    assert by_score["no_answer"] == by_report["no_answer"] == sum(flags) / len(flags) == 1 / 4
+    assert (by_eval["no_answer"]["n"], by_eval["responses"]) == (1, 4)
+    assert "<dt>no answer</dt><dd>25.0%</dd>" in page.read_text()

@@ -26,7 +26,7 @@ def test_a_file_is_summed_up_by_status_and_data_source(tmp_path):
     summary = score_file(file, load_scorer("gsm8k")).summary()
     low, high = summary["total"].pop("interval")
     assert 0 < low < 1 / 3 < high < 1
-    assert summary["total"].pop("unread") == 1 / 3
+    assert summary["total"].pop("no_answer") == 1 / 3
     assert summary["total"] == {
         "n": 3,
         "mean_score": 1 / 3,

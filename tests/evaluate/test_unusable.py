@@ -1,0 +1,223 @@
+"""Answers of 200 that hold no usable response: asked again, then counted and told, never in silence."""
+
+import json
+import os
+
+import pytest
+
+from rewardkit.cli._eval import warn_of
+from rewardkit.errors import OutputError, SourceError
+from rewardkit.evaluate import generate as module
+from rewardkit.evaluate.board import board
+from rewardkit.evaluate.choices import choice_of
+from rewardkit.evaluate.curve import points
+from rewardkit.evaluate.generate import Generation
+from rewardkit.evaluate.part import part_of
+from rewardkit.evaluate.results import read_results
+from rewardkit.evaluate.run import Judging, evaluate, evaluate_responses
+from rewardkit.evaluate.sampling import Sampling
+from rewardkit.evaluate.server import Server, _retry_after
+from rewardkit.evaluate.suite import Member, evaluate_all
+
+INTERRUPTED = ["abort", "error", "insufficient_system_resource"]
+WITHHELD = ["content_filter", "no_content"]
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    monkeypatch.setattr(module, "BACKOFF", 0.01)
+
+
+def unusable(reason, content="#### 10"):
+    """An answer of 200 whose one choice is not the model's: null content is `no_content`."""
+    if reason == "no_content":
+        reason, content = "stop", None
+    choice = {"message": {"role": "assistant", "content": content}, "finish_reason": reason}
+    return (200, {}, {"choices": [choice], "usage": {"completion_tokens": 1}})
+
+
+@pytest.fixture
+def go(parquet, tmp_path):
+    def run(server, rows=3, n=2, out="m.jsonl", **options):
+        asked = Generation(Server(server.url, "chat"), "M", Sampling(seed=1), n, **options)
+        report = evaluate(parquet(rows), asked, tmp_path / out)
+        return report, [json.loads(x) for x in (tmp_path / out).read_text().splitlines()]
+
+    return run
+
+
+@pytest.mark.parametrize("reason", INTERRUPTED + WITHHELD)
+def test_a_response_that_the_server_ended_is_asked_for_again(serve, go, reason):
+    with serve() as server:
+        _, expected = go(server, out="clean.jsonl")
+    with serve(faults={1: unusable(reason), 4: unusable(reason)}) as server:
+        report, lines = go(server)
+    assert lines == expected
+    assert len(server.bodies) == 8
+    assert report.figures.summary()["total"]["unusable"] == {}
+
+
+@pytest.mark.parametrize("reason", INTERRUPTED + WITHHELD)
+def test_one_that_never_comes_counts_as_wrong_and_is_told(serve, go, reason, capsys):
+    """Even if what there is of it holds the right answer: the server did not let the model end."""
+    tries = 4 if reason in INTERRUPTED else 3
+    faults = dict.fromkeys(range(2, 2 + tries), unusable(reason))
+    with serve(faults=faults) as server:
+        report, lines = go(server, rows=4, n=1, tries=4, concurrency=1)
+    assert len(server.bodies) == 3 + tries
+    assert [line["finish_reason"] for line in lines] == ["stop", "stop", reason, "stop"]
+    assert (lines[2]["response"], lines[2]["acc"]) == ("", 0.0)
+    summary = report.summary()
+    assert summary["total"]["unusable"] == {reason: 1}
+    assert (summary["total"]["responses"], summary["unanswered"]) == (4, 0)
+    warn_of(report)
+    assert f"no usable response for 1 of 4 ({reason} 1)" in capsys.readouterr().err
+
+
+def test_the_rest_of_the_choices_of_a_request_is_kept(serve, go):
+    """Of several choices the unusable ones alone are asked for again."""
+    texts = [("#### 10", "stop"), ("", "abort"), (None, "stop"), ("#### 11", "length")]
+    choices = [{"message": {"content": c}, "finish_reason": why} for c, why in texts]
+    with serve(faults={0: (200, {}, {"choices": choices})}) as server:
+        _, lines = go(server, rows=1, n=4, per_request=4)
+    assert [body.get("n", 1) for body in server.bodies] == [4, 2]
+    assert [line["response"] for line in lines[:2]] == ["#### 10", "#### 11"]
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize("reason", ["error", "content_filter"])
+def test_a_run_without_one_usable_response_is_no_result_of_zero(serve, go, tmp_path, reason):
+    with (
+        serve(always=unusable(reason)) as server,
+        pytest.raises(SourceError, match=f"finish_reason is {reason}"),
+    ):
+        go(server, rows=2, n=1, tries=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["test.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("message", "finish"),
+    [
+        ({"content": None, "reasoning_content": "hm, so"}, "length"),
+        ({"content": None, "reasoning_content": "hm, so"}, "stop"),
+        ({"content": None, "reasoning": "hm, so"}, "stop"),
+        ({"content": None, "tool_calls": [{"id": "1"}]}, "tool_calls"),
+        ({"content": None, "refusal": "I will not."}, "stop"),
+        ({"content": None}, "length"),
+        ({"content": ""}, "stop"),
+        ({"content": "x"}, None),
+    ],
+)
+def test_what_the_model_itself_did_is_a_response(message, finish):
+    """Cut while it thought (vLLM and SGLang say null then), a tool's call, an empty text."""
+    found = choice_of({"message": message, "finish_reason": finish})
+    assert (found.is_usable, found.finish_reason) == (True, finish or "")
+
+
+@pytest.mark.parametrize("message", [{}, {"content": None}, {"content": None, "tool_calls": []}])
+@pytest.mark.parametrize("finish", ["stop", None])
+def test_null_content_without_anything_else_is_not_a_response(message, finish):
+    found = choice_of({"message": message, "finish_reason": finish})
+    assert (found.is_usable, found.finish_reason) == (False, "no_content")
+
+
+def test_a_text_longer_than_any_model_writes_is_not_kept(monkeypatch):
+    monkeypatch.setattr("rewardkit.evaluate.choices.MAX_CHARACTERS", 10)
+    found = choice_of({"message": {"content": "a" * 6, "reasoning": "b" * 5}})
+    assert (found.text, found.reasoning, found.finish_reason) == ("", "", "too_long")
+
+
+def test_responses_from_elsewhere_that_were_not_finished_count_as_wrong_and_are_told(
+    parquet, tmp_path, capsys
+):
+    bodies = [
+        {"choices": [{"message": {"content": f"#### {row + 10}"}, "finish_reason": why}]}
+        for row, why in enumerate(["stop", "content_filter", "abort", "stop"])
+    ]
+    bodies[3]["choices"][0]["message"]["content"] = None
+    file, out = tmp_path / "batch.jsonl", tmp_path / "out.jsonl"
+    records = [
+        {"custom_id": f"{row}", "response": {"body": body}} for row, body in enumerate(bodies)
+    ]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    report = evaluate_responses(parquet(4), [str(file)], out)
+    assert [line["acc"] for line in map(json.loads, out.read_text().splitlines())] == [1, 0, 0, 0]
+    warn_of(report)
+    said = capsys.readouterr().err
+    assert "no usable response for 3 of 4 (abort 1, content_filter 1, no_content 1)" in said
+
+
+def test_the_leaderboard_and_the_curve_tell_them(serve, go, tmp_path):
+    refused = (400, {}, {"error": {"message": "too long"}})
+    filtered = dict.fromkeys(range(2, 5), unusable("content_filter"))
+    with serve(faults={**filtered, 5: refused}) as server:
+        report, _ = go(server, rows=6, n=1, concurrency=1)
+    notes = board([read_results("run", [tmp_path / "m.jsonl"])]).notes
+    assert notes == (
+        "run: no usable response for 2 of 6 (content_filter 1, refused 1); they count as wrong.",
+    )
+    [(_, point)] = points(7, {"test": report})
+    assert point.unusable == 2
+
+
+def test_a_finished_set_with_a_refused_prompt_is_read_and_not_asked_again(serve, parquet, tmp_path):
+    """Its line names model and sampling as all others do."""
+    suite = [Member("set", parquet(3), 1)]
+    for _ in range(2):
+        with serve(faults={1: (400, {}, {})}) as server:
+            asked = Generation(Server(server.url), "M", Sampling(seed=1), concurrency=1)
+            report = evaluate_all(suite, asked, tmp_path / "out", Judging())["set"]
+        assert report.figures.total.unusable == {"refused": 1}
+    assert server.bodies == []
+
+
+ABSURD = [
+    "Fri, 99999999999999999999 Nov 2026 08:49:37 GMT",
+    "Fri, 06 Nov 99999999999999999999 08:49:37 GMT",
+    "Fri, 06 Nov 2026 08:49:37 +99999999999999999999",
+    "Fri, 31 Dec 9999 23:59:59 -2359",
+    "Mon, 01 Jan 0001 00:00:00 +2359",
+    "Fri, 06 Nov 2026 99:99:99 GMT",
+]
+
+
+@pytest.mark.parametrize("date", ABSURD)
+def test_an_absurd_date_to_come_again_is_no_error(date):
+    assert _retry_after(date) >= 0.0
+
+
+@pytest.mark.parametrize("date", ABSURD[:3])
+def test_a_busy_server_with_an_absurd_date_is_asked_again(serve, go, date):
+    with serve(faults={0: (429, {"Retry-After": date}, {})}) as server:
+        _, lines = go(server, rows=1, n=1)
+    assert len(lines) == 1
+
+
+def test_a_link_planted_in_place_of_the_part_is_refused_and_its_target_untouched(
+    serve, go, tmp_path
+):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    part_of(tmp_path / "m.jsonl").symlink_to(victim)
+    with (
+        serve() as server,
+        pytest.raises(OutputError, match=r"\.m\.jsonl\.part is a symbolic link"),
+    ):
+        go(server)
+    assert victim.read_text() == "precious"
+
+
+def test_an_output_that_is_a_link_stays_one_and_its_part_lies_beside_the_file(serve, go, tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "m.jsonl").symlink_to(tmp_path / "there" / "real.jsonl")
+    with serve(always=(500, {}, {})) as server, pytest.raises(SourceError):
+        go(server, rows=2, n=1, tries=1)
+    with serve(faults={1: (500, {}, {})}) as server, pytest.raises(SourceError):
+        go(server, rows=2, n=1, tries=1, concurrency=1)
+    assert os.listdir(tmp_path / "there") == [".real.jsonl.part"]  # noqa: PTH208
+    with serve() as server:
+        _, lines = go(server, rows=2, n=1)
+    assert len(server.bodies) == 1
+    assert len(lines) == 2
+    assert (tmp_path / "m.jsonl").is_symlink()
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["real.jsonl"]

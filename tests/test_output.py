@@ -1,0 +1,162 @@
+"""Outputs appear whole or not at all, through links, and what killed runs left is removed."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rewardkit.errors import OutputError
+from rewardkit.output import atomic, atomic_folder, open_no_follow, resolve_output, temporary_folder
+
+WRITER = (
+    "import sys; from pathlib import Path; from rewardkit.output import atomic\n"
+    "with atomic(Path(sys.argv[1])) as temporary:\n"
+    "    temporary.write_text('half')\n"
+    "    print(temporary, flush=True)\n"
+    "    sys.stdin.read()\n"
+)
+
+
+def start_writer(out):
+    """A process that has written half of `out`, and the path of its temporary."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(out)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return process, Path(process.stdout.readline().strip())
+
+
+def end(process):
+    with process:
+        process.send_signal(signal.SIGKILL)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write(out, text, **options):
+    with atomic(out, **options) as temporary:
+        temporary.write_text(text)
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_of_the_same_output(tmp_path):
+    out = tmp_path / "out[1].txt"
+    process, left = start_writer(out)
+    end(process)
+    assert left.exists()
+    write(tmp_path / "other.txt", "other")
+    assert left.exists()
+    write(out, "whole")
+    assert names(tmp_path) == ["other.txt", "out[1].txt"]
+
+
+def test_the_temporary_of_a_run_that_lives_stays(tmp_path):
+    out = tmp_path / "out.txt"
+    process, living = start_writer(out)
+    try:
+        write(out, "first")
+        assert living.exists()
+    finally:
+        end(process)
+
+
+def test_two_writers_of_one_output_in_a_process_do_not_meet(tmp_path):
+    out = tmp_path / "out.txt"
+    with atomic(out) as one:
+        one.write_text("one")
+        write(out, "two")
+        assert out.read_text() == "two"
+    assert out.read_text() == "one"
+    assert names(tmp_path) == ["out.txt"]
+
+
+def test_without_locks_nothing_of_others_is_removed(tmp_path, monkeypatch):
+    left = tmp_path / ".out.txt.0123456789abcdef.tmp"
+    left.write_text("perhaps another host's")
+
+    def no_locks(*_):
+        raise OSError(38, "no locks here")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    write(tmp_path / "out.txt", "whole")
+    assert names(tmp_path) == [left.name, "out.txt"]
+
+
+def test_an_output_that_is_a_link_stays_one_and_its_file_is_written(tmp_path):
+    real, link = tmp_path / "there" / "real.txt", tmp_path / "link.txt"
+    real.parent.mkdir()
+    link.symlink_to(real)
+    write(link, "first")
+    write(link, "second", overwrite=True)
+    assert link.is_symlink()
+    assert real.read_text() == "second"
+    assert resolve_output(link) == real
+    assert names(real.parent) == ["real.txt"]
+
+
+def test_a_link_that_leads_to_itself_is_one_clear_error(tmp_path):
+    link = tmp_path / "link.txt"
+    link.symlink_to(link)
+    with pytest.raises(OutputError, match="symbolic link"):
+        write(link, "", overwrite=True)
+
+
+@pytest.mark.parametrize("name", ["字" * 85, "x" * 255])
+def test_the_longest_names_can_be_written(tmp_path, name):
+    write(tmp_path / name, "whole")
+    assert names(tmp_path) == [name]
+
+
+def test_a_link_in_place_of_a_growing_file_is_refused(tmp_path):
+    victim, planted = tmp_path / "victim", tmp_path / ".out.part"
+    victim.write_text("precious")
+    planted.symlink_to(victim)
+    with pytest.raises(OutputError, match=r"\.out\.part is a symbolic link.*remove it"):
+        open_no_follow(planted)
+    assert victim.read_text() == "precious"
+
+
+def test_a_pipe_in_place_of_a_growing_file_is_refused_and_does_not_hang(tmp_path):
+    planted = tmp_path / ".out.part"
+    os.mkfifo(planted)
+    with pytest.raises(OutputError, match="is not a regular file"):
+        open_no_follow(planted)
+
+
+def test_a_growing_file_is_read_and_appended_to(tmp_path):
+    with open_no_follow(tmp_path / "part") as file:
+        file.write(b"1\n")
+    with open_no_follow(tmp_path / "part") as file:
+        file.write(b"2\n")
+        file.seek(0)
+        assert file.read() == b"1\n2\n"
+
+
+def test_temporary_folders_of_killed_runs_are_removed_and_living_ones_stay(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    left = tmp_path / "rewardkit-eval.0123456789abcdef.tmp"
+    (left / "deep").mkdir(parents=True)
+    (left / "deep" / "part").write_text("lost")
+    with temporary_folder("eval") as living:
+        (living / "part").write_text("text")
+        with temporary_folder("eval") as other:
+            assert {living.name, other.name} == set(names(tmp_path))
+            assert living.stat().st_mode & 0o777 == 0o700
+    assert not names(tmp_path)
+
+
+def test_a_folder_that_a_killed_run_left_half_written_is_removed_by_the_next(tmp_path):
+    (tmp_path / ".pack.0123456789abcdef.tmp" / "tests").mkdir(parents=True)
+    with atomic_folder(tmp_path / "pack") as folder:
+        (folder / "file").write_text("text")
+    assert names(tmp_path) == ["pack"]
+    with pytest.raises(OutputError, match="exists"), atomic_folder(tmp_path / "pack"):
+        pass
