@@ -9,6 +9,7 @@ an interpreter instead.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -18,9 +19,11 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import NoneType
 
 #: What commands import when they run. Not huggingface_hub, which reads the environment once.
 LIBRARIES = (
@@ -119,6 +122,29 @@ def serve(control):
         control.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
+def end_with(run):
+    """Run it and end as an interpreter does, but without taking apart all that was imported.
+
+    That is most of what a short command costs here.
+    """
+    code: object = 0
+    try:
+        run()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:  # noqa: BLE001 - as the interpreter itself
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    if not isinstance(code, (int, NoneType)):
+        sys.stderr.write(f"{code}\n")
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
+
+
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
     load()
@@ -126,4 +152,4 @@ if __name__ == "__main__":
     sys.argv[0] = "rewardkit"
     from rewardkit.cli.main import run
 
-    run()
+    end_with(run)

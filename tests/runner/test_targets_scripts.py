@@ -345,6 +345,7 @@ def test_a_node_that_cannot_go_on_says_why_and_leaves_nothing(bash, node, tmp_pa
     assert alive(str(tmp_path / "bin/")) == []
 
 
+@pytest.mark.full
 def test_a_worker_whose_ray_ends_tries_again_and_then_gives_up(bash, node):
     with socket.create_server(("127.0.0.1", free_port()), backlog=100) as head:
         port = head.getsockname()[1]
