@@ -64,6 +64,16 @@ def start(i):
 sys.exit(max(p.wait() for p in [start(i) for i in range(count)]))
 """
 
+#: Names are not looked up: getent asks the network, and has no address where there is none.
+GETENT = """
+import sys
+known = {"localhost": "127.0.0.1", "other": "127.0.0.2"}
+address = known.get(sys.argv[2], sys.argv[2])
+if address.strip("0123456789."):
+    sys.exit(2)
+print(address, "STREAM", sys.argv[2])
+"""
+
 CLI = """
 import os, sys
 if sys.argv[1] == "config":
@@ -92,6 +102,7 @@ def bash(tmp_path):
     bin_dir.mkdir()
     program(bin_dir, "python3", PYTHON)
     program(bin_dir, "ray", RAY)
+    program(bin_dir, "getent", GETENT)
     program(bin_dir, "srun", SRUN)
     program(bin_dir, "scontrol", "print('localhost')\nprint('other')")
     program(bin_dir, "ascendfactory-cli", CLI)

@@ -325,7 +325,7 @@ def test_a_line_without_end_does_not_fill_memory():
         assert len(reader._rest) <= (33 << 20)
 
 
-@example([b'("Initial validation metrics: {\'val/x\': "', LINES[2], b"\n", b" '0.5}')", b"\n"], 1)
+@example([b"(\"Initial validation metrics: {'val/x': \"", LINES[2], b"\n", b" '0.5}')", b"\n"], 1)
 @given(
     st.lists(st.sampled_from([*LINES, b"\n", b"\r", b" ", b"\x1b[0m", b"\xff", b"\0"])),
     st.integers(1, 60),
