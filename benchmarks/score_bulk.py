@@ -31,17 +31,31 @@ HERE = Path(__file__).parent
 NAMES = {
     "ours": f"`rewardkit score --scorer math --jobs {CORES}`",
     "loop": "`scorers.math.score`, a plain loop in one process",
+    "user": f"`rewardkit score --jobs {CORES}`, a trivial scorer of a user's",
+    "user-loop": "that scorer, a plain loop in one process",
     "main_eval": "verl's `main_eval`: `math_dapo`, a Ray task a row",
     "bare": "the same without its configuration and file",
     "verify-1": f"math-verify, a pool of {CORES}, chunksize 1",
     "verify-64": f"math-verify, a pool of {CORES}, chunksize 64",
 }
 MIN_RATIO = {"main_eval": 20, "bare": 20, "verify-64": 25}
+
+#: Wall time of ours as a share of a plain loop's, at the most: with `math`, and with a scorer of a
+#: user's, which is isolated.
+MAX_SHARE = {"loop": ("ours", 0.65), "user-loop": ("user", 2.0)}
 MAX_MB = 400
 
 #: Of so many rows the slow ways score one.
 ON_RAY = ("main_eval", "bare")
-EVERY = {"loop": 1, "main_eval": 33, "bare": 33, "verify-1": 25, "verify-64": 25}
+EVERY = {
+    "loop": 1,
+    "user": 1,
+    "user-loop": 1,
+    "main_eval": 33,
+    "bare": 33,
+    "verify-1": 25,
+    "verify-64": 25,
+}
 
 
 @dataclass
@@ -98,7 +112,7 @@ def run(name: str, rows: int, command: list[str], folder: Path) -> Run:
             sys.exit(f"{name} failed:\n{errors.read()[-2000:]}")
         last = said.read().rpartition("\nTIMES ")[2]
     times = {"wall": wall, "cpu": ended[2].ru_utime + ended[2].ru_stime}
-    if name not in ("ours", "loop"):
+    if name not in ("ours", "loop", "user", "user-loop"):
         times = json.loads(last)
         rows = int(times.pop("rows"))
     print(f"{name}: {times}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
@@ -124,12 +138,17 @@ def main() -> None:
         ours += ["--jobs", str(CORES), "--out", str(scored), "--overwrite"]
         runs = [shortest("ours", n, ours, folder, options.times)]
         ways = options.ways
+        trivial = f"{HERE / 'peers/trivial_scorer.py'}:score"
         if not set(ways).isdisjoint(ON_RAY) and not there(options.verl_python):
             ways = [kind for kind in ways if kind not in ON_RAY]
         for kind in ways:
-            last = looped if kind == "loop" else EVERY[kind]
+            outs = {"loop": looped, "user-loop": folder / "user-looped.jsonl"}
             python = options.verl_python if kind in ON_RAY else sys.executable
-            command = [str(python), str(HERE / "peers/bulk.py"), kind, str(dump), str(last)]
+            command = [str(python), str(HERE / "peers/bulk.py"), kind, str(dump)]
+            command.append(str(outs.get(kind, EVERY[kind])))
+            if kind == "user":
+                swaps = {"math": trivial, str(scored): str(folder / "user.jsonl")}
+                command = [swaps.get(part, part) for part in ours]
             runs.append(shortest(kind, n, command, folder, options.times))
         other = differing(scored, looped) if "loop" in ways else None
         print_results(runs, dump.stat().st_size / 1e6, other)
@@ -151,6 +170,7 @@ def print_results(runs: list[Run], size: float, differ: tuple[int, int] | None) 
     )
     print("|---|---|---|---|---|---|---|---|---|")
     ratios = {}
+    walls = {r.name: r.wall for r in runs}
     for r in runs:
         ratios[r.name] = r.wall / r.rows * ours.rows / ours.wall
         by_cpu = r.cpu / r.rows * ours.rows / ours.cpu
@@ -163,6 +183,11 @@ def print_results(runs: list[Run], size: float, differ: tuple[int, int] | None) 
             continue
         met = _met(ratios[name] >= least)
         print(f"| at least {least} times {NAMES[name]} | {ratios[name]:.1f} | {met} |")
+    for name, (way, most) in MAX_SHARE.items():
+        if {name, way} <= walls.keys():
+            share = walls[way] / walls[name]
+            text = f"at most {most} of the wall time of {NAMES[name]}"
+            print(f"| {NAMES[way]}: {text} | {share:.2f} | {_met(share <= most)} |")
     peak = max(ours.main, ours.child)
     print(f"| peak below {MAX_MB} MB, each process | {peak:.0f} MB | {_met(peak < MAX_MB)} |")
     if differ:

@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.check import CheckReport, check
+    from rewardkit.preprocess.check import check
+    from rewardkit.preprocess.check_report import CheckReport
     from rewardkit.preprocess.pipeline import prep
     from rewardkit.preprocess.report import PrepReport
     from rewardkit.rollouts.score import ScoreReport, score_file, score_files

@@ -1,4 +1,4 @@
-"""Writing files so that nothing the user had is lost and nothing is left half-written.
+"""Writing files so that nothing the user had is lost and nothing is left half-written; JSON.
 
 A temporary is locked (`flock`) for as long as its process works on it. The kernel lets go of the
 lock however the process ends, so that the next run of the same output knows what a killed one
@@ -13,11 +13,13 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
+from math import isfinite
 from pathlib import Path
 from tempfile import gettempdir
-from typing import IO
+from typing import IO, Any
 
 from rewardkit.errors import OutputError, RewardkitError, UsageError
 
@@ -121,6 +123,16 @@ def refuse_existing(out: Path, *, overwrite: bool) -> None:
         raise OutputError(f"{out} exists; add --overwrite to replace it.")
 
 
+def require_suffix(option: str, out: Path | None, suffix: str) -> None:
+    """Raise `UsageError` if the file that an option names has not the suffix of what is written.
+
+    A folder passes: `refuse_existing` says more about it.
+    """
+    if out is not None and out.suffix != suffix and not out.is_dir():
+        kind = suffix.removeprefix(".")
+        raise UsageError(f"{option} {out}: {kind} is written; name a file that ends in {suffix}.")
+
+
 def refuse_same(**named: Path | None) -> None:
     """Raise `UsageError` if two of the files to write, named by their options, are one file."""
     seen: dict[Path, str] = {}
@@ -133,6 +145,21 @@ def refuse_input(out: Path | None, source: Path) -> None:
     """Raise `UsageError` if an output is the very file that is read."""
     if out is not None and out.exists() and source.exists() and out.samefile(source):
         raise UsageError(f"{out} is the file that is read; name another output.")
+
+
+def json_value(value: Any) -> Any:
+    """The value in what JSON has: dataclasses are objects, NaN is null, bytes are their number."""
+    if is_dataclass(value):
+        return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): json_value(cell) for key, cell in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_value(cell) for cell in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if value is None or isinstance(value, (str, int)):
+        return value
+    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
 
 
 def _short(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -188,6 +188,23 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: not a readable parquet file ({reason})") from error
+
+
+def python_rows(batch: pa.RecordBatch) -> list[Row]:
+    """The rows of a batch, whatever its columns are.
+
+    Values that Python has no type for, such as a timestamp in nanoseconds, are text.
+    """
+    columns = [_python_values(column) for column in batch.columns]
+    names = batch.schema.names
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _python_values(column: pa.Array) -> list[Any]:
+    for values in (column.to_pylist, lambda: column.cast(pa.string()).to_pylist()):
+        with suppress(ValueError, pa.ArrowException):
+            return list(values())
+    return [f"<{column.type}>"] * len(column)
 
 
 def read_rows(path: Path) -> Iterator[Row]:

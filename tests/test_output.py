@@ -108,7 +108,7 @@ def test_a_link_that_leads_to_itself_is_one_clear_error(tmp_path):
         write(link, "", overwrite=True)
 
 
-@pytest.mark.parametrize("name", ["字" * 85, "x" * 255])
+@pytest.mark.parametrize("name", ["字" * 85, "x" * 255], ids=["Chinese", "ASCII"])
 def test_the_longest_names_can_be_written(tmp_path, name):
     write(tmp_path / name, "whole")
     assert names(tmp_path) == [name]

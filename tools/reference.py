@@ -252,6 +252,7 @@ def score() -> str:
     """What a scorer returns, what verl gets of it, and the scorers."""
     from rewardkit.registry import DATA_SOURCES, SCORERS
     from rewardkit.scorers.base import VERL_KWARGS, Score, Status, to_verl
+    from rewardkit.scorers.gold import MISSING
 
     said = attributes(Score)
     fields = [(code(n), getattr(t, "__name__", t), said[n]) for n, t in hints(Score).items()]
@@ -276,7 +277,18 @@ def score() -> str:
         "## Scorers",
         table(("scorer", "wrong answer", "options"), [*map(scorer_row, SCORERS)]),
         "`wrong answer` is what a wrong one gets where no option says otherwise. Options are set with\n"
-        "`--set NAME=VALUE`, in a recipe under `reward.options`, or for verl in `reward_kwargs`.",
+        "`--set NAME=VALUE`, in a recipe under `reward.options`, or for verl in `reward_kwargs`. A\n"
+        "value that does not fit is refused wherever a scorer is loaded; in verl it sets `error`. The\n"
+        "options of a scorer of yours are validated in the same way if they have annotations:\n"
+        '`Literal["a", "b"]`, `bool`, `int`, `float`, `str`, a union of these, or\n'
+        "`Annotated[float, Range(0, 1)]` with `Range` of `rewardkit.scorers.options`.",
+        "## Golds",
+        "A gold is text or a number. A list, a NumPy array or a JSON text with one item counts as that\n"
+        "item. These cannot be golds, set `error` in verl and are reported by `check` and `prep`: a\n"
+        "missing value (None, NaN, an empty text or list, and the words "
+        f"{code(*sorted(filter(str.isalpha, MISSING)))}, spelled so),\n"
+        "an object, and a list of several texts, unless it is the letters of a choice. A response that\n"
+        "repeats a missing value is never paid.",
         "## Which scorer judges which data_source",
         "`auto` goes by `extra_info.scorer`, else by this table, to which packages of yours may add\n"
         "(entry points `rewardkit.data_sources` and `rewardkit.scorers`).",
@@ -304,15 +316,17 @@ def scorer_module(name: str) -> Any:
 
 def scorer_row(name: str) -> tuple[str, str, str]:
     """A scorer's name, what it gives a wrong answer, and its options."""
+    from rewardkit.scorers.options import describe
+
     module = scorer_module(name)
     options = [
-        f"`{p.name}={p.default!r}`"
+        f"`{p.name}={p.default!r}` ({describe(p.annotation)})"
         for p in signature(module.score).parameters.values()
         if p.kind is Parameter.KEYWORD_ONLY
     ]
     any_ = "those of the row's scorer" if name == "auto" else ""
     wrong = "as the row's scorer" if name == "auto" else code(getattr(module, "WRONG_SCORE", 0.0))
-    return f"[`{name}`](#{name})", wrong, ", ".join(options) or any_
+    return f"[`{name}`](#{name})", wrong, "; ".join(options) or any_
 
 
 def scorer_parts(name: str) -> Iterator[str]:

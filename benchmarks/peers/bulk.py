@@ -1,6 +1,6 @@
 """Ways to score a dump one row at a time or in other people's pools, as peers to measure.
 
-    python benchmarks/peers/bulk.py NAME DUMP OUT      # loop: every row, verdicts to OUT
+    python benchmarks/peers/bulk.py NAME DUMP OUT      # loop, user-loop: every row, verdicts to OUT
     python benchmarks/peers/bulk.py NAME DUMP EVERY    # the others: every so manyth row
 
 The last line that those print has the rows and the seconds their scoring took, once the workers had
@@ -33,9 +33,8 @@ def compute_score(data_source, response, ground_truth):
 Row = dict[str, Any]
 
 
-def loop(dump: Path, out: Path) -> None:
+def loop(dump: Path, out: Path, score: Callable[[str, str], Any]) -> None:
     from rewardkit.scorers.base import to_verl
-    from rewardkit.scorers.math import score
 
     with dump.open() as lines, out.open("w") as verdicts:
         for row in map(json.loads, lines):
@@ -142,7 +141,14 @@ def tree(pid: int) -> Iterator[int]:
 def main() -> None:
     name, dump, last = sys.argv[1:]
     if name == "loop":
-        loop(Path(dump), Path(last))
+        from rewardkit.scorers.math import score
+
+        loop(Path(dump), Path(last), score)
+        return
+    if name == "user-loop":
+        import trivial_scorer
+
+        loop(Path(dump), Path(last), trivial_scorer.score)
         return
     with Path(dump).open() as lines:
         rows = [json.loads(line) for line in islice(lines, 0, None, int(last))]

@@ -28,6 +28,7 @@ from rewardkit.audit.model import MARK
 from rewardkit.errors import RewardkitError
 from rewardkit.scorers.base import ScorerExitedError, as_text, guarded, to_verl
 from rewardkit.scorers.load import load_scorer, respond_of
+from rewardkit.scorers.options import VERL_PARAMETERS
 
 #: Threads that make the same calls at once, and how often.
 THREADS, ROUNDS = 8, 3
@@ -93,10 +94,19 @@ def _load(spec: str, options: Mapping[str, Any]) -> tuple[Entry, dict[str, Any]]
     scorer = load_scorer(spec, **options)
     function = registry.load("scorers", spec)
     respond = respond_of(scorer)
-    facts = {"form": respond(MARK) if respond else None}
+    facts = {"form": respond(MARK) if respond else None, "misfit": _misfit(function, options)}
     if "solution_str" in signature(function).parameters:
         return partial(_call_verl, partial(function, **options)), facts
     return partial(_call_scorer, scorer), facts
+
+
+def _misfit(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
+    """Why verl cannot call a function with its keywords and the options; "" if it can."""
+    try:
+        signature(function).bind(**dict.fromkeys((*sorted(VERL_PARAMETERS), *options)))
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def _call_verl(function: Callable[..., Any], call: Call) -> Any:

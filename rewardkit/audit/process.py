@@ -50,12 +50,18 @@ class Outcome:
 
 
 class Process:
-    """A scorer in a process of its own, which is ended and started again where it hangs."""
+    """A scorer in a process of its own, which is ended and started again where it hangs.
+
+    Attributes:
+        form: the form of answers the scorer asks for, if it says so.
+        misfit: why verl cannot call the function with its keywords; "" if it can.
+    """
 
     def __init__(self, spec: str, options: Mapping[str, Any], seconds: float) -> None:
         self.arguments = [spec, json.dumps(dict(options))]
         self.seconds = seconds
         self.form: Form | None = None
+        self.misfit = ""
         self.lines: SimpleQueue[bytes] = SimpleQueue()
         self.child: subprocess.Popen[bytes] | None = None
 
@@ -124,6 +130,7 @@ class Process:
         if "error" in facts:
             self._end()
             raise getattr(errors, facts["kind"])(facts["error"])
+        self.misfit = facts["misfit"]
         before, mark, after = str(facts["form"] or "").partition(MARK)
         return Form("its own", before, after) if mark else None
 

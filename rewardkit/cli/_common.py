@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from math import isfinite
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
 
 from rewardkit.errors import UsageError
+from rewardkit.output import json_value
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")]
@@ -29,6 +30,11 @@ Settings = Annotated[
 ]
 
 
+SecondsPerRow = Annotated[
+    float, typer.Option(min=0.01, help="Timeout per response for custom scorers, in seconds.")
+]
+
+
 class EndedError(BaseException):
     """A signal asked for the end; no SystemExit, which a scorer's guard would take for its own."""
 
@@ -41,7 +47,7 @@ def examples(*lines: str) -> str:
 def print_json(value: object) -> None:
     """One JSON document on stdout; dataclasses become objects, paths text, NaN null."""
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    json.dump(_plain(value), sys.stdout, ensure_ascii=not unicode, indent=2, allow_nan=False)
+    json.dump(json_value(value), sys.stdout, ensure_ascii=not unicode, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
 
@@ -53,13 +59,19 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
-    heading = Text(printable(title)) if title else None
-    table = Table(box=SIMPLE_HEAD, title=heading, title_justify="left")
+    if title:  # not the table's own title, which is broken into lines as narrow as the table
+        console.print(Text(printable(title)))
+    table = Table(box=SIMPLE_HEAD)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(str(cell))) for cell in row))
     console.print(table)
+
+
+def print_wrapped(text: str) -> None:
+    """A text on stdout, in lines of 80 columns."""
+    typer.echo(fill(printable(text), 80, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def warn(message: str) -> None:
@@ -73,8 +85,21 @@ def printable(text: str) -> str:
 
 
 @contextmanager
+def prints_to_stderr() -> Iterator[None]:
+    """While this is open, `print` goes to stderr: what a user's scorer prints is no result."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+@contextmanager
 def progress(what: str) -> Iterator[Callable[[int], object]]:
     """Counts on stderr while something runs, if stderr is a terminal; yields the counter."""
+    with prints_to_stderr(), _bar(what) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Callable[[int], object]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -93,8 +118,48 @@ def progress(what: str) -> Iterator[Callable[[int], object]]:
         yield lambda n: bar.advance(task, n)
 
 
+def refuse_unused(ctx: typer.Context, mode: str, used: AbstractSet[str]) -> None:
+    """Raise `UsageError` if an option was given that is not looked at with `mode`.
+
+    Args:
+        ctx: of the command.
+        mode: what decides which options are looked at: `--compare`, or a recipe.
+        used: the parameters that are; `--json` always is.
+    """
+    for name, option in _given(ctx).items():
+        if name not in used and name != "as_json":
+            raise UsageError(f"{option} is not used with {mode}: leave it out.")
+
+
+def refuse_alone(ctx: typer.Context, option: str, needs: str, *, given: bool) -> None:
+    """Raise `UsageError` if an option was given without what it needs to have an effect.
+
+    Args:
+        ctx: of the command.
+        option: the parameter's name: `seed`.
+        needs: the option that it goes with, as the user writes it: `--shuffle`.
+        given: whether that one was given.
+    """
+    if not given and (said := _given(ctx).get(option)):
+        raise UsageError(f"{said} needs {needs}.")
+
+
+def _given(ctx: typer.Context) -> dict[str, str]:
+    """The parameters on the command line, each with its option as it is written."""
+    named = {param.name or "": param.opts[0] for param in ctx.command.params}
+    return {name: option for name, option in named.items() if _is_given(ctx, name)}
+
+
+def _is_given(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def scorer_options(settings: list[str] | None) -> dict[str, Any]:
-    """`["method=robust", "x=1"]` -> `{"method": "robust", "x": 1}`; values are JSON or text."""
+    """`["method=robust", "x=1"]` -> `{"method": "robust", "x": 1}`; values are JSON or text.
+
+    `True` and `False` are read as Hydra reads them in verl's overrides.
+    """
     options: dict[str, Any] = {}
     for setting in settings or ():
         name, equals, value = setting.partition("=")
@@ -109,22 +174,9 @@ def as_share(part: int, whole: int) -> str:
     return f"{part:,} ({part / whole:.1%})" if whole else f"{part:,}"
 
 
-def _plain(value: Any) -> Any:
-    """The value in what JSON has."""
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(cell) for key, cell in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(cell) for cell in value]
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if value is None or isinstance(value, (str, int)):
-        return value
-    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
-
-
 def _value(text: str) -> Any:
+    if text in ("True", "False"):
+        return text == "True"
     try:
         value = json.loads(text)
     except ValueError:

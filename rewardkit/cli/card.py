@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import JsonFlag, examples, print_json
+from rewardkit.cli._common import JsonFlag, examples, print_json, prints_to_stderr
 
 EXAMPLES = examples("rewardkit card gsm8k", "rewardkit card gsm8k --json")
 
@@ -19,7 +19,8 @@ def command(
     from rewardkit.preprocess.card import card_text
     from rewardkit.preprocess.pipeline import card_of, load_dataset
 
-    dataset = load_dataset(name)
+    with prints_to_stderr():
+        dataset = load_dataset(name)
     if as_json or dataset.card is not None:  # a plug-in's card has no text
         print_json(card_of(dataset))
     else:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,19 +14,25 @@ from rewardkit.cli._common import (
     Jobs,
     JsonFlag,
     Overwrite,
+    SecondsPerRow,
     Settings,
     examples,
     print_json,
     print_table,
+    print_wrapped,
     printable,
+    prints_to_stderr,
     progress,
+    refuse_alone,
+    refuse_unused,
     scorer_options,
 )
 from rewardkit.cli.prep import HubName
 from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.check import CheckReport
+    from rewardkit.preprocess.check_report import CheckReport
+    from rewardkit.preprocess.lengths import Lengths
     from rewardkit.preprocess.overlap import Index
 
 EXAMPLES = examples(
@@ -37,13 +45,18 @@ EXAMPLES = examples(
     "rewardkit check my.yaml --strict",
 )
 
+#: Overlaps and clusters that are printed; the page has more.
+SHOWN = 3
+
 
 def command(
+    ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="A verl parquet, ours or not; or a recipe.")],
     scorer: Annotated[
         str | None, typer.Option(help="Judge with this scorer instead of each row's own.")
     ] = None,
     settings: Settings = None,
+    seconds_per_row: SecondsPerRow = 60.0,
     allow_duplicates: Annotated[
         bool, typer.Option("--allow-duplicates", help="Repeated prompts are meant.")
     ] = False,
@@ -76,15 +89,16 @@ def command(
         str | None, typer.Option(help="Count prompts in its tokens: a folder, or a name.")
     ] = None,
     max_prompt_length: Annotated[
-        int | None, typer.Option(min=1, help="What data.max_prompt_length is to be.")
+        int | None,
+        typer.Option(min=1, help="The run's data.max_prompt_length: longer prompts are findings."),
     ] = None,
     jobs: Jobs = None,
     html: HtmlFile = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Of a recipe: exit 1 for warnings too.")
+        bool, typer.Option("--strict", help="For a recipe: exit 1 for warnings too.")
     ] = False,
     verl_version: Annotated[
-        str | None, typer.Option(help="Of a recipe: for this verl, not the installed one.")
+        str | None, typer.Option(help="For a recipe: check for this verl, not the installed one.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
@@ -99,34 +113,35 @@ def command(
     looked at: verl's own validation, the rules, the files, the reward. --set is a field of it.
     """
     if _is_recipe(file):
+        refuse_unused(ctx, "a recipe", {"file", "settings", "strict", "verl_version"})
         _check_recipe(str(file), settings, verl_version, strict=strict, as_json=as_json)
         return
     from rewardkit.parallel import cores
     from rewardkit.preprocess.check import Extras, check
     from rewardkit.preprocess.lengths import tokens_of
-    from rewardkit.scorers.load import load_scorer
 
-    if drop_overlap and not against:
-        raise UsageError("--drop-overlap needs --against.")
+    _refuse_alone(ctx, against, tokenizer)
     out = drop_bad or drop_overlap
     if html:
         _refuse_page(html, file, out, overwrite=overwrite)
     options = scorer_options(settings)
-    judge = load_scorer(scorer or "auto", **options)
-    own = scorer in (None, "auto")
-    with progress(f"checking {file}") as advance:
+    name = scorer or "auto"
+    with (
+        prints_to_stderr(),
+        _judging(name, options, seconds_per_row, jobs or cores()) as judging,
+        progress(f"checking {file}") as advance,
+    ):
         index = _index(against, hub) if against else None
         measure = tokens_of(tokenizer) if tokenizer else None
         report = check(
             file,
-            scorer=None if own else judge,
-            options=options if own else None,
+            **judging,
+            scorer_name=" ".join([name, *(settings or ())]),
             allow_duplicates=allow_duplicates,
             extras=Extras(index, threshold, near, measure, max_prompt_length),
             drop_bad=drop_bad,
             drop_overlap=drop_overlap,
             overwrite=overwrite,
-            jobs=jobs or cores(),
             progress=advance,
         )
     if html:
@@ -136,6 +151,49 @@ def command(
         _say_written(report, out, as_json=as_json)
     if not report.ok:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _judging(
+    name: str, options: dict[str, Any], seconds: float, jobs: int
+) -> Iterator[dict[str, Any]]:
+    """How rows are judged, as arguments of `check`: `scorer`, `options`, `respond`, `jobs`.
+
+    A scorer of the user's runs in one process of its own, as in `score`.
+    """
+    from rewardkit.rollouts.apart import is_ours, loaded
+    from rewardkit.scorers.load import load_scorer
+
+    if name == "auto":
+        load_scorer(name, **options)  # a wrong option is reported before anything is downloaded
+        yield {"options": options, "jobs": jobs}
+        return
+    with loaded(name, options, seconds) as judge:
+        if is_ours(name):
+            yield {"scorer": judge, "jobs": jobs}
+        else:
+            yield {"scorer": judge, "respond": _respond(name, options, seconds)}
+
+
+def _respond(name: str, options: dict[str, Any], seconds: float) -> Callable[[str], str] | None:
+    """The `respond` beside a scorer of the user's, from a process that is ended at once."""
+    from rewardkit.audit.process import Process
+    from rewardkit.registry import is_path
+
+    if is_path(name) and b"respond" not in Path(name.partition(":")[0]).read_bytes():
+        return None  # importing it once more may take long
+    with suppress(UsageError), Process(name, options, seconds) as process:
+        return process.form
+    return None
+
+
+def _refuse_alone(ctx: typer.Context, against: list[str] | None, tokenizer: str | None) -> None:
+    """Raise if an option of a parquet's check was given without the one that it goes with."""
+    for option in ("strict", "verl_version"):
+        refuse_alone(ctx, option, "a recipe", given=False)
+    for option in ("drop_overlap", "threshold", "hub"):
+        refuse_alone(ctx, option, "--against", given=bool(against))
+    refuse_alone(ctx, "max_prompt_length", "--tokenizer", given=bool(tokenizer))
 
 
 def _refuse_page(html: Path, file: Path, out: Path | None, *, overwrite: bool) -> None:
@@ -199,46 +257,61 @@ def _print(report: CheckReport, *, near: bool, as_json: bool) -> None:
         print_json({"ok": report.ok, **vars(report), "lengths": report.lengths.described()})
         return
     _print_findings(report)
-    for overlap in sorted(report.overlaps, key=lambda o: -o.coverage)[:3]:
+    print_wrapped(f"Checked: {', '.join(report.checked)}.")
+    if report.not_checked:
+        print_wrapped(f"Not checked: {', '.join(report.not_checked)}.")
+    if report.overlaps:
+        _print_overlaps(report)
+    if near and not report.clusters:
+        typer.echo("near-duplicates: none")
+    if report.clusters:
+        _print_clusters(report)
+    if report.lengths.counts:
+        _print_lengths(report.lengths)
+
+
+def _print_overlaps(report: CheckReport) -> None:
+    shown = sorted(report.overlaps, key=lambda o: -o.coverage)[:SHOWN]
+    for overlap in shown:
         where = f"{overlap.source} {overlap.item}"
         typer.echo(f"\nrow {overlap.row} holds {overlap.coverage:.0%} of {where}")
         typer.echo(f"  row:  {_line(overlap.row_text)}")
         typer.echo(f"  item: {_line(overlap.item_text)}")
-    if near and not report.clusters:
-        typer.echo("near-duplicates: none")
-    if report.clusters:
-        rows, clusters = report.cluster_rows
-        conflicting = sum(cluster.conflicting for cluster in report.clusters)
-        typer.echo(
-            f"near-duplicates: {rows:,} rows in {clusters:,} clusters, of which {conflicting:,} "
-            "with different golds: variants, or wrong golds"
-        )
-        for cluster in report.clusters[:3]:
-            shown = "; ".join(f"row {row}: {gold[:30]}" for row, _, gold in cluster.rows[:4])
-            typer.echo(f"  {shown}: {_line(cluster.rows[0][1])}")
-    if report.lengths.counts:
-        summary = report.lengths.summary()
-        over = summary.pop("over", None)
-        marks = ", ".join(f"{name} {value:,}" for name, value in summary.items())
-        typer.echo(f"prompt {report.lengths.unit}: {marks}")
-        if over is not None:
-            hint = "" if report.lengths.unit == "tokens" else " (verl counts tokens: --tokenizer)"
-            unit = f"{report.lengths.unit}{hint}"
-            typer.echo(f"over {report.lengths.limit:,} {unit}: {over:.2%} of the rows")
+    if len(shown) < report.counts["overlap"]:
+        typer.echo(f"These are {len(shown)} of {report.counts['overlap']:,} overlaps.")
+
+
+def _print_clusters(report: CheckReport) -> None:
+    rows, clusters = report.cluster_rows
+    conflicting = sum(cluster.conflicting for cluster in report.clusters)
+    shown = report.clusters[:SHOWN]
+    listed = f", {len(shown)} of them listed" if len(shown) < clusters else ""
+    print_wrapped(
+        f"near-duplicates: {rows:,} rows in {clusters:,} clusters{listed}; in {conflicting:,} "
+        "clusters golds differ: variants, or wrong golds"
+    )
+    for cluster in shown:
+        golds = "; ".join(f"row {row}: {gold[:30]}" for row, _, gold in cluster.rows[:4])
+        typer.echo(f"  {printable(golds)}: {_line(cluster.rows[0][1])}")
+
+
+def _print_lengths(lengths: Lengths) -> None:
+    summary = lengths.summary()
+    over = summary.pop("over", None)
+    marks = ", ".join(f"{name} {value:,}" for name, value in summary.items())
+    typer.echo(f"prompt {lengths.unit}: {marks}")
+    if over is not None:
+        typer.echo(f"over {lengths.limit:,} {lengths.unit}: {over:.2%} of the rows")
 
 
 def _print_findings(report: CheckReport) -> None:
     from rewardkit.preprocess.quality import RULES
 
+    title = f"{report.path}: {report.verdict()}"
     if report.ok:
-        typer.echo(f"{report.path}: {report.rows:,} rows, all good.")
+        typer.echo(printable(f"{title}."))
         return
-    found = sorted(report.examples, key=lambda f: list(RULES).index(f.rule))
-    place = ("file" if f.row is None else f"row {f.row}" for f in found)
-    print_table(
-        ("where", "rule", "what"),
-        ((p, f.rule, f.message) for p, f in zip(place, found, strict=True)),
-    )
+    print_table(("where", "rule", "what"), report.listed())
     print_table(
         ("rule", "found", "what to do"),
         (
@@ -246,10 +319,10 @@ def _print_findings(report: CheckReport) -> None:
             for rule, todo in RULES.items()
             if report.counts[rule]
         ),
-        title=f"{report.path}: {report.bad_rows:,} of {report.rows:,} rows are bad",
+        title=title,
     )
 
 
 def _line(text: str) -> str:
     """The beginning of a text, on one line."""
-    return printable(" ".join(text.split())[:110])
+    return printable(" ".join(text.split())[:70])

@@ -11,6 +11,7 @@ from rewardkit.cli._common import (
     HtmlFile,
     JsonFlag,
     Overwrite,
+    SecondsPerRow,
     examples,
     print_json,
     print_table,
@@ -57,10 +58,7 @@ def command(
         Path | None, typer.Option(help="A jsonl to write: each changed verdict as a test case.")
     ] = None,
     html: HtmlFile = None,
-    seconds_per_row: Annotated[
-        float,
-        typer.Option(min=0.01, help="For a scorer of yours: longer for a response is no verdict."),
-    ] = 60.0,
+    seconds_per_row: SecondsPerRow = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:

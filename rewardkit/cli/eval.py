@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from enum import Enum
 from functools import partial
@@ -20,9 +19,12 @@ from rewardkit.cli._common import (
     Jobs,
     JsonFlag,
     Overwrite,
+    SecondsPerRow,
     Settings,
     examples,
+    prints_to_stderr,
     progress,
+    refuse_unused,
     scorer_options,
     warn,
 )
@@ -121,10 +123,7 @@ def command(
         str, typer.Option(help="A scorer's name or file.py:function; auto: each row's own.")
     ] = "auto",
     settings: Settings = None,
-    seconds_per_row: Annotated[
-        float,
-        typer.Option(min=0.01, help="For a scorer of yours: longer for a response is no verdict."),
-    ] = 60.0,
+    seconds_per_row: SecondsPerRow = 60.0,
     jobs: Jobs = None,
     suite: Annotated[
         str | None,
@@ -182,7 +181,7 @@ def command(
     side with rewardkit leaderboard.
     """
     if compare:
-        _refuse_unused(ctx, "--compare", {"compare"})
+        refuse_unused(ctx, "--compare", {"compare"})
         print_comparison(*compare, as_json=as_json)
         return
     if (parquet is None) == (suite is None):
@@ -196,7 +195,7 @@ def command(
 
     judging = Judging(scorer, scorer_options(settings), seconds_per_row, jobs or cores())
     if responses:
-        _refuse_unused(ctx, "--responses", {"responses", "overwrite"} | JUDGING)
+        refuse_unused(ctx, "--responses", {"responses", "overwrite"} | JUDGING)
         _responses(parquet, responses, out, judging, overwrite=overwrite, as_json=as_json)
         return
     stops, extra = tuple(stop or ()), _json_object(extra_body)
@@ -207,12 +206,13 @@ def command(
     sets = partial(_members, suite, parquet, suite_dir, n, hub, judging.jobs)
     _warn_if_greedy(temperature, n, suite)
     if watch:
-        _refuse_unused(ctx, "--watch", {"watch", *WATCHING} | JUDGING | ASKING | SETS)
+        used = {"watch", *WATCHING} | JUDGING | ASKING
+        refuse_unused(ctx, "--watch", used | SETS if suite else used)
         timing = {"start_seconds": serve_seconds, "every": every, "once": once, "until": until}
         _watch(watch, serve, out, sets, ask, judging, timing, as_json=as_json)
         return
     used = {"base_url", "overwrite"} | JUDGING | ASKING
-    _refuse_unused(ctx, "--base-url", used | SETS if suite else used)
+    refuse_unused(ctx, "--base-url", used | SETS if suite else used)
     if not (base_url and model and out):
         raise UsageError("give --base-url, --model and --out to generate, or --responses FILE.")
     generation = ask(base_url, model)
@@ -220,16 +220,6 @@ def command(
         _suite(sets(), generation, out, judging, overwrite=overwrite, as_json=as_json)
     elif parquet:
         _one(parquet, generation, out, judging, overwrite=overwrite, as_json=as_json)
-
-
-def _refuse_unused(ctx: typer.Context, mode: str, used: AbstractSet[str]) -> None:
-    """Raise if an option was given that this mode would not look at."""
-    for option in ctx.command.params:
-        name = option.name or ""
-        source = ctx.get_parameter_source(name)
-        given = source is not None and source.name == "COMMANDLINE"
-        if given and name not in used and name != "as_json":
-            raise UsageError(f"{option.opts[0]} is not used with {mode}: leave it out.")
 
 
 def _json_object(text: str | None) -> Mapping[str, Any]:
@@ -291,7 +281,8 @@ def _responses(
 
     if parquet is None:
         raise UsageError("--responses: name the parquet with their questions.")
-    report = evaluate_responses(parquet, files, out, judging, overwrite=overwrite)
+    with prints_to_stderr():
+        report = evaluate_responses(parquet, files, out, judging, overwrite=overwrite)
     print_report(report, as_json=as_json)
 
 
@@ -306,7 +297,7 @@ def _one(
 ) -> None:
     from rewardkit.evaluate.run import evaluate
 
-    with _resumable(out), asking() as (start, advance):
+    with _resumable(out), asking() as (start, advance), prints_to_stderr():
         report = evaluate(
             parquet,
             generation,
@@ -346,7 +337,7 @@ def _suite(
 ) -> None:
     from rewardkit.evaluate.suite import evaluate_all
 
-    with _resumable(out), asking() as (start, advance):
+    with _resumable(out), asking() as (start, advance), prints_to_stderr():
         reports = evaluate_all(
             found,
             generation,

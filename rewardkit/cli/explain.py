@@ -10,13 +10,15 @@ import typer
 
 from rewardkit.cli._common import (
     JsonFlag,
+    SecondsPerRow,
     Settings,
     examples,
     print_json,
     print_table,
+    prints_to_stderr,
     scorer_options,
 )
-from rewardkit.errors import DataError
+from rewardkit.errors import DataError, RewardkitError
 
 EXAMPLES = examples(
     "rewardkit explain --gold '\\frac12' --response answer.txt",
@@ -31,13 +33,23 @@ def command(
     ] = None,
     scorer: Annotated[str, typer.Option(help="A scorer's name or file.py:function.")] = "math",
     settings: Settings = None,
+    seconds_per_row: SecondsPerRow = 60.0,
     as_json: JsonFlag = False,
 ) -> None:
     """Say how one response gets its score: what was read where, and which rung decided."""
-    from rewardkit.scorers.explain import explain
+    from rewardkit.rollouts.apart import asked, loaded, why_not
+    from rewardkit.scorers.explain import explain_verdict
 
     text = _read(response)
-    found = explain(scorer, text, gold, **scorer_options(settings))
+    options = scorer_options(settings)
+    with prints_to_stderr(), loaded(scorer, options, seconds_per_row) as judge:
+        found = asked(explain_verdict, judge, scorer, text, gold)
+    if isinstance(found, Exception):
+        raise (
+            found
+            if isinstance(found, RewardkitError)
+            else DataError(f"{scorer}: {why_not(found)}.")
+        )
     rungs = [f"{rung}: {said}" for rung, said in found.rungs]
     facts = {
         "scorer": found.scorer,

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rewardkit.cli._common import JsonFlag, examples, print_json, print_table, warn
+from rewardkit.cli._common import (
+    JsonFlag,
+    examples,
+    print_json,
+    print_table,
+    prints_to_stderr,
+    warn,
+)
 from rewardkit.errors import RewardkitError
 
 if TYPE_CHECKING:
@@ -21,12 +28,13 @@ def command(as_json: JsonFlag = False) -> None:
     from rewardkit.scorers.load import summary
 
     datasets, broken = [], {}
-    for name in registry.known("datasets"):
-        try:
-            datasets.append(card_of(load_dataset(name)))
-        except RewardkitError as error:  # of a plug-in: the others are shown
-            broken[name] = str(error)
-    scorers = {name: summary(name) for name in registry.known("scorers")}
+    with prints_to_stderr():
+        for name in registry.known("datasets"):
+            try:
+                datasets.append(card_of(load_dataset(name)))
+            except RewardkitError as error:  # of a plug-in: the others are shown
+                broken[name] = str(error)
+        scorers = {name: summary(name) for name in registry.known("scorers")}
     sources = registry.known("data_sources")
     if as_json:
         print_json(

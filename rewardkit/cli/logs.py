@@ -1,4 +1,4 @@
-"""`rewardkit logs`, `explain-metric` and `explain-key`."""
+"""`rewardkit logs`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -19,6 +19,8 @@ from rewardkit.cli._common import (
     print_table,
     printable,
     progress,
+    refuse_alone,
+    refuse_unused,
     warn,
 )
 from rewardkit.errors import UsageError
@@ -41,17 +43,6 @@ EXAMPLES = examples(
     "rewardkit logs tensorboard_log/project/experiment --config .hydra/config.yaml",
 )
 
-
-EXPLAIN_METRIC_EXAMPLES = examples(
-    "rewardkit explain-metric response_length/clip_ratio",
-    "rewardkit explain-metric actor/entropy --lang zh",
-    "rewardkit explain-metric --all > metrics.md",
-)
-EXPLAIN_KEY_EXAMPLES = examples(
-    "rewardkit explain-key actor_rollout_ref.actor.kl_loss_coef",
-    "rewardkit explain-key clip_ratio_high --lang zh",
-    "rewardkit explain-key --all > keys.md",
-)
 
 #: The word before runs that are to be compared; a file of that name is read.
 COMPARE = "compare"
@@ -79,6 +70,7 @@ class FailOn(str, Enum):
 
 
 def command(
+    ctx: typer.Context,
     runs: Annotated[
         list[str],
         typer.Argument(
@@ -135,7 +127,7 @@ def command(
     `logs compare A B...` shows instead how runs differ from the first, with intervals, at the same
     step or with --x hours at the same time, and which settings differ.
     """
-    from rewardkit.output import refuse_same
+    from rewardkit.output import refuse_same, require_suffix
     from rewardkit.trainlog.export import write_csv, write_parquet
     from rewardkit.trainlog.page import write_page
     from rewardkit.trainlog.plot import write_png
@@ -143,12 +135,20 @@ def command(
 
     outputs = {"csv": csv, "parquet": parquet, "html": html, "png": png}
     refuse_same(**outputs)
+    require_suffix("--parquet", parquet, ".parquet")
+    require_suffix("--csv", csv, ".csv")
     if follow:
-        if as_json or fail_on or any(outputs.values()):
-            raise UsageError("--follow shows a run and writes nothing; leave the other options.")
+        refuse_unused(ctx, "--follow", {"runs", "follow", "interval", "lang"})
+        if as_json:
+            raise UsageError("--json is not used with --follow: leave it out.")
         _follow(runs, interval, lang.value)
         return
     compare = runs[0] == COMPARE and not Path(COMPARE).exists()
+    drawn = bool(html or png)
+    refuse_alone(ctx, "interval", "--follow", given=False)
+    refuse_alone(ctx, "smooth", "--html or --png", given=drawn)
+    refuse_alone(ctx, "x", "compare, --html or --png", given=drawn or compare)
+    refuse_alone(ctx, "lang", "--html or --png", given=drawn or not compare)
     read = _read(runs[1:] if compare else runs, config)
     findings = [diagnose(run) for run in read]
     options = {"overwrite": overwrite}
@@ -323,75 +323,3 @@ def _drawn(run: Run, lang: str) -> Group:
             shown.add_row(*(Text(printable(cell)) for cell in row))
         drawn.append(shown)
     return Group(*drawn)
-
-
-Everything = Annotated[bool, typer.Option("--all", help="All of them, as a table in Markdown.")]
-Language = Annotated[Lang, typer.Option(help="en or zh.")]
-
-
-def explain_metric(
-    name: Annotated[str | None, typer.Argument(help="As verl logs it: actor/entropy.")] = None,
-    lang: Language = Lang.en,
-    everything: Everything = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Say what a metric means, where it is healthy, and which keys move it."""
-    from rewardkit.trainlog.glossary import markdown_metrics, metric
-    from rewardkit.trainlog.rules import rules
-
-    if _asked(name, everything=everything) is None:
-        typer.echo(markdown_metrics(lang.value), nl=False)
-        return
-    found, said = metric(str(name)), lang.value
-    judged = [rule for rule in rules() if set(found.names) & set(rule.metrics)]
-    facts = {
-        "names": list(found.names),
-        "meaning": found.meaning[said],
-        "healthy": found.healthy[said],
-        "moved_by": found.moves[said],
-        "keys": list(found.keys),
-        "rules": [f"{rule.id}: {rule.when}" for rule in judged],
-    }
-    _say(facts, as_json=as_json)
-
-
-def explain_key(
-    name: Annotated[str | None, typer.Argument(help="Dotted, or its end.")] = None,
-    lang: Language = Lang.en,
-    everything: Everything = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Say what a configuration key does, how to choose it, and its default in each release."""
-    from rewardkit.trainlog.glossary import changes, defaults, key, markdown_keys, metrics
-
-    if _asked(name, everything=everything) is None:
-        typer.echo(markdown_keys(lang.value), nl=False)
-        return
-    found, said = key(str(name)), lang.value
-    facts = {
-        "key": found.key,
-        "meaning": found.meaning[said],
-        "choose": found.choose[said],
-        "defaults": [f"{value} ({span})" for span, value in defaults(found.key)],
-        "changes": list(changes(found.key)),
-        "metrics": [it.names[0] for it in metrics() if found.key in it.keys],
-    }
-    _say(facts, as_json=as_json)
-
-
-def _asked(name: str | None, *, everything: bool) -> str | None:
-    if (name is None) != everything:
-        raise UsageError("name one, or say --all.")
-    return name
-
-
-def _say(facts: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(facts)
-        return
-    rows = [
-        (name.replace("_", " ") if i == 0 else "", cell)
-        for name, value in facts.items()
-        for i, cell in enumerate([value] if isinstance(value, str) else value)
-    ]
-    print_table(("what", ""), rows)

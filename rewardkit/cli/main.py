@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from io import TextIOWrapper
+from io import BufferedWriter, FileIO, TextIOWrapper
+from pathlib import Path
 from types import TracebackType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +21,7 @@ from rewardkit.cli import (
     compose,
     doctor,
     explain,
+    glossary,
     leaderboard,
     logs,
     merge,
@@ -39,7 +41,10 @@ from rewardkit.cli import (
 from rewardkit.cli import eval as eval_
 from rewardkit.cli import list as list_
 from rewardkit.cli._common import EndedError, warn
-from rewardkit.errors import RewardkitError
+from rewardkit.errors import OutputError, RewardkitError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 app = typer.Typer(
     help="Correct, fast and checkable data and rewards for RL with verl.",
@@ -62,8 +67,8 @@ app.add_typer(recipes.app, name="recipes")
 app.command("eval", epilog=eval_.EXAMPLES)(eval_.command)
 app.command("leaderboard", epilog=leaderboard.EXAMPLES)(leaderboard.command)
 app.command("logs", epilog=logs.EXAMPLES)(logs.command)
-app.command("explain-metric", epilog=logs.EXPLAIN_METRIC_EXAMPLES)(logs.explain_metric)
-app.command("explain-key", epilog=logs.EXPLAIN_KEY_EXAMPLES)(logs.explain_key)
+app.command("explain-metric", epilog=glossary.METRIC_EXAMPLES)(glossary.explain_metric)
+app.command("explain-key", epilog=glossary.KEY_EXAMPLES)(glossary.explain_key)
 app.command("merge", epilog=merge.EXAMPLES)(merge.command)
 app.command("serve", epilog=serve.EXAMPLES)(serve.command)
 app.command("reward-server", epilog=reward_server.EXAMPLES)(reward_server.command)
@@ -96,14 +101,15 @@ def run() -> None:
     """Run the command line; every foreseen error is one line on stderr and its exit code."""
     if os.environ.get("REWARDKIT_DEBUG") != "1":
         sys.excepthook = _say_bug
-    for stream in (sys.stdout, sys.stderr):  # a lone surrogate in a response is still printed
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
     for number in (signal.SIGTERM, signal.SIGHUP):  # these ends must clean up as Ctrl-C does
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
             signal.signal(number, _end)
     try:
-        typer.main.get_command(app)()  # app() itself would put typer's own hook in place
+        _open_streams()
+        try:
+            typer.main.get_command(app)()  # app() itself would put typer's own hook in place
+        finally:
+            sys.stdout.flush()  # while a failure can still be said; at exit it is too late
     except RewardkitError as error:
         if os.environ.get("REWARDKIT_DEBUG") == "1":
             raise
@@ -111,6 +117,45 @@ def run() -> None:
         sys.exit(error.exit_code)
     except EndedError as ended:
         sys.exit(ended.args[0])
+
+
+class _Stdout(FileIO):
+    """Standard output of which a failed write is an error of ours, whatever was printing."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write the bytes.
+
+        Raises:
+            OutputError: the disk is full, the reader of the pipe is gone, ...
+        """
+        try:
+            return super().write(data)
+        except OSError as error:
+            # what is still buffered would fail again, and be reported, when Python ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            raise OutputError(f"standard output cannot be written: {error.strerror}.") from error
+
+
+def _open_streams() -> None:
+    """Make stdout and stderr print lone surrogates too, and stdout say what fails.
+
+    Raises:
+        OutputError: standard output is closed.
+    """
+    if sys.stderr is None:  # closed by whoever started us: nobody reads messages
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
+    if sys.stdout is None:
+        raise OutputError("standard output is closed: redirect it, to /dev/null for example.")
+    if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout = TextIOWrapper(
+            BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False)),
+            encoding=sys.stdout.encoding,
+            line_buffering=sys.stdout.line_buffering,
+            write_through=sys.stdout.write_through,
+        )
+    for stream in (sys.stdout, sys.stderr):  # a lone surrogate in a response is still printed
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _end(number: int, _: object) -> None:

@@ -16,7 +16,10 @@ from rewardkit.cli._common import (
     examples,
     print_json,
     print_table,
+    print_wrapped,
     progress,
+    refuse_alone,
+    refuse_unused,
 )
 from rewardkit.errors import UsageError
 
@@ -51,6 +54,7 @@ class LanguageName(str, Enum):
 
 
 def command(
+    ctx: typer.Context,
     dataset: Annotated[
         str,
         typer.Argument(
@@ -98,7 +102,7 @@ def command(
     repeat: Annotated[int, typer.Option(min=1, help="Write every row so many times.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many rows.")] = None,
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle before --limit.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the shuffle.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of --shuffle.")] = 0,
     jobs: Jobs = None,
     html: HtmlFile = None,
     overwrite: Overwrite = False,
@@ -112,9 +116,8 @@ def command(
     from rewardkit.parallel import cores
     from rewardkit.preprocess.pipeline import load_dataset, prep
 
-    if split and year:
-        raise UsageError("--split and --year exclude each other.")
     own = _data_file(dataset)
+    _refuse_unused(ctx, downloads=not (own or source or sample))
     if html:
         _refuse_page(html, out, own or source or out, overwrite=overwrite)
     keys = (question_key, answer_key, image_key, data_source)
@@ -124,8 +127,8 @@ def command(
         raise UsageError(
             "--question-key, --answer-key, --image-key and --data-source are for your own file."
         )
-    chosen = _own(own, split, *keys) if own else load_dataset(dataset)
     with progress(f"preparing {dataset}") as advance:
+        chosen = _own(own, split, *keys) if own else load_dataset(dataset)
         report = prep(
             chosen,
             out,
@@ -149,6 +152,15 @@ def command(
     if html:
         _write_html(report, html, overwrite=overwrite)
     _print(report, as_json=as_json)
+
+
+def _refuse_unused(ctx: typer.Context, *, downloads: bool) -> None:
+    """Raise if options exclude each other, or one would have no effect."""
+    if ctx.params["split"] and ctx.params["year"]:
+        raise UsageError("--split and --year exclude each other.")
+    refuse_alone(ctx, "seed", "--shuffle", given=ctx.params["shuffle"])
+    if not downloads:
+        refuse_unused(ctx, "a file, --source or --sample", set(ctx.params) - {"hub"})
 
 
 def _refuse_page(html: Path, out: Path, source: Path, *, overwrite: bool) -> None:
@@ -237,9 +249,10 @@ def _print_split(s: SplitReport) -> None:
         )
     if s.conflicting:
         typer.echo(f"{s.split}: {s.conflicting:,} of them with another gold")
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in s.stats.answer_kinds.most_common(4))
+    kinds = "; ".join(f"{kind} {count:,}" for kind, count in s.stats.answer_kinds.most_common())
     lengths = s.stats.prompt_chars
     marks = ", ".join(
         f"{name} {quantile(lengths, q):,}" for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1))
     )
-    typer.echo(f"{s.split}: answers: {kinds}; prompt characters: {marks}")
+    print_wrapped(f"{s.split}: answers: {kinds}")
+    typer.echo(f"{s.split}: prompt characters: {marks}")

@@ -10,6 +10,7 @@ import typer
 from rewardkit.cli._common import (
     JsonFlag,
     Overwrite,
+    SecondsPerRow,
     Settings,
     as_share,
     examples,
@@ -44,10 +45,7 @@ def command(
     max_responses: Annotated[
         int, typer.Option(min=100, max=200_000, help="Responses that can be opened in the page.")
     ] = 50_000,
-    seconds_per_row: Annotated[
-        float,
-        typer.Option(min=0.01, help="For a scorer of yours: longer for a response is no verdict."),
-    ] = 60.0,
+    seconds_per_row: SecondsPerRow = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import Settings, examples, scorer_options, warn
+from rewardkit.cli._common import SecondsPerRow, Settings, examples, scorer_options, warn
 
 EXAMPLES = examples(
     "rewardkit reward-server gsm8k",
@@ -30,9 +30,7 @@ def command(
         int | None,
         typer.Option(min=1, help="Responses judged at once where a scorer may wait; all cores."),
     ] = None,
-    seconds_per_row: Annotated[
-        float, typer.Option(min=0.01, help="For a scorer of yours: longer is no score.")
-    ] = 10.0,
+    seconds_per_row: SecondsPerRow = 10.0,
     wrong_score: Annotated[
         float | None,
         typer.Option(help="Where a scorer of yours fails: what it gives wrong answers.  [0]"),

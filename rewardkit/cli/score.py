@@ -13,6 +13,7 @@ from rewardkit.cli._common import (
     Jobs,
     JsonFlag,
     Overwrite,
+    SecondsPerRow,
     Settings,
     as_share,
     examples,
@@ -74,10 +75,7 @@ def command(
         EngineName, typer.Option(help="ray: Ray Data, on the cluster at --address.")
     ] = EngineName.local,
     address: Annotated[str | None, typer.Option(help="Of the Ray cluster; auto, ray://...")] = None,
-    seconds_per_row: Annotated[
-        float,
-        typer.Option(min=0.01, help="For a scorer of yours: longer for a response is no verdict."),
-    ] = 60.0,
+    seconds_per_row: SecondsPerRow = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:

@@ -8,9 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli._common import JsonFlag, examples, print_json, printable
+from rewardkit.cli._common import (
+    JsonFlag,
+    examples,
+    print_json,
+    printable,
+    prints_to_stderr,
+    refuse_unused,
+)
 from rewardkit.cli.prep import HubName
-from rewardkit.errors import UsageError
 
 EXAMPLES = examples(
     "rewardkit show gsm8k -n 3",
@@ -20,6 +26,7 @@ EXAMPLES = examples(
 
 
 def command(
+    ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="A dataset's name, or a verl parquet.")],
     n: Annotated[int, typer.Option("-n", min=1, help="How many rows.")] = 1,
     split: Annotated[str | None, typer.Option(help="train, test, ...")] = None,
@@ -37,20 +44,22 @@ def command(
     from rewardkit.row import read_rows
 
     if name.endswith(".parquet"):
-        if source or sample or template or system or split:
-            raise UsageError(f"{name} is a parquet: only -n and --json apply to it.")
+        refuse_unused(ctx, "a parquet", {"name", "n"})
         rows = list(islice(read_rows(Path(name)), n))
     else:
-        rows = preview(
-            name,
-            n,
-            split=split,
-            source=source,
-            hub=hub.value,
-            sample=sample,
-            template=template,
-            system=system,
-        )
+        if source or sample:
+            refuse_unused(ctx, "--source or --sample", set(ctx.params) - {"hub"})
+        with prints_to_stderr():
+            rows = preview(
+                name,
+                n,
+                split=split,
+                source=source,
+                hub=hub.value,
+                sample=sample,
+                template=template,
+                system=system,
+            )
     if as_json:
         print_json(rows)
         return

@@ -12,6 +12,7 @@ from rewardkit.errors import DataError, RewardkitError
 from rewardkit.row import open_parquet, read_rows
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import as_text, guarded
+from rewardkit.scorers.gold import unwrap_gold
 
 
 class Question(NamedTuple):
@@ -50,7 +51,7 @@ def questions(parquet: Path) -> Iterator[Question]:
         if row.get("images") or row.get("videos"):
             raise DataError(f"{parquet} row {number}: it has pictures; eval sends text only.")
         source, info = as_text(row.get("data_source")), dict(row.get("extra_info") or {})
-        yield Question(number, prompt, digest(prompt), source, as_text(gold), info)
+        yield Question(number, prompt, digest(prompt), source, unwrap_gold(gold), info)
 
 
 def count(parquet: Path) -> int:

@@ -126,9 +126,9 @@ class _Service:
                 watching.cancel()
             if len(verdicts) < len(items):
                 raise ClientDisconnect
-        for label, (score, error) in zip(labels, verdicts, strict=True):
-            self.metrics.responses[label, score.status.value] += 1
-            if error:
+        for label, verdict in zip(labels, verdicts, strict=True):
+            self.metrics.responses[label, verdict.status] += 1
+            if verdict.error:
                 self.metrics.errors[label] += 1
         return verdicts
 

@@ -15,11 +15,18 @@ from queue import LifoQueue
 from threading import Event
 from typing import Any
 
-from rewardkit.errors import RewardkitError, UsageError
-from rewardkit.integrations.http_payload import Item, Verdict, failure
+from rewardkit.errors import RewardkitError, UnknownNameError, UsageError
+from rewardkit.integrations.http_payload import (
+    NO_VERDICT,
+    UNKNOWN_SOURCE,
+    Item,
+    Verdict,
+    failure,
+)
 from rewardkit.rollouts import apart
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, failed, guarded, wrong_score
+from rewardkit.scorers.gold import explain_bad_gold
 
 #: Scorers that look at a text once and never wait: a thread would cost more than they do.
 AT_ONCE = frozenset({"gsm8k", "mcq"})
@@ -57,7 +64,7 @@ class Judge:
         self._ours = apart.is_ours(name)
         self._first = first = self._load()
         tried = guarded(first, "", "1", {}) if self._ours and name != "auto" else None
-        if isinstance(tried, UsageError):  # the value of an option is looked at by the first call
+        if isinstance(tried, UsageError):  # `math_verify` needs a package
             raise tried
         self._wrong = wrong_score(first) if wrong is None else wrong
         # Ours may be called from many threads; of others each thread takes one, the last one used.
@@ -135,10 +142,11 @@ class Judge:
             result = guarded(_call, scorer, item)
             if isinstance(result, Exception):
                 failed("reward-server", result)  # logs each cause once
-                late = isinstance(result, (apart.LateError, apart.NeverAnswersError))
-                yield failure(_why(result), self._wrong, late=late)
+                yield failure(_why(result), self._wrong, _status(result))
             else:
-                yield Verdict(result, NO_GOLD if result.status is Status.BAD_GROUND_TRUTH else "")
+                bad = result.status is Status.BAD_GROUND_TRUTH
+                why = explain_bad_gold(item.ground_truth, scorer)
+                yield Verdict(result, result.status.value, f"{NO_GOLD}{why}" if bad else "")
 
 
 def _call(scorer: Scorer, item: Item) -> Score:
@@ -147,6 +155,14 @@ def _call(scorer: Scorer, item: Item) -> Score:
     if not isfinite(result.score):
         raise ValueError(f"its score is {result.score}")
     return result
+
+
+def _status(error: Exception) -> str:
+    """The status of an item that was not judged, by what happened, here or in another process."""
+    if isinstance(error, (apart.LateError, apart.NeverAnswersError)):
+        return Status.TIMEOUT.value
+    unknown = type(error).__name__ == UnknownNameError.__name__
+    return UNKNOWN_SOURCE if unknown else NO_VERDICT
 
 
 def _why(error: Exception) -> str:

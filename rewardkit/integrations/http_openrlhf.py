@@ -57,8 +57,8 @@ def openrlhf_reply(verdicts: Sequence[Verdict], *, single: bool) -> dict[str, An
     does since 0.10; 0.8, which asks about a batch, fails on lists there.
     """
     reply: dict[str, Any] = {
-        "rewards": [score.score for score, _ in verdicts],
-        "scores": [float(score.correct) for score, _ in verdicts],
+        "rewards": [verdict.score.score for verdict in verdicts],
+        "scores": [float(verdict.score.correct) for verdict in verdicts],
     }
     if single:
         logs = to_verl(verdicts[0].score)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.integrations.http_json import as_list, as_object, as_text, read_json, refuse
 from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.gold import unwrap_gold
 
 #: What an item may have. A name that is none of these is refused: it would be left out silently.
 FIELDS = ("data_source", "response", "ground_truth", "extra_info")
@@ -18,6 +19,9 @@ FIELDS = ("data_source", "response", "ground_truth", "extra_info")
 #: longer one: seconds for a body full.
 MAX_NAME = 256
 
+
+#: The statuses of an item that no scorer judged: none is known for it, or it failed.
+UNKNOWN_SOURCE, NO_VERDICT = "unknown_data_source", "no_verdict"
 
 #: Characters of an extracted answer that are told: what nobody reads would wait in memory.
 MAX_PRED = 4096
@@ -40,9 +44,16 @@ class Asked(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A score, and what went wrong if there is none worth the name, "" otherwise."""
+    """A score, and why it is not one of the response's if something else is at fault.
+
+    Attributes:
+        score: that of a wrong answer where there is no other.
+        status: of the score; `UNKNOWN_SOURCE` or `NO_VERDICT` where nobody judged.
+        error: what went wrong and what to do, "" if nothing did.
+    """
 
     score: Score
+    status: str
     error: str = ""
 
 
@@ -70,18 +81,19 @@ def score_reply(verdicts: Sequence[Verdict], *, single: bool) -> dict[str, Any]:
             "score": score.score,
             "correct": score.correct,
             "pred": score.pred[:MAX_PRED],
-            "status": score.status.value,
+            "status": status,
             "error": error,
         }
-        for score, error in verdicts
+        for score, status, error in verdicts
     ]
     return told[0] if single else {"items": told}
 
 
-def failure(reason: str, score: float, *, late: bool = False) -> Verdict:
-    """What is answered where a scorer gave no verdict: the score of a wrong answer, and why."""
-    status = Status.TIMEOUT if late else Status.BAD_GROUND_TRUTH
-    return Verdict(Score(score, correct=False, pred="", status=status), reason)
+def failure(reason: str, score: float, status: str = NO_VERDICT) -> Verdict:
+    """What is answered where no scorer gave a verdict: the score of a wrong answer, and why."""
+    late = status == Status.TIMEOUT.value
+    flag = Status.TIMEOUT if late else Status.BAD_GROUND_TRUTH  # what sets `error` in charts
+    return Verdict(Score(score, correct=False, pred="", status=flag), status, reason)
 
 
 def item_of(value: dict[str, Any], where: str) -> Item:
@@ -112,6 +124,8 @@ def _name(value: Any, where: str) -> str:
 
 
 def _gold(value: Any, where: str) -> str:
-    """A gold as text; data sets have numbers, too."""
+    """A gold as text; data sets have numbers, lists of one answer and missing values, too."""
+    if value is None or isinstance(value, list):
+        return unwrap_gold(value)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return str(value) if number else as_text(value, where)

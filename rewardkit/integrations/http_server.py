@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import resource
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,12 @@ from rewardkit.errors import OutputError, UsageError
 
 #: Connections that the kernel holds until they are taken.
 BACKLOG = 2048
+
+#: Connections at a time, at most, if `waiting` does not ask for more.
+CONNECTIONS = 4096
+
+#: Open files that the process needs besides connections, and for each job.
+OWN_FILES, JOB_FILES = 32, 4
 
 #: Seconds that a connection may idle: a client that uses one again just as it is closed gets no answer.
 KEPT = 60
@@ -78,6 +85,7 @@ def serve(told: Serving, say: Callable[[str], object], warn: Callable[[str], obj
         import uvicorn
 
         from rewardkit.integrations.http_app import make_app
+        from rewardkit.integrations.http_connection import connection_class
         from rewardkit.integrations.http_gate import Limits
         from rewardkit.integrations.http_judge import Judge
     except ModuleNotFoundError as error:
@@ -92,10 +100,12 @@ def serve(told: Serving, say: Callable[[str], object], warn: Callable[[str], obj
                 f"warning: anyone who reaches {host} port {port} may use this server: name a "
                 "variable that holds a token with --token-env, or listen on 127.0.0.1."
             )
+        room = _room(told, warn)
         config = uvicorn.Config(
             make_app(judge, Limits(told.waiting, told.batch, told.body), told.token),
             access_log=False,
             backlog=BACKLOG,
+            http=connection_class(room),
             lifespan="off",
             log_config=None,
             log_level="warning",
@@ -108,6 +118,37 @@ def serve(told: Serving, say: Callable[[str], object], warn: Callable[[str], obj
         sys.setswitchinterval(SWITCH)
         say(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
         uvicorn.Server(config).run(sockets=[sock])
+
+
+def _room(told: Serving, warn: Callable[[str], object]) -> int:
+    room = room_for_connections(told.waiting, told.jobs)
+    if room < told.waiting:
+        warn(
+            f"warning: the limit of open files leaves room for {room:,} connections, fewer than "
+            f"the {told.waiting:,} requests that may wait: raise it with ulimit -n."
+        )
+    return room
+
+
+def room_for_connections(waiting: int, jobs: int) -> int:
+    """How many connections the limit of open files leaves room for; it is raised as far as it goes.
+
+    Args:
+        waiting: requests that may wait, each on a connection.
+        jobs: responses judged at once, perhaps in processes.
+    """
+    own = OWN_FILES + JOB_FILES * jobs
+    wanted = max(CONNECTIONS, 2 * waiting) + own
+    soft, hard = (
+        wanted if limit == resource.RLIM_INFINITY else limit
+        for limit in resource.getrlimit(resource.RLIMIT_NOFILE)
+    )
+    if soft < (best := min(wanted, hard)):
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (best, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        )
+        soft = best
+    return max(1, min(wanted, soft) - own)
 
 
 @contextmanager

@@ -52,7 +52,8 @@ class Judge:
 
     Raises:
         UnknownNameError: no such scorer, or it has no such option.
-        UsageError: the file does not import, or lacks the function.
+        UsageError: an option does not take its value, a package that the scorer needs is not
+            installed, the file does not import, or it lacks the function.
     """
 
     scorer: str = "auto"
@@ -65,7 +66,7 @@ class Judge:
             return
         scorer = load_scorer(self.scorer, **self.options)
         wrong = None if self.scorer == "auto" else guarded(scorer, "", "1", {})
-        if isinstance(wrong, UsageError):  # the value of an option is looked at by the first call
+        if isinstance(wrong, UsageError):  # `math_verify` needs a package
             raise wrong
 
     @property

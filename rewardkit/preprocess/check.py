@@ -5,8 +5,8 @@ Duplicates take a digest of every prompt; near-duplicates, where they are asked 
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.errors import UsageError
-from rewardkit.output import atomic, refuse_input
+from rewardkit.output import atomic, refuse_input, require_suffix
 from rewardkit.parallel import in_order, travels
+from rewardkit.preprocess.check_report import CheckReport, Cluster
 from rewardkit.preprocess.duplicates import gold_key
 from rewardkit.preprocess.lengths import Lengths, Measure, characters
 from rewardkit.preprocess.near import near_duplicates
-from rewardkit.preprocess.overlap import Index, Overlap, find_overlaps
+from rewardkit.preprocess.overlap import Index, find_overlaps
 from rewardkit.preprocess.quality import (
     RULES,
     Finding,
@@ -32,12 +34,9 @@ from rewardkit.preprocess.quality import (
     prompt_key,
 )
 from rewardkit.preprocess.schema import check_schema, plain_type
-from rewardkit.preprocess.stats import Stats
-from rewardkit.row import BATCH_ROWS, Row, open_parquet, question_of
+from rewardkit.row import BATCH_ROWS, IMAGES, Row, open_parquet, python_rows, question_of
 from rewardkit.scorers.base import Scorer
-
-#: Findings of each rule that are kept to be shown; all are counted.
-EXAMPLES = 10
+from rewardkit.scorers.load import load_scorer
 
 #: Overlaps and clusters that are kept to be shown.
 OVERLAPS = 200
@@ -49,20 +48,7 @@ UNREADABLE = frozenset({"empty_prompt", "bad_prompt", "bad_row", "empty_gold"})
 #: The columns a row is judged by; others are carried along unread.
 _READ = ("data_source", "prompt", "reward_model", "extra_info", "images")
 
-Keep: TypeAlias = Callable[[pa.RecordBatch, list[Row], list[list[Finding]]], int]
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Rows that ask nearly the same question.
-
-    Attributes:
-        rows: their places in the file, with question and gold.
-        conflicting: whether their golds differ: variants, or a wrong gold.
-    """
-
-    rows: tuple[tuple[int, str, str], ...]
-    conflicting: bool
+Keep: TypeAlias = Callable[[pa.RecordBatch, list[list[Finding]]], int]
 
 
 @dataclass(frozen=True)
@@ -74,7 +60,10 @@ class Extras:
         threshold: the share of an item's n-grams that a row must have to hold it.
         near: also look for near-duplicates; takes memory for every question.
         measure: counts a prompt's tokens; None for characters.
-        limit: what `data.max_prompt_length` is to be.
+        limit: what `data.max_prompt_length` is to be, in tokens; rows over it are findings.
+
+    Raises:
+        UsageError: there is a limit, and nothing to count tokens with.
     """
 
     against: Index | None = None
@@ -83,61 +72,21 @@ class Extras:
     measure: Measure | None = None
     limit: int | None = None
 
-
-@dataclass
-class CheckReport:
-    """What `check` found.
-
-    Attributes:
-        path: the file checked.
-        rows: how many rows it has.
-        bad_rows: how many of them have a finding.
-        kept: how many were written, where rows are; if none is left, no file is.
-        counts: findings by rule.
-        examples: the first findings of each rule.
-        stats: lengths and kinds of the rows that are no verl rows' faults.
-        lengths: of the prompts, in tokens or characters.
-        overlaps: evaluation items found in rows, the first of them.
-        clusters: near-duplicates, the first clusters.
-        cluster_rows: how many rows are in a cluster, and in how many clusters: `(rows, clusters)`.
-    """
-
-    path: Path
-    rows: int = 0
-    bad_rows: int = 0
-    kept: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    examples: list[Finding] = field(default_factory=list)
-    stats: Stats = field(default_factory=Stats)
-    lengths: Lengths = field(default_factory=lambda: Lengths("characters"))
-    overlaps: list[Overlap] = field(default_factory=list)
-    clusters: list[Cluster] = field(default_factory=list)
-    cluster_rows: tuple[int, int] = (0, 0)
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing was found."""
-        return not self.counts
-
-    def add(self, finding: Finding) -> None:
-        """Count a finding and keep it if few of its kind were seen."""
-        self.counts[finding.rule] += 1
-        if self.counts[finding.rule] <= EXAMPLES:
-            self.examples.append(finding)
-
-    def add_row(self, findings: list[Finding]) -> None:
-        """Count a row and what was found in it."""
-        self.rows += 1
-        self.bad_rows += bool(findings)
-        for finding in findings:
-            self.add(finding)
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.measure is None:
+            raise UsageError(
+                "--max-prompt-length is a number of tokens: name the model's tokenizer with "
+                "--tokenizer."
+            )
 
 
 def check(
     path: Path,
     *,
     scorer: Scorer | None = None,
+    scorer_name: str = "the one given",
     options: Mapping[str, Any] | None = None,
+    respond: Callable[[str], str] | None = None,
     allow_duplicates: bool = False,
     extras: Extras = Extras(),
     drop_bad: Path | None = None,
@@ -151,7 +100,9 @@ def check(
     Args:
         path: any parquet verl would read, ours or not.
         scorer: judges instead of each row's own scorer.
+        scorer_name: what the report calls that scorer.
         options: of each row's own scorer.
+        respond: writes an answer as `scorer` asks for it, where that runs in another process.
         allow_duplicates: do not report rows whose prompt occurred before.
         extras: contamination, near-duplicates, lengths in tokens.
         drop_bad: write the good rows here, and the others with their reasons to
@@ -164,11 +115,17 @@ def check(
         progress: called with the number of rows done after every batch.
 
     Raises:
-        DataError: the file cannot be read.
+        UsageError: the arguments exclude each other, an output does not end in .parquet, or no row's
+            scorer has such an option, or takes its value.
+        DataError: the file cannot be read, or a scorer in another process never answers.
         OutputError: `drop_bad` or `drop_overlap` cannot be written.
     """
     if drop_bad and drop_overlap:
         raise UsageError("--drop-bad and --drop-overlap exclude each other: the first does both.")
+    if options and scorer is None:
+        load_scorer("auto", **options)
+    require_suffix("--drop-bad", drop_bad, ".parquet")
+    require_suffix("--drop-overlap", drop_overlap, ".parquet")
     out = drop_bad or drop_overlap
     rules = frozenset(RULES) if drop_bad else frozenset({"overlap"})
     unit = "tokens" if extras.measure else "characters"
@@ -177,8 +134,16 @@ def check(
     with open_parquet(report.path) as file:
         for finding in check_schema(file.schema_arrow):
             report.add(finding)
-        if not report.counts["missing"]:
-            judge = _Judge(scorer, options or {}, allow_duplicates, extras)
+        name = scorer_name if scorer else "each row's own scorer"
+        pictures = IMAGES.name in file.schema_arrow.names
+        aspects = _aspects(name, extras, pictures=pictures, duplicates=not allow_duplicates)
+        if report.counts["missing"]:
+            report.rows = file.metadata.num_rows
+            report.checked = ("schema",)
+            report.not_checked = tuple(aspect for aspect, _, _ in aspects)
+        else:
+            report.checked, report.not_checked = _described(aspects)
+            judge = _Judge(scorer, options or {}, respond, allow_duplicates, extras)
             with (
                 suppress(_NothingLeftError),
                 _sink(out, file.schema_arrow, rules, overwrite=overwrite) as keep,
@@ -194,12 +159,43 @@ def check(
     return report
 
 
+def _described(
+    aspects: Iterable[tuple[str, str, bool]],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is checked and what is not, each with how it is done or asked for."""
+    texts: tuple[list[str], list[str]] = (["schema"], [])
+    for aspect, note, is_checked in aspects:
+        texts[not is_checked].append(f"{aspect} ({note})" if note else aspect)
+    return tuple(texts[0]), tuple(texts[1])
+
+
+def _aspects(
+    scorer: str, extras: Extras, *, pictures: bool, duplicates: bool
+) -> Iterator[tuple[str, str, bool]]:
+    """What rows can be checked for: a name, how it is done or asked for, and whether it is done."""
+    yield "prompts", "", True
+    yield "golds", "", True
+    yield "gold self-check", scorer, True
+    yield "duplicates", "" if duplicates else "--allow-duplicates", duplicates
+    sets = dict.fromkeys(item.source for item in extras.against.items) if extras.against else ()
+    yield "contamination", ", ".join(sets) or "--against", bool(sets)
+    yield "near-duplicates", "" if extras.near else "--near", extras.near
+    if extras.measure is None:
+        yield "prompt lengths in tokens", "--tokenizer", False
+        return
+    limit = "--max-prompt-length" if extras.limit is None else f"at most {extras.limit:,} tokens"
+    yield "prompt lengths", limit, extras.limit is not None
+    if pictures:
+        yield "tokens of pictures", "", False
+
+
 @dataclass(frozen=True)
 class _Judge:
     """How rows are judged, and the prompts seen so far."""
 
     scorer: Scorer | None
     options: Mapping[str, Any]
+    respond: Callable[[str], str] | None
     allow_duplicates: bool
     extras: Extras
     seen: dict[bytes, tuple[int, str]] = field(default_factory=dict)
@@ -210,18 +206,21 @@ class _Judge:
         if not found and not self.allow_duplicates:
             found = list(_repeats(row, report.rows, self.seen))
         if not any(f.rule in UNREADABLE for f in found):
-            self.look_at(row, report)
+            found += self.look_at(row, report)
             found += self.overlaps(row, report)
         return found
 
     def travels(self) -> bool:
         return self.scorer is None or travels(self.scorer)
 
-    def look_at(self, row: Row, report: CheckReport) -> None:
-        """What is counted of a row that has a prompt and a gold."""
+    def look_at(self, row: Row, report: CheckReport) -> Iterator[Finding]:
+        """Count what a row with a prompt and a gold is like; its prompt may be too long."""
         report.stats.add(row)
-        measure = self.extras.measure or characters
-        report.lengths.counts[measure(row["prompt"])] += 1
+        length = (self.extras.measure or characters)(row["prompt"])
+        report.lengths.counts[length] += 1
+        limit = self.extras.limit
+        if limit is not None and length > limit:
+            yield Finding(report.rows, "long_prompt", f"{length:,} tokens, more than {limit:,}")
         if self.extras.near:
             gold = str(row["reward_model"]["ground_truth"])
             self.asked.append((report.rows, question_of(row), gold))
@@ -255,21 +254,24 @@ def _check_rows(
             yield start, batch.select(columns).to_pylist()
             start += batch.num_rows
 
-    work = partial(_by_themselves, judge.scorer, judge.options)
+    work = partial(_by_themselves, judge.scorer, judge.options, judge.respond)
     for (_, rows), found in in_order(work, batches(), jobs if judge.travels() else 1):
         for place, row in enumerate(rows):
             found[place] = judge.beside(row, found[place], report)
             report.add_row(found[place])
-        report.kept += keep(waiting.popleft(), rows, found)
+        report.kept += keep(waiting.popleft(), found)
         progress(len(rows))
 
 
 def _by_themselves(
-    scorer: Scorer | None, options: Mapping[str, Any], batch: tuple[int, list[Row]]
+    scorer: Scorer | None,
+    options: Mapping[str, Any],
+    respond: Callable[[str], str] | None,
+    batch: tuple[int, list[Row]],
 ) -> list[list[Finding]]:
     """The findings of each row of a batch, in whatever process."""
     start, rows = batch
-    return [check_row(row, start + i, scorer, options) for i, row in enumerate(rows)]
+    return [check_row(row, start + i, scorer, options, respond) for i, row in enumerate(rows)]
 
 
 def _near(report: CheckReport, asked: list[tuple[int, str, str]]) -> None:
@@ -319,14 +321,15 @@ def _sink(
         pq.ParquetWriter(out_path, plain, compression="zstd") as writer,
     ):
 
-        def keep(batch: pa.RecordBatch, rows: list[Row], found: list[list[Finding]]) -> int:
+        def keep(batch: pa.RecordBatch, found: list[list[Finding]]) -> int:
             found = [[f for f in findings if f.rule in rules] for findings in found]
-            good = batch.filter(pa.array([not findings for findings in found]))
+            is_bad = pa.array([bool(findings) for findings in found])
+            good = batch.filter(pc.invert(is_bad))
             writer.write_batch(good.cast(plain))
-            for row, findings in zip(rows, found, strict=True):
-                if findings:
-                    reasons = [f"{f.rule}: {f.message}" for f in findings]
-                    lines.write(dropped_line(findings[0].row or 0, reasons, row))
+            bad_rows = python_rows(batch.filter(is_bad))
+            for row, findings in zip(bad_rows, filter(None, found), strict=True):
+                reasons = [f"{f.rule}: {f.message}" for f in findings]
+                lines.write(dropped_line(findings[0].row or 0, reasons, row))
             return int(good.num_rows)
 
         yield keep

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rewardkit import __version__
 from rewardkit.errors import DataError, UsageError
-from rewardkit.output import refuse_existing, refuse_input
+from rewardkit.output import refuse_existing, refuse_input, require_suffix
 from rewardkit.preprocess.conform import changes, conform
 from rewardkit.preprocess.duplicates import gold_key, question_key
 from rewardkit.preprocess.report import MixReport, PartReport
@@ -152,6 +152,7 @@ def _too_few(parts: Sequence[Part], counts: Sequence[int], available: Sequence[i
 def _refuse(parts: Sequence[Part], out: Path, *, rows: int | None, oversample: bool) -> None:
     if not parts:
         raise UsageError("name at least one file to mix.")
+    require_suffix("--out", out, ".parquet")
     if rows is not None and rows < 1:
         raise UsageError(f"{rows} rows: a mix has at least one.")
     if oversample and rows is None:

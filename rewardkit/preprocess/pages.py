@@ -10,7 +10,7 @@ from rewardkit import __version__
 from rewardkit.page.model import Bars, Histogram, Line, Page, Pair, Pairs, Section, Steps, Table
 from rewardkit.page.text import rows as count_rows
 from rewardkit.page.text import share
-from rewardkit.preprocess.check import CheckReport
+from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.overlap import Overlap
 from rewardkit.preprocess.quality import RULES, dropped_path
 from rewardkit.preprocess.report import MixReport, PartReport, PrepReport, SplitReport
@@ -85,17 +85,21 @@ def check_page(report: CheckReport) -> Page:
         ("rows", f"{report.rows:,}"),
         ("bad rows", f"{report.bad_rows:,}"),
         ("findings", f"{report.counts.total():,}"),
+        ("checked", ", ".join(report.checked)),
+        ("not checked", ", ".join(report.not_checked) or "nothing"),
         ("rewardkit", __version__),
     )
-    return Page(_verdict(report), facts, tuple(_check_sections(report)))
+    title = f"{Path(report.path).name}: {report.verdict()}"
+    return Page(title, facts, tuple(_check_sections(report)))
 
 
 def _check_sections(report: CheckReport) -> Iterator[Section]:
     yield from _findings(report)
     if report.overlaps:
-        yield overlaps_section(report.overlaps)
+        yield overlaps_section(report.overlaps, report.counts["overlap"])
     if report.clusters:
-        yield clusters_section([(c.rows, c.conflicting) for c in report.clusters])
+        clusters = [(c.rows, c.conflicting) for c in report.clusters]
+        yield clusters_section(clusters, report.cluster_rows)
     if report.lengths.unit == "tokens" or report.lengths.limit:
         yield lengths_section(report.lengths.counts, report.lengths.unit, report.lengths.limit)
     yield from stats_sections(report.stats)
@@ -139,18 +143,18 @@ def lengths_section(
 
 
 def clusters_section(
-    clusters: Sequence[tuple[Sequence[tuple[int, str, str]], bool]],
+    clusters: Sequence[tuple[Sequence[tuple[int, str, str]], bool]], found: tuple[int, int]
 ) -> Pairs:
     """Rows that are nearly the same, those with conflicting golds first.
 
     Args:
         clusters: the row number, text and gold of each member, and whether golds conflict.
+        found: how many rows are in how many clusters; there may be more than those given.
     """
     conflicts = sum(conflict for _, conflict in clusters)
-    members = sum(len(rows) for rows, _ in clusters)
     note = (
-        f"{count_rows(members)} in {len(clusters):,} clusters; golds conflict in {conflicts:,} of them."
-        f"{_shown(len(clusters))} What two rows have in common is marked."
+        f"{count_rows(found[0])} in {found[1]:,} clusters; golds conflict in {conflicts:,} of them."
+        f"{_shown(found[1])} What two rows have in common is marked."
         if clusters
         else "No two rows are nearly the same."
     )
@@ -159,13 +163,21 @@ def clusters_section(
     return Pairs("near-duplicates", pairs, note)
 
 
-def overlaps_section(overlaps: Sequence[Overlap]) -> Pairs:
-    """Evaluation items found in the rows, the most complete first."""
+def overlaps_section(overlaps: Sequence[Overlap], found: int) -> Pairs:
+    """Evaluation items found in the rows, the most complete first.
+
+    Args:
+        overlaps: some of them.
+        found: how many there are.
+    """
     items = Counter(source for source, _ in {(o.source, o.item) for o in overlaps})
-    found = ", ".join(f"{n:,} of {source}" for source, n in _descending(items))
+    sources = ", ".join(f"{n:,} of {source}" for source, n in _descending(items))
+    these = (
+        "" if len(overlaps) == found else f"Of the first {len(overlaps):,} of {found:,} findings: "
+    )
     note = (
-        f"Evaluation items in {count_rows(len({o.row for o in overlaps}))}: {found}."
-        f"{_shown(len(overlaps))} What an item and a row have in common is marked."
+        f"{these}Evaluation items in {count_rows(len({o.row for o in overlaps}))}: {sources}."
+        f"{_shown(found)} What an item and a row have in common is marked."
         if overlaps
         else "No evaluation item was found in any row."
     )
@@ -186,27 +198,16 @@ def _dropped(split: SplitReport, prefix: str) -> Table:
     return Table(f"{prefix}rows dropped", headers, tuple(lines), "of them", note)
 
 
-def _verdict(report: CheckReport) -> str:
-    name = Path(report.path).name
-    if report.ok:
-        return f"{name}: {count_rows(report.rows)}, all good"
-    if report.bad_rows:
-        return f"{name}: {report.bad_rows:,} of {count_rows(report.rows)} are bad"
-    return f"{name}: the file as a whole is bad"
-
-
 def _findings(report: CheckReport) -> Iterator[Section]:
     if report.ok:
         return
     rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
     lines = (Line((rule, f"{report.counts[rule]:,}", todo)) for rule, todo in rules)
     yield Table("findings", ("rule", "found", "what to do"), tuple(lines))
-    places = [rule for rule, _ in rules]
-    found = sorted(report.examples, key=lambda finding: places.index(finding.rule))
     yield Table(
         "examples",
         ("where", "rule", "what"),
-        tuple(Line((_place(f.row), f.rule, f.message)) for f in found),
+        tuple(Line(cells) for cells in report.listed()),
         note="The first findings of each rule; rows count from 0.",
     )
 

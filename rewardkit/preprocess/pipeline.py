@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import islice, tee
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, TextIO, TypeAlias
 
 from rewardkit import __version__, registry
 from rewardkit.errors import DataError, UnknownNameError, UsageError
-from rewardkit.output import atomic, refuse_existing, refuse_input
+from rewardkit.output import atomic, refuse_existing, refuse_input, require_suffix
 from rewardkit.parallel import in_order, travels
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card, read_card
@@ -21,9 +23,17 @@ from rewardkit.preprocess.duplicates import gold_key, question_key
 from rewardkit.preprocess.quality import check_row, dropped_line, dropped_path
 from rewardkit.preprocess.read import Raw, RawRows
 from rewardkit.preprocess.report import MAX_QUESTIONS, PrepReport, SplitReport
-from rewardkit.preprocess.select import Language, Repeated, Selection, choose, language_fault
+from rewardkit.preprocess.select import (
+    Language,
+    Repeated,
+    Selection,
+    choose,
+    language_fault,
+    text_fault,
+)
 from rewardkit.preprocess.source import Hub, Source, find
 from rewardkit.preprocess.template import Template, load_template
+from rewardkit.preprocess.whole_rows import whole_rows
 from rewardkit.row import BATCH_ROWS, Row, batched, build_row, read_rows, write_rows
 from rewardkit.scorers.base import guarded
 
@@ -76,6 +86,7 @@ def prep(
 
     Raises:
         UnknownNameError: no such dataset, split, template or scorer.
+        UsageError: `out` does not end in .parquet, or options exclude each other.
         SourceError: the rows were not found anywhere.
         DataError: the rows cannot be read.
         OutputError: the output exists or cannot be written.
@@ -96,16 +107,25 @@ def prep(
     outs = _outs(Path(out), card, split, source)
     for path in outs.values():
         refuse_existing(path, overwrite=overwrite)
+        refuse_existing(dropped_path(path), overwrite=overwrite)
     found = {name: find(card, name, path=source, hub=hub, sample=sample) for name in outs}
     for path in outs.values():
         for file in (file for where in found.values() for file in where.files):
             refuse_input(path, file)
-    reports = tuple(
-        _write(_Job(chosen, card, name, found[name], how), path, progress, overwrite=overwrite)
-        for name, path in outs.items()
-    )
+    reports = []
+    with ExitStack() as stack:  # files get their names when all are written
+        for name, path in outs.items():
+            rejects = stack.enter_context(atomic(dropped_path(path), overwrite=overwrite))
+            temporary = stack.enter_context(atomic(path, overwrite=overwrite))
+            report = SplitReport(name, path, found[name].origin, found[name].files)
+            job = _Job(chosen, card, name, found[name], how)
+            _write(job, temporary, rejects, report, progress)
+            reports.append(report)
+    for report in reports:
+        if not report.dropped:
+            dropped_path(report.out).unlink()
     keys = ", ".join(dict.fromkeys(card.reward_key(name) for name in outs))
-    return PrepReport(chosen.name, keys, prompt.name, how.scorer, reports)
+    return PrepReport(chosen.name, keys, prompt.name, how.scorer, tuple(reports))
 
 
 def load_dataset(dataset: str | Dataset) -> Dataset:
@@ -202,7 +222,7 @@ class _Job:
             raise UsageError(
                 f"{self.dataset.name}: to_problem returned {kind}, not a Problem or Dropped."
             )
-        fault = _text_fault(problem) or language_fault(problem.question, self.how.select.language)
+        fault = text_fault(problem) or language_fault(problem.question, self.how.select.language)
         return Dropped(fault) if fault else problem
 
     def row(self, raw: Raw, index: int) -> Row | Dropped:
@@ -252,21 +272,30 @@ class _Job:
 
 
 def _write(
-    job: _Job, out: Path, progress: Callable[[int], object], *, overwrite: bool
-) -> SplitReport:
-    report = SplitReport(job.split, out, job.source.origin, job.source.files)
-    rejects = dropped_path(out)
-    with atomic(rejects, overwrite=overwrite) as temporary, temporary.open("w") as lines:
-        rows = islice(_rows(job, report, lines, progress), job.how.limit)
+    job: _Job, out: Path, rejects: Path, report: SplitReport, progress: Callable[[int], object]
+) -> None:
+    """Write the rows of a split, and those dropped as the source has them, to temporaries of ours."""
+    with TemporaryFile("w+", dir=out.parent) as reasons, rejects.open("w") as lines:
+        rows = islice(_rows(job, report, reasons, progress), job.how.limit)
         repeated = (row for row in rows for _ in range(job.how.repeat))
-        report.written = write_rows(repeated, out, job.metadata(), overwrite=overwrite)
-    if not report.dropped:
-        rejects.unlink()
-    return report
+        report.written = write_rows(repeated, out, job.metadata(), overwrite=True)
+        lines.writelines(_dropped_lines(job, reasons))
+
+
+def _dropped_lines(job: _Job, reasons: TextIO) -> Iterator[str]:
+    """The lines of `OUT.dropped.jsonl`, in the order of the source."""
+    reasons.seek(0)
+    noted: Iterable[tuple[int, str]] = map(json.loads, reasons)
+    if job.how.shuffle_seed is not None:
+        noted = sorted(noted)
+    by_place, places = tee(noted)
+    rows = whole_rows(job.source.files, (index for index, _ in places))
+    for (index, reason), row in zip(by_place, rows, strict=True):
+        yield dropped_line(index, [reason], row)
 
 
 def _rows(
-    job: _Job, report: SplitReport, lines: TextIO, progress: Callable[[int], object]
+    job: _Job, report: SplitReport, reasons: TextIO, progress: Callable[[int], object]
 ) -> Iterator[Row]:
     raws = job.raw_rows()
     repeated = _repeated(job, raws)
@@ -274,8 +303,8 @@ def _rows(
     taken = ((index, raw, repeated.get(index)) for index, raw in job.how.order(raws))
     jobs = job.how.jobs if travels(job.dataset.to_problem) else 1
     built = in_order(partial(_build, job), batched(taken, job.how.batch_rows()), jobs)
-    for index, raw, row in (
-        (i, raw, row) for batch, rows in built for (i, raw, _), row in zip(batch, rows, strict=True)
+    for index, row in (
+        (i, row) for batch, rows in built for (i, _, _), row in zip(batch, rows, strict=True)
     ):
         report.distinct += 1
         read = index + 1 if job.how.shuffle_seed is None else raws.read
@@ -283,7 +312,7 @@ def _rows(
         report.read = read
         if isinstance(row, Dropped):
             report.drop(row, index)
-            lines.write(dropped_line(index, [f"{row.reason}: {row.detail}"], raw))
+            reasons.write(json.dumps((index, f"{row.reason}: {row.detail}")) + "\n")
         else:
             report.stats.add(row)
             seen.note(row, report)
@@ -347,6 +376,7 @@ def _outs(out: Path, card: Card, split: str | None, source: Path | None) -> dict
         raise UsageError(f"{card.name} has several splits: --split {names}, or all.")
     if split not in card.splits:
         raise UnknownNameError(f"{card.name} has no split {split!r}. It has {names}; or use 'all'.")
+    require_suffix("--out", out, ".parquet")
     return {split: out}
 
 
@@ -361,29 +391,3 @@ def _scorer(asked: str | None, template: Template, card: Card) -> str:
         )
     registry.target("scorers", name)
     return name
-
-
-def _text_fault(problem: Problem) -> str:
-    """What keeps a problem out of a parquet of strings, "" if nothing does."""
-    if not isinstance(problem.options, (tuple, list)):
-        return "options are no list"
-    texts = (
-        problem.question,
-        problem.ground_truth,
-        problem.answer,
-        problem.source_id,
-        problem.subject,
-        problem.level,
-        *problem.options,
-    )
-    if not all(isinstance(text, str) for text in texts):
-        return "unexpected type"
-    if not all(isinstance(image, bytes) for image in problem.images or ()):
-        return "an image is not bytes"
-    if not problem.question.strip():
-        return "the question is empty"
-    try:
-        "".join(texts).encode()
-    except UnicodeEncodeError:
-        return "text is not valid Unicode"
-    return ""

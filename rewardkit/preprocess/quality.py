@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.answers.number import read_number
+from rewardkit.errors import DataError
+from rewardkit.output import json_value
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.row import Row
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, as_text, guarded, options_for
-from rewardkit.scorers.load import respond_of
+from rewardkit.scorers.gold import MISSING, accept_gold, explain_bad_gold, unwrap_gold
+from rewardkit.scorers.load import passed_on, respond_of
 
 #: The rules, in the order they are reported, and what to do about each.
 RULES: Mapping[str, str] = {
@@ -30,6 +33,8 @@ RULES: Mapping[str, str] = {
     "empty_file": "prepare it again: verl cannot load a file without rows",
     "empty_prompt": "drop the row: the policy would answer nothing",
     "bad_prompt": "write the prompt as a chat: a list of {role, content} with a user message",
+    "long_prompt": "drop it or raise data.max_prompt_length: verl drops it with "
+    "data.filter_overlong_prompts=True, and cuts it or ends the run without",
     "bad_row": "write the field as verl reads it",
     "empty_gold": "drop the row or add its answer: no response could score",
     "unknown_data_source": "name a scorer in extra_info.scorer, pass --scorer, or register one",
@@ -46,6 +51,9 @@ RULES: Mapping[str, str] = {
     "overlap": "drop it: an evaluation that has the problem would measure memory",
 }
 
+#: After one of these nothing more is to be learnt of a row.
+_FINAL = frozenset({"bad_gold", "scorer_raises"})
+
 NoneType = type(None)
 _LETTERS = re.compile(r"[A-J]+")
 ROLES = frozenset({"system", "user", "assistant", "tool"})
@@ -61,7 +69,11 @@ class Finding:
 
 
 def check_row(
-    row: Row, index: int, scorer: Scorer | None = None, options: Mapping[str, Any] | None = None
+    row: Row,
+    index: int,
+    scorer: Scorer | None = None,
+    options: Mapping[str, Any] | None = None,
+    respond: Callable[[str], str] | None = None,
 ) -> list[Finding]:
     """What is wrong with a row by itself; empty if nothing is.
 
@@ -70,8 +82,12 @@ def check_row(
         index: its place in the file.
         scorer: judges instead of the row's own scorer, the dataset's own solution too.
         options: of the row's own scorer.
+        respond: writes an answer as `scorer` asks for it, where that runs in another process.
+
+    Raises:
+        DataError: `scorer` runs in another process and has not given one verdict.
     """
-    found = list(_contents(row)) or list(_self_check(row, scorer, options or {}))
+    found = list(_contents(row)) or list(_self_check(row, scorer, options or {}, respond))
     return [Finding(index, rule, message) for rule, message in found]
 
 
@@ -92,8 +108,8 @@ def dropped_path(out: Path) -> Path:
 
 def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
     """A line of `OUT.dropped.jsonl`: where the row was, why it went, and the row itself."""
-    entry = {"index": index, "reasons": reasons, "row": row}
-    return json.dumps(entry, ensure_ascii=True, default=_summary) + "\n"
+    entry = json_value({"index": index, "reasons": reasons, "row": row})
+    return json.dumps(entry, ensure_ascii=True) + "\n"
 
 
 def _contents(row: Row) -> Iterator[tuple[str, str]]:
@@ -103,8 +119,10 @@ def _contents(row: Row) -> Iterator[tuple[str, str]]:
     if not isinstance(row.get("extra_info"), (Mapping, NoneType)):
         yield "bad_row", f"extra_info is {type(row['extra_info']).__name__}, not a struct"
     model = row["reward_model"]
-    if not isinstance(model, Mapping) or not as_text(model.get("ground_truth")).strip():
-        yield "empty_gold", "reward_model.ground_truth is empty"
+    gold = unwrap_gold(model.get("ground_truth")) if isinstance(model, Mapping) else ""
+    if gold.strip() in MISSING:
+        what = f"{gold!r}, a missing value" if gold.strip() else "empty"
+        yield "empty_gold", f"reward_model.ground_truth is {what}"
 
 
 def _prompt(prompt: Any) -> Iterator[tuple[str, str]]:
@@ -119,28 +137,41 @@ def _prompt(prompt: Any) -> Iterator[tuple[str, str]]:
 
 
 def _self_check(
-    row: Row, scorer: Scorer | None, options: Mapping[str, Any]
+    row: Row,
+    scorer: Scorer | None,
+    options: Mapping[str, Any],
+    respond: Callable[[str], str] | None,
 ) -> Iterator[tuple[str, str]]:
     info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
-    gold = str(row["reward_model"]["ground_truth"])
+    gold = unwrap_gold(row["reward_model"]["ground_truth"])
     own = guarded(scorer_for, row["data_source"], info) if scorer is None else scorer
     if isinstance(own, Exception):
         yield "unknown_data_source", str(own)
         return
-    judge = partial(own, **options_for(own, options)) if options else own
-    yield from _expect_right(judge, _forms(own, gold), gold, info, "gold_is_wrong")
-    yield from _expect_wrong(judge, _forms(own, another_answer(gold)), gold, info)
-    if asked := _asked_forms(row["prompt"], gold):
-        yield from _expect_right(judge, asked, gold, info, "form_does_not_fit")
+    judge = partial(own, **options_for(own, passed_on(own, options))) if options else own
+    respond = respond or respond_of(own)
+    # The item of a list, which our scorers compare with, and the list, which another may.
+    answers = list(dict.fromkeys([accept_gold(gold, several=True) or gold, gold]))
+    right = [form for answer in answers for form in _forms(respond, answer)]
+    steps = [
+        _expect_right(judge, right, gold, info, "gold_is_wrong"),
+        _expect_wrong(judge, _forms(respond, another_answer(answers[0])), gold, info),
+    ]
+    if asked := [form for each in answers for form in _asked_forms(row["prompt"], each)]:
+        steps.append(_expect_right(judge, asked, gold, info, "form_does_not_fit"))
     solution = as_text(info.get("answer")).strip()
     if solution and solution != gold.strip():
-        judge = judge if scorer is not None else _solution_scorer(row["data_source"], judge)
-        yield from _expect_right(judge, [solution], gold, info, "solution_is_wrong")
+        judges = judge if scorer is not None else _solution_scorer(row["data_source"], judge)
+        steps.append(_expect_right(judges, [solution], gold, info, "solution_is_wrong"))
+    for step in steps:
+        found = list(step)
+        yield from found
+        if any(rule in _FINAL for rule, _ in found):
+            return
 
 
-def _forms(scorer: Scorer, answer: str) -> list[str]:
+def _forms(respond: Callable[[str], str] | None, answer: str) -> list[str]:
     """An answer as the scorer asks for it; in the usual forms where it does not say how."""
-    respond = respond_of(scorer)
     if respond is not None:
         return [respond(answer)]
     return [f"#### {answer}", rf"\boxed{{{answer}}}", f"Answer: {answer}", answer]
@@ -168,26 +199,58 @@ def _expect_right(
     judge: Scorer, responses: list[str], gold: str, info: Mapping[str, Any], rule: str
 ) -> Iterator[tuple[str, str]]:
     """One of the responses must be right; what the first of them got is reported."""
-    results = [guarded(judge, response, gold, info) for response in responses]
-    if any(isinstance(result, Score) and result.correct for result in results):
-        return
-    result = results[0]
-    if not isinstance(result, Score):
-        yield "scorer_raises", f"{type(result).__name__}: {result}"
-    elif result.status is Status.BAD_GROUND_TRUTH:
-        yield "bad_gold", f"gold {gold[:80]!r} cannot be scored"
+    first = None
+    for response in responses:
+        result = _call(judge, response, gold, info)
+        if isinstance(result, Score) and result.correct:
+            return
+        if _gave_no_verdict(result):
+            yield "scorer_raises", str(result)
+            return
+        first = first or result
+    if not isinstance(first, Score):
+        yield "scorer_raises", f"{type(first).__name__}: {first}"
+    elif first.status is Status.BAD_GROUND_TRUTH:
+        yield "bad_gold", _bad_gold(judge, gold)
     else:
-        yield rule, f"gold {gold[:80]!r}, read {result.pred[:80]!r} in ...{responses[0][-60:]!r}"
+        yield rule, f"gold {gold[:80]!r}, read {first.pred[:80]!r} in ...{responses[0][-60:]!r}"
 
 
 def _expect_wrong(
     judge: Scorer, responses: list[str], gold: str, info: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
+    """No response may be right, nor may it show that the gold is at fault."""
     for response in responses:
-        result = guarded(judge, response, gold, info)
+        result = _call(judge, response, gold, info)
         if isinstance(result, Score) and result.correct:
             yield "wrong_is_right", f"gold {gold[:80]!r}, yet {response[:80]!r} scores as right"
-            return
+        elif isinstance(result, Score) and result.status is Status.BAD_GROUND_TRUTH:
+            yield "bad_gold", _bad_gold(judge, gold)
+        elif _gave_no_verdict(result):
+            yield "scorer_raises", str(result)
+        else:
+            continue
+        return
+
+
+def _call(judge: Scorer, response: str, gold: str, info: Mapping[str, Any]) -> Score | Exception:
+    """What a scorer returns or raises; one in another process that never answers is raised."""
+    result = guarded(judge, response, gold, info)
+    if isinstance(result, DataError):
+        raise result
+    return result
+
+
+def _gave_no_verdict(result: Score | Exception) -> bool:
+    """Whether a scorer in another process took too long or ended it (`rollouts.apart`).
+
+    Another response would cost as much time again. Those errors live above this layer.
+    """
+    return hasattr(result, "did")
+
+
+def _bad_gold(judge: Scorer, gold: str) -> str:
+    return f"gold {gold[:80]!r} cannot be scored{explain_bad_gold(gold, judge)}"
 
 
 def another_answer(gold: str) -> str:
@@ -196,7 +259,3 @@ def another_answer(gold: str) -> str:
         return "B" if gold == "A" else "A"
     value = read_number(gold)
     return str(value + 1) if isinstance(value, Fraction) else "0"
-
-
-def _summary(value: Any) -> str:
-    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)

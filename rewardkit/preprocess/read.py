@@ -15,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError, RewardkitError
+from rewardkit.lines import MAX_LINE_BYTES, checked_lines
 from rewardkit.row import BATCH_ROWS, open_parquet
 
 Raw: TypeAlias = dict[str, Any]
@@ -28,6 +29,9 @@ MAX_DEPTH = 200
 
 #: Rows whose `repeats` columns are looked at together; more is faster and takes more memory.
 _SCAN_ROWS = 32_768
+
+#: Quoted values of a CSV file may have line breaks.
+CSV_LAYOUT = pa.csv.ParseOptions(newlines_in_values=True)
 
 #: Between the parts of a key; no id or answer has it in it.
 _SEPARATOR = "\x1f"
@@ -214,11 +218,11 @@ def _read_csv(file: Path, wanted: RawRows) -> Numbered:
     """Every value as text: what is a number is for the dataset to say."""
     try:
         with file.open("rb") as head:
-            header = pa.csv.open_csv(head, parse_options=_csv_layout()).schema.names
+            header = pa.csv.open_csv(head, parse_options=CSV_LAYOUT).schema.names
         columns = wanted.columns(file, header)
         reader = pa.csv.open_csv(
             file,
-            parse_options=_csv_layout(),
+            parse_options=CSV_LAYOUT,
             convert_options=pa.csv.ConvertOptions(
                 column_types={name: pa.string() for name in header},
                 include_columns=columns,
@@ -232,34 +236,40 @@ def _read_csv(file: Path, wanted: RawRows) -> Numbered:
         raise DataError(f"{file}: not a readable CSV file ({reason})") from error
 
 
-def _csv_layout() -> pa.csv.ParseOptions:
-    return pa.csv.ParseOptions(newlines_in_values=True)
-
-
 def _read_json(file: Path, wanted: RawRows) -> Numbered:
-    """A JSON array, or what many name so though it has an object on every line."""
+    return (yield from (_read_array if is_array(file) else _read_jsonl)(file, wanted))
+
+
+def is_array(file: Path) -> bool:
+    """Whether a .json file is an array; many are called so with an object on every line."""
     with _open(file) as stream:
-        start = stream.read(1 << 16).removeprefix(BOM).lstrip()
-        is_array = start.startswith(b"[")
-    return (yield from (_read_array if is_array else _read_jsonl)(file, wanted))
+        return bool(stream.read(1 << 16).removeprefix(BOM).lstrip().startswith(b"["))
 
 
 def _read_array(file: Path, wanted: RawRows) -> Numbered:
     place = -1
-    for place, value in enumerate(_elements(file)):
+    for place, value in enumerate(elements(file)):
         if (raw := _new_row(f"{file}: element {place}", value, wanted)) is not None:
             yield place, raw
     return place + 1
 
 
-def _elements(file: Path) -> Iterator[Any]:
+def elements(file: Path) -> Iterator[Any]:
+    """The elements of a JSON array, one in memory at a time.
+
+    Raises:
+        DataError: it is not JSON, not UTF-8, or nested too deep.
+    """
     import ijson
 
     with _open(file) as stream:
         if stream.read(len(BOM)) != BOM:
             stream.seek(0)
+        pieces = _Pieces(file, stream)
         try:
-            yield from _built(file, ijson.basic_parse(stream, use_float=True))
+            for value in _built(file, ijson.basic_parse(pieces, use_float=True)):
+                pieces.end_element()
+                yield value
         except ijson.JSONError as error:
             said = error.args[0] if error.args else ""
             said = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
@@ -267,6 +277,29 @@ def _elements(file: Path) -> Iterator[Any]:
             raise DataError(
                 f"{file}: not JSON, or not UTF-8, before byte {stream.tell():,} ({reason})."
             ) from error
+
+
+class _Pieces:
+    """A file for the parser, which holds a text until its end: no element may exceed a line."""
+
+    def __init__(self, file: Path, stream: Any) -> None:
+        self._file, self._stream = file, stream
+        self._element = self._size = 0
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes."""
+        piece: bytes = self._stream.read(size)
+        self._size += len(piece)
+        if self._size > MAX_LINE_BYTES + size:
+            raise DataError(
+                f"{self._file}: element {self._element} has more than {MAX_LINE_BYTES:,} bytes; "
+                "leave it out."
+            )
+        return piece
+
+    def end_element(self) -> None:
+        """Count anew."""
+        self._element, self._size = self._element + 1, 0
 
 
 def _built(file: Path, events: Iterator[tuple[str, Any]]) -> Iterator[Any]:
@@ -289,34 +322,47 @@ def _built(file: Path, events: Iterator[tuple[str, Any]]) -> Iterator[Any]:
 
 
 def _read_jsonl(file: Path, wanted: RawRows) -> Numbered:
+    place = -1
+    for place, (where, line) in enumerate(numbered_lines(file)):
+        if (raw := _new_row(where, parse_line(where, line), wanted)) is not None:
+            yield place, raw
+    return place + 1
+
+
+def numbered_lines(file: Path) -> Iterator[tuple[str, bytes]]:
+    """The lines of a file that are not blank, each with where it is: `rows.jsonl:7`."""
     with _open(file) as lines:
-        place = 0
-        for number, line in enumerate(lines, start=1):
+        for number, line in checked_lines(lines, file):
             if line.strip():
-                where = f"{file}:{number}"
-                if (raw := _new_row(where, _parse_line(where, line), wanted)) is not None:
-                    yield place, raw
-                place += 1
-        return place
+                yield f"{file}:{number}", line
 
 
-def _parse_line(where: str, line: bytes) -> Any:
+def parse_line(where: str, line: bytes) -> Any:
+    """The JSON value of a line.
+
+    Raises:
+        DataError: it is not JSON, or not UTF-8; the message says `where`.
+    """
     try:
         return json.loads(line)
     except UnicodeDecodeError as error:
         raise DataError(f"{where}: not UTF-8 ({error.reason} at byte {error.start}).") from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of too many digits
         raise DataError(f"{where}: not JSON ({error}).") from error
 
 
 def _new_row(where: str, row: Any, wanted: RawRows) -> Raw | None:
-    """The columns of a row, None of a copy. A list (a conversation) is the one column `row`."""
-    if isinstance(row, list):
-        row = {"row": row}
+    """The columns of a row, None of a copy."""
+    row = as_object(row)
     if not isinstance(row, dict):
         raise DataError(f"{where}: a JSON object is expected, not {type(row).__name__}.")
     columns = wanted.columns(where, row)
     return None if wanted.is_copy(row) else {column: row[column] for column in columns}
+
+
+def as_object(row: Any) -> Any:
+    """A row that is a list, such as a conversation, as the one column `row`; others as they are."""
+    return {"row": row} if isinstance(row, list) else row
 
 
 def _without_copies(rows: Iterable[Raw], columns: Sequence[str], wanted: RawRows) -> Numbered:

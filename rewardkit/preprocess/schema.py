@@ -25,11 +25,17 @@ def check_schema(schema: pa.Schema) -> Iterator[Finding]:
     """
     ours = dict(_leaves(SCHEMA))
     present = list(_leaves(schema))
-    for column in REQUIRED:
-        if not any(
-            name == column or name.startswith((f"{column}.", f"{column}[")) for name, _ in present
-        ):
+    lacking = [column for column in REQUIRED if not any(_leads_to(column, n) for n, _ in present)]
+    for column in lacking:
+        if column.partition("[")[0].partition(".")[0] not in schema.names:
             yield Finding(None, "missing", f"no column {column}; verl reads it from every row")
+    for name in schema.names:
+        if within := [column for column in lacking if column.startswith((f"{name}.", f"{name}["))]:
+            kind = schema.field(name).type
+            fields = " and ".join(within)
+            yield Finding(
+                None, "missing", f"{name} is {kind}; verl reads {fields} of it{_hint(name, kind)}"
+            )
     for column, count in Counter(name for name, _ in present).items():
         if count > 1:
             yield Finding(None, "schema", f"{column} is there {count} times")
@@ -37,6 +43,16 @@ def check_schema(schema: pa.Schema) -> Iterator[Finding]:
         wanted = ours.get(column, kind)
         if "large_" in str(kind) or not _loads_as(kind, wanted):
             yield Finding(None, "schema", f"{column} is {kind}, {_CONCAT} {plain_type(wanted)}")
+
+
+def _leads_to(column: str, name: str) -> bool:
+    """Whether a leaf is a column that verl reads, or a part of it."""
+    return name == column or name.startswith((f"{column}.", f"{column}["))
+
+
+def _hint(name: str, kind: pa.DataType) -> str:
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return ": rewardkit mix writes text prompts as chats" if name == "prompt" and is_text else ""
 
 
 def _loads_as(kind: pa.DataType, wanted: pa.DataType) -> bool:

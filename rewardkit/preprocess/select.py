@@ -1,4 +1,4 @@
-"""Which problems of a dataset are kept: by language, and one of each question."""
+"""Which problems of a dataset are kept: texts, of a language, and one of each question."""
 
 from __future__ import annotations
 
@@ -34,6 +34,32 @@ def language_fault(question: str, wanted: Language) -> str:
         return ""
     found = "zh" if _HAN.search(question) else "en"
     return "" if found == wanted else f"language is {found}"
+
+
+def text_fault(problem: Problem) -> str:
+    """What keeps a problem out of a parquet of strings, "" if nothing does."""
+    if not isinstance(problem.options, (tuple, list)):
+        return "options are no list"
+    texts = (
+        problem.question,
+        problem.ground_truth,
+        problem.answer,
+        problem.source_id,
+        problem.subject,
+        problem.level,
+        *problem.options,
+    )
+    if not all(isinstance(text, str) for text in texts):
+        return "unexpected type"
+    if not all(isinstance(image, bytes) for image in problem.images or ()):
+        return "an image is not bytes"
+    if not problem.question.strip():
+        return "the question is empty"
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return "text is not valid Unicode"
+    return ""
 
 
 def choose(problems: Iterable[tuple[int, Problem]]) -> Repeated:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rewardkit.output import atomic, refuse_input
+from rewardkit.output import atomic, refuse_input, require_suffix
 from rewardkit.rollouts.files import expand
 from rewardkit.rollouts.lines import json_line
 from rewardkit.rollouts.read import Sample, Unread, read_samples
@@ -50,7 +50,8 @@ class CompareReport:
     """What `compare_file` found.
 
     Attributes:
-        name: the file or files.
+        name: the file or files, with their paths.
+        short_name: the file's name, or how many files there are.
         a: the first scorer.
         b: the second.
         right: samples that both judged, by whether A and whether B calls them right.
@@ -60,6 +61,7 @@ class CompareReport:
     """
 
     name: str
+    short_name: str
     a: Side
     b: Side
     right: Counter[tuple[bool, bool]] = field(default_factory=Counter)
@@ -168,14 +170,17 @@ def compare_files(
         progress: called with 1 for every line.
 
     Raises:
+        UsageError: `export` does not end in .jsonl.
         DataError: a file cannot be read, or a scorer that is not ours never answers.
         OutputError: `export` cannot be written.
     """
+    require_suffix("--export", export, ".jsonl")
     files = expand(names)
     for file in files:
         refuse_input(export, Path(file))
-    name = files[0] if len(files) == 1 else f"{len(files):,} files ({', '.join(names)[:100]})"
-    report = CompareReport(name, Side(a[0]), Side(b[0]))
+    short_name = Path(files[0]).name if len(files) == 1 else f"{len(files):,} files"
+    name = files[0] if len(files) == 1 else f"{short_name} ({', '.join(names)[:100]})"
+    report = CompareReport(name, short_name, Side(a[0]), Side(b[0]))
     with _sink(export, report, overwrite=overwrite) as keep:
         samples = (s for f in files for s in read_samples(Path(f), response_key, gold_key))
         for number, sample in enumerate(samples):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from rewardkit import __version__
 from rewardkit.page.model import Bars, Line, Page, Section, Table
@@ -22,7 +21,7 @@ def compare_page(report: CompareReport) -> Page:
         ("lines that hold no sample", f"{report.unread:,}"),
         ("rewardkit", __version__),
     )
-    title = f"{Path(report.name).name}: {share(report.agreed, report.judged)} agreement"
+    title = f"{report.short_name}: {share(report.agreed, report.judged)} agreement"
     return Page(title, facts, tuple(_sections(report)))
 
 

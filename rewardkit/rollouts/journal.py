@@ -22,6 +22,7 @@ from zlib import crc32
 from rewardkit.errors import DataError, OutputError
 from rewardkit.fingerprint import fingerprint
 from rewardkit.output import atomic, lock_file, open_no_follow, refuse_existing
+from rewardkit.rollouts.read import Unread
 from rewardkit.rollouts.tally import Tally
 
 #: How often the state is written: a killed run scores the rows of this many seconds again.
@@ -43,6 +44,7 @@ class State:
         sizes: bytes of the part, and of the rows that could not be scored.
         checksums: CRC-32 of those bytes.
         unscored: how many rows could not be scored.
+        examples: where the first of these are, and why.
         tallies: of the rows done.
     """
 
@@ -51,6 +53,7 @@ class State:
     sizes: tuple[int, int] = (0, 0)
     checksums: tuple[int, int] = (0, 0)
     unscored: int = 0
+    examples: list[Unread] = field(default_factory=list)
     tallies: Tallies = field(default_factory=dict)
 
 
@@ -75,12 +78,13 @@ class Journal:
             size, checksum = self._ends[place]
             self._ends[place] = size + len(text), crc32(text, checksum)
 
-    def advance(self, tallies: Tallies, unscored: int) -> None:
+    def advance(self, tallies: Tallies, unscored: int, examples: list[Unread]) -> None:
         """Say that the rows of one more unit are written, and what all of them add up to."""
         state = self.state
         (part, rest), sums = zip(*self._ends, strict=True)
         state.sizes, state.checksums = (part, rest), (sums[0], sums[1])
-        state.units, state.tallies, state.unscored = state.units + 1, tallies, unscored
+        state.units, state.tallies = state.units + 1, tallies
+        state.unscored, state.examples = unscored, examples
         self._current = True
         if monotonic() - self._saved >= SECONDS:
             self.save()
@@ -190,7 +194,8 @@ def _state_of(out: Path, run: dict[str, Any], *, resume: bool, overwrite: bool) 
             for group, named in values["tallies"].items()
         }
         pairs = {name: tuple(values[name]) for name in ("sizes", "checksums")}
-        state = State(**{**values, **pairs, "tallies": tallies})
+        examples = [Unread(*row) for row in values["examples"]]
+        state = State(**{**values, **pairs, "examples": examples, "tallies": tallies})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path}: is not a state that this version wrote; --overwrite starts again."

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.rollouts.files import Unit, units
 from rewardkit.rollouts.lines import parse_line
+from rewardkit.scorers.gold import unwrap_gold
 
 #: The names under which responses and golds are found, first match first. `output` and `gts` are
 #: those of verl's rollout and validation dumps.
@@ -65,27 +66,27 @@ def samples_of(
     for where, row in _rows(unit):
         if isinstance(row, str):
             yield Unread(where, row)
+            continue
+        key, response = first_of(row, response_keys)
+        gold = first_of(row, gold_keys)[1]
+        if response is None:
+            yield Unread(where, f"no response: none of {', '.join(response_keys)}")
+        elif gold is None:
+            yield Unread(where, f"no ground truth: none of {', '.join(gold_keys)}")
+        elif isinstance(response, list):
+            yield from _samples(where, row, key, gold)
         else:
-            yield from _samples(where, row, response_keys, gold_keys)
+            yield _sample(where, row, response, gold)
 
 
-def _samples(
-    where: str, row: dict[str, Any], response_keys: tuple[str, ...], gold_keys: tuple[str, ...]
-) -> Iterator[Sample | Unread]:
-    key, response = first_of(row, response_keys)
-    gold = first_of(row, gold_keys)[1]
-    if response is None:
-        yield Unread(where, f"no response: none of {', '.join(response_keys)}")
-    elif gold is None:
-        yield Unread(where, f"no ground truth: none of {', '.join(gold_keys)}")
-    elif isinstance(response, list):
-        lists = [name for name in PER_RESPONSE if _as_many(row.get(name), response)]
-        for number, each in enumerate(response):
-            own = {name: row[name][number] for name in lists}
-            fields = {**row, key: each, **own, "sample": number}
-            yield _sample(f"{where} response {number}", fields, each, gold)
-    else:
-        yield _sample(where, row, response, gold)
+def _samples(where: str, row: dict[str, Any], key: str, gold: Any) -> Iterator[Sample | Unread]:
+    """A sample for each of the responses that a row has under `key`."""
+    responses = row[key] if key in row else first_of(row, (key,))[1]
+    lists = [name for name in PER_RESPONSE if _as_many(row.get(name), responses)]
+    for number, each in enumerate(responses):
+        own = {name: row[name][number] for name in lists}
+        fields = {**row, key: each, **own, "sample": number}
+        yield _sample(f"{where} response {number}", fields, each, gold)
 
 
 def _as_many(values: Any, responses: list[Any]) -> bool:
@@ -98,7 +99,7 @@ def _sample(where: str, row: Mapping[str, Any], response: Any, gold: Any) -> Sam
     extra_info = row.get("extra_info")
     info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
     info.setdefault("data_source", row.get("data_source") or "")
-    return Sample(where, response, str(gold), info, row)
+    return Sample(where, response, unwrap_gold(gold), info, row)
 
 
 def first_of(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]:

@@ -131,6 +131,7 @@ def score_files(
         gold_key,
         str(train) if train else None,
         seconds,
+        lines=out is not None,
     )
     _refuse(out, train, engine, address)
     out = resolve_output(out) if out else None
@@ -148,13 +149,15 @@ def score_files(
         with journal as growing:
             start = growing.state.units if growing else 0
             if growing and start:
-                report.tallies, report.unscored = growing.state.tallies, growing.state.unscored
+                state = growing.state
+                report.tallies, report.unscored = state.tallies, state.unscored
+                report.examples = state.examples
             for scored in _scored(plan, files, start, jobs, engine, address):
                 if growing:
                     growing.write(scored.lines, scored.unscored)
                 report.add(scored)
                 if growing:
-                    growing.advance(report.tallies, report.unscored)
+                    growing.advance(report.tallies, report.unscored, report.examples)
                 progress(scored.n)
             if out and growing:
                 _finish(growing, plan, out, overwrite=overwrite)

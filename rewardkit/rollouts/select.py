@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError, UsageError
-from rewardkit.output import atomic, refuse_existing, refuse_input
+from rewardkit.output import atomic, refuse_existing, refuse_input, require_suffix
 from rewardkit.preprocess.quality import dropped_path
 from rewardkit.rollouts.files import expand
 from rewardkit.rollouts.lines import json_line
@@ -75,6 +75,7 @@ def select(
         progress: called with 1 for every scored line.
 
     Raises:
+        UsageError: `out` does not end in .parquet.
         DataError: a file cannot be read, a response contradicts its row, joins several rows or
             all join none, or no row would be kept.
         OutputError: `out` cannot be written.
@@ -83,6 +84,7 @@ def select(
     for source in (*map(Path, files), train):
         refuse_input(out, source)
         refuse_input(dropped_path(out), source)
+    require_suffix("--out", out, ".parquet")
     for file in (out, dropped_path(out)):
         refuse_existing(file, overwrite=overwrite)
     name = files[0] if len(files) == 1 else f"{len(files):,} files"

@@ -29,6 +29,11 @@ def count_no_answer(statuses: Mapping[Any, int]) -> int:
     return sum(n for status, n in statuses.items() if status == Status.NO_ANSWER)
 
 
+def group_place(group: str) -> int:
+    """The group that a prompt falls into."""
+    return crc32(group.encode("utf-8", "surrogatepass")) % GROUPS
+
+
 @dataclass
 class Tally:
     """Scores summed up; `groups` are those of prompts, responses and right ones in one number."""
@@ -41,13 +46,15 @@ class Tally:
 
     def add(self, score: Score, group: str = "") -> None:
         """Count one score, of a response to the prompt with that name."""
-        value, correct, _, status = score
-        self.n += 1
-        self.score_sum += value
-        self.statuses[status.value] += 1
-        self.correct += correct
-        place = crc32(group.encode("utf-8", "surrogatepass")) % GROUPS
-        self.groups[place] = self.groups.get(place, 0) + _ONE + correct
+        self.count(score.status.value, bool(score.correct), group_place(group), 1)
+        self.score_sum += score.score
+
+    def count(self, status: str, correct: bool, place: int, n: int) -> None:
+        """Count `n` scores that have the status, the verdict and the group of prompts in common."""
+        self.n += n
+        self.statuses[status] += n
+        self.correct += correct * n
+        self.groups[place] = self.groups.get(place, 0) + (_ONE + correct) * n
 
     def merge(self, other: Tally) -> None:
         """Add another tally's scores."""

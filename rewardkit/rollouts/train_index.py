@@ -20,6 +20,7 @@ from rewardkit.preprocess.conform import is_blank
 from rewardkit.rollouts.evidence import WINDOW, golds, squeeze
 from rewardkit.row import Row
 from rewardkit.scorers.base import as_text
+from rewardkit.scorers.gold import unwrap_gold
 
 #: Characters of a text that a message quotes.
 QUOTED = 60
@@ -273,7 +274,7 @@ def source_id_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
 
 def gold_of(row: Mapping[str, Any]) -> str:
     """The ground truth of a verl row, as text."""
-    return as_text((row.get("reward_model") or {}).get("ground_truth"))
+    return unwrap_gold((row.get("reward_model") or {}).get("ground_truth"))
 
 
 def text_of(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
@@ -13,7 +14,7 @@ from rewardkit.rollouts.files import Unit
 from rewardkit.rollouts.lines import json_text, plain_json
 from rewardkit.rollouts.prompts import group_of, prompt_of
 from rewardkit.rollouts.read import Sample, Unread, samples_of
-from rewardkit.rollouts.tally import Tally
+from rewardkit.rollouts.tally import Tally, group_place
 from rewardkit.scorers.base import Score, Scorer, Status, guarded, to_verl
 
 #: Lines that could not be scored and are kept to be shown; all are counted.
@@ -39,6 +40,7 @@ class Plan:
         gold_key: the field with the ground truth.
         train: the training parquet that rows without a `data_source` are looked up in.
         seconds: that a scorer which is not ours may take for a response.
+        lines: whether the rows are wanted with their scores, or the figures alone.
     """
 
     scorer: str | Scorer
@@ -47,6 +49,7 @@ class Plan:
     gold_key: str | None = None
     train: str | None = None
     seconds: float = apart.SECONDS
+    lines: bool = True
 
 
 @dataclass
@@ -84,19 +87,22 @@ def score_unit(plan: Plan, unit: Unit) -> Scored:
     write = json_text if unit.rows else plain_json
     lines: list[bytes] = []
     unscored: list[str] = []
-    tallies: dict[tuple[str, str | None], Tally] = {}
+    counts: Counter[tuple[str, str | None, str, bool, int]] = Counter()
+    sums: dict[tuple[str, str | None], float] = {}
     for judged in _judged(scorer_for(plan), samples):
         if isinstance(judged, Unread):
             skip(scored, judged, unscored)
             continue
         sample, result = judged
-        if (both := _groups(sample)) not in tallies:
-            tallies[both] = Tally()
-        tallies[both].add(result, group_of(sample, prompt_of(sample)))
-        lines.append(write(_row(sample.fields, result)))
-    scored.lines = b"\n".join([*lines, b""])
+        source, step = both = _groups(sample)
+        place = group_place(group_of(sample, prompt_of(sample)))
+        counts[source, step, result.status.value, bool(result.correct), place] += 1
+        sums[both] = sums.get(both, 0.0) + result.score
+        if plan.lines:
+            lines.append(write(_row(sample.fields, result)))
+    scored.lines = b"\n".join([*lines, b""]) if lines else b""
     scored.unscored = "".join(unscored).encode()
-    scored.tallies = _summed(tallies)
+    scored.tallies = _summed(counts, sums)
     return scored
 
 
@@ -170,15 +176,22 @@ def _groups(sample: Sample) -> tuple[str, str | None]:
     return str(source), None if step is None else str(step)
 
 
-def _summed(counts: Mapping[tuple[str, str | None], Tally]) -> dict[str, dict[str, Tally]]:
-    """What was counted by both, by each of them."""
-    tallies: dict[str, dict[str, Tally]] = {}
-    for (source, step), tally in counts.items():
-        names = {"total": "", "data_source": source, "step": step}
-        for group, name in names.items():
+def _summed(
+    counts: Mapping[tuple[str, str | None, str, bool, int], int],
+    sums: Mapping[tuple[str, str | None], float],
+) -> dict[str, dict[str, Tally]]:
+    """What was counted by data source and step together, by each of them."""
+    tallies: dict[tuple[str, str | None], Tally] = {
+        both: Tally(score_sum=s) for both, s in sums.items()
+    }
+    for (source, step, status, correct, place), n in counts.items():
+        tallies[source, step].count(status, correct, place, n)
+    summed: dict[str, dict[str, Tally]] = {}
+    for (source, step), tally in tallies.items():
+        for group, name in {"total": "", "data_source": source, "step": step}.items():
             if name is not None:
-                tallies.setdefault(group, {}).setdefault(name, Tally()).merge(tally)
-    return tallies
+                summed.setdefault(group, {}).setdefault(name, Tally()).merge(tally)
+    return summed
 
 
 def _row(fields: Mapping[str, Any], score: Score) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError
 from rewardkit.scorers.base import (
+    VERL_KWARGS,
     Score,
     Scorer,
     as_scorer,
@@ -23,6 +24,7 @@ from rewardkit.scorers.base import (
     options_for,
     verl_result,
 )
+from rewardkit.scorers.load import passed_on
 
 
 def score(
@@ -34,14 +36,16 @@ def score(
         response: the model's text.
         ground_truth: the gold answer.
         extra_info: the row's; `scorer`, or else `data_source`, says which scorer judges.
-        options: passed on to that scorer.
+        options: passed on to that scorer, without those that only other scorers take.
 
     Raises:
         UnknownNameError: the row names no known scorer.
+        UsageError: no scorer takes the value of an option.
     """
     info = extra_info or {}
     chosen = scorer_for(info.get("data_source"), info)
-    return chosen(response, ground_truth, extra_info, **options_for(chosen, options))
+    own = options_for(chosen, passed_on(chosen, options)) if options else {}
+    return chosen(response, ground_truth, extra_info, **own)
 
 
 def compute_score(
@@ -57,7 +61,9 @@ def compute_score(
     if isinstance(chosen, Exception):
         return failed(data_source, chosen)
     info["data_source"] = data_source
-    return verl_result(chosen, data_source, solution_str, ground_truth, info, kwargs)
+    given = {name: value for name, value in kwargs.items() if name not in VERL_KWARGS}
+    own = passed_on(chosen, given) if given else given
+    return verl_result(chosen, data_source, solution_str, ground_truth, info, own)
 
 
 def scorer_for(data_source: Any, extra_info: Mapping[str, Any]) -> Scorer:
@@ -85,7 +91,8 @@ def _of_data_source(data_source: str) -> Scorer:
         raise UnknownNameError(
             f"no scorer is known for data_source {data_source!r}."
             f"{registry.did_you_mean(data_source, names)} Known: {', '.join(sorted(names))}. "
-            "Name a scorer in extra_info.scorer, pass --scorer, or register the data_source as "
+            "Name a scorer in extra_info.scorer, give the command or the server one instead of "
+            "'auto', or register the data_source as "
             "an entry point of the group 'rewardkit.data_sources'."
         )
     return as_scorer(registry.load("data_sources", data_source))

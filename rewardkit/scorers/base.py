@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Hashable, Mapping
 from enum import Enum
-from functools import cache, partial
-from inspect import Parameter, iscoroutine, signature
+from functools import partial
+from inspect import iscoroutine, signature
 from math import isfinite
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from rewardkit.errors import RewardkitError
+from rewardkit.scorers.gold import explain_bad_gold, unwrap_gold
+from rewardkit.scorers.options import check_values, option_names, unwrapped
 
 _log = logging.getLogger("rewardkit")
 _logged: set[Hashable] = set()
@@ -46,6 +48,17 @@ class Status(str, Enum):
     BAD_GROUND_TRUTH = "bad_ground_truth"
     TIMEOUT = "timeout"
     TOO_LONG = "too_long"
+
+
+#: The flags of each status. Looked up: a member of an enum is slow to reach by its name.
+_FLAGS = {
+    status: {
+        "no_answer": float(status is Status.NO_ANSWER),
+        "timeout": float(status is Status.TIMEOUT),
+        "error": float(status is Status.BAD_GROUND_TRUTH),
+    }
+    for status in Status
+}
 
 
 class Score(NamedTuple):
@@ -82,7 +95,7 @@ def verl_result(
         scorer: the function that judges.
         data_source: verl's key of the row; named in the log.
         solution_str: the response.
-        ground_truth: the gold answer.
+        ground_truth: the gold answer: text, a number, or a list or an array of one of them.
         extra_info: the row's other fields; anything but a mapping counts as absent.
         kwargs: what else verl passed: options of the scorer (`reward_kwargs`) and its own.
 
@@ -98,8 +111,9 @@ def verl_result(
         source = _name(data_source)
         _log_once(
             (source, result.status),
-            f"{source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored and "
-            "counts as wrong; run `rewardkit check` on the parquet.",
+            f"{source}: ground truth {as_text(ground_truth)[:80]!r} cannot be scored"
+            f"{explain_bad_gold(ground_truth, scorer)}. Such samples count as wrong; run "
+            "`rewardkit check` on the parquet.",
         )
     return to_verl(result)
 
@@ -109,7 +123,7 @@ def _verl_call(
 ) -> Score:
     info = extra_info if isinstance(extra_info, Mapping) else None
     options = options_for(scorer, kwargs) if kwargs else kwargs
-    result = scorer(as_text(solution_str), as_text(ground_truth), info, **options)
+    result = scorer(as_text(solution_str), unwrap_gold(ground_truth), info, **options)
     if not isinstance(result, Score):
         raise TypeError(f"the scorer returned {type(result).__name__}, not a Score")
     if not isfinite(result.score):
@@ -139,14 +153,6 @@ def wrong_score(scorer: Scorer) -> float:
     return float(getattr(unwrapped(scorer), "__globals__", {}).get("WRONG_SCORE", 0.0))
 
 
-def unwrapped(scorer: Scorer) -> Any:
-    """The function behind a scorer with options, or behind one with verl's signature."""
-    function: Any = scorer
-    while isinstance(function, partial):
-        function = function.args[0] if function.func is call_verl_function else function.func
-    return function
-
-
 def failed(data_source: Any, error: Exception, score: float = 0.0) -> dict[str, float | str]:
     """The result for verl where scoring failed: wrong, with `error` set; the cause is logged."""
     source = _name(data_source)
@@ -164,9 +170,7 @@ def to_verl(score: Score) -> dict[str, float | str]:
         "score": float(score.score),
         "acc": float(score.correct),
         "pred": score.pred,
-        "no_answer": float(score.status is Status.NO_ANSWER),
-        "timeout": float(score.status is Status.TIMEOUT),
-        "error": float(score.status is Status.BAD_GROUND_TRUTH),
+        **_FLAGS[score.status],
     }
 
 
@@ -175,24 +179,20 @@ def as_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-@cache
-def option_names(scorer: Scorer) -> frozenset[str] | None:
-    """The options a scorer takes: its keyword-only parameters; None if it takes any."""
-    parameters = signature(scorer).parameters.values()
-    if any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
-        return None
-    return frozenset(p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY)
-
-
 def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Those keyword arguments that are options of the scorer; unknown ones are logged."""
+    """Those keyword arguments that are options of the scorer; unknown ones are logged.
+
+    Raises:
+        UsageError: an option does not take its value.
+    """
     names = option_names(scorer)
     given = {name: value for name, value in kwargs.items() if name not in VERL_KWARGS}
-    if names is None:
-        return given
-    for name in given.keys() - names:
-        _log_once(name, f"reward_kwargs.{name} is no option of this scorer and is ignored.")
-    return {name: value for name, value in given.items() if name in names}
+    if names is not None:
+        for name in given.keys() - names:
+            _log_once(name, f"reward_kwargs.{name} is no option of this scorer and is ignored.")
+        given = {name: value for name, value in given.items() if name in names}
+    check_values(scorer, given)
+    return given
 
 
 def as_scorer(function: Callable[..., Any]) -> Scorer:

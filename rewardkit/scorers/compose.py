@@ -57,6 +57,7 @@ from rewardkit.scorers.base import (
     verl_result,
 )
 from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.options import check_values
 
 #: The value of a part: what it makes of the scorer's verdict and the response.
 Value: TypeAlias = Callable[[Score, str], float]
@@ -262,6 +263,7 @@ def _part(where: str, name: str, said: Any) -> Part:
     _known_keys(where, settings, ["weight", *_settings_of(function)])
     weight: Any = settings.pop("weight", None)
     try:
+        check_values(function, settings, f"part {name!r}")
         part = Part(name, weight, partial(function, **settings))
         # Called once, so that a setting of the wrong type or size shows before training.
         part.value(_NO_SCORE, "a response " * 100)
@@ -271,10 +273,10 @@ def _part(where: str, name: str, said: Any) -> Part:
 
 
 def _scorer(name: str, options: Mapping[str, Any]) -> Scorer:
-    """The scorer with its options; one of ours is called once, to see whether they are valid."""
+    """The scorer with its options; one of ours is called once, as `math_verify` needs a package."""
     scorer = load_scorer(name, **options)
     tried = None if registry.is_path(name) else guarded(scorer, "", "0", None)
-    # `auto` knows no scorer for a row that names none: that is no fault of the options.
+    # `auto` knows no scorer for a row that names none: that is no fault of the reward.
     if isinstance(tried, UsageError) and not isinstance(tried, UnknownNameError):
         raise tried
     return scorer

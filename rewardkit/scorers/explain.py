@@ -9,7 +9,8 @@ from typing import Any
 
 from rewardkit.answers.equal import compare, read
 from rewardkit.answers.extract import final_answer, gold_answer
-from rewardkit.scorers.base import Score
+from rewardkit.scorers.base import Score, Scorer
+from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.math import gold_letters
 
@@ -53,14 +54,27 @@ def explain(
 
     Raises:
         UnknownNameError: no such scorer, or it has no such option.
+        UsageError: an option does not take its value.
     """
-    judge = load_scorer(scorer, **options)
+    return explain_verdict(
+        load_scorer(scorer, **options), scorer, response, ground_truth, extra_info
+    )
+
+
+def explain_verdict(
+    judge: Scorer,
+    scorer: str,
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+) -> Explanation:
+    """`explain` for a scorer of that name that is loaded already, here or in another process."""
     started = time.perf_counter()
     score = judge(response, ground_truth, extra_info)
     took = (time.perf_counter() - started) * 1e6
     if scorer != "math":
         return Explanation(scorer, score, "", "", "", (), took)
-    return _of_math(score, response, gold_answer(ground_truth), took)
+    return _of_math(score, response, gold_answer(accept_gold(ground_truth)), took)
 
 
 def _of_math(score: Score, response: str, gold: str, took: float) -> Explanation:

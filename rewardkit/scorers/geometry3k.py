@@ -18,14 +18,12 @@ begins with `<think>` and none earns the form: set `format_weight` to 0.
 `correct` and `acc` are the answer's alone, so that accuracy is not mixed with form in verl's charts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from rewardkit.errors import UsageError
 from rewardkit.scorers.base import Score, verl_result
 from rewardkit.scorers.math import score as math_score
+from rewardkit.scorers.options import Range, wrong_value
 
 #: What a well-formed response has, in this order; it begins with the first.
 _MARKS = ("<think>", "</think>", r"\boxed{", "}")
@@ -36,7 +34,7 @@ def score(
     ground_truth: str,
     extra_info: Mapping[str, Any] | None = None,
     *,
-    format_weight: float = 0.1,
+    format_weight: Annotated[float, Range(0, 1)] = 0.1,
 ) -> Score:
     """Judge a response by its answer and, to a small part, by its form.
 
@@ -50,7 +48,7 @@ def score(
         `(1 - format_weight) * answer + format_weight * form`, both 1.0 or 0.0.
     """
     if not 0 <= format_weight <= 1:
-        raise UsageError(f"geometry3k: format_weight={format_weight}; use a number from 0 to 1.")
+        raise wrong_value(score, "format_weight", format_weight)
     result = math_score(response, ground_truth, extra_info)
     form = format_weight if well_formed(response) else 0.0
     return result._replace(score=(1.0 - format_weight) * result.score + form)

@@ -10,28 +10,32 @@ verl loads this file as it stands: `rewardkit path gsm8k --verl` prints the over
 
 `strict` and `flexible` give verl's own verdicts (`verl/utils/reward_score/gsm8k.py`, 0.1 to
 0.9.1), with one hole closed: verl pays `#### ,` against an empty gold; an empty gold is a data
-error here. `robust` accepts what strict mode is known to reject though it is right: `#### $18`,
-`#### 18.00`, `#### **18** dollars.`, `####18`, an answer followed by more than 300 characters.
+error here. A gold such as `18.0` is one as well: `#### 18` never equals it as text, and verl gives
+that 0 without a word. `robust` accepts what strict mode is known to reject though it is right:
+`#### $18`, `#### 18.00`, `#### **18** dollars.`, `####18`, an answer followed by more than 300
+characters.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from rewardkit.answers.extract import last_hash
 from rewardkit.answers.number import AMBIGUOUS, read_number
-from rewardkit.errors import UsageError
 from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.gold import accept_gold
+from rewardkit.scorers.options import Range, wrong_value
 
 #: Characters at the end of the response that verl's two modes look at.
 TAIL_CHARS = 300
 
 _STRICT = re.compile(r"#### (-?[0-9.,]+)")
 _FLEXIBLE = re.compile(r"-?[0-9.,]+")
-#: The form a gold must have for any answer to equal it.
-_GOLD = {"strict": re.compile(r"-?[0-9.]*"), "flexible": _FLEXIBLE}
+#: The form a gold must have for any answer to equal it. Nobody writes 18.0 for 18.
+_GOLD = {
+    "strict": re.compile(r"(?!.*\.0*\Z)-?[0-9.]+"),
+    "flexible": re.compile(r"(?!.*\.0*\Z)-?[0-9.,]+"),
+}
 _CORRECT = Status.CORRECT  # looking it up in the class costs a tenth of a verdict
 _NO_NUMBERS = ("", ".")
 
@@ -41,8 +45,8 @@ def score(
     ground_truth: str,
     extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001 - every scorer has this signature
     *,
-    method: str = "strict",
-    format_score: float = 0.0,
+    method: Literal["strict", "flexible", "robust"] = "strict",
+    format_score: Annotated[float, Range()] = 0.0,
 ) -> Score:
     """Judge a response by its `####` answer.
 
@@ -56,6 +60,8 @@ def score(
     Returns:
         1.0 if right, `format_score` if an answer was read and is wrong, 0.0 if none was.
     """
+    if type(ground_truth) is not str or not ground_truth.isdecimal():
+        ground_truth = accept_gold(ground_truth)
     if method == "strict":
         pred = _last_strict(response)
     elif method == "flexible":
@@ -63,7 +69,7 @@ def score(
     elif method == "robust":
         return _robust(response, ground_truth, format_score)
     else:
-        raise UsageError(f"gsm8k: method={method!r}; use 'strict', 'flexible' or 'robust'.")
+        raise wrong_value(score, "method", method)
     if pred and pred == ground_truth:
         return Score(1.0, True, pred, _CORRECT)
     missed = 0.0 if pred is None else format_score
@@ -88,8 +94,16 @@ def respond(answer: str) -> str:
     return f"#### {answer}"
 
 
+def explain_gold(gold: str) -> str:
+    """Why a gold cannot be scored, for messages; "" if there is no more to say."""
+    whole, point, rest = gold.partition(".")
+    if not point or rest.strip("0"):
+        return ""
+    return f"answers that are compared as text say {whole}; write {whole}, or set method=robust"
+
+
 def _is_gold(ground_truth: str, method: str) -> bool:
-    return ground_truth != "" and _GOLD[method].fullmatch(ground_truth) is not None
+    return _GOLD[method].fullmatch(ground_truth) is not None
 
 
 def _last_strict(response: str) -> str | None:

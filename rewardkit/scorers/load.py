@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
 
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.scorers.base import Scorer, as_scorer, option_names, unwrapped
+from rewardkit.scorers.base import Scorer, as_scorer
+from rewardkit.scorers.options import (
+    annotation,
+    check_values,
+    option_names,
+    takes,
+    unwrapped,
+    wrong_value_of,
+)
 
 
-def load_scorer(name: str, **options: Any) -> Scorer:
+def load_scorer(name: str, /, **options: Any) -> Scorer:
     """The scorer of that name with `options` bound.
 
     Args:
@@ -26,7 +34,8 @@ def load_scorer(name: str, **options: Any) -> Scorer:
 
     Raises:
         UnknownNameError: no such scorer, or it has no such option.
-        UsageError: the file does not import, or lacks the function.
+        UsageError: an option does not take its value, the file does not import, or it lacks the
+            function.
     """
     scorer = as_scorer(registry.load("scorers", name))
     check_options(name, scorer, options)
@@ -34,21 +43,50 @@ def load_scorer(name: str, **options: Any) -> Scorer:
 
 
 def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None:
-    """Refuse options that a scorer of that name does not have.
+    """Refuse options that a scorer of that name does not have, and values that they do not take.
 
     Raises:
-        UnknownNameError: one is unknown; the message suggests the nearest.
+        UnknownNameError: an option is unknown; the message suggests the nearest.
+        UsageError: a value does not fit; the message says what does.
     """
     if name == "auto":
-        _refuse_unknown(name, _all_options(), options)
-    elif (known := option_names(scorer)) is not None:
-        _refuse_unknown(name, known, options)
+        _check_options_of_auto(options)
+        return
+    names = option_names(scorer)
+    if names is not None:
+        _refuse_unknown(name, names, options)
+    check_values(scorer, options, f"scorer {name!r}")
 
 
-def _all_options() -> frozenset[str]:
-    """The options of the built-in scorers: what `auto` may pass on."""
-    scorers = (registry.load("scorers", name) for name in registry.SCORERS if name != "auto")
-    return frozenset().union(*(option_names(scorer) or () for scorer in scorers))
+def passed_on(scorer: Scorer, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `auto` without those that are meant for other scorers than this one.
+
+    A file may have rows of several scorers: `mode="robust"` is for `math_dapo` and not for `mcq`.
+    What no scorer takes stays, so that it is found.
+    """
+    return {
+        option: value
+        for option, value in options.items()
+        if takes(scorer, option, value)
+        or not any(takes(other, option, value) for other in _built_in())
+    }
+
+
+def _check_options_of_auto(options: Mapping[str, Any]) -> None:
+    """`auto` may pass on whatever a built-in scorer takes."""
+    known = frozenset(option for each in _built_in() for option in option_names(each) or ())
+    _refuse_unknown("auto", known, options)
+    for option, value in options.items():
+        having = [each for each in _built_in() if option in (option_names(each) or ())]
+        if not any(takes(scorer, option, value) for scorer in having):
+            kinds = [annotation(scorer, option) for scorer in having]
+            raise wrong_value_of(kinds, option, value, "scorer 'auto'")
+
+
+@cache
+def _built_in() -> tuple[Scorer, ...]:
+    """The built-in scorers with options: those that `auto` may pass options on to."""
+    return tuple(registry.load("scorers", name) for name in registry.SCORERS if name != "auto")
 
 
 def _refuse_unknown(name: str, known: frozenset[str], options: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from rewardkit.answers.choices import AMBIGUOUS, final_choice, read_gold, read_l
 from rewardkit.answers.equal import Outcome, compare
 from rewardkit.answers.extract import after_thought, boxes, final_answer, gold_answer
 from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.gold import accept_gold
 
 
 def score(
@@ -31,7 +32,7 @@ def score(
     """
     found = final_answer(response)
     pred = found.text if found else ""
-    gold = gold_answer(ground_truth)
+    gold = gold_answer(accept_gold(ground_truth))
     if not gold:
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:

@@ -12,24 +12,25 @@ verl loads this file as it stands: `rewardkit path math_dapo --verl` prints the 
 But for `robust`, score, verdict and `pred` are verl's own (`verl/utils/reward_score/math_dapo.py`
 of 0.9.1; `boxed_fallback=False` gives 0.5.0's), down to `pred` being "[INVALID]" where no answer
 was found, so that maj@k agrees. verl's normalisation takes minutes on a hostile 100 KB gold; this
-one is linear. Three holes are closed on purpose, and reported as `bad_ground_truth`:
+one is linear. A gold that is a list of one answer counts as that answer. Four holes are closed on
+purpose, and reported as `bad_ground_truth`:
 
+* a gold that is a missing value, such as `nan`, `None`, `null` and `[]`: verl pays who repeats it.
 * a gold that is blank, or of which normalisation leaves nothing ("units", "$$"): verl pays an
   empty `Answer:` line for it. A box that repeats such a gold letter by letter is still right.
 * a gold of more than 10,000 characters: no answer is as long.
 * the gold "[INVALID]": verl pays every response without an answer for it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-from rewardkit.errors import UsageError
 from rewardkit.scorers import math
 from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.gold import accept_gold
+from rewardkit.scorers.options import wrong_value
 
 RIGHT_SCORE = 1.0
 WRONG_SCORE = -1.0
@@ -83,7 +84,7 @@ def score(
     *,
     strict_box: bool = False,
     boxed_fallback: bool = True,
-    mode: str = "verl",
+    mode: Literal["verl", "robust"] = "verl",
 ) -> Score:
     r"""Judge a response by its `Answer:` line, as verl does.
 
@@ -102,7 +103,8 @@ def score(
         result = math.score(response, ground_truth, extra_info)
         return result._replace(score=RIGHT_SCORE if result.correct else WRONG_SCORE)
     if mode != "verl":
-        raise UsageError(f"math_dapo: mode={mode!r}; use 'verl' or 'robust'.")
+        raise wrong_value(score, "mode", mode)
+    ground_truth = accept_gold(ground_truth)
     if len(ground_truth) > MAX_GOLD_CHARS:
         return Score(WRONG_SCORE, False, "", Status.BAD_GROUND_TRUTH)
     tail = response[-TAIL_CHARS:]

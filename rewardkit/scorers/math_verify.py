@@ -17,14 +17,14 @@ hands what looks like plain arithmetic, digits and operators only, to SymPy's `p
 evaluates text. Here it does so in the helper process; the scorer `math` never does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from rewardkit.answers.worker import Reply, call
 from rewardkit.errors import RewardkitError, UsageError
 from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.gold import accept_gold
+from rewardkit.scorers.options import Range
 
 #: Characters at the end of a response that are read, and the longest gold.
 MAX_CHARS = 20_000
@@ -40,7 +40,7 @@ def score(
     ground_truth: str,
     extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001 - every scorer has this signature
     *,
-    seconds: float = 2.0,
+    seconds: Annotated[float, Range(0.001, 3600)] = 2.0,
 ) -> Score:
     """Judge a response as Math-Verify does: 1.0 if right, 0.0 if not.
 
@@ -54,9 +54,10 @@ def score(
         UsageError: Math-Verify is not installed, or `seconds` is not above 0.
         RewardkitError: no helper process can be started.
     """
-    if len(ground_truth) > MAX_CHARS:
+    gold = accept_gold(ground_truth)
+    if not gold.strip() or len(gold) > MAX_CHARS:
         return Score(0.0, False, "", Status.BAD_GROUND_TRUTH)
-    payload = {"gold": ground_truth, "response": response[-MAX_CHARS:]}
+    payload = {"gold": gold, "response": response[-MAX_CHARS:]}
     reply = call(_TARGET, payload, cpu_seconds=seconds, wall_seconds=_WALL_FACTOR * seconds)
     return _judged(reply.value) if reply.status == "ok" else _failed(reply)
 

@@ -20,10 +20,8 @@ full-width letters and those from H on are not seen. One hole is closed: a gold 
 letter is paid there for any box without one; it is a data error here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from rewardkit.answers.choices import (
     AMBIGUOUS,
@@ -34,8 +32,9 @@ from rewardkit.answers.choices import (
     read_gold,
 )
 from rewardkit.answers.extract import between
-from rewardkit.errors import UsageError
 from rewardkit.scorers.base import Score, Status, verl_result
+from rewardkit.scorers.gold import accept_gold
+from rewardkit.scorers.options import wrong_value
 
 _ORDER = "".join(sorted(DEFAULT_LETTERS))
 _CORRECT = Status.CORRECT
@@ -52,7 +51,7 @@ def score(
     *,
     partial: bool = False,
     final_letter: bool = False,
-    mode: str = "strict",
+    mode: Literal["strict", "dianjin", "letters"] = "strict",
 ) -> Score:
     """Judge a response by the set of letters it picks.
 
@@ -70,6 +69,8 @@ def score(
         1.0 if right, else 0.0 or what `partial` gives. `pred` is the letters in order, or the text
         that was no choice.
     """
+    if type(ground_truth) is not str or len(ground_truth) > 1:
+        ground_truth = accept_gold(ground_truth, several=True)
     if mode != "strict":
         return _count_letters(response, ground_truth, mode)
     told = extra_info.get("options") if extra_info else None
@@ -163,7 +164,7 @@ def _count_letters(response: str, ground_truth: str, mode: str) -> Score:
 def _last_box(response: str, mode: str) -> str | None:
     """The box that DianJin's rule reads, which ends at the first brace."""
     if mode not in ("dianjin", "letters"):
-        raise UsageError(f"mcq: mode={mode!r}; use 'strict', 'dianjin' or 'letters'.")
+        raise wrong_value(score, "mode", mode)
     if mode == "dianjin":
         answers = between(response, "<answer>", "</answer>")
         if len(answers) != 1 or len(between(response, "<think>", "</think>")) != 1:

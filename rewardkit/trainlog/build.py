@@ -20,6 +20,10 @@ SHOWN = 120
 #: Metrics that a table has at most; a log of free text must not fill memory with made-up names.
 METRICS = 20_000
 
+#: Values that a table has at most, about 1.5 GB: 100,000 steps of 160 metrics. A packed log of a few
+#: MB may hold any number.
+VALUES = 1 << 24
+
 _VALIDATION = ("val/", "val-", "test_score/")
 
 
@@ -46,6 +50,7 @@ class Builder:
     _launched: bool = False
     _top: int = -1
     _names: set[str] = field(default_factory=set)
+    _values: int = 0
 
     def add(
         self, step: int, metrics: Mapping[str, float], where: str, clock: float | None = None
@@ -58,8 +63,15 @@ class Builder:
         self._launched = False
         if not metrics.keys() <= self._names:
             metrics = self._known(metrics, where)
-        earlier = self.rows.get(step)
-        self.rows[step] = {**earlier, **metrics} if earlier else dict(metrics)
+        earlier = self.rows.get(step, {})
+        whole = {**earlier, **metrics}
+        if not whole:  # there was no room for one of its metrics
+            return
+        if self._values + len(whole) - len(earlier) > VALUES:
+            self.skip(where, f"more than {VALUES:,} values; this step is left out")
+            return
+        self._values += len(whole) - len(earlier)
+        self.rows[step] = whole
         self._top = max(self._top, step)
         if clock is not None:
             self.clock[step] = clock
@@ -103,8 +115,10 @@ class Builder:
 
     def _known(self, metrics: Mapping[str, float], where: str) -> Mapping[str, float]:
         """Metrics that the table has a column for, or gets one."""
-        if len(self._names) + len(metrics) <= METRICS:
-            self._names.update(metrics)
+        new = [key for key in metrics if key not in self._names]
+        room = METRICS - len(self._names)
+        self._names.update(new[:room])
+        if len(new) <= room:
             return metrics
         self.skip(where, f"more than {METRICS:,} different metrics; new ones are left out")
         return {key: value for key, value in metrics.items() if key in self._names}
@@ -129,7 +143,7 @@ class Builder:
         first = step + 1 if all(map(is_validation, metrics)) else step
         dropped = [old for old in self.rows if old >= first]
         for old in dropped:
-            del self.rows[old]
+            self._values -= len(self.rows.pop(old))
             self.clock.pop(old, None)
         self._top = max(self.rows, default=-1)
         self.restarts.append(Restart(step, where, len([old for old in dropped if old > step])))

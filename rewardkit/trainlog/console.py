@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
+from rewardkit.lines import LongLine
 from rewardkit.trainlog.build import Builder
 from rewardkit.trainlog.line import STEP, Line, Shapes, glued, parse, plain
 from rewardkit.trainlog.literal import LINE, Block, evaluated, flat, metrics, undressed
@@ -19,6 +20,12 @@ from rewardkit.trainlog.model import FIXED, FULL, V1, Run
 
 #: A line longer than this is taken as it is: memory stays flat on a file without line ends.
 LONGEST = 32 << 20
+
+#: Bytes of a line with a step at most: as many metrics as a table may have take two MiB.
+STEP_LINE = 4 << 20
+
+#: Bytes of a command that are looked at for overrides.
+_COMMAND_LINE = 1 << 20
 
 #: Lines of free text, which happen to look like steps, that are kept until the end.
 KEPT = 10_000
@@ -111,7 +118,7 @@ class Console:
                     self._step(raw, f"line {here:,}", cut=False)
                 self._step(last, f"line {here:,}", cut=cut and end == len(data))
             elif token == _COMMAND:
-                self._command(plain(data[start:end]))
+                self._command(plain(data[start : min(end, start + _COMMAND_LINE)]))
             elif not self._block:
                 self._opened = here
                 self._open(data, start, end, token)
@@ -119,6 +126,9 @@ class Console:
         self._line = here + data.count(b"\n", counted)
 
     def _step(self, raw: bytes, where: str, *, cut: bool) -> None:
+        if len(raw) > STEP_LINE:
+            self.builder.skip(where, LongLine(len(raw), STEP_LINE).reason)
+            return
         self._v1 = self._v1 or b"np." in raw or b"TaskRunnerV1" in raw
         if not cut and (like := self._shapes.read(raw)):
             self._add(*like, where, raw)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
+from rewardkit.lines import LongLine, bounded_lines
 from rewardkit.trainlog.build import Builder
 from rewardkit.trainlog.jsonl import HIGHEST
 from rewardkit.trainlog.model import Run
@@ -69,8 +70,12 @@ def read_dumps(folder: Path, name: str) -> Run:
     for file in dump_files(folder):
         step = _Step()
         with file.open("rb") as lines:
-            for i, line in enumerate(lines, 1):
-                _take(step, line, builder, f"{file.name}:{i}")
+            for i, line in enumerate(bounded_lines(lines), 1):
+                where = f"{file.name}:{i}"
+                if isinstance(line, LongLine):
+                    builder.skip(where, line.reason)
+                else:
+                    _take(step, line, builder, where)
         if step.scores:
             builder.add(int(file.stem), dict(step.metrics()), file.name)
     if not builder.rows:

@@ -10,6 +10,9 @@ from typing import Any
 from rewardkit.output import atomic
 from rewardkit.trainlog.model import Run
 
+#: What a spreadsheet takes for the beginning of a formula, in its full width too.
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
 
 def rows(run: Run) -> Iterator[dict[str, float]]:
     """The steps in order, each with the metrics that were logged of it."""
@@ -22,6 +25,8 @@ def rows(run: Run) -> Iterator[dict[str, float]]:
 def write_csv(runs: Sequence[Run], out: Path, *, overwrite: bool) -> None:
     """The runs as CSV, with a `run` column if there are several; what is missing is empty.
 
+    A name that a spreadsheet would take for a formula begins with an apostrophe; see `as_text`.
+
     Raises:
         OutputError: `out` cannot be written, or exists and `overwrite` is False.
     """
@@ -30,10 +35,10 @@ def write_csv(runs: Sequence[Run], out: Path, *, overwrite: bool) -> None:
         atomic(out, overwrite=overwrite) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as file,
     ):
+        csv.writer(file).writerow(map(as_text, names))
         writer = csv.DictWriter(file, names, restval="")
-        writer.writeheader()
         for run in runs:
-            writer.writerows(_named(run, row, names) for row in rows(run))
+            writer.writerows(_named(as_text(run.name), row, names) for row in rows(run))
 
 
 def write_parquet(runs: Sequence[Run], out: Path, *, overwrite: bool) -> None:
@@ -56,12 +61,20 @@ def write_parquet(runs: Sequence[Run], out: Path, *, overwrite: bool) -> None:
         pq.write_table(pa.table(columns, schema=schema), temporary)
 
 
+def as_text(name: str) -> str:
+    """A name that spreadsheets show as it is: one that begins like a formula gets an apostrophe.
+
+    Names come from a log. This is what OWASP advises against CSV injection.
+    """
+    return f"'{name}" if name.startswith(FORMULAS) else name
+
+
 def _all(run: Run, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    return (_named(run, row, names) for row in rows(run))
+    return (_named(run.name, row, names) for row in rows(run))
 
 
-def _named(run: Run, row: dict[str, float], names: Sequence[str]) -> dict[str, Any]:
-    return {"run": run.name, **row} if names[0] == "run" else dict(row)
+def _named(name: str, row: dict[str, float], names: Sequence[str]) -> dict[str, Any]:
+    return {"run": name, **row} if names[0] == "run" else dict(row)
 
 
 def _columns(runs: Sequence[Run]) -> list[str]:

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from math import nan
 from typing import Any
 
+from rewardkit.lines import LongLine
 from rewardkit.trainlog.build import Builder
 from rewardkit.trainlog.model import Run
 
-#: A line longer than this is taken as it is: memory stays flat on a file without line ends.
-LONGEST = 64 << 20
+#: Bytes of a line at most: as many metrics as a table may have take two MiB, and JSON takes up to
+#: twenty times its size in memory.
+LONGEST = 8 << 20
 
 #: Steps are below; no run has as many.
 STEPS = 10**12
@@ -30,14 +32,22 @@ class Jsonl:
     builder: Builder = field(default_factory=Builder)
     _rest: bytes = b""
     _line: int = 0
+    _dropped: int = 0
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the file."""
+        if self._dropped:
+            end = data.find(b"\n")
+            self._dropped += len(data) if end < 0 else end
+            if end < 0:
+                return
+            self._skip_long()
+            data = data[end + 1 :]
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > LONGEST:
-            lines, self._rest = [*lines, self._rest], b""
         for line in lines:
             self._take(line)
+        if len(self._rest) > LONGEST:
+            self._dropped, self._rest = len(self._rest), b""
 
     def finish(self, name: str, path: str) -> Run:
         """The run that the file tells of.
@@ -45,6 +55,8 @@ class Jsonl:
         Raises:
             DataError: there is not one step.
         """
+        if self._dropped:
+            self._skip_long()
         if self._rest.strip():
             rest, self._rest = self._rest, b""
             self._take(rest)
@@ -54,7 +66,16 @@ class Jsonl:
         """The run as far as it has been read."""
         return self.builder.run(name=name, path=path, source="jsonl")
 
+    def _skip_long(self) -> None:
+        self._line += 1
+        self.builder.skip(f"line {self._line:,}", LongLine(self._dropped, LONGEST).reason)
+        self._dropped = 0
+
     def _take(self, line: bytes) -> None:
+        if len(line) > LONGEST:
+            self._dropped = len(line)
+            self._skip_long()
+            return
         self._line += 1
         if not line.strip():
             return

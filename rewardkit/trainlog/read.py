@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -64,7 +65,7 @@ def read_run(
         for data in _chunks(path):
             reader.feed(data)
             progress(len(data))
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path}: cannot be read: {_why(error)}.") from error
     return _finished(reader, name, path)
 
@@ -149,5 +150,5 @@ def _open(path: Path) -> BinaryIO | gzip.GzipFile:
     return gzip.open(path, "rb")
 
 
-def _why(error: OSError | EOFError) -> str:
+def _why(error: OSError | EOFError | zlib.error) -> str:
     return str(getattr(error, "strerror", None) or error).rstrip(".")

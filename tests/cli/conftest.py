@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -26,13 +28,17 @@ def sample(tmp_path_factory):
 def run(cli, tmp_path):
     """Run `rewardkit ARGS` in an empty folder, without network or caches."""
 
-    def go(*arguments, **environment):
+    def go(*arguments, stdout=None, **environment):
         env = os.environ | {
             "HF_HOME": str(tmp_path / "hf"),
             "HF_HUB_OFFLINE": "1",
             "COLUMNS": "140",
             **environment,
         }
-        return cli(*arguments, cwd=tmp_path, env=env)
+        if stdout is None:
+            return cli(*arguments, cwd=tmp_path, env=env)
+        command = [sys.executable, "-m", "rewardkit", *map(str, arguments)]
+        streams = {"stdout": stdout, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.run(command, cwd=tmp_path, env=env, **streams)
 
     return go

@@ -298,7 +298,9 @@ def test_one_file_is_not_written_as_two_splits(run, tmp_path):
 
 def test_options_that_would_do_nothing_are_refused(run):
     ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
-    failed(run("show", "t.parquet", "--template", "boxed"), 2, "only -n and --json")
+    failed(
+        run("show", "t.parquet", "--template", "boxed"), 2, "--template is not used with a parquet"
+    )
     failed(run("check", "t.parquet", "--set", "methd=robust"), 2, "Did you mean 'method'")
 
 
@@ -325,3 +327,64 @@ def test_compose_writes_a_reward_that_check_and_score_take(run, tmp_path):
     ok(run("check", "t.parquet", "--scorer", "reward.py:compute_score"))
     (tmp_path / "bad.yaml").write_text("scorer: gsm8k\nparst: {}\n")
     failed(run("compose", "bad.yaml", "--out", "x.py"), 2, "Did you mean 'parts'")
+
+
+PRINTING = (
+    ("list",),
+    ("list", "--json"),
+    ("card", "gsm8k"),
+    ("doctor", "--offline"),
+    ("path", "gsm8k"),
+    ("explain-key", "--all"),
+    ("recipes", "list"),
+    ("--version",),
+    ("prep", "--help"),
+)
+
+
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
+def test_a_full_disk_under_stdout_is_one_line_and_exits_1(run, arguments):
+    with Path("/dev/full").open("w") as full:
+        message = failed(run(*arguments, stdout=full), 1, "No space left on device")
+    assert message.startswith("error: standard output cannot be written")
+    assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [("list", "--json"), ("path", "gsm8k"), ("explain-key", "--all")]
+)
+def test_a_reader_that_is_gone_is_one_line_and_exits_1(run, arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    message = failed(run(*arguments, stdout=writer), 1, "cannot be written: Broken pipe")
+    assert message.count("\n") == 1
+    os.close(writer)
+
+
+def test_a_closed_stdout_is_one_line_and_exits_1(run):
+    """Also with stderr closed, where nobody can be told."""
+    command = f"{sys.executable} -m rewardkit list --json >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "standard output is closed" in done.stderr
+    done = subprocess.run(f"{command} 2>&-", shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_title_is_on_one_line_however_narrow_its_table(run, tmp_path):
+    rows = "".join(json.dumps({"question": f"q{i}", "answer": str(i)}) + "\n" for i in range(3))
+    (tmp_path / "a-file-with-a-name-that-is-long.jsonl").write_text(rows)
+    text = ok(run("prep", "a-file-with-a-name-that-is-long.jsonl", "--out", "t.parquet"))
+    name = "a-file-with-a-name-that-is-long"
+    assert text.startswith(f"{name}: data_source {name}, template boxed, scorer math\n")
+
+
+@pytest.mark.parametrize("command", ["explain-metric", "explain-key"])
+def test_all_entries_of_the_glossary_are_json_if_asked(run, command):
+    for lang in ("en", "zh"):
+        entries = json.loads(ok(run(command, "--all", "--json", "--lang", lang)))
+        first = entries[0]
+        name = first["key"] if command == "explain-key" else first["names"][0].replace("*", "x")
+        assert json.loads(ok(run(command, name, "--json", "--lang", lang))) == first
+        assert len(entries) > 50
+    assert ok(run(command, "--all")).startswith("| ")

@@ -1,11 +1,14 @@
 """`prep` and `check` on the command line: their options, pages and errors."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.test_cli import ok
@@ -29,9 +32,9 @@ def test_own_rows_are_prepared_checked_and_reported(run, rows, tmp_path):
     )  # fmt: skip
     assert "dropped 1: duplicate question" in text
     assert "<title>" in page.read_text(encoding="utf-8")
-    found = json.loads(ok(run("check", out, "--near", "--max-prompt-length", "10", "--json")))
+    found = json.loads(ok(run("check", out, "--near", "--json")))
     assert found["ok"] is True
-    assert found["lengths"]["limit"] == 10
+    assert found["lengths"]["unit"] == "characters"
 
 
 def test_a_page_of_check_and_its_findings(run, rows, tmp_path):
@@ -129,3 +132,192 @@ def test_a_scheduler_s_end_leaves_nothing_half_written(tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
     assert [path.name for path in tmp_path.iterdir()] == ["mine.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suffix"),
+    [
+        (("prep", "gsm8k", "--sample", "--out", "x.jsonl"), ".parquet"),
+        (("prep", "gsm8k", "--sample", "--out", "x"), ".parquet"),
+        (("mix", "t.parquet", "--out", "x.jsonl"), ".parquet"),
+        (("check", "t.parquet", "--drop-bad", "x.jsonl"), ".parquet"),
+        (("check", "t.parquet", "--against", "t.parquet", "--drop-overlap", "x.json"), ".parquet"),
+        (("select", "r.jsonl", "--train", "t.parquet", "--pass-rate", "0:1", "--out", "x.jsonl"),
+         ".parquet"),
+        (("logs", "train.log", "--parquet", "x.csv"), ".parquet"),
+        (("logs", "train.log", "--csv", "x.parquet"), ".csv"),
+        (("compare", "r.jsonl", "--scorer", "gsm8k", "--scorer", "math", "--export", "x.parquet"),
+         ".jsonl"),
+    ],
+)  # fmt: skip
+def test_no_file_is_written_under_another_format_s_name(run, tmp_path, arguments, suffix):
+    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
+    done = run(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"name a file that ends in {suffix}" in done.stderr
+    assert not list(tmp_path.glob("x*"))
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    """In the place of transformers: a token is a word."""
+    (tmp_path / "transformers.py").write_text(
+        "class AutoTokenizer:\n"
+        "    @classmethod\n"
+        "    def from_pretrained(cls, name): return cls()\n"
+        "    def encode(self, text, **_): return text.split()\n"
+    )
+    return {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+
+
+def test_rows_over_the_prompt_length_are_findings_and_can_be_dropped(run, tmp_path, tokenizer):
+    rows = tmp_path / "mine.csv"
+    rows.write_text("question,answer\nWhat is 1 + 1 if at all?,2\nWhat is 2 + 2 then?,4\n")
+    ok(run("prep", rows, "--out", "t.parquet", "--template", "none", "--scorer", "math"))
+    limit = ("--tokenizer", "any", "--max-prompt-length")
+    done = run("check", "t.parquet", *limit, "6", "--drop-bad", "short.parquet", **tokenizer)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "all good" not in done.stdout
+    assert "t.parquet: 1 of 2 rows are bad" in done.stdout
+    assert "8 tokens, more than 6" in done.stdout
+    assert "data.filter_overlong_prompts=True" in done.stdout
+    assert "over 6 tokens: 50.00% of the rows" in done.stdout
+    text = ok(run("check", "short.parquet", *limit, "6", **tokenizer))
+    assert "short.parquet: 1 row, all good." in text
+    assert "prompt lengths (at most 6 tokens)" in " ".join(text.split())
+
+
+def test_a_prompt_length_without_a_tokenizer_is_refused(run):
+    """Characters say nothing about a limit in tokens."""
+    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    done = run("check", "t.parquet", "--max-prompt-length", "10")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: --max-prompt-length needs --tokenizer.\n"
+
+
+def test_check_says_what_it_looked_at_and_what_not(run, tmp_path, tokenizer):
+    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    text = ok(run("check", "t.parquet"))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    text = " ".join(text.split())
+    assert (
+        "t.parquet: 64 rows, all good. Checked: schema, prompts, golds, gold self-check (each "
+        "row's own scorer), duplicates. Not checked: contamination (--against), near-duplicates "
+        "(--near), prompt lengths in tokens (--tokenizer)."
+    ) in text
+    everything = ("--against", "t.parquet", "--near", "--tokenizer", "any", "--scorer", "gsm8k")
+    done = run("check", "t.parquet", *everything, "--allow-duplicates", "--json", **tokenizer)
+    report = json.loads(done.stdout)
+    assert report["checked"] == [
+        "schema",
+        "prompts",
+        "golds",
+        "gold self-check (gsm8k)",
+        "contamination (t)",
+        "near-duplicates",
+    ]
+    assert report["not_checked"] == [
+        "duplicates (--allow-duplicates)",
+        "prompt lengths (--max-prompt-length)",
+    ]
+
+
+def test_a_file_whose_prompts_are_text_is_said_to_be_not_checked(run, tmp_path):
+    golds = [{"style": "rule", "ground_truth": gold} for gold in ("2", "4")]
+    columns = {"prompt": ["1+1?", "2+2?"], "data_source": ["openai/gsm8k"] * 2}
+    pq.write_table(pa.table({**columns, "reward_model": golds}), tmp_path / "t.parquet")
+    done = run("check", "t.parquet")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "t.parquet: 2 rows, not checked: verl needs other columns" in done.stdout
+    assert "prompt is string; verl reads prompt[].content and prompt[].role of it" in done.stdout
+    assert "Checked: schema.\nNot checked: prompts, golds" in done.stdout
+    ok(run("mix", "t.parquet", "--out", "chats.parquet"))  # as the finding says
+    ok(run("check", "chats.parquet"))
+
+
+def test_check_says_how_many_findings_of_a_rule_are_listed(run, tmp_path):
+    rows = tmp_path / "mine.csv"
+    rows.write_text("question,answer\n" + "What is 1+1?,2\n" * 34)
+    ok(run("prep", rows, "--out", "t.parquet"))
+    ok(run("prep", rows, "--out", "one.parquet", "--limit", "1"))
+    done = run("check", "t.parquet", "--against", "one.parquet")
+    assert done.returncode == 1
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "... duplicate 10 of 33 are listed" in lines
+    assert "These are 3 of 34 overlaps." in lines
+
+
+def test_all_kinds_of_answers_are_printed_and_add_up(run, tmp_path):
+    golds = ["7", "0.5", "1/2", "B", "3\\%", "blue", "(1,2)", "x=3", "2x", "8"]
+    lines = (json.dumps({"question": f"q{i}", "answer": gold}) for i, gold in enumerate(golds))
+    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
+    text = ok(run("prep", "mine.jsonl", "--out", "t.parquet", "--html", "t.html"))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    kinds = " ".join(text.split()).partition("answers: ")[2].partition(" train:")[0].split("; ")
+    assert len(kinds) == 9
+    assert sum(int(kind.split()[-1]) for kind in kinds) == len(golds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("prep", "gsm8k", "--sample", "--out", "x.parquet", "--seed", "0"), "--seed needs --shuffle."),
+        (("prep", "gsm8k", "--sample", "--out", "x.parquet", "--hub", "modelscope"),
+         "--hub is not used with a file, --source or --sample"),
+        (("check", "t.parquet", "--threshold", "0.5"), "--threshold needs --against."),
+        (("check", "t.parquet", "--hub", "modelscope"), "--hub needs --against."),
+        (("check", "t.parquet", "--strict"), "--strict needs a recipe."),
+        (("check", "t.parquet", "--verl-version", "0.9.1"), "--verl-version needs a recipe."),
+        (("check", "t.parquet", "--max-prompt-length", "9"), "--max-prompt-length needs --tokenizer."),
+        (("check", "qwen3-8b-dapo.yaml", "--html", "x.html"), "--html is not used with a recipe"),
+        (("check", "qwen3-8b-dapo.yaml", "--near"), "--near is not used with a recipe"),
+        (("logs", "train.log", "--smooth", "3"), "--smooth needs --html or --png."),
+        (("logs", "train.log", "--x", "hours"), "--x needs compare, --html or --png."),
+        (("logs", "train.log", "--interval", "3"), "--interval needs --follow."),
+        (("logs", "compare", "a.log", "b.log", "--lang", "zh"), "--lang needs --html or --png."),
+        (("logs", "train.log", "--follow", "--config", "c.yaml"), "--config is not used with --follow"),
+        (("show", "t.parquet", "--hub", "modelscope"), "--hub is not used with a parquet"),
+        (("show", "gsm8k", "--sample", "--hub", "modelscope"), "--hub is not used with --source or"),
+        (("eval", "t.parquet", "--watch", "c", "--suite-dir", "s"), "--suite-dir is not used with"),
+    ],
+)  # fmt: skip
+def test_an_option_without_what_it_goes_with_is_refused(run, tmp_path, arguments, said):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.full
+def test_what_a_user_s_file_prints_is_no_result(run, tmp_path):
+    """JSON on stdout stays JSON: prints go to stderr."""
+    (tmp_path / "noisy.py").write_text(
+        "from rewardkit.preprocess.base import Dataset, Problem\n"
+        "from rewardkit.preprocess.card import Card, Split\n"
+        "print('imported')\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    print('scored')\n"
+        "    return float(ground_truth in solution_str)\n"
+        "def to_problem(raw):\n"
+        "    print('read')\n"
+        "    return Problem(raw['question'], raw['answer'])\n"
+        "CARD = Card(name='x', title='x', data_source='me/x', ability='math', template='boxed',\n"
+        "    scorer='math', licence='CC0-1.0', columns=(('question', 'answer'),),\n"
+        "    splits={'train': Split(1, ('rows.csv',))})\n"
+        "DATASET = Dataset('x', to_problem, card=CARD)\n"
+    )
+    (tmp_path / "rows.csv").write_text("question,answer\nWhat is 1+1?,2\n")
+    (tmp_path / "r.jsonl").write_text('{"response": "2", "ground_truth": "2"}\n')
+    data, mine = ("noisy.py", "--source", "rows.csv"), ("--scorer", "noisy.py:compute_score")
+    for arguments in (
+        ("prep", *data, "--out", "t.parquet"),
+        ("show", *data),
+        ("card", "noisy.py"),
+        ("check", "t.parquet", *mine),
+        ("compare", "r.jsonl", *mine, "--scorer", "math"),
+        ("explain", "--gold", "2", "--response", "r.jsonl", *mine),
+    ):
+        done = run(*arguments, "--json")
+        assert json.loads(done.stdout), arguments
+        assert "imported" in done.stderr or arguments[0] == "compare"

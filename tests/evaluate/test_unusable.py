@@ -6,18 +6,19 @@ import os
 import pytest
 
 from rewardkit.cli._eval import warn_of
-from rewardkit.errors import OutputError, SourceError
+from rewardkit.errors import DataError, OutputError, SourceError
 from rewardkit.evaluate import generate as module
 from rewardkit.evaluate.board import board
 from rewardkit.evaluate.choices import choice_of
 from rewardkit.evaluate.curve import points
 from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.part import part_of
+from rewardkit.evaluate.part import PART_LINE_BYTES, part_of
 from rewardkit.evaluate.results import read_results
 from rewardkit.evaluate.run import Judging, evaluate, evaluate_responses
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.evaluate.server import Server, _retry_after
 from rewardkit.evaluate.suite import Member, evaluate_all
+from rewardkit.lines import MAX_LINE_BYTES
 
 INTERRUPTED = ["abort", "error", "insufficient_system_resource"]
 WITHHELD = ["content_filter", "no_content"]
@@ -221,3 +222,24 @@ def test_an_output_that_is_a_link_stays_one_and_its_part_lies_beside_the_file(se
     assert len(lines) == 2
     assert (tmp_path / "m.jsonl").is_symlink()
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["real.jsonl"]
+
+
+def test_a_line_of_any_length_among_results_is_an_error_that_names_it(serve, go, tmp_path):
+    path = tmp_path / "m.jsonl"
+    with serve() as server:
+        go(server, rows=1, n=1)
+    os.truncate(path, path.stat().st_size + MAX_LINE_BYTES + 10)  # sparse
+    with pytest.raises(DataError, match=r"m\.jsonl:2: the line has 67,108,874 bytes"):
+        read_results("m", [path])
+
+
+@pytest.mark.full
+def test_a_part_with_a_line_of_any_length_is_an_error_that_names_it(serve, go, tmp_path):
+    part = part_of(tmp_path / "m.jsonl")
+    part.touch()
+    os.truncate(part, PART_LINE_BYTES + 10)
+    with (
+        serve() as server,
+        pytest.raises(DataError, match=r"part:1: the line has 268,435,466 bytes"),
+    ):
+        go(server)

@@ -7,6 +7,7 @@ import pytest
 
 from rewardkit.scorers import math_dapo
 from rewardkit.scorers.base import Status
+from rewardkit.scorers.gold import accept_gold
 
 PIECES = (
     *("frac", r"\frac", r"\frac12", r"\dfrac{1}{2}", "sqrt", r"\sqrt", r"\sqrt2", r"\sqrt{3}"),
@@ -48,7 +49,7 @@ PIECES = (
 )
 
 # Golds that cannot be scored, of the shared folder's attacks; no real row has such a gold.
-HAND_MADE = {"", " ", "[INVALID]"}
+HAND_MADE = {"", " ", "[INVALID]", "nan", "None"}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,8 @@ def differences(v9, verl_score):
             if verdict == (ours.score, ours.correct, ours.pred):
                 continue
             hole = verdict == (1.0, True, ours.pred) and ours.status is Status.BAD_GROUND_TRUTH
-            hole = hole and math_dapo.normalize(gold) in ("", "[INVALID]")
+            nothing = math_dapo.normalize(gold) in ("", "[INVALID]") or not accept_gold(gold)
+            hole = hole and nothing
             (closed if hole else differing).append((response, gold, verdict, ours))
         return differing, closed
 

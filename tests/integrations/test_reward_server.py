@@ -134,6 +134,16 @@ def test_an_object_gets_a_score_and_a_list_gets_scores_in_order(fast):
     assert fast.ask("/score", {"items": []})[1] == {"items": []}
 
 
+def test_golds_are_read_as_elsewhere_and_a_missing_one_costs_its_own_item(fast):
+    golds = [["18"], '["18"]', None, [], "nan", ["18", "19"], "18.0"]
+    items = [{"response": "#### 18", "ground_truth": gold} for gold in golds]
+    told = fast.ask("/score", {"items": items})[1]["items"]
+    assert [item["status"] for item in told] == ["correct"] * 2 + ["bad_ground_truth"] * 5
+    assert told[4]["error"] == "the ground truth cannot be scored: it is a missing value"
+    assert told[5]["error"].endswith("a list of several answers; write one answer as text")
+    assert told[6]["error"].endswith("write 18, or set method=robust")
+
+
 def test_openrlhf_gets_what_its_own_server_would_answer(fast):
     """The payload and the keys are those of openrlhf 0.11.2's `utils/agent.py`."""
     prompt = "<|im_start|>user\nsay #### 18<|im_end|>\n"
@@ -172,13 +182,22 @@ def asked_of_auto(auto):
         "/score", {"items": [gsm, {**maths, "ground_truth": "18"}, dapo, unknown]}
     )
     assert (status, [item["score"] for item in told["items"]]) == (200, [1.0, 1.0, -1.0, 0.0])
-    assert "no scorer is known for data_source 'acme'" in told["items"][3]["error"]
+    error = told["items"][3]["error"]
+    assert "no scorer is known for data_source 'acme'" in error
+    assert "Known: " in error
+    assert "openai/gsm8k" in error
+    assert told["items"][3]["status"] == "unknown_data_source"
+    status, alone, _ = auto.ask("/score", {**gsm, "data_source": "openai/gsm8"})
+    assert (status, alone["status"]) == (200, "unknown_data_source")
+    assert "Did you mean 'openai/gsm8k'" in alone["error"]
     label = {"ground_truth": "18", "data_source": "openai/gsm8k"}
     openrlhf = {"query": ["q#### 18"], "prompts": ["q"], "labels": [label]}
     assert auto.ask("/get_reward", openrlhf)[1]["rewards"] == [1.0]
     counted = 'rewardkit_responses_total{scorer="math_dapo",status="wrong"}'
     assert auto.metric(counted) == 1
-    assert auto.metric('rewardkit_errors_total{scorer="unknown"}') == 1
+    assert auto.metric('rewardkit_errors_total{scorer="unknown"}') == 2
+    unknown_status = 'rewardkit_responses_total{scorer="unknown",status="unknown_data_source"}'
+    assert auto.metric(unknown_status) == 2
 
 
 ITEM = b'{"response":"","ground_truth":"",%s}'
@@ -220,7 +239,12 @@ ITEM = b'{"response":"","ground_truth":"",%s}'
         ("/get_reward", b'{"query":[""],"prompts":[""]}', 422, "--data.label_key"),
         ("/get_reward", b'{"query":[""],"prompts":[],"labels":[]}', 422, "1, 0 and 0 items"),
         ("/get_reward", b'{"query":[[]],"prompts":[""],"labels":[""]}', 422, "query[0]: is a list"),
-        ("/get_reward", b'{"query":[""],"prompts":[""],"labels":[[]]}', 422, "labels[0].ground"),
+        (
+            "/get_reward",
+            b'{"query":[""],"prompts":[""],"labels":[{"ground_truth":{}}]}',
+            422,
+            "labels[0].ground",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place(fast, path, body, status, said):
@@ -300,7 +324,8 @@ def test_what_a_scorer_does_wrong_is_a_score_and_not_a_status_of_500(slow):
         "no verdict within 3 s",
         "",
     ]
-    assert told["items"][4]["status"] == "timeout"
+    statuses = [item["status"] for item in told["items"]]
+    assert statuses == ["correct", *["no_verdict"] * 3, "timeout", "correct"]
     assert (
         slow.metric(f'rewardkit_errors_total{{scorer="{slow.ask("/health")[1]["scorer"]}"}}') == 4
     )

@@ -10,6 +10,7 @@ import rewardkit
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.preprocess.quality import RULES
 from rewardkit.row import SCHEMA, build_row, read_rows, write_rows
+from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.load import load_scorer
 
 
@@ -300,3 +301,122 @@ def test_a_prompt_that_asks_for_a_form_which_the_scorer_does_not_read_is_found(
     rewardkit.prep("gsm8k", out, sample=True, template=template)
     report = rewardkit.check(out, scorer=load_scorer(scorer))
     assert ("form_does_not_fit" in report.counts) is not fits
+
+
+NO_GOLD = ["nan", "None", "null", "[]", "{}", " ", "<NA>"]
+
+
+@pytest.mark.parametrize("gold", NO_GOLD)
+@pytest.mark.parametrize("scorer", ["math", "gsm8k", "mcq", "math_dapo", "geometry3k"])
+def test_a_missing_gold_is_found_whatever_the_scorer(tmp_path, scorer, gold):
+    report = checked(tmp_path, row(1), row(2, ground_truth=gold, answer="", scorer=scorer))
+    (found,) = report.examples
+    assert (found.row, found.rule) == (1, "empty_gold")
+    said = f"{gold!r}, a missing value" if gold.strip() else "empty"
+    assert found.message == f"reward_model.ground_truth is {said}"
+
+
+def test_a_user_s_scorer_that_pays_a_missing_gold_does_not_hide_it(tmp_path):
+    def pays(response, ground_truth, extra_info=None):
+        right = ground_truth in response
+        return Score(float(right), right, "", Status.CORRECT if right else Status.WRONG)
+
+    report = checked(tmp_path, row(1, ground_truth="nan"), scorer=pays)
+    assert [found.rule for found in report.examples] == ["empty_gold"]
+
+
+@pytest.mark.parametrize(
+    ("gold", "scorer", "said"),
+    [
+        ('["18", "19"]', "math", ": it is a list of several answers; write one answer as text"),
+        ('{"target": "18"}', "math_dapo", ": it is an object; write one answer as text"),
+        (
+            "18.0",
+            "gsm8k",
+            ": answers that are compared as text say 18; write 18, or set method=robust",
+        ),
+        ("1,000", "gsm8k", ""),
+    ],
+)
+def test_a_gold_that_cannot_be_scored_is_told_once_and_with_the_reason(
+    tmp_path, gold, scorer, said
+):
+    (found,) = checked(tmp_path, row(ground_truth=gold, scorer=scorer)).examples
+    assert (found.rule, found.message) == ("bad_gold", f"gold {gold!r} cannot be scored{said}")
+
+
+@pytest.mark.parametrize("scorer", ["math", "gsm8k", "math_dapo", "geometry3k"])
+@pytest.mark.parametrize("gold", ['["18"]', "['18']", "[18]"])
+def test_a_gold_in_a_list_of_one_is_good(tmp_path, scorer, gold):
+    assert checked(tmp_path, row(ground_truth=gold, answer="", scorer=scorer)).ok
+
+
+def test_golds_of_a_list_column_are_read_as_verl_hands_them_over(tmp_path):
+    rows = [row(i, scorer="math") for i in range(3)]
+    for each, gold in zip(rows, (["18"], ["18", "19"], []), strict=True):
+        each["reward_model"] = {"style": "rule", "ground_truth": gold}
+        each["extra_info"]["answer"] = ""
+    file = tmp_path / "lists.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    report = rewardkit.check(file)
+    found = {(each.row, each.rule) for each in report.examples if each.row is not None}
+    assert found == {(1, "bad_gold"), (2, "empty_gold")}
+
+
+def test_several_letters_in_a_list_are_a_gold_of_a_choice(tmp_path):
+    choice = {"scorer": "mcq", "answer": "", "options": ["w", "x", "y"]}
+    assert checked(tmp_path, row(ground_truth='["A", "C"]', **choice)).ok
+
+
+def test_an_option_that_no_scorer_takes_is_no_finding_of_rows(tmp_path):
+    for options in ({"method": "robst"}, {"metod": "robust"}):
+        with pytest.raises(UsageError, match="Did you mean"):
+            checked(tmp_path, row(1), options=options)
+
+
+def test_an_option_reaches_the_rows_whose_scorer_takes_it(tmp_path):
+    dapo = row(1, scorer="math_dapo", ground_truth="feet", answer="")
+    choice = row(2, scorer="mcq", ground_truth="B", answer="")
+    rows = [{**dapo, "data_source": "math_dapo"}, choice]
+    assert not checked(tmp_path, *rows).ok
+    assert checked(tmp_path, *rows, options={"mode": "robust"}).ok
+
+
+class LateError(RuntimeError):
+    did = "took too long"
+
+
+def test_a_scorer_that_gives_no_verdict_is_asked_once_for_each_row(tmp_path):
+    calls = []
+
+    def late(response, ground_truth, extra_info=None):
+        calls.append(response)
+        raise LateError("no verdict within 1 s")
+
+    report = checked(tmp_path, row(1), row(2), scorer=late)
+    assert len(calls) == 2
+    message = "no verdict within 1 s"
+    assert [(f.rule, f.message) for f in report.examples] == [("scorer_raises", message)] * 2
+
+
+def test_a_scorer_in_another_process_that_never_answers_ends_the_check(tmp_path):
+    def never(response, ground_truth, extra_info=None):
+        raise DataError("no verdict on the first 5 responses")
+
+    with pytest.raises(DataError, match="no verdict on the first 5"):
+        checked(tmp_path, row(1), scorer=never)
+
+
+def test_the_rows_that_drop_bad_leaves_out_are_kept_with_all_their_columns(tmp_path):
+    """Also with one whose type Python does not have."""
+    stamps = pa.array([1, 2, 3], pa.timestamp("ns"))
+    golds = pa.array([{"style": "rule", "ground_truth": gold} for gold in ("0", "", "2")])
+    file = foreign(
+        tmp_path,
+        lambda table: set_column(table, "reward_model", golds).append_column("made", stamps),
+    )
+    rewardkit.check(file, drop_bad=tmp_path / "good.parquet")
+    [line] = (tmp_path / "good.parquet.dropped.jsonl").read_text().splitlines()
+    kept = json.loads(line)
+    assert (kept["index"], kept["row"]["ability"]) == (1, "math")
+    assert "00000002" in kept["row"]["made"]

@@ -136,6 +136,7 @@ def test_lengths_are_counted_and_the_share_over_the_limit_is_said(train):
     report = rewardkit.check(train, extras=Extras(measure=words, limit=30))
     assert report.lengths.unit == "tokens"
     assert report.lengths.summary()["over"] == 0.5
+    assert report.counts == {"long_prompt": 2}
     assert sum(report.lengths.counts.values()) == report.stats.rows == 4
     plain = rewardkit.check(train)
     assert plain.lengths.unit == "characters"

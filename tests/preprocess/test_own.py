@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
@@ -124,11 +126,12 @@ def test_an_answer_that_is_no_number_is_no_gold(tmp_path, answer):
 
 
 def test_the_source_is_never_overwritten(tmp_path):
-    source = tmp_path / "mine.csv"
-    source.write_text("question,answer\nq,1\n")
+    source = tmp_path / "mine.parquet"
+    pq.write_table(pa.table({"question": ["q"], "answer": ["1"]}), source)
+    before = source.read_bytes()
     with pytest.raises(UsageError, match="is the file that is read"):
         rewardkit.prep(own_dataset(source), source, source=source, overwrite=True)
-    assert source.read_text() == "question,answer\nq,1\n"
+    assert source.read_bytes() == before
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path):

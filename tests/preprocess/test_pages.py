@@ -7,7 +7,7 @@ import pytest
 import rewardkit
 from rewardkit.page.html import to_html
 from rewardkit.page.model import Bars, Histogram, Pairs, Steps, Table
-from rewardkit.preprocess.check import CheckReport
+from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.overlap import Overlap
 from rewardkit.preprocess.pages import (
     PAIRS,
@@ -125,14 +125,14 @@ def test_a_finding_about_the_file_is_not_one_about_a_row(tmp_path):
     report = CheckReport(tmp_path / "a.parquet")
     report.add(Finding(None, "missing", "no column prompt[].content"))
     page = check_page(report)
-    assert page.title == "a.parquet: the file as a whole is bad"
+    assert page.title == "a.parquet: 0 rows, not checked: verl needs other columns"
     assert cells(sections(page, Table)[1])[0][0] == "file"
 
 
 def test_clusters_with_conflicting_golds_come_first_and_show_the_conflict():
     same = ([(1, "a b", "5"), (2, "a b c", "5")], False)
     conflict = ([(3, "x y", "5"), (4, "x y z", "5"), (9, "x y w", "7")], True)
-    section = clusters_section([same, conflict])
+    section = clusters_section([same, conflict], (5, 2))
     assert isinstance(section, Pairs)
     first, second = section.pairs
     assert first.caption == "rows 3, 4, 9"
@@ -144,7 +144,8 @@ def test_clusters_with_conflicting_golds_come_first_and_show_the_conflict():
 
 
 def test_only_so_many_pairs_are_shown_and_the_page_says_so():
-    section = clusters_section([([(i, "a", "1"), (i + 1, "a", "1")], False) for i in range(99)])
+    pairs = [([(i, "a", "1"), (i + 1, "a", "1")], False) for i in range(99)]
+    section = clusters_section(pairs, (198, 99))
     assert len(section.pairs) == PAIRS
     assert f"The first {PAIRS} of 99 are below." in section.note
 
@@ -156,12 +157,41 @@ def test_overlaps_are_counted_by_item_and_row_the_most_complete_first():
         Overlap(4, "MATH-500", "7", 0.8, "third", "row 4"),
         Overlap(5, "MATH-500", "7", 0.8, "third", "row 5"),
     ]
-    section = overlaps_section(overlaps)
+    section = overlaps_section(overlaps, 4)
     assert section.note.startswith("Evaluation items in 3 rows: 2 of AIME, 1 of MATH-500.")
     assert section.pairs[0].caption == "row 3 has 100% of AIME I-2"
     assert section.pairs[0].texts == ("other", "row")
 
 
 def test_nothing_found_is_said():
-    assert overlaps_section([]).note == "No evaluation item was found in any row."
-    assert clusters_section([]).note == "No two rows are nearly the same."
+    assert overlaps_section([], 0).note == "No evaluation item was found in any row."
+    assert clusters_section([], (0, 0)).note == "No two rows are nearly the same."
+
+
+def test_a_page_that_keeps_only_some_of_what_was_found_says_of_how_many():
+    overlap = Overlap(3, "AIME", "I-1", 0.6, "item", "row")
+    note = overlaps_section([overlap] * 30, 1508).note
+    assert note.startswith("Of the first 30 of 1,508 findings: Evaluation items in 1 row")
+    assert "The first 25 of 1,508 are below." in note
+    clusters = [([(1, "a", "1"), (2, "a", "1")], False)] * 30
+    note = clusters_section(clusters, (5000, 2000)).note
+    assert note.startswith("5,000 rows in 2,000 clusters")
+    assert "The first 25 of 2,000 are below." in note
+
+
+def test_a_check_page_says_what_was_checked_and_what_not(tmp_path):
+    report = CheckReport(
+        tmp_path / "a.parquet", rows=2, checked=("schema", "prompts"), not_checked=("golds",)
+    )
+    facts = dict(check_page(report).facts)
+    assert (facts["checked"], facts["not checked"]) == ("schema, prompts", "golds")
+    assert "not checked" in to_html(check_page(report))
+
+
+def test_a_check_page_says_how_many_findings_of_a_rule_it_lists(tmp_path):
+    report = CheckReport(tmp_path / "a.parquet")
+    for place in range(33):
+        report.add_row([Finding(place, "empty_gold", "empty")])
+    _, examples = sections(check_page(report), Table)
+    assert len(cells(examples)) == 11
+    assert cells(examples)[-1] == ("...", "empty_gold", "10 of 33 are listed")

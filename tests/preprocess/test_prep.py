@@ -313,3 +313,96 @@ def test_the_packaged_sample_needs_nothing(tmp_path):
     report = rewardkit.prep("gsm8k", tmp_path, split="all", sample=True)
     lines = {f.stem: len(f.read_text().splitlines()) for f in (SAMPLES / "gsm8k").glob("*.jsonl")}
     assert {s.split: s.written for s in report.splits} == lines
+
+
+def test_dropped_rows_are_kept_whole_with_the_columns_that_were_not_used(tmp_path):
+    """Of every kind of file, in the order of the source whatever the order written."""
+    rows = [{**GOOD, "id": f"r-{i}", "note": {"by": ["a", str(i)]}} for i in range(2500)]
+    bad = (3, 4, 2100, 2499)
+    for place in bad:
+        rows[place]["answer"] = "no mark"
+    (tmp_path / "array.json").write_text(json.dumps(rows))
+    (tmp_path / "lines.json").write_text("\n".join(map(json.dumps, rows)))
+    jsonl(tmp_path / "rows.jsonl", *rows[:10])
+    jsonl(tmp_path / "more/rows.jsonl", *rows[10:])
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=1000)
+    with pa.ipc.new_stream(tmp_path / "rows.arrow", table.schema) as stream:
+        stream.write_table(table, max_chunksize=700)
+    for name in ("array.json", "lines.json", "rows.parquet", "rows.arrow", "more/rows.jsonl"):
+        skipped = 10 if name.startswith("more") else 0
+        for shuffle in (False, True):
+            out = tmp_path / "out.parquet"
+            options = {"source": tmp_path / name, "overwrite": True, "shuffle": shuffle}
+            rewardkit.prep("gsm8k", out, **options)
+            lines = (tmp_path / "out.parquet.dropped.jsonl").read_text().splitlines()
+            wanted = [place for place in bad if place >= skipped]
+            assert [json.loads(line)["index"] for line in lines] == [p - skipped for p in wanted]
+            assert [json.loads(line)["row"] for line in lines] == [rows[p] for p in wanted]
+
+
+def test_dropped_rows_of_csv_and_of_several_files_are_kept_whole(tmp_path):
+    (tmp_path / "a.csv").write_bytes(
+        b'question,answer,note\nq,"#### 1",x\n"two\nlines",none,caf\xe9\nq,"",\n'
+    )
+    rewardkit.prep("gsm8k", tmp_path / "a.parquet", source=tmp_path / "a.csv")
+    lines = (tmp_path / "a.parquet.dropped.jsonl").read_text().splitlines()
+    assert [json.loads(line)["row"] for line in lines] == [
+        {"question": "two\nlines", "answer": "none", "note": "caf\\xe9"},
+        {"question": "q", "answer": "", "note": ""},
+    ]
+    rows = [
+        {**GOOD, "id": i} if i % 2 else {"question": "q", "answer": "", "id": i} for i in range(6)
+    ]
+    jsonl(tmp_path / "data/train-1.jsonl", *rows[:3])
+    jsonl(tmp_path / "data/train-2.jsonl", *rows[3:])
+    rewardkit.prep("gsm8k", tmp_path / "b.parquet", split="train", source=tmp_path / "data")
+    lines = (tmp_path / "b.parquet.dropped.jsonl").read_text().splitlines()
+    assert [json.loads(line)["row"]["id"] for line in lines] == [0, 2, 4]
+
+
+def test_a_dropped_row_is_valid_json_whatever_its_other_columns_hold(tmp_path):
+    table = pa.table(
+        {
+            "question": ["q", "q"],
+            "answer": ["#### 1", "none"],
+            "picture": [b"", b"\xff\xd8"],
+            "score": [1.0, float("nan")],
+            "made": pa.array([1, 2], pa.timestamp("ns")),
+            "made_in": pa.array([{"at": 1}, {"at": 2}], pa.struct([("at", pa.timestamp("ns"))])),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=tmp_path / "a.parquet")
+    [line] = (tmp_path / "out.parquet.dropped.jsonl").read_text().splitlines()
+
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    row = json.loads(line, parse_constant=refuse)["row"]
+    assert (row["picture"], row["score"]) == ("<2 bytes>", None)
+    assert "00000000" in row["made"]
+    assert "timestamp[ns]" in row["made_in"]
+
+
+def test_where_one_split_fails_none_is_written(tmp_path):
+    """The files of an earlier run stay as they are."""
+    jsonl(tmp_path / "raw/train.jsonl", GOOD, {"question": "q", "answer": "none"})
+    test = jsonl(tmp_path / "raw/test.jsonl", {"question": "q", "answer": "none"})
+    options = {"split": "all", "source": tmp_path / "raw"}
+    with pytest.raises(DataError, match="every row was dropped"):
+        rewardkit.prep("gsm8k", tmp_path / "out", **options)
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+    jsonl(test, GOOD)
+    rewardkit.prep("gsm8k", tmp_path / "out", **options)
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert {path.name for path in before} == {
+        "train.parquet",
+        "train.parquet.dropped.jsonl",
+        "test.parquet",
+    }
+    jsonl(tmp_path / "raw/train.jsonl", {**GOOD, "question": "another"})
+    jsonl(test, {"question": "q", "answer": "none"})
+    with pytest.raises(DataError, match="every row was dropped"):
+        rewardkit.prep("gsm8k", tmp_path / "out", overwrite=True, **options)
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before

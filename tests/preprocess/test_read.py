@@ -1,6 +1,8 @@
 """Raw rows: every format, copies, and what broken files say."""
 
 import json
+import os
+import tracemalloc
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError
+from rewardkit.lines import MAX_LINE_BYTES
 from rewardkit.preprocess.read import RawRows, at_path
 
 ROWS = [{"q": f"q{i}", "a": str(i), "id": {"key": f"k{i % 3}"}} for i in range(7)]
@@ -137,3 +140,37 @@ def test_nesting_is_bounded(tmp_path, depth):
 def test_a_byte_order_mark_before_an_array_is_passed_over(tmp_path):
     (tmp_path / "x.json").write_bytes(b'\xef\xbb\xbf[{"q": {"a": [1, []]}}]')
     assert list(RawRows([tmp_path / "x.json"], [("q",)])) == [(0, {"q": {"a": [1, []]}})]
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.ndjson"])
+def test_a_line_of_any_length_is_an_error_that_names_it(tmp_path, name):
+    """As a disk image, or a file without line ends: it must not be held in memory."""
+    (tmp_path / name).write_bytes(b'{"q": 1}\n')
+    os.truncate(tmp_path / name, MAX_LINE_BYTES + 100)  # sparse: takes no room on the disk
+    tracemalloc.start()
+    with pytest.raises(DataError, match=rf"{name}:2: the line has 67,108,955 bytes, more than"):
+        list(RawRows([tmp_path / name], [("q",)]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * MAX_LINE_BYTES
+
+
+@pytest.mark.parametrize("element", ['"' + "a" * 300_000 + '"', "[" + "1, " * 100_000 + "1]"])
+def test_an_element_of_an_array_of_any_length_is_an_error_that_names_it(
+    tmp_path, monkeypatch, element
+):
+    monkeypatch.setattr("rewardkit.preprocess.read.MAX_LINE_BYTES", 100_000)
+    ok = '{"q": "' + "a" * 60_000 + '"}'
+    (tmp_path / "x.json").write_text(f"[{ok}, {ok}, {ok}, {element}]")
+    rows = iter(RawRows([tmp_path / "x.json"], [("q",)]))
+    assert [next(rows)[0] for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(DataError, match=r"x\.json: element 3 has more than 100,000 bytes"):
+        next(rows)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
+def test_a_number_of_more_digits_than_python_reads_is_one_clear_error(tmp_path, name):
+    text = '{"q": ' + "1" * 5000 + "}"
+    (tmp_path / name).write_text(f"[{text}]" if name == "x.json" else text)
+    with pytest.raises(DataError, match="not JSON"):
+        list(RawRows([tmp_path / name], [("q",)]))

@@ -481,7 +481,7 @@ def test_a_run_that_is_ended_while_its_output_is_finished_goes_on(
             with pytest.raises(StopError):
                 score_files([file], "gsm8k", out=out)
         report = score_files([file], "gsm8k", out=out, resume=True)
-        assert (report.total.n, report.unscored) == (400, 1)
+        assert (report.total.n, report.unscored, len(report.examples)) == (400, 1, 1)
         assert out.read_bytes() == whole.read_bytes()
         beside = "{}.unscored.jsonl"
         assert (tmp_path / beside.format(out.name)).read_bytes() == (

@@ -4,7 +4,8 @@ import pickle
 import pytest
 
 from rewardkit.scorers import base
-from rewardkit.scorers.base import Score, Status, option_names, to_verl, verl_result
+from rewardkit.scorers.base import Score, Status, to_verl, verl_result
+from rewardkit.scorers.options import option_names
 from rewardkit.testing import check_scorer, check_verdict
 
 RIGHT = Score(1.0, True, "5", Status.CORRECT)

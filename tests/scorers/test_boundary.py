@@ -13,11 +13,11 @@ from rewardkit.scorers.base import (
     as_scorer,
     call_verl_function,
     guarded,
-    option_names,
     options_for,
     verl_result,
     wrong_score,
 )
+from rewardkit.scorers.options import option_names
 
 
 @pytest.fixture(autouse=True)

@@ -169,7 +169,7 @@ def test_auto_reads_the_data_source_verl_passes():
         ("scorer: gsm8k\nparts: {format: {weight: 1, tag: [a]}}", "Did you mean 'tags'"),
         ("scorer: gsm8\nparts: {correct: 1}", "Did you mean 'gsm8k'"),
         ("scorer: gsm8k\noptions: {metod: robust}\nparts: {correct: 1}", "Did you mean 'method'"),
-        ("scorer: gsm8k\noptions: {method: robst}\nparts: {correct: 1}", "method='robst'"),
+        ("scorer: gsm8k\noptions: {method: robst}\nparts: {correct: 1}", "Did you mean 'robust'"),
         ("parts: {correct: 1}", "name the scorer"),
         ("scorer: gsm8k", "at least one part"),
         ("scorer: gsm8k\nparts: [correct]", "not list"),

@@ -113,8 +113,9 @@ def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path, text, attribute
 
 
 def test_auto_takes_the_options_of_any_of_our_scorers_and_no_other():
-    for option in ("method", "mode", "strict_box", "partial", "format_weight", "seconds"):
-        load_scorer("auto", **{option: 1})
+    options = {"method": "robust", "mode": "letters", "strict_box": True, "partial": False}
+    for option, value in {**options, "format_weight": 1, "seconds": 2}.items():
+        load_scorer("auto", **{option: value})
     with pytest.raises(UnknownNameError, match="scorer 'auto' has no option 'metod'"):
         load_scorer("auto", metod="robust")
 

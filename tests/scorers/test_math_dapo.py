@@ -113,7 +113,7 @@ def test_robust_mode_gives_the_verdicts_of_math_as_plus_and_minus_one():
 
 
 def test_an_unknown_mode_is_a_usage_error():
-    with pytest.raises(UsageError, match="mode='strict'"):
+    with pytest.raises(UsageError, match="'math_dapo' has no mode 'strict'"):
         score("Answer: 34", "34", mode="strict")
 
 

@@ -369,5 +369,5 @@ def test_a_part_of_the_gold_is_paid_only_where_that_is_asked_for(picked, paid):
 
 
 def test_an_unknown_mode_names_the_known_ones():
-    with pytest.raises(UsageError, match="'strict', 'dianjin' or 'letters'"):
+    with pytest.raises(UsageError, match="Its modes: strict, dianjin, letters"):
         score(r"\boxed{A}", "A", mode="fuzzy")

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rewardkit.cli import logs
+from rewardkit.cli import glossary
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.runner.releases import DAPO_RECIPE, known_releases, release_of
 from rewardkit.trainlog.glossary import (
@@ -134,8 +134,8 @@ def test_the_tables_have_a_row_for_everything(lang):
 
 
 app = typer.Typer()
-app.command("metric")(logs.explain_metric)
-app.command("key")(logs.explain_key)
+app.command("metric")(glossary.explain_metric)
+app.command("key")(glossary.explain_key)
 
 
 def run(*arguments):

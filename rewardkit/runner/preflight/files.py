@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import RewardkitError
-from rewardkit.preprocess.check import CheckReport, Extras, check
+from rewardkit.preprocess.check import Extras, check
+from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.lengths import Measure, tokens_of
 from rewardkit.registry import is_path
 from rewardkit.runner.findings import Finding, Severity
@@ -172,6 +173,8 @@ def _said(plan: Plan, role: str, name: str, found: CheckReport) -> Iterator[Find
     left_out = _OWN_SCORER if scorer == "verl" or is_path(scorer) else frozenset()
     first = {finding.rule: finding for finding in reversed(found.examples)}
     for rule, count in found.counts.most_common():
+        if rule == "long_prompt":  # _too_long says it with the setting to change
+            continue
         if rule in left_out or (role == "val" and rule in _ONLY_TRAIN):
             continue
         example = first[rule]

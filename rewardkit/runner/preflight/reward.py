@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rewardkit.errors import RewardkitError
-from rewardkit.registry import is_path, load_path
+from rewardkit.registry import is_path
 from rewardkit.runner.findings import Finding, Severity
 from rewardkit.runner.plan import Plan
 from rewardkit.runner.preflight.files import FileFacts
@@ -70,16 +69,21 @@ def check_reward(plan: Plan, files: list[FileFacts], unchecked: list[str]) -> It
 
 def _signature(scorer: str, plan: Plan) -> Iterator[Finding]:
     """Whether verl's keywords and the recipe's options fit the function."""
-    function = load_path(scorer if ":" in scorer else f"{scorer}:compute_score")
-    given: dict[str, Any] = dict.fromkeys((*ARGUMENTS, *plan.recipe.reward.options))
-    try:
-        inspect.signature(function).bind(**given)
-    except TypeError as error:
+    from rewardkit.audit.process import Process
+
+    spec, options = (
+        scorer if ":" in scorer else f"{scorer}:compute_score",
+        plan.recipe.reward.options,
+    )
+    with Process(spec, options, seconds=1) as process:  # here an import that hangs would hang all
+        misfit = process.misfit
+    if misfit:
+        given = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
         yield Finding(
             "error",
             "L-51",
             KEY,
-            f"{scorer}: {error}; verl calls it with {', '.join(f'{name}=' for name in given)}",
+            f"{scorer}: {misfit}; verl calls it with {given}",
             "Take these keywords, and **kwargs for those to come.",
             "verl trainer/ppo/reward.py",
         )

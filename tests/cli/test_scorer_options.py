@@ -1,0 +1,149 @@
+"""Options of scorers and scorers of the user's, on the command line."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from rewardkit.cli.main import app
+from rewardkit.errors import DataError, UsageError
+from rewardkit.row import build_row, write_rows
+
+NEAREST = "has no method 'robst'. Did you mean 'robust'? Its methods: strict, flexible, robust."
+
+HANGS = """
+import time
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    while True:
+        time.sleep(60)
+"""
+
+#: Pays its own form only, and misbehaves on some golds.
+OWN = """
+import os, sys, time
+print("printed while it is imported")
+def respond(answer):
+    return f"<a>{answer}</a>"
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, *, late=None):
+    if ground_truth == late:
+        time.sleep(60)
+    if ground_truth == "5":
+        os._exit(3)
+    return float(solution_str == respond(ground_truth))
+"""
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def row(gold, i=0):
+    prompt = [{"role": "user", "content": f"question {i}"}]
+    return build_row(
+        data_source="openai/gsm8k", prompt=prompt, ability="math", ground_truth=gold, index=i,
+        split="train", source_id="", question=f"question {i}", answer="", scorer="gsm8k",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    file = tmp_path / "x.parquet"
+    write_rows([row(str(i), i) for i in range(10)], file, {})
+    return file
+
+
+@pytest.fixture
+def responses(tmp_path):
+    file = tmp_path / "x.jsonl"
+    file.write_text(json.dumps({"response": "#### 1", "ground_truth": "1"}) + "\n")
+    return file
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("path", "gsm8k", "--verl", "--set", "method=robst"),
+        ("path", "auto", "--set", "method=robst"),
+        ("check", "PARQUET", "--set", "method=robst"),
+        ("check", "PARQUET", "--scorer", "auto", "--set", "method=robst"),
+        ("check", "PARQUET", "--scorer", "gsm8k", "--set", "method=robst"),
+        ("score", "RESPONSES", "--scorer", "gsm8k", "--set", "method=robst"),
+        ("score", "RESPONSES", "--set", "method=robst"),
+        ("compare", "RESPONSES", "--scorer", "gsm8k", "--scorer", "gsm8k", "--set-b", "method=robst"),
+        ("explain", "--gold", "1", "--response", "RESPONSES", "--scorer", "gsm8k", "--set", "method=robst"),
+        ("audit", "gsm8k", "--set", "method=robst"),
+        ("report", "RESPONSES", "--html", "OUT.html", "--scorer", "gsm8k", "--set", "method=robst"),
+        ("eval", "PARQUET", "--responses", "RESPONSES", "--out", "OUT.jsonl", "--scorer", "gsm8k", "--set", "method=robst"),
+        ("reward-server", "gsm8k", "--port", "0", "--set", "method=robst"),
+        ("train", "qwen2.5-0.5b-ppo-gsm8k", "--dry-run", "--set", "reward.options={method: robst}"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:4]),
+)  # fmt: skip
+def test_a_value_that_does_not_fit_ends_every_command_with_the_nearest(
+    tmp_path, parquet, responses, arguments
+):
+    names = {"PARQUET": parquet, "RESPONSES": responses}
+    names |= {name: tmp_path / name for name in ("OUT.html", "OUT.jsonl")}
+    done = call(*(names.get(argument, argument) for argument in arguments))
+    assert isinstance(done.exception, UsageError), done.output
+    assert NEAREST in str(done.exception)
+    assert done.exception.exit_code == 2
+    assert not done.stdout
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["x.jsonl", "x.parquet"]
+
+
+def test_an_option_of_the_wrong_type_is_said_and_python_s_true_is_true(parquet):
+    said = str(call("path", "mcq", "--verl", "--set", "partial=maybe").exception)
+    assert said == "scorer 'mcq': partial='maybe' does not fit; give true or false."
+    for true in ("true", "True"):
+        done = call("path", "mcq", "--verl", "--verl-version", "0.9.1", "--set", f"partial={true}")
+        assert done.stdout.splitlines()[-1].endswith("reward_kwargs.partial=True")
+
+
+@pytest.mark.full
+def test_check_ends_where_a_scorer_never_answers_as_score_does(tmp_path, parquet, responses):
+    (tmp_path / "hang.py").write_text(HANGS)
+    name = f"{tmp_path}/hang.py:compute_score"
+    responses.write_text(responses.read_text() * 5)
+    said = []
+    for command in (("check", parquet), ("score", responses)):
+        done = call(*command, "--scorer", name, "--seconds-per-row", "0.05")
+        assert isinstance(done.exception, DataError)
+        said.append(str(done.exception))
+    assert said[0] == said[1]
+    assert "no verdict on the first 5 responses" in said[0]
+
+
+def test_a_scorer_that_exits_on_a_row_costs_that_row(tmp_path, parquet):
+    report, said = checked(tmp_path, parquet)
+    assert said == [(5, "scorer_raises", "the scorer ended its process (exit code 3)")], (
+        "the row once; its own `respond` is used, and what it prints is not in the JSON"
+    )
+    assert (report["rows"], report["bad_rows"]) == (10, 1)
+
+
+@pytest.mark.full
+def test_a_scorer_that_hangs_on_a_row_costs_that_row(tmp_path, parquet):
+    _, said = checked(tmp_path, parquet, "--set", 'late="3"', "--seconds-per-row", "5")
+    assert said[0] == (3, "scorer_raises", "no verdict within 5 s")
+    assert [row for row, *_ in said] == [3, 5]
+
+
+def checked(tmp_path, parquet, *options):
+    (tmp_path / "own.py").write_text(OWN)
+    name = f"{tmp_path}/own.py:compute_score"
+    done = call("check", parquet, "--scorer", name, "--json", *options)
+    assert done.exit_code == 1
+    report = json.loads(done.stdout)
+    return report, [(each["row"], each["rule"], each["message"]) for each in report["examples"]]
+
+
+def test_explain_survives_a_scorer_that_hangs_and_names_what_one_raises(tmp_path, responses):
+    (tmp_path / "hang.py").write_text(HANGS)
+    (tmp_path / "raises.py").write_text("def score(r, g, e=None):\n    raise LookupError('no x')\n")
+    asked = ("explain", "--gold", "1", "--response", responses, "--seconds-per-row", "0.05")
+    hung = call(*asked, "--scorer", f"{tmp_path}/hang.py:compute_score").exception
+    assert isinstance(hung, DataError)
+    assert "no verdict within 0.05 s" in str(hung)
+    raised = call(*asked, "--scorer", f"{tmp_path}/raises.py:score").exception
+    assert "the scorer raised LookupError: no x" in str(raised)

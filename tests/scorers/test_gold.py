@@ -1,0 +1,201 @@
+"""What counts as a gold: one answer, in whatever a data file wraps it; a missing value never pays."""
+
+import decimal
+import importlib
+import json
+import logging
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit import registry
+from rewardkit.integrations.judge import Judge
+from rewardkit.scorers import base
+from rewardkit.scorers.base import Status
+from rewardkit.scorers.gold import MISSING, accept_gold, explain_bad_gold, unwrap_gold
+from rewardkit.scorers.load import load_scorer
+
+#: Scorers with options, a gold each of them reads, and a response that is right.
+SCORERS = [
+    ("gsm8k", {}, "18", "#### 18"),
+    ("gsm8k", {"method": "flexible"}, "18", "18"),
+    ("gsm8k", {"method": "robust"}, "18", "#### 18"),
+    ("math", {}, "18", r"\boxed{18}"),
+    ("math", {}, r"\frac{1}{2}", r"\boxed{\frac{1}{2}}"),
+    ("math_dapo", {}, "18", "Answer: 18"),
+    ("math_dapo", {"strict_box": True}, "18", r"\boxed{18}"),
+    ("math_dapo", {"mode": "robust"}, "18", "Answer: 18"),
+    ("geometry3k", {}, "18", r"<think></think>\boxed{18}"),
+    ("mcq", {}, "B", r"\boxed{B}"),
+    ("mcq", {"mode": "letters"}, "AC", r"\boxed{AC}"),
+    ("mcq", {"mode": "dianjin"}, "B", r"<think>.</think><answer>\boxed{B}</answer>"),
+]
+NAMES = [
+    f"{name}-{'-'.join(map(str, options.values()))}-{gold}" for name, options, gold, _ in SCORERS
+]
+
+#: Ways in which data files hold no gold at all.
+NO_GOLD = [
+    None, float("nan"), decimal.Decimal("nan"), "", " ", "\n\t", [], (), {}, [[]], [None], [""], [float("nan")],
+    "nan", "None", "null", "NULL", "<NA>", "NaT", "[]", "{}", " nan ", "[null]", "[NaN]", '[""]', '["nan"]', "['None']",
+    "[None]", "[nan]", '[["null"]]', "[[]]",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def fresh_log(monkeypatch):
+    monkeypatch.setattr(base, "_logged", set())
+
+
+def verl(name, response, gold, **options):
+    module = importlib.import_module(registry.SCORERS[name].partition(":")[0])
+    return module.compute_score("d", response, gold, None, **options)
+
+
+@pytest.mark.parametrize(("name", "options", "gold", "response"), SCORERS, ids=NAMES)
+def test_a_list_of_one_answer_is_that_answer(name, options, gold, response):
+    python, single = repr([gold]), json.dumps([gold])
+    for wrapped in (
+        [gold],
+        (gold,),
+        [[gold]],
+        {gold},
+        single,
+        f" {single} ",
+        python,
+        f"[[{single}]]",
+    ):
+        assert load_scorer(name, **options)(response, wrapped).correct, wrapped
+        assert verl(name, response, wrapped, **options)["acc"] == 1.0, wrapped
+        assert verl(name, "no", wrapped, **options)["error"] == 0.0, wrapped
+
+
+@pytest.mark.parametrize(("name", "options", "gold", "response"), SCORERS, ids=NAMES)
+def test_an_array_of_one_answer_is_that_answer(name, options, gold, response):
+    numpy = pytest.importorskip("numpy")
+    for wrapped in (
+        numpy.array([gold]),
+        numpy.array([gold], dtype=object),
+        numpy.array(gold),
+        numpy.str_(gold),
+    ):
+        assert load_scorer(name, **options)(response, wrapped).correct
+        assert verl(name, response, wrapped, **options)["acc"] == 1.0
+
+
+@pytest.mark.parametrize("gold", NO_GOLD, ids=repr)
+@pytest.mark.parametrize(("name", "options"), [(n, o) for n, o, *_ in SCORERS])
+def test_a_missing_gold_is_an_error_and_nobody_is_paid_for_repeating_it(name, options, gold):
+    scorer = load_scorer(name, **options)
+    shown = str(gold)
+    forms = (rf"\boxed{{{shown}}}", f"Answer: {shown}", f"#### {shown}", shown, "", r"\boxed{}")
+    for response in (*forms, rf"<think></think>\boxed{{{shown}}}"):
+        result = scorer(response, gold)
+        assert (result.correct, result.status) == (False, Status.BAD_GROUND_TRUTH)
+        fields = verl(name, response, gold, **options)
+        assert (fields["acc"], fields["error"]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("gold", ["nan", "None", None, [], '["nan"]'])
+def test_math_verify_asks_no_helper_about_a_missing_gold(gold):
+    assert load_scorer("math_verify")(r"\boxed{nan}", gold).status is Status.BAD_GROUND_TRUTH
+
+
+SEVERAL = [["18", "19"], '["18", "19"]', "['18', '19']", ["18", None], {"target": ["18"]}, '{"target": "18"}', '["\\u0041", 1]', "['18' '19']"]  # fmt: skip
+
+
+@pytest.mark.parametrize("gold", SEVERAL, ids=repr)
+@pytest.mark.parametrize(("name", "options"), [(n, o) for n, o, *_ in SCORERS if n != "mcq"])
+def test_several_answers_and_an_object_are_an_error_not_a_wrong_answer(name, options, gold):
+    for response in ("#### 18", r"<think></think>\boxed{18}", "Answer: 18", f"Answer: {gold}"):
+        assert load_scorer(name, **options)(response, gold).status is Status.BAD_GROUND_TRUTH
+        assert verl(name, response, gold, **options)["error"] == 1.0
+
+
+def test_several_letters_are_a_gold_of_a_choice():
+    for gold in (["A", "C"], '["A", "C"]', "['A', 'C']", "['A' 'C']", "A,C"):
+        assert load_scorer("mcq")(r"\boxed{AC}", gold).correct
+        assert verl("mcq", r"\boxed{A}", gold)["error"] == 0.0
+    assert verl("mcq", r"\boxed{A}", {"a": "A"})["error"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "response"),
+    [
+        ("[1,2]", r"\boxed{[1,2]}"), ("[-1, 0]", r"\boxed{[-1,0]}"), ("[0, 1)", r"\boxed{[0,1)}"), (r"\{1, 2\}", r"\boxed{\{1,2\}}"),
+        (r"\{1\}", r"\boxed{\{1\}}"), ("none", r"\boxed{none}"), ("NaN", r"\boxed{NaN}"), ("None of the above", r"\boxed{None of the above}"),
+        ('"There are equal numbers"', r"\boxed{There are equal numbers}"), ("[5]", r"\boxed{[5]}"), ("[5]", r"\boxed{5}"),
+    ],
+)  # fmt: skip
+def test_real_golds_that_look_like_these_stay_golds(gold, response):
+    assert load_scorer("math")(response, gold).correct
+
+
+@pytest.mark.parametrize("method", ["strict", "flexible"])
+@pytest.mark.parametrize(
+    "gold", ["18.0", "-18.0", "18.00", "18.", 18.0, [18.0], "[18.0]", array("d", [18])]
+)
+def test_gsm8k_calls_a_whole_number_written_as_a_decimal_an_error(method, gold, caplog):
+    """Whoever answers 18 is wrong in verl, without a word; the score stays verl's."""
+    text = accept_gold(gold)
+    right, whole = f"#### {text}", f"#### {text.partition('.')[0]}"
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        result = verl("gsm8k", whole, gold, method=method)
+    assert (result["score"], result["error"]) == (0.0, 1.0)
+    assert "or set method=robust. Such samples count as wrong" in caplog.text
+    assert verl("gsm8k", right, gold, method=method)["score"] == 1.0
+    assert verl("gsm8k", whole, gold, method="robust")["acc"] == 1.0
+
+
+def test_gsm8k_takes_decimals_that_answers_are_written_as():
+    for gold in ("18.5", "18.50", ".5", "0.05", 18.5):
+        result = verl("gsm8k", f"#### {gold}", gold)
+        assert (result["acc"], result["error"]) == (1.0, 0.0)
+    assert verl("gsm8k", "#### 18", "-")["error"] == 1.0
+
+
+def test_the_log_says_why_a_gold_cannot_be_scored(caplog):
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        for source, gold in (("a", "nan"), ("b", ["1", "2"]), ("c", "")):
+            load_scorer("math").__globals__["compute_score"](source, "x", gold)
+    missing, several, empty = (record.getMessage() for record in caplog.records)
+    assert missing.startswith("a: ground truth 'nan' cannot be scored: it is a missing value. Such")
+    assert "cannot be scored: it is a list of several answers; write one answer as text." in several
+    assert "cannot be scored: it is empty." in empty
+
+
+@pytest.mark.parametrize("gold", ["nan", "None", None, [], float("nan")])
+def test_the_adapters_of_other_trainers_flag_a_missing_gold(gold):
+    for column in ("ground_truth", "answer"):
+        assert Judge("math")(rf"\boxed{{{gold}}}", {column: gold})["error"] == 1.0
+        assert Judge("math")(r"\boxed{18}", {column: ["18"]})["acc"] == 1.0
+
+
+def test_a_lost_backslash_is_not_judged():
+    r"""JSON reads the `\f` of an undoubled `\frac` as a form feed: no answer could equal it."""
+    assert accept_gold('["\\frac{1}{2}"]') == ""
+    assert accept_gold('["\\\\frac{1}{2}"]') == r"\frac{1}{2}"
+    assert accept_gold(repr([r"\frac{1}{2}"])) == r"\frac{1}{2}"
+    assert accept_gold(repr(["x's"])) == "x's"
+
+
+@given(st.text())
+def test_a_text_stays_as_it_is_at_the_boundary_and_no_text_raises(text):
+    assert unwrap_gold(text) == text
+    assert accept_gold(text) in ("", text) or text.lstrip()[0] == "["
+    assert type(explain_bad_gold(text, load_scorer("gsm8k"))) is str
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '["' * 50_000, "[" + "9" * 10_000 + "]", "{" * 9_999]
+)
+def test_a_hostile_gold_is_read_in_bounds(text):
+    assert type(accept_gold(text)) is str
+    assert type(accept_gold(text, several=True)) is str
+
+
+def test_missing_words_are_exact():
+    assert {word.upper() for word in MISSING} >= {"NAN", "NONE", "NULL"}
+    assert all(accept_gold(word) == word for word in ("none", "NaN", "Null", "nans", "0"))

@@ -1,0 +1,202 @@
+"""The options of scorers: a value that does not fit is refused once, where a scorer is loaded."""
+
+import logging
+import math
+from pathlib import Path
+
+import pytest
+
+from rewardkit import registry
+from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.integrations.judge import Judge
+from rewardkit.scorers import auto, base
+from rewardkit.scorers.base import as_scorer
+from rewardkit.scorers.load import load_scorer, passed_on
+from rewardkit.scorers.options import annotation, option_names
+
+#: A value that does not fit for every option of every scorer, and what the error says.
+WRONG = [
+    ("gsm8k", "method", "robst", "scorer 'gsm8k' has no method 'robst'. Did you mean 'robust'?"),
+    ("gsm8k", "method", 1, "has no method 1. Its methods: strict, flexible, robust."),
+    ("gsm8k", "method", ["robust"], "Its methods: strict, flexible, robust."),
+    ("gsm8k", "format_score", "abc", "format_score='abc' does not fit; give a number."),
+    ("gsm8k", "format_score", True, "format_score=True does not fit; give a number."),
+    ("gsm8k", "format_score", math.nan, "give a number"),
+    ("gsm8k", "format_score", math.inf, "give a number"),
+    ("gsm8k", "format_score", None, "give a number"),
+    ("geometry3k", "format_weight", 1.5, "give a number from 0 to 1."),
+    ("geometry3k", "format_weight", -1, "give a number from 0 to 1."),
+    ("math_dapo", "mode", "strict", "scorer 'math_dapo' has no mode 'strict'."),
+    ("math_dapo", "strict_box", "yes", "give true or false."),
+    ("math_dapo", "boxed_fallback", 0, "give true or false."),
+    ("math_verify", "seconds", 0, "give a number from 0.001 to 3600."),
+    ("math_verify", "seconds", "2", "give a number from 0.001 to 3600."),
+    ("mcq", "mode", "dianjn", "Did you mean 'dianjin'?"),
+    ("mcq", "partial", "maybe", "scorer 'mcq': partial='maybe' does not fit; give true or false."),
+    ("mcq", "final_letter", 1, "give true or false."),
+    ("auto", "method", "robst", "scorer 'auto' has no method 'robst'. Did you mean 'robust'?"),
+    ("auto", "mode", "x", "Its modes: verl, robust, strict, dianjin, letters."),
+    ("auto", "partial", "maybe", "give true or false."),
+]
+
+
+@pytest.fixture(autouse=True)
+def fresh_log(monkeypatch):
+    monkeypatch.setattr(base, "_logged", set())
+
+
+@pytest.fixture
+def user_file(tmp_path):
+    def write(text, name="mine.py"):
+        (tmp_path / name).write_text(text)
+        return f"{tmp_path / name}:score"
+
+    return write
+
+
+@pytest.mark.parametrize(("scorer", "option", "value", "said"), WRONG)
+def test_a_value_that_does_not_fit_is_a_usage_error_where_the_scorer_is_loaded(
+    scorer, option, value, said
+):
+    for load in (
+        lambda: load_scorer(scorer, **{option: value}),
+        lambda: Judge(scorer, {option: value}),
+    ):
+        with pytest.raises(UsageError) as caught:
+            load()
+        assert said in str(caught.value)
+        assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("scorer", sorted(set(registry.SCORERS) - {"auto"}))
+def test_every_option_of_every_scorer_says_which_values_it_takes(scorer):
+    judge = load_scorer(scorer)
+    tried = {option for name, option, *_ in WRONG if name == scorer}
+    assert tried == option_names(judge), "each option needs a wrong value in WRONG"
+
+
+@pytest.mark.parametrize(
+    ("scorer", "options"),
+    [
+        ("gsm8k", {"method": "flexible", "format_score": 1}),
+        ("gsm8k", {"format_score": -0.5}),
+        ("geometry3k", {"format_weight": 0}),
+        ("math_dapo", {"mode": "robust", "strict_box": True, "boxed_fallback": False}),
+        ("mcq", {"mode": "letters", "partial": True}),
+        ("math_verify", {"seconds": 5}),
+    ],
+)
+def test_values_that_fit_are_taken(scorer, options):
+    assert load_scorer(scorer, **options).keywords == options
+
+
+@pytest.mark.parametrize(
+    ("scorer", "option", "value", "said"), [w for w in WRONG if w[0] != "auto"]
+)
+def test_in_verl_a_bad_value_is_an_error_flag_and_one_log_line(scorer, option, value, said, caplog):
+    module = __import__(f"rewardkit.scorers.{scorer}", fromlist=["compute_score"])
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        for _ in range(3):
+            result = module.compute_score("d", "#### 5", "5", None, **{option: value})
+            assert (result["error"], result["acc"]) == (1.0, 0.0)
+    (record,) = caplog.records
+    assert said in record.getMessage()
+
+
+def test_in_verl_auto_flags_a_value_that_no_scorer_takes(caplog):
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        result = auto.compute_score("openai/gsm8k", "#### 5", "5", {}, method="robst")
+    assert (result["score"], result["error"]) == (0.0, 1.0)
+    assert "has no method 'robst'" in caplog.text
+
+
+def test_auto_passes_a_value_on_to_the_scorers_that_take_it():
+    """A mixture: `mode=robust` is for math_dapo's rows, and mcq's rows keep their own mode."""
+    for mode in ("robust", "letters"):
+        assert auto.score(r"\boxed{B}", "B", {"scorer": "mcq"}, mode=mode).correct
+        assert auto.compute_score("cflue", r"\boxed{B}", "B", {}, mode=mode)["acc"] == 1.0
+    assert auto.score("Answer: 34.0", "34", {"scorer": "math_dapo"}, mode="robust").correct
+    assert passed_on(load_scorer("math"), {"method": "strict"}) == {}
+    assert passed_on(load_scorer("math"), {"unknown": 1}) == {"unknown": 1}
+
+
+ANNOTATED = """
+{future}
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
+from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.options import Range
+if TYPE_CHECKING:
+    from nowhere import Thing
+def score(response, ground_truth, extra_info: Thing{late} = None, *, kind: Literal["a", "bc"] = "a",
+          level: Optional[Literal[1, 2]] = None, share: Annotated[float, Range(0, 1)] = 0.0,
+          name: str | None = None, count: int = 1, free=None, odd: {quote}Thing{quote} = None):
+    return Score(1.0, True, "", Status.CORRECT)
+"""
+
+
+def annotated(*, postponed):
+    future = "from __future__ import annotations" if postponed else ""
+    text = ANNOTATED.format(future=future, late="", quote='"')
+    return text if postponed else text.replace(": Thing =", ": Any =")
+
+
+@pytest.mark.parametrize("postponed", [True, False])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kind": "bd"}, "has no kind 'bd'. Did you mean 'bc'? Its kinds: a, bc."),
+        ({"level": 3}, "has no level 3. Its levels: 1, 2."),
+        ({"share": 2}, "give a number from 0 to 1."),
+        ({"name": 5}, "give text, in double quotes if it looks like a number or null."),
+        ({"count": 1.5}, "give a whole number."),
+    ],
+)
+def test_annotations_of_a_user_s_scorer_are_heeded_also_postponed_ones(
+    user_file, postponed, options, said
+):
+    with pytest.raises(UsageError) as caught:
+        load_scorer(user_file(annotated(postponed=postponed)), **options)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("postponed", [True, False])
+def test_options_without_an_annotation_or_with_an_unknown_one_take_anything(user_file, postponed):
+    anything = {"free": object(), "odd": [1], "level": None, "kind": "bc", "name": "x", "count": 3}
+    scorer = load_scorer(user_file(annotated(postponed=postponed)), **anything)
+    assert scorer("", "").correct
+
+
+def test_options_of_a_function_with_verl_s_signature_are_checked_too(user_file):
+    text = (
+        "from typing import Literal\n"
+        "def score(data_source, solution_str, ground_truth, extra_info=None,\n"
+        "          kind: Literal['a', 'b'] = 'a'{rest}):\n"
+        "    return 1.0\n"
+    )
+    closed, open_ = (
+        user_file(text.replace("{rest}", rest), name)
+        for rest, name in (("", "closed.py"), (", **kwargs", "open.py"))
+    )
+    for file in (closed, open_):
+        assert load_scorer(file, kind="b")("", "").correct
+        with pytest.raises(UsageError, match="has no kind 'c'"):
+            load_scorer(file, kind="c")
+    assert load_scorer(open_, bonus=1)("", "").correct
+    with pytest.raises(UnknownNameError, match="has no option 'knd'. Did you mean 'kind'"):
+        load_scorer(closed, knd="a")
+
+
+def test_what_has_no_annotations_has_options_that_take_anything():
+    assert annotation(len, "x") is annotation(as_scorer(lambda r, g, e=None: None), "y")
+
+
+def test_an_error_in_verl_names_the_file_that_the_scorer_is_loaded_from(tmp_path, caplog):
+    """verl gives the module a name of its own, which says nothing."""
+    from rewardkit.scorers import gsm8k
+    from rewardkit.testing import _as_verl_loads
+
+    copy = tmp_path / "gsm8k.py"
+    copy.write_text(Path(gsm8k.__file__).read_text())
+    with caplog.at_level(logging.ERROR, logger="rewardkit"):
+        _as_verl_loads(copy).compute_score("d", "", "1", method="robst")
+    assert "scorer 'gsm8k' has no method 'robst'" in caplog.text

@@ -1,0 +1,166 @@
+"""Logs that anyone may have written: bounded in memory, and harmless where they are shown."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import subprocess
+import sys
+from random import Random
+
+import pytest
+
+from rewardkit.errors import DataError, SourceError
+from rewardkit.trainlog import build, jsonl
+from rewardkit.trainlog.build import METRICS, Builder
+from rewardkit.trainlog.console import STEP_LINE
+from rewardkit.trainlog.export import write_csv
+from rewardkit.trainlog.read import read_run
+
+
+def named(n, prefix="m"):
+    return {f"{prefix}/{i}": 1.0 for i in range(n)}
+
+
+@pytest.mark.parametrize("n", [METRICS, METRICS + 1, 3 * METRICS])
+def test_a_line_with_any_number_of_new_metrics_is_read_as_far_as_there_is_room(tmp_path, n):
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps({"step": 1, "data": named(n)}) + "\n")
+    run = read_run(path)
+    assert len(run.table) == min(n, METRICS)
+    assert run.unread == (n > METRICS)
+
+
+def test_a_step_that_has_only_metrics_without_room_is_left_out_and_told():
+    builder = Builder()
+    builder.add(1, named(METRICS), "line 1")
+    builder.add(2, named(METRICS, "other"), "line 2")
+    builder.add(3, {"m/0": 2.0, "other/0": 1.0}, "line 3")
+    run = builder.run(name="", path="", source="")
+    assert run.steps == (1, 3)
+    assert run.series("m/0") == [(1, 1.0), (3, 2.0)]
+    assert "more than 20,000 different metrics" in run.examples[0].reason
+    assert run.unread == 2
+
+
+def test_only_steps_without_room_are_one_clear_error(monkeypatch):
+    monkeypatch.setattr(build, "METRICS", 0)
+    builder = Builder()
+    builder.add(1, {"a/b": 1.0}, "line 1")
+    with pytest.raises(DataError, match="more than 0 different metrics"):
+        builder.run(name="", path="x", source="")
+
+
+def test_a_table_that_does_not_fit_into_memory_is_cut_and_told(monkeypatch):
+    monkeypatch.setattr(build, "VALUES", 100)
+    builder = Builder()
+    for step in range(50):
+        builder.add(step, {"a/b": 1.0, "a/c": 1.0, "a/d": 1.0}, f"line {step}")
+    run = builder.run(name="", path="", source="")
+    assert (run.steps[-1], run.unread) == (32, 17)
+    assert "more than 100 values" in run.examples[0].reason
+
+
+def test_rows_that_a_restart_drops_make_room_again(monkeypatch):
+    monkeypatch.setattr(build, "VALUES", 10)
+    builder = Builder()
+    for _ in range(20):
+        builder.launch()
+        for step in range(5):
+            builder.add(step, {"a/b": 1.0}, "")
+    assert builder.run(name="", path="", source="").unread == 0
+
+
+def test_a_step_line_of_any_length_is_left_out_and_told(tmp_path):
+    path = tmp_path / "run.log"
+    line = "step:2 - " + "a/b:1.000 - " * (STEP_LINE // 12 + 1) + "a/b:2.000"
+    path.write_text(f"step:1 - a/b:1.000\n{line}\nstep:3 - a/b:3.000\n")
+    run = read_run(path)
+    assert (run.steps, run.unread) == ((1, 3), 1)
+    assert "the line has 4,1" in run.examples[0].reason
+
+
+@pytest.mark.parametrize("tail", ["\n", ""])
+def test_a_jsonl_line_of_any_length_is_left_out_whole_and_counted_once(tmp_path, tail):
+    """Not even its end is taken for a record, wherever the file was cut into pieces."""
+    record = '{"step": %d, "data": {"a/b": 1}}'
+    path = tmp_path / "run.jsonl.gz"
+    with gzip.open(path, "wt", compresslevel=1) as file:
+        file.write(f"{record % 1}\n" + " " * (3 * jsonl.LONGEST) + record % 2)
+        file.write(f"\n{record % 3}\nx\n{record % 4}" + tail)
+    run = read_run(path)
+    assert run.steps == (1, 3, 4)
+    assert run.unread == 2
+    assert [each.where for each in run.examples] == ["line 2", "line 4"]
+    assert "more than the limit of 8,388,608" in run.examples[0].reason
+
+
+def test_a_dump_s_line_of_any_length_is_left_out_and_told(tmp_path):
+    with (tmp_path / "1.jsonl").open("wb") as file:
+        file.write(b'{"input": "q", "output": "a", "score": 1.0}\n')
+        file.truncate(70 << 20)  # sparse
+    run = read_run(tmp_path)
+    assert (run.steps, run.unread) == ((1,), 1)
+    assert run.examples[0].where == "1.jsonl:2"
+    assert "more than the limit of 67,108,864" in run.examples[0].reason
+
+
+def test_a_damaged_gzip_is_one_clear_error(tmp_path):
+    """Whether it is noticed where it is unpacked, or by a checksum."""
+    path = tmp_path / "run.log.gz"
+    random = Random(0)
+    whole = gzip.compress(b"step:1 - a/b:1.000\n" * 500 + random.randbytes(20_000))
+    for _ in range(50):
+        data, at = bytearray(whole), random.randrange(20, len(whole) - 30)
+        data[at : at + 20] = random.randbytes(20)
+        path.write_bytes(data)
+        with pytest.raises(SourceError, match=r"run\.log\.gz: cannot be read"):
+            read_run(path)
+
+
+BOMBS = {
+    "one line of a console log": b"\0" * (1 << 20),
+    "one step line": b"step:1 - a/b:1.000 - " * 50_000,
+    "one line of brackets in JSON": b"[]," * 350_000,
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("piece", BOMBS.values(), ids=BOMBS)
+@pytest.mark.parametrize("head", [b"step:1 - a/b:1.0\n", b'{"step": 1, "data": {"a/b": 1}}\n'])
+def test_a_packed_log_of_half_a_gigabyte_is_read_in_bounded_memory(tmp_path, piece, head):
+    path = tmp_path / "bomb.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(head)
+        for _ in range(512):
+            file.write(piece)
+    code = (
+        "import sys, resource; from rewardkit.trainlog.read import read_run\n"
+        "print(*read_run(sys.argv[1]).steps)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    steps, megabytes = done.stdout.split()
+    assert steps == "1"
+    assert int(megabytes) < 200
+
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1"]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_no_spreadsheet_takes_a_name_in_a_csv_for_a_formula(tmp_path, name):
+    builder = Builder()
+    builder.add(1, {name: -1.5, "a/b": 2.0}, "")
+    runs = [builder.run(name=name, path="", source=""), builder.run(name="b", path="", source="")]
+    write_csv(runs, tmp_path / "out.csv", overwrite=False)
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert rows == [
+        ["run", "step", f"'{name}", "a/b"],
+        [f"'{name}", "1", "-1.5", "2.0"],
+        ["b", "1", "-1.5", "2.0"],
+    ]
