@@ -4,13 +4,17 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := -m pip install -qq --disable-pip-version-check
 
-.PHONY: demo test verl test-verl lint bench bench-small docs clean
+.PHONY: demo test test-full verl test-verl lint bench bench-small docs clean
 
 demo: $(BIN)/rewardkit  ## the main job on the packaged sample: prep, check, score, and verl's command
 	@BIN=$(BIN) sh examples/demo.sh
 
-test: $(VENV)/.test  ## the tests, but for those that need a real verl
-	$(BIN)/python -m pytest --numprocesses auto --durations 12
+SPREAD := --numprocesses auto --maxprocesses 4 --dist worksteal
+test: $(VENV)/.test  ## the quick tests, the same in every run: about 3 minutes on two cores
+	env -u REWARDKIT_SHARED $(BIN)/python -m pytest $(SPREAD) -m 'not full'
+
+test-full: $(VENV)/.test  ## the slow and big ones, those on real data, and properties with random examples
+	$(BIN)/python -m pytest $(SPREAD) -m 'full or hypothesis' --hypothesis-profile random --durations 12
 
 verl: .venv-verl-0.9.1/.ready .venv-verl-0.5.0/.ready  ## the environments of test-verl; with -j2 both at once
 

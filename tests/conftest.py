@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+from ipaddress import ip_address
 from pathlib import Path
 from threading import current_thread, main_thread
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+
+from tests.command import Commands
 
 # A shell starts what it puts in the background with Ctrl-C ignored, nohup with the terminal's end,
 # and children inherit that.
@@ -19,11 +23,73 @@ if current_thread() is main_thread():
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# On CI the examples are the same in every run; elsewhere each run looks for new ones. No deadline:
-# how long an example takes is the machine's affair.
-settings.register_profile("ci", derandomize=True, deadline=None)
-settings.register_profile("here", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "here")
+# No deadline and no look at the clock: how long an example takes is the machine's affair. `same` has
+# the same examples in every run; `random` looks for new ones, and prints how to repeat what fails.
+settings.register_profile(
+    "same",
+    derandomize=True,
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "random",
+    deadline=None,
+    max_examples=400,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("same")  # --hypothesis-profile=random replaces it
+
+
+def pytest_collection_modifyitems(items):
+    """What needs real data belongs to `make test-full`."""
+    for item in items:
+        if "shared" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.full)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_network():
+    """A connection to another machine, or the question where it is, fails the test that tries."""
+
+    def guarded(real, host_of):
+        def call(*arguments, **options):
+            host = host_of(*arguments)
+            if str(host).endswith(".invalid"):  # by its meaning nobody's: there is no need to ask
+                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+            if not local(host):
+                pytest.fail(f"a test asks the network for {host!r}")
+            return real(*arguments, **options)
+
+        return call
+
+    def peer(connection, address, *_):
+        return address[0] if connection.family in (socket.AF_INET, socket.AF_INET6) else None
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "connect_ex"):
+            patch.setattr(socket.socket, name, guarded(getattr(socket.socket, name), peer))
+        patch.setattr(socket, "getaddrinfo", guarded(socket.getaddrinfo, lambda host, *_: host))
+        yield
+
+
+def local(host):
+    """Whether a host is this machine: nothing, a name that stands for it, or a loopback address."""
+    if host is None or host in ("", b"", "localhost", socket.gethostname()):
+        return True
+    try:
+        return ip_address(host.decode() if isinstance(host, bytes) else host).is_loopback
+    except ValueError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def cli():
+    """Run `rewardkit ARGUMENTS`; tests/command.py says how."""
+    commands = Commands()
+    yield commands
+    commands.close()
 
 
 @pytest.fixture(scope="session")

@@ -71,6 +71,7 @@ def test_a_name_that_is_none_is_a_usage_error():
     assert "no benchmark sped" in done.stderr
 
 
+@pytest.mark.full
 def test_missing_data_is_named_and_is_a_failure_at_full_size(tmp_path):
     done = run("speed", "--shared", tmp_path)
     assert done.returncode == 1
@@ -78,6 +79,7 @@ def test_missing_data_is_named_and_is_a_failure_at_full_size(tmp_path):
     assert "1 benchmarks: speed not run" in done.stdout
 
 
+@pytest.mark.full
 def test_a_script_that_fails_is_told_with_its_error(tmp_path):
     (tmp_path / "data/gsm8k").mkdir(parents=True)
     done = run("prep-gsm8k", "--shared", tmp_path, "--verl-python", sys.executable)
@@ -86,6 +88,7 @@ def test_a_script_that_fails_is_told_with_its_error(tmp_path):
     assert str(tmp_path / "data/gsm8k") in done.stdout
 
 
+@pytest.mark.full
 def test_small_leaves_a_page_with_the_machine_and_the_table(tmp_path):
     done = run("--small", "overlap", "--out", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

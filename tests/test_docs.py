@@ -70,6 +70,7 @@ def user(tmp_path):
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", [p for p in RUN if blocks(p, "console")], ids=lambda p: p.name)
 def test_commands_print_what_the_page_shows(page, user):
     folder, environment = user
@@ -85,6 +86,7 @@ def test_commands_print_what_the_page_shows(page, user):
             assert agrees(expected, done.stdout), (command, expected, done.stdout)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", [p for p in RUN if blocks(p, "python")], ids=lambda p: p.name)
 def test_python_runs_as_shown(page, user):
     folder, environment = user
@@ -101,14 +103,10 @@ def test_the_plug_in_in_the_page_is_the_example():
 
 
 @pytest.mark.parametrize(("lang", "name"), [("en", "glossary.md"), ("zh", "glossary.zh-CN.md")])
-def test_the_glossary_is_what_the_commands_say(lang, name):
+def test_the_glossary_is_what_the_commands_say(cli, lang, name):
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     for command in ("explain-metric", "explain-key"):
-        done = subprocess.run(
-            [sys.executable, "-m", "rewardkit", command, "--all", "--lang", lang],
-            capture_output=True,
-            text=True,
-        )
+        done = cli(command, "--all", "--lang", lang)
         assert done.stdout.strip() in page
 
 

@@ -78,11 +78,13 @@ def plugins(monkeypatch):
     auto._of_data_source.cache_clear()
 
 
+@pytest.mark.full
 def test_their_own_tests_pass(user):
     said = user.run("pytest", "-q", "-p", "no:cacheprovider", "-W", "error", *user.packages)
     assert "7 passed" in said
 
 
+@pytest.mark.full
 def test_a_new_dataset_is_prepared_from_its_own_sample(user):
     said = user.run("rewardkit", "prep", "tiny-choices", "--sample", "--out", "choices.parquet")
     assert "tiny-choices: data_source tiny-choices, template boxed, scorer mcq" in " ".join(
@@ -92,16 +94,19 @@ def test_a_new_dataset_is_prepared_from_its_own_sample(user):
     assert "all good" in user.run("rewardkit", "check", "choices.parquet")
 
 
+@pytest.mark.full
 def test_a_new_dataset_s_card_is_printed_as_it_was_written(user):
     written = (user.folder / "tiny-sums/tiny_sums/tiny-sums.md").read_text(encoding="utf-8")
     assert user.run("rewardkit", "card", "tiny-sums") == written + "\n"
 
 
+@pytest.mark.full
 def test_a_new_scorer_has_a_path_for_verl(user):
     path = user.run("rewardkit", "path", "tiny-text").strip()
     assert Path(path).samefile(user.folder / "plugins/text/tiny_text/scorer.py")
 
 
+@pytest.mark.full
 def test_responses_are_scored_by_data_source_and_by_name(user):
     rows = [("tiny-sums", r"\boxed{12.0}", "12"), ("tiny-choices", r"\boxed{C、A}", "AC")]
     lines = [
@@ -115,6 +120,7 @@ def test_responses_are_scored_by_data_source_and_by_name(user):
     assert json.loads(said)["total"]["statuses"] == {"wrong": 2}  # neither text is the gold's
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not (BIN / "ruff").exists(), reason="ruff is not installed here")
 def test_their_style_is_ours(user):
     config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache")
@@ -123,6 +129,7 @@ def test_their_style_is_ours(user):
         user.run("ruff", "format", "--check", *config, ".", folder=package)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not (BIN / "mypy").exists(), reason="mypy is not installed here")
 def test_their_types_are_strict(user):
     files = [str(file) for p in user.packages for file in (user.folder / p).glob("tiny_*/*.py")]
@@ -301,6 +308,7 @@ def test_a_plug_in_without_a_card_is_told_where_to_put_it(tmp_path, monkeypatch,
         read_card("tiny-bare")
 
 
+@pytest.mark.full
 def test_the_readme_s_commands_are_those_of_the_tests(user):
     for package in user.packages:
         text = (user.folder / package / "README.md").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ import pytest
 import rewardkit
 from rewardkit.errors import DataError
 from rewardkit.parallel import ALONE, cores, in_order, travels
+from rewardkit.preprocess import check, pipeline
 from rewardkit.preprocess.own import own_dataset
 from rewardkit.scorers.gsm8k import score
 
@@ -65,6 +66,7 @@ def die(_):
     os._exit(9)
 
 
+@pytest.mark.full
 def test_a_batch_whose_process_is_ended_from_outside_is_tried_again(tmp_path):
     batches = [tmp_path / str(i) for i in range(4)]
     for path in batches[1:]:
@@ -72,6 +74,7 @@ def test_a_batch_whose_process_is_ended_from_outside_is_tried_again(tmp_path):
     assert [name for _, name in in_order(die_once, batches, 2, alone=0)] == ["0", "1", "2", "3"]
 
 
+@pytest.mark.full
 def test_processes_that_are_always_ended_are_one_clear_error():
     with pytest.raises(DataError, match="ended from outside, 3 times"):
         list(in_order(die, range(4), 2, alone=0))
@@ -86,11 +89,13 @@ def test_functions_of_a_user_s_file_do_not_travel(tmp_path):
     assert cores() >= 1
 
 
-def test_prep_and_check_say_the_same_with_any_number_of_processes(tmp_path):
+def test_prep_and_check_say_the_same_with_any_number_of_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(pipeline, "BATCH_ROWS", 40)
+    monkeypatch.setattr(check, "BATCH_ROWS", 40)
     source = tmp_path / "sums.jsonl"
     with source.open("w") as lines:
-        for i in range(40_000):
-            gold = i + 1 if i % 1000 else "x y z"
+        for i in range(40 * (ALONE + 9)):
+            gold = i + 1 if i % 30 else "x y z"
             lines.write(json.dumps({"question": f"{i}+1?", "answer": f"#### {gold}"}) + "\n")
     found = []
     for jobs in (1, 2):

@@ -93,12 +93,14 @@ def are_judged_alike(pairs, folder):
         assert digests == [digest, digest], minor
 
 
+@pytest.mark.full
 def test_every_python_gives_the_policy_the_same_verdicts_in_any_order(tmp_path):
     pairs = list(policy_pairs())
     assert len(pairs) >= 120, "the parser lost rows of docs/answers.md"
     are_judged_alike(pairs, tmp_path)
 
 
+@pytest.mark.full
 def test_every_python_gives_answers_at_risk_the_same_verdicts(tmp_path):
     are_judged_alike([(rf"\boxed{{{answer}}}", gold) for answer, gold in AT_RISK], tmp_path)
 

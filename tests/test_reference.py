@@ -47,16 +47,11 @@ def test_the_width_of_the_terminal_changes_nothing(reference):
     assert done.stdout.decode() == reference.cli()
 
 
-def test_every_command_and_option_that_there_is_stands_in_the_page(reference):
+def test_every_command_and_option_that_there_is_stands_in_the_page(cli, reference):
     """Against --help itself, which is made another way."""
     page = reference.cli()
     for command in ("prep", "recipes import", "eval"):
-        done = subprocess.run(
-            [sys.executable, "-m", "rewardkit", *command.split(), "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = cli(*command.split(), "--help")
         words = done.stdout.split()
         options = {word.rstrip(",") for word in words if word.startswith("--")} - {"--help"}
         section = page.partition(f"\n## rewardkit {command}\n")[2].partition("\n## ")[0]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rewardkit
+from tests.tables import every
 
 ROOT = Path(__file__).parents[1]
 #: What a user misses at once if a build leaves it out; each pattern is of files in the wheel.
@@ -49,6 +50,7 @@ def metadata(wheel):
     return message_from_bytes(wheel.read(name))
 
 
+@pytest.mark.full
 def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheel):
     files = [file for file in (ROOT / "rewardkit").rglob("*") if file.is_file()]
     cards = (f"rewardkit/data_cards/{file.name}" for file in (ROOT / "data_cards").iterdir())
@@ -57,17 +59,20 @@ def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheel):
     assert packed == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", NEEDED)
 def test_the_wheel_holds_what_is_read_at_run_time(wheel, kind):
     assert [name for name in wheel.namelist() if re.fullmatch(NEEDED[kind], name)]
 
 
+@pytest.mark.full
 def test_the_command_and_the_licence_are_in_the_wheel(wheel):
     beside = {n.partition(".dist-info/")[2]: n for n in wheel.namelist() if ".dist-info/" in n}
     assert b"rewardkit = rewardkit.cli.main:run" in wheel.read(beside["entry_points.txt"])
     assert wheel.read(beside["licenses/LICENSE"]) == (ROOT / "LICENSE").read_bytes()
 
 
+@pytest.mark.full
 def test_the_metadata_says_what_pip_and_an_index_ask(metadata):
     assert (metadata["Name"], metadata["Version"]) == ("rewardkit", rewardkit.__version__)
     assert metadata["License-Expression"] == "Apache-2.0"
@@ -82,6 +87,7 @@ def test_the_metadata_says_what_pip_and_an_index_ask(metadata):
     }
 
 
+@pytest.mark.full
 def test_every_extra_that_a_message_names_can_be_installed(metadata):
     code = "".join(f.read_text(encoding="utf-8") for f in (ROOT / "rewardkit").rglob("*.py"))
     pages = "".join(f.read_text(encoding="utf-8") for f in ROOT.glob("docs/*.md"))
@@ -124,7 +130,7 @@ RELEASED = "# Changelog\n\n## [0.1.0] - 2026-11-30\n\n- new\n"
 WAITING = "# Changelog\n\n## [Unreleased]\n\n- new\n"
 
 
-@pytest.mark.parametrize(
+@every(
     ("version", "changelog", "agree"),
     [
         ("0.1.0.dev0", WAITING, True),

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "docs" / name for name in ("tutorial-plugin.md", "tutorial-plugin.zh-CN.md")]
 #: The line above a block, its language and its text. A file's line ends in its name and a colon.
@@ -56,6 +58,7 @@ def files(blocks):
     ]
 
 
+@pytest.mark.full
 def test_whoever_does_what_the_page_says_gets_what_it_shows(tmp_path):
     reader, blocks = Reader(tmp_path), BLOCK.findall(PAGES[0].read_text(encoding="utf-8"))
     assert len(files(blocks)) == 7

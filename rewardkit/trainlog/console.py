@@ -101,9 +101,7 @@ class Console:
         return self.builder.run(name=name, path=path, source="console", era=era)
 
     def _scan(self, data: bytes, *, cut: bool = False) -> None:
-        if self._block:
-            self._collect(data, 0)
-        counted, here = 0, self._line
+        counted, here, fed = 0, self._line, 0
         tokens = (_STEP, _CONFIG, _VALIDATION, *([_COMMAND] if self._seen < _TOP else []))
         self._seen += len(data)
         for at, token in _hits(data, tokens):
@@ -112,6 +110,8 @@ class Console:
             start = data.rfind(b"\n", 0, at) + 1
             start = data.rfind(b"\r", start, at) + 1 or start
             end = _end(data, at)
+            self._collect(data, fed, end)
+            fed = max(fed, end + 1)
             if token == _STEP:
                 *first, last = glued(data[start:end])
                 for raw in first:
@@ -122,6 +122,7 @@ class Console:
             elif not self._block:
                 self._opened = here
                 self._open(data, start, end, token)
+        self._collect(data, fed, len(data))
         self._line = here + data.count(b"\n", counted)
 
     def _step(self, raw: bytes, where: str, *, cut: bool) -> None:
@@ -201,11 +202,10 @@ class Console:
             elif token == _VALIDATION and (said := _SAID.search(text)):
                 self._kind, self._block = said[2] or said[3], Block(process)
                 self._feed(process, text[said.start() if said[1] else said.end() :])
-        self._collect(data, end + 1)
 
-    def _collect(self, data: bytes, start: int) -> None:
-        """Feed lines to the literal until it is complete."""
-        while self._block and start < len(data):
+    def _collect(self, data: bytes, start: int, stop: int) -> None:
+        """Feed the lines from one place to another to the literal, until it is complete."""
+        while self._block and start < stop:
             end = _end(data, start)
             for process, text in undressed(plain(data[start:end])):
                 self._feed(process, text)

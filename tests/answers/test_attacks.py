@@ -6,9 +6,10 @@ import pytest
 
 from rewardkit.answers.equal import compare
 from rewardkit.scorers.math import score
+from tests.tables import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("pred", "gold"),
     [
         ("5!", "5"),
@@ -55,7 +56,7 @@ def test_different_answers_stay_different(pred, gold):
     assert not score(rf"\boxed{{{pred}}}", gold).correct
 
 
-@pytest.mark.parametrize(
+@every(
     ("pred", "gold"),
     [
         ("n!", "n(n-1)!"),
@@ -93,8 +94,8 @@ def test_hedges_are_not_paid(response):
     assert not score(response, "3").correct
 
 
-@pytest.mark.parametrize("gold", ["5", "x", r"50\%", r"\pi", "(1,2)"])
-@pytest.mark.parametrize(
+@every("gold", ["5", "x", r"50\%", r"\pi", "(1,2)"])
+@every(
     "text",
     [
         r"\sqrt" * 300 + "2",

@@ -9,6 +9,7 @@ from rewardkit.answers.equal import compare
 from rewardkit.answers.latex.tree import add, fn, num
 from rewardkit.scorers import gsm8k, math, math_dapo, mcq
 from rewardkit.scorers.base import Score, Status
+from tests.tables import every
 
 MATRIX = r"\begin{pmatrix}" + r"\\".join(["&".join("x" * 9)] * 9) + r"\end{pmatrix}"
 LARGE = r"1" + r"\times10^{300}" * 15
@@ -45,8 +46,8 @@ def test_a_long_list_in_another_order_is_still_equal():
     assert compare(", ".join(items), ", ".join(reversed(items))).outcome == "equal"
 
 
-@pytest.mark.parametrize("score", [math.score, mcq.score, math_dapo.score, gsm8k.score])
-@pytest.mark.parametrize(
+@every("score", [math.score, mcq.score, math_dapo.score, gsm8k.score])
+@every(
     ("response", "gold"),
     [
         (r"\boxed{5_⁴}", "5"),

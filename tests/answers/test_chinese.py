@@ -4,9 +4,10 @@ from hypothesis import strategies as st
 
 from rewardkit.answers.chinese import in_digits
 from rewardkit.answers.equal import equal
+from tests.tables import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("wording", "number"),
     [
         ("十二", "12"),

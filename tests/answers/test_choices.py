@@ -13,6 +13,7 @@ from rewardkit.answers.choices import (
     read_letters,
 )
 from rewardkit.answers.extract import between
+from tests.tables import every
 
 AMOUNTS = {"A": "980万元", "B": "990万元", "C": "1000万元", "D": "以上A和C都对"}
 
@@ -24,7 +25,7 @@ def read(text, options=None):
     return "".join(sorted(letters)) if isinstance(letters, frozenset) else letters and "?"
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "A",
@@ -72,7 +73,7 @@ def test_one_letter_is_read_in_any_dress(text):
     assert read(text) == "A"
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "AC",
@@ -118,7 +119,7 @@ def test_several_letters_are_read_with_any_separator(text):
     assert read(text) == "AC"
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "",
@@ -155,7 +156,7 @@ def test_what_is_more_than_letters_is_no_choice(text):
     assert read(text) is None
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "A or C",
@@ -176,7 +177,7 @@ def test_alternatives_are_ambiguous(text):
     assert read(text) == "?"
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "letters"),
     [
         ("980万元", "A"),
@@ -235,7 +236,7 @@ def test_a_single_letter_is_a_letter_whatever_the_options_say():
     assert read("A. C", {"A": "C", "B": "A", "C": "B"}) == "A"
 
 
-@pytest.mark.parametrize(
+@every(
     ("gold", "letters"),
     [("A", "A"), ("(A)", "A"), ("CA", "AC"), ("A,C", "AC"), ("A、C", "AC"), ("Ａ Ｃ", "AC")]
     + [
@@ -279,7 +280,7 @@ def choice(response, **kwargs):
     return "".join(sorted(letters)) if isinstance(letters, frozenset) else letters and "?"
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "letters"),
     [
         (r"\boxed{B} no, wait: \boxed{A}", "A"),
@@ -305,7 +306,7 @@ def test_the_last_box_or_answer_is_final_unless_another_beside_it_differs(respon
     assert choice(response) == letters
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "letters"),
     [
         ("答案：AC", "AC"),
@@ -393,8 +394,8 @@ def test_between_finds_what_the_regular_expression_finds(text):
     assert between(text, "<a>", "</a>") == re.findall("<a>(.*?)</a>", text, re.DOTALL)
 
 
-@pytest.mark.parametrize("final_letter", [False, True])
-@pytest.mark.parametrize(
+@every("final_letter", [False, True])
+@every(
     "piece",
     [
         "\\boxed{",
@@ -450,7 +451,7 @@ def _read_timed(text):
     return time.process_time() - started
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         *(rf"\{command}{{A}}" for command in ("text", "textbf", "textit", "textrm", "textsf", "texttt", "textnormal")),
@@ -468,7 +469,7 @@ def test_a_letter_is_read_through_every_dress_and_harmless_word(text):
     assert read(text) == "A"
 
 
-@pytest.mark.parametrize(
+@every(
     "joint",
     [
         ",",
@@ -519,7 +520,7 @@ def test_answers_and_lines_are_read_up_to_each_limit_and_not_beyond():
         assert choice(f"Answer: A{',' * commas}Answer: B", final_letter=True) == letters
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "said", "letters"),
     [
         (r"\boxed{A}/\boxed{B}", "A or B", "?"), (r"\boxed{A}或\boxed{B}", "A or B", "?"), (r"\boxed{A}, \boxed{B}", "B", "?"),
@@ -537,7 +538,7 @@ def test_the_text_of_the_final_answer_comes_with_its_letters(response, said, let
     assert choice(response) == letters
 
 
-@pytest.mark.parametrize(
+@every(
     "statement",
     ["The answer: A", "The Answer is: A", "answer = A", "option: A", "choices are A", "answers: A", "**Answer**: A", "the answer is A, because B",
      "Answer: A since B", "Answer: A due to B", "Answer: A for B", "Answer: A as B", "Answer: A, B is bad", "答案是A因为B", "答案为A由于B", "答案A", "【答案】A", "正确选项是A", "正确的是A",
@@ -575,7 +576,7 @@ def test_a_last_line_of_letters_goes_before_a_statement():
     assert final_choice("x\n A, C ", DEFAULT_LETTERS, final_letter=True)[0] == "A, C"
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "letters"),
     [("980万元 and", "A"), ("980万元、", "A"), ("a 980万元", None), ("A. 980万元 B. 990万元", "AB"), ("A. 980万元；B. 1000万元", "?"), ("E. 980万元", None),
      ("(B) 990 万元", "B"), ("以上A和C都对。", "D"), ("A", "A"), ("AB", "AB"), ("A. 990万元 B. 980万元", "?"), ("B 980万元", None)],

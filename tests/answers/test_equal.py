@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import Verdict, compare, equal
+from tests.tables import every
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_integers_are_equal_as_answers_only_if_they_are(a, b):
 # --- the edges of rounding, percentages and units: answer, gold, whether it is paid
 
 
-@pytest.mark.parametrize(
+@every(
     ("pred", "gold", "same"),
     [
         # the answer is a decimal, the gold a fraction without a short decimal: nearest, and long enough
@@ -101,7 +102,7 @@ def test_rounding_percentages_and_units_are_paid_up_to_their_edges(pred, gold, s
     assert equal(pred, gold) is same
 
 
-@pytest.mark.parametrize(
+@every(
     ("pred", "gold", "verdict"),
     [
         ("18", "18", ("equal", "text")), ("$18$", "18", ("equal", "text")), (r"\left(1\right)", "(1)", ("equal", "text")), ("18.", "18", ("equal", "text")),

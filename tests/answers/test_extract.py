@@ -14,6 +14,7 @@ from rewardkit.answers.extract import (
     last_phrase,
     last_tag,
 )
+from tests.tables import every
 
 EXTRACTORS = [last_hash, last_phrase, last_boxed, final_answer]
 
@@ -37,7 +38,7 @@ def test_last_hash_is_what_the_last_mark_with_a_number_says(text, found):
     assert last_hash(text) == found
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "found"),
     [
         ("Answer: 5", "5"),
@@ -83,7 +84,7 @@ def test_last_phrase_is_what_follows_the_last_statement_of_an_answer(text, found
     assert last_phrase(text) == found
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "found"),
     [
         (r"\boxed{1} Answer: 2", ("1", "box")),
@@ -107,7 +108,7 @@ def test_the_final_answer_is_at_the_most_explicit_mark(text, found):
     assert final_answer(text) == found
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "found"),
     [
         (r"\boxed{5}", "5"),
@@ -150,10 +151,8 @@ def test_any_text_is_searched_without_raising(extract, text):
     assert found is None or found[0] in text or found in text
 
 
-@pytest.mark.parametrize("extract", EXTRACTORS)
-@pytest.mark.parametrize(
-    "piece", ["\\boxed{", "{", "}", "\\", "#### ", "####", "Answer: x ", "answer ** ", " "]
-)
+@every("extract", EXTRACTORS)
+@every("piece", ["\\boxed{", "{", "}", "\\", "#### ", "####", "Answer: x ", "answer ** ", " "])
 def test_extraction_is_linear(extract, piece):
     """Twenty times the text takes at most about twenty times as long, on the worst inputs."""
 
@@ -188,7 +187,7 @@ def test_an_answer_is_found_up_to_each_limit_and_not_beyond(extract, at, beyond,
     assert extract(beyond) != found
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "found"),
     [
         # side by side: spaces, signs, `and`, `or`, a few words
@@ -212,7 +211,7 @@ def test_boxes_that_stand_side_by_side_are_one_answer(text, found):
     assert boxes(text) == found
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "found"),
     [
         ("so $x$", ("so $x$", "line")), ("we get (1, 2)", ("we get (1, 2)", "line")), ("The result $5$", ("5", "math")), ("It is $5$ and then 6 things", ("6", "number")),
@@ -250,7 +249,7 @@ def test_a_mark_that_is_quoted_is_passed_over(quote):
     assert last_hash("#### 5 is\n#### x") == "5 is"
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "gold"),
     [
         (r"so \boxed{5}.", "5"), (r"\boxed{1} and \boxed{2}", "1, 2"), ("The answer is 5.", "5"), ("Answer: 5", "5"), ("x = 5", "x = 5"), ("  5 ", "5"), (r"\boxed{", r"\boxed{"), ("", ""),

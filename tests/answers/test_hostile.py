@@ -9,6 +9,7 @@ import pytest
 from rewardkit.answers.equal import compare
 from rewardkit.scorers import gsm8k, math, math_dapo, mcq
 from rewardkit.scorers.base import Score
+from tests.tables import every
 
 #: CPU seconds within which any input must be judged: generous, to hold on a busy machine.
 BOUND = 1.0
@@ -149,8 +150,8 @@ def test_the_cost_of_a_product_of_matrices_does_not_explode(factors):
 # --- length
 
 
-@pytest.mark.parametrize("name", ["math", "mcq-final-letter", "gsm8k-robust", "math_dapo"])
-@pytest.mark.parametrize("piece", PIECES)
+@every("name", ["math", "mcq-final-letter", "gsm8k-robust", "math_dapo"])
+@every("piece", PIECES)
 def test_cost_is_linear_in_the_response(name, piece):
     """Twenty times the text takes at most about twenty times as long, on the worst inputs."""
     scorer, options = SCORERS[name]
@@ -162,8 +163,8 @@ def test_cost_is_linear_in_the_response(name, piece):
     assert cost(1_000_000) < 60 * cost(50_000) + 0.01
 
 
-@pytest.mark.parametrize("name", ["math", "math_dapo"])
-@pytest.mark.parametrize("piece", PIECES)
+@every("name", ["math", "math_dapo"])
+@every("piece", PIECES)
 def test_cost_is_linear_in_the_gold(name, piece):
     scorer, options = SCORERS[name]
 

@@ -10,6 +10,7 @@ from rewardkit.answers.latex.names import unit_name
 from rewardkit.answers.latex.tokens import UnreadableError
 from rewardkit.answers.latex.tree import INF, add, fn, num
 from rewardkit.answers.normalize import clean
+from tests.tables import every
 
 X, Y, N = ("sym", "x"), ("sym", "y"), ("sym", "n")
 
@@ -23,7 +24,7 @@ def is_unreadable(text):
         read(text)
 
 
-@pytest.mark.parametrize(
+@every(
     "name",
     [
         *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"),
@@ -46,7 +47,7 @@ def test_dots_of_any_height_are_the_same_dots(dots):
     assert read(rf"1, 2, \{dots}") == ("list", num(1), num(2), ("sym", "..."))
 
 
-@pytest.mark.parametrize(
+@every(
     "wrapper",
     ["boxed", "fbox", "vec", "overrightarrow", "hat", "bar", "underline", "overline", "mathbb",
      "mathcal", "mathscr", "mathfrak", "tilde", "textcolor"],
@@ -214,7 +215,7 @@ SPELLINGS = [
 ]
 
 
-@pytest.mark.parametrize("spellings", SPELLINGS, ids=lambda line: line.partition(" ")[0])
+@every("spellings", SPELLINGS, ids=lambda line: line.partition(" ")[0])
 def test_every_spelling_of_a_unit_is_that_unit_and_no_other(spellings):
     unit, *others = spellings.split()
     assert {unit_name(word) for word in others} == {unit}
@@ -233,7 +234,7 @@ def test_a_compound_unit_is_made_of_the_names_of_its_parts(text, unit):
     assert unit_name(text) == unit
 
 
-@pytest.mark.parametrize("letter", "abcdefghjklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+@every("letter", "abcdefghjklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 def test_a_letter_before_a_bracket_is_a_function_or_multiplies(letter):
     is_function = letter in "fghFGHPQTSWpqu"
     name = ("const", "e") if letter == "e" else ("sym", letter)

@@ -3,9 +3,10 @@
 import pytest
 
 from rewardkit.answers.normalize import clean, words
+from tests.tables import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("signs", "spelling"),
     [
         ("\u3000 \xa0 \u2009 \u202f", " "), ("、", ","), ("。", "."), ("﹣−–—‐", "-"), ("×✕", r"\times "),
@@ -30,7 +31,7 @@ def test_full_width_characters_are_their_ascii():
     assert clean("１．５，２ x") == "1.5,2 x"
 
 
-@pytest.mark.parametrize(
+@every(
     "arranged",
     [
         r"\left(x\right)", r"\bigl(x\bigr)", r"\Bigl(x\Bigr)", r"\biggl(x\biggr)", r"\Biggl(x\Biggr)",
@@ -50,7 +51,7 @@ def test_a_command_that_begins_like_one_of_them_stays(command):
     assert clean(command) == command
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "spelling"),
     [
         # groups of three digits
@@ -77,7 +78,7 @@ def test_a_text_is_cleaned_to_this(text, spelling):
     assert clean(text) == spelling
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "counted"),
     [
         ("The cat", "cat"), ("an apple, a pear; the end!", "apple pear end"), (r"\text{New   York}", "new york"),

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.answers.number import AMBIGUOUS, MAX_CHARS, read_number
+from tests.tables import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "value"),
     [
         ("18", 18),
@@ -49,7 +50,7 @@ def test_an_answer_that_states_one_number_is_that_number(text, value):
     assert read_number(text) == value
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     ["18 or 20", "3,4", "5 + 3", "10-12", "10 to 12", "18, 20", "2^3", "5*3", "1,00", "1/2/3",
      "5 apples and 3 pears", "3:30", "x+5", "2x", r"5\pi", r"5\sqrt{2}", r"\pm 5", "-(5)", r"\ln(5)",
@@ -141,7 +142,7 @@ def test_texts_of_up_to_256_characters_and_powers_of_ten_up_to_999_are_read():
         assert read_number(text) is None
 
 
-@pytest.mark.parametrize(
+@every(
     "word",
     [
         *("negative", "minus", "wrong", "incorrect", "false", "isn't", "never", "cannot", "except"),
@@ -155,7 +156,7 @@ def test_a_word_that_changes_the_number_beside_it_leaves_it_open(word):
         assert read_number(text) is AMBIGUOUS
 
 
-@pytest.mark.parametrize("char", "不负非或百千万亿于至超错误")
+@every("char", "不负非或百千万亿于至超错误")
 def test_a_chinese_character_that_changes_or_bounds_a_number_leaves_it_open(char):
     for text in (f"{char}5", f"5{char}", f"5个{char}了"):
         assert read_number(text) is AMBIGUOUS
@@ -169,7 +170,7 @@ def test_a_bound_before_a_number_leaves_it_open(word):
     assert read_number(f"AT {word.upper()} 5") is AMBIGUOUS
 
 
-@pytest.mark.parametrize(
+@every(
     "word",
     ["or", "and", "than", "if", "else", "plus", "minus", "times", "over", "或", "或者", "Or"],
 )
@@ -183,7 +184,7 @@ def test_a_range_is_no_number(word):
     assert read_number(f"5 {word} 6 cats") is AMBIGUOUS
 
 
-@pytest.mark.parametrize(
+@every(
     "hedge",
     ["or", "either", "not", "maybe", "perhaps", "possibly", "unless", "I know", "a guess", "wrong", "或",
      "可能", "也许", "不是", "错误", "MAYBE"],
@@ -193,7 +194,7 @@ def test_a_hedge_before_an_equation_takes_its_number_back(hedge):
     assert read_number("it is x = 5") == 5
 
 
-@pytest.mark.parametrize("letter", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+@every("letter", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 def test_a_letter_beside_a_number_is_a_unit_or_a_name(letter):
     is_unit = letter in "aCFgGhIJlLmMNsVW"
     for text in (f"5 {letter}", f"5 {letter} each", f"5 apples {letter}"):
@@ -201,7 +202,7 @@ def test_a_letter_beside_a_number_is_a_unit_or_a_name(letter):
     assert read_number(f"5 apples {letter} each") == 5, "it stands beside no number"
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "value"),
     [("０１２３４５６７８９", 123456789), ("１．５", Fraction(3, 2)), ("１，０００", 1000), ("＋５", 5), ("－５", -5), ("–5", -5),
      ("﹣5", -5), ("５％", 5), ("＄５", 5), ("￥５", 5), ("３／４", Fraction(3, 4)), ("x＝５", 5), ("€5", 5), ("£5", 5),

@@ -3,14 +3,13 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from rewardkit.answers.equal import equal
 from rewardkit.answers.evaluate import MAX_BITS, MAX_EXPONENT
 from rewardkit.answers.latex.reader import MAX_DEPTH
 from rewardkit.answers.latex.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
 from rewardkit.answers.structure import MAX_ITEMS
 from rewardkit.scorers.math import respond, score
+from tests.tables import every
 
 PAGE = Path(__file__).parents[2] / "docs/answers.md"
 HEADER = "| answer | gold | verdict | why |"
@@ -39,7 +38,7 @@ def read(page):
 ROWS = list(read(PAGE.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize(("section", "answer", "gold", "verdict"), ROWS)
+@every(("section", "answer", "gold", "verdict"), ROWS)
 def test_every_row_of_the_policy_holds(section, answer, gold, verdict):
     if section not in SCORER_ONLY:
         assert equal(answer, gold) == (verdict == "equal")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from rewardkit.answers import equal as ladder
 from rewardkit.answers.equal import compare, equal
+from tests.tables import every
 
-lenient = settings(suppress_health_check=[HealthCheck.filter_too_much])
+lenient = settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 NUMBERS = st.integers(-20, 20)
 ATOMS = st.integers(1, 20).map(str) | st.sampled_from(["x", "y", "a", r"\pi ", r"\sqrt{2}"])
 
@@ -80,7 +81,7 @@ def may_vanish(text):
 
 @pytest.mark.parametrize("rewrite", REWRITES.values(), ids=REWRITES)
 @given(tree=expressions(), other=expressions(3))
-@settings(lenient, max_examples=40)
+@lenient
 def test_a_rewritten_expression_stays_equal(rewrite, tree, other):
     assume(not may_vanish(tree))
     assert equal(rewrite(tree, other), tree)
@@ -89,7 +90,7 @@ def test_a_rewritten_expression_stays_equal(rewrite, tree, other):
 
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 @given(tree=expressions(4), other=expressions(3))
-@settings(lenient, max_examples=40)
+@lenient
 def test_the_two_sides_of_an_identity_are_equal(pair, tree, other):
     left, right = pair(tree, other)
     assert equal(left, right)
@@ -319,13 +320,13 @@ OTHER_SET = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("one", "other"), SAME_SET)
+@every(("one", "other"), SAME_SET)
 def test_the_same_set_of_reals_is_equal_however_it_is_said(one, other):
     assert equal(one, other)
     assert equal(other, one)
 
 
-@pytest.mark.parametrize(("one", "other"), OTHER_SET)
+@every(("one", "other"), OTHER_SET)
 def test_another_set_of_reals_is_not_equal(one, other):
     assert not equal(one, other)
     assert not equal(other, one)
@@ -386,13 +387,13 @@ OTHER = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@every(("one", "other"), SAME)
 def test_the_same_answer_in_another_structure_is_equal(one, other):
     assert equal(one, other)
     assert equal(other, one)
 
 
-@pytest.mark.parametrize(("one", "other"), OTHER)
+@every(("one", "other"), OTHER)
 def test_another_answer_in_a_like_structure_is_not_equal(one, other):
     assert not equal(one, other)
     assert not equal(other, one)

@@ -75,7 +75,7 @@ def works():
     return call("targets:echo", 7) == ("ok", 7, "")
 
 
-def gone(pid, seconds=20.0):
+def gone(pid, seconds=60.0):
     """Whether a process is gone, or a zombie of init's, before the seconds are over."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -129,10 +129,8 @@ def test_what_a_function_raises_is_an_error_with_its_cause(target, said):
 
 @pytest.mark.parametrize(("function", "payload"), [("loop", None), ("catastrophe", 200)])
 def test_a_loop_is_killed_at_its_cpu_deadline_in_python_and_in_c(function, payload):
-    started = time.monotonic()
     reply = call(f"targets:{function}", payload, cpu_seconds=0.2, wall_seconds=60)
     assert reply == ("timeout", None, "CPU time limit reached")
-    assert time.monotonic() - started < 20
     assert works()
 
 
@@ -153,6 +151,7 @@ def test_a_function_that_blocks_the_signals_meets_the_caller_s_own_backstop():
     assert works()
 
 
+@pytest.mark.full
 def test_a_memory_bomb_is_a_crash():
     reply = call("targets:bomb", None, cpu_seconds=20, wall_seconds=60)
     assert reply == ("crash", None, "needed more than 512 MiB")
@@ -292,6 +291,7 @@ def test_a_forked_process_shares_no_helper_with_its_parent():
     assert not set(map(str, before)) & set(theirs.strip("[]").split(", "))
 
 
+@pytest.mark.full
 def test_a_forked_process_does_not_keep_the_parent_s_helper_alive():
     code = (
         "import os, signal, time; from rewardkit.answers import worker\n"
@@ -311,6 +311,7 @@ def test_a_forked_process_does_not_keep_the_parent_s_helper_alive():
         os.kill(forked, signal.SIGKILL)
 
 
+@pytest.mark.full
 def test_sigkill_of_the_caller_leaves_no_process():
     """An idle helper ends at once, a stuck child at its own deadline."""
     code = (
@@ -366,6 +367,7 @@ def test_an_interrupted_call_does_not_leave_its_reply_to_the_next(monkeypatch):
     assert works()
 
 
+@pytest.mark.full
 def test_two_thousand_calls_leak_no_descriptor_process_or_thread():
     def held():
         return len([*Path("/proc/self/fd").iterdir()]), len(worker._live), threading.active_count()

@@ -42,11 +42,21 @@ def right(text, gold):
 """
 
 
+@pytest.fixture(autouse=True)
+def bounds(request, monkeypatch):
+    """Quick tests ask less of a scorer, and no slow machine makes a sound one slow."""
+    if request.node.get_closest_marker("full") is None:
+        monkeypatch.setattr(conduct, "_LONG_TEXTS", {"prose": "and so we go on "})
+        monkeypatch.setattr(conduct, "MAX_HANGS", 1)
+    monkeypatch.setattr(conduct, "SLOW_SECONDS", 60.0)
+    monkeypatch.setattr(conduct, "SLOW_LONG_SECONDS", 60.0)
+
+
 @pytest.fixture
 def attacked(tmp_path):
     """The names of the attacks that a scorer, given as the body of its function, does not stand."""
 
-    def go(body, rows=ROWS, seconds=1.0):
+    def go(body, rows=ROWS, seconds=20.0):
         file = tmp_path / "reward.py"
         lines = "".join(f"    {line}\n" for line in body.splitlines())
         file.write_text(LAST_BOX + SIGNATURE + lines)
@@ -161,20 +171,6 @@ CAUGHT = {
         ),
         "thread_unsafe",
     ),
-    "one that evaluates": (
-        (
-            "try:\n    value = eval(last_box(solution_str))\nexcept Exception:\n    value = None\n"
-            "return float(str(value) == ground_truth) or right(solution_str, ground_truth)"
-        ),
-        "runs_code",
-    ),
-    "one that is quadratic": (
-        (
-            "for i in range(0, len(solution_str), 400):\n    solution_str[i:].count('@')\n"
-            "return right(solution_str, ground_truth)"
-        ),
-        "grows",
-    ),
     "one that wants text": (
         "assert type(solution_str) is str\nreturn right(solution_str, ground_truth)",
         "odd_types",
@@ -182,15 +178,47 @@ CAUGHT = {
 }
 
 
-@pytest.mark.parametrize("which", CAUGHT)
+#: Of each kind of attack one or two; an audit takes half a second, most of it the start.
+QUICK = {
+    "a substring matcher",
+    "one that takes hedges",
+    "one that misses a decimal",
+    "one that raises",
+    "one whose keys differ",
+    "one that remembers",
+}
+
+
+@pytest.mark.parametrize(
+    "which",
+    [one if one in QUICK else pytest.param(one, marks=pytest.mark.full) for one in CAUGHT],
+)
 def test_a_bad_scorer_is_caught_by_the_attack_meant_for_it(attacked, which):
     body, attack = CAUGHT[which]
     assert attack in attacked(body)
 
 
+@pytest.mark.full
+def test_a_scorer_that_runs_code_is_caught_though_it_hangs(attacked):
+    body = (
+        "try:\n    value = eval(last_box(solution_str))\nexcept Exception:\n    value = None\n"
+        "return float(str(value) == ground_truth) or right(solution_str, ground_truth)"
+    )
+    assert "runs_code" in attacked(body, seconds=1.0)  # 9**9**9 has no end
+
+
+def test_a_scorer_whose_time_grows_is_caught(attacked, monkeypatch):
+    monkeypatch.setattr(conduct, "SLOW_LONG_SECONDS", 0.01)
+    body = (
+        "for i in range(0, len(solution_str), 400):\n    solution_str[i:].count('@')\n"
+        "return right(solution_str, ground_truth)"
+    )
+    assert "grows" in attacked(body, ROWS[:1])
+
+
 def test_a_slow_scorer_is_caught(attacked, monkeypatch):
-    monkeypatch.setattr(conduct, "SLOW_SECONDS", 0.004)
-    body = "import time\ntime.sleep(0.005)\nreturn right(solution_str, ground_truth)"
+    monkeypatch.setattr(conduct, "SLOW_SECONDS", 0.001)
+    body = "import time\ntime.sleep(0.0011)\nreturn right(solution_str, ground_truth)"
     assert "slow" in attacked(body, ROWS[:1])
 
 
@@ -210,20 +238,31 @@ CAUGHT_ON_CHOICES = {
 }
 
 
-@pytest.mark.parametrize("which", CAUGHT_ON_CHOICES)
+@pytest.mark.parametrize(
+    "which",
+    [
+        "one that takes any letter",
+        *(
+            pytest.param(one, marks=pytest.mark.full)
+            for one in CAUGHT_ON_CHOICES
+            if one != "one that takes any letter"
+        ),
+    ],
+)
 def test_a_bad_scorer_of_choices_is_caught(attacked, which):
     body, attack = CAUGHT_ON_CHOICES[which]
     assert attack in attacked(body, CHOICES)
 
 
 def test_a_scorer_that_hangs_does_not_hang_the_audit(attacked):
-    found = attacked("while True:\n    pass", ROWS[:1], seconds=0.5)
-    assert "no verdict within 0.5 s" in found["hangs"].failures[0].got
+    found = attacked("while True:\n    pass", ROWS[:1], seconds=0.2)
+    assert "no verdict within 0.2 s" in found["hangs"].failures[0].got
 
 
+@pytest.mark.full
 def test_what_a_scorer_was_asked_before_it_hung_is_reported(attacked):
     body = "while '9**9' in solution_str:\n    pass\nreturn right(solution_str, ground_truth)"
-    found = attacked(body, ROWS[:1], seconds=0.5)
+    found = attacked(body, ROWS[:1], seconds=1.0)
     assert "9**9" in found["hangs"].failures[0].response
     assert "trailing_zeros" in found
 
@@ -232,19 +271,20 @@ def test_what_a_scorer_was_asked_before_it_hung_is_reported(attacked):
     ("scorer", "options", "rows"),
     [
         ("math", {}, ROWS),
-        ("math", {}, CHOICES),
+        pytest.param("math", {}, CHOICES, marks=pytest.mark.full),
         ("mcq", {}, CHOICES),
-        ("geometry3k", {}, ROWS),
+        pytest.param("geometry3k", {}, ROWS, marks=pytest.mark.full),
         ("gsm8k", {"method": "robust"}, ROWS[:3]),
-        ("math_dapo", {"mode": "robust"}, ROWS),
+        pytest.param("math_dapo", {"mode": "robust"}, ROWS, marks=pytest.mark.full),
     ],
 )
 def test_a_sound_scorer_is_not_accused(scorer, options, rows):
-    report = audit(scorer, data=rows, options=options)
+    report = audit(scorer, data=rows, options=options, seconds=60)
     assert report.at_least("medium") == ()
     assert report.grade == "A"
 
 
+@pytest.mark.full
 def test_the_rows_fit_the_scorer_where_none_are_given():
     assert {r.data_source for r in audit("mcq", rows=3).readings} == {"cflue"}
     report = audit("auto", rows=10)
@@ -254,6 +294,7 @@ def test_the_rows_fit_the_scorer_where_none_are_given():
     assert forms["cflue"] == "box"
 
 
+@pytest.mark.full
 def test_packaged_rows_of_another_kind_are_left_out(tmp_path):
     (tmp_path / "r.py").write_text(
         "import re\n" + SIGNATURE + "    found = re.findall('#### (-?[0-9]+)$', solution_str)\n"
@@ -264,6 +305,7 @@ def test_packaged_rows_of_another_kind_are_left_out(tmp_path):
     assert {r.form.name for r in report.readings} == {"hash"}
 
 
+@pytest.mark.full
 def test_an_audit_is_the_same_for_the_same_seed():
     first, second, other = (audit("gsm8k", rows=5, seed=seed) for seed in (1, 1, 2))
     assert [(f.attack, f.failures) for f in first.failed] == [

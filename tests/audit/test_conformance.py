@@ -18,7 +18,8 @@ ROWS = [
 test_my_reward = conformance("REWARD", data=ROWS, allowed=ALLOWED)
 """
 
-test_of_ours = conformance("gsm8k", rows=4, options={"method": "robust"})
+#: What is slow is the machine's affair: benchmarks/ has the figures.
+test_of_ours = conformance("gsm8k", rows=4, options={"method": "robust"}, allowed=["slow", "grows"])
 
 
 @pytest.fixture
@@ -35,12 +36,14 @@ def verdict(tmp_path):
     return run
 
 
+@pytest.mark.full
 def test_a_good_scorer_passes(verdict):
     code, said = verdict("math")
     assert code == 0, said
     assert " passed" in said
 
 
+@pytest.mark.full
 def test_a_bad_scorer_fails_with_the_pair(verdict, tmp_path):
     (tmp_path / "bad.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
@@ -55,6 +58,7 @@ def test_a_bad_scorer_fails_with_the_pair(verdict, tmp_path):
     assert "Traceback" not in said
 
 
+@pytest.mark.full
 def test_an_attack_may_be_allowed_by_name(verdict):
     failing = [
         "hedge",

@@ -1,26 +1,44 @@
 """What the tests of commands share: `run` runs one."""
 
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 
+import rewardkit
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory):
+    """Copy a split of the packaged sample of GSM8K, as `prep gsm8k --sample` writes it."""
+    folder = tmp_path_factory.mktemp("sample")
+
+    def copy(to, split="train"):
+        made = folder / f"{split}.parquet"
+        if not made.exists():
+            rewardkit.prep("gsm8k", made, split=split, sample=True)
+        shutil.copy(made, to)
+
+    return copy
+
 
 @pytest.fixture
-def run(tmp_path):
+def run(cli, tmp_path):
     """Run `rewardkit ARGS` in an empty folder, without network or caches."""
 
-    def go(*arguments, stdout=subprocess.PIPE, **environment):
+    def go(*arguments, stdout=None, **environment):
         env = os.environ | {
             "HF_HOME": str(tmp_path / "hf"),
             "HF_HUB_OFFLINE": "1",
             "COLUMNS": "140",
             **environment,
         }
+        if stdout is None:
+            return cli(*arguments, cwd=tmp_path, env=env)
         command = [sys.executable, "-m", "rewardkit", *map(str, arguments)]
-        return subprocess.run(
-            command, stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=env
-        )
+        streams = {"stdout": stdout, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.run(command, cwd=tmp_path, env=env, **streams)
 
     return go

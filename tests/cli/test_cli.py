@@ -224,6 +224,7 @@ def test_version(run):
     assert ok(run("--version")) == f"rewardkit {rewardkit.__version__}\n"
 
 
+@pytest.mark.full
 def test_ctrl_c_exits_130_and_leaves_nothing(tmp_path):
     line = json.dumps({"question": "q", "answer": "#### 1"}) + "\n"
     (tmp_path / "raw.jsonl").write_text(line * 500_000)

@@ -119,6 +119,7 @@ def test_where_no_row_is_good_no_file_is_written_and_the_findings_are_shown(run,
     assert "no row is left to write" in done.stderr
 
 
+@pytest.mark.full
 def test_a_scheduler_s_end_leaves_nothing_half_written(tmp_path):
     rows = tmp_path / "mine.jsonl"
     rows.write_text('{"question": "1+1?", "answer": 2}\n' * 300_000)

@@ -1,9 +1,6 @@
 """`rewardkit mix` as a user meets it."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,21 +8,9 @@ import pytest
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Run `rewardkit ARGS` in an empty folder, without network or caches."""
-
-    def go(*arguments):
-        env = os.environ | {"HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
-        command = [sys.executable, "-m", "rewardkit", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
-
-    return go
-
-
-@pytest.fixture
-def parts(run, tmp_path):
+def parts(sample, tmp_path):
     """a.parquet: 64 rows of ours. b.parquet: 40 with a uuid index, a number as gold and a leak."""
-    assert run("prep", "gsm8k", "--sample", "--out", "a.parquet").returncode == 0
+    sample(tmp_path / "a.parquet")
     rows = [
         {
             "data_source": "x/y",

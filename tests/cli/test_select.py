@@ -11,9 +11,9 @@ RIGHT = (0, 1, 4, 8)
 
 
 @pytest.fixture
-def scored(run, tmp_path):
+def scored(run, sample, tmp_path):
     """t.parquet: rows of GSM8K; r.jsonl: a dump of verl's, eight responses to each of the first."""
-    assert run("prep", "gsm8k", "--sample", "--out", "t.parquet").returncode == 0
+    sample(tmp_path / "t.parquet")
     lines = []
     for row, right in zip(pq.read_table(tmp_path / "t.parquet").to_pylist(), RIGHT, strict=False):
         gold = row["reward_model"]["ground_truth"]

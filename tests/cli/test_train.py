@@ -37,14 +37,13 @@ STUB = f"#!{sys.executable}\nimport json, os, sys\nprint(json.dumps([sys.argv[1:
 
 
 @pytest.fixture
-def recipe(run, tmp_path):
+def recipe(sample, tmp_path):
     """A recipe with files that are there, and a stub in place of Python."""
     stub = tmp_path / "stub"
     stub.write_text(STUB)
     stub.chmod(0o755)
     for split, name in (("train", "train"), ("test", "val")):
-        done = run("prep", "gsm8k", "--sample", "--split", split, "--out", f"{name}.parquet")
-        assert done.returncode == 0, done.stderr
+        sample(tmp_path / f"{name}.parquet", split)
     path = tmp_path / "my.yaml"
     path.write_text(TINY.format(folder=tmp_path, python=stub))
     return path

@@ -86,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(fault)
             self.close_connection = True
         elif fault == "slow":
-            time.sleep(1.5)
+            time.sleep(2.5)
             self.say(200, completion(self.server, body))
         elif fault == "no json":
             self.say(200, b"<html>gateway</html>")

@@ -2,13 +2,11 @@
 
 import json
 import re
-import subprocess
-import sys
 from array import array
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
@@ -250,7 +248,6 @@ def test_a_question_is_the_same_under_another_prompt_if_the_row_names_it():
     assert question_key(one) != question_key({**one, "ground_truth": "5"})
 
 
-@settings(max_examples=50)
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_marks_and_order_agree_with_the_means(tmp_path_factory, rights):
     folder = tmp_path_factory.mktemp("r")
@@ -281,12 +278,11 @@ def test_files_that_are_no_results_are_named_with_their_line(tmp_path, results):
         read(empty)
 
 
-def test_the_command_prints_a_table_markdown_and_json(results, tmp_path):
+def test_the_command_prints_a_table_markdown_and_json(cli, results, tmp_path):
     results("r/a.jsonl", [4, 2, 1]), results("r/b.jsonl", [0, 2, 1])
 
     def run(*arguments):
-        command = [sys.executable, "-m", "rewardkit", "leaderboard", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        return cli("leaderboard", *arguments, cwd=tmp_path)
 
     shown = run("A=r/a.jsonl", "B=r/b.jsonl", "--html", "board.html")
     assert shown.returncode == 0, shown.stderr

@@ -14,13 +14,10 @@ from rewardkit.errors import RewardkitError
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(cli, tmp_path):
     def go(*arguments, **environment):
-        line = [sys.executable, "-m", "rewardkit", "eval", *map(str, arguments)]
         env = os.environ | {"COLUMNS": "140", **environment}
-        return subprocess.run(
-            line, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=60
-        )
+        return cli("eval", *arguments, cwd=tmp_path, env=env)
 
     return go
 

@@ -1,9 +1,6 @@
 """`--suite`: sets by name, prepared where they are missing."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -141,18 +138,19 @@ def test_each_set_has_its_own_n(serve, parquet, tmp_path):
     assert found["b"].figures.total.summary()["n"] == [1, 1]
 
 
-def test_the_command_prepares_asks_and_prints_a_line_for_each_set(serve, hub, parquet, tmp_path):
+def test_the_command_prepares_asks_and_prints_a_line_for_each_set(
+    cli, serve, hub, parquet, tmp_path
+):
     parquet(4, "own.parquet")
     with serve() as server:
         line = [
-            *(sys.executable, "-m", "rewardkit", "eval", "--suite", "gsm8k:2,own.parquet"),
+            *("eval", "--suite", "gsm8k:2,own.parquet"),
             *("--suite-dir", "sets", "--base-url", server.url, "--model", "M", "--out", "runs/m"),
         ]
-        options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
-        done = subprocess.run(line, **options, env=dict(os.environ))
+        done = cli(*line, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        as_json = subprocess.run([*line, "--json"], **options)
-        single = subprocess.run([*line[:-1], "m.jsonl"], **options)
+        as_json = cli(*line, "--json", cwd=tmp_path)
+        single = cli(*line[:-1], "m.jsonl", cwd=tmp_path)
     assert "gsm8k: prepared sets/gsm8k.parquet" in done.stderr
     assert "gsm8k: openai/gsm8k" in done.stdout
     assert len((tmp_path / "runs/m/gsm8k.jsonl").read_text().splitlines()) == 6

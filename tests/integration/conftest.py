@@ -32,6 +32,11 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason="no verl here; make test-verl has it"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_network():
+    """Nothing is watched here: Ray asks for this machine's address by way of a connection."""
+
+
 @pytest.fixture(scope="session")
 def v9():
     """Whether this verl has the reward settings of 0.9."""

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import OutputError, UnknownNameError, UsageError
@@ -27,6 +27,7 @@ from rewardkit.integrations.http_judge import Judge
 from rewardkit.integrations.http_openrlhf import read_openrlhf, response_of
 from rewardkit.integrations.http_payload import read_score
 from rewardkit.integrations.http_server import Serving, serve, token_of
+from tests.tables import every
 
 TOKEN = "a-token-for-tests"
 
@@ -38,6 +39,8 @@ def score(response, ground_truth, extra_info=None):
     what, _, value = response.partition(" ")
     if what == "sleep":
         time.sleep(float(value))
+    while what == "until" and not os.path.exists(value):
+        time.sleep(0.01)
     if what == "exit":
         os._exit(3)
     if what == "raise":
@@ -58,7 +61,7 @@ class Server:
         self.host, self.port = found[1], int(found[2])
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
 
     def ask(self, path, body=None, *, token=TOKEN, **headers):
         """(status, JSON or text, headers)"""
@@ -77,7 +80,7 @@ class Server:
         return float(re.search(rf"^{re.escape(name)} (.+)$", text, re.MULTILINE)[1])
 
     def until_waiting(self, n):
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while self.metric("rewardkit_waiting") < n:
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -85,7 +88,7 @@ class Server:
     def end(self, number=signal.SIGTERM):
         """Exit code and what stderr says."""
         self.process.send_signal(number)
-        return self.process.wait(30), self.process.stderr.read()
+        return self.process.wait(120), self.process.stderr.read()
 
 
 @contextmanager
@@ -114,7 +117,7 @@ def fast():
 
 @pytest.fixture(scope="module")
 def slow(slow_scorer):
-    few = ["--jobs", "1", "--max-waiting", "3", "--seconds-per-row", "1"]
+    few = ["--jobs", "1", "--max-waiting", "3", "--seconds-per-row", "3"]
     with started(slow_scorer, *few, "--token-env", "T", T=TOKEN) as process:
         yield Server(process)
 
@@ -289,7 +292,7 @@ def test_a_body_that_never_ends_and_bodies_that_are_too_many_are_refused(
 def test_it_listens_on_this_machine_alone_and_shows_no_token_and_asks_for_none(fast):
     assert fast.host == "127.0.0.1"
     with pytest.raises(ConnectionRefusedError):  # a server on all addresses has this one, too
-        socket.create_connection(("127.0.0.2", fast.port), timeout=5)
+        socket.create_connection(("127.0.0.2", fast.port), timeout=60)
     assert fast.ask("/score", {"response": "", "ground_truth": "1"}, token="")[0] == 200
 
 
@@ -318,7 +321,7 @@ def test_what_a_scorer_does_wrong_is_a_score_and_not_a_status_of_500(slow):
         "the scorer raised LookupError: no such thing",
         "the scorer ended its process (exit code 3)",
         "the scorer raised ValueError: its score is nan",
-        "no verdict within 1 s",
+        "no verdict within 3 s",
         "",
     ]
     statuses = [item["status"] for item in told["items"]]
@@ -332,19 +335,18 @@ def test_ten_times_too_many_are_refused_at_once_and_no_answer_is_lost_or_wrong(s
     """Three may wait and one is judged at a time: thirty that come together get 200 or 429."""
 
     def one(n):
-        began = time.monotonic()
         body = {"response": "sleep 0.1", "ground_truth": str(n)}
         status, told, headers = slow.ask("/score", body)
-        return n, status, told, headers.get("Retry-After"), time.monotonic() - began
+        return n, status, told, headers.get("Retry-After")
 
     with ThreadPoolExecutor(30) as pool:
         answers = list(pool.map(one, range(30)))
-    scored = [(n, told["pred"]) for n, status, told, _, _ in answers if status == 200]
+    scored = [(n, told["pred"]) for n, status, told, _ in answers if status == 200]
     refused = [answer for answer in answers if answer[1] == 429]
     assert len(scored) + len(refused) == 30
     assert len(scored) >= 3
     assert all(pred == str(n) for n, pred in scored)
-    assert all(int(after) >= 1 for _, _, _, after, _ in refused)
+    assert all(int(after) >= 1 for _, _, _, after in refused)
     assert slow.metric('rewardkit_requests_total{path="/score",status="429"}') == len(refused) > 0
     assert one(1)[1] == 200  # and it goes on
 
@@ -356,18 +358,20 @@ def test_what_a_client_that_has_gone_asked_for_is_not_judged(slow):
     one.request("POST", "/score", json.dumps({"items": items}), headers)
     slow.until_waiting(1)
     one.close()
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while slow.metric("rewardkit_waiting"):
         assert time.monotonic() < end
         time.sleep(0.05)
 
 
-def test_health_is_answered_while_a_scorer_is_busy(slow):
+def test_health_is_answered_while_a_scorer_is_busy(slow, tmp_path):
+    go = tmp_path / "go"
     with ThreadPoolExecutor(1) as pool:
-        busy = pool.submit(slow.ask, "/score", {"response": "sleep 0.8", "ground_truth": "1"})
+        busy = pool.submit(slow.ask, "/score", {"response": f"until {go}", "ground_truth": "1"})
         slow.until_waiting(1)
         assert slow.ask("/health")[1]["status"] == "ok"
         assert not busy.done()
+        go.touch()
         assert busy.result()[1]["score"] == 1.0
 
 
@@ -385,6 +389,7 @@ def test_metrics_are_in_prometheus_text_format(fast):
     assert buckets[-1] == fast.metric("rewardkit_request_seconds_count") > 0
 
 
+@pytest.mark.full
 def test_a_signal_ends_it_when_all_that_was_taken_is_answered(slow_scorer):
     """Four requests, two at a time; the second half has not begun when the signal comes."""
     options = [slow_scorer, "--jobs", "2"]
@@ -439,7 +444,6 @@ BODIES = (
 )
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(["/score", "/get_reward"]), BODIES)
 def test_no_body_gets_a_status_of_500(fast, path, body):
     status, told, _ = fast.ask(path, body)
@@ -469,7 +473,7 @@ def test_what_another_json_writer_writes_is_read_as_it_was(value):
     assert read_json(text.encode()) == expected
 
 
-@pytest.mark.parametrize(
+@every(
     ("query", "prompt", "response"),
     [
         ("2+2= 4</s>", "2+2=", " 4"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UnknownNameError
@@ -214,7 +214,6 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-@settings(max_examples=40)
 @given(response=RESPONSES, source=st.sampled_from(["openai/gsm8k", "math_dapo", "aime"]))
 def test_the_reward_is_the_score_that_verl_would_get(name, response, source):
     row = {**ROW, "data_source": source}
@@ -224,7 +223,6 @@ def test_the_reward_is_the_score_that_verl_would_get(name, response, source):
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-@settings(max_examples=25)
 @given(response=JSON, gold=JSON)
 def test_nothing_a_response_may_be_makes_an_adapter_raise(name, response, gold):
     got = CALLS[name](reward_of(name, "gsm8k"), response, {**ROW, "ground_truth": gold})
@@ -270,9 +268,11 @@ def test_marks_at_the_end_of_a_turn_are_no_part_of_the_response(mark):
 
 def test_many_marks_take_linear_time():
     text = "<|a|> " * 50_000
-    start = time.perf_counter()
+    start = time.process_time()
     assert text_of(f"x{text}") == "x"
-    assert time.perf_counter() - start < 2
+    assert (
+        time.process_time() - start < 10
+    )  # seconds of this process; a quadratic step takes minutes
 
 
 @pytest.mark.parametrize(
@@ -381,33 +381,31 @@ def test_verifiers_rubrics_get_completion_answer_and_info():
 
 @pytest.mark.parametrize("name", ["slime", "verifiers"])
 def test_the_event_loop_goes_on_while_a_slow_scorer_works(name, tmp_path):
+    """Scorers wait for a word that the loop gives when all have begun: three at a time, for slime."""
     (tmp_path / "slow.py").write_text(
-        "import time\n\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info):\n"
-        "    time.sleep(0.3)\n    return 1.0\n"
+        "import time, uuid\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\n\n\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+        "    (HERE / f'begun-{uuid.uuid4()}').touch()\n"
+        "    for _ in range(6000):\n"
+        "        if (HERE / 'go').exists():\n            return 1.0\n"
+        "        time.sleep(0.01)\n"
+        "    return 0.0\n"
     )
     function = reward_of(name, f"{tmp_path / 'slow.py'}:compute_score")
     sample = SimpleNamespace(response="x", label="4", metadata={}, last_reply="x")
-
-    async def beat():
-        longest, last = 0.0, time.perf_counter()
-        while True:
-            await asyncio.sleep(0.005)
-            longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
-            beats.append(longest)
+    args, wanted = ({}, sample), 1.0
+    if name == "slime":
+        args, wanted = (SimpleNamespace(reward_key=None), [sample] * 3), [1.0] * 3
 
     async def run():
-        heart = asyncio.create_task(beat())
-        args = ({}, sample) if name == "verifiers" else (SimpleNamespace(), [sample] * 3)
-        start = time.perf_counter()
-        await function(*args)
-        heart.cancel()
-        return time.perf_counter() - start
+        asked = asyncio.create_task(function(*args))
+        while len(list(tmp_path.glob("begun-*"))) < len(args[1] if name == "slime" else [1]):
+            assert not asked.done()
+            await asyncio.sleep(0.01)
+        (tmp_path / "go").touch()
+        return await asked
 
-    beats = []
-    took = asyncio.run(run())
-    assert len(beats) > 3
-    assert beats[-1] < 0.25
-    assert took < 0.85  # three at a time
+    assert asyncio.run(run()) == wanted
 
 
 # --- the trainers themselves ---

@@ -37,6 +37,7 @@ from rewardkit.testing import (
     check_schema,
     check_types,
 )
+from tests.tables import every
 
 DATASETS = sorted(registry.DATASETS)
 COUNTER = count()
@@ -253,8 +254,8 @@ def test_a_sample_is_large_enough_and_asks_every_question_once(name):
     assert max(asked.values()) == (2 if name == "dapo-math-17k" else 1)
 
 
-@pytest.mark.parametrize("name", DATASETS)
-@pytest.mark.parametrize("value", [None, 5, 2.5, True])
+@every("name", DATASETS)
+@every("value", [None, 5, 2.5, True])
 def test_a_value_of_another_type_is_no_crash(name, value):
     """`to_problem` may raise a TypeError, which `prep` counts, and nothing else."""
     to_problem = registry.load("datasets", name).to_problem

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import os
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlparse
@@ -89,45 +87,32 @@ def hub(parquet_bytes):
     thread.join()
 
 
-def prep(tmp_path, *arguments, **environment):
+def prep(cli, tmp_path, *arguments, **environment):
     env = {k: v for k, v in os.environ.items() if k != "HF_HUB_OFFLINE"} | {
         "HF_HOME": str(tmp_path / "hf"),
         "MODELSCOPE_CACHE": str(tmp_path / "ms"),
         "HF_HUB_DISABLE_TELEMETRY": "1",
         **environment,
     }
-    command = [
-        sys.executable,
-        "-m",
-        "rewardkit",
-        "prep",
-        "gsm8k",
-        "--out",
-        "o.parquet",
-        "--json",
-        *arguments,
-    ]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=120
-    )
+    return cli("prep", "gsm8k", "--out", "o.parquet", "--json", *arguments, cwd=tmp_path, env=env)
 
 
-def test_hf_endpoint_is_honoured_and_the_download_is_cached(hub, tmp_path):
+def test_hf_endpoint_is_honoured_and_the_download_is_cached(cli, hub, tmp_path):
     address, asked = hub
-    done = prep(tmp_path, HF_ENDPOINT=address)
+    done = prep(cli, tmp_path, HF_ENDPOINT=address)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["splits"][0]["origin"] == "huggingface"
     assert len(list(read_rows(tmp_path / "o.parquet"))) == 64
     assert any(FILE in path for path in asked)
-    again = prep(tmp_path, "--overwrite", HF_ENDPOINT="http://127.0.0.1:9")
+    again = prep(cli, tmp_path, "--overwrite", HF_ENDPOINT="http://127.0.0.1:9")
     assert json.loads(again.stdout)["splits"][0]["origin"] == "cache"
 
 
-def test_modelscope_is_asked_when_wanted(hub, tmp_path):
+def test_modelscope_is_asked_when_wanted(cli, hub, tmp_path):
     pytest.importorskip("modelscope", reason="modelscope is not installed: pip install modelscope")
     address, asked = hub
     done = prep(
-        tmp_path, "--hub", "modelscope", MODELSCOPE_ENDPOINT=address, MODELSCOPE_DOMAIN=address
+        cli, tmp_path, "--hub", "modelscope", MODELSCOPE_ENDPOINT=address, MODELSCOPE_DOMAIN=address
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["splits"][0]["origin"] == "modelscope"
@@ -135,9 +120,9 @@ def test_modelscope_is_asked_when_wanted(hub, tmp_path):
     assert any("AI-ModelScope/gsm8k" in path for path in asked)
 
 
-def test_a_hub_that_refuses_is_one_message_with_the_ways_out(hub, tmp_path):
+def test_a_hub_that_refuses_is_one_message_with_the_ways_out(cli, hub, tmp_path):
     address, _ = hub
-    done = prep(tmp_path, "--split", "test", HF_ENDPOINT=f"{address}/nothing-here")
+    done = prep(cli, tmp_path, "--split", "test", HF_ENDPOINT=f"{address}/nothing-here")
     assert done.returncode == 1
     assert "Ways out" in done.stderr
     assert "Traceback" not in done.stderr

@@ -19,6 +19,7 @@ from rewardkit.preprocess.conform import changes, conform
 from rewardkit.preprocess.mix import Part, largest_total, mix, parse_part, share_out
 from rewardkit.preprocess.pipeline import preview
 from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA, build_row, read_rows, write_rows
+from tests.tables import every
 
 AIME = "aime_2024/BytedTsinghua-SIA/data/aime-2024.parquet"
 DAPO = "dapo-math-17k/data/dapo-math-17k-dedup.parquet"
@@ -319,18 +320,26 @@ BAD = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """Three batches of good rows."""
+    path = tmp_path_factory.mktemp("good") / "good.parquet"
+    write_rows((our_row(i) for i in range(3000)), path, {})
+    return path
+
+
 @pytest.mark.parametrize("case", BAD)
-def test_a_row_that_cannot_be_kept_whole_is_one_clear_error_and_nothing_is_left(case, tmp_path):
+def test_a_row_that_cannot_be_kept_whole_is_one_clear_error_and_nothing_is_left(
+    case, good, tmp_path
+):
     row, said = BAD[case]
     path = write_table(tmp_path / "bad.parquet", row)
-    good = [our_row(i) for i in range(3000)]
-    write_rows(good, tmp_path / "good.parquet", {})
-    parts = [Part(tmp_path / "good.parquet", 3000), Part(path, 1)]
+    parts = [Part(good, 3000), Part(path, 1)]
     with pytest.raises(DataError, match=said) as error:
         mix(parts, tmp_path / "m.parquet")
     assert str(error.value).startswith(f"{path}: row 0: ")
     assert "\n" not in str(error.value)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.parquet", "good.parquet"]
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.parquet"]
 
 
 def test_files_that_cannot_be_read_are_one_clear_error(files, tmp_path):
@@ -367,7 +376,7 @@ def test_a_row_of_ours_stays_as_it_is():
     assert list(changes(row, row)) == []
 
 
-@pytest.mark.parametrize(
+@every(
     ("gold", "text"),
     [
         (" 1 ", " 1 "),

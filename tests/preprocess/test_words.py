@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from rewardkit.preprocess import words as module
 from rewardkit.preprocess.words import words
+from tests.tables import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("one", "other"),
     [
         ("Find $x$.", "find X"),
@@ -93,7 +94,18 @@ def test_a_long_row_of_marks_is_cut_before_it_is_put_in_order(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "unit", ["\\", "\\left", "-", "a-", "[asy]", "\\text{", "求", "\ufdfa", "^{"]
+    "unit",
+    [
+        "\\",
+        "\\left",
+        "-",
+        "a-",
+        "[asy]",
+        "\\text{",
+        "求",
+        pytest.param("\ufdfa", marks=pytest.mark.full),
+        "^{",
+    ],
 )
 def test_a_megabyte_of_anything_comes_back(unit):
     assert len(words(unit * (10**6 // len(unit)))) <= 20 * 10**6

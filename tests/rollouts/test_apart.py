@@ -30,7 +30,7 @@ def score(response, ground_truth, extra_info=None, *, mark="x"):
     if n == 3:
         os.kill(os.getpid(), 11)
     if n == 4:
-        while True: pass
+        time.sleep(600)
     if n == 5:
         raise LookupError("\\nfive\\n")
     if n == 6:
@@ -49,7 +49,7 @@ def score(response, ground_truth, extra_info=None, *, mark="x"):
 REASONS = {
     "3": "the scorer ended its process (exit code 3)",
     "4": "the scorer ended its process (SIGSEGV)",
-    "5": "no verdict within 1 s",
+    "5": "no verdict within 3 s",
     "6": "the scorer raised LookupError: five",
     "7": "the scorer raised ScorerExitedError: it calls sys.exit('six')",
     "8": "the scorer raised TypeError: it returned float, not a Score",
@@ -75,24 +75,25 @@ def scorer(tmp_path, text):
     return f"{tmp_path}/mine.py:score"
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_score_names_the_rows_that_break_a_scorer_and_scores_the_rest(bad, rows, tmp_path, jobs):
     out = tmp_path / "out.jsonl"
-    report = score_files([rows], bad, jobs=jobs, out=out, seconds=1)
+    report = score_files([rows], bad, jobs=jobs, out=out, seconds=3)
     assert {row.where.rpartition(":")[2]: row.reason for row in report.examples} == REASONS
     assert report.total.n == 12 - len(REASONS)
     kept = (tmp_path / "out.jsonl.unscored.jsonl").read_text().splitlines()
     assert [json.loads(line)["reason"] for line in kept] == list(REASONS.values())
 
 
+@pytest.mark.full
 def test_report_and_compare_live_through_the_same(bad, rows, tmp_path):
-    written = write_report([rows], tmp_path / "o.html", scorer=bad, seconds=1)
+    written = write_report([rows], tmp_path / "o.html", scorer=bad, seconds=3)
     assert written.sums.total.n == 12 - len(REASONS)
     assert set(written.sums.unread) == set(REASONS.values())
-    assert written.sums.first["no verdict within 1 s"].endswith("r.jsonl:5")
+    assert written.sums.first["no verdict within 3 s"].endswith("r.jsonl:5")
 
     export = tmp_path / "changed.jsonl"
-    with loaded(bad, {}, 1) as a, loaded("gsm8k", {}) as b:
+    with loaded(bad, {}, 3) as a, loaded("gsm8k", {}) as b:
         report = compare_files([rows], ("bad", a), ("gsm8k", b), export=export)
     assert report.judged == 12 - len(REASONS)
     assert dict(report.a.raised) == {
@@ -102,7 +103,7 @@ def test_report_and_compare_live_through_the_same(bad, rows, tmp_path):
         "raised ScorerExitedError": 1,
         "raised TypeError": 1,
     }
-    assert report.a.first["took too long"].endswith("r.jsonl:5: no verdict within 1 s")
+    assert report.a.first["took too long"].endswith("r.jsonl:5: no verdict within 3 s")
     cases = [json.loads(line)["a"] for line in export.read_text().splitlines()]
     ended = {"scorer": "bad", "status": "ended its process", "error": REASONS["4"]}
     assert ended in cases
@@ -152,27 +153,29 @@ def test_an_endless_loop_ends_with_what_it_started(tmp_path):
     )
     with loaded(scorer(tmp_path, text), {}, 1) as judge:
         assert judge("fine", "1").correct
-        started = time.monotonic()
         with pytest.raises(LateError, match="no verdict within 1 s"):
             judge("hang", "1")
-        assert time.monotonic() - started < 10
         assert judge("fine", "1").correct
-    time.sleep(0.2)
     state = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    until = time.monotonic() + 60
+    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until, "what the scorer started goes on"
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "seconds", "said"),
     [
-        ("def score(r, g, e=None):\n    while True: pass\n", "no verdict within 0.2 s"),
-        ("import os\ndef score(r, g, e=None): os._exit(9)\n", "exit code 9"),
+        ("def score(r, g, e=None):\n    while True: pass\n", 0.2, "no verdict within 0.2 s"),
+        ("import os\ndef score(r, g, e=None): os._exit(9)\n", 60, "exit code 9"),
     ],
 )
-def test_a_scorer_that_never_answers_is_not_asked_for_every_row(tmp_path, rows, text, said):
-    for jobs in (1, 2):
-        with pytest.raises(NeverAnswersError, match=rf"first 5 responses.*{said}"):
-            score_files([rows], scorer(tmp_path, text), jobs=jobs, seconds=0.2)
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_a_scorer_that_never_answers_is_not_asked_for_every_row(
+    tmp_path, rows, text, seconds, said, jobs
+):
+    with pytest.raises(NeverAnswersError, match=rf"first 5 responses.*{said}"):
+        score_files([rows], scorer(tmp_path, text), jobs=jobs, seconds=seconds)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from io import BytesIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
@@ -375,7 +375,6 @@ def test_a_hostile_text_is_kept_and_adds_no_element(page_of, text):
     assert {len(record) for record in records} == {6}
 
 
-@settings(max_examples=25)
 @given(st.lists(ANY_TEXT, min_size=1, max_size=5))
 def test_any_texts_leave_the_page_whole(tmp_path_factory, texts):
     folder = tmp_path_factory.mktemp("page")

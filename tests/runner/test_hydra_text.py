@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
 from rewardkit.runner.hydra_text import Raw, parsed, written
+from tests.tables import every
 
 SCALARS = st.one_of(
     st.booleans(),
@@ -16,7 +17,7 @@ SCALARS = st.one_of(
 )
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "text"),
     [
         (1e-6, "1e-06"),

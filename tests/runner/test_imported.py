@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import RewardkitError, UsageError
@@ -15,6 +15,7 @@ from rewardkit.runner.recipe import Recipe, read_recipe
 from rewardkit.runner.recipe_yaml import recipe_yaml
 from rewardkit.runner.releases import release_of
 from rewardkit.runner.yaml_text import read_yaml
+from tests.tables import every
 
 MAIN = "verl.trainer.main_ppo"
 DAPO = "recipe.dapo.main_dapo"
@@ -202,8 +203,8 @@ def simple(text, verl="0.9"):
     return import_script(start + text, "run.sh", verl)
 
 
-@pytest.mark.parametrize("verl", VERSIONS)
-@pytest.mark.parametrize("name", PUBLISHED)
+@every("verl", VERSIONS)
+@every("name", PUBLISHED)
 def test_a_recipe_asks_for_all_that_the_script_asked_for(name, verl):
     found = imported(name, verl)
     plan = make_plan(read_recipe(found.recipe, name), verl)
@@ -280,7 +281,7 @@ def test_the_recipe_s_plan_gives_the_reward_function_where_verl_0_9_reads_it():
     assert "reward.custom_reward_function.path=/r/reward_score.py" in plan.arguments
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "verl", "rule", "key"),
     [
         ("8b-dapo-mcq-npu", "0.9", "does-not-start", "reward_model.overlong_buffer.enable"),
@@ -308,7 +309,7 @@ def test_old_releases_are_not_accused_of_what_only_new_ones_do():
         assert not rules & {"ignored", "does-not-start", "renamed", "no-such-setting", "plus"}
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "verl", "rule", "told"),
     [
         ("reward.reward_manager.name=dapo", "0.5", "renamed", "reward_model.reward_manager"),
@@ -428,7 +429,6 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=6), VALUES, max_size=5), st.text(max_size=300))
-@settings(max_examples=400, deadline=None)
 def test_any_tree_reads_back_equal_whatever_the_header_says(tree, header):
     found = read_yaml(recipe_yaml(tree, [header]), "it")
     assert found == tree
@@ -461,7 +461,6 @@ TOKENS = st.sampled_from(
     st.sampled_from([MAIN, DAPO, f"{MAIN} --config-name=ppo_megatron_trainer"]),
     st.sampled_from(VERSIONS),
 )
-@settings(max_examples=400, deadline=None)
 def test_any_settings_give_a_recipe_that_plans_or_one_of_our_errors(pairs, module, verl):
     listed = " \\\n".join(f"{key}={value}" for key, value in pairs)
     try:
@@ -478,6 +477,7 @@ def test_any_settings_give_a_recipe_that_plans_or_one_of_our_errors(pairs, modul
         assert not told
 
 
+@pytest.mark.full
 def test_two_thousand_unknown_keys_are_told_in_seconds():
     begun = time.process_time()
     found = simple(" ".join(f"trainer.{'z' * 90}{i}=1" for i in range(1900)))

@@ -18,6 +18,7 @@ from rewardkit.runner.plan import DAPO_RECIPE, TRAINER, make_plan
 from rewardkit.runner.recipe import built_in, load_tree, read_recipe
 from rewardkit.runner.releases import known_releases, nearest, release_of
 from rewardkit.runner.verl_keys import release
+from tests.tables import every
 
 GOLDEN = Path(__file__).parent / "golden"
 PLANNED = ("0.5", "0.6", "0.7", "0.8", "0.9")
@@ -49,8 +50,8 @@ def test_the_plans_of_a_recipe_are_those_that_were_reviewed(name):
     assert golden(name) == file.read_text()
 
 
-@pytest.mark.parametrize("verl", known_releases())
-@pytest.mark.parametrize("name", built_in())
+@every("verl", known_releases())
+@every("name", built_in())
 def test_a_plan_has_only_keys_that_its_release_lists_or_reads(name, verl):
     plan = make_plan(read_recipe(load_tree(name), name), verl)
     megatron = plan.recipe.strategy == "megatron"

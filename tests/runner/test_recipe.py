@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -127,7 +125,7 @@ def test_a_variant_is_a_recipe_of_its_own():
 
 
 @pytest.mark.parametrize("name", built_in())
-def test_the_data_of_a_recipe_can_be_prepared_as_it_says(name, tmp_path):
+def test_the_data_of_a_recipe_can_be_prepared_as_it_says(cli, name, tmp_path):
     """Each `rewardkit prep` of it, with the packaged sample in the place of the hub."""
     recipe = read_recipe(load_tree(name), name)
     written = set()
@@ -138,9 +136,7 @@ def test_the_data_of_a_recipe_can_be_prepared_as_it_says(name, tmp_path):
         written.add(words[out + 1])
         if words[1] == "prep":
             words[out + 1] = str(tmp_path / words[out + 1].replace("/", "_"))
-            done = subprocess.run(
-                [sys.executable, "-m", *words, "--sample"], capture_output=True, text=True
-            )
+            done = cli(*words[1:], "--sample")
             assert done.returncode == 0, done.stderr
     assert {*recipe.data.train, *recipe.data.val} <= written
 

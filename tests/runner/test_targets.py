@@ -59,6 +59,7 @@ def test_bash_parses_all_scripts(plan_of, target, devices, tmp_path):
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 @every
 def test_shellcheck_finds_nothing(plan_of, target, devices, tmp_path):
     beside = str(Path(sys.executable).parent)

@@ -2,9 +2,10 @@ import pytest
 
 from rewardkit.errors import DataError
 from rewardkit.runner.yaml_text import read_value, read_yaml
+from tests.tables import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "value"),
     [
         ("1e-6", 1e-6),

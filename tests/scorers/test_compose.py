@@ -12,6 +12,7 @@ from rewardkit.scorers import gsm8k
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.compose import Part, Reward, build, load_reward, write_reward_file
 from rewardkit.scorers.load import load_scorer, respond_of
+from tests.tables import every
 
 FIXED = {"score", "acc", "pred", "no_answer", "timeout", "error"}
 NAMES = ["correct", "format", "repetition", "length"]
@@ -307,7 +308,7 @@ def test_a_part_sees_a_timeout_as_a_timeout():
     assert (seen, result["timeout"], result["error"]) == ([Status.TIMEOUT], 1.0, 0.0)
 
 
-@pytest.mark.parametrize(
+@every(
     ("parts", "response", "score"),
     [
         ({"correct": 2}, "#### 18", 2.0),

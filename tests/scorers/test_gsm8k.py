@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from rewardkit.scorers import gsm8k
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.gsm8k import score
+from tests.tables import every
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_strict_mode_reads_what_verl_reads(response, gold, correct, pred, status
     assert (result.correct, result.pred, result.status) == (correct, pred, status)
 
 
-@pytest.mark.parametrize(
+@every(
     "response",
     [
         "#### 18",
@@ -175,7 +176,7 @@ def test_flexible_mode_reads_the_last_number(response, gold, correct, pred, stat
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@every(
     ("method", "response", "paid"),
     [
         ("strict", "#### 19", 0.25), ("strict", "19", 0.0), ("flexible", "19", 0.25), ("flexible", "none", 0.0),

@@ -4,9 +4,10 @@ from hypothesis import strategies as st
 
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.math import respond, score
+from tests.tables import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "gold", "status"),
     [
         (r"\boxed{18}", "18", Status.CORRECT),
@@ -92,7 +93,7 @@ def test_bold_is_no_power_where_an_answer_begins(response, gold, right):
     assert score(response, gold).correct is right
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "gold", "pred", "status"),
     [
         (r"\boxed{C}", "C", "C", Status.CORRECT), ("Answer: C", "(C)", "C", Status.CORRECT), (r"\boxed{C. cats}", "C. cats", "C", Status.CORRECT), ("C", "C) cats", "C", Status.CORRECT),

@@ -10,6 +10,7 @@ from rewardkit.registry import load_path
 from rewardkit.scorers import math, math_dapo
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.math_dapo import normalize, score
+from tests.tables import every
 
 RIGHT, WRONG = Status.CORRECT, Status.WRONG
 NONE, BAD = Status.NO_ANSWER, Status.BAD_GROUND_TRUTH
@@ -37,7 +38,7 @@ tex = st.lists(
 ).map("".join)
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "gold", "pred", "status"),
     [
         ("so\nAnswer: 34", "34", "34", RIGHT),
@@ -81,9 +82,9 @@ def test_strict_box_reads_nothing_but_the_last_box():
     assert (result.score, result.pred, result.status) == (-1.0, "", NONE)
 
 
-@pytest.mark.parametrize("response", ["", "Answer: ", "Answer: [INVALID]", r"\boxed{}", "no"])
-@pytest.mark.parametrize("gold", ["", " ", "\n", "[INVALID]", " [INVALID]", "units", "$$", "x ="])
-@pytest.mark.parametrize("strict_box", [False, True])
+@every("response", ["", "Answer: ", "Answer: [INVALID]", r"\boxed{}", "no"])
+@every("gold", ["", " ", "\n", "[INVALID]", " [INVALID]", "units", "$$", "x ="])
+@every("strict_box", [False, True])
 def test_a_gold_that_says_nothing_is_never_paid(response, gold, strict_box):
     result = score(response, gold, strict_box=strict_box)
     assert (result.score, result.correct) == (-1.0, False)
@@ -157,7 +158,7 @@ def test_another_number_never_scores(gold, other):
     assert score(f"Answer: {other}", str(gold)).correct == (gold == other)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "normal"),
     [
         ("an apple", "apple"),
@@ -182,7 +183,7 @@ def test_the_normal_form(text, normal):
     assert normalize(text) == normal
 
 
-@pytest.mark.parametrize(
+@every(
     "unit",
     [
         "$",
@@ -222,7 +223,7 @@ def test_a_gold_of_up_to_10000_characters_is_compared():
     assert score("Answer: 3", "3" * 10_001) == (-1.0, False, "", BAD)
 
 
-@pytest.mark.parametrize(
+@every(
     "step",
     [
         *("square", "ways", "integers", "dollars", "mph", "inches", "hours", "km", "units", "sue", "points", "feet"),
@@ -236,7 +237,7 @@ def test_every_step_of_the_normalisation_is_taken(step):
     assert normalize(f"12{step}y") == "12y"
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "normal"),
     [
         (".$5", "5"), (r"\mbox{x}", "x"), (r"1,\text{and}2", "12"), (r"x\text{and}2", "x,2"), (r"5\text{m}", "5"), (r"5\text{m}^2", "5"), (r"\text{\text{}x}", "x"), (r"x\text{}^3y", "xy"), ("b = 1 2", "12"), ("1 2", "12"),

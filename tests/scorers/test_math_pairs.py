@@ -5,6 +5,7 @@ import pytest
 from rewardkit.scorers import mcq
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.math import score
+from tests.tables import every
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ def test_a_wrong_answer_is_not_paid(answer, gold):
     assert not score(rf"\boxed{{{answer}}}", gold).correct
 
 
-@pytest.mark.parametrize(
+@every(
     ("answer", "gold"),
     [
         (r"\pi", "3.141"),

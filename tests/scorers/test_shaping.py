@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import UsageError
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.shaping import format_tags, length, overlong, repetition, weighted
+from tests.tables import every
 
 RIGHT = Score(1.0, True, "18", Status.CORRECT)
 WRONG = Score(-1.0, False, "17", Status.WRONG)
@@ -52,7 +53,7 @@ def test_overlong_refuses_what_verl_refuses_and_a_reward_for_length(changes):
         soft(RIGHT, 1, **changes)
 
 
-@pytest.mark.parametrize(
+@every(
     ("response", "value"),
     [
         ("<think>a</think><answer>b</answer>", 1.0),

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rewardkit.runner
@@ -17,6 +17,7 @@ from rewardkit.trainlog.build import Builder
 from rewardkit.trainlog.model import FIXED, FULL, V1
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.rules import diagnose, rules
+from tests.tables import every
 
 RELEASES = Path(rewardkit.runner.__file__).parent / "releases"
 
@@ -70,7 +71,6 @@ def run_of(steps, *, era=FULL, config=None):
     return builder.run(name="run", path="run.log", source="console", era=era)
 
 
-@settings(max_examples=300)
 @given(st.integers(0, 2**32), st.integers(1, 300), st.sampled_from(["", FIXED, FULL, V1]))
 def test_a_healthy_run_has_no_finding(seed, n, era):
     run = run_of(healthy(Random(seed), n), era=era, config={"data.max_response_length": 1024})
@@ -132,7 +132,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("rule", BROKEN)
+@every("rule", BROKEN)
 def test_each_rule_finds_what_it_is_for_with_numbers(rule):
     found = {finding.rule.id: finding for finding in diagnose(spoilt(n=100, **BROKEN[rule]))}
     assert rule in found
