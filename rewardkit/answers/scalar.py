@@ -127,6 +127,11 @@ def _sorted(node: Node) -> str:
     return f"{node[0]}({', '.join(sorted(parts) if node[0] in ('add', 'mul') else parts)})"
 
 
+#: Relative difference below which doubles leave the decision to fifty digits: terms that cancel
+#: lose half of a double's sixteen.
+NEAR = 1e-6
+
+
 def same_everywhere(pred: Node, gold: Node) -> bool:
     """Whether two expressions agree at the points where both are real.
 
@@ -142,7 +147,7 @@ def same_everywhere(pred: Node, gold: Node) -> bool:
         except UndefinedError:
             continue
         is_real = abs(p.imag) < 1e-9 and abs(g.imag) < 1e-9
-        (real if is_real else other).append(abs(p - g) <= 1e-9 * max(abs(p), abs(g), 1e-3))
+        (real if is_real else other).append(abs(p - g) <= NEAR * max(abs(p), abs(g), 1e-3))
     decisive = real if len(real) >= 2 else other
     if len(decisive) < 2:
         return _same_tree(pred, gold)
