@@ -15,17 +15,20 @@ from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_outp
 from rewardkit.parallel import ALONE, in_order
 from rewardkit.registry import is_path
 from rewardkit.rollouts.apart import SECONDS, is_ours
-from rewardkit.rollouts.files import UNIT_BYTES, expand, units
+from rewardkit.rollouts.files import UNIT_BYTES, Unit, expand, units
 from rewardkit.rollouts.journal import Journal, fingerprints, open_journal
 from rewardkit.rollouts.read import Unread
 from rewardkit.rollouts.tally import Tally
-from rewardkit.rollouts.unit import EXAMPLES, Plan, Scored, forget, score_unit, scorer_for
+from rewardkit.rollouts.unit import EXAMPLES, Plan, Scored, forget, score_units, scorer_for
 from rewardkit.scorers.base import Scorer
 
 Engine: TypeAlias = Literal["local", "ray"]
 
 #: Units are so many times smaller for a scorer that is not ours.
 SHARE = 16
+
+#: Units that together take less than this are sent to a process together.
+GROUP_SECONDS = 0.25
 
 #: Bytes from which other processes are started at once.
 LARGE = 3 * ALONE * UNIT_BYTES
@@ -213,13 +216,27 @@ def _scored(
         return scored_on_ray(plan, files, address)
     if not isinstance(plan.scorer, str):
         jobs = 1
-    work = partial(score_unit, plan)
     # Others may be slow, as one that asks a model is: even a small file is work for all processes.
     others = isinstance(plan.scorer, str) and not is_ours(plan.scorer)
     share = SHARE if others else 1
     alone = 0 if others or _size(files) > LARGE else ALONE
-    results = in_order(work, islice(units(files, share), start, None), jobs, alone)
-    return (scored for _, scored in results)
+    return _paced(plan, islice(units(files, share), start, None), jobs, alone, share)
+
+
+def _paced(plan: Plan, left: Iterator[Unit], jobs: int, alone: int, most: int) -> Iterator[Scored]:
+    """The units, scored in order; a process gets one at a time, or up to `most` if they are fast.
+
+    So a slow scorer's verdicts are kept one small unit at a time, and a fast one's cost few messages.
+    """
+    size = 1
+
+    def groups() -> Iterator[list[Unit]]:
+        while group := list(islice(left, size)):
+            yield group
+
+    for _, (seconds, results) in in_order(partial(score_units, plan), groups(), jobs, alone):
+        yield from results
+        size = min(2 * size, most) if seconds < GROUP_SECONDS else max(size // 2, 1)
 
 
 def _size(files: Sequence[str]) -> int:

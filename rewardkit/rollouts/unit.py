@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
+from time import monotonic
 from typing import Any
 
 from rewardkit.rollouts import apart
@@ -75,6 +76,13 @@ class Scored:
         """How many rows it has."""
         total = self.tallies.get("total", {}).get("", Tally())
         return total.n + self.n_unscored
+
+
+def score_units(plan: Plan, some: Sequence[Unit]) -> tuple[float, list[Scored]]:
+    """The units, scored, and the seconds that this took."""
+    started = monotonic()
+    scored = [score_unit(plan, unit) for unit in some]
+    return monotonic() - started, scored
 
 
 def score_unit(plan: Plan, unit: Unit) -> Scored:

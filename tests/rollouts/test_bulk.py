@@ -583,3 +583,29 @@ def test_a_line_of_a_gigabyte_in_a_small_file_takes_no_gigabyte(tmp_path):
     scored, unscored, peak = map(int, said.stdout.split())
     assert (scored, unscored) == (3, 1)
     assert peak < 500_000  # kilobytes
+
+
+def test_units_that_take_no_time_go_to_a_process_together(tmp_path, small_units, monkeypatch):
+    """The figures and rows stay those of single units, in their order."""
+    from rewardkit.rollouts import score as score_module
+
+    (tmp_path / "mine.py").write_text(
+        "from rewardkit.scorers.base import Score, Status\n"
+        "def score(r, g, e=None): return Score(1.0, True, r, Status.CORRECT)\n"
+    )
+    file, sizes = write(tmp_path / "x.jsonl", ROWS), []
+    score_together = score_module.score_units
+
+    def counted(plan, some):
+        sizes.append(len(some))
+        return score_together(plan, some)
+
+    monkeypatch.setattr(score_module, "score_units", counted)
+    for seconds, largest in ((1000.0, True), (0.0, False)):
+        sizes.clear()
+        monkeypatch.setattr(score_module, "GROUP_SECONDS", seconds)
+        out = tmp_path / f"{largest}.jsonl"
+        score_files([file], f"{tmp_path}/mine.py:score", out=out)
+        assert (max(sizes) > 1) is largest
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [row["pred"] for row in rows] == [row["output"] for row in ROWS]
