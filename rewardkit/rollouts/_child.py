@@ -2,8 +2,10 @@
 
 It reads batches of responses from a socket and writes their verdicts to it. Verdicts are collected
 for `FLUSH_SECONDS` at the most, so that a fast scorer costs few messages and a slow one loses none.
-A second process, the guard, waits for the end of whoever asks, however it ends, and then kills the
-whole process group: the scorer, and what the scorer started.
+
+Two processes share that: the scorer's, and its parent, the guard. The guard waits for the end of the
+scorer, or of whoever asks, however that ends. Then it kills the whole process group: the scorer, and
+what the scorer started.
 """
 
 from __future__ import annotations
@@ -11,14 +13,15 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import signal
 import socket
 import struct
 import sys
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
+from select import select
+from signal import SIGKILL
 from time import monotonic, perf_counter_ns
-from typing import Any
+from typing import Any, NoReturn
 
 from rewardkit.errors import RewardkitError
 from rewardkit.scorers.base import Score, Scorer, Status, as_text, guarded
@@ -26,6 +29,15 @@ from rewardkit.scorers.load import load_scorer
 
 #: What is in shared memory: when the response at hand was begun (`time.monotonic`), and its number.
 MARK = struct.Struct("=dq")
+
+#: Behind that: how the scorer's process ended, as `waitpid` says it; -1 while it lives.
+STATUS = struct.Struct("=i")
+
+#: Bytes of shared memory.
+SHARED_BYTES = MARK.size + STATUS.size
+
+#: Seconds between two looks of the guard at whether the scorer lives.
+GUARD_SECONDS = 0.05
 
 #: Verdicts wait for others to be sent with for so long at the most.
 FLUSH_SECONDS = 0.05
@@ -37,12 +49,32 @@ MESSAGE_LENGTH = 500
 def main() -> None:
     """Load the scorer, say whether it could be, and judge until nobody asks any more."""
     replies, life, mark = (int(number) for number in sys.argv[1:4])
-    connection = socket.socket(fileno=replies)
     for descriptor in (replies, life, mark):
         os.set_inheritable(descriptor, False)  # what the scorer starts must not hold them open
-    _start_guard(connection, life)
+    shared = mmap.mmap(mark, SHARED_BYTES)
+    if scorer := os.fork():
+        os.close(replies)
+        _guard(scorer, life, shared)
     os.close(life)
-    requests = Connection(os.dup(replies))
+    _judge_all(socket.socket(fileno=replies), shared)
+    os._exit(0)  # threads of the scorer's may still run
+
+
+def _guard(scorer: int, life: int, shared: mmap.mmap) -> NoReturn:
+    """Wait until the scorer ends or the other end of `life` is closed, and end the whole group."""
+    ended, status = 0, -1
+    while not ended:
+        alone = bool(select([life], [], [], GUARD_SECONDS)[0])
+        if alone:
+            os.kill(scorer, SIGKILL)
+        ended, status = os.waitpid(scorer, 0 if alone else os.WNOHANG)
+    STATUS.pack_into(shared, MARK.size, status)
+    os.killpg(0, SIGKILL)
+    os._exit(0)
+
+
+def _judge_all(connection: socket.socket, mark: mmap.mmap) -> None:
+    requests = Connection(os.dup(connection.fileno()))
     name, options = requests.recv()
     pid = os.getpid()
     loaded = guarded(load_scorer, name, **options)
@@ -54,23 +86,7 @@ def main() -> None:
         _send(connection, str(loaded))
     else:
         _send(connection, "")
-        _serve(connection, requests, loaded, mmap.mmap(mark, MARK.size))
-    os._exit(0)  # threads of the scorer's may still run
-
-
-def _start_guard(connection: socket.socket, life: int) -> None:
-    """Start a process that kills this one's group when the other end of `life` is closed.
-
-    It is nobody's child, so that a scorer which waits for its own children does not wait for it.
-    """
-    if child := os.fork():
-        os.waitpid(child, 0)
-        return
-    if os.fork():
-        os._exit(0)
-    connection.close()
-    os.read(life, 1)
-    os.killpg(0, signal.SIGKILL)
+        _serve(connection, requests, loaded, mark)
 
 
 def _serve(

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from rewardkit import registry
 from rewardkit.errors import DataError, UsageError
-from rewardkit.rollouts._child import MARK
+from rewardkit.rollouts._child import MARK, SHARED_BYTES, STATUS
 from rewardkit.scorers.base import Score, Scorer, Status, guarded
 from rewardkit.scorers.load import load_scorer
 
@@ -41,6 +41,9 @@ FIRST = 5
 #: Seconds between two looks at whether the process lives, while its verdicts are waited for. Its end
 #: is noticed at once, unless something that it forked holds the socket open.
 LOOK_SECONDS = 0.5
+
+#: For the guard of a process to end it, before it is ended without its guard.
+GUARD_TIMEOUT_SECONDS = 10.0
 
 #: Bytes of one message from the process. A batch holds a megabyte of rows, and a pred is seldom
 #: longer than its response.
@@ -161,11 +164,15 @@ class Apart:
             return
         self._requests.close()
         self._socket.close()
-        os.close(self._life)
+        os.close(self._life)  # its guard ends it, and all that it started
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(GUARD_TIMEOUT_SECONDS)
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._child.pid, signal.SIGKILL)
-        code = self._child.wait()
-        self._ended = self._ended or _exit_text(code)
+            os.killpg(self._child.pid, signal.SIGKILL)  # the guard may have been ended itself
+        code, (status,) = self._child.wait(), STATUS.unpack_from(self._shared, MARK.size)
+        self._ended = self._ended or _exit_text(
+            code if status < 0 else os.waitstatus_to_exitcode(status)
+        )
         self._child = None
 
     def _exchange(
@@ -277,8 +284,9 @@ class Apart:
         self._socket, theirs = socketpair()
         self._requests = Connection(os.dup(self._socket.fileno()))
         with theirs, TemporaryFile() as shared:
-            shared.truncate(MARK.size)
-            self._shared = mmap.mmap(shared.fileno(), MARK.size)
+            shared.truncate(SHARED_BYTES)
+            self._shared = mmap.mmap(shared.fileno(), SHARED_BYTES)
+            STATUS.pack_into(self._shared, MARK.size, -1)
             passed = [theirs.fileno(), life, shared.fileno()]
             self._child = subprocess.Popen(  # noqa: S603 - our own module
                 [sys.executable, "-c", _CHILD, *map(str, passed), *sys.path],

@@ -23,7 +23,9 @@ from rewardkit.scorers.gsm8k import score as judge
 
 def score(response, ground_truth, extra_info=None):
     time.sleep(0.002)
-    (Path(__file__).parent / "pids" / str(os.getppid())).touch()  # Ray's worker, who started this
+    guard = Path(f"/proc/{os.getppid()}/stat").read_text()
+    worker = guard.rpartition(")")[2].split()[1]  # Ray's, who started the guard of this process
+    (Path(__file__).parent / "pids" / worker).touch()
     return judge(response, ground_truth)
 """
 

@@ -359,3 +359,24 @@ def test_what_a_scorer_starts_ends_with_the_command_however_that_ends(tmp_path, 
     process.wait(120)
     assert left_by_scorer(tmp_path)
     assert wait_until(lambda: not any(map(alive, left_by_scorer(tmp_path))))
+
+
+def test_no_process_of_a_scorer_is_left_to_others_to_collect(bad):
+    """Where nobody collects orphans, as in many containers, each would stay as a zombie."""
+    pids = []
+    with loaded(bad, {}, 1) as judge:
+        for row in (1, 2, 1, 4, 1):
+            (result,) = judge.judge([(f"row {row}", "1", {})])
+            if isinstance(result, Score):
+                pids.append(int(result.pred.split()[0]))
+    assert len(set(pids)) == 3
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_a_scorer_s_process_ends_with_its_guard(bad):
+    with loaded(bad, {}, 5) as judge:
+        first = int(judge("row 1", "1").pred.split()[0])
+        guard = int(Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(guard, signal.SIGKILL)
+        assert judge("row 1", "1").correct
+    assert wait_until(lambda: not alive(first))
