@@ -31,7 +31,9 @@ Language = Annotated[Lang, typer.Option(help="en or zh.")]
 
 
 def explain_metric(
-    name: Annotated[str | None, typer.Argument(help="As verl logs it: actor/entropy.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Metric name as verl logs it, e.g. actor/entropy.")
+    ] = None,
     lang: Language = Lang.en,
     everything: Everything = False,
     as_json: JsonFlag = False,

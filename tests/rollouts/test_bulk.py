@@ -406,22 +406,34 @@ def test_the_state_of_a_run_is_not_written_for_every_unit(tmp_path, small_units,
     assert written[0] == 1 < written[1]
 
 
+class FullDisk:
+    """A file that takes half of what is written to it, as the last blocks of a disk do."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def write(self, text):
+        self.file.write(text[: len(text) // 2])
+        raise OSError(28, "No space left on device")
+
+    def fileno(self):
+        return self.file.fileno()
+
+
 @pytest.fixture
 def disk_full_at(monkeypatch):
-    """Let the nth write of scored rows fail half-way, as on a full disk."""
+    """Let the disk be full from the nth write of scored rows on."""
 
     def fail_at(n):
         write_rows, calls = Journal.write, []
 
-        def half_written(journal, lines, unscored):
+        def counted(journal, lines, unscored):
             calls.append(1)
             if len(calls) == n:
-                journal._files[0].write(lines[: len(lines) // 2])
-                journal._current = False
-                raise OSError(28, "No space left on device")
+                journal._files = (FullDisk(journal._files[0]), journal._files[1])
             write_rows(journal, lines, unscored)
 
-        monkeypatch.setattr(Journal, "write", half_written)
+        monkeypatch.setattr(Journal, "write", counted)
 
     return fail_at
 
