@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from rewardkit.answers.latex.tokens import UnreadableError
-from rewardkit.answers.latex.tree import Node, walk
+from rewardkit.answers.reading.tokens import UnreadableError
+from rewardkit.answers.reading.tree import Node, walk
 
 #: Most nodes that one comparison evaluates: about four milliseconds.
 MAX_STEPS: Final = 5000

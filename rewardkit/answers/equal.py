@@ -1,73 +1,74 @@
-"""Whether two answers are equal: a ladder of rungs, cheapest first.
+r"""Whether two answers are equal: a ladder of rungs, cheapest first.
 
 | rung | settles |
 |---|---|
-| `text` | the same text, up to spacing and TeX's decoration |
+| `text` | the same text, up to typography |
 | `number` | both are plain numbers: exact |
-| `words` | one of them is no mathematics: the same words |
-| `structure` | lists, sets, tuples, intervals, relations, matrices, compared part by part; their atoms and single values by exact arithmetic, rounding, and evaluation at fixed points |
+| `words` | the same words |
+| `value` | what both are read into, by their types (`compare`) |
 
-The policy is in docs/answers.md. No rung runs longer than the static limits of `latex.tokens` and
-`evaluate` allow, and none depends on anything but the two texts.
+A gold that is not understood is compared as typography only, never in part. The policy is in
+docs/answers.md. No rung runs longer than the static limits of `reading.tokens` and `evaluate`
+allow, and none depends on anything but the two texts, the question and the policy.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from rewardkit.answers.budget import TooMuchWorkError, bounded
-from rewardkit.answers.latex.grammar import parse
-from rewardkit.answers.latex.tokens import MAX_DIGITS, UnreadableError
-from rewardkit.answers.latex.tree import Node
-from rewardkit.answers.normalize import clean, words
+from rewardkit.answers.chinese import in_digits
+from rewardkit.answers.compare import same, several, type_of
+from rewardkit.answers.families import parameters, renamings, same_family
 from rewardkit.answers.number import AMBIGUOUS, read_number
-from rewardkit.answers.structure import several, structure_equal
+from rewardkit.answers.policy import STRICT, Policy
+from rewardkit.answers.reading.grammar import parse
+from rewardkit.answers.reading.tokens import MAX_DIGITS, Token, UnreadableError, tokenize
+from rewardkit.answers.reading.tree import Node
+from rewardkit.answers.reading.typography import fold, fold_words
+from rewardkit.answers.relations import is_equation, solved
+from rewardkit.answers.worked_out import is_plain, leaves_work, restates
 
-Rung: TypeAlias = Literal["text", "number", "words", "structure"]
+Rung: TypeAlias = Literal["text", "number", "words", "value"]
 Outcome: TypeAlias = Literal["equal", "different", "ambiguous", "unreadable"]
 
 #: Longest answer, in characters, that is looked at.
 MAX_CHARS: Final = 4096
 #: Longest sentence, in characters, that may state a number; a problem's text is longer.
 MAX_SENTENCE: Final = 160
-#: In longer texts, in characters of both, a comma is not read in a second way.
-LONG_LIST: Final = 800
 
 _PLAIN = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
-_COMMA = re.compile(r"(?<=\d),(?=\d{1,2}(?!\d))")
-_TEXT_WRAP = re.compile(r"\\(?:text\w*|mathrm|mbox|mathbf|operatorname)(?=\s*\{)|[{}$]")
-_SIGNS = re.compile(r"[\\^_=+*/!'<>|\[\]]")
-_BRACKET = re.compile(r"[(\[{]")
-_WORDY = re.compile(r"(?:\\text\w*\s*\{[^{}\\]*\}|[A-Za-z'.\s-])+")
-_DATE = re.compile(
-    r"\b(?:january|february|march|april|june|july|august|september|october|november|december"
-    r"|jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec)\b|\bmay \d|\d may\b"
-    r"|\d{4}[-/]\d\d?[-/]\d|\d[:.]\d\d ?[ap]\.?m|[年月日]",
-    re.IGNORECASE,
-)
-_CLOCK = re.compile(r"[0-2]?\d:[0-5]\d", re.ASCII)
-_OPPOSITES = re.compile(r"\b(?:even|odd|positive|negative)\b")
+_DECIMAL_COMMA = re.compile(r"-?\d+,\d{1,2}|-?\d+,\d{4,}", re.ASCII)
+_SIGN_OR_WORD = re.compile(r"[\\^_{}=+*/<>]|(?<![A-Za-z])[A-Za-z]{2,}")
 _QUESTION = re.compile(
     r"[?？]\W*$|^\W*(?:let|find|what|how|determine|compute|calculate|evaluate|suppose|given|if)\b",
     re.IGNORECASE,
 )
-_SIGN_OR_WORD = re.compile(r"[\\^_{}=+*/]|(?<![A-Za-z])[A-Za-z]{2,}")
-_LETTER = re.compile(r"(?<!\\)(?<![A-Za-z])[A-Za-z]")
-_SPACING = re.compile(r"\\(?:left|right)(?![A-Za-z])|\\[,;:! ]|[\s$]")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*", re.ASCII)
 
 
 class Verdict(NamedTuple):
-    """What the ladder said, and the rung that said it.
+    """What the ladder decides, and the rung that decides it.
 
     `ambiguous`: the answer states several values where one is asked for. `unreadable`: it is over
-    a limit or no expression we know, and its words are not those of the gold.
+    a limit, no expression we know, not worked out, or a formula of the question.
     """
 
     outcome: Outcome
     rung: Rung
+
+
+class Reading(NamedTuple):
+    """A text's folded tokens, its folded words if it is nothing but words, and its values."""
+
+    tokens: tuple[Token, ...]
+    folded: tuple[str, ...]
+    words: tuple[str, ...] | None
+    value: Node | None
 
 
 def equal(pred: str, gold: str) -> bool:
@@ -75,70 +76,139 @@ def equal(pred: str, gold: str) -> bool:
     return compare(pred, gold).outcome == "equal"
 
 
-def compare(pred: str, gold: str) -> Verdict:
-    """The verdict on a predicted answer against a gold answer, both as bare text."""
+def compare(pred: str, gold: str, question: str = "", policy: Policy = STRICT) -> Verdict:
+    """The verdict on a predicted answer against a gold answer, both as bare text.
+
+    Args:
+        pred: the answer.
+        gold: the gold answer.
+        question: the question; one of its formulas is no answer. Empty where it is not known.
+        policy: what counts as equal beyond the same value.
+    """
     if pred == gold:
         return Verdict("equal", "text")
     if len(pred) + len(gold) < MAX_DIGITS and _PLAIN.fullmatch(pred) and _PLAIN.fullmatch(gold):
-        same = _plain_number(pred) == _plain_number(gold)
-        if same or "." not in pred + gold:
-            return Verdict("equal" if same else "different", "number")
+        equal_numbers = _plain_number(pred) == _plain_number(gold)
+        if equal_numbers or not (policy.significant_digits or "." in pred + gold or "," in pred + gold):
+            return Verdict("equal" if equal_numbers else "different", "number")
     if len(pred) > MAX_CHARS or len(gold) > MAX_CHARS:
         return Verdict("unreadable", "text")
-    return _compare(pred, gold)
+    return _compare(pred, gold, question, policy)
 
 
 @lru_cache(maxsize=4096)
-def _compare(pred: str, gold: str) -> Verdict:
+def _compare(pred: str, gold: str, question: str, policy: Policy) -> Verdict:
     """The slow rungs. Cached, because rollouts of one prompt repeat their answers."""
-    if (said := _as_text(pred, gold)) is not None:
-        return said
-    if _DATE.search(pred) or _DATE.search(gold):
-        return _words(pred.replace(".", ""), gold.replace(".", ""))
-    if _PLAIN.fullmatch(gold) and _is_prose(pred):
-        return _sentence(pred, gold)
-    for commas_group in (True, False):
-        trees = read(pred, commas_group=commas_group), read(gold, commas_group=commas_group)
-        verdict = _structure(*trees) if None not in trees else _words(pred, gold)
-        if verdict.outcome == "equal" or "," not in pred + gold or len(pred + gold) > LONG_LIST:
-            break
-    if verdict.outcome == "unreadable":
-        verdict = _sentence(pred, gold)
-    if (
-        verdict.outcome != "equal"
-        and _PLAIN.fullmatch(gold)
-        and "." in gold
-        and _COMMA.search(pred)
-        and not _BRACKET.search(pred)
-    ):
-        return _sentence(_COMMA.sub(".", pred), gold)
+    theirs, ours = read(gold), read(pred)
+    if theirs is None or ours is None:
+        return Verdict("unreadable", "text")
+    if ours.folded == theirs.folded != ():
+        return Verdict("equal", "text")
+    if ours.words is not None and ours.words == theirs.words:
+        return Verdict("equal", "words")
+    if theirs.value is None:
+        return Verdict("unreadable", "text")
+    verdict = Verdict("unreadable", "value")
+    for p, g in _readings(pred, ours, gold, theirs):
+        verdict = _judge(p, g, question, policy)
+        if verdict.outcome == "equal":
+            if not is_plain(p) and restates(pred, question):
+                return Verdict("unreadable", "value")
+            return verdict
+    if ours.value is None and _PLAIN.fullmatch(gold.strip(" $")):
+        return _sentence(pred, gold.strip(" $"))
     return verdict
 
 
-def _as_text(pred: str, gold: str) -> Verdict | None:
-    """What the texts alone settle."""
-    if bare(pred) == bare(gold) != "":
-        return Verdict("equal", "text")
-    if _WORDY.fullmatch(pred) and _WORDY.fullmatch(gold) and words(pred) == words(gold) != "":
-        return Verdict("equal", "words")
-    if _opposed(pred, gold):
-        return Verdict("different", "words")
-    if _CLOCK.fullmatch(pred) and _CLOCK.fullmatch(gold):
-        return Verdict("equal" if pred.lstrip("0") == gold.lstrip("0") else "different", "words")
-    return None
+def _readings(pred: str, ours: Reading, gold: str, theirs: Reading) -> Iterator[tuple[Node, Node]]:
+    """The pairs of values to compare: what the gold is says which readings of the answer count."""
+    if theirs.value is None:
+        return
+    if ours.value is not None:
+        yield ours.value, theirs.value
+    if type_of(theirs.value) in ("quantity", "compound") or _is_labelled_quantity(theirs.value):
+        if (value := _parsed(ours.tokens, letters_are_units=True)) not in (None, ours.value):
+            yield value, theirs.value
+    listed, gold_listed = _with_commas_split(ours.tokens), _with_commas_split(theirs.tokens)
+    if listed is not None or gold_listed is not None:
+        p = _parsed(listed) if listed else ours.value
+        g = _parsed(gold_listed) if gold_listed else theirs.value
+        if p is not None and g is not None:
+            yield p, g
+    if theirs.value[0] == "num" and "." in gold and _DECIMAL_COMMA.fullmatch(pred.strip(" $")):
+        if (decimal := read(pred.replace(",", "."))) and decimal.value:
+            yield decimal.value, theirs.value
 
 
-def read(text: str, *, commas_group: bool = True) -> Node | None:
-    """The tree of an answer, None if it is not read as mathematics."""
+def _is_labelled_quantity(node: Node) -> bool:
+    return is_equation(node) and node[-1][0] == "quantity"
+
+
+def _judge(pred: Node, gold: Node, question: str, policy: Policy) -> Verdict:
     try:
-        return parse(clean(text), commas_group=commas_group)
-    except (UnreadableError, RecursionError):
+        is_same = bounded(lambda p, g: _same_answer(p, g, question, policy), pred, gold)
+        if is_same and leaves_work(_answer(pred, policy), _answer(gold, policy)):
+            return Verdict("unreadable", "value")
+        too_many = not is_same and several(pred) and not several(gold)
+    except (TooMuchWorkError, RecursionError):
+        return Verdict("unreadable", "value")
+    return Verdict("equal" if is_same else "ambiguous" if too_many else "different", "value")
+
+
+def _answer(node: Node, policy: Policy) -> Node:
+    """The value of an equation, any other value as it is."""
+    answer = solved(node, policy) if is_equation(node) else None
+    return node if answer is None else answer.value
+
+
+def _same_answer(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
+    if same(pred, gold, policy):
+        return True
+    free = parameters(gold, question)
+    if not free:
+        return False
+    candidates = [pred, *renamings(pred, gold, free)]
+    return any(
+        (number and same(candidate, gold, policy)) or _same_families(candidate, gold, free, policy)
+        for number, candidate in enumerate(candidates)
+    )
+
+
+def _same_families(pred: Node, gold: Node, free: set[str], policy: Policy) -> bool:
+    if len(free) != 1 or next(iter(free))[0] not in "knml":
+        return False
+    p, g = (node[1] if node[0] == "where" else node for node in (pred, gold))
+    return same_family(_answer(p, policy), _answer(g, policy), next(iter(free)))
+
+
+@lru_cache(maxsize=4096)
+def read(text: str) -> Reading | None:
+    """What a text is read into; None if it is over a limit."""
+    try:
+        tokens = tokenize(in_digits(text.strip()))
+    except UnreadableError:
+        return None
+    return Reading(tuple(tokens), fold(tokens), fold_words(tokens), _parsed(tokens))
+
+
+def _parsed(tokens: list[Token] | tuple[Token, ...], *, letters_are_units: bool = False) -> Node | None:
+    try:
+        return parse(tokens, letters_are_units=letters_are_units)
+    except UnreadableError:
         return None
 
 
-def bare(text: str) -> str:
-    """The text without spaces and without TeX that only arranges."""
-    return _SPACING.sub("", text).removesuffix(".")
+def _with_commas_split(tokens: tuple[Token, ...]) -> list[Token] | None:
+    """The tokens with `1,234` as two items; None where there is no such number."""
+    if not any(token.kind == "num" and "," in token.text for token in tokens):
+        return None
+    split: list[Token] = []
+    for token in tokens:
+        first, *others = token.text.split(",") if token.kind == "num" else (token.text,)
+        split.append(token._replace(text=first))
+        for part in others:
+            split += [Token("op", ","), Token("num", part)]
+    return split
 
 
 def _plain_number(text: str) -> Fraction | int:
@@ -146,44 +216,15 @@ def _plain_number(text: str) -> Fraction | int:
     return Fraction(text) if "." in text else int(text)
 
 
-def _structure(pred: Node | None, gold: Node | None) -> Verdict:
-    if pred is None or gold is None:
-        return Verdict("unreadable", "structure")
-    try:
-        same = bounded(structure_equal, pred, gold)
-        too_many = not same and several(pred) and not several(gold)
-    except (TooMuchWorkError, RecursionError):
-        return Verdict("unreadable", "structure")
-    return Verdict("equal" if same else "ambiguous" if too_many else "different", "structure")
-
-
-def _opposed(pred: str, gold: str) -> bool:
-    """Whether both say where they hold, in other words: `2^n for even n`, `2^n for odd n`."""
-    p, g = _OPPOSITES.findall(pred), _OPPOSITES.findall(gold)
-    return bool(p and g) and set(p) != set(g)
-
-
-def _is_prose(text: str) -> bool:
-    """Two words or more, and no sign of mathematics."""
-    found = _SIGN_OR_WORD.findall(text)
-    return len(found) >= 2 and all(len(part) > 1 for part in found)
-
-
 def _sentence(pred: str, gold: str) -> Verdict:
-    """A number that is said in a sentence, where the gold is nothing but a number."""
-    if len(pred) > MAX_SENTENCE or _QUESTION.search(pred):
+    """A number that is the only one of a sentence, where the gold is nothing but a number."""
+    words = _SIGN_OR_WORD.findall(pred)
+    is_prose = len(words) >= 2 and all(len(part) > 1 for part in words)
+    if not is_prose or len(pred) > MAX_SENTENCE or _QUESTION.search(pred):
         return Verdict("unreadable", "words")
-    asked = read_number(clean(gold)) if not _LETTER.search(clean(gold)) else None
-    if asked is None or asked is AMBIGUOUS:
-        return Verdict("unreadable", "words")
-    value = read_number(clean(pred))
+    if len(set(_NUMBER.findall(pred))) != 1:
+        return Verdict("ambiguous", "number")
+    value = read_number(pred)
     if value is None or value is AMBIGUOUS:
         return Verdict("unreadable" if value is None else "ambiguous", "number")
-    return Verdict("equal" if value == asked else "different", "number")
-
-
-def _words(pred: str, gold: str) -> Verdict:
-    if _SIGNS.search(_TEXT_WRAP.sub("", pred)) or _SIGNS.search(_TEXT_WRAP.sub("", gold)):
-        return Verdict("unreadable", "words")
-    same = words(pred) == words(gold) != ""
-    return Verdict("equal" if same else "unreadable", "words")
+    return Verdict("equal" if value == _plain_number(gold) else "different", "number")

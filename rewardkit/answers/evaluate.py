@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from mpmath import MPContext  # here, so that no first answer pays for it
 
-from rewardkit.answers.latex.tree import Node
+from rewardkit.answers.reading.tree import Node
 
 #: Largest exponent and factorial, and most bits of an exact result.
 MAX_EXPONENT: Final = 1000
@@ -181,7 +181,7 @@ def _apply(name: str, arguments: list[Any], field: Field) -> Any:
     return _unknown(name, arguments, field)
 
 
-#: Functions that stand for a value nobody has worked out; see `latex.names`.
+#: Functions that stand for a value nobody has worked out; see `reading.names`.
 _NEVER = frozenset({"det", "norm", "deg", r"\sum", r"\prod", r"\int", r"\iint", r"\oint", r"\lim"})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from rewardkit.answers.budget import spend
-from rewardkit.answers.latex.tree import Node, add, mul
+from rewardkit.answers.reading.tree import Node, add, mul
 
 #: Most matrices in a product that are multiplied: symbolic entries grow with each.
 MAX_FACTORS = 3

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from rewardkit.answers.budget import spend
 from rewardkit.answers.evaluate import UndefinedError, numeric
-from rewardkit.answers.latex.tree import INF, Node, divide, neg, symbols
+from rewardkit.answers.reading.names import FLIPPED
+from rewardkit.answers.reading.tree import INF, Node, divide, neg, symbols
 from rewardkit.answers.scalar import value_equal
 
 
@@ -29,7 +30,6 @@ class NoRegionError(ValueError):
 
 
 _MINUS_INF = neg(INF)
-_FLIP = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
 
 
 def region_equal(pred: Node, gold: Node) -> bool | None:
@@ -67,18 +67,20 @@ def _line(node: Node) -> list[Piece]:
 
 
 def _condition(node: Node) -> list[Piece]:
-    operators, sides = node[1], node[2:]
-    if operators == ("in",):
+    operators, sides = node[1].split(), node[2:]
+    if operators == ["in"]:
         return pieces(sides[1])
+    if operators == ["notin"]:
+        return _without([Piece(_MINUS_INF, INF, True, True)], pieces(sides[1]))
     if len(operators) == 2 and not symbols(sides[1]) & (symbols(sides[0]) | symbols(sides[2])):
         return _between(operators, sides)
     if len(operators) != 1:
         raise NoRegionError("a chain")
     left, right, operator = sides[0], sides[1], operators[0]
-    if not symbols(left):
-        left, right, operator = right, left, _FLIP.get(operator, "")
+    if not symbols(left) or (right[0] == "sym" and left[0] not in ("sym", "fn")):
+        left, right, operator = right, left, FLIPPED.get(operator, "")
     if left[0] == "mul" and len(left) == 3 and left[1][0] == "num" and left[1][1] != 0:
-        operator = operator if left[1][1] > 0 else _FLIP.get(operator, "")
+        operator = operator if left[1][1] > 0 else FLIPPED.get(operator, "")
         left, right = left[2], divide(right, left[1])
     if left[0] not in ("sym", "fn") or not symbols(left) or symbols(left) & symbols(right):
         raise NoRegionError("not solved")
@@ -97,7 +99,7 @@ def _half_line(operator: str, end: Node) -> list[Piece]:
     raise NoRegionError(operator)
 
 
-def _between(operators: tuple[str, ...], sides: tuple[Node, ...]) -> list[Piece]:
+def _between(operators: list[str], sides: tuple[Node, ...]) -> list[Piece]:
     low, middle, high = sides
     if middle[0] not in ("sym", "fn") or not symbols(middle):
         raise NoRegionError("not solved")
@@ -108,14 +110,14 @@ def _between(operators: tuple[str, ...], sides: tuple[Node, ...]) -> list[Piece]
     return [Piece(low, high, operators[0] in "<>", operators[1] in "<>")]
 
 
-def _without(kept: list[Piece], removed: list[Piece]) -> list[Piece]:
+def _without(region: list[Piece], removed: list[Piece]) -> list[Piece]:
     """Points taken out of pieces; only points are taken out."""
     for point in removed:
         if point.low != point.high:
             raise NoRegionError("a difference of intervals")
         at = _place(point.low)
-        kept = [cut for piece in kept for cut in _cut(piece, point.low, at)]
-    return kept
+        region = [cut for piece in region for cut in _cut(piece, point.low, at)]
+    return region
 
 
 def _cut(piece: Piece, point: Node, at: float) -> list[Piece]:
@@ -148,11 +150,11 @@ def _place(end: Node) -> float:
     return value.real
 
 
-def _joined(found: list[Piece]) -> list[Piece]:
+def _joined(parts: list[Piece]) -> list[Piece]:
     """Sorted, and pieces that touch or overlap joined. One piece may have symbolic ends."""
-    if len(found) == 1:
-        return found
-    ordered = sorted(found, key=lambda piece: (_place(piece.low), piece.low_open))
+    if len(parts) == 1:
+        return parts
+    ordered = sorted(parts, key=lambda piece: (_place(piece.low), piece.low_open))
     joined = ordered[:1]
     for piece in ordered[1:]:
         last = joined[-1]
@@ -177,12 +179,38 @@ def _same_end(p: Node, g: Node) -> bool:
     return value_equal(p, g)
 
 
+def _all_of(node: Node) -> list[Piece]:
+    """What lies in every part."""
+    first, *others = (pieces(part) for part in node[1:])
+    for other in others:
+        first = [cut for p in first for q in other if (cut := _overlap(p, q)) is not None]
+    return first
+
+
+def _listed(node: Node) -> list[Piece]:
+    """Conditions with commas between hold together if they can, else each by itself."""
+    together = _all_of(node)
+    return together or [piece for part in node[1:] for piece in pieces(part)]
+
+
+def _overlap(p: Piece, q: Piece) -> Piece | None:
+    low = max((p, q), key=lambda piece: (_place(piece.low), piece.low_open))
+    high = min((p, q), key=lambda piece: (_place(piece.high), not piece.high_open))
+    start, end = _place(low.low), _place(high.high)
+    empty = start > end or (start == end and (low.low_open or high.high_open))
+    return None if empty else Piece(low.low, high.high, low.low_open, high.high_open)
+
+
 _READERS: Mapping[str, Callable[[Node], list[Piece]]] = {
     "interval": lambda node: [Piece(*node[1:])],
     "tuple": _pair,
     "set": lambda node: [Piece(item, item, False, False) for item in node[1:]],
     "union": lambda node: [piece for part in node[1:] for piece in pieces(part)],
-    "builder": lambda node: pieces(node[1]),
+    "or": lambda node: [piece for part in node[1:] for piece in pieces(part)],
+    "and": _all_of,
+    "meet": _all_of,
+    "list": _listed,
+    "builder": lambda node: pieces(node[2]),
     "minus": lambda node: _without(pieces(node[1]), pieces(node[2])),
     "rel": _condition,
     "sym": _line,

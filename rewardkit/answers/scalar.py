@@ -1,4 +1,4 @@
-"""Whether two single values are equal: numbers, angles, percentages, quantities, expressions.
+"""Whether two single values are equal: numbers, angles, percentages, expressions.
 
 The policy, row by row, is in docs/answers.md; each row there is a test.
 """
@@ -9,33 +9,21 @@ from fractions import Fraction
 
 from rewardkit.answers.budget import PRECISE, spend
 from rewardkit.answers.evaluate import POINTS, UndefinedError, exact, numeric, points, precise
-from rewardkit.answers.latex.names import NOT_EVALUATED, unit_name
-from rewardkit.answers.latex.tree import PI, Node, mul, num, symbols, walk
-
-_SIGNS = {"pct": "percent", "°": "degree"}
-_MARKED = frozenset(_SIGNS.values())
-_EAGER = NOT_EVALUATED | {"fact", "binom", "det", "gcd", "lcm", "max", "min"}
+from rewardkit.answers.policy import STRICT, Policy
+from rewardkit.answers.reading.tree import PI, Node, mul, num, symbols
 
 
-def scalar_equal(pred: Node, gold: Node) -> bool:
+def scalar_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
     """Whether two values are the same by the policy."""
-    pred_value, pred_unit = _unit(pred)
-    gold_value, gold_unit = _unit(gold)
-    if pred_unit and gold_unit and pred_unit != gold_unit:
-        return False
-    if (pred_unit and gold_value[0] in _MARKED) or (gold_unit and pred_value[0] in _MARKED):
-        return False
-    if "base" in (pred_value[0], gold_value[0]):
-        return _same_digits(pred_value, gold_value)
-    if is_restatement(pred_value, gold_value):
-        return False
-    readings = _readings(pred_value, gold_value)
-    return any(value_equal(p, g) for p, g in readings) or _rounded_share(pred_value, gold_value)
+    if "base" in (pred[0], gold[0]):
+        return _same_digits(pred, gold)
+    readings = _readings(pred, gold)
+    return any(value_equal(p, g, policy) for p, g in readings) or _rounded_share(pred, gold)
 
 
 def _rounded_share(pred: Node, gold: Node) -> bool:
     """A percentage with more digits than the gold's decimal: `57.14%` is 0.571."""
-    if pred[0] != "percent" or not _is_decimal(pred[1]) or not _is_decimal(gold):
+    if pred[0] != "percent" or not is_decimal(pred[1]) or not is_decimal(gold):
         return False
     difference = abs(pred[1][1] / 100 - gold[1])
     return _significant(gold) >= 3 and bool(2 * difference <= _last_place(gold))
@@ -45,21 +33,6 @@ def _same_digits(pred: Node, gold: Node) -> bool:
     """`1010_2` is itself only; the base that the gold names may be left out."""
     bare = pred[0] == "num" and gold[0] == "base" and str(pred[1]) == gold[1]
     return bare or pred == gold
-
-
-def is_restatement(pred: Node, gold: Node) -> bool:
-    """Whether `pred` leaves to be worked out what `gold` states as a number: `100!/98!`, a sum."""
-    stated = gold[1] if gold[0] in ("percent", "degree", "unit") else gold
-    return stated[0] == "num" and any(part[0] == "fn" and part[1] in _EAGER for part in walk(pred))
-
-
-def _unit(node: Node) -> tuple[Node, str]:
-    if node[0] == "unit":
-        unit = unit_name(node[2])
-        if unit in _SIGNS:
-            return (_SIGNS[unit], node[1]), ""
-        return node[1], unit
-    return node, ""
 
 
 def _readings(pred: Node, gold: Node) -> list[tuple[Node, Node]]:
@@ -86,27 +59,30 @@ def _hundredth(node: Node) -> Node:
     return mul(node, num(Fraction(1, 100)))
 
 
-def value_equal(pred: Node, gold: Node) -> bool:
+def value_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
     """Whether two plain values are equal, exactly or as correct roundings of each other."""
     if pred == gold:
         return True
     pred_exact, gold_exact = exact(pred), exact(gold)
     if pred_exact is not None and gold_exact is not None:
-        return pred_exact == gold_exact or _rounded(pred, pred_exact, gold, gold_exact)
-    names = symbols(pred) | symbols(gold)
-    if names:
+        return (
+            pred_exact == gold_exact
+            or _rounded(pred, pred_exact, gold, gold_exact)
+            or _rounds_the_gold(pred, gold_exact, policy)
+        )
+    if symbols(pred) or symbols(gold):
         return same_everywhere(pred, gold)
-    return _constants_equal(pred, gold)
+    return _constants_equal(pred, gold, policy)
 
 
-def _constants_equal(pred: Node, gold: Node) -> bool:
+def _constants_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     spend(pred, gold)
     try:
         p, g = numeric(pred, {}), numeric(gold, {})
     except UndefinedError:
         return _same_tree(pred, gold)
-    if abs(p - g) > 1e-6 * max(1, abs(p), abs(g)):
-        return _rounds_to_real(pred, p, gold, g)
+    if abs(p - g) > NEAR * max(1, abs(p), abs(g)):
+        return _rounds_to_real(pred, p, gold, g, policy)
     spend(pred, gold, times=PRECISE)
     try:
         p, g = precise(pred, {}), precise(gold, {})
@@ -114,7 +90,7 @@ def _constants_equal(pred: Node, gold: Node) -> bool:
         return abs(p - g) <= 1e-12 * max(abs(p), abs(g))
     if abs(p - g) <= max(1e-45, 1e-30 * max(abs(p), abs(g))):
         return True
-    return _rounds_to_real(pred, complex(p), gold, complex(g))
+    return _rounds_to_real(pred, complex(p), gold, complex(g), policy)
 
 
 def _same_tree(pred: Node, gold: Node) -> bool:
@@ -169,28 +145,42 @@ def _agree_precisely(pred: Node, gold: Node) -> bool:
 # --- rounding
 
 
+def _rounds_the_gold(pred: Node, gold: Fraction, policy: Policy) -> bool:
+    """Whether an answer is the gold correctly rounded to as many digits as the policy asks for."""
+    digits = policy.significant_digits
+    if not digits or pred[0] != "num":
+        return False
+    if is_decimal(pred):
+        place = _last_place(pred)
+    else:  # of an integer the zeros at the end may be rounded away
+        text = str(abs(pred[1].numerator)) if pred[1].denominator == 1 else ""
+        place = Fraction(10) ** (len(text) - max(digits, len(text.rstrip("0"))))
+        if not text or len(text) < digits:
+            return False
+    enough = abs(pred[1]) >= Fraction(10) ** (digits - 1) * place
+    return bool(enough and 2 * abs(pred[1] - gold) <= place)
+
+
 def _rounded(pred: Node, pred_exact: Fraction, gold: Node, gold_exact: Fraction) -> bool:
     """Whether of two rationals one is a decimal that rounds the other."""
-    if _is_decimal(pred) and _is_decimal(gold):
+    if is_decimal(pred) and is_decimal(gold):
         return _float_artefact(pred, gold)
-    if _is_decimal(gold) and not _is_integer(pred):
+    if is_decimal(gold) and pred_exact.denominator != 1:
         return _long_enough(gold) and _is_cut(pred_exact, gold_exact, _last_place(gold))
-    if _is_decimal(pred) and 10**4 % gold_exact.denominator:
+    if is_decimal(pred) and 10**4 % gold_exact.denominator:
         return _long_enough(pred) and 2 * abs(pred_exact - gold_exact) <= _last_place(pred)
     return False
 
 
-def _rounds_to_real(pred: Node, p: complex, gold: Node, g: complex) -> bool:
+def _rounds_to_real(pred: Node, p: complex, gold: Node, g: complex, policy: Policy) -> bool:
     """The same where one of the two is irrational: its decimal has five significant digits."""
     if abs(p.imag) > 1e-12 or abs(g.imag) > 1e-12:
         return False
-    if _is_decimal(gold):
+    if is_decimal(gold):
         return _long_enough(gold) and _is_cut(Fraction(p.real), gold[1], _last_place(gold))
-    if _is_decimal(pred):
-        return _significant(pred) >= 5 and abs(p.real - g.real) <= 0.500001 * float(
-            _last_place(pred)
-        )
-    return False
+    if is_decimal(pred) and _significant(pred) >= 5:
+        return abs(p.real - g.real) <= 0.500001 * float(_last_place(pred))
+    return _rounds_the_gold(pred, Fraction(g.real), policy)
 
 
 def _is_cut(value: Fraction, decimal: Fraction, place: Fraction) -> bool:
@@ -201,12 +191,9 @@ def _is_cut(value: Fraction, decimal: Fraction, place: Fraction) -> bool:
     return alike and abs(decimal) >= 100 * place and 0 <= abs(value) - abs(decimal) < place
 
 
-def _is_decimal(node: Node) -> bool:
+def is_decimal(node: Node) -> bool:
+    """Whether a node is a number written with a point."""
     return bool(node[0] == "num" and node[2] is not None)
-
-
-def _is_integer(node: Node) -> bool:
-    return bool(node[0] == "num" and node[1].denominator == 1)
 
 
 def _last_place(node: Node) -> Fraction:

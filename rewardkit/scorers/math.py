@@ -2,7 +2,9 @@ r"""Final answers of any kind, compared by what they say.
 
 The answer is the last `\boxed{}`, else `<answer>`, else what follows `the answer is` or `Answer:`,
 else `####`, else the last line, mathematics or number. It is compared with the gold as numbers,
-expressions, equations, sets, intervals, matrices, choices or words: docs/answers.md has the policy.
+expressions, equations, sets, intervals, matrices, quantities, choices or words: docs/answers.md has
+the policy. Where the row has its question (`extra_info["question"]`), an answer that only copies
+one of its formulas is not paid.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 from rewardkit.answers.choices import AMBIGUOUS, final_choice, read_gold, read_letters
 from rewardkit.answers.equal import Outcome, compare
 from rewardkit.answers.extract import after_thought, boxes, final_answer, gold_answer
+from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
 
@@ -21,27 +24,44 @@ from rewardkit.scorers.gold import accept_gold
 def score(
     response: str,
     ground_truth: str,
-    extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001 - every scorer has this signature
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    significant_digits: int = 0,
+    convert_units: bool = False,
 ) -> Score:
     """Judge a response by its final answer: 1.0 if right, 0.0 if not.
 
     Args:
         response: the model's text.
         ground_truth: the gold answer; of a whole solution, its boxed answer.
-        extra_info: unused.
+        extra_info: `question`, where present: the question's text, whose formulas are no answer;
+            `options`: the row is a multiple choice.
+        significant_digits: accept the gold correctly rounded to at least so many digits, for
+            measured quantities: 3 is usual. 0 for the strict rule of docs/answers.md.
+        convert_units: whether equal quantities in different units of one dimension are equal.
     """
-    found = final_answer(response)
-    pred = found.text if found else ""
+    answer = final_answer(response)
+    pred = answer.text if answer else ""
     gold = gold_answer(accept_gold(ground_truth))
     if not gold:
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
         return _choice(response, letters, pred)
-    outcome = compare(pred, gold).outcome if pred else "different"
-    several = outcome != "equal" and found and found.where == "box" and "," in pred
-    if several and (said := _same(response, gold)):
-        return _score("equal", said)
+    policy = Policy(significant_digits, convert_units) if significant_digits or convert_units else STRICT
+    question = _question(extra_info)
+    outcome = compare(pred, gold, question, policy).outcome if pred else "different"
+    several = outcome != "equal" and answer and answer.where == "box" and "," in pred
+    if several and (same := _same(response, gold)):
+        return _score("equal", same)
     return _score(outcome, pred)
+
+
+def _question(extra_info: Mapping[str, Any] | None) -> str:
+    """The row's question; empty where there is none, or where it lists its options."""
+    if not extra_info or extra_info.get("options") is not None:
+        return ""
+    question = extra_info.get("question")
+    return question if isinstance(question, str) else ""
 
 
 def _same(response: str, gold: str) -> str:
@@ -51,14 +71,14 @@ def _same(response: str, gold: str) -> str:
     return run[-1] if all_right else ""
 
 
-def _choice(response: str, gold: frozenset[str], said: str) -> Score:
+def _choice(response: str, gold: frozenset[str], answer: str) -> Score:
     """The letters a response picks, where the gold is a choice: every form `mcq` reads counts."""
     pred, picked = final_choice(response, LETTERS, final_letter=True)
     if picked is None:
-        picked = read_letters(said, LETTERS) if len(boxes(response)) < 2 else AMBIGUOUS
+        picked = read_letters(answer, LETTERS) if len(boxes(response)) < 2 else AMBIGUOUS
     if isinstance(picked, frozenset):
         return _score("equal" if picked == gold else "different", "".join(sorted(picked)))
-    return _score("ambiguous" if picked is not None else "different", pred or said)
+    return _score("ambiguous" if picked is not None else "different", pred or answer)
 
 
 def gold_letters(gold: str) -> frozenset[str] | None:

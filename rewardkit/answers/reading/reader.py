@@ -5,52 +5,59 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Final
 
-from rewardkit.answers.latex.tokens import Token, UnreadableError
-from rewardkit.answers.latex.tree import Node
+from rewardkit.answers.reading.tokens import Token, UnreadableError
+from rewardkit.answers.reading.tree import Node
 
 #: Deepest nesting that is read.
 MAX_DEPTH: Final = 64
 
 
 class Reader(ABC):
-    """One pass over the tokens; `at` is the next one to read."""
+    """One pass over the tokens; `at` is the next one to read.
 
-    def __init__(self, tokens: list[Token]) -> None:
+    `letters_are_units`: whether a lone letter behind a number may be a unit, as in `5 m`.
+    """
+
+    def __init__(self, tokens: list[Token], *, letters_are_units: bool = False) -> None:
         self.tokens = tokens
+        self.letters_are_units = letters_are_units
         self.at = 0
         self.depth = 0
         self.bars = 0
-
-    # --- tokens
-
-    @property
-    def peek(self) -> str:
-        """The text of the next token."""
-        return self.tokens[self.at][1]
+        self.brackets = 0
 
     @property
-    def kind(self) -> str:
-        """The kind of the next token."""
-        return self.tokens[self.at][0]
+    def next(self) -> Token:
+        """The next token."""
+        return self.tokens[self.at]
+
+    def ahead(self, steps: int) -> Token:
+        """A token further on; the end where there are not so many."""
+        return self.tokens[min(self.at + steps, len(self.tokens) - 1)]
 
     def take(self) -> Token:
         """The next token, read."""
         token = self.tokens[self.at]
-        if token[0] != "end":
+        if token.kind != "end":
             self.at += 1
         return token
 
-    def accept(self, *texts: str) -> bool:
+    def is_next(self, *signs: str) -> bool:
+        """Whether the next token is one of these operators or commands."""
+        token = self.tokens[self.at]
+        return token.text in signs and token.kind in ("op", "cmd")
+
+    def accept(self, *signs: str) -> bool:
         """Read the next token if it is one of these signs."""
-        if self.peek in texts and self.kind in ("op", "cmd", "word"):
+        if self.is_next(*signs):
             self.at += 1
             return True
         return False
 
-    def expect(self, text: str) -> None:
+    def expect(self, sign: str) -> None:
         """Read a sign that must be there."""
-        if not self.accept(text):
-            raise UnreadableError(f"{text} expected, not {self.peek!r}")
+        if not self.accept(sign):
+            raise UnreadableError(f"{sign} expected, not {self.next.text!r}")
 
     def descend(self) -> None:
         """One level deeper, up to the limit; the caller comes up again."""
@@ -61,12 +68,12 @@ class Reader(ABC):
     def flat(self) -> str:
         """The text of one token or of one group in braces."""
         if not self.accept("{"):
-            return self.take()[1]
-        text = ""
-        while self.kind != "end" and self.peek != "}":
-            text += self.take()[1]
+            return self.take().text
+        parts = []
+        while self.next.kind != "end" and not self.is_next("}"):
+            parts.append(self.take().text)
         self.expect("}")
-        return text
+        return "".join(parts)
 
     @abstractmethod
     def items(self) -> Node:
@@ -74,11 +81,15 @@ class Reader(ABC):
 
     @abstractmethod
     def relation(self) -> Node:
-        """One answer: a relation or an expression."""
+        """One answer: a relation, or what stands on one side of it."""
 
     @abstractmethod
     def sum(self) -> Node:
         """An expression."""
+
+    @abstractmethod
+    def product(self) -> Node:
+        """Factors."""
 
     @abstractmethod
     def factor(self) -> Node:
@@ -89,5 +100,5 @@ class Reader(ABC):
         """An atom with what is attached to it."""
 
     @abstractmethod
-    def starts_factor(self, *, after_power: bool = False) -> bool:
+    def starts_factor(self) -> bool:
         """Whether the next token begins a factor that multiplies what came before."""

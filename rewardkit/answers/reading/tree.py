@@ -1,24 +1,24 @@
-"""The tree an answer is read into: plain tuples, the first element of which is the kind.
+r"""What an answer is read into: one closed family of frozen values, plain tuples, the kind first.
 
-| kind | what follows | example |
+| type | kinds, and what follows | example |
 |---|---|---|
-| `num` | a `Fraction`, and the digits after the point if it was a decimal, else None | `0.50` |
-| `sym` | name | `x`, `alpha_1` |
-| `const` | `pi`, `e`, `i`, `inf` | |
-| `add`, `mul` | terms or factors | |
-| `pow` | base, exponent | |
-| `fn` | name, arguments | `sin`, `sqrt`, `abs`, `floor`, `fact`, `binom`, an unknown `f` |
-| `pm` | value: plus or minus it | |
-| `rel` | operators, then one more sides than operators | `1 < x <= 2` |
-| `list` | items with commas between, no brackets | `1, 2` |
-| `tuple`, `set` | items | |
-| `interval` | low, high, whether each end is open | |
-| `union`, `minus` | sets | |
-| `matrix` | rows | |
-| `unit` | value, unit | `5 cm` |
-| `percent`, `degree` | value | |
-| `base` | digits, base | `1010_2` |
-| `text` | words | |
+| number | `num`: a `Fraction`, and the digits after the point of a decimal, else None | `0.50` |
+| expression | `sym` name; `const` (`pi`, `e`, `i`, `inf`); `add`, `mul` parts; `pow` base, exponent; `fn` name, arguments; `pm` value | `2\sqrt{x}`, `1 \pm i` |
+| percent, angle | `percent`, `degree`: a value | `5\%`, `30^\circ` |
+| quantity | `quantity`: a value, a `Unit` | `5\text{ cm}` |
+| compound | `compound`: quantities | `5 feet 6 inches` |
+| ratio | `ratio`: parts | `2:3` |
+| clock | `clock`: the text | `2:30 PM` |
+| relation | `rel`: operators, with blanks between, then one more sides than operators | `1 < x \le 2` |
+| list | `list`, `or`, `and`: items without brackets, by what joins them | `1, 2` |
+| tuple, set | `tuple`, `set`: items | `(1, 2)` |
+| region | `interval` low, high, whether each end is open; `union`, `meet`, `minus` parts; `builder` conditions | `(1, 2]` |
+| matrix | `matrix`: `row`s of entries | |
+| piecewise | `cases`: `branch`es of a value and its condition | |
+| congruence | `congruence`: a value, a modulus | `3 \pmod 7` |
+| numeral | `base`: digits, base | `1010_2` |
+| restricted | `where`: a value, the folded clause, whether it restricts, names it binds | `2k, k \in Z` |
+| words | `text`: the folded tokens, with blanks between | `Monday` |
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ def neg(node: Node) -> Node:
     """Minus a node."""
     if node[0] == "num":
         return ("num", -node[1], node[2])
-    if node[0] in ("unit", "percent", "degree"):
+    if node[0] in ("quantity", "percent", "degree"):
         return (node[0], neg(node[1]), *node[2:])
+    if node[0] == "compound":
+        return ("compound", *map(neg, node[1:]))
     return mul(MINUS_ONE, node)
 
 
@@ -103,10 +105,8 @@ def fn(name: str, *arguments: Node) -> Node:
 def children(node: Node) -> Iterator[Node]:
     """The nodes inside a node."""
     for part in node[1:]:
-        if isinstance(part, tuple) and part and isinstance(part[0], str):
+        if isinstance(part, tuple) and isinstance(part[0], str):
             yield part
-        elif isinstance(part, tuple):
-            yield from (cell for cell in part if isinstance(cell, tuple))
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -1,0 +1,487 @@
+r"""The policy: whether two values are the same answer, as a function of their two types.
+
+`_RULES` has a rule for every pair of types that can be equal; a pair that is not there is
+different. `\pm` is written out first, and a clause that says where an answer holds is compared
+apart from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Final
+
+from rewardkit.answers.budget import spend
+from rewardkit.answers.evaluate import exact
+from rewardkit.answers.matrices import folded
+from rewardkit.answers.policy import Policy
+from rewardkit.answers.reading.tree import MINUS_ONE, Node, divide, mul, neg, num, symbols, walk
+from rewardkit.answers.regions import region_equal
+from rewardkit.answers.relations import is_equation, proportional, renamed, same_label, solved
+from rewardkit.answers.scalar import scalar_equal, value_equal
+
+#: Most items of a list or set that are compared without order.
+MAX_ITEMS: Final = 60
+
+#: The type of a node by its kind; any other kind is a value.
+_TYPES: Mapping[str, str] = {
+    **{kind: kind for kind in ("quantity", "compound", "ratio", "clock", "tuple", "set", "matrix")},
+    **{kind: kind for kind in ("cases", "congruence", "where", "text")},
+    **dict.fromkeys(("list", "and", "or"), "list"),
+    **dict.fromkeys(("interval", "union", "meet", "minus", "builder"), "region"),
+}
+
+Rule = Callable[[Node, Node, Policy], bool]
+
+
+def type_of(node: Node) -> str:
+    """The type of a value: `value`, `quantity`, `equation`, `relation`, `list`, `region`, ..."""
+    if node[0] == "rel":
+        return "equation" if is_equation(node) else "relation"
+    return _TYPES.get(node[0], "value")
+
+
+def same(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Whether two values are the same answer."""
+    pred, gold = _written_out(folded(pred)), _written_out(folded(gold))
+    pred, gold = _one_by_one(pred), _one_by_one(gold)
+    rule = _RULES.get((type_of(gold), type_of(pred)))
+    return rule is not None and rule(pred, gold, policy)
+
+
+def part_same(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Whether two items of a group are the same."""
+    spend(pred, gold, times=3)
+    return same(pred, gold, policy)
+
+
+def several(node: Node) -> bool:
+    """Whether an answer states several values."""
+    return node[0] in ("list", "and", "or", "set") or any(part[0] == "pm" for part in walk(node))
+
+
+# --- forms
+
+
+def _one_by_one(node: Node) -> Node:
+    """`(x, y) = (2, 1)` is `x = 2, y = 1`."""
+    if node[0] != "rel" or node[1] != "=" or len(node) != 4 or len(node[2]) != len(node[3]):
+        return node
+    names, values = node[2], node[3]
+    if names[0] != "tuple" or values[0] != "tuple" or any(n[0] != "sym" for n in names[1:]):
+        return node
+    pairs = zip(names[1:], values[1:], strict=True)
+    return ("list", *(("rel", "=", name, value) for name, value in pairs))
+
+
+def _written_out(node: Node) -> Node:
+    r"""`\pm` as two values, inside lists and sets too; one value stays as it is."""
+    if not any(part[0] == "pm" for part in walk(node)):
+        return node
+    if node[0] in ("list", "and", "or", "set"):
+        return (node[0], *(each for part in node[1:] for each in _signs(part)))
+    both = _signs(node)
+    return ("list", *both) if len(both) > 1 else both[0]
+
+
+def _signs(node: Node) -> list[Node]:
+    if not any(part[0] == "pm" for part in walk(node)):
+        return [node]
+    plus, minus = _with_sign(node, negative=False), _with_sign(node, negative=True)
+    return [plus, minus] if plus != minus else [plus]
+
+
+def _with_sign(node: Node, *, negative: bool) -> Node:
+    if node[0] == "pm":
+        inside = _with_sign(node[1], negative=negative)
+        return neg(inside) if negative else inside
+    return tuple(
+        _with_sign(part, negative=negative)
+        if isinstance(part, tuple) and isinstance(part[0], str)
+        else part
+        for part in node
+    )
+
+
+# --- single values
+
+
+def _quantities(pred: Node, gold: Node, policy: Policy) -> bool:
+    """The same unit, up to spelling; another one of the same dimension by the policy only."""
+    ours, theirs = pred[2], gold[2]
+    if ours.name == theirs.name or (ours.factor, ours.dimension) == (theirs.factor, theirs.dimension):
+        return scalar_equal(pred[1], gold[1], policy)
+    if not policy.convert_units or ours.dimension != theirs.dimension:
+        return False
+    return value_equal(mul(num(ours.factor), pred[1]), mul(num(theirs.factor), gold[1]), policy)
+
+
+def _unit_left_out(pred: Node, gold: Node, policy: Policy) -> bool:
+    """One side may leave its unit out; `%` and degrees are units of their own."""
+    p, g = _without_unit(pred), _without_unit(gold)
+    if "percent" in (p[0], g[0]) or "degree" in (p[0], g[0]):
+        return False
+    return scalar_equal(p, g, policy)
+
+
+def _without_unit(node: Node) -> Node:
+    value: Node = node[1] if node[0] == "quantity" else node
+    return value
+
+
+def _compounds(pred: Node, gold: Node, policy: Policy) -> bool:
+    """`2 h 90 min` is `3 h 30 min`: the sums are equal, dimension by dimension."""
+    p, g = _totals(pred), _totals(gold)
+    one = "quantity" in (pred[0], gold[0])
+    if one and not (policy.convert_units and len(p) == 1):
+        return False
+    return p.keys() == g.keys() and all(value_equal(p[key], g[key], policy) for key in p)
+
+
+def _totals(node: Node) -> dict[object, Node]:
+    totals: dict[object, Node] = {}
+    for _, value, unit in node[1:] if node[0] == "compound" else (node,):
+        part = exact(value)
+        scaled = mul(num(unit.factor), value) if part is None else num(part * unit.factor)
+        before = totals.get(unit.dimension)
+        totals[unit.dimension] = scaled if before is None else ("add", before, scaled)
+    return totals
+
+
+def _ratios(pred: Node, gold: Node, policy: Policy) -> bool:
+    """`4:6` is `2:3`: every part by the first."""
+    if len(pred) != len(gold):
+        return False
+    return all(
+        value_equal(mul(p, gold[1]), mul(g, pred[1]), policy)
+        for p, g in zip(pred[2:], gold[2:], strict=True)
+    )
+
+
+def _ratio_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
+    """A ratio of two is its quotient."""
+    p, g = (divide(*node[1:]) if node[0] == "ratio" and len(node) == 3 else node for node in (pred, gold))
+    return "ratio" not in (p[0], g[0]) and scalar_equal(p, g, policy)
+
+
+def _clock_and_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
+    """What looks like a time is a ratio where the other side can only be one."""
+    p, g = (_as_ratio(node) if node[0] == "clock" else node for node in (pred, gold))
+    return p is not None and g is not None and same(p, g, policy)
+
+
+def _as_ratio(node: Node) -> Node | None:
+    parts = node[1].split(":")
+    return ("ratio", *(num(int(part)) for part in parts)) if all(map(str.isdigit, parts)) else None
+
+
+def _identical(pred: Node, gold: Node, _: Policy) -> bool:
+    return pred == gold
+
+
+def _point(pred: Node, gold: Node, policy: Policy) -> bool:
+    """`M(0, -2)` is the point `(0, -2)`."""
+    point, other = (pred, gold) if gold[0] == "tuple" else (gold, pred)
+    if point[0] != "fn" or not point[1][:1].isupper() or len(point) < 4:
+        return False
+    items: Node = ("tuple", *point[2:])
+    return _ordered(items, other, policy)
+
+
+# --- groups
+
+
+def _ordered(pred: Node, gold: Node, policy: Policy) -> bool:
+    p, g = pred[1:], gold[1:]
+    return len(p) == len(g) and all(part_same(a, b, policy) for a, b in zip(p, g, strict=True))
+
+
+def _unordered(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Whether every item has its own equal item on the other side."""
+    if len(pred) != len(gold):
+        return False
+    if len(gold) > MAX_ITEMS:
+        return pred[1:] == gold[1:]
+    left = list(gold[1:])
+    rest = [item for item in pred[1:] if not _removed(item, left)]
+    for item in rest:
+        match = next((other for other in left if part_same(item, other, policy)), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return True
+
+
+def _removed(item: Node, items: list[Node]) -> bool:
+    """Whether an item was there as it stands, and is taken out."""
+    if item not in items:
+        return False
+    items.remove(item)
+    return True
+
+
+def _lists(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Without order; with it where one side names its items and the other does not."""
+    region = _regions_if_conditions(pred, gold)
+    if region is not None:
+        return region
+    ours, theirs = _labels(pred), _labels(gold)
+    if (ours is None) != (theirs is None):
+        return _ordered(pred, gold, policy) or (
+            _are_indexed(ours or theirs or []) and _unordered(pred, gold, policy)
+        )
+    return _unordered(pred, gold, policy)
+
+
+def _labels(node: Node) -> list[str] | None:
+    """The names of `x = 1, y = 2`; None where not every item has its own."""
+    items = node[1:]
+    if not all(part[0] == "rel" and part[1].startswith("=") and part[2][0] in ("sym", "fn") for part in items):
+        return None
+    labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
+    return labels if 1 < len(items) == len(set(labels)) else None
+
+
+def _are_indexed(labels: list[str]) -> bool:
+    """Whether names are one name with different indices, `x_1` and `x_2`: roots in any order."""
+    return len({label.partition("_")[0] for label in labels}) == 1 and all("_" in x for x in labels)
+
+
+def _list_and_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
+    if len(pred) == len(gold) == 3 and (region := _region_of(pred, gold)):
+        return region
+    return _ordered(pred, gold, policy)
+
+
+def _only_item(pred: Node, gold: Node, policy: Policy) -> bool:
+    """A set or list of one item is that item; a list of boxes that all say one thing too."""
+    for group, other in ((pred, gold), (gold, pred)):
+        if group[0] in ("list", "set", "and", "or") and len(group) == 2:
+            inside = group[1]
+            return part_same(inside, other, policy) if group is pred else part_same(other, inside, policy)
+    return False
+
+
+def _matrices(pred: Node, gold: Node, policy: Policy) -> bool:
+    return len(pred) == len(gold) and all(
+        _ordered(p, g, policy) for p, g in zip(pred[1:], gold[1:], strict=True)
+    )
+
+
+def _vectors(pred: Node, gold: Node, policy: Policy) -> bool:
+    """A vector may be written as a tuple, a row or a column."""
+    p, g = _vector(pred), _vector(gold)
+    return p is not None and g is not None and _ordered(("tuple", *p), ("tuple", *g), policy)
+
+
+def _vector(node: Node) -> tuple[Node, ...] | None:
+    if node[0] == "tuple":
+        return node[1:]
+    if len(node) == 2:
+        return tuple(node[1][1:])
+    if all(len(row) == 2 for row in node[1:]):
+        return tuple(row[1] for row in node[1:])
+    return None
+
+
+def _matrix_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
+    """A matrix of one entry is that entry."""
+    p, g = (n[1][1] if n[0] == "matrix" and len(n) == len(n[1]) == 2 else n for n in (pred, gold))
+    return "matrix" not in (p[0], g[0]) and same(p, g, policy)
+
+
+def _piecewise(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Branch by branch, in any order, values and conditions."""
+    return len(pred) == len(gold) and _unordered(("list", *pred[1:]), ("list", *gold[1:]), policy)
+
+
+def _congruences(pred: Node, gold: Node, policy: Policy) -> bool:
+    """The same modulus, and the same residues up to it."""
+    modulus = exact(gold[2])
+    if modulus is None or not modulus or exact(pred[2]) != modulus:
+        return part_same(pred[1], gold[1], policy) and part_same(pred[2], gold[2], policy)
+    p, g = _residues(pred[1], modulus, policy), _residues(gold[1], modulus, policy)
+    return p is not None and p == g
+
+
+def _residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | None:
+    if is_equation(node) and (answer := solved(node, policy)):
+        node = answer.value
+    items = node[1:] if node[0] in ("list", "and", "or", "set") else (node,)
+    values = [exact(solved(i, policy).value if is_equation(i) and solved(i, policy) else i) for i in items]  # type: ignore[union-attr]
+    return None if None in values else {value % modulus for value in values if value is not None}
+
+
+def _residue_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
+    """`3 \\pmod 7` is 3 where no name stands before it."""
+    inside = gold[1] if gold[0] == "congruence" else pred[1]
+    other = pred if gold[0] == "congruence" else gold
+    return type_of(inside) == "value" and same(other, inside, policy)
+
+
+# --- relations and regions
+
+
+def _region_of(pred: Node, gold: Node) -> bool | None:
+    """Whether both are the same set of reals, in the same variable; None where one is no set."""
+    p, g = _variables(pred), _variables(gold)
+    if len(p) > 1 or len(g) > 1:
+        return None
+    if p and g and p != g:
+        return False
+    return region_equal(pred, gold)
+
+
+def _variables(node: Node) -> set[str]:
+    """The variables of the conditions of a set."""
+    if node[0] == "builder":
+        return set()
+    relations = [part for part in walk(node) if part[0] == "rel"]
+    names = [next((s for s in r[2:] if s[0] == "sym"), r[2]) for r in relations]
+    return {repr(name) for name in names}
+
+
+def _regions_if_conditions(pred: Node, gold: Node) -> bool | None:
+    """The same for two lists of inequalities; None where they are none."""
+    if any(part[0] == "rel" and not is_equation(part) for part in (*pred[1:], *gold[1:]) if isinstance(part, tuple)):
+        return _region_of(pred, gold)
+    return None
+
+
+def _regions(pred: Node, gold: Node, policy: Policy) -> bool:
+    verdict = _region_of(pred, gold)
+    return _by_parts(pred, gold, policy) if verdict is None else verdict
+
+
+def _by_parts(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Two regions of one kind that are no sets of reals, part by part."""
+    if pred[0] != gold[0] or len(pred) != len(gold):
+        return False
+    if pred[0] == "interval":
+        return pred[3:] == gold[3:] and _ordered(pred[:3], gold[:3], policy)
+    if pred[0] in ("union", "meet"):
+        return _unordered(pred, gold, policy)
+    return pred[0] in ("minus", "builder") and _ordered(pred, gold, policy)
+
+
+def _members(pred: Node, gold: Node, policy: Policy) -> bool:
+    r"""`x \in S` is S, of numbers or of anything."""
+    p, g = (n[3] if n[0] == "rel" and n[1] == "in" and len(n) == 4 else n for n in (pred, gold))
+    if (p, g) != (pred, gold):
+        return same(p, g, policy)
+    verdict = _region_of(pred, gold)
+    return bool(verdict)
+
+
+def _relations(pred: Node, gold: Node, policy: Policy) -> bool:
+    """`a < b <= c`: the same set, or the same operators between equal sides, or turned round."""
+    if gold[1] == pred[1] == "in":
+        return same(pred[2], gold[2], policy) and same(pred[3], gold[3], policy)
+    if (verdict := _region_of(pred, gold)) is not None:
+        return verdict
+    if "in" in (pred[1], gold[1]):
+        return _members(pred, gold, policy)
+    operators = pred[1].split()
+    turned = ("rel", " ".join(_TURNED.get(o, o) for o in reversed(operators)), *reversed(pred[2:]))
+    return any(
+        p[1] == gold[1] and _ordered(("tuple", *p[2:]), ("tuple", *gold[2:]), policy)
+        for p in (pred, turned)
+    )
+
+
+_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def _equations(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Solved equations are their values under labels that agree; others are equal up to a factor."""
+    p, g = solved(pred, policy), solved(gold, policy)
+    if p is not None and g is not None:
+        if same_label(p.label, g.label) and any(
+            same(renamed(ours, p.label, g.label), theirs, policy)
+            for ours in p.values
+            for theirs in g.values
+        ):
+            return True
+        return len(symbols(gold)) > 1 and proportional(pred, gold)
+    if p is None and g is None:
+        return proportional(pred, gold) or _chained(pred, gold, policy)
+    return len(symbols(pred if p is None else gold)) > 1 and proportional(pred, gold)
+
+
+def _chained(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Equations with a name for a whole side, as `a = b = c`, side by side."""
+    return len(pred) == len(gold) > 4 and pred[1] == gold[1] and _ordered(
+        ("tuple", *pred[2:]), ("tuple", *gold[2:]), policy
+    )
+
+
+def _value_of_equation(pred: Node, gold: Node, policy: Policy) -> bool:
+    """`x = 5` is 5, and so is 5 for `x = 5`; what is still to be solved is neither."""
+    node, other = (pred, gold) if is_equation(pred) else (gold, pred)
+    answer = solved(node, policy)
+    if answer is None:
+        return False
+    if node is pred:
+        return any(same(value, other, policy) for value in answer.values)
+    return any(same(other, value, policy) for value in answer.values)
+
+
+def _where(pred: Node, gold: Node, policy: Policy) -> bool:
+    """Clauses that restrict must be the same; one that only says what a name is may be missing."""
+    p, g = (node if node[0] == "where" else ("where", node, "", False, "") for node in (pred, gold))
+    if p[2] != g[2] and (p[3] or g[3]):
+        return False
+    return same(p[1], g[1], policy)
+
+
+def _branches(pred: Node, gold: Node, policy: Policy) -> bool:
+    return part_same(pred[1], gold[1], policy) and (
+        pred[2] == gold[2] or part_same(pred[2], gold[2], policy)
+    )
+
+
+def _pairs(rule: Rule, *types: str) -> dict[tuple[str, str], Rule]:
+    """A rule for the pairs of the first type with each of the others, either way round."""
+    first, *others = types
+    return {pair: rule for other in others for pair in ((first, other), (other, first))}
+
+
+_GROUPS = ("value", "quantity", "equation", "ratio", "region", "tuple", "matrix", "text", "relation")
+
+#: (type of the gold, type of the answer): whether they are the same.
+_RULES: Mapping[tuple[str, str], Rule] = {
+    **_pairs(_only_item, "list", *_GROUPS),
+    **_pairs(_only_item, "set", "value", "quantity", "equation", "ratio", "text", "tuple"),
+    **_pairs(_value_of_equation, "equation", "value", "quantity", "compound", "ratio", "tuple", "set"),
+    **_pairs(_value_of_equation, "equation", "matrix", "list", "region", "cases", "text", "clock"),
+    **_pairs(_members, "relation", "set", "list", "tuple", "region", "value"),
+    **_pairs(_regions, "region", "tuple", "set", "list", "value"),
+    **_pairs(_where, "where", *_GROUPS, "list", "set", "compound", "cases", "clock"),
+    **_pairs(_ratio_and_value, "ratio", "value"),
+    **_pairs(_clock_and_ratio, "clock", "ratio"),
+    **_pairs(_unit_left_out, "quantity", "value"),
+    **_pairs(_compounds, "compound", "quantity"),
+    **_pairs(_list_and_tuple, "list", "tuple"),
+    **_pairs(_vectors, "tuple", "matrix"),
+    **_pairs(_point, "tuple", "value"),
+    **_pairs(_matrix_and_value, "matrix", "value"),
+    **_pairs(_residue_and_value, "congruence", "value"),
+    **_pairs(_lists, "list", "set"),
+    ("value", "value"): scalar_equal,
+    ("quantity", "quantity"): _quantities,
+    ("compound", "compound"): _compounds,
+    ("ratio", "ratio"): _ratios,
+    ("clock", "clock"): _identical,
+    ("text", "text"): _identical,
+    ("equation", "equation"): _equations,
+    ("relation", "relation"): _relations,
+    ("list", "list"): _lists,
+    ("set", "set"): _unordered,
+    ("tuple", "tuple"): _ordered,
+    ("region", "region"): _regions,
+    ("matrix", "matrix"): _matrices,
+    ("cases", "cases"): _piecewise,
+    ("congruence", "congruence"): _congruences,
+    ("where", "where"): _where,
+    ("branch", "branch"): _branches,
+}

@@ -1,0 +1,71 @@
+r"""Families of solutions: `\frac{\pi}{4} + k\pi` with any integer for `k`, `x^2 + C` with any `C`.
+
+The name of a parameter says nothing, so the answer's parameters are renamed to the gold's; and a
+family that runs through the same values from another start is the same family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+from rewardkit.answers.budget import PRECISE, spend
+from rewardkit.answers.evaluate import UndefinedError, precise
+from rewardkit.answers.reading.tree import PI, Node, symbols, walk
+from rewardkit.answers.relations import substitute
+
+#: Names that stand for any constant in an answer without being declared.
+_CONSTANTS = frozenset("C c K".split()) | {f"{name}_{i}" for name in "Cc" for i in range(4)}
+_INTEGERS = frozenset("k n m l".split())
+
+
+def parameters(gold: Node, question: str) -> set[str]:
+    r"""The names of a gold that may be any number: constants, and integers times `\pi` or 360°."""
+    node, bound = (gold[1], gold[4].split()) if gold[0] == "where" and not gold[3] else (gold, [])
+    names = symbols(node)
+    free = names & (set(bound) | _CONSTANTS)
+    for part in walk(node):
+        if part[0] == "mul" and (PI in part or any(p[0] == "degree" for p in part)):
+            free |= symbols(part) & _INTEGERS
+        if part[0] == "degree":
+            free |= symbols(part) & _INTEGERS
+    return {name for name in free if not _is_in(name, question)}
+
+
+def _is_in(name: str, question: str) -> bool:
+    """Whether a name stands in the question as a name of its own."""
+    at = question.find(name)
+    while at >= 0:
+        beside = question[at - 1 : at] + question[at + len(name) : at + len(name) + 1]
+        if not any(char.isalpha() for char in beside) and name not in _CONSTANTS:
+            return True
+        at = question.find(name, at + 1)
+    return False
+
+
+def renamings(pred: Node, gold: Node, free: set[str]) -> Iterator[Node]:
+    """The answer with its own names in the place of the gold's free ones, in every order."""
+    ours, theirs = symbols(pred) - symbols(gold), symbols(gold) - symbols(pred)
+    if not 0 < len(ours) == len(theirs) <= 3 or not theirs <= free:
+        return
+    for order in permutations(sorted(ours)):
+        pairs = zip(order, sorted(theirs), strict=True)
+        yield substitute(pred, {("sym", name): ("sym", other) for name, other in pairs})
+
+
+def same_family(pred: Node, gold: Node, name: str) -> bool:
+    """Whether `a + bk` and `c + dk` run through the same values: `b = ±d`, `(a - c) / b` whole."""
+    if symbols(pred) != {name} or symbols(gold) != {name}:
+        return False
+    spend(pred, gold, times=3 * PRECISE)
+    try:
+        p = [precise(pred, {name: float(k)}) for k in range(3)]
+        g = [precise(gold, {name: float(k)}) for k in range(3)]
+    except UndefinedError:
+        return False
+    step, other = p[1] - p[0], g[1] - g[0]
+    affine = abs(p[2] - p[0] - 2 * step) < 1e-30 and abs(g[2] - g[0] - 2 * other) < 1e-30
+    if not affine or not step or min(abs(step - other), abs(step + other)) > 1e-30:
+        return False
+    turns = (p[0] - g[0]) / step
+    return bool(abs(turns - round(float(turns.real))) < 1e-25)

@@ -1,1 +1,0 @@
-"""A bounded reader of the mathematics in answers: text -> tokens -> a small tagged tree."""

@@ -1,0 +1,1 @@
+"""Reading an answer once: text -> tokens -> tree. `grammar.read` is the way in."""

@@ -1,0 +1,249 @@
+"""Sums, products, powers, and what stands behind a value: units, percent, degrees."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rewardkit.answers.reading import names
+from rewardkit.answers.reading.atoms import Atoms
+from rewardkit.answers.reading.tokens import Token, UnreadableError
+from rewardkit.answers.reading.tree import (
+    MINUS_ONE,
+    Node,
+    add,
+    divide,
+    fn,
+    mul,
+    neg,
+    num,
+    times,
+)
+from rewardkit.answers.reading.units import TABLE, known
+
+_CIRC = (r"\circ", r"\degree")
+
+
+class Arithmetic(Atoms):
+    """The part of the parser that reads operators, from the loosest to the tightest."""
+
+    def sum(self) -> Node:
+        r"""Terms with `+`, `-` and `\pm` between."""
+        terms = [self.signed()]
+        while self.next.kind in ("op", "cmd"):
+            if self.is_next("+") and self._starts_term(1) or self.is_next("-"):
+                terms.append(self.signed())
+            elif self.is_next(r"\pm", r"\mp"):
+                terms.append(self._both_signs())
+            else:
+                break
+        return self._minus_set(terms) or add(*terms)
+
+    def _starts_term(self, steps: int) -> bool:
+        return self.ahead(steps).kind != "end"
+
+    @staticmethod
+    def _minus_set(terms: list[Node]) -> Node | None:
+        r"""`S - \{a\}` is a set difference."""
+        is_set = terms[0][0] in ("set", "interval", "union", "builder") or terms[0] in _NUMBER_SETS
+        if len(terms) == 2 and is_set and terms[1][:2] == ("mul", MINUS_ONE):
+            return ("minus", terms[0], terms[1][2])
+        return None
+
+    def signed(self) -> Node:
+        """A product with signs before it."""
+        while self.accept("+"):
+            pass
+        if self.accept("-"):
+            self.descend()
+            node = neg(self.signed())
+            self.depth -= 1
+            return node
+        return self._both_signs() if self.is_next(r"\pm", r"\mp") else self.product()
+
+    def _both_signs(self) -> Node:
+        r"""`\mp` is minus where `\pm` is plus."""
+        turned = self.take().text == r"\mp"
+        node = self.product()
+        return ("pm", neg(node) if turned else node)
+
+    def product(self) -> Node:
+        """Factors, with or without signs between; from left to right."""
+        node = self.power()
+        while True:
+            if self.is_next(r"\cdot", r"\times", "*"):
+                if self.ahead(1).kind == "text" and known(self.ahead(1).text):
+                    return node  # N·m: a unit goes on
+                self.take()
+                node = times(node, self.factor())
+            elif self.is_next("/", r"\div"):
+                if self.ahead(1).kind in ("text", "word", "han") and known(self.ahead(1).text):
+                    if len(self.ahead(1).text) > 1 or self.ahead(1).kind != "word":
+                        return node
+                self.take()
+                node = divide(node, self.factor())
+            elif self.starts_factor() and not self._is_union_sign(node):
+                node = self._beside(node)
+            else:
+                return node
+
+    def _is_union_sign(self, node: Node) -> bool:
+        """A lone `U` between two brackets is no name."""
+        return (
+            self.next.text == "U"
+            and node[0] in ("interval", "tuple", "set")
+            and self.ahead(1).is_sign("(", "[", r"\{")
+        )
+
+    def factor(self) -> Node:
+        """The right side of an explicit product: a sign may stand before it."""
+        if not self.accept("-"):
+            return self.power()
+        self.descend()
+        node = neg(self.factor())
+        self.depth -= 1
+        return node
+
+    def _beside(self, node: Node) -> Node:
+        """What stands beside a factor without a sign: a mixed number's fraction, or a factor."""
+        last = self.tokens[self.at - 1]
+        whole = last.kind == "num" and node[0] == "num" and node[1].denominator == 1 and node[2] is None
+        if not (whole and (self.is_next(r"\frac") or self._fraction_in_line())):
+            return mul(node, self.power())
+        part = self.power()
+        if part[0] == "num" and self.accept("/"):
+            below = self.power()
+            part = ("percent", divide(part, below[1])) if below[0] == "percent" else divide(part, below)
+        percent = part[0] == "percent"
+        part = part[1] if percent else part
+        if part[0] == "num" and 0 < part[1] < 1:
+            node = num(node[1] + part[1] if node[1] >= 0 else node[1] - part[1])
+        else:
+            node = mul(node, part)
+        if percent or self.accept("%"):
+            return ("percent", node)
+        return node
+
+    def _fraction_in_line(self) -> bool:
+        """`6 1/64`: a number, a stroke and a number, with a blank before them."""
+        ahead = [self.ahead(steps) for steps in range(3)]
+        return (
+            [token.kind for token in ahead] == ["num", "op", "num"]
+            and ahead[0].gap
+            and ahead[1].text == "/"
+        )
+
+    def starts_factor(self) -> bool:
+        """Whether the next token begins a factor that multiplies what came before."""
+        token = self.next
+        if token.kind in ("num", "rep"):
+            last = self.tokens[self.at - 1]
+            return self._fraction_in_line() or last.kind in ("letter",) or last.is_sign("}", ")", r"\pi")
+        if token.kind in ("word", "letter", "text"):
+            return self._is_name(token)
+        if token.kind == "cmd":
+            return token.text not in names.NOT_A_FACTOR
+        return token.kind == "op" and (token.text in "({[" or (token.text == "|" and self.bars == 0))
+
+    def _is_name(self, token: Token) -> bool:
+        """Whether letters are names that multiply, not a unit, a word or a joint."""
+        if token.text in names.ORDINALS and self.tokens[self.at - 1].kind == "num":
+            return False
+        if len(token.text) > 1 and (token.kind == "text" or token.text.casefold() in _JOINTS):
+            return False
+        before = self.tokens[self.at - 1]
+        if len(token.text) == 1:
+            if token.kind == "text":
+                return not (token.text in TABLE and before.kind == "num")
+            behind = self.letters_are_units and token.text in TABLE
+            return token.kind == "letter" or not behind
+        return not (before.kind == "num" and token.text in PLAIN_UNITS) and self.is_product(token)
+
+    def power(self) -> Node:
+        """An atom with its superscripts, subscripts, primes, factorials, percent and degree signs."""
+        self.descend()
+        node, depth = self.atom(), self.depth
+        while self.next.kind in ("op", "cmd"):
+            if self.accept("^"):
+                node = self._raised(node)
+            elif self.is_next("!") and not self.ahead(1).is_sign("="):
+                self.take()
+                node = fn("fact", node)
+            elif self.accept("%"):
+                node = ("percent", node)
+            elif self.accept(r"\permille"):
+                node = ("percent", divide(node, num(10)))
+            elif self.accept(r"\degree"):
+                node = self._degrees(node)
+            elif self.is_next("_"):
+                node = self._subscript(node)
+            else:
+                break
+            self.descend()  # every sign puts the node one level deeper
+        self.depth = depth - 1
+        return node
+
+    def _raised(self, node: Node) -> Node:
+        if self.accept(*_CIRC):
+            return self._degrees(node)
+        inside = self.ahead(1)
+        if self.is_next("{") and inside.is_sign(*_CIRC) and self.ahead(2).text == "}":
+            self.at += 3
+            return self._degrees(node)
+        if self.is_next("{") and inside.is_sign("'"):
+            return self._named(node, self.flat())
+        if self.accept("'"):
+            return self._named(node, "'")
+        ordinal = inside if self.is_next("{") else self.next
+        if node[0] == "num" and ordinal.text in names.ORDINALS:
+            self.flat()
+            return node
+        exponent = self.argument(script=True)
+        if exponent == MINUS_ONE and node[0] == "sym" and node[1] in "fghFGH" and self.is_next("("):
+            return self._applied(("sym", f"{node[1]}^-1"))
+        if node[0] in ("tuple", "matrix") and exponent in (("sym", "T"), ("sym", "top")):
+            return _transposed(node)
+        return ("pow", node, exponent)
+
+    @staticmethod
+    def _named(node: Node, mark: str) -> Node:
+        if node[0] != "sym":
+            raise UnreadableError("a prime on something other than a name")
+        return ("sym", node[1] + mark)
+
+    def _degrees(self, node: Node) -> Node:
+        """Degrees, with minutes and seconds where `'` follows a number; or a temperature."""
+        if self.next.text in ("C", "F") and self.next.kind in ("text", "word"):
+            return ("quantity", node, TABLE["°" + self.take().text])
+        for part in (60, 3600):
+            if self.next.kind == "num" and self.ahead(1).text[:1] in ("'", '"'):
+                node = add(node, num(Fraction(self.take().text.replace(",", "")) / part))
+                self.take()
+        return ("degree", node)
+
+    def _subscript(self, node: Node) -> Node:
+        self.take()
+        below = self.flat()
+        base = node[1] if node[0] == "pow" else node  # v^2_0 is the square of v_0
+        if base[0] == "sym":
+            name = ("sym", f"{base[1]}_{below}")
+            return ("pow", name, node[2]) if node[0] == "pow" else self._applied(name)
+        below = below.strip("()")
+        if node[0] == "num" and below.isdecimal() and node[1].denominator == 1:
+            return ("base", str(node[1]), int(below[:9]))
+        raise UnreadableError("a subscript on something other than a name or a number")
+
+
+_JOINTS = names.AND | names.OR | names.SCOPE | names.IS
+#: Units of letters in a row that are no product of two names behind a number.
+PLAIN_UNITS = frozenset(
+    "cm mm km dm nm kg mg ml mL ft mi yd lb lbs hr hrs oz kW kN Pa Hz min sec kph mph rpm".split()
+)
+_NUMBER_SETS = frozenset({("sym", letter) for letter in ("R", "Z", "N", "Q", "C")})
+
+
+def _transposed(node: Node) -> Node:
+    if node[0] == "tuple":
+        return ("matrix", *(("row", item) for item in node[1:]))
+    if len({len(row) for row in node[1:]}) != 1:
+        raise UnreadableError("rows of different lengths")
+    return ("matrix", *(("row", *column) for column in zip(*(row[1:] for row in node[1:]), strict=True)))

@@ -1,0 +1,229 @@
+r"""The words and commands the grammar knows, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: Commands that look or mean the same, by the name that is used from there on.
+SAME_COMMAND: Mapping[str, str] = {
+    f"\\{other}": f"\\{name}"
+    for name, others in {
+        "frac": "dfrac tfrac cfrac nicefrac sfrac",
+        "binom": "dbinom tbinom",
+        "le": "leq leqslant leqq",
+        "ge": "geq geqslant geqq",
+        "ne": "neq",
+        "approx": "simeq thickapprox approxeq",
+        "emptyset": "varnothing",
+        "epsilon": "varepsilon",
+        "theta": "vartheta",
+        "phi": "varphi",
+        "rho": "varrho",
+        "sigma": "varsigma",
+        "pi": "varpi",
+        "kappa": "varkappa",
+        "dots": "ldots cdots dotsc dotsb dotso",
+        "to": "rightarrow longrightarrow",
+        "land": "wedge",
+        "lor": "vee",
+        "neg": "lnot",
+        "in": "isin",
+        "cup": "bigcup",
+        "cap": "bigcap",
+        "setminus": "backslash smallsetminus",
+        "cdot": "ast bullet centerdot",
+        "degree": "textdegree",
+        "|": "Vert lVert rVert",
+        "infty": "infin",
+        "arctan": "arctg",
+        "tan": "tg",
+        "cot": "ctg",
+        "arccot": "arcctg",
+        "sinh": "sh",
+        "cosh": "ch",
+        "tanh": "th",
+        "arcsinh": "arsinh",
+        "bmod": "mod",
+        "mathcal": "mathscr mathfrak cal",
+        "overrightarrow": "vec",
+        "overline": "bar",
+        "widehat": "hat",
+        "widetilde": "tilde",
+    }.items()
+    for other in others.split()
+}
+
+#: Commands that are an operator's other name.
+OPERATOR: Mapping[str, str] = {
+    r"\vert": "|",
+    r"\lvert": "|",
+    r"\rvert": "|",
+    r"\%": "%",
+    r"\langle": "(",
+    r"\rangle": ")",
+    r"\lbrack": "[",
+    r"\rbrack": "]",
+    r"\colon": ":",
+    r"\prime": "'",
+    r"\lt": "<",
+    r"\gt": ">",
+    r"\slash": "/",
+}
+
+_TRIGONOMETRY = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot".split()
+
+#: Commands of functions, by the name the evaluator uses.
+FUNCTIONS: Mapping[str, str] = {
+    **{f"\\{name}": name for name in _TRIGONOMETRY},
+    **{f"\\{name}": name for name in ("ln", "exp", "max", "min", "gcd", "lcm", "log", "lg", "det")},
+    **{f"\\{name}": name for name in ("arcsinh", "arccosh", "arctanh", "dim", "ker", "arg", "cbrt")},
+    r"\Re": "re",
+    r"\Im": "im",
+    r"\deg": "deg",
+}
+INVERSE: Mapping[str, str] = {
+    name: f"arc{name}" for name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh")
+}
+SEVERAL_ARGUMENTS = frozenset({"gcd", "lcm", "max", "min"})
+
+#: Words of plain text that are commands.
+PLAIN: Mapping[str, str] = {
+    **{name: f"\\{name}" for name in _TRIGONOMETRY},
+    **{name: f"\\{name}" for name in ("ln", "log", "lg", "exp", "gcd", "lcm", "sqrt", "pi", "binom")},
+    **{name: f"\\{name}" for name in ("infty", "cbrt", "lim", "frac")},
+    **dict.fromkeys(("infinity", "Infinity", "oo"), r"\infty"),
+    "asin": r"\arcsin",
+    "acos": r"\arccos",
+    "atan": r"\arctan",
+    "arctg": r"\arctan",
+    "theta": r"\theta",
+    "alpha": r"\alpha",
+    "beta": r"\beta",
+    "lambda": r"\lambda",
+}  # fmt: skip
+
+#: Operators that stand for a value nobody has worked out.
+NOT_EVALUATED = frozenset(
+    {r"\sum", r"\prod", r"\int", r"\iint", r"\iiint", r"\oint", r"\lim", r"\limsup", r"\liminf"}
+)
+
+LETTERS = frozenset(
+    f"\\{name}"
+    for name in (
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma"
+        " tau upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar"
+        " partial nabla aleph imath jmath wp top dagger"
+    ).split()
+)
+
+#: Marks above a name, which make another name of it.
+MARKS = frozenset(
+    rf"\{name}"
+    for name in (
+        "overline widehat widetilde overrightarrow overleftarrow dot ddot dddot check breve acute"
+        " grave mathring cancel sout not overset underset overbrace underbrace stackrel"
+    ).split()
+)
+#: Fonts that make no other name of what they set.
+FONTS = frozenset({r"\mathcal"})
+#: Signs before the name of an angle, a triangle, an arc.
+SHAPES = frozenset({r"\angle", r"\measuredangle", r"\triangle", r"\odot", r"\square", r"\overarc"})
+
+FENCES: Mapping[str, tuple[str, str]] = {
+    r"\lfloor": ("floor", r"\rfloor"),
+    r"\lceil": ("ceil", r"\rceil"),
+    r"\|": ("norm", r"\|"),
+}
+
+MATRICES = frozenset(
+    {"matrix", "pmatrix", "bmatrix", "Bmatrix", "vmatrix", "Vmatrix", "smallmatrix", "array"}
+)
+#: Environments that are rows of formulas.
+ROWS = frozenset({"cases", "dcases", "rcases", "aligned", "align", "align*", "gathered", "split"})
+
+#: Relations by the sign the tree uses.
+RELATIONS: Mapping[str, str] = {
+    "=": "=",
+    r"\equiv": "=",
+    r"\approx": "~",
+    r"\doteq": "~",
+    "<": "<",
+    ">": ">",
+    r"\le": "<=",
+    r"\ge": ">=",
+    r"\ne": "!=",
+    r"\in": "in",
+    r"\notin": "notin",
+    r"\subset": "subset",
+    r"\subseteq": "subset",
+    r"\parallel": "parallel",
+    r"\perp": "perp",
+    r"\cong": "cong",
+    r"\sim": "sim",
+    r"\propto": "propto",
+}
+FLIPPED: Mapping[str, str] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
+
+CLOSING = frozenset({")", "]", "}", r"\}", "|", r"\rfloor", r"\rceil", r"\end"})
+#: Commands that no factor begins with.
+NOT_A_FACTOR = frozenset(
+    CLOSING
+    | RELATIONS.keys()
+    | NOT_EVALUATED
+    | {rf"\{n}" for n in "cup cap setminus pm mp cdot times div mid circ to forall exists bmod".split()}
+    | {rf"\{n}" for n in "pmod hline degree Rightarrow land lor neg choose permille prime dots".split()}
+    | {r"\%", r"\&", r"\#", r"\_", r"\iff", r"\Leftrightarrow", r"\mapsto", r"\quad"}
+) - {r"\sum", r"\prod", r"\int", r"\lim"}
+
+AND = frozenset({"and", "und", "et", "和", "与", "及", "以及", "且", "并且", r"\land", "&", r"\&"})
+OR = frozenset({"or", "oder", "或", "或者", r"\lor"})
+#: Words that begin a clause which says where an answer holds.
+SCOPE = frozenset(
+    {"for", "where", "when", "if", "with", "whenever", "provided", "otherwise", "as", r"\forall"}
+    | {"其中", "当", "对", "对于", "对任意", "若", "这里"}
+)
+#: Words between a label and its value.
+IS = frozenset({"is", "are", "equals", "equal", "was", "be", "为", "是", "等于", "有", "有以下"})
+#: Words before a value that leave it as it is.
+ABOUT = frozenset(
+    {"about", "approximately", "approx", "roughly", "exactly", "around", "only", "the"}
+    | {"约", "大约", "约为", "大约为", "共", "一共", "共有", "一共有", "总共", "总共有", "有"}
+)
+#: Words beside a number that change it, bound it or take it back. No unit holds one of them.
+CHANGING = frozenset(
+    (
+        "squared cubed choose half not no nor neither never isn't is are was be wrong incorrect or"
+        " and but if unless except than more less fewer least most over under above below between"
+        " to until through up twice double triple thrice times plus minus divided multiplied mod"
+        " modulo factorial negative positive maybe perhaps possibly either else instead rather"
+        " other others another any different equal equals greater smaller larger at out versus vs"
+        " about almost nearly approximately question unknown undefined false true also too remainder"
+        " choices given where when for because since so then however non without only"
+    ).split()
+)
+#: Chinese that denies or bounds what stands beside it.
+DENYING = tuple("不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多于 大于 小于 除 倍".split())
+
+#: Words of two letters that are no product of two names.
+SHORT_WORDS = frozenset(
+    {"no", "on", "up", "so", "go", "do", "it", "us", "me", "is", "as", "at", "by", "be", "we", "of"}
+    | {"to", "or", "an", "if", "am", "pm", "No", "If", "It", "As", "So", "In", "We", "To"}
+)
+
+#: Words behind a number that multiply it.
+MULTIPLIERS: Mapping[str, int] = {
+    "dozen": 12,
+    "hundred": 100,
+    "thousand": 1000,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+    "十": 10,
+    "百": 100,
+    "千": 1000,
+    "万": 10**4,
+    "百万": 10**6,
+    "千万": 10**7,
+    "亿": 10**8,
+}
+ORDINALS = frozenset({"st", "nd", "rd", "th"})

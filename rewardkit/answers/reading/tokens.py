@@ -1,0 +1,222 @@
+r"""Text -> tokens, in one pass: TeX, Unicode and words, with the blanks between them.
+
+Nothing rewrites the text first. A token has a kind, its canonical text, and `gap`, which says
+whether blank space stands before it.
+
+| kind | text | example |
+|---|---|---|
+| `num` | digits, with a point, grouping commas or an exponent | `1,234.5`, `1.5e3` |
+| `rep` | a repeating decimal, the period in brackets | `0.1(6)` |
+| `cmd` | a TeX command, one name for those that look alike | `\frac` for `\dfrac` |
+| `word` | letters in a row in mathematics | `xy`, `cm` |
+| `text` | a word inside `\text{}` and the like, or of letters outside ASCII | `apples` |
+| `han` | Chinese characters in a row | `平方厘米` |
+| `op` | any other sign | `+`, `<=`, `(` |
+| `end` | the end | |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from rewardkit.answers.reading.characters import (
+    FRACTIONS,
+    HALF_WIDTH,
+    SIGNS,
+    SUBSCRIPTS,
+    SUPERSCRIPTS,
+)
+from rewardkit.answers.reading.names import OPERATOR, PLAIN, SAME_COMMAND
+
+#: Longest answer, in characters, and the most tokens that are read.
+MAX_CHARS: Final = 2000
+MAX_TOKENS: Final = 600
+#: Longest run of digits that is read.
+MAX_DIGITS: Final = 256
+#: Largest power of ten in scientific notation.
+MAX_EXPONENT: Final = 300
+
+
+class UnreadableError(ValueError):
+    """The text is not an expression the parser knows, or is over a limit. Internal to answers."""
+
+
+class Token(NamedTuple):
+    """One sign, number or word."""
+
+    kind: str
+    text: str
+    gap: bool = False
+
+    def is_sign(self, *texts: str) -> bool:
+        """Whether it is one of these operators or commands."""
+        return self.text in texts and self.kind in ("op", "cmd")
+
+
+END: Final = Token("end", "")
+
+_TEXT = (
+    r"text(?:normal|rm|up|md|sf|tt|it|bf|sc)?|mbox|hbox|mathrm|mathop|operatorname\*?|mathsf|mathtt"
+)
+_DECORATION = (
+    r"left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|mathstrut"
+    r"|hfill|nonumber|notag|boldsymbol|bm|mathbf|mathit|mathnormal|bf|it|rm|sf|tt|large|Large|LARGE"
+    r"|huge|Huge|small|normalsize|tiny|footnotesize|underline|emph|boxed|fbox|mathopen|mathclose"
+    r"|mathrel|mathbin|mathord|qquad|quad|enspace|thinspace|[hv]?phantom\s*\{[^{}]*\}"
+    r"|hspace\*?\s*\{[^{}]*\}|(?:text)?color\s*\{\w*\}"
+)
+
+
+def _pattern(backslash: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"""
+        (?P<gap>(?:\s|~|{backslash}(?:[,;:!>\s/()\[\]]|(?:left|right)\s*\.(?!\d))|\$)+)
+      | (?P<rep>\d*\.\d*\(\d{{1,20}}\)(?![\w^]))
+      | (?P<group>(?<![\d.,])\d{{1,3}}(?:(?:\{{,\}}|,?\\!|\\[,;:\ ]|~|\ )\d{{3}})+(?![\d,])(?:\.\d+)?)
+      | (?P<num>\d{{1,3}}(?:,\d{{3}})+(?!\d|,\d)(?:\.\d+)?
+          |\d+(?:\.\d+)?[eE][-+]?\d{{1,4}}(?![\dA-Za-z])|\d+(?:\.\d+)?|\.\d+)
+      | {backslash}(?:{_DECORATION})(?![A-Za-z])(?P<decoration>)
+      | {backslash}(?:{_TEXT})(?![A-Za-z])\s*(?P<mode>\{{)
+      | {backslash}mathbb\s*\{{?\s*(?P<set>[A-Z])\s*\}}?
+      | {backslash}(?P<cmd>[A-Za-z]+|[{{}}|%&\#_$])
+      | (?P<word>[A-Za-z]+)
+      | (?P<han>[\u4e00-\u9fff]+)
+      | (?P<sign>[{re.escape("".join([*SIGNS, *FRACTIONS]))}])
+      | (?P<raised>[{"".join(SUPERSCRIPTS)}]+)
+      | (?P<lowered>[{"".join(SUBSCRIPTS)}]+)
+      | (?P<letters>[^\W\d_]+)
+      | (?P<op>\\\\|<=|>=|!=|==|=>|->|\*\*|\.\.\.?|.)
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+_SINGLE = _pattern(r"\\")
+#: Where no row can end, a doubled backslash before a command is one that was escaped twice.
+_DOUBLED = _pattern(r"\\{1,2}")
+_NOT_A_DIGIT = re.compile(r"[^\d.]")
+_BOLD = re.compile(r"(\s*)\*\*(?=[^\s*])([^*]{1,200})(?<!\s)\*\*(\W*)")
+_OPERATORS = {
+    "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "=>": r"\Rightarrow", "->": r"\to", "...": r"\dots",
+    "..": r"\dots", "==": "=", "**": "^",
+}  # fmt: skip
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of an answer, `end` last.
+
+    Raises:
+        UnreadableError: the text is over a limit.
+    """
+    if len(text) > MAX_CHARS:
+        raise UnreadableError("too long")
+    if not text.isascii():
+        text = text.translate(HALF_WIDTH)
+    if "**" in text and (bold := _BOLD.fullmatch(text)):
+        text = bold[1] + bold[2] + bold[3]
+    pattern = _SINGLE if "\\begin" in text or "\\\\" not in text else _DOUBLED
+    scanner = _Scanner()
+    for match in pattern.finditer(text):
+        scanner.read(match)
+        if len(scanner.tokens) > MAX_TOKENS:
+            raise UnreadableError("too many tokens")
+    return [*scanner.tokens, END]
+
+
+class _Scanner:
+    r"""The state of one pass: whether a blank came last, and which open braces began a `\text{`."""
+
+    def __init__(self) -> None:
+        self.tokens: list[Token] = []
+        self.gap = False
+        self.braces: list[bool] = []
+        self.text_depth = 0
+
+    def add(self, kind: str, text: str) -> None:
+        self.tokens.append(Token(kind, text, self.gap))
+        self.gap = False
+
+    def read(self, match: re.Match[str]) -> None:
+        """Append the tokens of one match."""
+        kind = match.lastgroup or ""
+        text = match[kind]
+        if kind == "gap":
+            self.gap = True
+        elif kind in ("han", "rep"):
+            self.add(kind, text)
+        elif kind in ("num", "group"):
+            self._number(text if kind == "num" else _NOT_A_DIGIT.sub("", text))
+        elif kind == "op":
+            self._operator(text)
+        elif kind in ("word", "letters"):
+            self._word(text, kind)
+        elif kind == "cmd":
+            name = "\\" + text
+            self.add(*(("op", OPERATOR[name]) if name in OPERATOR else ("cmd", same_command(name))))
+        elif kind == "set":
+            self.add("cmd", f"\\mathbb{{{text}}}")
+        elif kind == "mode":
+            self.braces.append(True)
+            self.text_depth += 1
+            self.gap = True
+        elif kind == "decoration":
+            self.gap = self.gap or "quad" in match[0] or "space" in match[0]
+        else:
+            self._unicode(kind, text)
+
+    def _number(self, text: str) -> None:
+        if len(text) > MAX_DIGITS:
+            raise UnreadableError("too many digits")
+        exponent = text.lower().partition("e")[2]
+        if exponent and abs(int(exponent)) > MAX_EXPONENT:
+            raise UnreadableError("too large an exponent")
+        self.add("num", text)
+
+    def _word(self, word: str, kind: str) -> None:
+        if kind == "letters":
+            self.add("text", word)
+        elif word in PLAIN:
+            self.add("cmd", PLAIN[word])
+        else:
+            self.add("text" if self.text_depth else "word", word)
+
+    def _operator(self, sign: str) -> None:
+        if sign == "{":
+            self.braces.append(False)
+        elif sign == "}" and self.braces and self.braces.pop():
+            self.text_depth -= 1
+            self.gap = True
+            return
+        canonical = _OPERATORS.get(sign, sign)
+        self.add("cmd" if canonical[0] == "\\" and sign != "\\\\" else "op", canonical)
+
+    def _unicode(self, kind: str, text: str) -> None:
+        if kind != "sign":
+            self._script(text, *(("^", SUPERSCRIPTS) if kind == "raised" else ("_", SUBSCRIPTS)))
+        elif text in FRACTIONS:
+            self.add("cmd", r"\frac")
+            for part in FRACTIONS[text]:
+                for token in (("op", "{"), ("num", part), ("op", "}")):
+                    self.add(*token)
+        else:
+            sign = SIGNS[text]
+            self.add("text" if sign in ("°C", "°F") else "cmd" if sign[0] == "\\" else "op", sign)
+
+    def _script(self, run: str, sign: str, table: Mapping[str, str]) -> None:
+        """`⁻²` is `^{-2}`."""
+        self.add("op", sign)
+        self.add("op", "{")
+        for part in _PART.findall("".join(table[char] for char in run)):
+            kind = "num" if part.isdigit() else "word" if part.isalpha() else "op"
+            self.add(kind, part)
+        self.add("op", "}")
+
+
+_PART = re.compile(r"\d+|.")
+
+
+def same_command(name: str) -> str:
+    """One name for the commands that look alike."""
+    return SAME_COMMAND.get(name, name)

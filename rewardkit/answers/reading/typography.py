@@ -1,0 +1,83 @@
+r"""Tokens -> folded tokens: what is left of a text when typography is taken off.
+
+Two texts with the same folded tokens are one answer set in two ways. Nothing is left out that a
+reader would miss: only braces around one token, blanks, fonts, and the full stop at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rewardkit.answers.reading.tokens import Token
+
+#: What is folded of a text: its tokens' texts, in order.
+Folded = tuple[str, ...]
+
+_ARTICLES = frozenset({"a", "an", "the"})
+_END = frozenset({".", ",", ";", ":", "!"})
+_LETTERS = frozenset({"word", "text", "han"})
+
+
+def fold(tokens: Sequence[Token]) -> Folded:
+    """The folded tokens of a whole text, `end` left out."""
+    parts: list[str] = []
+    for token in tokens:
+        if token.kind == "num" and parts[-1:] and parts[-1] in _TAKES_DIGIT and len(token.text) > 1:
+            parts += [token.text[0], token.text[1:]]
+        elif token.text == r"\circ" and parts[-1:] == ["^"]:
+            parts[-1] = r"\degree"
+        elif token.kind != "end":
+            parts.append(_folded(token))
+    while parts and parts[-1] in _END:
+        parts.pop()
+    folded = _without_braces(parts)
+    return tuple(_SAME.get(part, part) for part in folded)
+
+
+def fold_words(tokens: Sequence[Token]) -> Folded | None:
+    """The folded words of a text that is nothing but words: without case, articles, stops and quotes.
+
+    None where it holds anything else, or only single letters, whose case matters.
+    """
+    words = [t.text.casefold() for t in tokens if t.kind in _LETTERS]
+    others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
+    if not any(len(word) > 1 for word in words) or not others <= {".", ",", "!", "'", '"', "-", ";"}:
+        return None
+    return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
+
+
+def _folded(token: Token) -> str:
+    if token.kind in ("text", "word"):
+        names = len(token.text) <= 2 or (token.kind == "word" and token.text.isupper())
+        return token.text if names else token.text.casefold()
+    if token.kind == "num":
+        return token.text.replace(",", "")
+    return token.text
+
+
+def _without_braces(parts: list[str]) -> list[str]:
+    """Braces around one sign, around primes, around braces and around everything say nothing."""
+    partner: dict[int, int] = {}
+    open_braces: list[int] = []
+    for place, part in enumerate(parts):
+        if part == "{":
+            open_braces.append(place)
+        elif part == "}" and open_braces:
+            partner[open_braces.pop()] = place
+    dropped: set[int] = set()
+    first, last = 0, len(parts) - 1
+    while partner.get(first) == last:
+        dropped |= {first, last}
+        first, last = first + 1, last - 1
+    for start, end in partner.items():
+        inside = set(parts[start + 1 : end])
+        if end - start <= 2 or inside == {"'"} or partner.get(start + 1) == end - 1:
+            dropped |= {start, end}
+        if inside == {"'"} and parts[start - 1] == "^":
+            dropped.add(start - 1)
+    return [part for place, part in enumerate(parts) if place not in dropped]
+
+
+#: Commands that take one digit of a number where no brace stands behind them.
+_TAKES_DIGIT = frozenset({r"\frac", r"\sqrt", r"\binom"})
+_SAME = {r"\surd": r"\sqrt", r"\mid": "|"}

@@ -1,0 +1,223 @@
+"""Units as a table: SI with its prefixes, everyday and Chinese units, money, time, counts.
+
+A unit is its dimension, the powers of base units that it is made of, and the factor to them:
+`km/h` is 5/18 of metre to the power 1 and second to the power -1. Whatever is counted (`apples`)
+is a base unit of its own. Factors are exact; sources: the SI brochure (9th edition), the
+international yard and pound agreement of 1959.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+
+class Unit(NamedTuple):
+    """What a number counts or measures.
+
+    `factor` is exact; `dimension` holds (base unit, exponent) in order; `name` is one spelling, by
+    which units of one size and dimension are told apart.
+    """
+
+    factor: Fraction
+    dimension: tuple[tuple[str, int], ...]
+    name: tuple[tuple[str, int], ...]
+
+    def times(self, other: Unit, exponent: int = 1) -> Unit:
+        """The product with a power of another unit."""
+        return Unit(
+            self.factor * other.factor**exponent,
+            _joined(self.dimension, other.dimension, exponent),
+            _joined(self.name, other.name, exponent),
+        )
+
+    def to_the(self, exponent: int) -> Unit:
+        """A power."""
+        return NO_UNIT.times(self, exponent)
+
+
+def _joined(
+    left: tuple[tuple[str, int], ...], right: tuple[tuple[str, int], ...], exponent: int
+) -> tuple[tuple[str, int], ...]:
+    powers = dict(left)
+    for base, power in right:
+        powers[base] = powers.get(base, 0) + power * exponent
+    return tuple(sorted((base, power) for base, power in powers.items() if power))
+
+
+NO_UNIT: Final = Unit(Fraction(1), (), ())
+
+_PREFIXES: Mapping[str, int] = {
+    "f": -15, "p": -12, "n": -9, "μ": -6, "u": -6, "m": -3, "c": -2, "d": -1, "h": 2, "k": 3,
+    "M": 6, "G": 9, "T": 12,
+}  # fmt: skip
+_PREFIX_WORDS: Mapping[str, int] = {
+    "femto": -15, "pico": -12, "nano": -9, "micro": -6, "milli": -3, "centi": -2, "deci": -1,
+    "hecto": 2, "kilo": 3, "mega": 6, "giga": 9, "tera": 12,
+}  # fmt: skip
+
+#: SI symbols that take prefixes: factor, and powers of base units.
+_SI: Mapping[str, tuple[str, str, dict[str, int]]] = {
+    "m": ("1", "meter meters metre metres", {"m": 1}),
+    "g": ("1/1000", "gram grams gramme grammes", {"kg": 1}),
+    "s": ("1", "second seconds sec secs", {"s": 1}),
+    "A": ("1", "ampere amperes amp amps", {"A": 1}),
+    "K": ("1", "kelvin kelvins", {"K": 1}),
+    "mol": ("1", "mole moles", {"mol": 1}),
+    "cd": ("1", "candela candelas", {"cd": 1}),
+    "Hz": ("1", "hertz", {"s": -1}),
+    "N": ("1", "newton newtons", {"kg": 1, "m": 1, "s": -2}),
+    "Pa": ("1", "pascal pascals", {"kg": 1, "m": -1, "s": -2}),
+    "J": ("1", "joule joules", {"kg": 1, "m": 2, "s": -2}),
+    "W": ("1", "watt watts", {"kg": 1, "m": 2, "s": -3}),
+    "C": ("1", "coulomb coulombs", {"A": 1, "s": 1}),
+    "V": ("1", "volt volts", {"kg": 1, "m": 2, "s": -3, "A": -1}),
+    "F": ("1", "farad farads", {"kg": -1, "m": -2, "s": 4, "A": 2}),
+    "Ω": ("1", "ohm ohms", {"kg": 1, "m": 2, "s": -3, "A": -2}),
+    "T": ("1", "tesla teslas", {"kg": 1, "s": -2, "A": -1}),
+    "H": ("1", "henry henries", {"kg": 1, "m": 2, "s": -2, "A": -2}),
+    "Wb": ("1", "weber webers", {"kg": 1, "m": 2, "s": -2, "A": -1}),
+    "L": ("1/1000", "liter liters litre litres", {"m": 3}),
+    "l": ("1/1000", "", {"m": 3}),
+    "eV": ("1602176634/10000000000000000000000000000", "electronvolt electronvolts", {"eV": 1}),
+    "bit": ("1", "bits", {"bit": 1}),
+    "B": ("8", "byte bytes", {"bit": 1}),
+    "cal": ("4184/1000", "calorie calories", {"kg": 1, "m": 2, "s": -2}),
+    "pc": ("1", "parsec parsecs", {"pc": 1}),
+}
+#: Units without prefixes.
+_OTHERS: Mapping[str, tuple[str, dict[str, int]]] = {
+    "in inch inches 英寸": ("254/10000", {"m": 1}),
+    "ft foot feet 英尺": ("3048/10000", {"m": 1}),
+    "yd yard yards 码": ("9144/10000", {"m": 1}),
+    "mi mile miles 英里": ("1609344/1000", {"m": 1}),
+    "厘米 公分": ("1/100", {"m": 1}),
+    "毫米": ("1/1000", {"m": 1}),
+    "分米": ("1/10", {"m": 1}),
+    "米": ("1", {"m": 1}),
+    "千米 公里": ("1000", {"m": 1}),
+    "Å angstrom angstroms": ("1/10000000000", {"m": 1}),
+    "AU": ("1", {"AU": 1}),
+    "ly light-year light-years": ("1", {"ly": 1}),
+    "克": ("1/1000", {"kg": 1}),
+    "千克 公斤": ("1", {"kg": 1}),
+    "斤": ("1/2", {"kg": 1}),
+    "毫克": ("1/1000000", {"kg": 1}),
+    "t ton tons tonne tonnes 吨": ("1000", {"kg": 1}),
+    "oz ounce ounces 盎司": ("28349523125/1000000000000", {"kg": 1}),
+    "lb lbs pound pounds 磅": ("45359237/100000000", {"kg": 1}),
+    "min mins minute minutes 分钟 分": ("60", {"s": 1}),
+    "h hr hrs hour hours 小时 时": ("3600", {"s": 1}),
+    "秒 秒钟": ("1", {"s": 1}),
+    "d day days 天 日": ("86400", {"s": 1}),
+    "wk week weeks 周 星期": ("604800", {"s": 1}),
+    "mo month months 个月 月": ("1", {"month": 1}),
+    "yr yrs year years 年": ("12", {"month": 1}),
+    "century centuries 世纪": ("1200", {"month": 1}),
+    "mph": ("1609344/3600000", {"m": 1, "s": -1}),
+    "kph kmh": ("5/18", {"m": 1, "s": -1}),
+    "rpm": ("1/60", {"s": -1}),
+    "acre acres": ("40468564224/10000000", {"m": 2}),
+    "ha hectare hectares 公顷": ("10000", {"m": 2}),
+    "亩": ("2000/3", {"m": 2}),
+    "升": ("1/1000", {"m": 3}),
+    "毫升": ("1/1000000", {"m": 3}),
+    "gal gallon gallons 加仑": ("3785411784/1000000000000", {"m": 3}),
+    "qt quart quarts": ("946352946/1000000000000", {"m": 3}),
+    "pint pints": ("473176473/1000000000000", {"m": 3}),
+    "cup cups": ("1", {"cup": 1}),
+    "atm": ("101325", {"kg": 1, "m": -1, "s": -2}),
+    "bar": ("100000", {"kg": 1, "m": -1, "s": -2}),
+    "dyne dynes dyn": ("1/100000", {"kg": 1, "m": 1, "s": -2}),
+    "erg ergs": ("1/10000000", {"kg": 1, "m": 2, "s": -2}),
+    "M molar": ("1000", {"mol": 1, "m": -3}),
+    "千瓦": ("1000", {"kg": 1, "m": 2, "s": -3}),
+    "瓦": ("1", {"kg": 1, "m": 2, "s": -3}),
+    "牛 牛顿": ("1", {"kg": 1, "m": 1, "s": -2}),
+    "焦 焦耳": ("1", {"kg": 1, "m": 2, "s": -2}),
+    "°C celsius 摄氏度": ("1", {"°C": 1}),
+    "°F fahrenheit 华氏度": ("1", {"°F": 1}),
+    "$ dollar dollars usd USD 美元 美金": ("1", {"$": 1}),
+    "¢ cent cents 美分": ("1/100", {"$": 1}),
+    "元 块 块钱 人民币 yuan rmb RMB ¥ CNY 元钱": ("1", {"元": 1}),
+    "角 毛": ("1/10", {"元": 1}),
+    "€ euro euros eur EUR 欧元": ("1", {"€": 1}),
+    "£ gbp GBP 英镑": ("1", {"£": 1}),
+    "₹ rupee rupees Rs": ("1", {"₹": 1}),
+    "yen 日元": ("1", {"yen": 1}),
+    "unit units 单位 个单位": ("1", {"unit": 1}),
+    "人 person persons people 个人 名": ("1", {"person": 1}),
+    "种 way ways 种方法 种情况 种方案": ("1", {"way": 1}),
+}
+_WORD_POWERS: Mapping[str, int] = {"square": 2, "sq": 2, "cubic": 3, "平方": 2, "立方": 3}
+POWERS_BEHIND: Mapping[str, int] = {"squared": 2, "cubed": 3}
+#: Signs of money that stand before their number.
+CURRENCIES: Mapping[str, str] = {
+    "\\$": "$", "$": "$", "¥": "元", "€": "€", "£": "£", "₹": "₹", "USD": "$", "RMB": "元", "Rs": "₹",
+    "\\yen": "元", "\\euro": "€", "\\pounds": "£",
+}  # fmt: skip
+
+
+def _made(name: str, factor: Fraction, powers: Mapping[str, int]) -> Unit:
+    return Unit(factor, tuple(sorted(powers.items())), ((name, 1),))
+
+
+def _table() -> dict[str, Unit]:
+    table: dict[str, Unit] = {}
+    for symbol, (factor, words, powers) in _SI.items():
+        name = "L" if symbol == "l" else symbol
+        for spelling in [symbol, *words.split()]:
+            table[spelling] = _made(name, Fraction(factor), powers)
+        for prefix, power in _PREFIXES.items():
+            scaled = Fraction(factor) * Fraction(10) ** power
+            short = "μ" if prefix == "u" else prefix
+            table.setdefault(prefix + symbol, _made(short + name, scaled, powers))
+        for prefix, power in _PREFIX_WORDS.items():
+            short = next(p for p, exponent in _PREFIXES.items() if exponent == power)
+            scaled = Fraction(factor) * Fraction(10) ** power
+            for word in words.split():
+                table[prefix + word] = _made(short + name, scaled, powers)
+    for spellings, (factor, powers) in _OTHERS.items():
+        first, *others = spellings.split()
+        for spelling in (first, *others):
+            table[spelling] = _made(first, Fraction(factor), powers)
+    aliases = {"厘米": "cm", "毫米": "mm", "分米": "dm", "米": "m", "千米": "km", "克": "g", "千克": "kg",
+               "毫克": "mg", "秒": "s", "升": "L", "毫升": "mL", "千瓦": "kW", "瓦": "W", "牛": "N", "焦": "J"}  # fmt: skip
+    for first, symbol in aliases.items():
+        chinese = next(words for words in _OTHERS if words.split()[0] == first)
+        table.update(dict.fromkeys(chinese.split(), table[symbol]))
+    table["mph"] = table["mi"].times(table["h"], -1)
+    table["kph"] = table["kmh"] = table["km"].times(table["h"], -1)
+    return table
+
+
+TABLE: Mapping[str, Unit] = _table()
+#: Single letters and short words that are names or English words unless the gold is a quantity.
+DOUBTFUL = frozenset(symbol for symbol in TABLE if len(symbol) == 1 and symbol.isalpha()) | {"in"}
+
+
+def counted(word: str) -> Unit:
+    """The unit of what is counted: `apples`, `apple`."""
+    name = word.casefold()
+    if len(name) > 3 and name.isascii():
+        name = name.removesuffix("ies") + "y" if name.endswith("ies") else name.removesuffix("s")
+    return Unit(Fraction(1), ((name, 1),), ((name, 1),))
+
+
+@lru_cache(maxsize=1024)
+def known(word: str) -> Unit | None:
+    """The unit of the table that a word names, with `square` or 平方 before it; None otherwise."""
+    word = word.rstrip(".")
+    for prefix, power in _WORD_POWERS.items():
+        if not prefix.isascii() and word.startswith(prefix) and (unit := known(word[len(prefix) :])):
+            return unit.to_the(power)
+    if word in TABLE:
+        return TABLE[word]
+    return TABLE.get(word.lower()) if len(word) > 2 else None
+
+
+def power_word(word: str) -> int:
+    """The power that a word before a unit raises it to; 0 if it does not."""
+    return _WORD_POWERS.get(word.lower(), 0)

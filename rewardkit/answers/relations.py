@@ -1,0 +1,185 @@
+"""Equations: the value that a label or a chain gives, and whether two equations are the same."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rewardkit.answers.budget import PRECISE, spend
+from rewardkit.answers.evaluate import POINTS, UndefinedError, numeric, points, precise
+from rewardkit.answers.policy import Policy
+from rewardkit.answers.reading.tree import MINUS_ONE, Node, add, mul, symbols, walk
+from rewardkit.answers.scalar import value_equal
+from rewardkit.answers.worked_out import is_worked_out
+
+
+class Solved(NamedTuple):
+    """What an equation says: `label` is None where there is none; `rounded` follows an `\\approx`."""
+
+    label: Node | None
+    value: Node
+    rounded: Node | None = None
+
+    @property
+    def values(self) -> list[Node]:
+        """The value, and its rounding where one stands beside it."""
+        return [self.value] if self.rounded is None else [self.value, self.rounded]
+
+
+def is_equation(node: Node) -> bool:
+    """Whether a relation holds `=` and `\\approx` only."""
+    return node[0] == "rel" and set(node[1].split()) <= {"=", "~"}
+
+
+def solved(node: Node, policy: Policy) -> Solved | None:
+    """The value of `x = 5`, of `V = 4\\pi r^2 = 36\\pi`, of `2 + 3 = 5`; None if nothing is solved.
+
+    The closed values of a chain must be equal, or it contradicts itself.
+    """
+    operators, sides = node[1].split(), list(node[2:])
+    if len(sides) == 2 and not _is_label(sides[0], sides[1]) and _is_label(sides[1], sides[0]):
+        sides.reverse()
+    label = None
+    while len(sides) > 1 and _is_label(sides[0], sides[-1]):
+        label, sides, operators = sides[0], sides[1:], operators[1:]
+    rounded = None
+    if len(sides) > 1 and operators[-1] == "~":
+        rounded = sides.pop()
+    closed = [side for side in sides if _has_value(side)]
+    if not all(_consistent(side, sides[-1], policy) for side in closed[:-1]):
+        return None
+    if rounded is not None and closed and not _rounds(rounded, sides[-1], policy):
+        return None
+    if label is None and (len(closed) < len(sides) or len(sides) + (rounded is not None) < 2):
+        return None
+    value = sides[-1]
+    if not is_worked_out(value):
+        value = next((side for side in closed if is_worked_out(side)), value)
+    return Solved(label, value, rounded)
+
+
+def _consistent(side: Node, value: Node, policy: Policy) -> bool:
+    return not _has_value(value) or value_equal(_bare(side), _bare(value), policy)
+
+
+def _rounds(rounded: Node, value: Node, policy: Policy) -> bool:
+    """Whether a value behind `\\approx` is near the exact one: within its last place."""
+    try:
+        r, v = numeric(_bare(rounded), {}), numeric(_bare(value), {})
+    except UndefinedError:
+        return True
+    return abs(r - v) <= 0.01 * max(abs(v), abs(r))
+
+
+def _bare(side: Node) -> Node:
+    """A value without its unit."""
+    value: Node = side[1] if side[0] in ("quantity", "percent") else side
+    return value
+
+
+def _has_value(side: Node) -> bool:
+    bare = _bare(side)
+    if symbols(bare) or bare[0] not in ("num", "const", "add", "mul", "pow", "fn", "degree"):
+        return False
+    spend(bare)
+    try:
+        numeric(bare, {})
+    except UndefinedError:
+        return False
+    return True
+
+
+#: Functions whose value a label may be: an angle, a length, a part, an inverse.
+_NAMES_A_VALUE = frozenset(
+    "angle measuredangle triangle odot square overarc overline abs norm re im arg deg dim det".split()
+)
+
+
+def _is_label(side: Node, value: Node) -> bool:
+    """Whether one side names what the other is: `x`, `f(x)`, `P(A)`, `AB`, `|AB|`, `dy/dx`."""
+    if side[0] == "sym":
+        return side[1] not in symbols(value) and side[1] != "..."
+    if side[0] == "tuple":
+        return all(part[0] == "sym" for part in side[1:]) and not symbols(side) & symbols(value)
+    if side[0] == "ratio":
+        return all(_is_label(part, value) for part in side[1:])
+    if any(part[0] in ("num", "const", "add", "pm", "rel") for part in walk(side)):
+        return side[0] == "fn" and side[1][:1].isalpha() and len(side[1].rstrip("'")) <= 4 and (
+            _is_name(side[1]) and side not in list(walk(value))
+        )
+    if symbols(side) & symbols(value) and not _is_application(side):
+        return False
+    if side[0] == "fn":
+        return (_is_name(side[1]) or side[1] in _NAMES_A_VALUE) and side not in list(walk(value))
+    return side[0] in ("mul", "pow") and all(len(n) <= 1 and n.isupper() for n in symbols(side))
+
+
+def _is_application(side: Node) -> bool:
+    return side[0] == "fn" and _is_name(side[1])
+
+
+def _is_name(name: str) -> bool:
+    """Whether a function is an unknown one, `f`, `f'`, `P`, `f^-1`, `a_n`, and none of the table."""
+    return len(name.removesuffix("^-1").rstrip("'").partition("_")[0]) == 1
+
+
+def same_label(ours: Node | None, theirs: Node | None) -> bool:
+    """Whether two labels may name one thing: `y` is not `x`; a word may stand for any name."""
+    if ours is None or theirs is None or ours == theirs:
+        return True
+    if ours[0] == theirs[0] == "fn":
+        return ours[1] == theirs[1] and (_are_arguments(ours, theirs) or ours[2:] == theirs[2:])
+    if ours[0] == theirs[0] == "sym":
+        return _is_word(ours[1]) != _is_word(theirs[1])
+    if {ours[0], theirs[0]} == {"sym", "fn"}:  # y = and f(x) =
+        return _is_application(ours) or _is_application(theirs) or _is_word(ours[1]) or _is_word(theirs[1])
+    words = [label for label in (ours, theirs) if label[0] == "sym" and _is_word(label[1])]
+    return bool(words) or _alike(ours, theirs)
+
+
+def _alike(ours: Node, theirs: Node) -> bool:
+    return ours[0] == theirs[0] and sorted(map(repr, walk(ours))) == sorted(map(repr, walk(theirs)))
+
+
+def _is_word(name: str) -> bool:
+    return len(name.rstrip("'").partition("_")[0]) > 2
+
+
+def renamed(value: Node, ours: Node | None, theirs: Node | None) -> Node:
+    """`f(m) = 2m` is `f(n) = 2n`: the argument's name is the definition's own."""
+    if ours and theirs and ours[0] == theirs[0] == "fn" and _are_arguments(ours, theirs):
+        return substitute(value, dict(zip(ours[2:], theirs[2:], strict=True)))
+    return value
+
+
+def _are_arguments(ours: Node, theirs: Node) -> bool:
+    """Whether two functions have as many arguments, all of them different names."""
+    p = {part for part in ours[2:] if part[0] == "sym"}
+    g = {part for part in theirs[2:] if part[0] == "sym"}
+    return len(ours) == len(theirs) == len(p) + 2 == len(g) + 2
+
+
+def substitute(node: Node, others: dict[Node, Node]) -> Node:
+    """A tree with nodes replaced, all at once."""
+    if node in others:
+        return others[node]
+    return tuple(substitute(part, others) if isinstance(part, tuple) and isinstance(part[0], str) else part for part in node)
+
+
+def proportional(pred: Node, gold: Node) -> bool:
+    """Whether two equations are the same up to a constant factor that is not zero."""
+    if len(pred) != 4 or len(gold) != 4:
+        return False
+    p = add(pred[2], mul(MINUS_ONE, pred[3]))
+    g = add(gold[2], mul(MINUS_ONE, gold[3]))
+    if not symbols(p) or symbols(p) != symbols(g):
+        return False
+    spend(p, g, times=POINTS * PRECISE)
+    factors = []
+    for point in points(frozenset(symbols(p))):
+        try:
+            factors.append(precise(p, point) / precise(g, point))
+        except (UndefinedError, ZeroDivisionError):
+            continue
+    if len(factors) < 3 or not factors[0]:
+        return False
+    return all(abs(f - factors[0]) <= 1e-25 * abs(factors[0]) for f in factors[1:])
