@@ -17,7 +17,7 @@ from rewardkit.answers.matrices import folded
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.tree import MINUS_ONE, Node, divide, mul, neg, num, symbols, walk
 from rewardkit.answers.regions import region_equal
-from rewardkit.answers.relations import is_equation, proportional, renamed, same_label, solved
+from rewardkit.answers.relations import is_equation, is_word, proportional, renamed, same_label, solved
 from rewardkit.answers.scalar import scalar_equal, value_equal
 
 #: Most items of a list or set that are compared without order.
@@ -68,7 +68,7 @@ def _one_by_one(node: Node) -> Node:
     if node[0] != "rel" or node[1] != "=" or len(node) != 4 or len(node[2]) != len(node[3]):
         return node
     names, values = node[2], node[3]
-    if names[0] != "tuple" or values[0] != "tuple" or any(n[0] != "sym" for n in names[1:]):
+    if names[0] != "tuple" or values[0] != "tuple" or any(n[0] not in ("sym", "fn") for n in names[1:]):
         return node
     pairs = zip(names[1:], values[1:], strict=True)
     return ("list", *(("rel", "=", name, value) for name, value in pairs))
@@ -239,6 +239,8 @@ def _labels(node: Node) -> list[str] | None:
     if not all(part[0] == "rel" and part[1].startswith("=") and part[2][0] in ("sym", "fn") for part in items):
         return None
     labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
+    if all(part[2][0] == "sym" and is_word(part[2][1]) for part in items):
+        return None
     return labels if 1 < len(items) == len(set(labels)) else None
 
 
@@ -296,7 +298,10 @@ def _piecewise(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _congruences(pred: Node, gold: Node, policy: Policy) -> bool:
-    """The same modulus, and the same residues up to it."""
+    """The same modulus, the same name, and the same residues up to it."""
+    names = [node[1][2] for node in (pred, gold) if node[1][0] == "rel"]
+    if len(names) == 2 and names[0] != names[1]:
+        return False
     modulus = exact(gold[2])
     if modulus is None or not modulus or exact(pred[2]) != modulus:
         return part_same(pred[1], gold[1], policy) and part_same(pred[2], gold[2], policy)
@@ -337,8 +342,16 @@ def _variables(node: Node) -> set[str]:
     if node[0] == "builder":
         return set()
     relations = [part for part in walk(node) if part[0] == "rel"]
-    names = [next((s for s in r[2:] if s[0] == "sym"), r[2]) for r in relations]
-    return {repr(name) for name in names}
+    return {
+        next(iter(names)) if len(names := symbols(relation)) == 1 else repr(_subject(relation))
+        for relation in relations
+    }
+
+
+def _subject(relation: Node) -> Node:
+    """The side that is a name."""
+    subject: Node = next((side for side in relation[2:] if side[0] == "sym"), relation[2])
+    return subject[1] if subject[0] == "sym" else subject
 
 
 def _regions_if_conditions(pred: Node, gold: Node) -> bool | None:

@@ -31,7 +31,7 @@ from rewardkit.answers.reading.tokens import MAX_DIGITS, Token, UnreadableError,
 from rewardkit.answers.reading.tree import Node
 from rewardkit.answers.reading.typography import fold, fold_words
 from rewardkit.answers.relations import is_equation, solved
-from rewardkit.answers.worked_out import is_plain, leaves_work, restates
+from rewardkit.answers.worked_out import leaves_work, restates
 
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
 Outcome: TypeAlias = Literal["equal", "different", "ambiguous", "unreadable"]
@@ -112,7 +112,7 @@ def _compare(pred: str, gold: str, question: str, policy: Policy) -> Verdict:
     for p, g in _readings(pred, ours, gold, theirs):
         verdict = _judge(p, g, question, policy)
         if verdict.outcome == "equal":
-            if not is_plain(p) and restates(pred, question):
+            if restates(ours.tokens, p, question):
                 return Verdict("unreadable", "value")
             return verdict
     if ours.value is None and _PLAIN.fullmatch(gold.strip(" $")):
@@ -222,7 +222,7 @@ def _sentence(pred: str, gold: str) -> Verdict:
     is_prose = len(words) >= 2 and all(len(part) > 1 for part in words)
     if not is_prose or len(pred) > MAX_SENTENCE or _QUESTION.search(pred):
         return Verdict("unreadable", "words")
-    if len(set(_NUMBER.findall(pred))) != 1:
+    if len(set(_NUMBER.findall(pred.rpartition("=")[2]))) != 1:
         return Verdict("ambiguous", "number")
     value = read_number(pred)
     if value is None or value is AMBIGUOUS:

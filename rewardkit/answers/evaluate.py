@@ -24,7 +24,7 @@ from rewardkit.answers.reading.tree import Node
 MAX_EXPONENT: Final = 1000
 MAX_BITS: Final = 8192
 #: Points at which expressions are compared.
-POINTS: Final = 10
+POINTS: Final = 12
 #: Digits of the second, precise evaluation.
 DIGITS: Final = 50
 
@@ -249,6 +249,9 @@ def _double() -> Field:
         for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "sqrt")
     }
     functions |= {
+        "arcsinh": cmath.asinh,
+        "arccosh": cmath.acosh,
+        "arctanh": cmath.atanh,
         "arcsin": cmath.asin,
         "arccos": cmath.acos,
         "arctan": cmath.atan,
@@ -283,6 +286,9 @@ def _precise() -> Field:
     names = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "sqrt", "ln")
     functions: dict[str, Callable[..., Any]] = {name: getattr(mp, name) for name in names}
     functions |= {
+        "arcsinh": mp.asinh,
+        "arccosh": mp.acosh,
+        "arctanh": mp.atanh,
         "arcsin": mp.asin,
         "arccos": mp.acos,
         "arctan": mp.atan,
@@ -313,13 +319,15 @@ def points(names: frozenset[str]) -> tuple[dict[str, float], ...]:
     """Where expressions are compared: the same for every run; a name's value depends on it alone.
 
     Values below 1, up to 3 and up to 60; all negative; with mixed signs, and those turned round;
-    and two points of whole numbers, of either parity.
+    two points of whole numbers, of either parity; and one of thousands with either sign.
     """
     return tuple({name: _coordinate(name, k) for name in names} for k in range(POINTS))
 
 
 def _coordinate(name: str, k: int) -> float:
-    seed = zlib.crc32(f"{name}|{min(k, 6) if k < 8 else 8}".encode("utf-8", "surrogatepass"))
+    seed = zlib.crc32(f"{name}|{min(k, 6) if k < 8 else min(k, 10) if k > 9 else 8}".encode("utf-8", "surrogatepass"))
+    if k >= 10:
+        return (1 if k == 10 else -1) * (811 + seed % 9973)
     if k < 2:
         return 0.05 + seed % 9973 / 10501
     if k >= 8:

@@ -39,7 +39,6 @@ _SENTENCE = re.compile(
 _BOLD_END = re.compile(r"\A([^*\n]{1,200})(?<!\s)\*\*(?![\w*])")
 _LAST_NUMBER = re.compile(r"-?[$]?\d[\d,]*(?:\.\d+)?%?")
 _PLAIN_WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}")
-_PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
 
 #: Characters at the end of a response that are searched for an answer without a mark.
 TAIL_CHARS = 2000
@@ -263,6 +262,4 @@ def gold_answer(text: str) -> str:
     text = text[-PHRASE_CHARS:]
     if _STATES.search(text) and (said := last_phrase(text)):
         return said
-    if len(text) > 60 and _PROSE.search(text) and "$" in text and (found := final_answer(text)):
-        return found.text
     return text.strip()

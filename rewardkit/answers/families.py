@@ -15,13 +15,15 @@ from rewardkit.answers.reading.tree import PI, Node, symbols, walk
 from rewardkit.answers.relations import substitute
 
 #: Names that stand for any constant in an answer without being declared.
-_CONSTANTS = frozenset("C c K".split()) | {f"{name}_{i}" for name in "Cc" for i in range(4)}
+_CONSTANTS = frozenset("C c".split()) | {f"{name}_{i}" for name in "Cc" for i in range(4)}
 _INTEGERS = frozenset("k n m l".split())
 
 
 def parameters(gold: Node, question: str) -> set[str]:
     r"""The names of a gold that may be any number: constants, and integers times `\pi` or 360°."""
     node, bound = (gold[1], gold[4].split()) if gold[0] == "where" and not gold[3] else (gold, [])
+    if node[0] == "sym":
+        return set()
     names = symbols(node)
     free = names & (set(bound) | _CONSTANTS)
     for part in walk(node):

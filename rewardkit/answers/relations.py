@@ -9,7 +9,7 @@ from rewardkit.answers.evaluate import POINTS, UndefinedError, numeric, points, 
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.tree import MINUS_ONE, Node, add, mul, symbols, walk
 from rewardkit.answers.scalar import value_equal
-from rewardkit.answers.worked_out import is_worked_out
+from rewardkit.answers.worked_out import UNEVALUATED, is_worked_out
 
 
 class Solved(NamedTuple):
@@ -47,6 +47,8 @@ def solved(node: Node, policy: Policy) -> Solved | None:
     closed = [side for side in sides if _has_value(side)]
     if not all(_consistent(side, sides[-1], policy) for side in closed[:-1]):
         return None
+    if any(_contradicts(side, sides[-1], policy) for side in sides[:-1]):
+        return None
     if rounded is not None and closed and not _rounds(rounded, sides[-1], policy):
         return None
     if label is None and (len(closed) < len(sides) or len(sides) + (rounded is not None) < 2):
@@ -59,6 +61,15 @@ def solved(node: Node, policy: Policy) -> Solved | None:
 
 def _consistent(side: Node, value: Node, policy: Policy) -> bool:
     return not _has_value(value) or value_equal(_bare(side), _bare(value), policy)
+
+
+def _contradicts(side: Node, value: Node, policy: Policy) -> bool:
+    """Whether an expression in the middle of a chain is another than the last one."""
+    both = symbols(side) and symbols(value) and side[0] in _EXPRESSIONS and value[0] in _EXPRESSIONS
+    return bool(both) and not value_equal(side, value, policy)
+
+
+_EXPRESSIONS = frozenset({"sym", "add", "mul", "pow", "fn"})
 
 
 def _rounds(rounded: Node, value: Node, policy: Policy) -> bool:
@@ -96,6 +107,8 @@ _NAMES_A_VALUE = frozenset(
 
 def _is_label(side: Node, value: Node) -> bool:
     """Whether one side names what the other is: `x`, `f(x)`, `P(A)`, `AB`, `|AB|`, `dy/dx`."""
+    if any(part[0] == "fn" and part[1] in UNEVALUATED for part in walk(side)):
+        return not any(part[0] == "fn" and part[1] in UNEVALUATED for part in walk(value))
     if side[0] == "sym":
         return side[1] not in symbols(value) and side[1] != "..."
     if side[0] == "tuple":
@@ -129,10 +142,10 @@ def same_label(ours: Node | None, theirs: Node | None) -> bool:
     if ours[0] == theirs[0] == "fn":
         return ours[1] == theirs[1] and (_are_arguments(ours, theirs) or ours[2:] == theirs[2:])
     if ours[0] == theirs[0] == "sym":
-        return _is_word(ours[1]) != _is_word(theirs[1])
+        return is_word(ours[1]) != is_word(theirs[1])
     if {ours[0], theirs[0]} == {"sym", "fn"}:  # y = and f(x) =
-        return _is_application(ours) or _is_application(theirs) or _is_word(ours[1]) or _is_word(theirs[1])
-    words = [label for label in (ours, theirs) if label[0] == "sym" and _is_word(label[1])]
+        return _is_application(ours) or _is_application(theirs) or is_word(ours[1]) or is_word(theirs[1])
+    words = [label for label in (ours, theirs) if label[0] == "sym" and is_word(label[1])]
     return bool(words) or _alike(ours, theirs)
 
 
@@ -140,7 +153,8 @@ def _alike(ours: Node, theirs: Node) -> bool:
     return ours[0] == theirs[0] and sorted(map(repr, walk(ours))) == sorted(map(repr, walk(theirs)))
 
 
-def _is_word(name: str) -> bool:
+def is_word(name: str) -> bool:
+    """Whether a name is a word of plain text, not a letter with its index."""
     return len(name.rstrip("'").partition("_")[0]) > 2
 
 

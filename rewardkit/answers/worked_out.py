@@ -12,17 +12,18 @@ a whole number with a proper fraction beside it (`1+\frac34`, `1-\frac{1}{2^{10}
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 from rewardkit.answers.evaluate import exact
 from rewardkit.answers.reading.names import NOT_EVALUATED, RELATIONS
-from rewardkit.answers.reading.tokens import MAX_CHARS, Token, UnreadableError, tokenize
+from rewardkit.answers.reading.tokens import Token, UnreadableError, tokenize
 from rewardkit.answers.reading.tree import MINUS_ONE, Node, symbols, walk
 from rewardkit.answers.reading.typography import Folded, fold
 
-_EAGER = NOT_EVALUATED | {"det", "gcd", "lcm", "max", "min"}
+#: Functions whose value is the answer, not the function.
+UNEVALUATED = NOT_EVALUATED | {"det", "gcd", "lcm", "max", "min"}
 #: Longest question, in characters, whose formulas are looked at: its end.
 MAX_QUESTION = 20_000
 
@@ -52,7 +53,7 @@ _I: Node = ("const", "i")
 def _is_undone(node: Node) -> bool:
     kind = node[0]
     if kind == "fn":
-        return node[1] in _EAGER
+        return node[1] in UNEVALUATED
     if kind == "add":
         return _is_undone_sum(node)
     if kind == "mul":
@@ -75,7 +76,7 @@ def _is_undone_sum(node: Node) -> bool:
 
 def _is_undone_product(node: Node) -> bool:
     factors = [factor for factor in node[1:] if factor != MINUS_ONE]
-    values = [value for factor in factors if (value := exact(factor)) is not None]
+    values = [factor for factor in factors if _is_rational(factor)]
     complex_parts = [factor for factor in factors if _is_complex(factor)]
     if complex_parts and len(factors) > 1 and any(_is_complex_sum(factor) for factor in factors):
         return True
@@ -84,6 +85,14 @@ def _is_undone_product(node: Node) -> bool:
     if len(values) == 2 and any(_is_power_of_ten(factor) for factor in factors):
         return False
     return not _is_fraction(factors)
+
+
+def _is_rational(node: Node) -> bool:
+    if node[0] == "fn" and node[1] in ("fact", "binom"):
+        return not symbols(node)
+    if node[0] == "pow" and node[2] == MINUS_ONE:
+        return _is_rational(node[1])
+    return exact(node) is not None
 
 
 def _is_fraction(factors: list[Node]) -> bool:
@@ -116,11 +125,14 @@ _MATH = re.compile(
 )
 
 
-def restates(text: str, question: str) -> bool:
-    """Whether an answer is a formula of the question, or one side of it, set in any way."""
-    if not question or len(text) > MAX_CHARS:
+def restates(tokens: Sequence[Token], value: Node, question: str) -> bool:
+    """Whether an answer is a formula of the question, or one side of it, set in any way.
+
+    A plain value is no formula: the question may hold it, and the answer may be it.
+    """
+    if not question or _is_plain(value, tokens):
         return False
-    return fold(tokenize(text)) in formulas(question[-MAX_QUESTION:])
+    return fold(tokens) in formulas(question[-MAX_QUESTION:])
 
 
 @lru_cache(maxsize=256)
@@ -152,18 +164,28 @@ def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
     yield side
 
 
-def is_plain(node: Node) -> bool:
-    """Whether an answer is a plain value, which a question may hold and an answer may be.
-
-    A number, a name, words, a choice, or a list, tuple or set of them, with a label or a unit.
-    """
+def _is_plain(node: Node, tokens: Sequence[Token]) -> bool:
+    """Whether an answer is a number, a name, words, or a group of them, with a label or a unit."""
     kind = node[0]
-    if kind == "num" or kind in ("sym", "const", "text", "clock", "base"):
-        return True
     if kind in ("percent", "degree", "quantity"):
-        return is_plain(node[1])
+        return _is_plain(node[1], tokens)
     if kind in ("list", "and", "or", "tuple", "set", "compound", "ratio"):
-        return all(is_plain(part) for part in node[1:])
+        return all(_is_plain(part, tokens) for part in node[1:])
     if kind == "rel" and node[1] == "=" and len(node) == 4:
         return node[2][0] == "sym" and node[3][0] == "num"
-    return kind == "mul" and len(node) == 3 and node[1] == MINUS_ONE and is_plain(node[2])
+    if kind == "mul" and len(node) == 3 and node[1] == MINUS_ONE:
+        return _is_plain(node[2], tokens)
+    if kind == "num":
+        return not any(token.is_sign(*_OPERATIONS) for token in tokens) and _is_lowest(node, tokens)
+    return kind in ("sym", "const", "text", "clock", "base")
+
+
+_OPERATIONS = (r"\div", r"\times", r"\cdot", "*", "^", r"\sqrt")
+
+
+def _is_lowest(node: Node, tokens: Sequence[Token]) -> bool:
+    """Whether a fraction is in lowest terms as it is written."""
+    if not any(token.is_sign(r"\frac", "/") for token in tokens):
+        return True
+    bottom = [token.text for token in tokens if token.kind == "num"][-1]
+    return node[1].denominator > 1 and bottom == str(node[1].denominator)

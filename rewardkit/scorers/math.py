@@ -83,7 +83,7 @@ def _choice(response: str, gold: frozenset[str], answer: str) -> Score:
 
 def gold_letters(gold: str) -> frozenset[str] | None:
     """The letters of a gold that is a choice: `C`, `(C)`, `AC`, `C. its text`; else None."""
-    letters = read_gold(gold, LETTERS)
+    letters = None if _OPERATOR.search(gold) else read_gold(gold, LETTERS)
     if letters is not None:
         run = gold.strip()
         return None if run.isalpha() and run != "".join(sorted(run)) else letters
@@ -98,6 +98,8 @@ def _score(outcome: Outcome, pred: str) -> Score:
 
 #: The letters a choice may have.
 LETTERS = frozenset("ABCDEFGHIJ")
+#: What makes letters a formula, not a choice.
+_OPERATOR = re.compile(r"[*+=^_<>-]|overline|bar|vec")
 _LABELLED = re.compile(r"\(?([A-J])[).:]\s*\S{2}")
 
 _STATUS = {

@@ -20,6 +20,8 @@ from rewardkit.answers.reading.tree import (
 )
 from rewardkit.answers.reading.units import TABLE, known
 
+#: Signs that a number may stand behind as a factor.
+_BEFORE = ("}", ")", r"\pi")
 _CIRC = (r"\circ", r"\degree")
 
 
@@ -137,11 +139,16 @@ class Arithmetic(Atoms):
         token = self.next
         if token.kind in ("num", "rep"):
             last = self.tokens[self.at - 1]
-            return self._fraction_in_line() or last.kind in ("letter",) or last.is_sign("}", ")", r"\pi")
+            powers = last.kind == "num" and token.gap and self.ahead(1).is_sign("^")  # 2^6 3^5
+            return powers or self._fraction_in_line() or last.kind == "letter" or last.is_sign(*_BEFORE)
         if token.kind in ("word", "letter", "text"):
             return self._is_name(token)
         if token.kind == "cmd":
             return token.text not in names.NOT_A_FACTOR
+        if token.text == "[" and self.ahead(1).is_sign(",", r"\cup", r"\cap", ")", ""):
+            return False  # ]1, 2[
+        if token.text == "[" and self.ahead(1).kind == "end":
+            return False
         return token.kind == "op" and (token.text in "({[" or (token.text == "|" and self.bars == 0))
 
     def _is_name(self, token: Token) -> bool:

@@ -131,7 +131,7 @@ class Atoms(Reader):
         text = token.text
         if len(text) == 1 and text.isalpha() and text.isascii():
             return self._applied(self._letter(text))
-        if self.next.kind == "num" or (self.next.kind in ("word", "cmd") and self.starts_factor()):
+        if self.next.kind == "num" or self.is_next("^", "_") or (self.next.kind in ("word", "cmd") and self.starts_factor()):
             raise UnreadableError("words before a value are a sentence")
         return ("sym", text.casefold())
 
@@ -232,6 +232,8 @@ class Atoms(Reader):
             return _CONSTANTS[name]
         if name in names.FUNCTIONS:
             return self._function(names.FUNCTIONS[name])
+        if name == r"\Delta" and self.next.kind in ("word", "letter") and len(self.next.text) == 1:
+            return self._applied(("sym", f"Delta {self.take().text}"))  # a change, not a product
         if name in names.LETTERS:
             return self._applied(("sym", name[1:]))
         read = _COMMANDS.get(name)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rewardkit.answers.reading import names
 from rewardkit.answers.reading.arithmetic import PLAIN_UNITS, Arithmetic
 from rewardkit.answers.reading.tokens import Token, UnreadableError
-from rewardkit.answers.reading.tree import Node, mul, num, symbols, walk
+from rewardkit.answers.reading.tree import INF, Node, mul, num, symbols, walk
 from rewardkit.answers.reading.typography import fold
 from rewardkit.answers.reading.units import (
     CURRENCIES,
@@ -289,7 +289,8 @@ class Parser(Arithmetic):
         ends = self.tokens[at].kind == "end" or self.tokens[at].is_sign(",", ";", ".", ")", r"\}", "}", "!")
         if words and not single and (ends or self._is_joint(self.tokens[at])):
             self.at = at
-            return ("text", " ".join(token.text.casefold() for token in words))
+            text = " ".join(token.text.casefold() for token in words)
+            return INF if text in names.INFINITE else ("text", text)
         return self.sum()
 
     @staticmethod
@@ -301,6 +302,8 @@ class Parser(Arithmetic):
         """`3 million`, `3万`."""
         while self.next.kind in _WORDS:
             word = self.next.text.casefold()
+            if known(self.next.text):
+                break
             factor = names.MULTIPLIERS.get(word)
             if factor is None and self.next.kind == "han":
                 longest = word[:2] if word[:2] in names.MULTIPLIERS else word[:1]
@@ -446,9 +449,16 @@ _PARAMETER_SETS = frozenset({"Z", "N", r"\mathbb{Z}", r"\mathbb{N}", r"\mathbb{R
 
 def _restricts(clause: list[Token]) -> bool:
     """Whether a clause says more than which names are numbers of which kind."""
-    words = {token.text.casefold() for token in clause}
-    return any(token.kind == "num" for token in clause) or bool(
-        words & (_RESTRICTING | {"even", "odd", "positive", "negative", "prime", "otherwise", "only"})
+    signs: list[Token] = []
+    for token in clause:  # the scripts of a number set say which set it is: \mathbb{Q}_{>0}
+        depth_of_set = signs and signs[-1].text.startswith("\\mathbb") and token.is_sign("_", "^")
+        if depth_of_set or (signs and signs[-1].text == "script"):
+            signs = [*signs[:-1], Token("cmd", "script")] if not token.is_sign("}") else signs[:-1]
+        else:
+            signs.append(token)
+    words = {token.text.casefold() for token in signs}
+    return any(token.kind == "num" for token in signs) or bool(
+        words & (_RESTRICTING | {"even", "odd", "prime", "otherwise", "only"})
     )
 
 

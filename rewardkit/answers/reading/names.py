@@ -92,6 +92,7 @@ PLAIN: Mapping[str, str] = {
     **{name: f"\\{name}" for name in ("ln", "log", "lg", "exp", "gcd", "lcm", "sqrt", "pi", "binom")},
     **{name: f"\\{name}" for name in ("infty", "cbrt", "lim", "frac")},
     **dict.fromkeys(("infinity", "Infinity", "oo"), r"\infty"),
+    **{other: SAME_COMMAND[f"\\{other}"] for other in ("sh", "ch", "tg", "ctg", "arctg", "arcctg")},
     "asin": r"\arcsin",
     "acos": r"\arccos",
     "atan": r"\arctan",
@@ -201,12 +202,14 @@ CHANGING = frozenset(
         " choices given where when for because since so then however non without only"
     ).split()
 )
+#: Words that state a value without a digit.
+INFINITE = frozenset({"infinitely many", "infinite", "无穷多", "无穷大", "无数", "无数个", "无穷多个"})
 #: Chinese that denies or bounds what stands beside it.
 DENYING = tuple("不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多于 大于 小于 除 倍".split())
 
 #: Words of two letters that are no product of two names.
 SHORT_WORDS = frozenset(
-    {"no", "on", "up", "so", "go", "do", "it", "us", "me", "is", "as", "at", "by", "be", "we", "of"}
+    set("no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il".split())
     | {"to", "or", "an", "if", "am", "pm", "No", "If", "It", "As", "So", "In", "We", "To"}
 )
 

@@ -74,7 +74,7 @@ def _pattern(backslash: str) -> re.Pattern[str]:
         rf"""
         (?P<gap>(?:\s|~|{backslash}(?:[,;:!>\s/()\[\]]|(?:left|right)\s*\.(?!\d))|\$)+)
       | (?P<rep>\d*\.\d*\(\d{{1,20}}\)(?![\w^]))
-      | (?P<group>(?<![\d.,])\d{{1,3}}(?:(?:\{{,\}}|,?\\!|\\[,;:\ ]|~|\ )\d{{3}})+(?![\d,])(?:\.\d+)?)
+      | (?P<group>(?<![\d.,])\d{{1,3}}(?:(?:\{{,\}}|,?\\!\s?|\\[,;:\ ]|~|\ )\d{{3}})+(?![\d,])(?:\.\d+)?)
       | (?P<num>\d{{1,3}}(?:,\d{{3}})+(?!\d|,\d)(?:\.\d+)?
           |\d+(?:\.\d+)?[eE][-+]?\d{{1,4}}(?![\dA-Za-z])|\d+(?:\.\d+)?|\.\d+)
       | {backslash}(?:{_DECORATION})(?![A-Za-z])(?P<decoration>)
@@ -144,6 +144,9 @@ class _Scanner:
         text = match[kind]
         if kind == "gap":
             self.gap = True
+            if "$" in text and _NEW_FORMULA.search(text) and self.tokens and not self.text_depth:
+                self.add("op", ",")
+                self.gap = True
         elif kind in ("han", "rep"):
             self.add(kind, text)
         elif kind in ("num", "group"):
@@ -189,6 +192,9 @@ class _Scanner:
             self.text_depth -= 1
             self.gap = True
             return
+        if sign == "." and self.text_depth and self.tokens and self.tokens[-1].kind == "text":
+            self.gap = True  # an abbreviation's
+            return
         canonical = _OPERATORS.get(sign, sign)
         self.add("cmd" if canonical[0] == "\\" and sign != "\\\\" else "op", canonical)
 
@@ -214,6 +220,8 @@ class _Scanner:
         self.add("op", "}")
 
 
+#: Where one formula ends and the next begins, with nothing between.
+_NEW_FORMULA = re.compile(r"\$\s+\$(?!\$)")
 _PART = re.compile(r"\d+|.")
 
 

@@ -59,12 +59,15 @@ def _without_braces(parts: list[str]) -> list[str]:
     """Braces around one sign, around primes, around braces and around everything say nothing."""
     partner: dict[int, int] = {}
     open_braces: list[int] = []
+    unmatched: set[int] = set()
     for place, part in enumerate(parts):
         if part == "{":
             open_braces.append(place)
         elif part == "}" and open_braces:
             partner[open_braces.pop()] = place
-    dropped: set[int] = set()
+        elif part == "}":
+            unmatched.add(place)
+    dropped = unmatched | set(open_braces)
     first, last = 0, len(parts) - 1
     while partner.get(first) == last:
         dropped |= {first, last}
