@@ -181,6 +181,8 @@ def _identical(pred: Node, gold: Node, _: Policy) -> bool:
 
 def _point(pred: Node, gold: Node, policy: Policy) -> bool:
     """`M(0, -2)` is the point `(0, -2)`."""
+    if ("sym", "R") in (pred, gold):
+        return bool(_region_of(pred, gold))
     point, other = (pred, gold) if gold[0] == "tuple" else (gold, pred)
     if point[0] != "fn" or not point[1][:1].isupper() or len(point) < 4:
         return False
@@ -333,7 +335,7 @@ def _region_of(pred: Node, gold: Node) -> bool | None:
     if len(p) > 1 or len(g) > 1:
         return None
     if p and g and p != g:
-        return False
+        return False if _one_name(pred) and _one_name(gold) else None
     return region_equal(pred, gold)
 
 
@@ -346,6 +348,10 @@ def _variables(node: Node) -> set[str]:
         next(iter(names)) if len(names := symbols(relation)) == 1 else repr(_subject(relation))
         for relation in relations
     }
+
+
+def _one_name(node: Node) -> bool:
+    return len(symbols(node)) == 1
 
 
 def _subject(relation: Node) -> Node:

@@ -15,7 +15,7 @@ allow, and none depends on anything but the two texts, the question and the poli
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -28,9 +28,9 @@ from rewardkit.answers.number import AMBIGUOUS, read_number
 from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.answers.reading.grammar import parse
 from rewardkit.answers.reading.tokens import MAX_DIGITS, Token, UnreadableError, tokenize
-from rewardkit.answers.reading.tree import Node
+from rewardkit.answers.reading.tree import Node, symbols
 from rewardkit.answers.reading.typography import fold, fold_words
-from rewardkit.answers.relations import is_equation, solved
+from rewardkit.answers.relations import is_equation, solved, substitute
 from rewardkit.answers.worked_out import leaves_work, restates
 
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
@@ -164,6 +164,10 @@ def _answer(node: Node, policy: Policy) -> Node:
 def _same_answer(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
     if same(pred, gold, policy):
         return True
+    arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
+    if bool(arrows[0]) != bool(arrows[1]):  # one side leaves the arrows out
+        bare = {("sym", name): ("sym", name[4:]) for name in arrows[0] | arrows[1]}
+        return same(substitute(pred, bare), substitute(gold, bare), policy)
     free = parameters(gold, question)
     if not free:
         return False
@@ -188,27 +192,34 @@ def read(text: str) -> Reading | None:
         tokens = tokenize(in_digits(text.strip()))
     except UnreadableError:
         return None
-    return Reading(tuple(tokens), fold(tokens), fold_words(tokens), _parsed(tokens))
+    value = _parsed(_with_commas_split(tokens, everywhere=False) or tokens)
+    return Reading(tuple(tokens), fold(tokens), fold_words(tokens), value)
 
 
-def _parsed(tokens: list[Token] | tuple[Token, ...], *, letters_are_units: bool = False) -> Node | None:
+def _parsed(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node | None:
     try:
         return parse(tokens, letters_are_units=letters_are_units)
     except UnreadableError:
         return None
 
 
-def _with_commas_split(tokens: tuple[Token, ...]) -> list[Token] | None:
-    """The tokens with `1,234` as two items; None where there is no such number."""
-    if not any(token.kind == "num" and "," in token.text for token in tokens):
-        return None
+def _with_commas_split(tokens: Sequence[Token], *, everywhere: bool = True) -> list[Token] | None:
+    """The tokens with `1,234` as two items, in brackets or everywhere; None where nothing changes.
+
+    In brackets a comma parts items; outside it groups digits, unless that reading fails.
+    """
     split: list[Token] = []
+    depth = 0
     for token in tokens:
-        first, *others = token.text.split(",") if token.kind == "num" else (token.text,)
+        depth += token.is_sign("(", "[", r"\{") - token.is_sign(")", "]", r"\}")
+        if token.kind != "num" or "," not in token.text or not (everywhere or depth > 0):
+            split.append(token)
+            continue
+        first, *others = token.text.split(",")
         split.append(token._replace(text=first))
         for part in others:
             split += [Token("op", ","), Token("num", part)]
-    return split
+    return split if len(split) > len(tokens) else None
 
 
 def _plain_number(text: str) -> Fraction | int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rewardkit.answers.budget import PRECISE, spend
 from rewardkit.answers.evaluate import POINTS, UndefinedError, numeric, points, precise
 from rewardkit.answers.policy import Policy
+from rewardkit.answers.reading.names import MARKS
 from rewardkit.answers.reading.tree import MINUS_ONE, Node, add, mul, symbols, walk
 from rewardkit.answers.scalar import value_equal
 from rewardkit.answers.worked_out import UNEVALUATED, is_worked_out
@@ -101,8 +102,8 @@ def _has_value(side: Node) -> bool:
 
 #: Functions whose value a label may be: an angle, a length, a part, an inverse.
 _NAMES_A_VALUE = frozenset(
-    "angle measuredangle triangle odot square overarc overline abs norm re im arg deg dim det".split()
-)
+    "angle measuredangle triangle odot square overarc abs norm re im arg deg dim det".split()
+) | {mark[1:] for mark in MARKS}
 
 
 def _is_label(side: Node, value: Node) -> bool:
@@ -137,7 +138,10 @@ def _is_name(name: str) -> bool:
 
 def same_label(ours: Node | None, theirs: Node | None) -> bool:
     """Whether two labels may name one thing: `y` is not `x`; a word may stand for any name."""
-    if ours is None or theirs is None or ours == theirs:
+    if ours is None or theirs is None:
+        return True
+    ours, theirs = _without_mark(ours), _without_mark(theirs)
+    if ours == theirs:
         return True
     if ours[0] == theirs[0] == "fn":
         return ours[1] == theirs[1] and (_are_arguments(ours, theirs) or ours[2:] == theirs[2:])
@@ -147,6 +151,12 @@ def same_label(ours: Node | None, theirs: Node | None) -> bool:
         return _is_application(ours) or _is_application(theirs) or is_word(ours[1]) or is_word(theirs[1])
     words = [label for label in (ours, theirs) if label[0] == "sym" and is_word(label[1])]
     return bool(words) or _alike(ours, theirs)
+
+
+def _without_mark(label: Node) -> Node:
+    r"""`\hat{y}` is named `y`."""
+    marked: Node = label[2] if label[0] == "fn" and f"\\{label[1]}" in MARKS else label
+    return marked
 
 
 def _alike(ours: Node, theirs: Node) -> bool:

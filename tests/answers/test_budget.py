@@ -6,7 +6,7 @@ import pytest
 
 from rewardkit.answers.budget import MAX_STEPS, TooMuchWorkError, bounded, spend
 from rewardkit.answers.equal import compare
-from rewardkit.answers.latex.tree import add, fn, num
+from rewardkit.answers.reading.tree import add, fn, num
 from rewardkit.scorers import gsm8k, math, math_dapo, mcq
 from rewardkit.scorers.base import Score, Status
 from tests.tables import every

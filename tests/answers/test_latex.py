@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from rewardkit.answers.evaluate import UndefinedError, exact, numeric, points, precise
-from rewardkit.answers.latex.grammar import parse
-from rewardkit.answers.latex.reader import MAX_DEPTH
-from rewardkit.answers.latex.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS, UnreadableError
-from rewardkit.answers.latex.tree import PI, add, divide, fn, mul, neg, num, times
-from rewardkit.answers.normalize import clean
+from rewardkit.answers.reading.grammar import parse
+from rewardkit.answers.reading.reader import MAX_DEPTH
+from rewardkit.answers.reading.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS, UnreadableError
+from rewardkit.answers.reading.tree import PI, add, divide, fn, mul, neg, num, times
+from rewardkit.answers.reading.tokens import tokenize
 from tests.tables import every
 
 STYLES = st.randoms(use_true_random=False)
@@ -160,7 +160,7 @@ PRINTERS = {
 
 
 def read(text):
-    return parse(clean(text))
+    return parse(tokenize(text))
 
 
 def close(a, b):
@@ -310,19 +310,19 @@ def reads_or_says_so(text, *, commas_group):
 @given(st.text(), st.booleans())
 def test_any_text_is_read_or_is_unreadable(text, commas_group):
     reads_or_says_so(text, commas_group=commas_group)
-    reads_or_says_so(clean(text), commas_group=commas_group)
+    reads_or_says_so(tokenize(text), commas_group=commas_group)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join), st.booleans())
 def test_any_text_of_latex_pieces_is_read_or_is_unreadable(text, commas_group):
     reads_or_says_so(text, commas_group=commas_group)
-    reads_or_says_so(clean(text), commas_group=commas_group)
+    reads_or_says_so(tokenize(text), commas_group=commas_group)
 
 
 @given(st.sampled_from(PIECES), st.sampled_from(PIECES), st.sampled_from(["", "1", "x"]))
 def test_short_texts_of_latex_pieces_are_read_or_are_unreadable(one, two, end):
     for text in (one, one + end, one + two, one + two + end, end + one + two):
-        reads_or_says_so(clean(text), commas_group=True)
+        reads_or_says_so(tokenize(text), commas_group=True)
 
 
 # --- limits

@@ -5,18 +5,18 @@ from fractions import Fraction
 import pytest
 
 from rewardkit.answers.equal import compare, equal
-from rewardkit.answers.latex.grammar import parse
-from rewardkit.answers.latex.names import unit_name
-from rewardkit.answers.latex.tokens import UnreadableError
-from rewardkit.answers.latex.tree import INF, add, fn, num
-from rewardkit.answers.normalize import clean
+from rewardkit.answers.reading.grammar import parse
+from rewardkit.answers.reading.units import known
+from rewardkit.answers.reading.tokens import UnreadableError
+from rewardkit.answers.reading.tree import INF, add, fn, num
+from rewardkit.answers.reading.tokens import tokenize
 from tests.tables import every
 
 X, Y, N = ("sym", "x"), ("sym", "y"), ("sym", "n")
 
 
 def read(text):
-    return parse(clean(text))
+    return parse(tokenize(text))
 
 
 def is_unreadable(text):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from rewardkit.answers.equal import equal
 from rewardkit.answers.evaluate import MAX_BITS, MAX_EXPONENT
-from rewardkit.answers.latex.reader import MAX_DEPTH
-from rewardkit.answers.latex.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
-from rewardkit.answers.structure import MAX_ITEMS
+from rewardkit.answers.reading.reader import MAX_DEPTH
+from rewardkit.answers.reading.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
+from rewardkit.answers.compare import MAX_ITEMS
 from rewardkit.scorers.math import respond, score
 from tests.tables import every
 

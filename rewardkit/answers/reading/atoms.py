@@ -147,7 +147,7 @@ class Atoms(Reader):
             prime += 1
         if prime:
             name = ("sym", name[1] + "'" * prime)
-        if self.is_next("(") and (name[1][0] in "fghFGH" or self._single_argument()):
+        if self.is_next("(") and (name[1][0] in "fghFGH" or self._single_argument(name[1][0])):
             self.take()
             inside = self.group(")")
             arguments = inside[1:] if inside[0] == "list" else (inside,)
@@ -156,11 +156,12 @@ class Atoms(Reader):
             return fn(name[1], *arguments)
         return name
 
-    def _single_argument(self) -> bool:
+    def _single_argument(self, name: str) -> bool:
         """Whether a bracket holds one name or number: `T(10)`, against `p(1-p)`; or a point."""
         inside, closing = self.ahead(1), self.ahead(2)
         simple = inside.kind == "num" or (inside.kind in ("word", "letter") and len(inside.text) == 1)
-        return simple and closing.is_sign(")", ",")
+        usual = name.isupper() or name in "pqruvwy" or inside.text in ("t", "0")
+        return simple and usual and closing.is_sign(")", ",")
 
     # --- brackets
 
@@ -287,7 +288,7 @@ class Atoms(Reader):
 
     def _function(self, name: str) -> Node:
         r"""`\sin x`, `\sin^2 x`, `\sin^{-1} x`, `\log_2 8`."""
-        base = self.argument(script=True) if name in ("log", "max", "min") and self.accept("_") else None
+        base = self._base() if name in ("log", "max", "min") and self.accept("_") else None
         exponent = self.argument(script=True) if self.accept("^") else None
         inside = self._operand()
         if exponent == MINUS_ONE and name in names.INVERSE:
@@ -299,6 +300,11 @@ class Atoms(Reader):
         else:
             node = fn("ln" if name == "log" else name, *_arguments(name, inside))
         return node if exponent is None else ("pow", node, exponent)
+
+    def _base(self) -> Node:
+        r"""The base of a logarithm: of `\log_28` the first digit, of `\log_10 100` the number."""
+        operand = self.ahead(1).kind in ("num", "word", "letter", "cmd") or self.ahead(1).is_sign("(", "{", "^")
+        return self.argument(script=operand)
 
     def _operand(self) -> Node:
         """A function's argument without brackets reaches to the next sign."""

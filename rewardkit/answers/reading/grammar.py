@@ -188,6 +188,8 @@ class Parser(Arithmetic):
         words: list[str] = []
         while self.tokens[at].kind in _WORDS and len(words) <= 8:
             word = self.tokens[at].text.casefold()
+            if self.tokens[at].kind == "han" and any(part in word for part in names.DENYING):
+                return None
             if word in names.IS or (self.tokens[at].kind == "han" and word[-1:] in "是为"):
                 return self._take_label(at + 1, [*words, word])
             if word in names.CHANGING or word in names.SCOPE:
@@ -284,10 +286,9 @@ class Parser(Arithmetic):
         while self.tokens[at].kind in _WORDS and not self._is_joint(self.tokens[at]):
             words.append(self.tokens[at])
             at += 1
-        first = self.next
-        single = len(words) == 1 and (len(first.text) == 1 or self.is_product(first))
+        names_only = all(len(word.text) == 1 or self.is_product(word) for word in words)
         ends = self.tokens[at].kind == "end" or self.tokens[at].is_sign(",", ";", ".", ")", r"\}", "}", "!")
-        if words and not single and (ends or self._is_joint(self.tokens[at])):
+        if words and not names_only and (ends or self._is_joint(self.tokens[at])):
             self.at = at
             text = " ".join(token.text.casefold() for token in words)
             return INF if text in names.INFINITE else ("text", text)
@@ -328,7 +329,7 @@ class Parser(Arithmetic):
         while words <= MAX_UNIT_WORDS:
             token = self.next
             word = token.text.casefold()
-            if words and token.is_sign("/", r"\cdot", "-", "*") and self._is_unit_word(self.ahead(1)):
+            if words and token.is_sign("/", r"\cdot", "-", "*") and self._is_unit_word(self.ahead(1), words):
                 exponent = -1 if token.text == "/" else exponent if token.text == "-" else 1
                 self.take()
                 continue
@@ -339,7 +340,7 @@ class Parser(Arithmetic):
             if token.is_sign("(") and known(self.ahead(1).text) and self.ahead(2).is_sign(")"):
                 self.tokens[self.at : self.at + 3] = [self.ahead(1)._replace(kind="text")]
                 continue
-            if not self._is_unit_word(token):
+            if not self._is_unit_word(token, words):
                 break
             self.take()
             if word in ("per", "每"):
@@ -357,10 +358,10 @@ class Parser(Arithmetic):
                 raised = self._exponent() * power
                 unit, words, power = unit.times(last, raised * exponent), words + 1, 1
             if words and exponent < 0 and not self.is_next("/", r"\cdot"):
-                exponent = 1 if not self._is_unit_word(self.next) else exponent
+                exponent = 1 if not self._is_unit_word(self.next, words) else exponent
         return unit if words else None
 
-    def _is_unit_word(self, token: Token) -> bool:
+    def _is_unit_word(self, token: Token, words: int) -> bool:
         if token.kind not in _WORDS:
             return False
         word = token.text.casefold()
@@ -373,8 +374,8 @@ class Parser(Arithmetic):
         ):
             raise UnreadableError(f"{token.text!r} changes a number")
         if token.kind == "word" and len(token.text) <= 2:
-            lone = len(token.text) == 1
-            return token.text in TABLE and (self.letters_are_units or (token.text in PLAIN_UNITS and not lone))
+            sure = self.letters_are_units or words or token.text in PLAIN_UNITS
+            return bool(sure) and token.text in TABLE
         return True
 
     def _exponent(self) -> int:

@@ -199,6 +199,7 @@ CHANGING = frozenset(
         " modulo factorial negative positive maybe perhaps possibly either else instead rather"
         " other others another any different equal equals greater smaller larger at out versus vs"
         " about almost nearly approximately question unknown undefined false true also too remainder"
+        " january february march april june july august september october november december"
         " choices given where when for because since so then however non without only"
     ).split()
 )

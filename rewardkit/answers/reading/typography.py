@@ -14,7 +14,7 @@ from rewardkit.answers.reading.tokens import Token
 Folded = tuple[str, ...]
 
 _ARTICLES = frozenset({"a", "an", "the"})
-_END = frozenset({".", ",", ";", ":", "!"})
+_END = frozenset({".", ",", ";", ":"})
 _LETTERS = frozenset({"word", "text", "han"})
 
 
