@@ -48,7 +48,7 @@ def score(
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
         return _choice(response, letters, pred)
     policy = Policy(significant_digits, convert_units) if significant_digits or convert_units else STRICT
-    question = _question(extra_info)
+    question = question_of(extra_info)
     outcome = compare(pred, gold, question, policy).outcome if pred else "different"
     several = outcome != "equal" and answer and answer.where == "box" and "," in pred
     if several and (same := _same(response, gold)):
@@ -56,7 +56,7 @@ def score(
     return _score(outcome, pred)
 
 
-def _question(extra_info: Mapping[str, Any] | None) -> str:
+def question_of(extra_info: Mapping[str, Any] | None) -> str:
     """The row's question; empty where there is none, or where it lists its options."""
     if not extra_info or extra_info.get("options") is not None:
         return ""

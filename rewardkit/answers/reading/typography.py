@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewardkit.answers.reading.tokens import Token
+from rewardkit.answers.reading.tokens import Token, UnreadableError, tokenize
 
 #: What is folded of a text: its tokens' texts, in order.
 Folded = tuple[str, ...]
@@ -44,6 +44,15 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
     if not any(len(word) > 1 for word in words) or not others <= {".", ",", "!", "'", '"', "-", ";"}:
         return None
     return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
+
+
+def spelling(text: str) -> str:
+    """One text for all the ways to set an answer; itself where it is over a limit or all dress."""
+    try:
+        folded = fold(tokenize(text.strip()))
+    except UnreadableError:
+        folded = ()
+    return " ".join(folded) or text.strip()
 
 
 def _folded(token: Token) -> str:
