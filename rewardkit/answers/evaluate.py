@@ -325,7 +325,11 @@ def points(names: frozenset[str]) -> tuple[dict[str, float], ...]:
 
 
 def _coordinate(name: str, k: int) -> float:
-    seed = zlib.crc32(f"{name}|{min(k, 6) if k < 8 else min(k, 10) if k > 9 else 8}".encode("utf-8", "surrogatepass"))
+    seed = zlib.crc32(
+        f"{name}|{min(k, 6) if k < 8 else min(k, 10) if k > 9 else 8}".encode(
+            "utf-8", "surrogatepass"
+        )
+    )
     if k >= 10:
         return (1 if k == 10 else -1) * (811 + seed % 9973)
     if k < 2:

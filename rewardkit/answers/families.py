@@ -15,8 +15,8 @@ from rewardkit.answers.reading.tree import PI, Node, symbols, walk
 from rewardkit.answers.relations import substitute
 
 #: Names that stand for any constant in an answer without being declared.
-_CONSTANTS = frozenset("C c".split()) | {f"{name}_{i}" for name in "Cc" for i in range(4)}
-_INTEGERS = frozenset("k n m l".split())
+_CONSTANTS = frozenset(["C", "c"]) | {f"{name}_{i}" for name in "Cc" for i in range(4)}
+_INTEGERS = frozenset(["k", "n", "m", "l"])
 
 
 def parameters(gold: Node, question: str) -> set[str]:

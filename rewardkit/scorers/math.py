@@ -47,7 +47,9 @@ def score(
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
         return _choice(response, letters, pred)
-    policy = Policy(significant_digits, convert_units) if significant_digits or convert_units else STRICT
+    policy = (
+        Policy(significant_digits, convert_units) if significant_digits or convert_units else STRICT
+    )
     question = _question(extra_info)
     outcome = compare(pred, gold, question, policy).outcome if pred else "different"
     several = outcome != "equal" and answer and answer.where == "box" and "," in pred

@@ -76,7 +76,9 @@ _TRIGONOMETRY = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arc
 FUNCTIONS: Mapping[str, str] = {
     **{f"\\{name}": name for name in _TRIGONOMETRY},
     **{f"\\{name}": name for name in ("ln", "exp", "max", "min", "gcd", "lcm", "log", "lg", "det")},
-    **{f"\\{name}": name for name in ("arcsinh", "arccosh", "arctanh", "dim", "ker", "arg", "cbrt")},
+    **{
+        f"\\{name}": name for name in ("arcsinh", "arccosh", "arctanh", "dim", "ker", "arg", "cbrt")
+    },
     r"\Re": "re",
     r"\Im": "im",
     r"\deg": "deg",
@@ -163,7 +165,15 @@ RELATIONS: Mapping[str, str] = {
     r"\sim": "sim",
     r"\propto": "propto",
 }
-FLIPPED: Mapping[str, str] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
+FLIPPED: Mapping[str, str] = {
+    "<": ">",
+    ">": "<",
+    "<=": ">=",
+    ">=": "<=",
+    "=": "=",
+    "!=": "!=",
+    "~": "~",
+}
 
 CLOSING = frozenset({")", "]", "}", r"\}", "|", r"\rfloor", r"\rceil", r"\end"})
 #: Commands that no factor begins with.
@@ -171,8 +181,14 @@ NOT_A_FACTOR = frozenset(
     CLOSING
     | RELATIONS.keys()
     | NOT_EVALUATED
-    | {rf"\{n}" for n in "cup cap setminus pm mp cdot times div mid circ to forall exists bmod".split()}
-    | {rf"\{n}" for n in "pmod hline degree Rightarrow land lor neg choose permille prime dots".split()}
+    | {
+        rf"\{n}"
+        for n in "cup cap setminus pm mp cdot times div mid circ to forall exists bmod".split()
+    }
+    | {
+        rf"\{n}"
+        for n in "pmod hline degree Rightarrow land lor neg choose permille prime dots".split()
+    }
     | {r"\%", r"\&", r"\#", r"\_", r"\iff", r"\Leftrightarrow", r"\mapsto", r"\quad"}
 ) - {r"\sum", r"\prod", r"\int", r"\lim"}
 
@@ -204,13 +220,19 @@ CHANGING = frozenset(
     ).split()
 )
 #: Words that state a value without a digit.
-INFINITE = frozenset({"infinitely many", "infinite", "无穷多", "无穷大", "无数", "无数个", "无穷多个"})
+INFINITE = frozenset(
+    {"infinitely many", "infinite", "无穷多", "无穷大", "无数", "无数个", "无穷多个"}
+)
 #: Chinese that denies or bounds what stands beside it.
-DENYING = tuple("不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多于 大于 小于 除 倍".split())
+DENYING = tuple(
+    "不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多于 大于 小于 除 倍".split()
+)
 
 #: Words of two letters that are no product of two names.
 SHORT_WORDS = frozenset(
-    set("no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il".split())
+    set(
+        "no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il".split()
+    )
     | {"to", "or", "an", "if", "am", "pm", "No", "If", "It", "As", "So", "In", "We", "To"}
 )
 

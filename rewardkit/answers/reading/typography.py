@@ -41,7 +41,15 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
     """
     words = [t.text.casefold() for t in tokens if t.kind in _LETTERS]
     others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
-    if not any(len(word) > 1 for word in words) or not others <= {".", ",", "!", "'", '"', "-", ";"}:
+    if not any(len(word) > 1 for word in words) or not others <= {
+        ".",
+        ",",
+        "!",
+        "'",
+        '"',
+        "-",
+        ";",
+    }:
         return None
     return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
 

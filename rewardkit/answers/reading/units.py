@@ -211,7 +211,11 @@ def known(word: str) -> Unit | None:
     """The unit of the table that a word names, with `square` or 平方 before it; None otherwise."""
     word = word.rstrip(".")
     for prefix, power in _WORD_POWERS.items():
-        if not prefix.isascii() and word.startswith(prefix) and (unit := known(word[len(prefix) :])):
+        if (
+            not prefix.isascii()
+            and word.startswith(prefix)
+            and (unit := known(word[len(prefix) :]))
+        ):
             return unit.to_the(power)
     if word in TABLE:
         return TABLE[word]
