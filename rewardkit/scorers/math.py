@@ -1,7 +1,7 @@
 r"""Final answers of any kind, compared by what they say.
 
 The answer is the last `\boxed{}`, else `<answer>`, else what follows `the answer is` or `Answer:`,
-else `####`, else the last line, mathematics or number. It is compared with the gold as numbers,
+else `####`, else what the last line or sentence states. It is compared with the gold as numbers,
 expressions, equations, sets, intervals, matrices, choices or words: docs/answers.md has the policy.
 """
 
@@ -30,15 +30,15 @@ def score(
         ground_truth: the gold answer; of a whole solution, its boxed answer.
         extra_info: unused.
     """
-    found = final_answer(response)
-    pred = found.text if found else ""
     gold = gold_answer(accept_gold(ground_truth))
+    answer = final_answer(response, gold)
+    pred = answer.text if answer else ""
     if not gold:
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
         return _choice(response, letters, pred)
     outcome = compare(pred, gold).outcome if pred else "different"
-    several = outcome != "equal" and found and found.where == "box" and "," in pred
+    several = outcome != "equal" and answer and answer.mark == "box" and "," in pred
     if several and (said := _same(response, gold)):
         return _score("equal", said)
     return _score(outcome, pred)
