@@ -1,7 +1,7 @@
 r"""Final answers of any kind, compared by what they say.
 
 The answer is the last `\boxed{}`, else `<answer>`, else what follows `the answer is` or `Answer:`,
-else `####`, else the last line, mathematics or number. It is compared with the gold as numbers,
+else `####`, else what the last line or sentence states. It is compared with the gold as numbers,
 expressions, equations, sets, intervals, matrices, quantities, choices or words: docs/answers.md has
 the policy. Where the row has its question (`extra_info["question"]`), an answer that only copies
 one of its formulas is not paid.
@@ -40,9 +40,9 @@ def score(
             measured quantities: 3 is usual. 0 for the strict rule of docs/answers.md.
         convert_units: whether equal quantities in different units of one dimension are equal.
     """
-    answer = final_answer(response)
-    pred = answer.text if answer else ""
     gold = gold_answer(accept_gold(ground_truth))
+    answer = final_answer(response, gold)
+    pred = answer.text if answer else ""
     if not gold:
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
@@ -52,7 +52,7 @@ def score(
     )
     question = _question(extra_info)
     outcome = compare(pred, gold, question, policy).outcome if pred else "different"
-    several = outcome != "equal" and answer and answer.where == "box" and "," in pred
+    several = outcome != "equal" and answer and answer.mark == "box" and "," in pred
     if several and (same := _same(response, gold)):
         return _score("equal", same)
     return _score(outcome, pred)
