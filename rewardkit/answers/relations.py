@@ -139,7 +139,8 @@ def _is_label(side: Node, value: Node) -> bool:
         return all(_is_label(part, value) for part in side[1:])
     if side[0] == "fn":
         marks_a_value = side[1] in _NAMES_A_VALUE and not _has_number(side)
-        return (_is_name(side[1]) or marks_a_value) and side not in list(walk(value))
+        of_names = not _has_number(side) and not symbols(value)  # \sin A = 1/2
+        return (_is_name(side[1]) or marks_a_value or of_names) and side not in list(walk(value))
     lengths = side[0] in ("mul", "pow") and not _has_number(side)
     return lengths and all(
         len(n) == 1 and n.isupper() for n in symbols(side) - symbols(value) or "x"

@@ -16,6 +16,7 @@ from rewardkit.answers.reading.tree import (
     mul,
     neg,
     num,
+    symbols,
     times,
 )
 from rewardkit.answers.reading.units import TABLE, known
@@ -82,7 +83,9 @@ class Arithmetic(Commands):
                     return node
                 self.take()
                 node = divide(node, self.factor())
-            elif self.starts_factor() and not self._is_union_sign(node):
+            elif (
+                self.starts_factor() and not self._is_union_sign(node) and not self._measures(node)
+            ):
                 node = self._beside(node)
             else:
                 return node
@@ -94,6 +97,10 @@ class Arithmetic(Commands):
             alone and token.kind == "word" and len(token.text) > 1
         )
         return surely and known(token.text) is not None
+
+    def _measures(self, node: Node) -> bool:
+        r"""Whether a letter in text is the unit of a number before it: `10^{-5}\text{ m}`."""
+        return self.next.kind == "text" and self.next.text in TABLE and not symbols(node)
 
     def _is_union_sign(self, node: Node) -> bool:
         """A lone `U` between two brackets is no name."""
@@ -179,8 +186,6 @@ class Arithmetic(Commands):
             return False
         before = self.tokens[self.at - 1]
         if len(token.text) == 1:
-            if token.kind == "text":
-                return not (token.text in TABLE and before.kind == "num")
             behind = self.letters_are_units and token.text in TABLE
             return token.kind == "letter" or not behind
         return not (before.kind == "num" and token.text in PLAIN_UNITS) and self.is_product(token)

@@ -266,23 +266,24 @@ def _says_where(item: Node, others: list[Node]) -> bool:
     return item[3][0] == "sym" and any(item[2][1] in symbols(other) for other in others)
 
 
-_RESTRICTING = frozenset({"<", ">", r"\le", r"\ge", r"\ne", "=", "|", r"\mid", "not", r"\notin"})
+_RESTRICTING = frozenset(
+    {"<", ">", r"\le", r"\ge", r"\ne", "=", "|", r"\mid", "not", r"\notin"}
+    | {"even", "odd", "prime", "otherwise", "only"}
+)
 _PARAMETER_SETS = frozenset({"Z", "N", r"\mathbb{Z}", r"\mathbb{N}", r"\mathbb{R}", r"\mathbb{C}"})
 
 
 def _restricts(clause: list[Token]) -> bool:
-    """Whether a clause says more than which names are numbers of which kind."""
-    signs: list[Token] = []
-    for token in clause:  # the scripts of a number set say which set it is: \mathbb{Q}_{>0}
-        depth_of_set = signs and signs[-1].text.startswith("\\mathbb") and token.is_sign("_", "^")
-        if depth_of_set or (signs and signs[-1].text == "script"):
-            signs = [*signs[:-1], Token("cmd", "script")] if not token.is_sign("}") else signs[:-1]
-        else:
-            signs.append(token)
-    words = {token.text.casefold() for token in signs}
-    return any(token.kind == "num" for token in signs) or bool(
-        words & (_RESTRICTING | {"even", "odd", "prime", "otherwise", "only"})
-    )
+    r"""Whether a clause says more than which names are numbers of which kind.
+
+    `n \ge 1` says no more than that `n` counts; what is below a number set says which set it is.
+    """
+    text = _COUNTS.sub("", _SCRIPT.sub("", " ".join(fold(clause))))
+    return any(map(str.isdigit, text)) or not _RESTRICTING.isdisjoint(text.split())
+
+
+_SCRIPT = re.compile(r"(?<=\})(?: [_^] (?:\{[^{}]*\}|\S+))+")
+_COUNTS = re.compile(r"\b[ijkmn] (?:\\ge|>) [01](?!\S)")
 
 
 def _bound_names(clause: list[Token]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rewardkit.answers.reading.tree import INF, Node
+
 #: Commands that look or mean the same, by the name that is used from there on.
 SAME_COMMAND: Mapping[str, str] = {
     f"\\{other}": f"\\{name}"
@@ -220,9 +222,18 @@ CHANGING = frozenset(
     ).split()
 )
 #: Words that state a value without a digit.
-INFINITE = frozenset(
-    {"infinitely many", "infinite", "无穷多", "无穷大", "无数", "无数个", "无穷多个"}
-)
+WORD_VALUES: Mapping[str, Node] = {
+    **dict.fromkeys(
+        ("infinitely many", "infinite", "无穷多", "无穷大", "无数", "无数个", "无穷多个"), INF
+    ),
+    **dict.fromkeys(
+        ("no solution", "no solutions", "no real solution", "no real solutions"), ("set",)
+    ),
+    **dict.fromkeys(("empty set", "the empty set", "无解", "无实数解", "空集"), ("set",)),
+    **dict.fromkeys(
+        ("all real numbers", "all reals", "全体实数", "一切实数", "任意实数"), ("sym", "R")
+    ),
+}
 #: Chinese that denies or bounds what stands beside it.
 DENYING = tuple(
     "不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多于 大于 小于 除 倍".split()

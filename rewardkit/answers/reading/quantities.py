@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewardkit.answers.reading import names
 from rewardkit.answers.reading.arithmetic import PLAIN_UNITS, Arithmetic
 from rewardkit.answers.reading.tokens import Token, UnreadableError
-from rewardkit.answers.reading.tree import INF, Node, mul, neg, num, walk
+from rewardkit.answers.reading.tree import Node, mul, neg, num, walk
 from rewardkit.answers.reading.units import (
     CURRENCIES,
     NO_UNIT,
@@ -74,7 +74,7 @@ class Quantities(Arithmetic):
             return None
         self.at = at
         text = " ".join(word.text.casefold() for word in words)
-        return INF if text in names.INFINITE else ("text", text)
+        return names.WORD_VALUES.get(text, ("text", text))
 
     def _multiplied(self, node: Node) -> Node:
         """`3 million`, `3万`, `1.2亿元`."""
