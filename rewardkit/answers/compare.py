@@ -27,9 +27,10 @@ from rewardkit.answers.forms import (
 from rewardkit.answers.matrices import folded
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.tree import Node, divide, mul, num, symbols, walk
+from rewardkit.answers.reading.units import TABLE
 from rewardkit.answers.regions import region_equal
 from rewardkit.answers.relations import is_equation, proportional, renamed, same_label, solved
-from rewardkit.answers.scalar import scalar_equal, value_equal
+from rewardkit.answers.scalar import in_radians, scalar_equal, value_equal
 
 #: Most items of a list or set that are compared without order.
 MAX_ITEMS: Final = 60
@@ -90,9 +91,15 @@ def _quantities(pred: Node, gold: Node, policy: Policy) -> bool:
 def _unit_left_out(pred: Node, gold: Node, policy: Policy) -> bool:
     """One side may leave its unit out; `%` and degrees are units of their own."""
     p, g = _without_unit(pred), _without_unit(gold)
+    if "degree" in (p[0], g[0]) and _RADIANS in (pred[-1], gold[-1]):
+        p, g = (in_radians(n) if n[0] == "degree" else n for n in (p, g))
+        return value_equal(p, g, policy)
     if "percent" in (p[0], g[0]) or "degree" in (p[0], g[0]):
         return False
     return scalar_equal(p, g, policy)
+
+
+_RADIANS = TABLE["rad"]
 
 
 def _without_unit(node: Node) -> Node:
@@ -368,9 +375,9 @@ def _where(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _branches(pred: Node, gold: Node, policy: Policy) -> bool:
-    return part_same(pred[1], gold[1], policy) and (
-        pred[2] == gold[2] or part_same(pred[2], gold[2], policy)
-    )
+    rest = ("sym", "otherwise")
+    alike = pred[2] == gold[2] or rest in (pred[2], gold[2])
+    return part_same(pred[1], gold[1], policy) and (alike or part_same(pred[2], gold[2], policy))
 
 
 def _pairs(rule: Rule, *types: str) -> dict[tuple[str, str], Rule]:

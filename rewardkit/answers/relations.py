@@ -37,10 +37,10 @@ def solved(node: Node, policy: Policy) -> Solved | None:
     The closed values of a chain must be equal, or it contradicts itself.
     """
     operators, sides = node[1].split(), list(node[2:])
-    if len(sides) == 2 and not _is_label(sides[0], sides[1]) and _is_label(sides[1], sides[0]):
+    if len(sides) == 2 and not _is_label(*sides) and _is_label(sides[1], sides[0]):
         sides.reverse()
     label = None
-    while len(sides) > 1 and _is_label(sides[0], sides[-1]):
+    while len(sides) > 1 and _is_label(sides[0], sides[-1], alone=len(node) == 4):
         label, sides, operators = sides[0], sides[1:], operators[1:]
     rounded = None
     if len(sides) > 1 and operators[-1] == "~":
@@ -127,7 +127,7 @@ _NAMES_A_VALUE = frozenset(
 ) | {mark[1:] for mark in MARKS}
 
 
-def _is_label(side: Node, value: Node) -> bool:
+def _is_label(side: Node, value: Node, *, alone: bool = True) -> bool:
     """Whether one side names what the other is: `x`, `f(x)`, `P(A)`, `AB`, `|AB|`, `dy/dx`."""
     if any(part[0] == "fn" and part[1] in UNEVALUATED for part in walk(side)):
         return not any(part[0] == "fn" and part[1] in UNEVALUATED for part in walk(value))
@@ -139,7 +139,7 @@ def _is_label(side: Node, value: Node) -> bool:
         return all(_is_label(part, value) for part in side[1:])
     if side[0] == "fn":
         marks_a_value = side[1] in _NAMES_A_VALUE and not _has_number(side)
-        of_names = not _has_number(side) and not symbols(value)  # \sin A = 1/2
+        of_names = alone and not _has_number(side) and not symbols(value)  # \sin A = 1/2
         return (_is_name(side[1]) or marks_a_value or of_names) and side not in list(walk(value))
     lengths = side[0] in ("mul", "pow") and not _has_number(side)
     return lengths and all(
@@ -236,7 +236,7 @@ def proportional(pred: Node, gold: Node) -> bool:
         return False
     spend(p, g, times=POINTS * PRECISE)
     factors = []
-    for point in points(frozenset(symbols(p))):
+    for point in points(p, g):
         try:
             factors.append(precise(p, point) / precise(g, point))
         except (UndefinedError, ZeroDivisionError):

@@ -46,7 +46,7 @@ def score(
     if not gold:
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
-        return _choice(response, letters, pred)
+        return _choice(response, gold, letters, pred)
     policy = (
         Policy(significant_digits, convert_units) if significant_digits or convert_units else STRICT
     )
@@ -73,19 +73,26 @@ def _same(response: str, gold: str) -> str:
     return run[-1] if all_right else ""
 
 
-def _choice(response: str, gold: frozenset[str], answer: str) -> Score:
-    """The letters a response picks, where the gold is a choice: every form `mcq` reads counts."""
+def _choice(response: str, gold: str, letters: frozenset[str], answer: str) -> Score:
+    """The letters a response picks, where the gold is a choice.
+
+    Every form `mcq` reads counts, but for small letters and formulas, which are names here.
+    """
+    if _FORMULA.search(answer.replace("**", "")):
+        return _score(compare(answer, gold).outcome, answer)
     pred, picked = final_choice(response, LETTERS, final_letter=True)
     if picked is None:
         picked = read_letters(answer, LETTERS) if len(boxes(response)) < 2 else AMBIGUOUS
-    if isinstance(picked, frozenset):
-        return _score("equal" if picked == gold else "different", "".join(sorted(picked)))
+    if isinstance(picked, frozenset) and picked <= set(pred or answer):
+        return _score("equal" if picked == letters else "different", "".join(sorted(picked)))
+    if compare(answer, gold).outcome == "equal":
+        return _score("equal", answer)
     return _score("ambiguous" if picked is not None else "different", pred or answer)
 
 
 def gold_letters(gold: str) -> frozenset[str] | None:
     """The letters of a gold that is a choice: `C`, `(C)`, `AC`, `C. its text`; else None."""
-    letters = None if _OPERATOR.search(gold) else read_gold(gold, LETTERS)
+    letters = None if _FORMULA.search(gold) else read_gold(gold, LETTERS)
     if letters is not None:
         run = gold.strip()
         return None if run.isalpha() and run != "".join(sorted(run)) else letters
@@ -101,7 +108,7 @@ def _score(outcome: Outcome, pred: str) -> Score:
 #: The letters a choice may have.
 LETTERS = frozenset("ABCDEFGHIJ")
 #: What makes letters a formula, not a choice.
-_OPERATOR = re.compile(r"[*+=^_<>-]|overline|bar|vec")
+_FORMULA = re.compile(r"[*+=^_<>'/-]|\\(?:overline|bar|vec|cup|cap|cdot|times|to|hat|dot)\b")
 _LABELLED = re.compile(r"\(?([A-J])[).:]\s*\S{2}")
 
 _STATUS = {

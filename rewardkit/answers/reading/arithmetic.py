@@ -225,6 +225,8 @@ class Arithmetic(Commands):
             return self._named(node, self.flat())
         if self.accept("'"):
             return self._named(node, "'")
+        if self.is_next("{") and inside.is_sign("(") and node[0] == "sym":
+            return self._applied(("sym", f"{node[1]}^{self.flat()}"))  # f^{(n)}(0)
         ordinal = inside if self.is_next("{") else self.next
         if node[0] == "num" and ordinal.text in names.ORDINALS:
             self.flat()

@@ -2,15 +2,20 @@ r"""Atoms: numbers, names, words and brackets."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from rewardkit.answers.reading import names
 from rewardkit.answers.reading.reader import Reader
 from rewardkit.answers.reading.tokens import Token, UnreadableError
-from rewardkit.answers.reading.tree import Node, fn, num
+from rewardkit.answers.reading.tree import Node, divide, fn, num
 
 _LETTER_CONSTANTS: Mapping[str, Node] = {"e": ("const", "e"), "i": ("const", "i")}
+
+
+#: What repeats at the end of the digits before an ellipsis: one digit three times, or several twice.
+_PERIOD = re.compile(r"(?:(\d{2,10}?)\1|(\d)\2\2+)\Z")
 
 
 class Atoms(Reader):
@@ -44,6 +49,8 @@ class Atoms(Reader):
         node = self.items()
         if self.accept(r"\choose"):
             node = fn("binom", node, self.items())
+        elif self.accept(r"\over"):
+            node = divide(node, self.items())
         self.brackets -= 1
         self.bars = bars
         self.expect(closing)
@@ -69,6 +76,11 @@ class Atoms(Reader):
         _, _, places = text.partition(".")
         if places and self.next.text in (r"\overline", r"\dot"):
             return self._period(text)
+        if len(places) >= 3 and self.is_next(r"\dots") and (period := _PERIOD.search(places)):
+            self.take()  # 0.333... and 0.1666...
+            return _repeating(
+                f"{text[: -len(places)]}{places[: period.start()]}", period[1] or period[2]
+            )
         if "e" in text.lower():
             mantissa, _, exponent = text.lower().partition("e")
             digits = len(mantissa.partition(".")[2])

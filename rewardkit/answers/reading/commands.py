@@ -44,7 +44,11 @@ class Commands(Atoms):
             self.argument()
             letters = "".join(t.text for t in self.tokens[start : self.at] if t.text not in "{}")
             return ("sym", f"vec {letters}")
-        return fn(name[1:], self.argument())
+        inside = self.argument()
+        if inside[0] == "sym" and self.is_next("(") and self._single_argument("f"):
+            self.take()
+            return fn(f"{name[1:]} {inside[1]}", self.group(")"))  # \dot{x}(0)
+        return fn(name[1:], inside)
 
     def read_shape(self, name: str) -> Node:
         r"""`\angle ABC`, `\triangle ABC`."""
@@ -171,9 +175,9 @@ class Commands(Atoms):
     def cell(self) -> Node:
         """An entry of a matrix, or a condition behind `if`."""
         if self.next.kind in ("text", "word", "han") and self.next.text.casefold() in names.SCOPE:
-            word = self.take().text.casefold()
-            if word == "otherwise":
+            if self.take().text.casefold() in ("otherwise", "else", "其他"):
                 return ("sym", "otherwise")
+            self.accept("&")
         return self.relation()
 
     def read_operator(self, name: str) -> Node:

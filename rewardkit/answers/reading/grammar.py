@@ -25,13 +25,30 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
     Raises:
         UnreadableError: it is nothing that the grammar knows, or is over a limit.
     """
-    tokens = list(tokens)
+    tokens = _without_outer_braces(list(tokens))
     if (text := _plain_text(tokens)) is not None:
         return text
     try:
         return Parser(tokens, letters_are_units=letters_are_units).whole()
     except RecursionError as error:
         raise UnreadableError("nested too deeply") from error
+
+
+def _without_outer_braces(tokens: list[Token]) -> list[Token]:
+    """The tokens without braces around everything."""
+    depth = 0
+    for place, token in enumerate(tokens[:-1]):
+        depth += token.is_sign("{") - token.is_sign("}")
+        if depth == 0:
+            behind = tokens[place + 1 :]
+            if (
+                place
+                and token.is_sign("}")
+                and all(t.kind == "end" or t.is_sign(".", ",") for t in behind)
+            ):
+                return [*tokens[1:place], tokens[-1]]
+            return tokens
+    return tokens
 
 
 def _plain_text(tokens: list[Token]) -> Node | None:

@@ -189,7 +189,7 @@ NOT_A_FACTOR = frozenset(
     }
     | {
         rf"\{n}"
-        for n in "pmod hline degree Rightarrow land lor neg choose permille prime dots".split()
+        for n in "over pmod hline degree Rightarrow land lor neg choose permille prime dots".split()
     }
     | {r"\%", r"\&", r"\#", r"\_", r"\iff", r"\Leftrightarrow", r"\mapsto", r"\quad"}
 ) - {r"\sum", r"\prod", r"\int", r"\lim"}
@@ -198,8 +198,20 @@ AND = frozenset({"and", "und", "et", "和", "与", "及", "以及", "且", "并�
 OR = frozenset({"or", "oder", "或", "或者", r"\lor"})
 #: Words that begin a clause which says where an answer holds.
 SCOPE = frozenset(
-    {"for", "where", "when", "if", "with", "whenever", "provided", "otherwise", "as", r"\forall"}
-    | {"其中", "当", "对", "对于", "对任意", "若", "这里"}
+    {
+        "for",
+        "where",
+        "when",
+        "if",
+        "with",
+        "whenever",
+        "provided",
+        "otherwise",
+        "else",
+        "as",
+        r"\forall",
+    }
+    | {"其中", "其他", "当", "对", "对于", "对任意", "若", "这里"}
 )
 #: Words between a label and its value.
 IS = frozenset({"is", "are", "equals", "equal", "was", "be", "为", "是", "等于", "有", "有以下"})

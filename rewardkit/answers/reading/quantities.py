@@ -25,7 +25,6 @@ _ENDS = (",", ";", ".", ")", r"\}", "}", "!")
 #: Units that are kinds of value of their own, by their name.
 _DEGREES = frozenset({"degree", "deg", "度"})
 _PERCENT = frozenset({"percent", "percentage", "pct"})
-_RADIANS = frozenset({"radian", "rad"})
 _TEMPERATURES = {"celsius": "°C", "°C": "°C", "C": "°C", "fahrenheit": "°F", "°F": "°F", "F": "°F"}
 
 
@@ -183,7 +182,7 @@ def _is_joint(token: Token) -> bool:
 
 
 def _measured(node: Node, unit: Unit) -> Node:
-    """A quantity; percent, degrees and radians are no unit, and degrees may be a temperature."""
+    """A quantity; percent and degrees are no unit, and degrees may be a temperature."""
     words = {name for name, _ in unit.name}
     temperature = next((_TEMPERATURES[word] for word in words if word in _TEMPERATURES), "")
     if temperature and (node[0] == "degree" or words & _DEGREES):
@@ -192,4 +191,4 @@ def _measured(node: Node, unit: Unit) -> Node:
         return ("degree", node)
     if words <= _PERCENT:
         return ("percent", node)
-    return node if words <= _RADIANS else ("quantity", node, unit)
+    return ("quantity", node, unit)

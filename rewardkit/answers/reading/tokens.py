@@ -84,6 +84,7 @@ def _pattern(backslash: str) -> re.Pattern[str]:
       | (?P<word>[A-Za-z]+)
       | (?P<han>[\u4e00-\u9fff]+)
       | (?P<sign>[{re.escape("".join([*SIGNS, *FRACTIONS]))}])
+      | (?P<vulgar>[⁰¹²³⁴⁵⁶⁷⁸⁹]+[/⁄][₀₁₂₃₄₅₆₇₈₉]+)
       | (?P<raised>[{"".join(SUPERSCRIPTS)}]+)
       | (?P<lowered>[{"".join(SUBSCRIPTS)}]+)
       | (?P<letters>[^\W\d_]+)
@@ -202,16 +203,26 @@ class _Scanner:
         """A set of numbers, a script, a fraction in one sign, or a sign that stands for a command."""
         if kind == "set":
             self.add("cmd", f"\\mathbb{{{text}}}")
+        elif kind == "vulgar":
+            top, _, bottom = text.replace("⁄", "/").partition("/")
+            top, bottom = (
+                "".join(SUPERSCRIPTS[c] for c in top),
+                "".join(SUBSCRIPTS[c] for c in bottom),
+            )
+            self._fraction(top, bottom)
         elif kind != "sign":
             self._script(text, *(("^", SUPERSCRIPTS) if kind == "raised" else ("_", SUBSCRIPTS)))
         elif text in FRACTIONS:
-            self.add("cmd", r"\frac")
-            for part in FRACTIONS[text]:
-                for token in (("op", "{"), ("num", part), ("op", "}")):
-                    self.add(*token)
+            self._fraction(*FRACTIONS[text])
         else:
             sign = SIGNS[text]
             self.add("text" if sign in ("°C", "°F") else "cmd" if sign[0] == "\\" else "op", sign)
+
+    def _fraction(self, top: str, bottom: str) -> None:
+        self.add("cmd", r"\frac")
+        for part in (top, bottom):
+            for token in (("op", "{"), ("num", part), ("op", "}")):
+                self.add(*token)
 
     def _script(self, run: str, sign: str, table: Mapping[str, str]) -> None:
         """`⁻²` is `^{-2}`."""

@@ -28,10 +28,14 @@ def fold(tokens: Sequence[Token]) -> Folded:
             parts[-1] = r"\degree"
         elif token.kind != "end":
             parts.append(_folded(token))
+    folded = _without_end(_without_braces(_without_end(parts)))
+    return tuple(_SAME.get(part, part) for part in folded)
+
+
+def _without_end(parts: list[str]) -> list[str]:
     while parts and parts[-1] in _END:
         parts.pop()
-    folded = _without_braces(parts)
-    return tuple(_SAME.get(part, part) for part in folded)
+    return parts
 
 
 def fold_words(tokens: Sequence[Token]) -> Folded | None:
@@ -56,8 +60,8 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
 
 def _folded(token: Token) -> str:
     if token.kind in ("text", "word"):
-        names = len(token.text) <= 2 or (token.kind == "word" and token.text.isupper())
-        return token.text if names else token.text.casefold()
+        is_word = len(token.text) > 2 and token.text[1:].islower()  # MPa is not mPa, ABC not abc
+        return token.text.casefold() if is_word else token.text
     if token.kind == "num":
         return token.text.replace(",", "")
     return token.text
