@@ -77,7 +77,7 @@ _GOOD = (
     r"|accurate|logical|plausible|reasonable)"
 )
 _CAPITAL_NEXT = r"(?=[ (（\[【*$]{0,3}[A-ZＡ-Ｚ]{1,10}(?![A-Za-z0-9]))"
-_NOT_ASKED = (
+_NO_QUESTION = (
     r"(?!\*{0,2} ?(?:[?？吗:：=]|if\b|only (?:if|when)\b|unless\b|to\b"
     r"|(?:is|are|must|should|would|will|has)\b))"
 )
@@ -97,15 +97,15 @@ _STATEMENT = re.compile(
     r"|(?:答案|正确选项|正确的(?=[是为选答]))[*_】)\]]{0,4} ?(?:选项|应该?|就)?(?:[是为]|选择?)?[:：]?"
     r"|(?:[故应我可则即]|因此|所以|综上|最终|[本该此]题)[,，]?(?:[本该此]题)?应?选择?[:：]?|答[:：]"
     rf"|选择?[:：]?{_CAPITAL_NEXT}|\n选择?[:：]?"
-    rf"|(?P<after>(?:{_BE} )?(?:the|my)(?: {_GOOD}){{0,3}} (?:answer|choice|option|solution)s?\b{_NOT_ASKED}"
-    rf"|(?:选?项)?(?:才?[是为]|[都均]是)(?:最?(?:正确|佳|终)|本题)?的?(?:答案|选项){_NOT_ASKED}))"
+    rf"|(?P<after>(?:{_BE} )?(?:the|my)(?: {_GOOD}){{0,3}} (?:answer|choice|option|solution)s?\b{_NO_QUESTION}"
+    rf"|(?:选?项)?(?:才?[是为]|[都均]是)(?:最?(?:正确|佳|终)|本题)?的?(?:答案|选项){_NO_QUESTION}))"
 )
 #: Words that affirm the option before them, or, in the group `option`, name it, which is an answer
 #: only if no other option is affirmed.
 _VERDICT = re.compile(
     r"(?=[iamshwbc选项是为都均正符])(?:"
-    rf"{_BE} (?:correct\b|right(?=[.,;!*]|$)){_NOT_ASKED}"
-    rf"|(?:选?项)?(?:[是为都均])?(?:正确|符合题意){_NOT_ASKED}"
+    rf"{_BE} (?:correct\b|right(?=[.,;!*]|$)){_NO_QUESTION}"
+    rf"|(?:选?项)?(?:[是为都均])?(?:正确|符合题意){_NO_QUESTION}"
     r"|(?:is|be|matches|corresponds to) (?:[Cc]hoice|[Oo]ption)[ _\\]{0,2}"
     rf"(?P<option>{_CAPITALS}))"
 )
@@ -113,7 +113,7 @@ _BEFORE = re.compile(rf"(?<![A-Za-z0-9])({_CAPITALS}(?:{_JOINT}{_CAPITALS}){{0,9
 #: What makes a statement none, right before it.
 _DOUBT = re.compile(
     r"(?:(?<![A-Za-z])(?:if|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|cannot|never|neither|nor"
-    r"|doubt|not|except(?: for)?|other than|(?:all|any|every|no)(?:thing|one)?(?: options| choices)? but)"
+    r"|doubt|not|each|every|which|except(?: for)?|other than|(?:all|any|every|no)(?:thing|one)?(?: options| choices)? but)"
     r"|n['’]t)"
     r"(?: (?:think|believe|say|mean|be|sure|certain|clear|convinced|the case))?(?: (?:that|if|whether))?"
     r"(?: (?:to|the|my|correct|right|final|best|option|choice|answer|only|either|both))*[ _*(]*$"
@@ -130,7 +130,7 @@ _LEADING = re.compile(
 _UNSURE = re.compile(rf"({_CAPITALS}),? ?(?:(?:and/)?or(?![a-z])|或者?|还是|/)")
 _OPTION_WORD = re.compile(r"(?:[Oo]ption|[Cc]hoice|选项)[ _:]*")
 _THING = re.compile(r"(?:letter|figure|picture|diagram|image|graph) (?=[(\[]?[A-Z](?![A-Za-z]))")
-_ITEM = re.compile(r"\n\s*[(\[*]{0,3}[A-Z][.)、:：]")
+_ITEM = re.compile(r"\n\s*[(\[*]{0,3}(?:[A-Za-z]|\d)[.)、:：]|\n\s*[-*•]")
 _SENTENCE_END = re.compile(r"[.;。](?: |$)")
 _NAME = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9])[)*]{0,3}(?:选?项)?")
 _SPACE = re.compile(r"\s+")
@@ -261,7 +261,7 @@ def _in_words(text: str, question: _Question) -> tuple[str, Letters]:
         letters = question.read(line) if question.options else None
         return (line, letters) if letters is not None else _verdict(text, question)
     before = next(statements, None)
-    if (before is not None and _contradicts(before, last, text, question)) or _denied_after(
+    if (before is not None and _contradicts(before, last, text, question)) or _has_denial(
         last, text
     ):
         return last.text, AMBIGUOUS
@@ -276,7 +276,7 @@ def _contradicts(before: _Statement, last: _Statement, text: str, question: _Que
     return is_gap(between) or question.letters_of(between) == before.letters
 
 
-def _denied_after(statement: _Statement, text: str) -> bool:
+def _has_denial(statement: _Statement, text: str) -> bool:
     """Whether a text says after a statement that its letter is wrong."""
     rest = text[statement.end : statement.end + DENIAL_CHARS]
     return isinstance(statement.letters, frozenset) and any(

@@ -253,7 +253,8 @@ def test_people_s_models_own_words_are_read(statement):
      "本题不选B", "不要选B", "为什么选B", "如果选B，则错", "若答案为B，则矛盾", "是否选B", "难道选B？", "答案不是B", "选B吗？", "B正确吗？", "误选B", "本题选B是错误的", "答：不选B", "The answer cannot be B.", "The answer can't be B.",
      "It must not be B.", "I would not choose B.", "I won't choose B.", "Neither A nor B is correct.", "everything but B is correct", "All options except B are correct.", "Suppose the answer is B.", "Assume that B is the correct answer.",
      "Statement B is correct", "说法B正确", "Answer: B is wrong", "Answer: (B) is wrong", "Answer: B (wrong)", "The correct answer is anything but B.", "B is the wrong answer.", "B is an incorrect choice.", "B is the least likely answer",
-     "B is the only incorrect option", "Which of A, B, C, D is right?", "Options: A B C D", "The options are B and C.", "The answer is BMW.", "Answer: Because", "Solution: A car moves.", "It must be that B is smaller.", "We choose B = 3."],
+     "B is the only incorrect option", "Which of A, B, C, D is right?", "Options: A B C D", "The options are B and C.", "Take each option:\nB. is odd\nC. is even", "We look at an option:\nb. option B is odd\nc. option C is even", "Which option: B?",
+     "The answer is:\n- B\n- C", "The answer is BMW.", "Answer: Because", "Solution: A car moves.", "It must be that B is smaller.", "We choose B = 3."],
 )  # fmt: skip
 def test_a_letter_that_is_denied_doubted_or_asked_for_is_not_the_choice(statement):
     assert choice(f"first x = 3.\n{statement}", final_letter=True) is None
