@@ -28,7 +28,7 @@ from rewardkit.answers.number import AMBIGUOUS, read_number
 from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.answers.reading.grammar import parse
 from rewardkit.answers.reading.tokens import MAX_DIGITS, Token, UnreadableError, tokenize
-from rewardkit.answers.reading.tree import Node, symbols
+from rewardkit.answers.reading.tree import Node, symbols, walk
 from rewardkit.answers.reading.typography import fold, fold_words
 from rewardkit.answers.relations import answer_of, is_equation, substitute
 from rewardkit.answers.worked_out import leaves_work, restates
@@ -122,7 +122,8 @@ def _compare(pred: str, gold: str, question: str, policy: Policy) -> Verdict:
             if restates(ours.tokens, p, question):
                 return Verdict("unreadable", "value")
             return verdict
-    if ours.value is None and _PLAIN.fullmatch(gold.strip(" $")):
+    has_words = ours.value is None or any(part[0] == "text" for part in walk(ours.value))
+    if has_words and _PLAIN.fullmatch(gold.strip(" $")):
         return _sentence(pred, gold.strip(" $"))
     return verdict
 
@@ -237,8 +238,6 @@ def _sentence(pred: str, gold: str) -> Verdict:
         or _DATE.search(pred)
     ):
         return Verdict("unreadable", "words")
-    if len(set(_NUMBER.findall(pred.rpartition("=")[2]))) != 1:
-        return Verdict("ambiguous", "number")
     value = read_number(pred)
     if value is None or value is AMBIGUOUS:
         return Verdict("unreadable" if value is None else "ambiguous", "number")

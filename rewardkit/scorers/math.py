@@ -76,16 +76,17 @@ def _same(response: str, gold: str) -> str:
 def _choice(response: str, gold: str, letters: frozenset[str], answer: str) -> Score:
     """The letters a response picks, where the gold is a choice.
 
-    Every form `mcq` reads counts, but for small letters and formulas, which are names here.
+    Every form `mcq` reads counts, but for formulas, and for small letters after `d`: `e` and `i`
+    are names.
     """
     if _FORMULA.search(answer.replace("**", "")):
         return _score(compare(answer, gold).outcome, answer)
     pred, picked = final_choice(response, LETTERS, final_letter=True)
     if picked is None:
         picked = read_letters(answer, LETTERS) if len(boxes(response)) < 2 else AMBIGUOUS
-    if isinstance(picked, frozenset) and picked <= set(pred or answer):
+    if isinstance(picked, frozenset) and (picked <= SMALL or picked <= set(pred or answer)):
         return _score("equal" if picked == letters else "different", "".join(sorted(picked)))
-    if compare(answer, gold).outcome == "equal":
+    if _LABELLED.match(gold) and compare(answer, gold).outcome == "equal":
         return _score("equal", answer)
     return _score("ambiguous" if picked is not None else "different", pred or answer)
 
@@ -107,6 +108,8 @@ def _score(outcome: Outcome, pred: str) -> Score:
 
 #: The letters a choice may have.
 LETTERS = frozenset("ABCDEFGHIJ")
+#: Those that may be small.
+SMALL = frozenset("ABCD")
 #: What makes letters a formula, not a choice.
 _FORMULA = re.compile(r"[*+=^_<>'/-]|\\(?:overline|bar|vec|cup|cap|cdot|times|to|hat|dot)\b")
 _LABELLED = re.compile(r"\(?([A-J])[).:]\s*\S{2}")

@@ -151,6 +151,8 @@ class Quantities(Arithmetic):
         denies = token.kind == "han" and any(part in word for part in names.DENYING)
         if word in names.CHANGING or denies:
             raise UnreadableError(f"{token.text!r} changes a number")
+        if word == "in" and self.ahead(1).kind in ("num", *WORDS):
+            return False  # 200 minutes in 5 days
         if token.kind == "word" and len(token.text) <= 2:
             sure = self.letters_are_units or words or token.text in PLAIN_UNITS
             return bool(sure) and token.text in TABLE
