@@ -41,11 +41,11 @@ def scorers() -> dict[str, Any]:
     """The scorers, freshly imported, and `clear`, which empties their caches."""
     for module in [name for name in sys.modules if name.startswith("rewardkit")]:
         del sys.modules[module]
-    from rewardkit.answers import choices, equal
+    from rewardkit.answers import equal, letters
     from rewardkit.scorers import gsm8k, math, math_dapo, mcq
 
     math.score(r"\boxed{\sqrt{2}}", "1.41421356")  # imports mpmath
-    caches = (choices._option_key, equal._compare, math_dapo._cached)  # noqa: SLF001
+    caches = (letters._option_key, equal._compare, math_dapo._cached)  # noqa: SLF001
     found = {"math": math.score, "mcq": mcq.score, "dapo": math_dapo.score, "gsm8k": gsm8k.score}
     found |= {f"gsm8k {name}": partial(gsm8k.score, method=name) for name in ("flexible", "robust")}
     found |= {"mcq final": partial(mcq.score, final_letter=True)}

@@ -1,16 +1,15 @@
-r"""Reads which options of a multiple-choice question an answer picks: text -> set of letters.
+"""Reads where a response states its choice: the last box or `<answer>`, else its own words.
 
-An answer is a list of letters in any dress (`AC`, `(A)`, `\text{A}`, `A、C`, `A和C`, `选A`), an
-option's letter with its text (`A. 980万元`), or the option's text alone. What remains unread after
-separators and a few harmless words (`the answer is`, `正确答案是`) makes the answer no list of
-letters, so that `Apple` is not A.
+What a text picks is read by `rewardkit.answers.letters`, whose names are here too.
 
-* `A or C` and `A/C` are ambiguous, whatever the gold.
-* Where the row's options are known, a letter with another text than its option's is ambiguous, and
-  so is a text that two options share. Texts are compared after NFKC, without spaces, case, TeX's
-  text commands and `$`. Where they are not known, the letter of `A. 980万元` counts.
-* A rejected letter is left out: `不选A，选C` is C.
-* In a run of letters none occurs twice (`AAA` is a rating), and small letters ascend (`bad`).
+Of a response's own words, which count only if that is asked for, go in this order:
+
+* a last line of letters alone;
+* the last statement of the answer: `The answer is (B)`, `Solution: Choice_B`, `it must be (D)`,
+  `Choice B is the correct answer`, `答案：AC`, `本题选B`, `B是正确答案`. One that is doubted (`if the
+  answer is B`, `不应选B`) or asked for is none, and one whose letter is denied after it is ambiguous;
+* where the options are known, a last line that is an option's text;
+* verdicts on single options, if all the affirmed ones agree: `B is correct`, `B项正确`.
 """
 
 from __future__ import annotations
@@ -18,17 +17,38 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from string import ascii_uppercase
-from typing import Any, Final, TypeAlias
-from unicodedata import normalize
+from itertools import islice
+from typing import Final, NamedTuple
 
 from rewardkit.answers.extract import last_boxed
+from rewardkit.answers.letters import (
+    AMBIGUOUS,
+    DEFAULT_LETTERS,
+    MAX_CHARS,
+    Letters,
+    after_lead,
+    denies,
+    has_or,
+    is_gap,
+    is_text_of,
+    list_letters,
+    option_of,
+    option_texts,
+    read_gold,
+    read_letters,
+    undress,
+)
 
-#: The letters of a question whose options are not known. MMLU-Pro goes up to J.
-DEFAULT_LETTERS: Final = frozenset("ABCDEFGHIJ")
-#: Longest answer, in characters, that is read.
-MAX_CHARS: Final = 4096
+__all__ = [
+    "AMBIGUOUS",
+    "DEFAULT_LETTERS",
+    "MAX_GAP",
+    "final_choice",
+    "option_texts",
+    "read_gold",
+    "read_letters",
+]
+
 #: Longest line that is read after `The answer is`, and longest box beside another.
 MAX_LINE: Final = 200
 #: Longest text between two answers that stand side by side.
@@ -37,86 +57,108 @@ MAX_GAP: Final = 80
 MAX_STATEMENTS: Final = 16
 MAX_BLOCKS: Final = 4
 #: Characters at the end that are searched for statements.
-STATED_CHARS: Final = 20_000
+STATEMENT_CHARS: Final = 20_000
+#: Characters at the end that are searched first: most statements are there.
+TAIL_CHARS: Final = 500
+#: Characters before a statement that may cast doubt on it or hold its letters, and characters
+#: after it in which its letter may be denied.
+BEFORE_CHARS: Final = 60
+DENIAL_CHARS: Final = 1000
 
-#: Stands for an answer that leaves open which options it picks.
-AMBIGUOUS: Final = object()
-#: What an answer picks: letters, `AMBIGUOUS`, or None.
-Letters: TypeAlias = frozenset[str] | object | None
+_CAPITALS = r"[(\[{*]{0,3}[A-Z]{1,10}(?![A-Za-z0-9])[)\]}*]{0,3}"
+_RUN = r"[(\[{]{0,3}(?:[A-Z]{1,10}|[a-z])(?![A-Za-z0-9])[)\]}]{0,3}(?:选?项)?"
+_JOINT = r" ?(?:[,;、&/|] ?)?(?:(?:and(?![a-z])|or(?![a-z])|以及|或者?|还是|[和及与跟]) ?)?"
+_BE = (
+    r"(?:is|are|must be|should be|has to be|would be)"
+    r"(?: (?:therefore|thus|hence|indeed|clearly|definitely|certainly|likely|most likely|both))?"
+)
+_GOOD = (
+    r"(?:only|single|most|best|correct|right|true|proper|valid|final|likely|suitable|appropriate"
+    r"|accurate|logical|plausible|reasonable)"
+)
+_CAPITAL_NEXT = r"(?=[ (（\[【*$]{0,3}[A-ZＡ-Ｚ]{1,10}(?![A-Za-z0-9]))"
+_NO_QUESTION = (
+    r"(?!\*{0,2} ?(?:[?？吗:：=]|if\b|only (?:if|when)\b|unless\b|to\b"
+    r"|(?:is|are|must|should|would|will|has)\b))"
+)
 
-_ALPHABET = frozenset(ascii_uppercase)
-_WRAPPER = re.compile(
-    r"\\(?:text(?:bf|it|rm|sf|tt|normal)?|math(?:rm|bf|it|sf|tt|normal|bb|cal)|mbox|fbox|boxed"
-    r"|boldsymbol|bm|operatorname|underline|emph)(?![A-Za-z])\s*\{([^{}]*)\}"
-)
-_TEX_SPACE = re.compile(r"\\[ ,;:!\n\\]|\\q?quad(?![A-Za-z])|~")
-_TEX_NOISE = re.compile(
-    r"\\(?:left|right|displaystyle|large|Large|bf|it|rm)(?![A-Za-z])|\\(?=[$%&#_{}()\[\]])|\$"
-)
-_MARKDOWN = re.compile(r"\*\*|__|`")
-
-_OR = r"[/|]|(?<![A-Za-z])or(?![A-Za-z])|或者?|还是"
-_AND = r"[,;、&]|\+(?=\s?[(\[]?[A-Za-z])|(?<![A-Za-z])and(?![A-Za-z])|以及|[和及与跟]"
-_NOISE = (
-    r"(?<![A-Za-z])(?:the|my|final|correct|right|best|answers?|options?|choices?|is|are|both|either|so"
-    r"|therefore|thus|hence|but|rather)(?![A-Za-z])"
-    r"|正确|最终|最佳|答案|选项|选择|因此|所以|综上|本题|该题|而是|应该|[两三四五]?项|(?<!还)是|[故应选为的都均对即而]"
-)
-_OR_WORD = re.compile(_OR, re.IGNORECASE)
-_NOISE_WORD = re.compile(_NOISE, re.IGNORECASE)
-_SEPARATOR = re.compile(rf"(?:[\s.:。()\[\]{{}}《》【】\"'“”‘’*_]|{_AND}|{_OR})+", re.IGNORECASE)
-_LEAD = re.compile(rf"(?:[\s:,。*_]|{_NOISE})*", re.IGNORECASE)
-_NEGATED = re.compile(
-    r"(?:不(?:应该?|能|该|可)?(?:选择?|是)|(?<![A-Za-z])not)\s*"
-    r"\(?[A-Za-z](?:\s*[,、和及]\s*[A-Za-z])*(?![A-Za-z])\)?"
-)
-_LABEL = re.compile(r"(?<![^\s,;、。])(?:[(\[]([A-Za-z])[)\]][.:、]?|([A-Za-z]) ?[.:、)])")
-_HEDGE = re.compile(rf"(?:{_OR})\s*\(?[A-Z](?![A-Z])|、\s?[A-Z](?![A-Z]| ?[.:)])", re.IGNORECASE)
-_SPACE = re.compile(r"\s+")
-_TEXT_END = ",;、.。和及与"
-
-_STATED = re.compile(
-    r"(?<![A-Za-z])(?:answer|option|choice)s?(?![A-Za-z])[*_】)\]]{0,4} ?(?:[:：=]|(?:is|are)\b)"
+#: Words that state the answer before its letter, or, in the group `after`, after it. Their first
+#: characters stand in front, so that not every alternative is tried at every place.
+_STATEMENT = re.compile(
+    r"(?=[AaSsOoCcRrBbmIWwHhTti答正故应我可则即因所综最本该此选\n项才是为都均])(?:"
+    r"(?:[Aa]nswers?|ANSWER|[Ss]olutions?|SOLUTION|[Oo]ption|OPTION|[Cc]hoice|CHOICE"
+    r"|(?:[Cc]orrect|[Rr]ight|[Bb]est) (?:options|choices)|[Aa]ns\.?)(?![A-Za-z])[*_】)\]]{0,4}"
+    r"(?: (?:to|of|for) (?:the|this|that) (?:question|problem))?"
+    r" ?(?:[:：=]|(?:is|IS|are|ARE|(?:must|should|has to|would|will) be)\b)"
+    r"|(?:must be|(?:I|We|we)(?:['’](?:ll|d)| will| would)? (?:choose|pick|select|go with))"
+    rf"(?= )(?: [Oo]ption| [Cc]hoice| answer)?{_CAPITAL_NEXT}"
+    r"|(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore),? (?=(?:[Oo]ption |[Cc]hoice )?"
+    r"[(\[*$]{0,3}[A-Z][)\]*$]{0,3}\.?(?:\n|$))"
     r"|(?:答案|正确选项|正确的(?=[是为选答]))[*_】)\]]{0,4} ?(?:选项|应该?|就)?(?:[是为]|选择?)?[:：]?"
-    r"|(?:[故应我可则即]|因此|所以|综上|最终)[,，]?(?:[本该]题)?应?选择?[:：]?|(?<=\n)选择?[:：]?",
+    r"|(?:[故应我可则即]|因此|所以|综上|最终|[本该此]题)[,，]?(?:[本该此]题)?应?选择?[:：]?|答[:：]"
+    rf"|选择?[:：]?{_CAPITAL_NEXT}|\n选择?[:：]?"
+    rf"|(?P<after>(?:{_BE} )?(?:the|my)(?: {_GOOD}){{0,3}} (?:answer|choice|option|solution)s?\b{_NO_QUESTION}"
+    rf"|(?:选?项)?(?:才?[是为]|[都均]是)(?:最?(?:正确|佳|终)|本题)?的?(?:答案|选项){_NO_QUESTION}))"
+)
+#: Words that affirm the option before them, or, in the group `option`, name it, which is an answer
+#: only if no other option is affirmed.
+_VERDICT = re.compile(
+    r"(?=[iamshwbc选项是为都均正符])(?:"
+    rf"{_BE} (?:correct\b|right(?=[.,;!*]|$)){_NO_QUESTION}"
+    rf"|(?:选?项)?(?:[是为都均])?(?:正确|符合题意){_NO_QUESTION}"
+    r"|(?:is|be|matches|corresponds to) (?:[Cc]hoice|[Oo]ption)[ _\\]{0,2}"
+    rf"(?P<option>{_CAPITALS}))"
+)
+_BEFORE = re.compile(rf"(?<![A-Za-z0-9])({_CAPITALS}(?:{_JOINT}{_CAPITALS}){{0,9}}) ?$")
+#: What makes a statement none, right before it.
+_DOUBT = re.compile(
+    r"(?:(?<![A-Za-z])(?:if|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|cannot|never|neither|nor"
+    r"|doubt|not|each|every|which|except(?: for)?|other than|(?:all|any|every|no)(?:thing|one)?(?: options| choices)? but)"
+    r"|n['’]t)"
+    r"(?: (?:think|believe|say|mean|be|sure|certain|clear|convinced|the case))?(?: (?:that|if|whether))?"
+    r"(?: (?:to|the|my|correct|right|final|best|option|choice|answer|only|either|both))*[ _*(]*$"
+    r"|(?:[不非没勿别误错未若]|如果|假[如设]|是否|难道|为什么|为何)[有是选应该能可要会的正确答案项]*$"
+    r"|(?:(?<![A-Za-z])(?:statement|proposition|claim|conclusion|figure|graph|point|set|event)s?"
+    r"|说法|结论|命题|图|点) ?$",
     re.IGNORECASE,
 )
-_RUN = r"[(\[{]{0,3}(?:[A-Z]{1,10}|[a-z])(?![A-Za-z0-9])[)\]}]{0,3}(?:选?项)?"
-_JOINT = r" ?(?:[,;、&+/|] ?)?(?:(?:and(?![a-z])|or(?![a-z])|以及|或者?|还是|[和及与跟]) ?)?"
 _LEADING = re.compile(
     rf"({_RUN}(?:{_JOINT}{_RUN})*)"
-    r" ?(?:$|[.;:!。<]|[,、](?! ?[A-Z](?![A-Za-z ]))|(?:because|since|as|for|due)(?![a-z])|因|由于|正确|不是)"
+    r"(?: ?(?:$|[.;:!。<]|[,、](?! ?[A-Z](?![A-Za-z ]))|(?:because|since|as|for|due|which|where)(?![a-z])"
+    r"|因|由于|正确|不是|not (?=\(?[A-Z](?![A-Za-z])))| [-–—(])"
 )
+_UNSURE = re.compile(rf"({_CAPITALS}),? ?(?:(?:and/)?or(?![a-z])|或者?|还是|/)")
+_OPTION_WORD = re.compile(r"(?:[Oo]ption|[Cc]hoice|选项)[ _:]*")
+_THING = re.compile(r"(?:letter|figure|picture|diagram|image|graph) (?=[(\[]?[A-Z](?![A-Za-z]))")
+_ITEM = re.compile(r"\n\s*[(\[*]{0,3}(?:[A-Za-z]|\d)[.)、:：]|\n\s*[-*•]")
+_SENTENCE_END = re.compile(r"[.;。](?: |$)")
+_NAME = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9])[)*]{0,3}(?:选?项)?")
+_SPACE = re.compile(r"\s+")
 
 
-def read_letters(
-    text: str, legal: frozenset[str], options: Mapping[str, str] | None = None
-) -> Letters:
-    """The letters that an answer picks; `AMBIGUOUS` if it leaves them open; None if it has none.
+class _Question(NamedTuple):
+    """What is known of a question: `final_choice` describes it."""
 
-    Args:
-        text: the answer, such as the content of a box.
-        legal: the letters there are, in upper case.
-        options: the text of each option, where the row tells it.
-    """
-    bare = _bare(text, legal)
-    if bare and (len(text) == 1 or not _ends_an_option(text, options)):
-        return bare
-    plain = _plain(text)
-    listed = _listed(plain, legal)
-    if options:
-        return _against_options(plain, options, listed)
-    return _labelled(plain, legal) if listed is None else listed
+    legal: frozenset[str]
+    options: Mapping[str, str] | None
+    plus: bool
+
+    def read(self, text: str) -> Letters:
+        """The letters that an answer picks."""
+        return read_letters(text, self.legal, self.options, plus=self.plus)
+
+    def letters_of(self, text: str) -> Letters:
+        """The letters of a text that has nothing else."""
+        return list_letters(undress(text), self.legal, plus=self.plus)
 
 
-def read_gold(text: str, legal: frozenset[str]) -> frozenset[str] | None:
-    """The letters of a gold answer: upper case, in any of the separators; None for all else."""
-    bare = _bare(text, legal)
-    if bare:
-        return bare
-    plain = _plain(text)
-    letters = _listed(plain, legal) if plain.isupper() else None
-    return letters if isinstance(letters, frozenset) else None
+class _Statement(NamedTuple):
+    """A text that states an answer, its letters, and where the words that make it one lie."""
+
+    text: str
+    letters: frozenset[str] | object
+    start: int
+    end: int
 
 
 def final_choice(
@@ -125,6 +167,7 @@ def final_choice(
     options: Mapping[str, str] | None = None,
     *,
     final_letter: bool = False,
+    plus: bool = False,
 ) -> tuple[str, Letters]:
     r"""The text of a response's final answer, "" without one, and the letters it picks.
 
@@ -138,159 +181,19 @@ def final_choice(
         options: the text of each option, where the row tells it.
         final_letter: whether lines such as `The answer is (B)` and `答案：AC`, and a last line of
             letters alone, count where no box or block tells a choice.
+        plus: whether `A+C` is a list, as it is where the answer is known to be a choice.
     """
-    said = response.rpartition("</think>")[2] if "</think>" in response else response
-    texts = _marked(said) or (_marked(response) if said is not response else [])
-    choice = _last(texts, [read_letters(text, legal, options) for text in texts])
+    answer = response.rpartition("</think>")[2] if "</think>" in response else response
+    texts = _marks(answer) or (_marks(response) if answer is not response else [])
+    question = _Question(legal, options, plus)
+    choice = _last(texts, [question.read(text) for text in texts])
     if choice[1] is None and final_letter:
-        stated = _stated(said[-STATED_CHARS:], legal, options)
-        return choice if stated[1] is None else stated
+        statement = _in_words(answer[-STATEMENT_CHARS:], question)
+        return choice if statement[1] is None else statement
     return choice
 
 
-def option_texts(options: Any) -> dict[str, str] | None:
-    """The text of each option by letter, from a list or a mapping; None if it is neither."""
-    if hasattr(options, "tolist"):  # what pandas makes of a list in a parquet
-        options = options.tolist()
-    if isinstance(options, (list, tuple)):
-        found = zip(ascii_uppercase, options, strict=False)
-        return {letter: str(text) for letter, text in found if text is not None} or None
-    if not isinstance(options, Mapping):
-        return None
-    texts = {str(key).strip().upper(): str(t) for key, t in options.items() if t is not None}
-    return texts if texts and _ALPHABET.issuperset(texts) else None
-
-
-def _bare(text: str, legal: frozenset[str]) -> frozenset[str] | None:
-    """The letters of a text that is nothing but different letters: the shortcut for most."""
-    if len(text) > len(legal):
-        return None
-    letters = frozenset(text)
-    return letters if len(letters) == len(text) and letters <= legal else None
-
-
-def _ends_an_option(text: str, options: Mapping[str, str] | None) -> bool:
-    return options is not None and any(option.endswith(text) for option in options.values())
-
-
-def _plain(text: str) -> str:
-    """The text without dress; "" if it is too long to be an answer."""
-    if len(text) > MAX_CHARS:
-        return ""
-    if not text.isascii():
-        text = normalize("NFKC", text)[:MAX_CHARS]
-    if "\\" in text or "~" in text:
-        text = _unwrapped(_TEX_SPACE.sub(" ", text))
-    return _MARKDOWN.sub("", _TEX_NOISE.sub("", text)).strip()
-
-
-def _unwrapped(text: str) -> str:
-    for _ in range(4):  # \textbf{\text{A}}: nobody nests deeper
-        text, count = _WRAPPER.subn(r"\1", text)
-        if not count:
-            break
-    return text
-
-
-def _listed(plain: str, legal: frozenset[str]) -> Letters:
-    """The letters of a text that holds letters, separators and harmless words only."""
-    text, noise = _NOISE_WORD.subn(" ", _NEGATED.sub(" ", plain))
-    runs = [run for run in _SEPARATOR.split(text) if run]
-    letters = frozenset("".join(runs).upper())
-    if not runs or not letters <= legal or not all(map(_is_run, runs)):
-        return None
-    if noise and not all(map(str.isupper, runs)):  # "is a correct option": an article, no letter
-        return None
-    return AMBIGUOUS if len(letters) > 1 and _OR_WORD.search(text) else letters
-
-
-def _is_run(run: str) -> bool:
-    if len(set(run)) < len(run):
-        return False
-    return run.isupper() or (run.islower() and list(run) == sorted(run))
-
-
-def _labelled(plain: str, legal: frozenset[str]) -> Letters:
-    """The letters of `A. some text`, or of several such items."""
-    text, labels = _labels(plain)
-    if not labels or _letter(labels[0]) not in legal:
-        return None
-    if _HEDGE.search(text) or _OR_WORD.match(text[labels[0].end() :].lstrip()):
-        return AMBIGUOUS
-    return legal.intersection(map(_letter, labels))
-
-
-def _labels(plain: str) -> tuple[str, list[re.Match[str]]]:
-    """The text after harmless words, and its labels; none if it does not begin with one."""
-    lead = _LEAD.match(plain)
-    text = plain[lead.end() :] if lead else plain
-    labels = list(_LABEL.finditer(text))
-    return text, labels if labels and labels[0].start() == 0 else []
-
-
-def _letter(label: re.Match[str]) -> str:
-    return label[1] or label[2]
-
-
-def _against_options(plain: str, options: Mapping[str, str], listed: Letters) -> Letters:
-    text, labels = _labels(plain)
-    spelled = _spelled(text, labels, options)
-    if spelled is not None:
-        return spelled
-    named = _named(plain, options)
-    if listed is None:
-        return AMBIGUOUS if named is None and labels and _letter(labels[0]) in options else named
-    if listed == frozenset(text[:1]) or labels:  # "A. 对" where A is "错"
-        named = _named(text[labels[0].end() if labels else 1 :], options) or named
-    # An option's text may itself list letters: "A和C", or "II" where there is an option I.
-    return AMBIGUOUS if named is not None and named != listed and len(plain) > 1 else listed
-
-
-def _spelled(
-    text: str, labels: list[re.Match[str]], options: Mapping[str, str]
-) -> frozenset[str] | None:
-    """The letters of a text that gives every letter with its own option's text."""
-    if _says(text[1:], text[:1], options):  # "A 980万元"
-        return frozenset(text[:1])
-    if labels and _says(text[labels[0].end() :], _letter(labels[0]), options):
-        return frozenset(_letter(labels[0]))
-    ends = [label.start() for label in labels[1:]] + [len(text)]
-    items = [
-        (text[label.end() : end], _letter(label)) for label, end in zip(labels, ends, strict=False)
-    ]
-    said = items and all(_says(item, letter, options) for item, letter in items)
-    return frozenset(letter for _, letter in items) if said else None
-
-
-def _named(plain: str, options: Mapping[str, str]) -> Letters:
-    """The letter of the option whose text this is."""
-    key = _key(plain)
-    letters = frozenset(
-        letter for letter, t in options.items() if key and key == _option_key(letter, t)
-    )
-    return AMBIGUOUS if len(letters) > 1 else letters or None
-
-
-def _says(text: str, letter: str, options: Mapping[str, str]) -> bool:
-    key = _key(text) if letter in options else ""
-    return key != "" and key == _option_key(letter, options[letter])
-
-
-@lru_cache(maxsize=4096)  # one question is answered many times in RL
-def _option_key(letter: str, option: str) -> str:
-    """What identifies an option's text, its own label taken off."""
-    text = _plain(option)
-    label = _LABEL.match(text)
-    return _key(text[label.end() :] if label and _letter(label) == letter else text)
-
-
-def _key(plain: str) -> str:
-    """What is compared of a text: no spaces, no case, and nothing that leads to the next item."""
-    text = _SPACE.sub("", plain).casefold().rstrip(_TEXT_END)
-    return text.removesuffix("and").rstrip(_TEXT_END)
-
-
-def _marked(text: str) -> list[str]:
+def _marks(text: str) -> list[str]:
     """The texts of the final answers in boxes and `<answer>` blocks, the last one last."""
     blocks = _last_blocks(text)
     if not blocks:
@@ -321,10 +224,10 @@ def _boxes(text: str) -> list[str]:
     start = _last_opening(text, 0, len(text))
     end = text.rfind("}", max(start - MAX_GAP, 0), start)
     opening = _last_opening(text, max(end - MAX_LINE, 0), end) if end > 0 else -1
-    if opening < 0 or not _is_gap(text[end + 1 : start]):
+    if opening < 0 or not is_gap(text[end + 1 : start]):
         return [last]
     before = last_boxed(text[opening : end + 1])
-    if before is not None and _OR_WORD.search(text[end + 1 : start]):
+    if before is not None and has_or(text[end + 1 : start]):
         return [f"{before} or {last}"]
     beside = before is not None and text[opening:end].rstrip().endswith(before)
     return [before, last] if before is not None and beside else [last]
@@ -333,11 +236,6 @@ def _boxes(text: str) -> list[str]:
 def _last_opening(text: str, start: int, end: int) -> int:
     at = text.rfind("\\boxed", start, end)
     return max(at, text.rfind("\\fbox", max(at, start), end))
-
-
-def _is_gap(text: str) -> bool:
-    """Whether a text between two answers says nothing, so that they stand side by side."""
-    return not _SEPARATOR.sub("", _NOISE_WORD.sub(" ", _plain(text)))
 
 
 def _last(texts: list[str], readings: list[Letters]) -> tuple[str, Letters]:
@@ -349,51 +247,127 @@ def _last(texts: list[str], readings: list[Letters]) -> tuple[str, Letters]:
     return texts[-1], AMBIGUOUS if others and last is not None else last
 
 
-def _stated(
-    text: str, legal: frozenset[str], options: Mapping[str, str] | None
-) -> tuple[str, Letters]:
-    """The last line of letters alone, or else the last statement such as `The answer is (B)`."""
+def _in_words(text: str, question: _Question) -> tuple[str, Letters]:
+    """The choice that a text states in its own words."""
     line = text.rstrip().rpartition("\n")[2][-MAX_LINE - 1 :].strip()
-    if line.isupper() and not _NOISE_WORD.search(_NEGATED.sub("", line)):
-        letters = _listed(_plain(line), legal)
+    bare = _OPTION_WORD.sub("", undress(line), count=1)
+    if bare.isupper() and after_lead(bare) == bare:
+        letters = question.letters_of(bare)
         if letters is not None:
             return line, letters
-    return _last_statement(text, legal, options)
+    statements = _statements(text, question)
+    last = next(statements, None)
+    if last is None:
+        letters = question.read(line) if question.options else None
+        return (line, letters) if letters is not None else _verdict(text, question)
+    before = next(statements, None)
+    if (before is not None and _contradicts(before, last, text, question)) or _has_denial(
+        last, text
+    ):
+        return last.text, AMBIGUOUS
+    return last.text, last.letters
 
 
-def _last_statement(
-    text: str, legal: frozenset[str], options: Mapping[str, str] | None
-) -> tuple[str, Letters]:
-    found = _statements(text, legal, options)
-    said, letters, start, _ = next(found, ("", None, 0, 0))
-    _, before, _, end = next(found, ("", None, 0, 0))
-    if before is None or before == letters or start - end > MAX_GAP:
-        return said, letters
-    # Only the letters of the statement before, and words that say nothing, lie between the two.
-    beside = _listed(_plain(text[end:start]), legal) == before
-    return said, AMBIGUOUS if beside else letters
+def _contradicts(before: _Statement, last: _Statement, text: str, question: _Question) -> bool:
+    """Whether two statements differ, and only letters and words that say nothing part them."""
+    if before.letters == last.letters or last.start - before.end > MAX_GAP:
+        return False
+    between = text[before.end : last.start]
+    return is_gap(between) or question.letters_of(between) == before.letters
 
 
-def _statements(
-    text: str, legal: frozenset[str], options: Mapping[str, str] | None
-) -> Iterator[tuple[str, frozenset[str] | object, int, int]]:
-    """What follows each of the last statements' words, its letters, and where the words lie."""
+def _has_denial(statement: _Statement, text: str) -> bool:
+    """Whether a text says after a statement that its letter is wrong."""
+    rest = text[statement.end : statement.end + DENIAL_CHARS]
+    return isinstance(statement.letters, frozenset) and any(
+        name[1] in statement.letters and denies(rest[name.end() : name.end() + MAX_GAP])
+        for name in _NAME.finditer(rest)
+    )
+
+
+def _statements(text: str, question: _Question) -> Iterator[_Statement]:
+    """The last statements that tell letters, the last one first."""
     until = len(text)
-    for match in reversed(deque(_STATED.finditer(text), maxlen=MAX_STATEMENTS)):
-        said = text[match.end() : min(until, match.end() + MAX_LINE)].partition("\n")[0].strip()
-        letters = _read_line(_plain(said), legal, options)
-        if letters is not None:
-            yield said, letters, match.start(), match.end()
-            until = match.start()
+    for match in _matches(_STATEMENT, text):
+        start, end = match.span()
+        if match["after"]:
+            line, start = _letters_before(text, start)
+            letters = question.letters_of(line)
+        else:
+            line = _line(text[end : min(until, end + MAX_LINE)])
+            letters = _read_line(undress(line), question)
+        if letters is not None and not _DOUBT.search(text[max(0, start - BEFORE_CHARS) : start]):
+            yield _Statement(line, letters, start, end)
+            until = start
 
 
-def _read_line(plain: str, legal: frozenset[str], options: Mapping[str, str] | None) -> Letters:
+def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The last matches that do not begin within a word, the last one first."""
+    cut = max(text.rfind("\n", 0, max(0, len(text) - TAIL_CHARS)), 0)  # no pattern goes on past \n
+    last = (pattern.finditer(text, start, end) for start, end in ((cut, len(text)), (0, cut)))
+    matches = (match for some in last for match in reversed(deque(some, maxlen=MAX_STATEMENTS)))
+    for match in islice(matches, MAX_STATEMENTS):
+        within = text[max(0, match.start() - 1) : match.start() + 1]
+        if not (len(within) == 2 and within.isascii() and within.isalpha()):
+            yield match
+
+
+def _letters_before(text: str, end: int) -> tuple[str, int]:
+    """The letters right before a place, and where they begin."""
+    window = text[max(0, end - BEFORE_CHARS) : end]
+    letters = _BEFORE.search(window)
+    return (letters[1], end - len(window) + letters.start()) if letters else ("", end)
+
+
+def _line(text: str) -> str:
+    """The rest of a line, or where there is none the next one, unless a list begins there."""
+    line, _, more = text.partition("\n")
+    if not line.strip(" *_:：") and not _ITEM.search(more.lstrip()):
+        line = more.lstrip().partition("\n")[0]
+    return line.strip()
+
+
+def _read_line(plain: str, question: _Question) -> Letters:
     """The letters at the beginning of a line, or those of the whole line."""
-    lead = _LEAD.match(plain)
-    text = plain[lead.end() :] if lead else plain
-    match = _LEADING.match(_SPACE.sub(" ", text))
-    letters = _listed(match[1], legal) if match else None
+    text = _THING.sub("", _SPACE.sub(" ", after_lead(plain)), count=1)
+    options = question.options
+    match = _LEADING.match(text)
+    letters = question.letters_of(match[1]) if match else None
     if match is None or letters is None:
-        return read_letters(plain, legal, options)
-    named = _named(match.string[match.end(1) :].lstrip(" .:,、。"), options) if options else None
-    return letters if named is None or named == letters else AMBIGUOUS
+        letters = _unsure(text, question) or question.read(plain)
+        if letters is None and options:
+            sentence = _SENTENCE_END.split(text, maxsplit=1)[0]
+            letters = option_of(sentence, options, by_value=True)
+        return letters
+    rest = text[match.end(1) :].lstrip(" .:,、。-–—")
+    if denies(rest):
+        return None
+    option = (option_of(rest, options) or option_of(plain, options)) if options else None
+    return letters if option is None or option == letters else AMBIGUOUS
+
+
+def _unsure(text: str, question: _Question) -> Letters:
+    """`B or else ...` is ambiguous, unless what follows is the text of B."""
+    match = _UNSURE.match(text)
+    letters = question.letters_of(match[1]) if match else None
+    if match is None or not isinstance(letters, frozenset):
+        return None
+    rest, options = text[match.end() :], question.options
+    own = options and all(is_text_of(rest, letter, options) for letter in letters)
+    return letters if own else AMBIGUOUS
+
+
+def _verdict(text: str, question: _Question) -> tuple[str, Letters]:
+    """The only option that a text affirms, `AMBIGUOUS` if it affirms several."""
+    choice: tuple[str, Letters] = "", None
+    for match in _matches(_VERDICT, text):
+        line, start = match["option"], match.start()
+        if line is None:
+            line, start = _letters_before(text, start)
+        letters = question.letters_of(line)
+        if letters is None or _DOUBT.search(text[max(0, start - BEFORE_CHARS) : start]):
+            continue
+        if choice[1] not in (None, letters):
+            return choice[0], AMBIGUOUS
+        choice = choice if choice[1] else (line, letters)
+    return choice

@@ -8,17 +8,29 @@ apart from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Final
 
 from rewardkit.answers.budget import spend
 from rewardkit.answers.evaluate import exact
+from rewardkit.answers.forms import (
+    are_indexed,
+    as_ratio,
+    labels,
+    one_by_one,
+    one_name,
+    residues,
+    totals,
+    variables,
+    vector,
+    written_out,
+)
 from rewardkit.answers.matrices import folded
 from rewardkit.answers.policy import Policy
-from rewardkit.answers.reading.tree import MINUS_ONE, Node, divide, mul, neg, num, symbols, walk
+from rewardkit.answers.reading.tree import Node, divide, mul, num, symbols, walk
+from rewardkit.answers.reading.units import TABLE
 from rewardkit.answers.regions import region_equal
-from rewardkit.answers.relations import is_equation, is_word, proportional, renamed, same_label, solved
-from rewardkit.answers.scalar import scalar_equal, value_equal
+from rewardkit.answers.relations import is_equation, proportional, renamed, same_label, solved
+from rewardkit.answers.scalar import in_radians, scalar_equal, value_equal
 
 #: Most items of a list or set that are compared without order.
 MAX_ITEMS: Final = 60
@@ -43,8 +55,8 @@ def type_of(node: Node) -> str:
 
 def same(pred: Node, gold: Node, policy: Policy) -> bool:
     """Whether two values are the same answer."""
-    pred, gold = _written_out(folded(pred)), _written_out(folded(gold))
-    pred, gold = _one_by_one(pred), _one_by_one(gold)
+    pred, gold = written_out(folded(pred)), written_out(folded(gold))
+    pred, gold = one_by_one(pred), one_by_one(gold)
     rule = _RULES.get((type_of(gold), type_of(pred)))
     return rule is not None and rule(pred, gold, policy)
 
@@ -60,56 +72,16 @@ def several(node: Node) -> bool:
     return node[0] in ("list", "and", "or", "set") or any(part[0] == "pm" for part in walk(node))
 
 
-# --- forms
-
-
-def _one_by_one(node: Node) -> Node:
-    """`(x, y) = (2, 1)` is `x = 2, y = 1`."""
-    if node[0] != "rel" or node[1] != "=" or len(node) != 4 or len(node[2]) != len(node[3]):
-        return node
-    names, values = node[2], node[3]
-    if names[0] != "tuple" or values[0] != "tuple" or any(n[0] not in ("sym", "fn") for n in names[1:]):
-        return node
-    pairs = zip(names[1:], values[1:], strict=True)
-    return ("list", *(("rel", "=", name, value) for name, value in pairs))
-
-
-def _written_out(node: Node) -> Node:
-    r"""`\pm` as two values, inside lists and sets too; one value stays as it is."""
-    if not any(part[0] == "pm" for part in walk(node)):
-        return node
-    if node[0] in ("list", "and", "or", "set"):
-        return (node[0], *(each for part in node[1:] for each in _signs(part)))
-    both = _signs(node)
-    return ("list", *both) if len(both) > 1 else both[0]
-
-
-def _signs(node: Node) -> list[Node]:
-    if not any(part[0] == "pm" for part in walk(node)):
-        return [node]
-    plus, minus = _with_sign(node, negative=False), _with_sign(node, negative=True)
-    return [plus, minus] if plus != minus else [plus]
-
-
-def _with_sign(node: Node, *, negative: bool) -> Node:
-    if node[0] == "pm":
-        inside = _with_sign(node[1], negative=negative)
-        return neg(inside) if negative else inside
-    return tuple(
-        _with_sign(part, negative=negative)
-        if isinstance(part, tuple) and isinstance(part[0], str)
-        else part
-        for part in node
-    )
-
-
 # --- single values
 
 
 def _quantities(pred: Node, gold: Node, policy: Policy) -> bool:
     """The same unit, up to spelling; another one of the same dimension by the policy only."""
     ours, theirs = pred[2], gold[2]
-    if ours.name == theirs.name or (ours.factor, ours.dimension) == (theirs.factor, theirs.dimension):
+    if ours.name == theirs.name or (ours.factor, ours.dimension) == (
+        theirs.factor,
+        theirs.dimension,
+    ):
         return scalar_equal(pred[1], gold[1], policy)
     if not policy.convert_units or ours.dimension != theirs.dimension:
         return False
@@ -119,9 +91,15 @@ def _quantities(pred: Node, gold: Node, policy: Policy) -> bool:
 def _unit_left_out(pred: Node, gold: Node, policy: Policy) -> bool:
     """One side may leave its unit out; `%` and degrees are units of their own."""
     p, g = _without_unit(pred), _without_unit(gold)
+    if "degree" in (p[0], g[0]) and _RADIANS in (pred[-1], gold[-1]):
+        p, g = (in_radians(n) if n[0] == "degree" else n for n in (p, g))
+        return value_equal(p, g, policy)
     if "percent" in (p[0], g[0]) or "degree" in (p[0], g[0]):
         return False
     return scalar_equal(p, g, policy)
+
+
+_RADIANS = TABLE["rad"]
 
 
 def _without_unit(node: Node) -> Node:
@@ -131,21 +109,11 @@ def _without_unit(node: Node) -> Node:
 
 def _compounds(pred: Node, gold: Node, policy: Policy) -> bool:
     """`2 h 90 min` is `3 h 30 min`: the sums are equal, dimension by dimension."""
-    p, g = _totals(pred), _totals(gold)
+    p, g = totals(pred), totals(gold)
     one = "quantity" in (pred[0], gold[0])
     if one and not (policy.convert_units and len(p) == 1):
         return False
     return p.keys() == g.keys() and all(value_equal(p[key], g[key], policy) for key in p)
-
-
-def _totals(node: Node) -> dict[object, Node]:
-    totals: dict[object, Node] = {}
-    for _, value, unit in node[1:] if node[0] == "compound" else (node,):
-        part = exact(value)
-        scaled = mul(num(unit.factor), value) if part is None else num(part * unit.factor)
-        before = totals.get(unit.dimension)
-        totals[unit.dimension] = scaled if before is None else ("add", before, scaled)
-    return totals
 
 
 def _ratios(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -160,19 +128,17 @@ def _ratios(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _ratio_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
     """A ratio of two is its quotient."""
-    p, g = (divide(*node[1:]) if node[0] == "ratio" and len(node) == 3 else node for node in (pred, gold))
+    p, g = (
+        divide(*node[1:]) if node[0] == "ratio" and len(node) == 3 else node
+        for node in (pred, gold)
+    )
     return "ratio" not in (p[0], g[0]) and scalar_equal(p, g, policy)
 
 
 def _clock_and_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
     """What looks like a time is a ratio where the other side can only be one."""
-    p, g = (_as_ratio(node) if node[0] == "clock" else node for node in (pred, gold))
+    p, g = (as_ratio(node) if node[0] == "clock" else node for node in (pred, gold))
     return p is not None and g is not None and same(p, g, policy)
-
-
-def _as_ratio(node: Node) -> Node | None:
-    parts = node[1].split(":")
-    return ("ratio", *(num(int(part)) for part in parts)) if all(map(str.isdigit, parts)) else None
 
 
 def _identical(pred: Node, gold: Node, _: Policy) -> bool:
@@ -227,28 +193,12 @@ def _lists(pred: Node, gold: Node, policy: Policy) -> bool:
     region = _regions_if_conditions(pred, gold)
     if region is not None:
         return region
-    ours, theirs = _labels(pred), _labels(gold)
+    ours, theirs = labels(pred), labels(gold)
     if (ours is None) != (theirs is None):
         return _ordered(pred, gold, policy) or (
-            _are_indexed(ours or theirs or []) and _unordered(pred, gold, policy)
+            are_indexed(ours or theirs or []) and _unordered(pred, gold, policy)
         )
     return _unordered(pred, gold, policy)
-
-
-def _labels(node: Node) -> list[str] | None:
-    """The names of `x = 1, y = 2`; None where not every item has its own."""
-    items = node[1:]
-    if not all(part[0] == "rel" and part[1].startswith("=") and part[2][0] in ("sym", "fn") for part in items):
-        return None
-    labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
-    if all(part[2][0] == "sym" and is_word(part[2][1]) for part in items):
-        return None
-    return labels if 1 < len(items) == len(set(labels)) else None
-
-
-def _are_indexed(labels: list[str]) -> bool:
-    """Whether names are one name with different indices, `x_1` and `x_2`: roots in any order."""
-    return len({label.partition("_")[0] for label in labels}) == 1 and all("_" in x for x in labels)
 
 
 def _list_and_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -262,7 +212,11 @@ def _only_item(pred: Node, gold: Node, policy: Policy) -> bool:
     for group, other in ((pred, gold), (gold, pred)):
         if group[0] in ("list", "set", "and", "or") and len(group) == 2:
             inside = group[1]
-            return part_same(inside, other, policy) if group is pred else part_same(other, inside, policy)
+            return (
+                part_same(inside, other, policy)
+                if group is pred
+                else part_same(other, inside, policy)
+            )
     return False
 
 
@@ -274,18 +228,8 @@ def _matrices(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _vectors(pred: Node, gold: Node, policy: Policy) -> bool:
     """A vector may be written as a tuple, a row or a column."""
-    p, g = _vector(pred), _vector(gold)
+    p, g = vector(pred), vector(gold)
     return p is not None and g is not None and _ordered(("tuple", *p), ("tuple", *g), policy)
-
-
-def _vector(node: Node) -> tuple[Node, ...] | None:
-    if node[0] == "tuple":
-        return node[1:]
-    if len(node) == 2:
-        return tuple(node[1][1:])
-    if all(len(row) == 2 for row in node[1:]):
-        return tuple(row[1] for row in node[1:])
-    return None
 
 
 def _matrix_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -307,20 +251,12 @@ def _congruences(pred: Node, gold: Node, policy: Policy) -> bool:
     modulus = exact(gold[2])
     if modulus is None or not modulus or exact(pred[2]) != modulus:
         return part_same(pred[1], gold[1], policy) and part_same(pred[2], gold[2], policy)
-    p, g = _residues(pred[1], modulus, policy), _residues(gold[1], modulus, policy)
+    p, g = residues(pred[1], modulus, policy), residues(gold[1], modulus, policy)
     return p is not None and p == g
 
 
-def _residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | None:
-    if is_equation(node) and (answer := solved(node, policy)):
-        node = answer.value
-    items = node[1:] if node[0] in ("list", "and", "or", "set") else (node,)
-    values = [exact(solved(i, policy).value if is_equation(i) and solved(i, policy) else i) for i in items]  # type: ignore[union-attr]
-    return None if None in values else {value % modulus for value in values if value is not None}
-
-
 def _residue_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
-    """`3 \\pmod 7` is 3 where no name stands before it."""
+    r"""`3 \pmod 7` is 3 where no name stands before it."""
     inside = gold[1] if gold[0] == "congruence" else pred[1]
     other = pred if gold[0] == "congruence" else gold
     return type_of(inside) == "value" and same(other, inside, policy)
@@ -331,38 +267,21 @@ def _residue_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _region_of(pred: Node, gold: Node) -> bool | None:
     """Whether both are the same set of reals, in the same variable; None where one is no set."""
-    p, g = _variables(pred), _variables(gold)
+    p, g = variables(pred), variables(gold)
     if len(p) > 1 or len(g) > 1:
         return None
     if p and g and p != g:
-        return False if _one_name(pred) and _one_name(gold) else None
+        return False if one_name(pred) and one_name(gold) else None
     return region_equal(pred, gold)
-
-
-def _variables(node: Node) -> set[str]:
-    """The variables of the conditions of a set."""
-    if node[0] == "builder":
-        return set()
-    relations = [part for part in walk(node) if part[0] == "rel"]
-    return {
-        next(iter(names)) if len(names := symbols(relation)) == 1 else repr(_subject(relation))
-        for relation in relations
-    }
-
-
-def _one_name(node: Node) -> bool:
-    return len(symbols(node)) == 1
-
-
-def _subject(relation: Node) -> Node:
-    """The side that is a name."""
-    subject: Node = next((side for side in relation[2:] if side[0] == "sym"), relation[2])
-    return subject[1] if subject[0] == "sym" else subject
 
 
 def _regions_if_conditions(pred: Node, gold: Node) -> bool | None:
     """The same for two lists of inequalities; None where they are none."""
-    if any(part[0] == "rel" and not is_equation(part) for part in (*pred[1:], *gold[1:]) if isinstance(part, tuple)):
+    if any(
+        part[0] == "rel" and not is_equation(part)
+        for part in (*pred[1:], *gold[1:])
+        if isinstance(part, tuple)
+    ):
         return _region_of(pred, gold)
     return None
 
@@ -429,8 +348,10 @@ def _equations(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _chained(pred: Node, gold: Node, policy: Policy) -> bool:
     """Equations with a name for a whole side, as `a = b = c`, side by side."""
-    return len(pred) == len(gold) > 4 and pred[1] == gold[1] and _ordered(
-        ("tuple", *pred[2:]), ("tuple", *gold[2:]), policy
+    return (
+        len(pred) == len(gold) > 4
+        and pred[1] == gold[1]
+        and _ordered(("tuple", *pred[2:]), ("tuple", *gold[2:]), policy)
     )
 
 
@@ -454,9 +375,9 @@ def _where(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _branches(pred: Node, gold: Node, policy: Policy) -> bool:
-    return part_same(pred[1], gold[1], policy) and (
-        pred[2] == gold[2] or part_same(pred[2], gold[2], policy)
-    )
+    rest = ("sym", "otherwise")
+    alike = pred[2] == gold[2] or rest in (pred[2], gold[2])
+    return part_same(pred[1], gold[1], policy) and (alike or part_same(pred[2], gold[2], policy))
 
 
 def _pairs(rule: Rule, *types: str) -> dict[tuple[str, str], Rule]:
@@ -465,13 +386,25 @@ def _pairs(rule: Rule, *types: str) -> dict[tuple[str, str], Rule]:
     return {pair: rule for other in others for pair in ((first, other), (other, first))}
 
 
-_GROUPS = ("value", "quantity", "equation", "ratio", "region", "tuple", "matrix", "text", "relation")
+_GROUPS = (
+    "value",
+    "quantity",
+    "equation",
+    "ratio",
+    "region",
+    "tuple",
+    "matrix",
+    "text",
+    "relation",
+)
 
 #: (type of the gold, type of the answer): whether they are the same.
 _RULES: Mapping[tuple[str, str], Rule] = {
     **_pairs(_only_item, "list", *_GROUPS),
     **_pairs(_only_item, "set", "value", "quantity", "equation", "ratio", "text", "tuple"),
-    **_pairs(_value_of_equation, "equation", "value", "quantity", "compound", "ratio", "tuple", "set"),
+    **_pairs(
+        _value_of_equation, "equation", "value", "quantity", "compound", "ratio", "tuple", "set"
+    ),
     **_pairs(_value_of_equation, "equation", "matrix", "list", "region", "cases", "text", "clock"),
     **_pairs(_members, "relation", "set", "list", "tuple", "region", "value"),
     **_pairs(_regions, "region", "tuple", "set", "list", "value"),

@@ -28,9 +28,9 @@ from rewardkit.answers.number import AMBIGUOUS, read_number
 from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.answers.reading.grammar import parse
 from rewardkit.answers.reading.tokens import MAX_DIGITS, Token, UnreadableError, tokenize
-from rewardkit.answers.reading.tree import Node, symbols
+from rewardkit.answers.reading.tree import Node, symbols, walk
 from rewardkit.answers.reading.typography import fold, fold_words
-from rewardkit.answers.relations import is_equation, solved, substitute
+from rewardkit.answers.relations import answer_of, is_equation, substitute
 from rewardkit.answers.worked_out import leaves_work, restates
 
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
@@ -43,7 +43,12 @@ MAX_SENTENCE: Final = 160
 
 _PLAIN = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d{1,2}|-?\d+,\d{4,}", re.ASCII)
-_SIGN_OR_WORD = re.compile(r"[\\^_{}=+*/<>]|(?<![A-Za-z])[A-Za-z]{2,}")
+_SIGN_OR_WORD = re.compile(r"[\\^_{}+*/<>]|(?<![A-Za-z])[A-Za-z]{2,}|[a-z]\d|\d[a-z]")
+_DATE = re.compile(
+    r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\bmay \d|\d may\b|[年月日]",
+    re.IGNORECASE,
+)
 _QUESTION = re.compile(
     r"[?？]\W*$|^\W*(?:let|find|what|how|determine|compute|calculate|evaluate|suppose|given|if)\b",
     re.IGNORECASE,
@@ -89,7 +94,9 @@ def compare(pred: str, gold: str, question: str = "", policy: Policy = STRICT) -
         return Verdict("equal", "text")
     if len(pred) + len(gold) < MAX_DIGITS and _PLAIN.fullmatch(pred) and _PLAIN.fullmatch(gold):
         equal_numbers = _plain_number(pred) == _plain_number(gold)
-        if equal_numbers or not (policy.significant_digits or "." in pred + gold or "," in pred + gold):
+        if equal_numbers or not (
+            policy.significant_digits or "." in pred + gold or "," in pred + gold
+        ):
             return Verdict("equal" if equal_numbers else "different", "number")
     if len(pred) > MAX_CHARS or len(gold) > MAX_CHARS:
         return Verdict("unreadable", "text")
@@ -115,7 +122,8 @@ def _compare(pred: str, gold: str, question: str, policy: Policy) -> Verdict:
             if restates(ours.tokens, p, question):
                 return Verdict("unreadable", "value")
             return verdict
-    if ours.value is None and _PLAIN.fullmatch(gold.strip(" $")):
+    has_words = ours.value is None or any(part[0] == "text" for part in walk(ours.value))
+    if has_words and _PLAIN.fullmatch(gold.strip(" $")):
         return _sentence(pred, gold.strip(" $"))
     return verdict
 
@@ -126,39 +134,32 @@ def _readings(pred: str, ours: Reading, gold: str, theirs: Reading) -> Iterator[
         return
     if ours.value is not None:
         yield ours.value, theirs.value
-    if type_of(theirs.value) in ("quantity", "compound") or _is_labelled_quantity(theirs.value):
-        if (value := _parsed(ours.tokens, letters_are_units=True)) not in (None, ours.value):
+    measured = type_of(theirs.value) in ("quantity", "compound")
+    if measured or (is_equation(theirs.value) and theirs.value[-1][0] == "quantity"):
+        value = _parsed(ours.tokens, letters_are_units=True)
+        if value is not None and value != ours.value:
             yield value, theirs.value
-    listed, gold_listed = _with_commas_split(ours.tokens), _with_commas_split(theirs.tokens)
-    if listed is not None or gold_listed is not None:
-        p = _parsed(listed) if listed else ours.value
-        g = _parsed(gold_listed) if gold_listed else theirs.value
+    split, gold_split = _with_commas_split(ours.tokens), _with_commas_split(theirs.tokens)
+    if split or gold_split:
+        p = _parsed(split) if split else ours.value
+        g = _parsed(gold_split) if gold_split else theirs.value
         if p is not None and g is not None:
             yield p, g
     if theirs.value[0] == "num" and "." in gold and _DECIMAL_COMMA.fullmatch(pred.strip(" $")):
-        if (decimal := read(pred.replace(",", "."))) and decimal.value:
+        decimal = read(pred.replace(",", "."))
+        if decimal and decimal.value:
             yield decimal.value, theirs.value
-
-
-def _is_labelled_quantity(node: Node) -> bool:
-    return is_equation(node) and node[-1][0] == "quantity"
 
 
 def _judge(pred: Node, gold: Node, question: str, policy: Policy) -> Verdict:
     try:
         is_same = bounded(lambda p, g: _same_answer(p, g, question, policy), pred, gold)
-        if is_same and leaves_work(_answer(pred, policy), _answer(gold, policy)):
+        if is_same and leaves_work(answer_of(pred, policy), answer_of(gold, policy)):
             return Verdict("unreadable", "value")
         too_many = not is_same and several(pred) and not several(gold)
     except (TooMuchWorkError, RecursionError):
         return Verdict("unreadable", "value")
     return Verdict("equal" if is_same else "ambiguous" if too_many else "different", "value")
-
-
-def _answer(node: Node, policy: Policy) -> Node:
-    """The value of an equation, any other value as it is."""
-    answer = solved(node, policy) if is_equation(node) else None
-    return node if answer is None else answer.value
 
 
 def _same_answer(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
@@ -182,7 +183,7 @@ def _same_families(pred: Node, gold: Node, free: set[str], policy: Policy) -> bo
     if len(free) != 1 or next(iter(free))[0] not in "knml":
         return False
     p, g = (node[1] if node[0] == "where" else node for node in (pred, gold))
-    return same_family(_answer(p, policy), _answer(g, policy), next(iter(free)))
+    return same_family(answer_of(p, policy), answer_of(g, policy), next(iter(free)))
 
 
 @lru_cache(maxsize=4096)
@@ -229,12 +230,14 @@ def _plain_number(text: str) -> Fraction | int:
 
 def _sentence(pred: str, gold: str) -> Verdict:
     """A number that is the only one of a sentence, where the gold is nothing but a number."""
-    words = _SIGN_OR_WORD.findall(pred)
-    is_prose = len(words) >= 2 and all(len(part) > 1 for part in words)
-    if not is_prose or len(pred) > MAX_SENTENCE or _QUESTION.search(pred):
+    prose = all(len(part) > 1 for part in _SIGN_OR_WORD.findall(pred))
+    if (
+        not (prose or "=" in pred)
+        or len(pred) > MAX_SENTENCE
+        or _QUESTION.search(pred)
+        or _DATE.search(pred)
+    ):
         return Verdict("unreadable", "words")
-    if len(set(_NUMBER.findall(pred.rpartition("=")[2]))) != 1:
-        return Verdict("ambiguous", "number")
     value = read_number(pred)
     if value is None or value is AMBIGUOUS:
         return Verdict("unreadable" if value is None else "ambiguous", "number")

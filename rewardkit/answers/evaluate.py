@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from mpmath import MPContext  # here, so that no first answer pays for it
 
-from rewardkit.answers.reading.tree import Node
+from rewardkit.answers.reading.tree import Node, symbols, walk
 
 #: Largest exponent and factorial, and most bits of an exact result.
 MAX_EXPONENT: Final = 1000
@@ -314,20 +314,28 @@ def _precise() -> Field:
     )
 
 
-@lru_cache(maxsize=512)
-def points(names: frozenset[str]) -> tuple[dict[str, float], ...]:
-    """Where expressions are compared: the same for every run; a name's value depends on it alone.
+def points(*trees: Node) -> tuple[dict[str, float], ...]:
+    """Where expressions are compared: the same for every run, from their names and largest number.
 
     Values below 1, up to 3 and up to 60; all negative; with mixed signs, and those turned round;
-    two points of whole numbers, of either parity; and one of thousands with either sign.
+    two points of whole numbers, of either parity; and two beyond the largest number, so that what
+    changes there (`|x - 500|`) shows.
     """
-    return tuple({name: _coordinate(name, k) for name in names} for k in range(POINTS))
+    names = frozenset(name for tree in trees for name in symbols(tree))
+    numbers = [abs(part[1]) for tree in trees for part in walk(tree) if part[0] == "num"]
+    return _points(names, float(min(max(numbers, default=Fraction(1)), 10**9)))
 
 
-def _coordinate(name: str, k: int) -> float:
-    seed = zlib.crc32(f"{name}|{min(k, 6) if k < 8 else min(k, 10) if k > 9 else 8}".encode("utf-8", "surrogatepass"))
+@lru_cache(maxsize=512)
+def _points(names: frozenset[str], largest: float) -> tuple[dict[str, float], ...]:
+    return tuple({name: _coordinate(name, k, largest) for name in names} for k in range(POINTS))
+
+
+def _coordinate(name: str, k: int, largest: float) -> float:
+    turn = min(k, 6) if k < 8 else min(k, 10) if k > 9 else 8
+    seed = zlib.crc32(f"{name}|{turn}".encode("utf-8", "surrogatepass"))
     if k >= 10:
-        return (1 if k == 10 else -1) * (811 + seed % 9973)
+        return (1 if k == 10 else -1) * (2 * largest + 811 + seed % 9973)
     if k < 2:
         return 0.05 + seed % 9973 / 10501
     if k >= 8:

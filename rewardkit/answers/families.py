@@ -11,12 +11,13 @@ from itertools import permutations
 
 from rewardkit.answers.budget import PRECISE, spend
 from rewardkit.answers.evaluate import UndefinedError, precise
+from rewardkit.answers.policy import STRICT
 from rewardkit.answers.reading.tree import PI, Node, symbols, walk
-from rewardkit.answers.relations import substitute
+from rewardkit.answers.relations import answer_of, substitute
 
 #: Names that stand for any constant in an answer without being declared.
-_CONSTANTS = frozenset("C c".split()) | {f"{name}_{i}" for name in "Cc" for i in range(4)}
-_INTEGERS = frozenset("k n m l".split())
+_CONSTANTS = frozenset(["C", "c"]) | {f"{name}_{i}" for name in "Cc" for i in range(4)}
+_INTEGERS = frozenset(["k", "n", "m", "l"])
 
 
 def parameters(gold: Node, question: str) -> set[str]:
@@ -47,12 +48,18 @@ def _is_in(name: str, question: str) -> bool:
 
 def renamings(pred: Node, gold: Node, free: set[str]) -> Iterator[Node]:
     """The answer with its own names in the place of the gold's free ones, in every order."""
-    ours, theirs = symbols(pred) - symbols(gold), symbols(gold) - symbols(pred)
+    ours, theirs = _own_names(pred) - symbols(gold), _own_names(gold) - symbols(pred)
     if not 0 < len(ours) == len(theirs) <= 3 or not theirs <= free:
         return
     for order in permutations(sorted(ours)):
         pairs = zip(order, sorted(theirs), strict=True)
         yield substitute(pred, {("sym", name): ("sym", other) for name, other in pairs})
+
+
+def _own_names(node: Node) -> set[str]:
+    """The names of a tree without its label and its clause."""
+    node = node[1] if node[0] == "where" else node
+    return symbols(answer_of(node, STRICT))
 
 
 def same_family(pred: Node, gold: Node, name: str) -> bool:

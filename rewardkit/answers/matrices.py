@@ -22,7 +22,11 @@ def folded(node: Node) -> Node:
 
 
 def _plus(a: Node, b: Node) -> Node:
-    if len(a) < 2 or len(a) != len(b) or any(len(p) != len(q) for p, q in zip(a[1:], b[1:], strict=True)):
+    if (
+        len(a) < 2
+        or len(a) != len(b)
+        or any(len(p) != len(q) for p, q in zip(a[1:], b[1:], strict=True))
+    ):
         return ("add", a, b)
     rows = (("row", *map(add, p[1:], q[1:])) for p, q in zip(a[1:], b[1:], strict=True))
     return ("matrix", *rows)

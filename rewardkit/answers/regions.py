@@ -187,6 +187,20 @@ def _all_of(node: Node) -> list[Piece]:
     return first
 
 
+def _builder(node: Node) -> list[Piece]:
+    """The condition of a set of reals; a set of whole numbers is no region."""
+    over_others = node[1][0] == "rel" and node[1][3] != ("sym", "R")
+    if over_others or node[1][0] not in ("sym", "rel"):
+        raise NoRegionError("not a set of reals")
+    return pieces(node[2])
+
+
+def _minus(node: Node) -> list[Piece]:
+    """What is taken out may be one value without its brackets."""
+    points = pieces(node[2]) if node[2][0] in _READERS else [Piece(node[2], node[2], False, False)]
+    return _without(pieces(node[1]), points)
+
+
 def _listed(node: Node) -> list[Piece]:
     """Conditions with commas between hold together if they can, else each by itself."""
     together = _all_of(node)
@@ -210,8 +224,8 @@ _READERS: Mapping[str, Callable[[Node], list[Piece]]] = {
     "and": _all_of,
     "meet": _all_of,
     "list": _listed,
-    "builder": lambda node: pieces(node[2]),
-    "minus": lambda node: _without(pieces(node[1]), pieces(node[2])),
+    "builder": _builder,
+    "minus": _minus,
     "rel": _condition,
     "sym": _line,
 }

@@ -14,7 +14,7 @@ from rewardkit.answers.worked_out import UNEVALUATED, is_worked_out
 
 
 class Solved(NamedTuple):
-    """What an equation says: `label` is None where there is none; `rounded` follows an `\\approx`."""
+    r"""What an equation says: `label` is None where there is none; `rounded` follows an `\approx`."""
 
     label: Node | None
     value: Node
@@ -27,20 +27,20 @@ class Solved(NamedTuple):
 
 
 def is_equation(node: Node) -> bool:
-    """Whether a relation holds `=` and `\\approx` only."""
+    r"""Whether a relation holds `=` and `\approx` only."""
     return node[0] == "rel" and set(node[1].split()) <= {"=", "~"}
 
 
 def solved(node: Node, policy: Policy) -> Solved | None:
-    """The value of `x = 5`, of `V = 4\\pi r^2 = 36\\pi`, of `2 + 3 = 5`; None if nothing is solved.
+    r"""The value of `x = 5`, of `V = 4\pi r^2 = 36\pi`, of `2 + 3 = 5`; None if nothing is solved.
 
     The closed values of a chain must be equal, or it contradicts itself.
     """
     operators, sides = node[1].split(), list(node[2:])
-    if len(sides) == 2 and not _is_label(sides[0], sides[1]) and _is_label(sides[1], sides[0]):
+    if len(sides) == 2 and not _is_label(*sides) and _is_label(sides[1], sides[0]):
         sides.reverse()
     label = None
-    while len(sides) > 1 and _is_label(sides[0], sides[-1]):
+    while len(sides) > 1 and _is_label(sides[0], sides[-1], alone=len(node) == 4):
         label, sides, operators = sides[0], sides[1:], operators[1:]
     rounded = None
     if len(sides) > 1 and operators[-1] == "~":
@@ -50,7 +50,7 @@ def solved(node: Node, policy: Policy) -> Solved | None:
         return None
     if any(_contradicts(side, sides[-1], policy) for side in sides[:-1]):
         return None
-    if rounded is not None and closed and not _rounds(rounded, sides[-1], policy):
+    if rounded is not None and closed and not _rounds(rounded, sides[-1]):
         return None
     if label is None and (len(closed) < len(sides) or len(sides) + (rounded is not None) < 2):
         return None
@@ -58,6 +58,12 @@ def solved(node: Node, policy: Policy) -> Solved | None:
     if not is_worked_out(value):
         value = next((side for side in closed if is_worked_out(side)), value)
     return Solved(label, value, rounded)
+
+
+def answer_of(node: Node, policy: Policy) -> Node:
+    """The value of a solved equation, any other node as it is."""
+    answer = solved(node, policy) if is_equation(node) else None
+    return node if answer is None else answer.value
 
 
 def _consistent(side: Node, value: Node, policy: Policy) -> bool:
@@ -73,8 +79,8 @@ def _contradicts(side: Node, value: Node, policy: Policy) -> bool:
 _EXPRESSIONS = frozenset({"sym", "add", "mul", "pow", "fn"})
 
 
-def _rounds(rounded: Node, value: Node, policy: Policy) -> bool:
-    """Whether a value behind `\\approx` is near the exact one: within its last place."""
+def _rounds(rounded: Node, value: Node) -> bool:
+    r"""Whether a value behind `\approx` is near the exact one: within its last place."""
     try:
         r, v = numeric(_bare(rounded), {}), numeric(_bare(value), {})
     except UndefinedError:
@@ -102,11 +108,26 @@ def _has_value(side: Node) -> bool:
 
 #: Functions whose value a label may be: an angle, a length, a part, an inverse.
 _NAMES_A_VALUE = frozenset(
-    "angle measuredangle triangle odot square overarc abs norm re im arg deg dim det".split()
+    [
+        "angle",
+        "measuredangle",
+        "triangle",
+        "odot",
+        "square",
+        "overarc",
+        "abs",
+        "norm",
+        "re",
+        "im",
+        "arg",
+        "deg",
+        "dim",
+        "det",
+    ]
 ) | {mark[1:] for mark in MARKS}
 
 
-def _is_label(side: Node, value: Node) -> bool:
+def _is_label(side: Node, value: Node, *, alone: bool = True) -> bool:
     """Whether one side names what the other is: `x`, `f(x)`, `P(A)`, `AB`, `|AB|`, `dy/dx`."""
     if any(part[0] == "fn" and part[1] in UNEVALUATED for part in walk(side)):
         return not any(part[0] == "fn" and part[1] in UNEVALUATED for part in walk(value))
@@ -116,15 +137,23 @@ def _is_label(side: Node, value: Node) -> bool:
         return all(part[0] == "sym" for part in side[1:]) and not symbols(side) & symbols(value)
     if side[0] == "ratio":
         return all(_is_label(part, value) for part in side[1:])
-    if any(part[0] in ("num", "const", "add", "pm", "rel") for part in walk(side)):
-        return side[0] == "fn" and side[1][:1].isalpha() and len(side[1].rstrip("'")) <= 4 and (
-            _is_name(side[1]) and side not in list(walk(value))
-        )
-    if symbols(side) & symbols(value) and not _is_application(side):
-        return False
     if side[0] == "fn":
-        return (_is_name(side[1]) or side[1] in _NAMES_A_VALUE) and side not in list(walk(value))
-    return side[0] in ("mul", "pow") and all(len(n) <= 1 and n.isupper() for n in symbols(side))
+        marks_a_value = side[1] in _NAMES_A_VALUE and not _has_number(side)
+        of_names = alone and not _has_number(side) and not symbols(value)  # \sin A = 1/2
+        return (_is_name(side[1]) or marks_a_value or of_names) and side not in list(walk(value))
+    lengths = side[0] in ("mul", "pow") and not _has_number(side)
+    return lengths and all(
+        len(n) == 1 and n.isupper() for n in symbols(side) - symbols(value) or "x"
+    )
+
+
+def _has_number(side: Node) -> bool:
+    """Whether anything but names stands in a tree; the exponent of a quotient is none."""
+    if side[0] == "pow" and side[2] == MINUS_ONE:
+        return _has_number(side[1])
+    if side[0] in ("num", "const", "add", "pm", "rel"):
+        return True
+    return any(_has_number(part) for part in side[1:] if isinstance(part, tuple))
 
 
 def _is_application(side: Node) -> bool:
@@ -148,7 +177,12 @@ def same_label(ours: Node | None, theirs: Node | None) -> bool:
     if ours[0] == theirs[0] == "sym":
         return is_word(ours[1]) != is_word(theirs[1])
     if {ours[0], theirs[0]} == {"sym", "fn"}:  # y = and f(x) =
-        return _is_application(ours) or _is_application(theirs) or is_word(ours[1]) or is_word(theirs[1])
+        return (
+            _is_application(ours)
+            or _is_application(theirs)
+            or is_word(ours[1])
+            or is_word(theirs[1])
+        )
     words = [label for label in (ours, theirs) if label[0] == "sym" and is_word(label[1])]
     return bool(words) or _alike(ours, theirs)
 
@@ -186,7 +220,10 @@ def substitute(node: Node, others: dict[Node, Node]) -> Node:
     """A tree with nodes replaced, all at once."""
     if node in others:
         return others[node]
-    return tuple(substitute(part, others) if isinstance(part, tuple) and isinstance(part[0], str) else part for part in node)
+    return tuple(
+        substitute(part, others) if isinstance(part, tuple) and isinstance(part[0], str) else part
+        for part in node
+    )
 
 
 def proportional(pred: Node, gold: Node) -> bool:
@@ -199,7 +236,7 @@ def proportional(pred: Node, gold: Node) -> bool:
         return False
     spend(p, g, times=POINTS * PRECISE)
     factors = []
-    for point in points(frozenset(symbols(p))):
+    for point in points(p, g):
         try:
             factors.append(precise(p, point) / precise(g, point))
         except (UndefinedError, ZeroDivisionError):

@@ -49,8 +49,14 @@ def _plain(node: Node) -> list[Node]:
     if node[0] == "percent":
         return [node[1], _hundredth(node[1])]
     if node[0] == "degree":
-        return [node[1], mul(node[1], PI, num(Fraction(1, 180)))]
+        bare = [] if exact(node[1]) is None else [node[1]]  # a number of degrees, not of radians
+        return [*bare, in_radians(node)]
     return [node]
+
+
+def in_radians(node: Node) -> Node:
+    """An angle in degrees as its radians."""
+    return mul(node[1], PI, num(Fraction(1, 180)))
 
 
 def _hundredth(node: Node) -> Node:
@@ -117,7 +123,7 @@ def same_everywhere(pred: Node, gold: Node) -> bool:
     spend(pred, gold, times=POINTS)
     real: list[bool] = []
     other: list[bool] = []
-    for point in points(frozenset(symbols(pred) | symbols(gold))):
+    for point in points(pred, gold):
         try:
             p, g = numeric(pred, point), numeric(gold, point)
         except UndefinedError:
@@ -133,7 +139,7 @@ def same_everywhere(pred: Node, gold: Node) -> bool:
 def _agree_precisely(pred: Node, gold: Node) -> bool:
     """Whether expressions that agree in double precision agree in all digits, at one point."""
     spend(pred, gold, times=PRECISE)
-    for point in points(frozenset(symbols(pred) | symbols(gold))):
+    for point in points(pred, gold):
         try:
             p, g = precise(pred, point), precise(gold, point)
         except UndefinedError:

@@ -44,7 +44,9 @@ def _is_plain_number(node: Node) -> bool:
     if node[0] == "num":
         return True
     parts = node[1:] if node[0] == "add" else (node,)
-    return all(all(f[0] == "num" or f == _I for f in (p[1:] if p[0] == "mul" else (p,))) for p in parts)
+    return all(
+        all(f[0] == "num" or f == _I for f in (p[1:] if p[0] == "mul" else (p,))) for p in parts
+    )
 
 
 _I: Node = ("const", "i")
@@ -71,7 +73,9 @@ def _is_undone_sum(node: Node) -> bool:
     if len(values) < 2:
         return False
     whole = [value for value in values if value.denominator == 1]
-    return not (len(values) == len(node) - 1 == 2 and len(whole) == 1 and abs(sum(values, -whole[0])) < 1)
+    return not (
+        len(values) == len(node) - 1 == 2 and len(whole) == 1 and abs(sum(values, -whole[0])) < 1
+    )
 
 
 def _is_undone_product(node: Node) -> bool:
@@ -96,7 +100,7 @@ def _is_rational(node: Node) -> bool:
 
 
 def _is_fraction(factors: list[Node]) -> bool:
-    """`\\frac{2^{10}}{3}`: a number over a number."""
+    r"""`\frac{2^{10}}{3}`: a number over a number."""
     below = [f for f in factors if f[0] == "pow" and f[2] == MINUS_ONE]
     plain = all(f[0] in ("num", "pow") for f in factors)
     return len(factors) == 2 and len(below) == 1 and plain
@@ -155,7 +159,9 @@ def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
     side: list[Token] = []
     depth = 0
     for token in tokens:
-        depth += token.is_sign("{", "(", "[", r"\{", r"\begin") - token.is_sign("}", ")", "]", r"\}", r"\end")
+        depth += token.is_sign("{", "(", "[", r"\{", r"\begin") - token.is_sign(
+            "}", ")", "]", r"\}", r"\end"
+        )
         if depth == 0 and (token.is_sign(",", ";") or token.text in RELATIONS):
             yield side
             side = []
@@ -172,7 +178,7 @@ def _is_plain(node: Node, tokens: Sequence[Token]) -> bool:
     if kind in ("list", "and", "or", "tuple", "set", "compound", "ratio"):
         return all(_is_plain(part, tokens) for part in node[1:])
     if kind == "rel" and node[1] == "=" and len(node) == 4:
-        return node[2][0] == "sym" and node[3][0] == "num"
+        return bool(node[2][0] == "sym" and node[3][0] == "num")
     if kind == "mul" and len(node) == 3 and node[1] == MINUS_ONE:
         return _is_plain(node[2], tokens)
     if kind == "num":
@@ -188,4 +194,4 @@ def _is_lowest(node: Node, tokens: Sequence[Token]) -> bool:
     if not any(token.is_sign(r"\frac", "/") for token in tokens):
         return True
     bottom = [token.text for token in tokens if token.kind == "num"][-1]
-    return node[1].denominator > 1 and bottom == str(node[1].denominator)
+    return bool(node[1].denominator > 1 and bottom == str(node[1].denominator))

@@ -25,8 +25,7 @@ class Explanation:
     Attributes:
         scorer: its name.
         score: what it gave.
-        where: where the answer was found: `box`, `tag`, `phrase`, `hash`, `math`, `line`,
-            `number`; "" if the scorer looks for it in a way of its own, or it has none.
+        where: where the answer stands: `box`, `tag`, `phrase`, `hash`, `line`, `sentence`; "" if the scorer looks for it in a way of its own, or it has none.
         pred_tree: the answer as it was read, "" if it was compared as text.
         gold_tree: the gold as it was read.
         rungs: the rungs that were tried, each with what it said; empty for scorers with a rule of
@@ -78,9 +77,15 @@ def explain_verdict(
     return _of_math(score, response, gold, question_of(extra_info), took)
 
 
+<<<<<<< HEAD
 def _of_math(score: Score, response: str, gold: str, question: str, took: float) -> Explanation:
     found = final_answer(response)
     where = found.where if found else ""
+=======
+def _of_math(score: Score, response: str, gold: str, took: float) -> Explanation:
+    answer = final_answer(response, gold)
+    where = answer.mark if answer else ""
+>>>>>>> main
     if gold_letters(gold) is not None:
         return Explanation("math", score, where, "", "", (("choice", score.status.value),), took)
     if not score.pred or not gold:

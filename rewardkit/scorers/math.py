@@ -1,7 +1,7 @@
 r"""Final answers of any kind, compared by what they say.
 
 The answer is the last `\boxed{}`, else `<answer>`, else what follows `the answer is` or `Answer:`,
-else `####`, else the last line, mathematics or number. It is compared with the gold as numbers,
+else `####`, else what the last line or sentence states. It is compared with the gold as numbers,
 expressions, equations, sets, intervals, matrices, quantities, choices or words: docs/answers.md has
 the policy. Where the row has its question (`extra_info["question"]`), an answer that only copies
 one of its formulas is not paid.
@@ -40,17 +40,19 @@ def score(
             measured quantities: 3 is usual. 0 for the strict rule of docs/answers.md.
         convert_units: whether equal quantities in different units of one dimension are equal.
     """
-    answer = final_answer(response)
-    pred = answer.text if answer else ""
     gold = gold_answer(accept_gold(ground_truth))
+    answer = final_answer(response, gold)
+    pred = answer.text if answer else ""
     if not gold:
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
-        return _choice(response, letters, pred)
-    policy = Policy(significant_digits, convert_units) if significant_digits or convert_units else STRICT
+        return _choice(response, gold, letters, pred)
+    policy = (
+        Policy(significant_digits, convert_units) if significant_digits or convert_units else STRICT
+    )
     question = question_of(extra_info)
     outcome = compare(pred, gold, question, policy).outcome if pred else "different"
-    several = outcome != "equal" and answer and answer.where == "box" and "," in pred
+    several = outcome != "equal" and answer and answer.mark == "box" and "," in pred
     if several and (same := _same(response, gold)):
         return _score("equal", same)
     return _score(outcome, pred)
@@ -71,19 +73,27 @@ def _same(response: str, gold: str) -> str:
     return run[-1] if all_right else ""
 
 
-def _choice(response: str, gold: frozenset[str], answer: str) -> Score:
-    """The letters a response picks, where the gold is a choice: every form `mcq` reads counts."""
+def _choice(response: str, gold: str, letters: frozenset[str], answer: str) -> Score:
+    """The letters a response picks, where the gold is a choice.
+
+    Every form `mcq` reads counts, but for formulas, and for small letters after `d`: `e` and `i`
+    are names.
+    """
+    if _FORMULA.search(answer.replace("**", "")):
+        return _score(compare(answer, gold).outcome, answer)
     pred, picked = final_choice(response, LETTERS, final_letter=True)
     if picked is None:
         picked = read_letters(answer, LETTERS) if len(boxes(response)) < 2 else AMBIGUOUS
-    if isinstance(picked, frozenset):
-        return _score("equal" if picked == gold else "different", "".join(sorted(picked)))
+    if isinstance(picked, frozenset) and (picked <= SMALL or picked <= set(pred or answer)):
+        return _score("equal" if picked == letters else "different", "".join(sorted(picked)))
+    if _LABELLED.match(gold) and compare(answer, gold).outcome == "equal":
+        return _score("equal", answer)
     return _score("ambiguous" if picked is not None else "different", pred or answer)
 
 
 def gold_letters(gold: str) -> frozenset[str] | None:
     """The letters of a gold that is a choice: `C`, `(C)`, `AC`, `C. its text`; else None."""
-    letters = None if _OPERATOR.search(gold) else read_gold(gold, LETTERS)
+    letters = None if _FORMULA.search(gold) else read_gold(gold, LETTERS)
     if letters is not None:
         run = gold.strip()
         return None if run.isalpha() and run != "".join(sorted(run)) else letters
@@ -98,8 +108,10 @@ def _score(outcome: Outcome, pred: str) -> Score:
 
 #: The letters a choice may have.
 LETTERS = frozenset("ABCDEFGHIJ")
+#: Those that may be small.
+SMALL = frozenset("ABCD")
 #: What makes letters a formula, not a choice.
-_OPERATOR = re.compile(r"[*+=^_<>-]|overline|bar|vec")
+_FORMULA = re.compile(r"[*+=^_<>'/-]|\\(?:overline|bar|vec|cup|cap|cdot|times|to|hat|dot)\b")
 _LABELLED = re.compile(r"\(?([A-J])[).:]\s*\S{2}")
 
 _STATUS = {

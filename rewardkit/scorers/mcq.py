@@ -8,9 +8,15 @@ verl loads this file as it stands: `rewardkit path mcq --verl` prints the overri
 | `dianjin` | the last `\boxed{...}` of the only `<answer>`, beside only one `<think>` | A-G in it |
 | `letters` | the last `\boxed{...}` anywhere | A-G in it |
 
-`strict` reads letters in any dress and separator, and an option's text where the row tells its
-options: `extra_info["options"]`, a list of texts or a mapping from letters to texts. Then only
-their letters are legal, else A to J. See `rewardkit.answers.choices` for what is ambiguous.
+`strict` reads letters in any dress and separator (`A+C` too, which in the scorer `math` is a sum),
+and an option's text where the row tells its options: `extra_info["options"]`, a list of texts or a
+mapping from letters to texts. Then only their letters are legal, else A to J. Short mathematics
+picks the only option of its value: `\frac12` the option `1/2`. A letter that is negated (`not B`,
+`~B`, `(B) is wrong`) picks nothing. See `rewardkit.answers.letters` for what is ambiguous.
+
+`final_letter` reads a response's own words as well where no box and no `<answer>` tells a choice:
+`The answer is (B)`, `Solution: Choice_B`, `it must be (D)`, `Option B is correct`, `答案：AC`,
+`本题选B`, `B项正确`. See `rewardkit.answers.choices` for which of them goes first.
 
 `dianjin` is DianJin-R1's own reward (`reward_score_cflue.py`) and `letters` the same without the
 tags, for runs to be compared with theirs. Both have that rule's holes: every letter A-G in the box
@@ -61,8 +67,8 @@ def score(
         extra_info: `options`, where present: the texts of the options.
         partial: pay a part of the gold: `|picked| / |gold|` if every picked letter is in the gold,
             else 0. No wrong letter ever pays, so that picking all of them does not.
-        final_letter: also read lines such as `The answer is (B)` and `答案：AC` where no box and
-            no `<answer>` tells a choice.
+        final_letter: also read a response's own words, such as `The answer is (B)` and `答案：AC`,
+            where no box and no `<answer>` tells a choice.
         mode: `strict`, `dianjin` or `letters`; the other options are for `strict` only.
 
     Returns:
@@ -73,19 +79,19 @@ def score(
         ground_truth = accept_gold(ground_truth, several=True)
     if mode != "strict":
         return _count_letters(response, ground_truth, mode)
-    told = extra_info.get("options") if extra_info else None
-    if letter := _plain_box(response, told):
+    row_options = extra_info.get("options") if extra_info else None
+    if letter := _plain_box(response, row_options):
         if letter == ground_truth:
             return Score(1.0, True, letter, _CORRECT)
-        if _is_plain(ground_truth, told):
+        if _is_plain(ground_truth, row_options):
             return Score(0.0, False, letter, _WRONG)
-    options = option_texts(told)
+    options = option_texts(row_options)
     legal = frozenset(options) if options else DEFAULT_LETTERS
-    said, letters = final_choice(response, legal, options, final_letter=final_letter)
-    gold = read_gold(ground_truth, legal)
+    text, letters = final_choice(response, legal, options, final_letter=final_letter, plus=True)
+    gold = read_gold(ground_truth, legal, plus=True)
     if isinstance(letters, frozenset):
         return _compare(letters, gold, partial=partial)
-    return Score(0.0, False, said, _why_unread(said, letters, gold))
+    return Score(0.0, False, text, _why_unread(text, letters, gold))
 
 
 def compute_score(
@@ -140,10 +146,10 @@ def _is_plain(letter: str, options: Any) -> bool:
     )
 
 
-def _why_unread(said: str, letters: object, gold: frozenset[str] | None) -> Status:
+def _why_unread(text: str, letters: object, gold: frozenset[str] | None) -> Status:
     if not gold:
         return Status.BAD_GROUND_TRUTH
-    if not said:
+    if not text:
         return Status.NO_ANSWER
     return Status.AMBIGUOUS_ANSWER if letters is AMBIGUOUS else Status.UNPARSED_ANSWER
 

@@ -23,6 +23,9 @@ LETTERS = st.sets(st.sampled_from("ABCDEFGHIJ"), min_size=1).map(lambda s: "".jo
         (r"The answer is \boxed{(A)}.", "A", "A", Status.CORRECT),
         (r"\boxed{C, A}", "AC", "AC", Status.CORRECT),
         (r"\boxed{AC}", "A、C", "AC", Status.CORRECT),
+        (r"\boxed{A+C}", "AC", "AC", Status.CORRECT),
+        (r"\boxed{AC}", "A+C", "AC", Status.CORRECT),
+        (r"\boxed{~A}", "A", "~A", Status.UNPARSED_ANSWER),
         ("<answer>A</answer>", "A", "A", Status.CORRECT),
         (r"\boxed{B}", "A", "B", Status.WRONG),
         (r"\boxed{A}", "AC", "A", Status.WRONG),
@@ -71,7 +74,18 @@ def test_without_options_the_letters_go_up_to_j(extra_info):
     assert score(r"\boxed{J}", "J", extra_info).correct
 
 
+def test_an_option_is_picked_by_its_value_unless_two_have_it():
+    options = {"options": ["1/3", "1/2", "0.75", "75%"]}
+    assert score(r"\boxed{\frac12}", "B", options).correct
+    assert score(r"\boxed{B. \frac12}", "B", options).correct
+    assert score(r"\boxed{\frac{1}{2}}", "A", options).status is Status.WRONG
+    assert score(r"\boxed{\frac34}", "C", options).status is Status.AMBIGUOUS_ANSWER
+    assert score(r"\boxed{A. \frac12}", "A", options).status is Status.AMBIGUOUS_ANSWER
+
+
 def test_final_letter_reads_what_is_in_no_box():
+    assert score("答案：A+C", "AC", final_letter=True).correct
+    assert score("Solution: Choice_B: 0.5 mm", "B", final_letter=True).correct
     assert not score("答案：AC", "AC").correct
     assert score("答案：AC", "AC", final_letter=True).correct
     assert not score("Answer: A Answer: B", "B", final_letter=True).correct

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from rewardkit.answers.reading import names
-from rewardkit.answers.reading.atoms import Atoms
+from rewardkit.answers.reading.commands import Commands
 from rewardkit.answers.reading.tokens import Token, UnreadableError
 from rewardkit.answers.reading.tree import (
     MINUS_ONE,
@@ -16,6 +16,7 @@ from rewardkit.answers.reading.tree import (
     mul,
     neg,
     num,
+    symbols,
     times,
 )
 from rewardkit.answers.reading.units import TABLE, known
@@ -25,14 +26,14 @@ _BEFORE = ("}", ")", r"\pi")
 _CIRC = (r"\circ", r"\degree")
 
 
-class Arithmetic(Atoms):
+class Arithmetic(Commands):
     """The part of the parser that reads operators, from the loosest to the tightest."""
 
     def sum(self) -> Node:
         r"""Terms with `+`, `-` and `\pm` between."""
         terms = [self.signed()]
         while self.next.kind in ("op", "cmd"):
-            if self.is_next("+") and self._starts_term(1) or self.is_next("-"):
+            if (self.is_next("+") and self._starts_term(1)) or self.is_next("-"):
                 terms.append(self.signed())
             elif self.is_next(r"\pm", r"\mp"):
                 terms.append(self._both_signs())
@@ -73,20 +74,33 @@ class Arithmetic(Atoms):
         node = self.power()
         while True:
             if self.is_next(r"\cdot", r"\times", "*"):
-                if self.ahead(1).kind == "text" and known(self.ahead(1).text):
+                if self._is_unit(self.ahead(1), alone=False):
                     return node  # N·m: a unit goes on
                 self.take()
                 node = times(node, self.factor())
             elif self.is_next("/", r"\div"):
-                if self.ahead(1).kind in ("text", "word", "han") and known(self.ahead(1).text):
-                    if len(self.ahead(1).text) > 1 or self.ahead(1).kind != "word":
-                        return node
+                if self._is_unit(self.ahead(1), alone=True):
+                    return node
                 self.take()
                 node = divide(node, self.factor())
-            elif self.starts_factor() and not self._is_union_sign(node):
+            elif (
+                self.starts_factor() and not self._is_union_sign(node) and not self._measures(node)
+            ):
                 node = self._beside(node)
             else:
                 return node
+
+    @staticmethod
+    def _is_unit(token: Token, *, alone: bool) -> bool:
+        """Whether a word behind a stroke or a dot is a unit: in text, or of several letters."""
+        surely = token.kind in ("text", "han") or (
+            alone and token.kind == "word" and len(token.text) > 1
+        )
+        return surely and known(token.text) is not None
+
+    def _measures(self, node: Node) -> bool:
+        r"""Whether a letter in text is the unit of a number before it: `10^{-5}\text{ m}`."""
+        return self.next.kind == "text" and self.next.text in TABLE and not symbols(node)
 
     def _is_union_sign(self, node: Node) -> bool:
         """A lone `U` between two brackets is no name."""
@@ -108,13 +122,19 @@ class Arithmetic(Atoms):
     def _beside(self, node: Node) -> Node:
         """What stands beside a factor without a sign: a mixed number's fraction, or a factor."""
         last = self.tokens[self.at - 1]
-        whole = last.kind == "num" and node[0] == "num" and node[1].denominator == 1 and node[2] is None
+        whole = (
+            last.kind == "num" and node[0] == "num" and node[1].denominator == 1 and node[2] is None
+        )
         if not (whole and (self.is_next(r"\frac") or self._fraction_in_line())):
             return mul(node, self.power())
         part = self.power()
         if part[0] == "num" and self.accept("/"):
             below = self.power()
-            part = ("percent", divide(part, below[1])) if below[0] == "percent" else divide(part, below)
+            part = (
+                ("percent", divide(part, below[1]))
+                if below[0] == "percent"
+                else divide(part, below)
+            )
         percent = part[0] == "percent"
         part = part[1] if percent else part
         if part[0] == "num" and 0 < part[1] < 1:
@@ -140,7 +160,12 @@ class Arithmetic(Atoms):
         if token.kind in ("num", "rep"):
             last = self.tokens[self.at - 1]
             powers = last.kind == "num" and token.gap and self.ahead(1).is_sign("^")  # 2^6 3^5
-            return powers or self._fraction_in_line() or last.kind == "letter" or last.is_sign(*_BEFORE)
+            return (
+                powers
+                or self._fraction_in_line()
+                or last.kind == "letter"
+                or last.is_sign(*_BEFORE)
+            )
         if token.kind in ("word", "letter", "text"):
             return self._is_name(token)
         if token.kind == "cmd":
@@ -149,7 +174,9 @@ class Arithmetic(Atoms):
             return False  # ]1, 2[
         if token.text == "[" and self.ahead(1).kind == "end":
             return False
-        return token.kind == "op" and (token.text in "({[" or (token.text == "|" and self.bars == 0))
+        return token.kind == "op" and (
+            token.text in "({[" or (token.text == "|" and self.bars == 0)
+        )
 
     def _is_name(self, token: Token) -> bool:
         """Whether letters are names that multiply, not a unit, a word or a joint."""
@@ -159,8 +186,6 @@ class Arithmetic(Atoms):
             return False
         before = self.tokens[self.at - 1]
         if len(token.text) == 1:
-            if token.kind == "text":
-                return not (token.text in TABLE and before.kind == "num")
             behind = self.letters_are_units and token.text in TABLE
             return token.kind == "letter" or not behind
         return not (before.kind == "num" and token.text in PLAIN_UNITS) and self.is_product(token)
@@ -200,6 +225,8 @@ class Arithmetic(Atoms):
             return self._named(node, self.flat())
         if self.accept("'"):
             return self._named(node, "'")
+        if self.is_next("{") and inside.is_sign("(") and node[0] == "sym":
+            return self._applied(("sym", f"{node[1]}^{self.flat()}"))  # f^{(n)}(0)
         ordinal = inside if self.is_next("{") else self.next
         if node[0] == "num" and ordinal.text in names.ORDINALS:
             self.flat()
@@ -243,7 +270,34 @@ class Arithmetic(Atoms):
 _JOINTS = names.AND | names.OR | names.SCOPE | names.IS
 #: Units of letters in a row that are no product of two names behind a number.
 PLAIN_UNITS = frozenset(
-    "cm mm km dm nm kg mg ml mL ft mi yd lb lbs hr hrs oz kW kN Pa Hz min sec kph mph rpm".split()
+    [
+        "cm",
+        "mm",
+        "km",
+        "dm",
+        "nm",
+        "kg",
+        "mg",
+        "ml",
+        "mL",
+        "ft",
+        "mi",
+        "yd",
+        "lb",
+        "lbs",
+        "hr",
+        "hrs",
+        "oz",
+        "kW",
+        "kN",
+        "Pa",
+        "Hz",
+        "min",
+        "sec",
+        "kph",
+        "mph",
+        "rpm",
+    ]
 )
 _NUMBER_SETS = frozenset({("sym", letter) for letter in ("R", "Z", "N", "Q", "C")})
 
@@ -253,4 +307,7 @@ def _transposed(node: Node) -> Node:
         return ("matrix", *(("row", item) for item in node[1:]))
     if len({len(row) for row in node[1:]}) != 1:
         raise UnreadableError("rows of different lengths")
-    return ("matrix", *(("row", *column) for column in zip(*(row[1:] for row in node[1:]), strict=True)))
+    return (
+        "matrix",
+        *(("row", *column) for column in zip(*(row[1:] for row in node[1:]), strict=True)),
+    )

@@ -10,26 +10,13 @@ import re
 from collections.abc import Sequence
 
 from rewardkit.answers.reading import names
-from rewardkit.answers.reading.arithmetic import PLAIN_UNITS, Arithmetic
+from rewardkit.answers.reading.quantities import WORDS, Quantities
 from rewardkit.answers.reading.tokens import Token, UnreadableError
-from rewardkit.answers.reading.tree import INF, Node, mul, num, symbols, walk
+from rewardkit.answers.reading.tree import Node, symbols
 from rewardkit.answers.reading.typography import fold
-from rewardkit.answers.reading.units import (
-    CURRENCIES,
-    NO_UNIT,
-    POWERS_BEHIND,
-    TABLE,
-    Unit,
-    counted,
-    known,
-    power_word,
-)
 
-_WORDS = frozenset({"word", "text", "han"})
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:[ap]\.?m\.?)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{2,4}", re.ASCII)
-#: Most words that one unit has.
-MAX_UNIT_WORDS = 6
 
 
 def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
@@ -38,7 +25,7 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
     Raises:
         UnreadableError: it is nothing that the grammar knows, or is over a limit.
     """
-    tokens = list(tokens)
+    tokens = _without_outer_braces(list(tokens))
     if (text := _plain_text(tokens)) is not None:
         return text
     try:
@@ -47,9 +34,26 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
         raise UnreadableError("nested too deeply") from error
 
 
+def _without_outer_braces(tokens: list[Token]) -> list[Token]:
+    """The tokens without braces around everything."""
+    depth = 0
+    for place, token in enumerate(tokens[:-1]):
+        depth += token.is_sign("{") - token.is_sign("}")
+        if depth == 0:
+            behind = tokens[place + 1 :]
+            if (
+                place
+                and token.is_sign("}")
+                and all(t.kind == "end" or t.is_sign(".", ",") for t in behind)
+            ):
+                return [*tokens[1:place], tokens[-1]]
+            return tokens
+    return tokens
+
+
 def _plain_text(tokens: list[Token]) -> Node | None:
     """A date, a time of day, or words, which no grammar reads."""
-    if len(tokens) > 12 or tokens[0].kind not in ("num", *_WORDS):
+    if len(tokens) > 12 or tokens[0].kind not in ("num", *WORDS):
         return None
     joined = "".join(token.text for token in tokens)
     if tokens[0].kind == "num":
@@ -59,7 +63,7 @@ def _plain_text(tokens: list[Token]) -> Node | None:
     return None
 
 
-class Parser(Arithmetic):
+class Parser(Quantities):
     """Lists, relations, labels, and what stands behind a whole answer."""
 
     def whole(self) -> Node:
@@ -106,9 +110,9 @@ class Parser(Arithmetic):
                 kind = kind or ","
             elif token.is_sign(";", r"\\"):
                 kind = ";"
-            elif token.kind != "num" and token.kind != "end" and word in names.AND:
+            elif token.kind not in ("num", "end") and word in names.AND:
                 kind = "and" if kind in ("", ",") else kind
-            elif token.kind != "num" and token.kind != "end" and word in names.OR:
+            elif token.kind not in ("num", "end") and word in names.OR:
                 kind = "or"
             else:
                 return kind
@@ -123,7 +127,7 @@ class Parser(Arithmetic):
         token = self.next
         bracket = token.is_sign("(", "[") and not self.brackets
         token = self.ahead(1) if bracket else token
-        if token.kind not in (*_WORDS, "cmd"):
+        if token.kind not in (*WORDS, "cmd"):
             return False
         begins = token.text.casefold() in names.SCOPE
         if bracket and not begins:  # (k ∈ Z)
@@ -186,7 +190,7 @@ class Parser(Arithmetic):
         """Words before a colon, `is` or `=`: `Volume =`, `the area is`, `答案：`."""
         at = self.at
         words: list[str] = []
-        while self.tokens[at].kind in _WORDS and len(words) <= 8:
+        while self.tokens[at].kind in WORDS and len(words) <= 8:
             word = self.tokens[at].text.casefold()
             if self.tokens[at].kind == "han" and any(part in word for part in names.DENYING):
                 return None
@@ -203,7 +207,7 @@ class Parser(Arithmetic):
         wordy = words and (len(words) > 1 or len(words[0]) > 2 or self.next.kind == "text")
         if wordy and sign.is_sign("=", r"\approx") and not self.next.text.isupper():
             return self._take_label(at + 1, words) if len("".join(words)) > 1 else None
-        while self.next.kind in _WORDS and self.next.text.casefold() in names.ABOUT:
+        while self.next.kind in WORDS and self.next.text.casefold() in names.ABOUT:
             self.at += 1
             if self.next.kind not in ("num", "cmd", "op", "word"):
                 self.at -= 1
@@ -256,171 +260,6 @@ class Parser(Arithmetic):
             node = (kind, node, self.quantity())
         return node
 
-    def quantity(self) -> Node:
-        """A value with what is counted or measured behind it, or money before it."""
-        currency = CURRENCIES.get(self.next.text) if self.next.kind != "end" else None
-        minus = self.is_next("-") and self.ahead(1).text in CURRENCIES
-        if minus or (currency and self.ahead(1).kind in ("num", "cmd", "op") and self.at + 1 < len(self.tokens)):
-            self.at += minus
-            unit = TABLE[CURRENCIES[self.take().text]]
-            node = self._multiplied(self.sum())
-            behind = self._unit()
-            if behind not in (None, unit):
-                raise UnreadableError("two units of money")
-            return ("quantity", mul(num(-1), node) if minus else node, unit)
-        node = self._word_or_sum()
-        if node[0] in ("quantity", "text"):
-            return self._compound(node) if node[0] == "quantity" else node
-        node = self._multiplied(node)
-        while self.next.kind == "word" and self.next.text in names.ORDINALS and not self.next.gap:
-            self.take()
-        if not any(part[0] in ("num", "const", "base") for part in walk(node)) and not self._unit_text():
-            return node
-        unit = self._unit()
-        return node if unit is None else self._compound(_measured(node, unit))
-
-    def _word_or_sum(self) -> Node:
-        """Words that are an item of their own, or an expression."""
-        at = self.at
-        words = []
-        while self.tokens[at].kind in _WORDS and not self._is_joint(self.tokens[at]):
-            words.append(self.tokens[at])
-            at += 1
-        names_only = all(len(word.text) == 1 or self.is_product(word) for word in words)
-        ends = self.tokens[at].kind == "end" or self.tokens[at].is_sign(",", ";", ".", ")", r"\}", "}", "!")
-        if words and not names_only and (ends or self._is_joint(self.tokens[at])):
-            self.at = at
-            text = " ".join(token.text.casefold() for token in words)
-            return INF if text in names.INFINITE else ("text", text)
-        return self.sum()
-
-    @staticmethod
-    def _is_joint(token: Token) -> bool:
-        word = token.text.casefold()
-        return word in names.AND or word in names.OR
-
-    def _multiplied(self, node: Node) -> Node:
-        """`3 million`, `3万`."""
-        while self.next.kind in _WORDS:
-            word = self.next.text.casefold()
-            if known(self.next.text):
-                break
-            factor = names.MULTIPLIERS.get(word)
-            if factor is None and self.next.kind == "han":
-                longest = word[:2] if word[:2] in names.MULTIPLIERS else word[:1]
-                factor = names.MULTIPLIERS.get(longest)
-                if factor:
-                    self.tokens[self.at] = self.next._replace(text=word[len(longest) :])
-                    self.at -= 1
-            if factor is None:
-                break
-            self.at += 1
-            node = mul(num(factor), node) if node[0] != "num" else num(node[1] * factor)
-        return node
-
-    # --- units
-
-    def _unit_text(self) -> bool:
-        return self.next.kind in ("text", "han") and known(self.next.text) is not None
-
-    def _unit(self) -> Unit | None:
-        """The unit at this place: `cm^2`, `m/s`, `square feet`, `km per hour`, `apples`."""
-        unit, exponent, power, words = NO_UNIT, 1, 1, 0
-        while words <= MAX_UNIT_WORDS:
-            token = self.next
-            word = token.text.casefold()
-            if words and token.is_sign("/", r"\cdot", "-", "*") and self._is_unit_word(self.ahead(1), words):
-                exponent = -1 if token.text == "/" else exponent if token.text == "-" else 1
-                self.take()
-                continue
-            if token.is_sign("/") and known(self.ahead(1).text) and self.ahead(1).kind in _WORDS:
-                self.take()
-                exponent = -1
-                continue
-            if token.is_sign("(") and known(self.ahead(1).text) and self.ahead(2).is_sign(")"):
-                self.tokens[self.at : self.at + 3] = [self.ahead(1)._replace(kind="text")]
-                continue
-            if not self._is_unit_word(token, words):
-                break
-            self.take()
-            if word in ("per", "每"):
-                exponent = -1
-            elif word in ("a", "an", "of", "the") and words:
-                continue
-            elif power_word(token.text):
-                power = power_word(token.text)
-            elif word in POWERS_BEHIND:
-                if not words:
-                    raise UnreadableError(f"{word!r} changes a number")
-                unit = unit.times(last, (POWERS_BEHIND[word] - 1) * exponent)
-            else:
-                last = _unit_of(token)
-                raised = self._exponent() * power
-                unit, words, power = unit.times(last, raised * exponent), words + 1, 1
-            if words and exponent < 0 and not self.is_next("/", r"\cdot"):
-                exponent = 1 if not self._is_unit_word(self.next, words) else exponent
-        return unit if words else None
-
-    def _is_unit_word(self, token: Token, words: int) -> bool:
-        if token.kind not in _WORDS:
-            return False
-        word = token.text.casefold()
-        if self._is_joint(token) or word in names.SCOPE or word in names.IS:
-            return False
-        if word in POWERS_BEHIND:
-            return True
-        if word in names.CHANGING or (
-            token.kind == "han" and any(part in word for part in names.DENYING)
-        ):
-            raise UnreadableError(f"{token.text!r} changes a number")
-        if token.kind == "word" and len(token.text) <= 2:
-            sure = self.letters_are_units or words or token.text in PLAIN_UNITS
-            return bool(sure) and token.text in TABLE
-        return True
-
-    def _exponent(self) -> int:
-        if not self.is_next("^"):
-            return 1
-        self.take()
-        exponent = self.argument(script=True)
-        if exponent[0] != "num" or exponent[1].denominator != 1 or abs(exponent[1]) > 9:
-            raise UnreadableError("no power of a unit")
-        return int(exponent[1])
-
-    def _compound(self, first: Node) -> Node:
-        """`5 feet 6 inches`, `2小时30分钟`, `2024年3月5日`: quantities side by side."""
-        parts = [first]
-        while self.next.kind == "num" and first[0] == "quantity":
-            value = self.power()
-            unit = self._unit()
-            if unit is None:
-                raise UnreadableError("a number behind a quantity")
-            parts.append(_measured(value, unit))
-        return first if len(parts) == 1 else ("compound", *parts)
-
-
-def _measured(node: Node, unit: Unit) -> Node:
-    """A quantity; degrees, percent and radians are no unit."""
-    if len(unit.name) == 1 and unit.name[0][1] == 1:
-        word = unit.name[0][0]
-        if word in ("degree", "deg", "度"):
-            return ("degree", node)
-        if word in ("percent", "percentage", "pct"):
-            return ("percent", node)
-        if word in ("radian", "rad"):
-            return node
-    if ("degree", 1) in unit.name:
-        for word, symbol in (("celsiu", "°C"), ("celsius", "°C"), ("fahrenheit", "°F"), ("°C", "°C"), ("°F", "°F")):
-            if (word, 1) in unit.name:
-                return ("quantity", node, TABLE[symbol])
-    if node[0] == "degree" and unit.name[0][0] in ("°C", "°F", "C", "F"):
-        return ("quantity", node[1], TABLE["°" + unit.name[0][0].removeprefix("°")])
-    return ("quantity", node, unit)
-
-
-def _unit_of(token: Token) -> Unit:
-    return known(token.text) or counted(token.text)
-
 
 def _is_set(node: Node) -> bool:
     return node[0] in ("interval", "tuple", "set", "union")
@@ -444,23 +283,24 @@ def _says_where(item: Node, others: list[Node]) -> bool:
     return item[3][0] == "sym" and any(item[2][1] in symbols(other) for other in others)
 
 
-_RESTRICTING = frozenset({"<", ">", r"\le", r"\ge", r"\ne", "=", "|", r"\mid", "not", r"\notin"})
+_RESTRICTING = frozenset(
+    {"<", ">", r"\le", r"\ge", r"\ne", "=", "|", r"\mid", "not", r"\notin"}
+    | {"even", "odd", "prime", "otherwise", "only"}
+)
 _PARAMETER_SETS = frozenset({"Z", "N", r"\mathbb{Z}", r"\mathbb{N}", r"\mathbb{R}", r"\mathbb{C}"})
 
 
 def _restricts(clause: list[Token]) -> bool:
-    """Whether a clause says more than which names are numbers of which kind."""
-    signs: list[Token] = []
-    for token in clause:  # the scripts of a number set say which set it is: \mathbb{Q}_{>0}
-        depth_of_set = signs and signs[-1].text.startswith("\\mathbb") and token.is_sign("_", "^")
-        if depth_of_set or (signs and signs[-1].text == "script"):
-            signs = [*signs[:-1], Token("cmd", "script")] if not token.is_sign("}") else signs[:-1]
-        else:
-            signs.append(token)
-    words = {token.text.casefold() for token in signs}
-    return any(token.kind == "num" for token in signs) or bool(
-        words & (_RESTRICTING | {"even", "odd", "prime", "otherwise", "only"})
-    )
+    r"""Whether a clause says more than which names are numbers of which kind.
+
+    `n \ge 1` says no more than that `n` counts; what is below a number set says which set it is.
+    """
+    text = _COUNTS.sub("", _SCRIPT.sub("", " ".join(fold(clause))))
+    return any(map(str.isdigit, text)) or not _RESTRICTING.isdisjoint(text.split())
+
+
+_SCRIPT = re.compile(r"(?<=\})(?: [_^] (?:\{[^{}]*\}|\S+))+")
+_COUNTS = re.compile(r"\b[ijkmn] (?:\\ge|>) [01](?!\S)")
 
 
 def _bound_names(clause: list[Token]) -> str:

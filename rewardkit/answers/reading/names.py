@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rewardkit.answers.reading.tree import INF, Node
+
 #: Commands that look or mean the same, by the name that is used from there on.
 SAME_COMMAND: Mapping[str, str] = {
     f"\\{other}": f"\\{name}"
@@ -76,7 +78,9 @@ _TRIGONOMETRY = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arc
 FUNCTIONS: Mapping[str, str] = {
     **{f"\\{name}": name for name in _TRIGONOMETRY},
     **{f"\\{name}": name for name in ("ln", "exp", "max", "min", "gcd", "lcm", "log", "lg", "det")},
-    **{f"\\{name}": name for name in ("arcsinh", "arccosh", "arctanh", "dim", "ker", "arg", "cbrt")},
+    **{
+        f"\\{name}": name for name in ("arcsinh", "arccosh", "arctanh", "dim", "ker", "arg", "cbrt")
+    },
     r"\Re": "re",
     r"\Im": "im",
     r"\deg": "deg",
@@ -163,7 +167,15 @@ RELATIONS: Mapping[str, str] = {
     r"\sim": "sim",
     r"\propto": "propto",
 }
-FLIPPED: Mapping[str, str] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
+FLIPPED: Mapping[str, str] = {
+    "<": ">",
+    ">": "<",
+    "<=": ">=",
+    ">=": "<=",
+    "=": "=",
+    "!=": "!=",
+    "~": "~",
+}
 
 CLOSING = frozenset({")", "]", "}", r"\}", "|", r"\rfloor", r"\rceil", r"\end"})
 #: Commands that no factor begins with.
@@ -171,8 +183,14 @@ NOT_A_FACTOR = frozenset(
     CLOSING
     | RELATIONS.keys()
     | NOT_EVALUATED
-    | {rf"\{n}" for n in "cup cap setminus pm mp cdot times div mid circ to forall exists bmod".split()}
-    | {rf"\{n}" for n in "pmod hline degree Rightarrow land lor neg choose permille prime dots".split()}
+    | {
+        rf"\{n}"
+        for n in "cup cap setminus pm mp cdot times div mid circ to forall exists bmod".split()
+    }
+    | {
+        rf"\{n}"
+        for n in "over pmod hline degree Rightarrow land lor neg choose permille prime dots".split()
+    }
     | {r"\%", r"\&", r"\#", r"\_", r"\iff", r"\Leftrightarrow", r"\mapsto", r"\quad"}
 ) - {r"\sum", r"\prod", r"\int", r"\lim"}
 
@@ -180,8 +198,20 @@ AND = frozenset({"and", "und", "et", "和", "与", "及", "以及", "且", "并�
 OR = frozenset({"or", "oder", "或", "或者", r"\lor"})
 #: Words that begin a clause which says where an answer holds.
 SCOPE = frozenset(
-    {"for", "where", "when", "if", "with", "whenever", "provided", "otherwise", "as", r"\forall"}
-    | {"其中", "当", "对", "对于", "对任意", "若", "这里"}
+    {
+        "for",
+        "where",
+        "when",
+        "if",
+        "with",
+        "whenever",
+        "provided",
+        "otherwise",
+        "else",
+        "as",
+        r"\forall",
+    }
+    | {"其中", "其他", "当", "对", "对于", "对任意", "若", "这里"}
 )
 #: Words between a label and its value.
 IS = frozenset({"is", "are", "equals", "equal", "was", "be", "为", "是", "等于", "有", "有以下"})
@@ -204,13 +234,28 @@ CHANGING = frozenset(
     ).split()
 )
 #: Words that state a value without a digit.
-INFINITE = frozenset({"infinitely many", "infinite", "无穷多", "无穷大", "无数", "无数个", "无穷多个"})
+WORD_VALUES: Mapping[str, Node] = {
+    **dict.fromkeys(
+        ("infinitely many", "infinite", "无穷多", "无穷大", "无数", "无数个", "无穷多个"), INF
+    ),
+    **dict.fromkeys(
+        ("no solution", "no solutions", "no real solution", "no real solutions"), ("set",)
+    ),
+    **dict.fromkeys(("empty set", "the empty set", "无解", "无实数解", "空集"), ("set",)),
+    **dict.fromkeys(
+        ("all real numbers", "all reals", "全体实数", "一切实数", "任意实数"), ("sym", "R")
+    ),
+}
 #: Chinese that denies or bounds what stands beside it.
-DENYING = tuple("不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多于 大于 小于 除 倍".split())
+DENYING = tuple(
+    "不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多于 大于 小于 除 倍".split()
+)
 
 #: Words of two letters that are no product of two names.
 SHORT_WORDS = frozenset(
-    set("no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il".split())
+    set(
+        "no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il".split()
+    )
     | {"to", "or", "an", "if", "am", "pm", "No", "If", "It", "As", "So", "In", "We", "To"}
 )
 

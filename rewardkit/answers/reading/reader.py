@@ -102,3 +102,7 @@ class Reader(ABC):
     @abstractmethod
     def starts_factor(self) -> bool:
         """Whether the next token begins a factor that multiplies what came before."""
+
+    @abstractmethod
+    def read_command(self, token: Token) -> Node:
+        """A command and its arguments."""

@@ -84,6 +84,7 @@ def _pattern(backslash: str) -> re.Pattern[str]:
       | (?P<word>[A-Za-z]+)
       | (?P<han>[\u4e00-\u9fff]+)
       | (?P<sign>[{re.escape("".join([*SIGNS, *FRACTIONS]))}])
+      | (?P<vulgar>[⁰¹²³⁴⁵⁶⁷⁸⁹]+[/⁄][₀₁₂₃₄₅₆₇₈₉]+)
       | (?P<raised>[{"".join(SUPERSCRIPTS)}]+)
       | (?P<lowered>[{"".join(SUBSCRIPTS)}]+)
       | (?P<letters>[^\W\d_]+)
@@ -143,10 +144,7 @@ class _Scanner:
         kind = match.lastgroup or ""
         text = match[kind]
         if kind == "gap":
-            self.gap = True
-            if "$" in text and _NEW_FORMULA.search(text) and self.tokens and not self.text_depth:
-                self.add("op", ",")
-                self.gap = True
+            self._gap(text)
         elif kind in ("han", "rep"):
             self.add(kind, text)
         elif kind in ("num", "group"):
@@ -158,8 +156,6 @@ class _Scanner:
         elif kind == "cmd":
             name = "\\" + text
             self.add(*(("op", OPERATOR[name]) if name in OPERATOR else ("cmd", same_command(name))))
-        elif kind == "set":
-            self.add("cmd", f"\\mathbb{{{text}}}")
         elif kind == "mode":
             self.braces.append(True)
             self.text_depth += 1
@@ -167,7 +163,12 @@ class _Scanner:
         elif kind == "decoration":
             self.gap = self.gap or "quad" in match[0] or "space" in match[0]
         else:
-            self._unicode(kind, text)
+            self._special(kind, text)
+
+    def _gap(self, text: str) -> None:
+        if "$" in text and _NEW_FORMULA.search(text) and self.tokens and not self.text_depth:
+            self.add("op", ",")
+        self.gap = True
 
     def _number(self, text: str) -> None:
         if len(text) > MAX_DIGITS:
@@ -198,17 +199,30 @@ class _Scanner:
         canonical = _OPERATORS.get(sign, sign)
         self.add("cmd" if canonical[0] == "\\" and sign != "\\\\" else "op", canonical)
 
-    def _unicode(self, kind: str, text: str) -> None:
-        if kind != "sign":
+    def _special(self, kind: str, text: str) -> None:
+        """A set of numbers, a script, a fraction in one sign, or a sign that stands for a command."""
+        if kind == "set":
+            self.add("cmd", f"\\mathbb{{{text}}}")
+        elif kind == "vulgar":
+            top, _, bottom = text.replace("⁄", "/").partition("/")
+            top, bottom = (
+                "".join(SUPERSCRIPTS[c] for c in top),
+                "".join(SUBSCRIPTS[c] for c in bottom),
+            )
+            self._fraction(top, bottom)
+        elif kind != "sign":
             self._script(text, *(("^", SUPERSCRIPTS) if kind == "raised" else ("_", SUBSCRIPTS)))
         elif text in FRACTIONS:
-            self.add("cmd", r"\frac")
-            for part in FRACTIONS[text]:
-                for token in (("op", "{"), ("num", part), ("op", "}")):
-                    self.add(*token)
+            self._fraction(*FRACTIONS[text])
         else:
             sign = SIGNS[text]
             self.add("text" if sign in ("°C", "°F") else "cmd" if sign[0] == "\\" else "op", sign)
+
+    def _fraction(self, top: str, bottom: str) -> None:
+        self.add("cmd", r"\frac")
+        for part in (top, bottom):
+            for token in (("op", "{"), ("num", part), ("op", "}")):
+                self.add(*token)
 
     def _script(self, run: str, sign: str, table: Mapping[str, str]) -> None:
         """`⁻²` is `^{-2}`."""

@@ -28,10 +28,14 @@ def fold(tokens: Sequence[Token]) -> Folded:
             parts[-1] = r"\degree"
         elif token.kind != "end":
             parts.append(_folded(token))
+    folded = _without_end(_without_braces(_without_end(parts)))
+    return tuple(_SAME.get(part, part) for part in folded)
+
+
+def _without_end(parts: list[str]) -> list[str]:
     while parts and parts[-1] in _END:
         parts.pop()
-    folded = _without_braces(parts)
-    return tuple(_SAME.get(part, part) for part in folded)
+    return parts
 
 
 def fold_words(tokens: Sequence[Token]) -> Folded | None:
@@ -41,7 +45,15 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
     """
     words = [t.text.casefold() for t in tokens if t.kind in _LETTERS]
     others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
-    if not any(len(word) > 1 for word in words) or not others <= {".", ",", "!", "'", '"', "-", ";"}:
+    if not any(len(word) > 1 for word in words) or not others <= {
+        ".",
+        ",",
+        "!",
+        "'",
+        '"',
+        "-",
+        ";",
+    }:
         return None
     return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
 
@@ -57,8 +69,8 @@ def spelling(text: str) -> str:
 
 def _folded(token: Token) -> str:
     if token.kind in ("text", "word"):
-        names = len(token.text) <= 2 or (token.kind == "word" and token.text.isupper())
-        return token.text if names else token.text.casefold()
+        is_word = len(token.text) > 2 and token.text[1:].islower()  # MPa is not mPa, ABC not abc
+        return token.text.casefold() if is_word else token.text
     if token.kind == "num":
         return token.text.replace(",", "")
     return token.text

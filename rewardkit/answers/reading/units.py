@@ -147,6 +147,7 @@ _OTHERS: Mapping[str, tuple[str, dict[str, int]]] = {
     "£ gbp GBP 英镑": ("1", {"£": 1}),
     "₹ rupee rupees Rs": ("1", {"₹": 1}),
     "yen 日元": ("1", {"yen": 1}),
+    "rad radian radians 弧度": ("1", {"rad": 1}),
     "unit units 单位 个单位": ("1", {"unit": 1}),
     "人 person persons people 个人 名": ("1", {"person": 1}),
     "种 way ways 种方法 种情况 种方案": ("1", {"way": 1}),
@@ -211,7 +212,11 @@ def known(word: str) -> Unit | None:
     """The unit of the table that a word names, with `square` or 平方 before it; None otherwise."""
     word = word.rstrip(".")
     for prefix, power in _WORD_POWERS.items():
-        if not prefix.isascii() and word.startswith(prefix) and (unit := known(word[len(prefix) :])):
+        if (
+            not prefix.isascii()
+            and word.startswith(prefix)
+            and (unit := known(word[len(prefix) :]))
+        ):
             return unit.to_the(power)
     if word in TABLE:
         return TABLE[word]

@@ -1,0 +1,132 @@
+r"""Other forms of one value: `\pm` written out, `(x, y) =` item by item, the sums of a compound."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rewardkit.answers.evaluate import exact
+from rewardkit.answers.policy import Policy
+from rewardkit.answers.reading.tree import Node, mul, neg, num, symbols, walk
+from rewardkit.answers.relations import answer_of, is_word
+
+
+def one_by_one(node: Node) -> Node:
+    """`(x, y) = (2, 1)` is `x = 2, y = 1`."""
+    if node[0] != "rel" or node[1] != "=" or len(node) != 4 or len(node[2]) != len(node[3]):
+        return node
+    names, values = node[2], node[3]
+    if (
+        names[0] != "tuple"
+        or values[0] != "tuple"
+        or any(n[0] not in ("sym", "fn") for n in names[1:])
+    ):
+        return node
+    pairs = zip(names[1:], values[1:], strict=True)
+    return ("list", *(("rel", "=", name, value) for name, value in pairs))
+
+
+def written_out(node: Node) -> Node:
+    r"""`\pm` as two values, inside lists and sets too; one value stays as it is."""
+    if not any(part[0] == "pm" for part in walk(node)):
+        return node
+    if node[0] in ("list", "and", "or", "set"):
+        return (node[0], *(each for part in node[1:] for each in _signs(part)))
+    both = _signs(node)
+    return ("list", *both) if len(both) > 1 else both[0]
+
+
+def _signs(node: Node) -> list[Node]:
+    if not any(part[0] == "pm" for part in walk(node)):
+        return [node]
+    plus, minus = _with_sign(node, negative=False), _with_sign(node, negative=True)
+    return [plus, minus] if plus != minus else [plus]
+
+
+def _with_sign(node: Node, *, negative: bool) -> Node:
+    if node[0] == "pm":
+        inside = _with_sign(node[1], negative=negative)
+        return neg(inside) if negative else inside
+    return tuple(
+        _with_sign(part, negative=negative)
+        if isinstance(part, tuple) and isinstance(part[0], str)
+        else part
+        for part in node
+    )
+
+
+def totals(node: Node) -> dict[object, Node]:
+    """The sum of a compound quantity, by dimension, in base units."""
+    totals: dict[object, Node] = {}
+    for _, value, unit in node[1:] if node[0] == "compound" else (node,):
+        part = exact(value)
+        scaled = mul(num(unit.factor), value) if part is None else num(part * unit.factor)
+        before = totals.get(unit.dimension)
+        totals[unit.dimension] = scaled if before is None else ("add", before, scaled)
+    return totals
+
+
+def as_ratio(node: Node) -> Node | None:
+    """A time of day as the ratio it may be, `2:30`; None with `PM` behind it."""
+    parts = node[1].split(":")
+    return ("ratio", *(num(int(part)) for part in parts)) if all(map(str.isdigit, parts)) else None
+
+
+def labels(node: Node) -> list[str] | None:
+    """The names of `x = 1, y = 2`; None where not every item has its own."""
+    items = node[1:]
+    if not all(
+        part[0] == "rel" and part[1].startswith("=") and part[2][0] in ("sym", "fn")
+        for part in items
+    ):
+        return None
+    labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
+    if all(part[2][0] == "sym" and is_word(part[2][1]) for part in items):
+        return None
+    return labels if 1 < len(items) == len(set(labels)) else None
+
+
+def are_indexed(labels: list[str]) -> bool:
+    """Whether names are one name with different indices, `x_1` and `x_2`: roots in any order."""
+    return len({label.partition("_")[0] for label in labels}) == 1 and all("_" in x for x in labels)
+
+
+def vector(node: Node) -> tuple[Node, ...] | None:
+    """The entries of a tuple, a row or a column; None for any other matrix."""
+    if node[0] == "tuple":
+        return node[1:]
+    if len(node) == 2:
+        return tuple(node[1][1:])
+    if all(len(row) == 2 for row in node[1:]):
+        return tuple(row[1] for row in node[1:])
+    return None
+
+
+def residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | None:
+    """What the values of a congruence leave; None where one is no number."""
+    node = answer_of(node, policy)
+    items = node[1:] if node[0] in ("list", "and", "or", "set") else (node,)
+    values = [exact(answer_of(item, policy)) for item in items]
+    numbers = {value % modulus for value in values if value is not None}
+    return None if None in values else numbers
+
+
+def variables(node: Node) -> set[str]:
+    """The variables of the conditions of a set."""
+    if node[0] == "builder":
+        return set()
+    relations = [part for part in walk(node) if part[0] == "rel"]
+    return {
+        next(iter(names)) if len(names := symbols(relation)) == 1 else repr(_subject(relation))
+        for relation in relations
+    }
+
+
+def one_name(node: Node) -> bool:
+    """Whether only one name stands in a tree."""
+    return len(symbols(node)) == 1
+
+
+def _subject(relation: Node) -> Node:
+    """The side that is a name."""
+    subject: Node = next((side for side in relation[2:] if side[0] == "sym"), relation[2])
+    return subject[1] if subject[0] == "sym" else subject

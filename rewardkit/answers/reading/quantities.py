@@ -1,0 +1,196 @@
+"""What stands behind a value, or before it: units, money, multipliers, words of their own."""
+
+from __future__ import annotations
+
+from rewardkit.answers.reading import names
+from rewardkit.answers.reading.arithmetic import PLAIN_UNITS, Arithmetic
+from rewardkit.answers.reading.tokens import Token, UnreadableError
+from rewardkit.answers.reading.tree import Node, mul, neg, num, walk
+from rewardkit.answers.reading.units import (
+    CURRENCIES,
+    NO_UNIT,
+    POWERS_BEHIND,
+    TABLE,
+    Unit,
+    counted,
+    known,
+    power_word,
+)
+
+#: The kinds of tokens that are words.
+WORDS = frozenset({"word", "text", "han"})
+#: Most words that one unit has.
+MAX_UNIT_WORDS = 6
+_ENDS = (",", ";", ".", ")", r"\}", "}", "!")
+#: Units that are kinds of value of their own, by their name.
+_DEGREES = frozenset({"degree", "deg", "度"})
+_PERCENT = frozenset({"percent", "percentage", "pct"})
+_TEMPERATURES = {"celsius": "°C", "°C": "°C", "C": "°C", "fahrenheit": "°F", "°F": "°F", "F": "°F"}
+
+
+class Quantities(Arithmetic):
+    """The part of the parser that reads one whole value: its number, its unit, or its words."""
+
+    def quantity(self) -> Node:
+        """A value with what is counted or measured behind it, or money before it."""
+        if (money := self._money()) is not None:
+            return money
+        words = self._own_words()
+        if words is not None:
+            return words
+        node = self._multiplied(self.sum())
+        if node[0] == "quantity":
+            return self._compound(node)
+        while self.next.kind == "word" and self.next.text in names.ORDINALS and not self.next.gap:
+            self.take()
+        a_number = any(part[0] in ("num", "const", "base") for part in walk(node))
+        a_unit = self.next.kind in ("text", "han") and known(self.next.text) is not None
+        unit = self.unit() if a_number or a_unit else None
+        return node if unit is None else self._compound(_measured(node, unit))
+
+    def _money(self) -> Node | None:
+        r"""`\$5`, `-\$5`, `¥5 million`."""
+        minus = self.is_next("-") and self.ahead(1).text in CURRENCIES
+        sign, behind = self.ahead(minus), self.ahead(minus + 1)
+        if sign.text not in CURRENCIES or behind.kind not in ("num", "cmd", "op"):
+            return None
+        self.at += 1 + minus
+        unit = TABLE[CURRENCIES[sign.text]]
+        node = self._multiplied(self.sum())
+        if self.unit() not in (None, unit):
+            raise UnreadableError("two units of money")
+        return ("quantity", neg(node) if minus else node, unit)
+
+    def _own_words(self) -> Node | None:
+        """Words that are an item of their own, up to a comma, a joint or the end."""
+        at = self.at
+        while self.tokens[at].kind in WORDS and not _is_joint(self.tokens[at]):
+            at += 1
+        words = self.tokens[self.at : at]
+        behind = self.tokens[at]
+        ends = behind.kind == "end" or behind.is_sign(*_ENDS) or _is_joint(behind)
+        if not ends or all(len(word.text) == 1 or self.is_product(word) for word in words):
+            return None
+        self.at = at
+        text = " ".join(word.text.casefold() for word in words)
+        return names.WORD_VALUES.get(text, ("text", text))
+
+    def _multiplied(self, node: Node) -> Node:
+        """`3 million`, `3万`, `1.2亿元`."""
+        while self.next.kind in WORDS and not known(self.next.text):
+            word = self.next.text.casefold()
+            sizes = [len(word)] if self.next.kind != "han" else [2, 1]
+            size = next((n for n in sizes if word[:n] in names.MULTIPLIERS), 0)
+            if not size:
+                break
+            factor = names.MULTIPLIERS[word[:size]]
+            if word[size:]:
+                self.tokens[self.at] = self.next._replace(text=word[size:])
+            else:
+                self.take()
+            node = num(node[1] * factor) if node[0] == "num" else mul(num(factor), node)
+        return node
+
+    # --- units
+
+    def unit(self) -> Unit | None:
+        """The unit at this place: `cm^2`, `m/s`, `square feet`, `km per hour`, `apples`."""
+        unit, words, power = NO_UNIT, 0, 1
+        last = NO_UNIT
+        while words <= MAX_UNIT_WORDS:
+            below = self._joins_units(words)
+            token = self.next
+            if not self._is_unit_word(token, words):
+                break
+            self.take()
+            word = token.text.casefold()
+            if word in ("a", "an", "of", "the") and words:
+                continue
+            if power_word(token.text):
+                power *= power_word(token.text)
+            elif word in POWERS_BEHIND:
+                if not words:
+                    raise UnreadableError(f"{word!r} changes a number")
+                unit = unit.times(last, POWERS_BEHIND[word] - 1)
+            else:
+                last = (known(token.text) or counted(token.text)).to_the(-1 if below else 1)
+                unit = unit.times(last, self._exponent() * power)
+                words, power = words + 1, 1
+        return unit if words else None
+
+    def _joins_units(self, words: int) -> bool:
+        r"""Read `/`, `per` or `\cdot` between units; whether the next one stands below the stroke."""
+        before = self.tokens[self.at - 1]
+        below = bool(before.is_sign("/"))
+        while self.next.kind != "end":
+            behind = self.ahead(1)
+            if (self.next.text in ("per", "每") and behind.kind in WORDS) or (
+                self.is_next("/") and behind.kind in WORDS and (words or known(behind.text))
+            ):
+                below = True
+            elif words and self.is_next(r"\cdot", "-", "*") and behind.kind in WORDS:
+                pass
+            elif self.is_next("(") and known(behind.text) and self.ahead(2).is_sign(")"):
+                self.tokens[self.at : self.at + 3] = [behind._replace(kind="text")]
+                break
+            else:
+                break
+            self.take()
+            if below and self.next.text in ("a", "an"):
+                self.take()
+        return below
+
+    def _is_unit_word(self, token: Token, words: int) -> bool:
+        if token.kind not in WORDS:
+            return False
+        word = token.text.casefold()
+        if _is_joint(token) or word in names.SCOPE or word in names.IS:
+            return False
+        if word in POWERS_BEHIND:
+            return True
+        denies = token.kind == "han" and any(part in word for part in names.DENYING)
+        if word in names.CHANGING or denies:
+            raise UnreadableError(f"{token.text!r} changes a number")
+        if word == "in" and self.ahead(1).kind in ("num", *WORDS):
+            return False  # 200 minutes in 5 days
+        if token.kind == "word" and len(token.text) <= 2:
+            sure = self.letters_are_units or words or token.text in PLAIN_UNITS
+            return bool(sure) and token.text in TABLE
+        return True
+
+    def _exponent(self) -> int:
+        if not self.accept("^"):
+            return 1
+        exponent = self.argument(script=True)
+        if exponent[0] != "num" or exponent[1].denominator != 1 or abs(exponent[1]) > 9:
+            raise UnreadableError("no power of a unit")
+        return int(exponent[1])
+
+    def _compound(self, first: Node) -> Node:
+        """`5 feet 6 inches`, `2小时30分钟`, `2024年3月5日`: quantities side by side."""
+        parts = [first]
+        while self.next.kind == "num" and first[0] == "quantity":
+            value = self.power()
+            unit = self.unit()
+            if unit is None:
+                raise UnreadableError("a number behind a quantity")
+            parts.append(_measured(value, unit))
+        return first if len(parts) == 1 else ("compound", *parts)
+
+
+def _is_joint(token: Token) -> bool:
+    word = token.text.casefold()
+    return token.kind != "num" and (word in names.AND or word in names.OR)
+
+
+def _measured(node: Node, unit: Unit) -> Node:
+    """A quantity; percent and degrees are no unit, and degrees may be a temperature."""
+    words = {name for name, _ in unit.name}
+    temperature = next((_TEMPERATURES[word] for word in words if word in _TEMPERATURES), "")
+    if temperature and (node[0] == "degree" or words & _DEGREES):
+        return ("quantity", node[1] if node[0] == "degree" else node, TABLE[temperature])
+    if words <= _DEGREES:
+        return ("degree", node)
+    if words <= _PERCENT:
+        return ("percent", node)
+    return ("quantity", node, unit)

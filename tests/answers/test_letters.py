@@ -1,0 +1,502 @@
+"""Which options an answer picks."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.answers.letters import (
+    AMBIGUOUS,
+    DEFAULT_LETTERS,
+    MAX_FORMULA,
+    MAX_OPTIONS,
+    option_texts,
+    read_gold,
+    read_letters,
+)
+from tests.tables import every
+
+AMOUNTS = {"A": "980万元", "B": "990万元", "C": "1000万元", "D": "以上A和C都对"}
+
+
+def read(text, options=None):
+    """The letters in order, "?" for an ambiguous answer, None for no choice."""
+    legal = frozenset(options) if options else DEFAULT_LETTERS
+    letters = read_letters(text, legal, options)
+    return "".join(sorted(letters)) if isinstance(letters, frozenset) else letters and "?"
+
+
+@every(
+    "text",
+    [
+        "A",
+        "(A)",
+        "A.",
+        "A)",
+        "Ａ",
+        "（Ａ）",
+        "【A】",
+        "A。",
+        "a",
+        "(a)",
+        "$A$",
+        r"\(A\)",
+        "**A**",
+        "{A}",
+        r"\text{A}",
+        r"\mathbf{A}",
+        r"\textbf{(A)}",
+        r"\rm A",
+        r"\left(A\right)",
+        r"\text{A}.",
+        "option A",
+        "Option (A)",
+        "choice A",
+        "The correct answer is A.",
+        "A is correct",
+        "Answer: A",
+        "选A",
+        "故选A",
+        "正确答案是 A",
+        "答案：A",
+        "A项",
+        "选项A",
+        "A正确",
+        "A, A",
+        "A/A",
+        "不选B，选A",
+        "A。不是 B",
+        "A不是 B",
+        "A, not B",
+    ],
+)
+def test_one_letter_is_read_in_any_dress(text):
+    assert read(text) == "A"
+
+
+@every(
+    "text",
+    [
+        "AC",
+        "CA",
+        "A,C",
+        "C, A",
+        "A、C",
+        "Ａ、Ｃ",
+        "A，C",
+        "A C",
+        "A;C",
+        "A & C",
+        "A.C",
+        "A\nC",
+        "A和C",
+        "A及C",
+        "A以及C",
+        "A与C",
+        "A and C",
+        "both A and C",
+        "A, and C",
+        "a, c",
+        "ac",
+        r"A\ and\ C",
+        r"\{A, C\}",
+        r"A,\,C",
+        r"A \text{ and } C",
+        r"\text{A}, \text{C}",
+        r"A\quad C",
+        "AC项",
+        "A、C两项",
+        "选项A和C",
+        "选项A, 选项C",
+        "选AC",
+        "A、C都是正确的。",
+        "The answers are A and C",
+        "A. 市盈率 C. 市净率",
+        "(A) cash; (C) bonds",
+    ],
+)
+def test_several_letters_are_read_with_any_separator(text):
+    assert read(text) == "AC"
+
+
+@every(
+    "text",
+    [
+        "",
+        " ",
+        "Apple",
+        "Cabbage",
+        "None of the above",
+        "bad",
+        "Dad",
+        "AAA",
+        "AAC",
+        "A股",
+        "A1",
+        "A_1",
+        "A?",
+        "A-C",
+        "A+C",
+        "(A)+(C)",
+        "A to C",
+        "A > B",
+        "C++",
+        "not A",
+        "a correct option",
+        "A is right, B is wrong",
+        "可能是A",
+        "无正确答案",
+        "题目可能有误",
+        "K",
+        "AK",
+        "1",
+        r"\text{}",
+        "A" * 5000,
+    ],
+)
+def test_what_is_more_than_letters_is_no_choice(text):
+    assert read(text) is None
+
+
+@every(
+    "text",
+    [
+        "A or C",
+        "A/C",
+        "A或C",
+        "A或者C",
+        "A还是C",
+        "either A or C",
+        "A, or C",
+        "A and/or C",
+        "A|C",
+        r"A \text{ or } C",
+        "A. cash or C",
+        "A、B、C三个",
+    ],
+)
+def test_alternatives_are_ambiguous(text):
+    assert read(text) == "?"
+
+
+@every(
+    ("text", "letters"),
+    [
+        ("980万元", "A"),
+        ("９８０ 万元。", "A"),
+        (r"\text{980 万元}", "A"),
+        ("A. 980万元", "A"),
+        ("A：980万元", "A"),
+        ("(A) 980万元", "A"),
+        ("A 980万元", "A"),
+        ("正确答案是A. 980万元", "A"),
+        ("A. 980万元，C. 1000万元", "AC"),
+        ("以上A和C都对", "D"),
+        ("D. 以上A和C都对", "D"),
+        ("A. 990万元", "?"),
+        ("A. 980元", "?"),
+        ("A. 980万元; B. 1000万元", "?"),
+        ("980", None),
+        ("980元", None),
+        ("E", None),
+        ("AE", None),
+    ],
+)
+def test_an_option_s_text_counts_only_where_it_matches(text, letters):
+    assert read(text, AMOUNTS) == letters
+
+
+def test_the_letter_of_a_text_counts_where_the_options_are_unknown():
+    assert read("A. 市盈率") == "A"
+    assert read(r"E: \text{A polygenic risk score}") == "E"
+    assert read("A. Because B is not valid") == "A"
+
+
+def test_a_harmless_word_that_is_another_option_s_text_contradicts_the_letter():
+    options = {"A": "错", "B": "对"}
+    texts = ["对", "B. 对", "B对", "A. 对", "A 对", "(A) 对", "A", "选A"]
+    assert [read(text, options) for text in texts] == ["B", "B", "B", "?", "?", "?", "A", "A"]
+
+
+def test_a_text_that_two_options_share_is_ambiguous():
+    assert read("same", {"A": "same", "B": " Same "}) == "?"
+    assert read("A. same", {"A": "same", "B": "same"}) == "A"
+
+
+def test_a_list_of_letters_that_is_an_option_s_text_too_is_ambiguous():
+    options = {"A": "I", "B": "A和C", "C": "AC"}
+    assert [read(text, options) for text in ("A和C", "AC", "B. A和C", "AB")] == [
+        "?",
+        "?",
+        "B",
+        "AB",
+    ]
+
+
+def test_a_single_letter_is_a_letter_whatever_the_options_say():
+    assert read("A", {"A": "C", "B": "A", "C": "B"}) == "A"
+    assert read("A. C", {"A": "C", "B": "A", "C": "B"}) == "A"
+
+
+@every(
+    ("gold", "letters"),
+    [("A", "A"), ("(A)", "A"), ("CA", "AC"), ("A,C", "AC"), ("A、C", "AC"), ("Ａ Ｃ", "AC")]
+    + [
+        (gold, None)
+        for gold in ("", " ", "a", "K", "N", "12", "A or C", "A/C", "Apple", "A. 市盈率")
+    ],
+)
+def test_a_gold_is_upper_case_letters_only(gold, letters):
+    assert read_gold(gold, DEFAULT_LETTERS) == (letters and frozenset(letters))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["980万元", "990万元"],
+        ("A. 980万元", "B. 990万元"),
+        {"A": "980万元", "b": "（B）990万元"},
+        ["980万元", "990万元", None],
+        {"A": "980万元", "B": "990万元", "C": None},
+    ],
+)
+def test_options_are_a_list_or_a_mapping_with_or_without_labels(options):
+    texts = option_texts(options)
+    assert list(texts) == ["A", "B"]
+    assert read("990万元", texts) == "B"
+
+
+@pytest.mark.parametrize("options", [None, "A. x", [], {}, 3, {"1": "x"}, {"AB": "x"}, [None]])
+def test_other_options_count_as_absent(options):
+    assert option_texts(options) is None
+
+
+def test_options_of_an_array_are_a_list():
+    numpy = pytest.importorskip("numpy")
+    assert option_texts(numpy.array(["x", "y"], dtype=object)) == {"A": "x", "B": "y"}
+    assert option_texts(numpy.array(3)) is None
+
+
+DRESS = ["{}", "({})", r"\text{{{}}}", "**{}**", "选{}", "the answer is {}", "{}.", "${}$"]
+SEPARATORS = [",", ", ", "、", "，", "和", "及", " and ", " ", ";", " & ", r"\text{ and }", "\n"]
+
+
+@given(
+    st.lists(st.sampled_from("ABCDEFGHIJ"), min_size=1, max_size=10, unique=True),
+    st.sampled_from(SEPARATORS),
+    st.sampled_from(DRESS),
+)
+def test_order_separators_and_dress_do_not_matter(letters, separator, dress):
+    text = dress.format(separator.join(letters))
+    assert read_letters(text, DEFAULT_LETTERS) == frozenset(letters)
+
+
+@given(st.text(alphabet="ABab,、和or \n()\\{}.*不选", max_size=40))
+def test_near_answers_do_not_raise(text):
+    letters = read_letters(text, DEFAULT_LETTERS, {"A": text, "B": "b"})
+    assert letters in (None, AMBIGUOUS) or letters <= frozenset("ABO")
+
+
+@pytest.mark.parametrize(
+    "piece", [",", "A,", "(", " ", "not A, ", "A. ", "\\text{", "**", "ﷺ", "和"]
+)
+def test_reading_letters_is_linear_up_to_the_longest_answer_that_is_read(piece):
+    def cost(chars):
+        text = (piece * chars)[: chars - 1] + "x"
+        return min(_read_timed(text) for _ in range(3))
+
+    assert cost(4096) < 60 * cost(205) + 0.01
+
+
+def _read_timed(text):
+    started = time.process_time()
+    read_letters(text, frozenset("AB"), {"A": text[:-1], "B": "b"})
+    return time.process_time() - started
+
+
+@every(
+    "text",
+    [
+        *(rf"\{command}{{A}}" for command in ("text", "textbf", "textit", "textrm", "textsf", "texttt", "textnormal")),
+        *(rf"\{command}{{A}}" for command in ("mathrm", "mathbf", "mathit", "mathsf", "mathtt", "mathnormal", "mathbb")),
+        *(rf"\{command}{{A}}" for command in ("mathcal", "mbox", "fbox", "boxed", "boldsymbol", "bm", "operatorname")),
+        r"\underline{A}", r"\emph{A}", r"\textbf{\text{\emph{\bm{A}}}}", r"\displaystyle A", r"\large A", r"\Large A", r"\bf A", "__A__", "`A`",
+        *(f"{word} A" for word in ("the", "my", "final", "correct", "right", "best", "answer", "answers", "option", "options")),
+        *(f"{word} A" for word in ("choice", "choices", "is", "are", "both", "either", "so", "therefore", "thus", "hence", "but", "rather")),
+        *(f"{word}A" for word in ("正确", "最终", "最佳", "答案", "选项", "选择", "因此", "所以", "综上", "本题", "该题", "而是", "应该")),
+        *(f"{word}A" for word in ("是", "故", "应", "选", "为", "的", "即", "而")), "A都对", "A均对", "A项",
+        *(f"A不{word}B" for word in ("选", "选择", "应选", "应该选", "能选", "该选", "可选", "是")), "A, not (B)", "A不是B、C",
+    ],
+)  # fmt: skip
+def test_a_letter_is_read_through_every_dress_and_harmless_word(text):
+    assert read(text) == "A"
+
+
+@every(
+    "joint",
+    [
+        ",",
+        ";",
+        "、",
+        "&",
+        "和",
+        "及",
+        "与",
+        "跟",
+        "以及",
+        " and ",
+        "AND",
+        r"\quad ",
+        r"\\ ",
+        "~",
+        r"\,",
+    ],
+)
+def test_every_separator_joins_letters(joint):
+    assert read(f"(A){joint}(C)") == "AC"
+
+
+@pytest.mark.parametrize("joint", ["/", "|", " or ", "或", "或者", "还是"])
+def test_every_word_for_or_leaves_the_choice_open(joint):
+    assert read(f"(A){joint}(C)") == "?"
+    assert read(f"A. cash {joint} (C) bonds") == "?"
+    assert read(f"(A){joint}(A)") == "A"
+    assert read("(A) OR (C)") == "?"
+
+
+@every(
+    ("text", "letters"),
+    [("980万元 and", "A"), ("980万元、", "A"), ("a 980万元", None), ("A. 980万元 B. 990万元", "AB"), ("A. 980万元；B. 1000万元", "?"), ("E. 980万元", None),
+     ("(B) 990 万元", "B"), ("以上A和C都对。", "D"), ("A", "A"), ("AB", "AB"), ("A. 990万元 B. 980万元", "?"), ("B 980万元", None)],
+)  # fmt: skip
+def test_a_label_with_a_text_wants_the_text_of_its_own_option(text, letters):
+    assert read(text, AMOUNTS) == letters
+
+
+def test_options_that_differ_in_their_last_character_are_two():
+    options = {"A": "BMW", "B": "BMWX", "C": "BMW!", "D": "BM"}
+    assert [read(text, options) for text in options.values()] == ["A", "B", "C", "D"]
+    assert read("BMW.", options) == read("bmw ,", options) == "A"
+
+
+def test_answers_are_read_up_to_each_limit_and_not_beyond():
+    assert read("A" + " " * 4095) == "A"
+    assert read("A" + " " * 4096) is None
+    assert read(r"\textbf{\text{\emph{\bm{\bm{A}}}}}") is None  # nested five deep
+
+
+@every("text", ["A+C", "(A)+(C)", "A + C", r"\text{A}+\text{C}", "选A+C"])
+def test_a_plus_joins_letters_only_where_the_answer_is_known_to_be_a_choice(text):
+    assert read_letters(text, DEFAULT_LETTERS, plus=True) == frozenset("AC")
+    assert read_letters(text, DEFAULT_LETTERS) is None
+    assert read_gold("A+C", DEFAULT_LETTERS, plus=True) == frozenset("AC")
+    assert read_gold("A+C", DEFAULT_LETTERS) is None
+
+
+@every(
+    "text",
+    ["~A", "~(A)", "$~A$", "~~A", r"\text{~A}", "～A", "¬A", r"\neg A", r"\lnot A", "非A", "除A外", "除了A", "A以外", "排除A", "不选A", "不是A", "A不正确", "A错误",
+     "A是错误的", "选项A是错误的", "A is wrong", "(A) is wrong", "(A) is not the answer", "(A) isn't correct", "(A) was eliminated", "(A)不正确", "(A) 不对", "A (wrong)", "A (错误的)",
+     "A) is incorrect", "A. is incorrect", r"\cancel{A}", r"\sout{A}", r"\xcancel{(A)}", r"A\ne", r"A \neq", r"\not A", "(A)?", "A.?", "A?", "(A) probably not", "(A) not",
+     "not (A)", "none (A)", "all except A", "(A) = 3", "A^c", r"\overline{A}"],
+)  # fmt: skip
+def test_a_letter_that_is_rejected_or_asked_for_is_not_picked(text):
+    assert read(text) is None
+    assert read(text, {"A": "x", "B": "y"}) in (None, "?")
+
+
+@every(
+    "text",
+    ["B. 错误", "B、不正确", "B) Wrong", "(B) cannot be determined", "B. not enough information", "(B) impossible to tell", "B. is not affected", "(B) No", "B (because it is larger)",
+     "B (12 cm)", "B (not A)", "B~", r"\text{选项}~B", "排除A，选B", "(B) - 5 cm"],
+)  # fmt: skip
+def test_an_option_s_text_may_deny_something_itself(text):
+    assert read(text) == "B"
+
+
+FRACTIONS = {"A": "1/3", "B": "1/2", "C": r"$\frac{3}{4}$", "D": r"(D) $\sqrt{8}$", "E": "none"}
+
+
+@every(
+    ("text", "letters"),
+    [
+        (r"\frac12", "B"), ("0.5", "B"), (r"$\dfrac{1}{2}$", "B"), ("0.75", "C"), (r"2\sqrt{2}", "D"), (r"2 \sqrt 2.", "D"), ("The answer is 2/4", "B"),
+        (r"B. \frac12", "B"), (r"(B) 0.5", "B"), (r"B \frac12", "B"), ("B (0.5)", "B"), ("B（0.5）", "B"), ("B (1/2)", "B"), (r"A. \frac13, C. 0.75", "AC"), ("B: 2/4", "B"),
+        (r"A. \frac12", "?"), ("A (0.5)", "?"), ("B. 0.75", "?"), (r"A. 0.5, C. 0.75", "?"), ("0.4", None), (r"\frac12 or \frac13", None), ("B = 0.5", "B"), ("B - 1/2", None), ("not 1/2", None), ("it is 1/2 then", None),
+    ],
+)  # fmt: skip
+def test_short_mathematics_picks_the_option_of_its_value(text, letters):
+    assert read(text, FRACTIONS) == letters
+
+
+def test_mathematics_of_which_two_options_have_the_value_is_ambiguous():
+    options = {"A": "1/2", "B": "0.5", "C": "2", "D": "3"}
+    assert [read(text, options) for text in (r"\frac12", "1/2", "0.5", "4/2")] == [
+        "?",
+        "A",
+        "B",
+        "C",
+    ]
+    assert read(r"A. \frac12", options) == "A"
+    assert read(r"C. \frac12", options) == "?"
+
+
+def test_options_in_another_order_are_not_each_other_s_text():
+    options = {"A": "5, 10", "B": "10, 5", "C": "x"}
+    assert [
+        read(text, options) for text in ("5, 10", "10, 5", "A. 10, 5", "B. 5, 10", "B. 10, 5")
+    ] == [
+        "A",
+        "B",
+        "?",
+        "?",
+        "B",
+    ]
+
+
+def test_letters_as_options_are_picked_by_their_letter():
+    assert [read(letter, dict(zip("ABCDE", "ABCDE", strict=True))) for letter in "ABCDE"] == list(
+        "ABCDE"
+    )
+    assert read("(C)", {letter: f"({letter})" for letter in "ABCDE"}) == "C"
+    assert read("F", {"A": "A", "B": "C", "C": "F"}) == "C"
+    assert read("f", {"A": "1", "B": "2"}) is None
+
+
+def test_mathematics_is_compared_up_to_each_limit_and_not_beyond():
+    zeros = "0" * (MAX_FORMULA - 3)
+    assert read("0.5" + zeros, {"A": "1/2", "B": "x"}) == "A"
+    assert read("0.5" + zeros + "0", {"A": "1/2", "B": "x"}) is None
+    for count, letters in ((MAX_OPTIONS, "A"), (MAX_OPTIONS + 1, None)):
+        options = dict(
+            zip("ABCDEFGHIJKL"[:count], ["1/2", *map(str, range(1, count))], strict=True)
+        )
+        assert read("0.5", options) == letters
+
+
+def test_prose_with_a_number_in_it_is_no_mathematics():
+    options = {
+        "A": "收到货款5万元，余款10万元尚未收到",
+        "B": "the train needs about 5 hours there",
+        "C": "1",
+    }
+    assert read("5", options) is None
+
+
+@given(st.fractions(min_value=0, max_value=50, max_denominator=20), st.permutations("ABCD"))
+def test_a_fraction_picks_its_option_in_every_spelling_and_place(value, letters):
+    top, bottom = value.numerator, value.denominator
+    texts = [
+        f"{top}/{bottom}",
+        f"{top + bottom}/{bottom}",
+        rf"$\frac{{{top + 1}}}{{{bottom}}} + 60$",
+        "none",
+    ]
+    options = dict(zip(letters, texts, strict=True))
+    for text in (rf"\frac{{{top}}}{{{bottom}}}", rf"$\dfrac{{{2 * top}}}{{{2 * bottom}}}$"):
+        assert read_letters(text, frozenset("ABCD"), options) == frozenset(letters[0])
+        assert read_letters(f"{letters[0]}. {text}", frozenset("ABCD"), options) == frozenset(
+            letters[0]
+        )
+        assert read_letters(f"{letters[1]}. {text}", frozenset("ABCD"), options) is AMBIGUOUS
