@@ -77,15 +77,9 @@ def explain_verdict(
     return _of_math(score, response, gold, question_of(extra_info), took)
 
 
-<<<<<<< HEAD
 def _of_math(score: Score, response: str, gold: str, question: str, took: float) -> Explanation:
-    found = final_answer(response)
-    where = found.where if found else ""
-=======
-def _of_math(score: Score, response: str, gold: str, took: float) -> Explanation:
     answer = final_answer(response, gold)
     where = answer.mark if answer else ""
->>>>>>> main
     if gold_letters(gold) is not None:
         return Explanation("math", score, where, "", "", (("choice", score.status.value),), took)
     if not score.pred or not gold:
