@@ -111,7 +111,9 @@ LETTERS = frozenset("ABCDEFGHIJ")
 #: Those that may be small.
 SMALL = frozenset("ABCD")
 #: What makes letters a formula, not a choice.
-_FORMULA = re.compile(r"[*+=^_<>'/-]|\\(?:overline|bar|vec|cup|cap|cdot|times|to|hat|dot)\b")
+_FORMULA = re.compile(
+    r"[*+=^_<>'/-]|[A-J] ?[.:|(\[] ?[A-J]|\\(?:overline|bar|vec|cup|cap|cdot|times|to|hat|dot)\b"
+)
 _LABELLED = re.compile(r"\(?([A-J])[).:]\s*\S{2}")
 
 _STATUS = {
