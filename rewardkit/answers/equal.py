@@ -122,7 +122,7 @@ def _compare(pred: str, gold: str, question: str, policy: Policy) -> Verdict:
             if restates(ours.tokens, p, question):
                 return Verdict("unreadable", "value")
             return verdict
-    has_words = ours.value is None or any(part[0] == "text" for part in walk(ours.value))
+    has_words = ours.value is None or any(part[0] in ("text", "where") for part in walk(ours.value))
     if has_words and _PLAIN.fullmatch(gold.strip(" $")):
         return _sentence(pred, gold.strip(" $"))
     return verdict

@@ -42,7 +42,7 @@ def score(
     """
     gold = gold_answer(accept_gold(ground_truth))
     answer = final_answer(response, gold)
-    pred = answer.text if answer else ""
+    pred = gold if response == gold else answer.text if answer else ""
     if not gold:
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:

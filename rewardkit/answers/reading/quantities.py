@@ -7,6 +7,7 @@ from rewardkit.answers.reading.arithmetic import PLAIN_UNITS, Arithmetic
 from rewardkit.answers.reading.tokens import Token, UnreadableError
 from rewardkit.answers.reading.tree import Node, mul, neg, num, walk
 from rewardkit.answers.reading.units import (
+    BASES,
     CURRENCIES,
     NO_UNIT,
     POWERS_BEHIND,
@@ -178,6 +179,10 @@ class Quantities(Arithmetic):
             if unit is None:
                 raise UnreadableError("a number behind a quantity")
             parts.append(_measured(value, unit))
+        if len(parts) > 1 and not all(
+            base in BASES for _, _, u in parts for base, _ in u.dimension
+        ):
+            raise UnreadableError("numbers of things that are no measures")
         return first if len(parts) == 1 else ("compound", *parts)
 
 
