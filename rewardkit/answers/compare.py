@@ -15,6 +15,8 @@ from rewardkit.answers.evaluate import exact
 from rewardkit.answers.forms import (
     are_indexed,
     as_ratio,
+    as_vector,
+    enumerated,
     labels,
     one_by_one,
     one_name,
@@ -56,7 +58,7 @@ def type_of(node: Node) -> str:
 def same(pred: Node, gold: Node, policy: Policy) -> bool:
     """Whether two values are the same answer."""
     pred, gold = written_out(folded(pred)), written_out(folded(gold))
-    pred, gold = one_by_one(pred), one_by_one(gold)
+    pred, gold = (as_vector(enumerated(one_by_one(node))) for node in (pred, gold))
     rule = _RULES.get((type_of(gold), type_of(pred)))
     return rule is not None and rule(pred, gold, policy)
 
@@ -64,6 +66,8 @@ def same(pred: Node, gold: Node, policy: Policy) -> bool:
 def part_same(pred: Node, gold: Node, policy: Policy) -> bool:
     """Whether two items of a group are the same."""
     spend(pred, gold, times=3)
+    if (pred[0] == "set") != (gold[0] == "set"):
+        return False  # {1} is no member like 1
     return same(pred, gold, policy)
 
 

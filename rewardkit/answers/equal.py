@@ -23,14 +23,14 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from rewardkit.answers.budget import TooMuchWorkError, bounded
 from rewardkit.answers.chinese import in_digits
 from rewardkit.answers.compare import same, several, type_of
-from rewardkit.answers.families import parameters, renamings, same_family
+from rewardkit.answers.families import as_congruence, parameters, renamings, same_family
 from rewardkit.answers.number import AMBIGUOUS, read_number
 from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.answers.reading.grammar import parse
 from rewardkit.answers.reading.tokens import MAX_DIGITS, Token, UnreadableError, tokenize
-from rewardkit.answers.reading.tree import Node, symbols, walk
+from rewardkit.answers.reading.tree import Node, substitute, symbols, walk
 from rewardkit.answers.reading.typography import fold, fold_words
-from rewardkit.answers.relations import answer_of, is_equation, substitute
+from rewardkit.answers.relations import answer_of, is_equation
 from rewardkit.answers.worked_out import leaves_work, restates
 
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
@@ -122,7 +122,7 @@ def _compare(pred: str, gold: str, question: str, policy: Policy) -> Verdict:
             if restates(ours.tokens, p, question):
                 return Verdict("unreadable", "value")
             return verdict
-    has_words = ours.value is None or any(part[0] == "text" for part in walk(ours.value))
+    has_words = ours.value is None or any(part[0] in ("text", "where") for part in walk(ours.value))
     if has_words and _PLAIN.fullmatch(gold.strip(" $")):
         return _sentence(pred, gold.strip(" $"))
     return verdict
@@ -165,6 +165,8 @@ def _judge(pred: Node, gold: Node, question: str, policy: Policy) -> Verdict:
 def _same_answer(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
     if same(pred, gold, policy):
         return True
+    if "congruence" in (pred[0], gold[0]) and pred[0] != gold[0]:
+        return same(as_congruence(pred), as_congruence(gold), policy)
     arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
     if bool(arrows[0]) != bool(arrows[1]):  # one side leaves the arrows out
         bare = {("sym", name): ("sym", name[4:]) for name in arrows[0] | arrows[1]}

@@ -322,8 +322,9 @@ def points(*trees: Node) -> tuple[dict[str, float], ...]:
     changes there (`|x - 500|`) shows.
     """
     names = frozenset(name for tree in trees for name in symbols(tree))
-    numbers = [abs(part[1]) for tree in trees for part in walk(tree) if part[0] == "num"]
-    return _points(names, float(min(max(numbers, default=Fraction(1)), 10**9)))
+    parts = [part for tree in trees for part in walk(tree) if part[0] in ("num", "pow")]
+    numbers = [abs(value) for part in parts if (value := exact(part)) is not None]
+    return _points(names, float(min(max(numbers, default=Fraction(1)), 10**12)))
 
 
 @lru_cache(maxsize=512)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from rewardkit.answers.budget import PRECISE, spend
-from rewardkit.answers.evaluate import UndefinedError, precise
+from rewardkit.answers.evaluate import UndefinedError, exact, precise
 from rewardkit.answers.policy import STRICT
-from rewardkit.answers.reading.tree import PI, Node, symbols, walk
-from rewardkit.answers.relations import answer_of, substitute
+from rewardkit.answers.reading.tree import PI, Node, num, substitute, symbols, walk
+from rewardkit.answers.relations import answer_of
 
 #: Names that stand for any constant in an answer without being declared.
 _CONSTANTS = frozenset(["C", "c"]) | {f"{name}_{i}" for name in "Cc" for i in range(4)}
@@ -78,3 +78,16 @@ def same_family(pred: Node, gold: Node, name: str) -> bool:
         return False
     turns = (p[0] - g[0]) / step
     return bool(abs(turns - round(float(turns.real))) < 1e-25)
+
+
+def as_congruence(node: Node) -> Node:
+    r"""`x = 7k + 3` with any integer `k` as `x \equiv 3 \pmod 7`; any other node as it is."""
+    inner, free = (node[1], node[4].split()) if node[0] == "where" else (node, [*_INTEGERS])
+    value = answer_of(inner, STRICT)
+    names = symbols(value)
+    if value is inner or len(names) != 1 or not names <= set(free):
+        return node
+    p = [exact(substitute(value, {("sym", next(iter(names))): num(k)})) for k in range(3)]
+    if None in p or p[2] - p[1] != p[1] - p[0] or p[1] == p[0]:  # type: ignore[operator]
+        return node
+    return ("congruence", ("rel", "=", inner[2], num(p[0])), num(abs(p[1] - p[0])))  # type: ignore[operator,arg-type]

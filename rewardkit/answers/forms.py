@@ -2,12 +2,15 @@ r"""Other forms of one value: `\pm` written out, `(x, y) =` item by item, the su
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
-from rewardkit.answers.evaluate import exact
+from rewardkit.answers.evaluate import UndefinedError, exact
 from rewardkit.answers.policy import Policy
-from rewardkit.answers.reading.tree import Node, mul, neg, num, symbols, walk
+from rewardkit.answers.reading.tree import Node, add, mul, neg, num, substitute, symbols, walk
+from rewardkit.answers.regions import NoRegionError, pieces, place
 from rewardkit.answers.relations import answer_of, is_word
+from rewardkit.answers.scalar import value_equal
 
 
 def one_by_one(node: Node) -> Node:
@@ -130,3 +133,50 @@ def _subject(relation: Node) -> Node:
     """The side that is a name."""
     subject: Node = next((side for side in relation[2:] if side[0] == "sym"), relation[2])
     return subject[1] if subject[0] == "sym" else subject
+
+
+def as_vector(node: Node) -> Node:
+    r"""`2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; any other node as it is."""
+    named = substitute(node, {("const", "i"): ("sym", "i"), **_UNIT_VECTORS})
+    names = symbols(named)
+    if node[0] not in ("add", "mul") or "j" not in names or not names <= {"i", "j", "k"}:
+        return node
+    axes = "ijk" if "k" in names else "ij"
+    at = [substitute(named, {("sym", a): num(int(a == axis)) for a in "ijk"}) for axis in axes]
+    linear = substitute(named, {("sym", a): num(place + 2) for place, a in enumerate("ijk")})
+    total = add(*(mul(num(place + 2), part) for place, part in enumerate(at)))
+    return ("tuple", *at) if value_equal(linear, total) else node
+
+
+_UNIT_VECTORS: dict[Node, Node] = {("sym", f"vec {a}"): ("sym", a) for a in "ijk"} | {
+    ("fn", "widehat", part): ("sym", a)
+    for a, part in (("i", ("const", "i")), ("j", ("sym", "j")), ("k", ("sym", "k")))
+}
+
+
+def enumerated(node: Node) -> Node:
+    r"""`\{x \in \mathbb{Z} \mid 1 < x < 5\}` as `\{2, 3, 4\}`; any other node as it is."""
+    if node[0] != "builder" or node[1][0] != "rel" or node[1][3] not in _WHOLE:
+        return node
+    try:
+        bounds = [(place(piece.low), place(piece.high), piece) for piece in pieces(node[2])]
+    except (NoRegionError, UndefinedError):
+        return node
+    least = _WHOLE[node[1][3]]
+    if any(high - max(low, least) > MOST_ENUMERATED for low, high, _ in bounds):
+        return node
+    members = {
+        k
+        for low, high, piece in bounds
+        for k in range(math.ceil(max(low, least)), math.floor(high) + 1)
+        if not (k == low and piece.low_open) and not (k == high and piece.high_open)
+    }
+    return ("set", *(num(k) for k in sorted(members)))
+
+
+#: Most members of a set that are written out.
+MOST_ENUMERATED = 60
+_WHOLE: dict[Node, float] = {
+    ("sym", "Z"): -math.inf, ("sym", "N"): 0, ("sym", "N^*"): 1, ("sym", "N*"): 1, ("sym", "Z+"): 1,
+    ("sym", "N+"): 1,
+}  # fmt: skip

@@ -115,13 +115,13 @@ def _without(region: list[Piece], removed: list[Piece]) -> list[Piece]:
     for point in removed:
         if point.low != point.high:
             raise NoRegionError("a difference of intervals")
-        at = _place(point.low)
+        at = place(point.low)
         region = [cut for piece in region for cut in _cut(piece, point.low, at)]
     return region
 
 
 def _cut(piece: Piece, point: Node, at: float) -> list[Piece]:
-    low, high = _place(piece.low), _place(piece.high)
+    low, high = place(piece.low), place(piece.high)
     if low == high == at:
         return []
     if at in (low, high):
@@ -135,7 +135,7 @@ def _cut(piece: Piece, point: Node, at: float) -> list[Piece]:
     return [piece._replace(high=point, high_open=True), piece._replace(low=point, low_open=True)]
 
 
-def _place(end: Node) -> float:
+def place(end: Node) -> float:
     """Where an end lies; symbolic ends have a place too, the same for equal expressions."""
     if end == INF:
         return float("inf")
@@ -154,15 +154,15 @@ def _joined(parts: list[Piece]) -> list[Piece]:
     """Sorted, and pieces that touch or overlap joined. One piece may have symbolic ends."""
     if len(parts) == 1:
         return parts
-    ordered = sorted(parts, key=lambda piece: (_place(piece.low), piece.low_open))
+    ordered = sorted(parts, key=lambda piece: (place(piece.low), piece.low_open))
     joined = ordered[:1]
     for piece in ordered[1:]:
         last = joined[-1]
-        gap = _place(piece.low) - _place(last.high)
+        gap = place(piece.low) - place(last.high)
         if gap > 1e-12 or (abs(gap) <= 1e-12 and last.high_open and piece.low_open):
             joined.append(piece)
-        elif _place(piece.high) >= _place(last.high):
-            closed = piece.high_open and (last.high_open or _place(piece.high) > _place(last.high))
+        elif place(piece.high) >= place(last.high):
+            closed = piece.high_open and (last.high_open or place(piece.high) > place(last.high))
             joined[-1] = last._replace(high=piece.high, high_open=closed)
     return joined
 
@@ -208,9 +208,9 @@ def _listed(node: Node) -> list[Piece]:
 
 
 def _overlap(p: Piece, q: Piece) -> Piece | None:
-    low = max((p, q), key=lambda piece: (_place(piece.low), piece.low_open))
-    high = min((p, q), key=lambda piece: (_place(piece.high), not piece.high_open))
-    start, end = _place(low.low), _place(high.high)
+    low = max((p, q), key=lambda piece: (place(piece.low), piece.low_open))
+    high = min((p, q), key=lambda piece: (place(piece.high), not piece.high_open))
+    start, end = place(low.low), place(high.high)
     empty = start > end or (start == end and (low.low_open or high.high_open))
     return None if empty else Piece(low.low, high.high, low.low_open, high.high_open)
 

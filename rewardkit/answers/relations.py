@@ -8,7 +8,7 @@ from rewardkit.answers.budget import PRECISE, spend
 from rewardkit.answers.evaluate import POINTS, UndefinedError, numeric, points, precise
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.names import MARKS
-from rewardkit.answers.reading.tree import MINUS_ONE, Node, add, mul, symbols, walk
+from rewardkit.answers.reading.tree import MINUS_ONE, Node, add, mul, substitute, symbols, walk
 from rewardkit.answers.scalar import value_equal
 from rewardkit.answers.worked_out import UNEVALUATED, is_worked_out
 
@@ -214,16 +214,6 @@ def _are_arguments(ours: Node, theirs: Node) -> bool:
     p = {part for part in ours[2:] if part[0] == "sym"}
     g = {part for part in theirs[2:] if part[0] == "sym"}
     return len(ours) == len(theirs) == len(p) + 2 == len(g) + 2
-
-
-def substitute(node: Node, others: dict[Node, Node]) -> Node:
-    """A tree with nodes replaced, all at once."""
-    if node in others:
-        return others[node]
-    return tuple(
-        substitute(part, others) if isinstance(part, tuple) and isinstance(part[0], str) else part
-        for part in node
-    )
 
 
 def proportional(pred: Node, gold: Node) -> bool:

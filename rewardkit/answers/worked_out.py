@@ -60,8 +60,9 @@ def _is_undone(node: Node) -> bool:
         return _is_undone_sum(node)
     if kind == "mul":
         return _is_undone_product(node)
-    if kind == "pow":  # the power of a sum, (1+i)^4
-        return node[1][0] == "add" and not symbols(node)
+    if kind == "pow":  # the power of a sum or of i, (1+i)^4
+        of_i = node[1] == _I and node[2] != MINUS_ONE
+        return of_i or (node[1][0] == "add" and not symbols(node))
     return False
 
 

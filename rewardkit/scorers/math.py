@@ -42,7 +42,7 @@ def score(
     """
     gold = gold_answer(accept_gold(ground_truth))
     answer = final_answer(response, gold)
-    pred = answer.text if answer else ""
+    pred = gold if response == gold else answer.text if answer else ""
     if not gold:
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
@@ -111,7 +111,9 @@ LETTERS = frozenset("ABCDEFGHIJ")
 #: Those that may be small.
 SMALL = frozenset("ABCD")
 #: What makes letters a formula, not a choice.
-_FORMULA = re.compile(r"[*+=^_<>'/-]|\\(?:overline|bar|vec|cup|cap|cdot|times|to|hat|dot)\b")
+_FORMULA = re.compile(
+    r"[*+=^_<>'/-]|[A-J] ?[.:|(\[] ?[A-J]|\\(?:overline|bar|vec|cup|cap|cdot|times|to|hat|dot)\b"
+)
 _LABELLED = re.compile(r"\(?([A-J])[).:]\s*\S{2}")
 
 _STATUS = {

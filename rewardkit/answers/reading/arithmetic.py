@@ -120,6 +120,11 @@ class Arithmetic(Commands):
         return node
 
     def _beside(self, node: Node) -> Node:
+        if self.is_next("(") and self.ahead(1).text == "0" and self.ahead(2).is_sign(")"):
+            raise UnreadableError("a value at 0 of what is not a function's name")
+        return self._next_factor(node)
+
+    def _next_factor(self, node: Node) -> Node:
         """What stands beside a factor without a sign: a mixed number's fraction, or a factor."""
         last = self.tokens[self.at - 1]
         whole = (
@@ -188,7 +193,8 @@ class Arithmetic(Commands):
         if len(token.text) == 1:
             behind = self.letters_are_units and token.text in TABLE
             return token.kind == "letter" or not behind
-        return not (before.kind == "num" and token.text in PLAIN_UNITS) and self.is_product(token)
+        is_unit = token.text in PLAIN_UNITS or (len(token.text) > 2 and known(token.text))
+        return not (before.kind == "num" and is_unit) and self.is_product(token)
 
     def power(self) -> Node:
         """An atom with its superscripts, subscripts, primes, factorials, percent and degree signs."""
@@ -238,11 +244,10 @@ class Arithmetic(Commands):
             return _transposed(node)
         return ("pow", node, exponent)
 
-    @staticmethod
-    def _named(node: Node, mark: str) -> Node:
+    def _named(self, node: Node, mark: str) -> Node:
         if node[0] != "sym":
             raise UnreadableError("a prime on something other than a name")
-        return ("sym", node[1] + mark)
+        return self._applied(("sym", node[1] + mark))
 
     def _degrees(self, node: Node) -> Node:
         """Degrees, with minutes and seconds where `'` follows a number; or a temperature."""

@@ -149,7 +149,9 @@ class Atoms(Reader):
 
     def _applied(self, name: Node) -> Node:
         """`f(x)`: a name that is used as a function's, with a bracket right behind it."""
-        if name[0] != "sym" or not self.is_next("(", "'"):
+        if name[0] == "const" and self.is_next("(") and self.ahead(1).text in ("t", "0"):
+            name = ("sym", name[1])  # a current i(t)
+        if name[0] != "sym" or len(name) != 2 or not self.is_next("(", "'"):
             return name
         prime = 0
         while self.accept("'"):
@@ -180,7 +182,7 @@ class Atoms(Reader):
         """A bracket, or a sign that begins no atom."""
         text = token.text
         if text == "{":
-            return self.group("}")
+            return self._applied(self.group("}"))
         if text in "([":
             return self._bracket(text)
         if text == "]":  # ]a, b[ : a French open interval

@@ -7,7 +7,18 @@ from collections.abc import Callable, Mapping
 from rewardkit.answers.reading import names
 from rewardkit.answers.reading.atoms import Atoms, rows_as_cases
 from rewardkit.answers.reading.tokens import Token, UnreadableError
-from rewardkit.answers.reading.tree import INF, MINUS_ONE, ONE, PI, Node, divide, fn, mul, num
+from rewardkit.answers.reading.tree import (
+    INF,
+    MINUS_ONE,
+    ONE,
+    PI,
+    Node,
+    divide,
+    fn,
+    mul,
+    num,
+    substitute,
+)
 
 _CONSTANTS: Mapping[str, Node] = {
     r"\pi": PI,
@@ -183,7 +194,12 @@ class Commands(Atoms):
     def read_operator(self, name: str) -> Node:
         r"""`\sum_{k=1}^{n} k` and its like, kept as they stand."""
         limits = [self.flat() for _ in range(2) if self.accept("_", "^")]
-        return fn(name, self.product(), *(("text", limit) for limit in limits))
+        body = self.product()
+        bound = limits[0][:1] if limits and limits[0][1:2] == "=" else ""
+        if bound:  # its name says nothing
+            body = substitute(body, {("sym", bound): ("sym", "bound")})
+            limits[0] = limits[0][1:]
+        return fn(name, body, *(("text", limit) for limit in limits))
 
 
 _DIFFERENTIALS = frozenset({"d", "partial"})

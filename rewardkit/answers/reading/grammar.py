@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rewardkit.answers.reading import names
 from rewardkit.answers.reading.quantities import WORDS, Quantities
 from rewardkit.answers.reading.tokens import Token, UnreadableError
-from rewardkit.answers.reading.tree import Node, symbols
+from rewardkit.answers.reading.tree import Node, divide, symbols
 from rewardkit.answers.reading.typography import fold
 
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:[ap]\.?m\.?)?", re.IGNORECASE)
@@ -69,6 +69,8 @@ class Parser(Quantities):
     def whole(self) -> Node:
         """The tree of all tokens."""
         node = self.items()
+        if self.accept(r"\over"):
+            node = divide(node, self.items())
         while self.accept(".", "!", ",", ";"):
             pass
         if self.next.kind != "end":
@@ -146,6 +148,8 @@ class Parser(Quantities):
         self, groups: list[list[Node]], spans: list[tuple[int, int]], joints: set[str]
     ) -> Node:
         r"""`x = k\pi, k \in \mathbb{Z}`: a last item that says where the others hold."""
+        if self.brackets:
+            return _grouped(groups, joints)
         last = groups[-1]
         flat = [item for group in groups for item in group]
         clause: list[Token] = []
@@ -188,6 +192,9 @@ class Parser(Quantities):
 
     def _label(self) -> str | None:
         """Words before a colon, `is` or `=`: `Volume =`, `the area is`, `答案：`."""
+        if self.next.text.casefold() in names.LEADING:
+            self.take()
+            self.accept(",")
         at = self.at
         words: list[str] = []
         while self.tokens[at].kind in WORDS and len(words) <= 8:
@@ -197,7 +204,7 @@ class Parser(Quantities):
             if word in names.IS or (self.tokens[at].kind == "han" and word[-1:] in "是为"):
                 return self._take_label(at + 1, [*words, word])
             if word in names.CHANGING or word in names.SCOPE:
-                return None
+                break
             words.append(word)
             at += 1
         sign = self.tokens[at]

@@ -215,6 +215,10 @@ SCOPE = frozenset(
 )
 #: Words between a label and its value.
 IS = frozenset({"is", "are", "equals", "equal", "was", "be", "为", "是", "等于", "有", "有以下"})
+#: Words that lead to an answer.
+LEADING = frozenset(
+    {"therefore", "thus", "hence", "so", "then", "finally", "因此", "所以", "故", "综上"}
+)
 #: Words before a value that leave it as it is.
 ABOUT = frozenset(
     {"about", "approximately", "approx", "roughly", "exactly", "around", "only", "the"}
@@ -230,6 +234,8 @@ CHANGING = frozenset(
         " other others another any different equal equals greater smaller larger at out versus vs"
         " about almost nearly approximately question unknown undefined false true also too remainder"
         " january february march april june july august september october november december"
+        " mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands"
+        " millions billions trillions tenths hundredths thousandths halves thirds fourths fifths"
         " choices given where when for because since so then however non without only"
     ).split()
 )

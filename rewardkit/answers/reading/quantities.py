@@ -7,6 +7,7 @@ from rewardkit.answers.reading.arithmetic import PLAIN_UNITS, Arithmetic
 from rewardkit.answers.reading.tokens import Token, UnreadableError
 from rewardkit.answers.reading.tree import Node, mul, neg, num, walk
 from rewardkit.answers.reading.units import (
+    BASES,
     CURRENCIES,
     NO_UNIT,
     POWERS_BEHIND,
@@ -124,13 +125,16 @@ class Quantities(Arithmetic):
         below = bool(before.is_sign("/"))
         while self.next.kind != "end":
             behind = self.ahead(1)
+            if self.next.text in ("per", "每") and behind.text == "cent":
+                self.tokens[self.at : self.at + 2] = [behind._replace(text="percent")]
+                break
             if (self.next.text in ("per", "每") and behind.kind in WORDS) or (
                 self.is_next("/") and behind.kind in WORDS and (words or known(behind.text))
             ):
                 below = True
             elif words and self.is_next(r"\cdot", "-", "*") and behind.kind in WORDS:
                 pass
-            elif self.is_next("(") and known(behind.text) and self.ahead(2).is_sign(")"):
+            elif self.is_next("(") and _is_comment(behind) and self.ahead(2).is_sign(")"):
                 self.tokens[self.at : self.at + 3] = [behind._replace(kind="text")]
                 break
             else:
@@ -175,7 +179,16 @@ class Quantities(Arithmetic):
             if unit is None:
                 raise UnreadableError("a number behind a quantity")
             parts.append(_measured(value, unit))
+        if len(parts) > 1 and not all(
+            base in BASES for _, _, u in parts for base, _ in u.dimension
+        ):
+            raise UnreadableError("numbers of things that are no measures")
         return first if len(parts) == 1 else ("compound", *parts)
+
+
+def _is_comment(token: Token) -> bool:
+    """Whether a word in brackets behind a number may be its unit: `12 (apples)`."""
+    return token.kind in WORDS and (known(token.text) is not None or len(token.text) > 2)
 
 
 def _is_joint(token: Token) -> bool:

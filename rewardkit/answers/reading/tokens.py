@@ -64,7 +64,7 @@ _DECORATION = (
     r"left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|mathstrut"
     r"|hfill|nonumber|notag|boldsymbol|bm|mathbf|mathit|mathnormal|bf|it|rm|sf|tt|large|Large|LARGE"
     r"|huge|Huge|small|normalsize|tiny|footnotesize|underline|emph|boxed|fbox|mathopen|mathclose"
-    r"|mathrel|mathbin|mathord|qquad|quad|enspace|thinspace|[hv]?phantom\s*\{[^{}]*\}"
+    r"|mathrel|mathbin|mathord|enspace|thinspace|[hv]?phantom\s*\{[^{}]*\}"
     r"|hspace\*?\s*\{[^{}]*\}|(?:text)?color\s*\{\w*\}"
 )
 
@@ -77,7 +77,7 @@ def _pattern(backslash: str) -> re.Pattern[str]:
       | (?P<group>(?<![\d.,])\d{{1,3}}(?:(?:\{{,\}}|,?\\!\s?|\\[,;:\ ]|~|\ )\d{{3}})+(?![\d,])(?:\.\d+)?)
       | (?P<num>\d{{1,3}}(?:,\d{{3}})+(?!\d|,\d)(?:\.\d+)?
           |\d+(?:\.\d+)?[eE][-+]?\d{{1,4}}(?![\dA-Za-z])|\d+(?:\.\d+)?|\.\d+)
-      | {backslash}(?:{_DECORATION})(?![A-Za-z])(?P<decoration>)
+      | {backslash}(?:(?:{_DECORATION})(?![A-Za-z])|q?quad)(?P<decoration>)
       | {backslash}(?:{_TEXT})(?![A-Za-z])\s*(?P<mode>\{{)
       | {backslash}mathbb\s*\{{?\s*(?P<set>[A-Z])\s*\}}?
       | {backslash}(?P<cmd>[A-Za-z]+|[{{}}|%&\#_$])
@@ -225,7 +225,14 @@ class _Scanner:
                 self.add(*token)
 
     def _script(self, run: str, sign: str, table: Mapping[str, str]) -> None:
-        """`⁻²` is `^{-2}`."""
+        """`⁻²` is `^{-2}`; a letter between a number and a raised 2 or 3 is a unit, `5m²`."""
+        before = self.tokens[-2:]
+        if (
+            run in "²³"
+            and [token.kind for token in before] == ["num", "word"]
+            and before[1].text == "m"
+        ):
+            self.tokens[-1] = before[1]._replace(kind="text")
         self.add("op", sign)
         self.add("op", "{")
         for part in _PART.findall("".join(table[char] for char in run)):

@@ -119,3 +119,13 @@ def walk(node: Node) -> Iterator[Node]:
 def symbols(node: Node) -> set[str]:
     """The names of the free symbols."""
     return {part[1] for part in walk(node) if part[0] == "sym"}
+
+
+def substitute(node: Node, others: dict[Node, Node]) -> Node:
+    """A tree with nodes replaced, all at once."""
+    if node in others:
+        return others[node]
+    return tuple(
+        substitute(part, others) if isinstance(part, tuple) and isinstance(part[0], str) else part
+        for part in node
+    )
