@@ -89,11 +89,12 @@ def test_a_whole_number_up_to_rounding_is_its_own_floor_and_ceiling():
 
 
 def test_expressions_are_compared_at_points_of_every_kind():
-    """Below 1, up to 3, large, all negative, with mixed signs and those turned round, and whole."""
-    names = "abcdefgxyz"
-    small, other, middle, also, large, negative, mixed, turned, whole, next_whole = (
-        [point[name] for name in names] for point in points(frozenset(names))
+    """Below 1, up to 3, large, negative, with mixed signs and those turned round, whole, beyond."""
+    names = "abcdfghxyz"
+    small, other, middle, also, large, negative, mixed, turned, whole, next_whole, beyond, below = (
+        [point[name] for name in names] for point in points(read("+".join(names)))
     )
+    assert POINTS == 12
     assert all(0.05 <= value < 1 for value in small + other)
     assert all(0.31 <= value < 2.81 for value in middle + also)
     assert all(11 <= value < 61 for value in large)
@@ -102,6 +103,20 @@ def test_expressions_are_compared_at_points_of_every_kind():
     assert turned == [-value for value in mixed]
     assert all(value == int(value) and 2 <= value <= 8 for value in whole)
     assert next_whole == [value + 1 for value in whole]
-    for point in (small, other, middle, also, large, negative, mixed):
+    assert all(value > 811 for value in beyond)
+    assert below == [-value for value in beyond]
+    for point in (small, other, middle, also, large, negative, mixed, beyond):
         assert len(set(point)) == len(names), "two names with one value cannot be told apart"
     assert len({tuple(point) for point in (small, other, middle, also)}) == 4
+
+
+def test_the_last_points_lie_beyond_the_largest_number():
+    *_, beyond, below = points(read("|x-5000|"), read("x"))
+    assert below["x"] < -5000 < 5000 < beyond["x"]
+    *_, beyond, below = points(read("x+10^{300}"))
+    assert beyond["x"] < 10**13, "up to a limit"
+
+
+def test_a_name_has_the_same_values_beside_any_others():
+    alone, beside = points(read("x")), points(read("x+y"))
+    assert [point["x"] for point in alone] == [point["x"] for point in beside]

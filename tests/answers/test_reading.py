@@ -242,21 +242,26 @@ def test_deeper_nesting_never_takes_more_than_the_limit():
 # --- what a text is read as, by hand
 
 X, Y, E = ("sym", "x"), ("sym", "y"), ("const", "e")
+CM, HOUR, MINUTE, DOLLAR = map(known, ("cm", "hours", "minutes", "dollars"))
+
+
+def measured(value, unit):
+    return ("quantity", value, unit)
 
 
 @every(
     ("text", "tree"),
     [
         # numbers
-        ("6 1+2", None), ("6 1-2", None), ("5 million dollars", ("unit", mul(num(10**6), num(5)), "dollars")),
-        *((f"5 {word}", ("unit", num(5), word)) for word in ("deg", "max", "min")), ("deg", ("sym", "deg")),
-        (r"5\textcirc", ("degree", num(5))), (r"5\textdegree", ("degree", num(5))),
+        ("6 1+2", None), ("6 1-2", None), ("5 million dollars", measured(num(5 * 10**6), DOLLAR)),
+        ("5 deg", ("degree", num(5))), ("5 min", measured(num(5), MINUTE)), ("5 pct", ("percent", num(5))), ("deg", ("text", "deg")),
+        (r"5\textdegree", ("degree", num(5))),
         (".5", num(Fraction(1, 2), 1)), ("1.", num(1)), ("1.50", num(Fraction(3, 2), 2)), ("1e5", num(10**5, 0)),
-        ("1.5E3", num(1500, 0)), ("1.5e-3", num(Fraction(3, 2000), 4)), ("1e5x", mul(num(1), E, num(5), X)),
+        ("1.5E3", num(1500, 0)), ("1.5e-3", num(Fraction(3, 2000), 4)), ("1e5x", None),
         (r"2.5\times10^{300}", num(25 * 10**299, -299)), (r"2.5\cdot 10^{-3}", num(Fraction(1, 400), 4)),
         (r"2 \cdot 10^2", num(200)), (r"0.\dot{3}", num(Fraction(1, 3))), (r"0.\bar{3}", num(Fraction(1, 3))),
-        ("1,234,567", num(1234567)), ("(1,234)", ("tuple", num(1), num(234))), ("1,23", ("list", num(1), num(23))),
-        ("5万元", num(50_000)), (r"\text{5}", num(5)), (r"\text{1,234}", num(1234)),
+        ("1,234,567", num(1234567)), ("(1,234)", num(1234)), ("1,23", ("list", num(1), num(23))),
+        ("5万", num(50_000)), ("5万元", measured(num(50_000), known("元"))), (r"\text{5}", num(5)), (r"\text{1,234}", num(1234)),
         # mixed numbers, and what is none
         ("6 1/64", num(Fraction(385, 64))), (r"2\frac12\%", ("percent", num(Fraction(5, 2)))),
         (r"-2\frac12", num(Fraction(-5, 2))), ("2 3/2", mul(num(2), num(Fraction(3, 2)))),
@@ -265,7 +270,7 @@ X, Y, E = ("sym", "x"), ("sym", "y"), ("const", "e")
         (r"\frac12\frac12", mul(num(Fraction(1, 2)), num(Fraction(1, 2)))), (r"0\frac12", num(Fraction(1, 2))),
         # arguments without braces, and their signs
         (r"\frac12x", mul(num(Fraction(1, 2)), X)), (r"\cfrac 1 2", num(Fraction(1, 2))), ("x^-2", ("pow", X, num(-2))),
-        (r"\sqrt2x", mul(fn("sqrt", num(2)), X)), (r"\sqrt 23", mul(fn("sqrt", num(2)), num(3))),
+        (r"\sqrt2x", mul(fn("sqrt", num(2)), X)), (r"\sqrt 23", None),
         (r"\sqrt[3]2", fn("root", num(2), num(3))), (r"\sqrt[4]x", ("pow", X, num(Fraction(1, 4)))),
         (r"\sqrt[n]x", ("pow", X, divide(num(1), ("sym", "n")))), ("√2", fn("sqrt", num(2))), (r"\sqrt[2]x", fn("sqrt", X)),
         (r"\dbinom52", fn("binom", num(5), num(2))), (r"\tbinom{5}{2}", fn("binom", num(5), num(2))),
@@ -276,36 +281,44 @@ X, Y, E = ("sym", "x"), ("sym", "y"), ("const", "e")
         (r"\sin x/2", fn("sin", mul(X, ("pow", num(2), num(-1))))), (r"\sin x + 1", add(fn("sin", X), num(1))),
         (r"\sin(x)y", mul(fn("sin", X), Y)), (r"\ln 2\pi", fn("ln", mul(num(2), PI))), (r"\sin x^2", fn("sin", ("pow", X, num(2)))),
         (r"\gcd{12, 18}", fn("gcd", num(12), num(18))), (r"\max(x, y)", fn("max", X, Y)), (r"\sin{x}y", mul(fn("sin", X), Y)),
-        ("T(10)", fn("T", num(10))), ("h(x)", fn("h", X)), ("h(2x)", mul(("sym", "h"), num(2), X)),
+        ("T(10)", fn("T", num(10))), ("h(x)", fn("h", X)), ("h(2x)", fn("h", mul(num(2), X))),
         ("f(2x)", fn("f", mul(num(2), X))), ("g(x, y)", fn("g", X, Y)), ("f'(x)", fn("f'", X)), ("f''(2)", fn("f''", num(2))),
         ("x(y)", mul(X, Y)), ("f x", mul(("sym", "f"), X)), ("h(x", None), ("k(x)", mul(("sym", "k"), X)),
         # signs
         ("--2", num(2)), ("+-5", num(-5)), ("-2^2", neg(("pow", num(2), num(2)))), ("-x", mul(num(-1), X)),
-        (r"\mp 2", ("pm", num(-2))), (r"1\pm 2", add(num(1), ("pm", num(2)))), ("- 5 cm", ("unit", num(-5), "cm")),
+        (r"\mp 2", ("pm", num(-2))), (r"1\pm 2", add(num(1), ("pm", num(2)))), ("- 5 cm", measured(num(-5), CM)),
         ("2*-x", mul(num(2), num(-1), X)), ("2/-4", num(Fraction(-1, 2))), ("x!", fn("fact", X)), ("5!!", fn("fact", fn("fact", num(5)))),
         # degrees, percent, subscripts, bases
         ("5^\\circ 30'", ("degree", add(num(5), num(Fraction(1, 2))))), (r"5\degree", ("degree", num(5))), ("5^{\\circ}", ("degree", num(5))),
         ("5^\\degree", ("degree", num(5))), ("5%%", ("percent", ("percent", num(5)))), ("a_{12}", ("sym", "a_12")), ("x_1^2", ("pow", ("sym", "x_1"), num(2))),
-        ("12_{(5)}", ("base", "12", 5)), ("12_5", ("base", "12", 5)), ("1.5_2", None), ("(1,2)_3", None), ("12_x", None), ("x^'", X),
+        ("12_{(5)}", ("base", "12", 5)), ("12_5", ("base", "12", 5)), ("1.5_2", None), ("(1,2)_3", None), ("12_x", None), ("x^'", ("sym", "x'")), ("x^{''}", ("sym", "x''")),
         # brackets
         ("[1,2)", ("interval", num(1), num(2), False, True)), ("(1,2]", ("interval", num(1), num(2), True, False)),
         ("[1,2,3]", ("tuple", num(1), num(2), num(3))), ("]1,2]", ("interval", num(1), num(2), True, False)), ("(x)", X),
-        ("{1, 2}", ("tuple", num(1), num(2))), (r"\{3\}", ("set", num(3))), ("((1)", None), ("(1", None), ("1)", None),
+        ("{1, 2}", ("list", num(1), num(2))), (r"\{3\}", ("set", num(3))), ("((1)", None), ("(1", None), ("1)", None),
         ("|x||y|", mul(fn("abs", X), fn("abs", Y))), ("2|x|", mul(num(2), fn("abs", X))), ("|x", None), ("|(|x|)|", fn("abs", fn("abs", X))),
-        *((rf"\{{x {bar} x<3\}}", ("builder", ("rel", ("<",), X, num(3)))) for bar in (r"\mid", r"\vert", "|", ":")),
-        (r"\{1, 2\}, 6:4", ("list", ("set", num(1), num(2)), num(Fraction(3, 2)))),
+        *((rf"\{{x {bar} x<3\}}", ("builder", X, ("rel", "<", X, num(3)))) for bar in (r"\mid", r"\vert", "|", ":")),
+        (r"\{1, 2\}, 6:4", ("list", ("set", num(1), num(2)), ("ratio", num(6), num(4)))),
         # lists, alternatives, sets, labels
         ("1,2,", ("list", num(1), num(2))), ("1;;2", ("list", num(1), num(2))), (",1", None), (r"A\setminus B", ("minus", ("sym", "A"), ("sym", "B"))),
         (r"A\backslash B", ("minus", ("sym", "A"), ("sym", "B"))), ("[0,1]-\\{1\\}", ("minus", ("interval", num(0), num(1), False, False), ("set", num(1)))),
         (r"\{1,2\}-\{1\}", ("minus", ("set", num(1), num(2)), ("set", num(1)))),
         (r"(1,2]-\{2\}-x", add(("interval", num(1), num(2), True, False), neg(("set", num(2))), neg(X))),
-        ("Qing: 14", num(14)), (r"\text{Area}: 5", num(5)), ("ab: 5", divide(mul(("sym", "a"), ("sym", "b")), num(5))), ("= 5", num(5)), (r"\approx 5", num(5)), (r"\simeq 5", num(5)),
-        ("1 < x <= 2", ("rel", ("<", "<="), num(1), X, num(2))), (r"\text{a and}b", ("list", ("sym", "a"), ("sym", "b"))),
+        ("Qing: 14", ("rel", "=", ("sym", "qing"), num(14))), (r"\text{Area}: 5", ("rel", "=", ("sym", "area"), num(5))), ("x:5", ("ratio", X, num(5))), ("= 5", num(5)), (r"\approx 5", num(5)), (r"\simeq 5", num(5)),
+        ("1 < x <= 2", ("rel", "< <=", num(1), X, num(2))), (r"\text{a and}b", ("and", ("sym", "a"), ("sym", "b"))),
         # units
-        (r"5\text{ cm}^2", ("unit", num(5), "cm^2")), ("5 cm/s", ("unit", num(5), "cm/s")), ("5 cm-s", ("unit", num(5), "cm-s")), ("5 cm^{2}", ("unit", num(5), "cm^2")),
-        ("3 hours 5 minutes", None), (r"5\text{ cm 3}", None), (r"x\text{ cm}", None), (r"\pi\text{ cm}", ("unit", PI, "cm")), ("2+3 cm", ("unit", add(num(2), num(3)), "cm")),
+        (r"5\text{ cm}^2", measured(num(5), CM.to_the(2))), ("5 cm/s", measured(num(5), CM.times(known("s"), -1))), ("5 cm^{2}", measured(num(5), CM.to_the(2))),
+        ("3 hours 5 minutes", ("compound", measured(num(3), HOUR), measured(num(5), MINUTE))), (r"5\text{ cm 3}", None), (r"\pi\text{ cm}", measured(PI, CM)), ("2+3 cm", measured(add(num(2), num(3)), CM)),
         # sums, integrals, limits are kept as they stand
-        (r"\sum_{k=1}^{n} k", fn(r"\sum", ("sym", "k"), ("text", "k=1"), ("text", "n"))), (r"\int_0^1 x", fn(r"\int", X, ("text", "0"), ("text", "1"))),
+        (r"\sum_{k=1}^{n} k", fn(r"\sum", ("sym", "bound"), ("text", "=1"), ("text", "n"))), (r"\int_0^1 x", fn(r"\int", X, ("text", "0"), ("text", "1"))),
+        # relations, congruences, bases, times, words
+        ("x = 5", ("rel", "=", X, num(5))), ("x != 5", ("rel", "!=", X, num(5))),
+        (r"x \notin S", ("rel", "notin", X, ("sym", "S"))), (r"3 \pmod 7", ("congruence", num(3), num(7))),
+        (r"x \equiv 3 \pmod{7}", ("congruence", ("rel", "=", X, num(3)), num(7))), ("2:30 PM", ("clock", "2:30pm")), ("02:30", ("clock", "2:30")), ("25:30", ("ratio", num(25), num(30))),
+        ("2020-01-02", ("text", "2020-01-02")), ("Monday", ("text", "monday")), ("New York, Rome", ("list", ("text", "new york"), ("text", "rome"))),
+        ("no", ("text", "no")), ("xy", mul(X, Y)), ("infinitely many", INF),
+        # a group of digits, and two items
+        ("1,234", num(1234)), ("1, 234", ("list", num(1), num(234))), ("1,2345", ("list", num(1), num(2345))), ("1;2,3", ("list", num(1), num(2), num(3))), ("1,2;3,4", ("list", ("list", num(1), num(2)), ("list", num(3), num(4)))),
         # no mathematics
         ("", None), ("@", None), ("a@b", None), ("&", None), (r"\unknown", None), ("2 3", None), (r"\frac{1}", None), ("1.5.2", None), ("cat 5", None),
     ],
@@ -349,3 +362,18 @@ def test_a_quotient_and_a_power_of_ten_are_worked_out_up_to_4096_bits():
     assert times(num(Fraction(3, 2), 1), ten) == num(150, -1)
     for base, exponent in ((num(11), num(2)), (num(10), num(Fraction(1, 2))), (num(10), num(301))):
         assert times(num(3), ("pow", base, exponent))[0] == "mul"
+
+
+@pytest.mark.xfail(strict=True, reason="`! =` with a blank between is taken for `!=`")
+def test_a_factorial_before_an_equals_sign_is_a_factorial():
+    assert read("5! = 120") == ("rel", "=", fn("fact", num(5)), num(120))
+
+
+@pytest.mark.xfail(strict=True, reason=r"`\not` is read as a mark above what follows")
+def test_not_before_an_equals_sign_denies_it():
+    assert read(r"x \not= 5") == ("rel", "!=", X, num(5))
+
+
+@pytest.mark.xfail(strict=True, reason="the label is the word `x is`, which stands for any name")
+def test_a_name_before_is_is_that_name():
+    assert read("x is 5") == ("rel", "=", X, num(5))
