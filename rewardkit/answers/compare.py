@@ -21,6 +21,7 @@ from rewardkit.answers.forms import (
     one_by_one,
     one_name,
     residues,
+    shared_operator,
     totals,
     variables,
     vector,
@@ -31,7 +32,14 @@ from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.tree import Node, divide, mul, num, symbols, walk
 from rewardkit.answers.reading.units import TABLE
 from rewardkit.answers.regions import region_equal
-from rewardkit.answers.relations import is_equation, proportional, renamed, same_label, solved
+from rewardkit.answers.relations import (
+    is_equation,
+    proportional,
+    renamed,
+    same_inequality,
+    same_label,
+    solved,
+)
 from rewardkit.answers.scalar import in_radians, scalar_equal, value_equal
 
 #: Most items of a list or set that are compared without order.
@@ -58,7 +66,7 @@ def type_of(node: Node) -> str:
 def same(pred: Node, gold: Node, policy: Policy) -> bool:
     """Whether two values are the same answer."""
     pred, gold = written_out(folded(pred)), written_out(folded(gold))
-    pred, gold = (as_vector(enumerated(one_by_one(node))) for node in (pred, gold))
+    pred, gold = (as_vector(enumerated(shared_operator(one_by_one(node)))) for node in (pred, gold))
     rule = _RULES.get((type_of(gold), type_of(pred)))
     return rule is not None and rule(pred, gold, policy)
 
@@ -323,6 +331,8 @@ def _relations(pred: Node, gold: Node, policy: Policy) -> bool:
         return verdict
     if "in" in (pred[1], gold[1]):
         return _members(pred, gold, policy)
+    if len(symbols(gold)) > 1 and same_inequality(pred, gold):
+        return True
     operators = pred[1].split()
     turned = ("rel", " ".join(_TURNED.get(o, o) for o in reversed(operators)), *reversed(pred[2:]))
     return any(

@@ -324,7 +324,7 @@ def points(*trees: Node) -> tuple[dict[str, float], ...]:
     names = frozenset(name for tree in trees for name in symbols(tree))
     parts = [part for tree in trees for part in walk(tree) if part[0] in ("num", "pow")]
     numbers = [abs(value) for part in parts if (value := exact(part)) is not None]
-    return _points(names, float(min(max(numbers, default=Fraction(1)), 10**12)))
+    return _points(names, float(min([*sorted(numbers)[-1:], Fraction(10**12)])))
 
 
 @lru_cache(maxsize=512)

@@ -38,6 +38,16 @@ def written_out(node: Node) -> Node:
     return ("list", *both) if len(both) > 1 else both[0]
 
 
+def shared_operator(node: Node) -> Node:
+    r"""`x \ne 1, 2` as `x \ne 1, x \ne 2`; any other node as it is."""
+    first = node[1] if node[0] in ("list", "and", "or") and len(node) > 2 else node
+    if first[0] != "rel" or first is node or first[1] != "!=" or symbols(first[3]):
+        return node
+    if any(symbols(item) or item[0] == "rel" for item in node[2:]):
+        return node
+    return ("and", first, *(("rel", "!=", first[2], item) for item in node[2:]))
+
+
 def _signs(node: Node) -> list[Node]:
     if not any(part[0] == "pm" for part in walk(node)):
         return [node]

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rewardkit.answers.budget import spend
-from rewardkit.answers.evaluate import UndefinedError, numeric
+from rewardkit.answers.evaluate import UndefinedError, exact, numeric
 from rewardkit.answers.reading.names import FLIPPED
-from rewardkit.answers.reading.tree import INF, Node, divide, neg, symbols
+from rewardkit.answers.reading.tree import INF, Node, divide, mul, neg, num, symbols
 from rewardkit.answers.scalar import value_equal
 
 
@@ -79,12 +79,27 @@ def _condition(node: Node) -> list[Piece]:
     left, right, operator = sides[0], sides[1], operators[0]
     if not symbols(left) or (right[0] == "sym" and left[0] not in ("sym", "fn")):
         left, right, operator = right, left, FLIPPED.get(operator, "")
-    if left[0] == "mul" and len(left) == 3 and left[1][0] == "num" and left[1][1] != 0:
-        operator = operator if left[1][1] > 0 else FLIPPED.get(operator, "")
-        left, right = left[2], divide(right, left[1])
+    names = [factor for factor in left[1:] if symbols(factor)] if left[0] == "mul" else []
+    if len(names) == 1 and (factor := exact(mul(*(f for f in left[1:] if f not in names)))):
+        operator = operator if factor > 0 else FLIPPED.get(operator, "")
+        left, right = names[0], divide(right, num(factor))
+    if left[:2] == ("fn", "abs") and left[2][0] == "sym" and operator in FLIPPED:
+        return _distance(operator, right)
     if left[0] not in ("sym", "fn") or not symbols(left) or symbols(left) & symbols(right):
         raise NoRegionError("not solved")
     return _half_line(operator, right)
+
+
+def _distance(operator: str, end: Node) -> list[Piece]:
+    """`|x| < 3`, where the end is positive."""
+    if place(end) <= 0:
+        raise NoRegionError("no distance")
+    strict = "=" not in operator
+    if operator in ("<", "<="):
+        return [Piece(neg(end), end, strict, strict)]
+    if operator in (">", ">="):
+        return [Piece(_MINUS_INF, neg(end), True, strict), Piece(end, INF, strict, True)]
+    raise NoRegionError(operator)
 
 
 def _half_line(operator: str, end: Node) -> list[Piece]:

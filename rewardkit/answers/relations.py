@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rewardkit.answers.budget import PRECISE, spend
 from rewardkit.answers.evaluate import POINTS, UndefinedError, numeric, points, precise
 from rewardkit.answers.policy import Policy
-from rewardkit.answers.reading.names import MARKS
+from rewardkit.answers.reading.names import FLIPPED, MARKS
 from rewardkit.answers.reading.tree import MINUS_ONE, Node, add, mul, substitute, symbols, walk
 from rewardkit.answers.scalar import value_equal
 from rewardkit.answers.worked_out import UNEVALUATED, is_worked_out
@@ -218,12 +218,26 @@ def _are_arguments(ours: Node, theirs: Node) -> bool:
 
 def proportional(pred: Node, gold: Node) -> bool:
     """Whether two equations are the same up to a constant factor that is not zero."""
-    if len(pred) != 4 or len(gold) != 4:
+    return _factor(pred, gold) is not None
+
+
+def same_inequality(pred: Node, gold: Node) -> bool:
+    """Whether two inequalities are the same up to a positive factor, with the sides rearranged."""
+    factor = _factor(pred, gold)
+    if factor is None or abs(factor.imag) > 1e-30:
         return False
+    operator = pred[1] if factor.real > 0 else FLIPPED.get(pred[1], "")
+    return bool(operator == gold[1])
+
+
+def _factor(pred: Node, gold: Node) -> Any:
+    """The constant by which the difference of one relation's sides is the other's; or None."""
+    if len(pred) != 4 or len(gold) != 4:
+        return None
     p = add(pred[2], mul(MINUS_ONE, pred[3]))
     g = add(gold[2], mul(MINUS_ONE, gold[3]))
     if not symbols(p) or symbols(p) != symbols(g):
-        return False
+        return None
     spend(p, g, times=POINTS * PRECISE)
     factors = []
     for point in points(p, g):
@@ -232,5 +246,6 @@ def proportional(pred: Node, gold: Node) -> bool:
         except (UndefinedError, ZeroDivisionError):
             continue
     if len(factors) < 3 or not factors[0]:
-        return False
-    return all(abs(f - factors[0]) <= 1e-25 * abs(factors[0]) for f in factors[1:])
+        return None
+    constant = all(abs(f - factors[0]) <= 1e-25 * abs(factors[0]) for f in factors[1:])
+    return factors[0] if constant else None

@@ -118,7 +118,7 @@ def tokenize(text: str) -> list[Token]:
     if "**" in text and (bold := _BOLD.fullmatch(text)):
         text = bold[1] + bold[2] + bold[3]
     pattern = _SINGLE if "\\begin" in text or "\\\\" not in text else _DOUBLED
-    scanner = _Scanner()
+    scanner = _Scanner(formulas=len(_DOLLARS.findall(text)) > 1)
     for match in pattern.finditer(text):
         scanner.read(match)
         if len(scanner.tokens) > MAX_TOKENS:
@@ -129,8 +129,9 @@ def tokenize(text: str) -> list[Token]:
 class _Scanner:
     r"""The state of one pass: whether a blank came last, and which open braces began a `\text{`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, formulas: bool) -> None:
         self.tokens: list[Token] = []
+        self.outside = formulas  # of `$...$`, where words are text
         self.gap = False
         self.braces: list[bool] = []
         self.text_depth = 0
@@ -166,6 +167,8 @@ class _Scanner:
             self._special(kind, text)
 
     def _gap(self, text: str) -> None:
+        if "$" in text and len(_DOLLARS.findall(text)) % 2:
+            self.outside = not self.outside and bool(self.tokens)
         if "$" in text and _NEW_FORMULA.search(text) and self.tokens and not self.text_depth:
             self.add("op", ",")
         self.gap = True
@@ -184,7 +187,7 @@ class _Scanner:
         elif word in PLAIN:
             self.add("cmd", PLAIN[word])
         else:
-            self.add("text" if self.text_depth else "word", word)
+            self.add("text" if self.text_depth or self.outside else "word", word)
 
     def _operator(self, sign: str) -> None:
         if sign == "{":
@@ -241,6 +244,7 @@ class _Scanner:
         self.add("op", "}")
 
 
+_DOLLARS = re.compile(r"(?<!\\)\$\$?")
 #: Where one formula ends and the next begins, with nothing between.
 _NEW_FORMULA = re.compile(r"\$\s+\$(?!\$)")
 _PART = re.compile(r"\d+|.")
