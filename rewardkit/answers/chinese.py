@@ -22,7 +22,7 @@ _WORDING = re.compile(
 
 def in_digits(text: str) -> str:
     """A text that is one number in Chinese wording, in digits; any other text as it is."""
-    match = _WORDING.fullmatch(text)
+    match = _WORDING.fullmatch(text.strip(" $*"))
     if match is None:
         return text
     number = str(_integer(match["whole"]))

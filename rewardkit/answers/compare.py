@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from rewardkit.answers.budget import spend
-from rewardkit.answers.evaluate import exact
+from rewardkit.answers.evaluate import exact, fingerprint
 from rewardkit.answers.forms import (
     are_indexed,
     as_ratio,
     as_vector,
     enumerated,
     labels,
+    named_by_value,
     one_by_one,
     one_name,
     residues,
@@ -29,6 +30,7 @@ from rewardkit.answers.forms import (
 )
 from rewardkit.answers.matrices import folded
 from rewardkit.answers.policy import Policy
+from rewardkit.answers.reading.names import FLIPPED
 from rewardkit.answers.reading.tree import Node, divide, mul, num, symbols, walk
 from rewardkit.answers.reading.units import TABLE
 from rewardkit.answers.regions import region_equal
@@ -48,7 +50,7 @@ MAX_ITEMS: Final = 60
 #: The type of a node by its kind; any other kind is a value.
 _TYPES: Mapping[str, str] = {
     **{kind: kind for kind in ("quantity", "compound", "ratio", "clock", "tuple", "set", "matrix")},
-    **{kind: kind for kind in ("cases", "congruence", "where", "text")},
+    **{kind: kind for kind in ("cases", "branch", "congruence", "where", "text")},
     **dict.fromkeys(("list", "and", "or"), "list"),
     **dict.fromkeys(("interval", "union", "meet", "minus", "builder"), "region"),
 }
@@ -97,7 +99,10 @@ def _quantities(pred: Node, gold: Node, policy: Policy) -> bool:
         return scalar_equal(pred[1], gold[1], policy)
     if not policy.convert_units or ours.dimension != theirs.dimension:
         return False
-    return value_equal(mul(num(ours.factor), pred[1]), mul(num(theirs.factor), gold[1]), policy)
+    scale = theirs.factor / ours.factor
+    value = exact(gold[1])
+    converted = mul(num(scale), gold[1]) if value is None else num(value * scale)
+    return value_equal(pred[1], converted, policy)
 
 
 def _unit_left_out(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -184,12 +189,19 @@ def _unordered(pred: Node, gold: Node, policy: Policy) -> bool:
         return pred[1:] == gold[1:]
     left = list(gold[1:])
     rest = [item for item in pred[1:] if not _removed(item, left)]
+    marks = {id(item): fingerprint(item) for item in (*rest, *left)}
     for item in rest:
-        match = next((other for other in left if part_same(item, other, policy)), None)
+        likely = [other for other in left if _may_match(marks[id(item)], marks[id(other)])]
+        match = next((other for other in likely if part_same(item, other, policy)), None)
         if match is None:
             return False
         left.remove(match)
     return True
+
+
+def _may_match(p: complex | None, g: complex | None) -> bool:
+    """Whether two items' values at one point leave it open that they are equal."""
+    return p is None or g is None or abs(p - g) <= 0.02 * max(abs(p), abs(g), 1e-3)
 
 
 def _removed(item: Node, items: list[Node]) -> bool:
@@ -202,6 +214,8 @@ def _removed(item: Node, items: list[Node]) -> bool:
 
 def _lists(pred: Node, gold: Node, policy: Policy) -> bool:
     """Without order; with it where one side names its items and the other does not."""
+    if {pred[0], gold[0]} == {"and", "or"} and not (_are_plain(pred) and _are_plain(gold)):
+        return False
     region = _regions_if_conditions(pred, gold)
     if region is not None:
         return region
@@ -211,6 +225,13 @@ def _lists(pred: Node, gold: Node, policy: Policy) -> bool:
             are_indexed(ours or theirs or []) and _unordered(pred, gold, policy)
         )
     return _unordered(pred, gold, policy)
+
+
+def _are_plain(node: Node) -> bool:
+    """Whether `or` and `and` say the same of a list: of values, or of values of one name."""
+    names = {repr(part[2]) for part in node[1:] if part[0] == "rel"}
+    kinds = {type_of(part) for part in node[1:]}
+    return kinds <= {"value", "equation", "tuple", "region"} and len(names) < 2
 
 
 def _list_and_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -269,9 +290,11 @@ def _congruences(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _residue_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
     r"""`3 \pmod 7` is 3 where no name stands before it."""
-    inside = gold[1] if gold[0] == "congruence" else pred[1]
-    other = pred if gold[0] == "congruence" else gold
-    return type_of(inside) == "value" and same(other, inside, policy)
+    congruence, other = (gold, pred) if gold[0] == "congruence" else (pred, gold)
+    residue, modulus = exact(congruence[1]), exact(congruence[2])
+    if residue is None or modulus is None or not 0 <= residue < modulus:
+        return False
+    return same(other, congruence[1], policy)
 
 
 # --- relations and regions
@@ -319,8 +342,7 @@ def _members(pred: Node, gold: Node, policy: Policy) -> bool:
     p, g = (n[3] if n[0] == "rel" and n[1] == "in" and len(n) == 4 else n for n in (pred, gold))
     if (p, g) != (pred, gold):
         return same(p, g, policy)
-    verdict = _region_of(pred, gold)
-    return bool(verdict)
+    return bool(_region_of(pred, named_by_value(gold)))
 
 
 def _relations(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -334,24 +356,22 @@ def _relations(pred: Node, gold: Node, policy: Policy) -> bool:
     if len(symbols(gold)) > 1 and same_inequality(pred, gold):
         return True
     operators = pred[1].split()
-    turned = ("rel", " ".join(_TURNED.get(o, o) for o in reversed(operators)), *reversed(pred[2:]))
+    forms = [pred]
+    if all(operator in FLIPPED for operator in operators):
+        forms.append(
+            ("rel", " ".join(FLIPPED[o] for o in reversed(operators)), *reversed(pred[2:]))
+        )
     return any(
-        p[1] == gold[1] and _ordered(("tuple", *p[2:]), ("tuple", *gold[2:]), policy)
-        for p in (pred, turned)
+        p[1] == gold[1] and _ordered(("tuple", *p[2:]), ("tuple", *gold[2:]), policy) for p in forms
     )
-
-
-_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def _equations(pred: Node, gold: Node, policy: Policy) -> bool:
     """Solved equations are their values under labels that agree; others are equal up to a factor."""
     p, g = solved(pred, policy), solved(gold, policy)
     if p is not None and g is not None:
-        if same_label(p.label, g.label) and any(
-            same(renamed(ours, p.label, g.label), theirs, policy)
-            for ours in p.values
-            for theirs in g.values
+        if same_label(p, g) and any(
+            same(ours, theirs, policy) for ours in renamed(p, g) for theirs in g.values
         ):
             return True
         return len(symbols(gold)) > 1 and proportional(pred, gold)
@@ -381,9 +401,15 @@ def _value_of_equation(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _where(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Clauses that restrict must be the same; one that only says what a name is may be missing."""
-    p, g = (node if node[0] == "where" else ("where", node, "", False, "") for node in (pred, gold))
-    if p[2] != g[2] and (p[3] or g[3]):
+    """Clauses that restrict must be the same; one that only says what a name is may be missing.
+
+    What a region's own variable is restricts it: the whole numbers of an interval are another set.
+    """
+    p, g = (n if n[0] == "where" else ("where", n, "", False, "", "") for n in (pred, gold))
+    if p[2] != g[2] and (p[3] or g[3] or (p[5] and g[5] and p[5] != g[5])):
+        return False
+    of_reals = any(type_of(n[1]) in ("relation", "region") for n in (p, g))
+    if of_reals and not {p[5], g[5]} <= {"", "R"} and p[5] != g[5]:
         return False
     return same(p[1], g[1], policy)
 

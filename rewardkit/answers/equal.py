@@ -43,17 +43,29 @@ MAX_SENTENCE: Final = 160
 
 _PLAIN = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d{1,2}|-?\d+,\d{4,}", re.ASCII)
-_SIGN_OR_WORD = re.compile(r"[\\^_{}+*/<>]|(?<![A-Za-z])[A-Za-z]{2,}|[a-z]\d|\d[a-z]")
 _DATE = re.compile(
     r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\bmay \d|\d may\b|[年月日]",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(
-    r"[?？]\W*$|^\W*(?:let|find|what|how|determine|compute|calculate|evaluate|suppose|given|if)\b",
+_SIGN = re.compile(r"[\\^_{}+*/<>]|[a-z]\d|\d[a-z]")
+#: How a sentence begins that states a number: with it, or with these words and names alone.
+_STATES = re.compile(
+    r"\W*(?:(?:(?i:therefore|thus|hence|so|then|there|it|he|she|they|we|you|this|that|is|are|was|were|be"
+    r"|will|would|has|have|had|gets?|got|makes?|made|takes?|took|needs?|needed|spends?|spent|pays?|paid"
+    r"|saves?|saved|earns?|earned|sells?|sold|buys?|bought|costs?|eats?|ate|reads?|uses?|used|gives?"
+    r"|gave|left|a|an|the|total|of|altogether|all|in|sum|amount|number|answer|cost|price|profit|and"
+    r"|can|must|should|also|now|still|only|equals?|approximately|about|[a-z]+(?:ed|ing))"
+    r"|[A-Z][a-z]+(?:'s)?)[\s,]+){0,12}"
+    r"[-$€£¥]*\s*\d"
+)
+#: What leaves open whether a number in a sentence is the answer.
+_TAKES_BACK = re.compile(
+    r"[?？]|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't"
+    r"|besides|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square"
+    r"|reciprocal|multiple|divisible|loss|where|but|instead|of \d|by \d)\b",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*", re.ASCII)
 
 
 class Verdict(NamedTuple):
@@ -134,11 +146,10 @@ def _readings(pred: str, ours: Reading, gold: str, theirs: Reading) -> Iterator[
         return
     if ours.value is not None:
         yield ours.value, theirs.value
-    measured = type_of(theirs.value) in ("quantity", "compound")
-    if measured or (is_equation(theirs.value) and theirs.value[-1][0] == "quantity"):
-        value = _parsed(ours.tokens, letters_are_units=True)
-        if value is not None and value != ours.value:
-            yield value, theirs.value
+    if _is_measured(theirs.value) or (ours.value is not None and _is_measured(ours.value)):
+        p, g = (_parsed(side.tokens, letters_are_units=True) for side in (ours, theirs))
+        if p is not None and g is not None and (p, g) != (ours.value, theirs.value):
+            yield p, g
     split, gold_split = _with_commas_split(ours.tokens), _with_commas_split(theirs.tokens)
     if split or gold_split:
         p = _parsed(split) if split else ours.value
@@ -149,6 +160,12 @@ def _readings(pred: str, ours: Reading, gold: str, theirs: Reading) -> Iterator[
         decimal = read(pred.replace(",", "."))
         if decimal and decimal.value:
             yield decimal.value, theirs.value
+
+
+def _is_measured(node: Node) -> bool:
+    """Whether a value, or the value of an equation, has a unit."""
+    value = node[-1] if is_equation(node) else node
+    return type_of(value) in ("quantity", "compound")
 
 
 def _judge(pred: Node, gold: Node, question: str, policy: Policy) -> Verdict:
@@ -184,6 +201,8 @@ def _same_answer(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
 def _same_families(pred: Node, gold: Node, free: set[str], policy: Policy) -> bool:
     if len(free) != 1 or next(iter(free))[0] not in "knml":
         return False
+    if any(node[0] == "where" and (node[3] or node[5] not in ("", "Z")) for node in (pred, gold)):
+        return False
     p, g = (node[1] if node[0] == "where" else node for node in (pred, gold))
     return same_family(answer_of(p, policy), answer_of(g, policy), next(iter(free)))
 
@@ -192,7 +211,7 @@ def _same_families(pred: Node, gold: Node, free: set[str], policy: Policy) -> bo
 def read(text: str) -> Reading | None:
     """What a text is read into; None if it is over a limit."""
     try:
-        tokens = tokenize(in_digits(text.strip()))
+        tokens = tokenize(text if text.isascii() else in_digits(text))
     except UnreadableError:
         return None
     value = _parsed(_with_commas_split(tokens, everywhere=False) or tokens)
@@ -231,14 +250,15 @@ def _plain_number(text: str) -> Fraction | int:
 
 
 def _sentence(pred: str, gold: str) -> Verdict:
-    """A number that is the only one of a sentence, where the gold is nothing but a number."""
-    prose = all(len(part) > 1 for part in _SIGN_OR_WORD.findall(pred))
-    if (
-        not (prose or "=" in pred)
-        or len(pred) > MAX_SENTENCE
-        or _QUESTION.search(pred)
-        or _DATE.search(pred)
-    ):
+    """A number that a sentence states, where the gold is nothing but a number.
+
+    A sentence is read where it begins with the number (`12 apples are left`), where nothing but the
+    words of a statement stands before it (`there are 12`), or where an equation ends on it.
+    """
+    lead = _STATES.match(pred)
+    if "=" not in pred and (lead is None or _SIGN.search(pred)):
+        return Verdict("unreadable", "words")
+    if len(pred) > MAX_SENTENCE or _TAKES_BACK.search(pred) or _DATE.search(pred):
         return Verdict("unreadable", "words")
     value = read_number(pred)
     if value is None or value is AMBIGUOUS:

@@ -25,8 +25,9 @@ MAX_EXPONENT: Final = 1000
 MAX_BITS: Final = 8192
 #: Points at which expressions are compared.
 POINTS: Final = 12
-#: Digits of the second, precise evaluation.
+#: Digits of the second, precise evaluation, and of the third, where values are huge or tiny.
 DIGITS: Final = 50
+MORE_DIGITS: Final = 400
 
 
 class UndefinedError(ArithmeticError):
@@ -47,7 +48,23 @@ def exact(node: Node) -> Fraction | None:
         return _exact_root(exact(node[2]))
     if kind == "fn" and node[1] == "root" and node[3][1] == 3:
         return _exact_cube_root(exact(node[2]))
+    if kind == "fn" and node[1] in _OF_RATIONALS:
+        arguments = [exact(part) for part in node[2:]]
+        return None if None in arguments else _OF_RATIONALS[node[1]](*arguments)
     return None
+
+
+def _whole(*values: Fraction) -> bool:
+    return all(value.denominator == 1 and 0 <= value <= MAX_EXPONENT for value in values)
+
+
+_OF_RATIONALS: Mapping[str, Callable[..., Fraction | None]] = {
+    "abs": abs,
+    "floor": lambda x: Fraction(math.floor(x)),
+    "ceil": lambda x: Fraction(math.ceil(x)),
+    "fact": lambda n: Fraction(math.factorial(int(n))) if _whole(n) else None,
+    "binom": lambda n, k: Fraction(math.comb(int(n), int(k))) if _whole(n, k) else None,
+}
 
 
 def _fold(kind: str, node: Node) -> Fraction | None:
@@ -100,14 +117,14 @@ def numeric(node: Node, point: Mapping[str, float]) -> complex:
     return value
 
 
-def precise(node: Node, point: Mapping[str, float]) -> Any:
-    """The value of a tree in `DIGITS` digits, an mpmath number.
+def precise(node: Node, point: Mapping[str, float], digits: int = DIGITS) -> Any:
+    """The value of a tree in `digits` digits, an mpmath number.
 
     Raises:
         UndefinedError: there is none.
     """
     try:
-        return _value(node, point, _precise())
+        return _value(node, point, _precise(digits))
     except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
         raise UndefinedError(str(error)) from error
 
@@ -185,6 +202,11 @@ def _apply(name: str, arguments: list[Any], field: Field) -> Any:
 _NEVER = frozenset({"det", "norm", "deg", r"\sum", r"\prod", r"\int", r"\iint", r"\oint", r"\lim"})
 
 
+def is_known(name: str) -> bool:
+    """Whether a function has a value of its own."""
+    return name in _double().functions or name in _NEVER
+
+
 def _unknown(name: str, arguments: list[Any], field: Field) -> Any:
     """An unknown function: smooth, and different for every name."""
     seed = zlib.crc32(name.encode())
@@ -256,6 +278,8 @@ def _double() -> Field:
         "arccos": cmath.acos,
         "arctan": cmath.atan,
         "arccot": lambda x: math.pi / 2 - cmath.atan(x),
+        "arcsec": lambda x: cmath.acos(1 / x),
+        "arccsc": lambda x: cmath.asin(1 / x),
         "ln": cmath.log,
         "lg": cmath.log10,
         "cot": lambda x: 1 / cmath.tan(x),
@@ -280,9 +304,9 @@ def _double() -> Field:
 
 
 @cache
-def _precise() -> Field:
+def _precise(digits: int) -> Field:
     mp = MPContext()
-    mp.dps = DIGITS
+    mp.dps = digits
     names = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "sqrt", "ln")
     functions: dict[str, Callable[..., Any]] = {name: getattr(mp, name) for name in names}
     functions |= {
@@ -293,6 +317,8 @@ def _precise() -> Field:
         "arccos": mp.acos,
         "arctan": mp.atan,
         "arccot": lambda x: mp.pi / 2 - mp.atan(x),
+        "arcsec": lambda x: mp.acos(1 / x),
+        "arccsc": lambda x: mp.asin(1 / x),
         "lg": mp.log10,
         "pow": mp.power,
         "root": _odd_root(mp.power),
@@ -325,6 +351,17 @@ def points(*trees: Node) -> tuple[dict[str, float], ...]:
     parts = [part for tree in trees for part in walk(tree) if part[0] in ("num", "pow")]
     numbers = [abs(value) for part in parts if (value := exact(part)) is not None]
     return _points(names, float(min([*sorted(numbers)[-1:], Fraction(10**12)])))
+
+
+def fingerprint(node: Node) -> complex | None:
+    """The value at one point; None for what has none, or whose label or unit may be left out."""
+    if node[0] not in ("num", "sym", "const", "add", "mul", "pow", "fn"):
+        return None
+    names = symbols(node)
+    try:
+        return numeric(node, {name: _coordinate(name, 2, 1) for name in names})
+    except UndefinedError:
+        return None
 
 
 @lru_cache(maxsize=512)

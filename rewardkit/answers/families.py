@@ -15,24 +15,38 @@ from rewardkit.answers.policy import STRICT
 from rewardkit.answers.reading.tree import PI, Node, num, substitute, symbols, walk
 from rewardkit.answers.relations import answer_of
 
-#: Names that stand for any constant in an answer without being declared.
-_CONSTANTS = frozenset(["C", "c"]) | {f"{name}_{i}" for name in "Cc" for i in range(4)}
-_INTEGERS = frozenset(["k", "n", "m", "l"])
+#: Names of constants of integration, and the names that no parameter has.
+_INDEXED = frozenset(f"{name}_{i}" for name in "Cc" for i in range(5))
+_VARIABLES = frozenset({"x", "y", "z"})
+_INTEGERS = frozenset("knml")
 
 
 def parameters(gold: Node, question: str) -> set[str]:
     r"""The names of a gold that may be any number: constants, and integers times `\pi` or 360°."""
-    node, bound = (gold[1], gold[4].split()) if gold[0] == "where" and not gold[3] else (gold, [])
-    if node[0] == "sym":
+    declared = gold[0] == "where" and not gold[3]
+    node, bound = (gold[1], gold[4].split()) if declared else (gold, [])
+    if node[0] == "sym" or (gold[0] == "where" and not declared):
         return set()
     names = symbols(node)
-    free = names & (set(bound) | _CONSTANTS)
+    free = (names & {*bound, *_INDEXED}) | _added_constants(node)
     for part in walk(node):
-        if part[0] == "mul" and (PI in part or any(p[0] == "degree" for p in part)):
+        if part[0] == "degree" or (part[0] == "mul" and (PI in part or _has_degrees(part))):
             free |= symbols(part) & _INTEGERS
-        if part[0] == "degree":
-            free |= symbols(part) & _INTEGERS
-    return {name for name in free if not _is_in(name, question)}
+    return {name for name in free - _VARIABLES if not _is_in(name, question)}
+
+
+def _has_degrees(product: Node) -> bool:
+    return any(part[0] == "degree" for part in product[1:])
+
+
+def _added_constants(node: Node) -> set[str]:
+    """`C` where it is a term of its own, or the factor of a solution `y(x)` of one variable."""
+    value = answer_of(node, STRICT)
+    terms = value[1:] if value[0] == "add" else ()
+    added = {term[1] for term in terms if term in (("sym", "C"), ("sym", "c"))}
+    others = symbols(value) - {"C", "c"}
+    of_solution = node[0] == "rel" and node[2][0] in ("sym", "fn") and node[2][1] in ("y", "u", "f")
+    return added | (symbols(value) & {"C"} if of_solution and len(others) == 1 else set())
 
 
 def _is_in(name: str, question: str) -> bool:
@@ -40,7 +54,7 @@ def _is_in(name: str, question: str) -> bool:
     at = question.find(name)
     while at >= 0:
         beside = question[at - 1 : at] + question[at + len(name) : at + len(name) + 1]
-        if not any(char.isalpha() for char in beside) and name not in _CONSTANTS:
+        if not any(char.isalpha() for char in beside):
             return True
         at = question.find(name, at + 1)
     return False
@@ -49,7 +63,9 @@ def _is_in(name: str, question: str) -> bool:
 def renamings(pred: Node, gold: Node, free: set[str]) -> Iterator[Node]:
     """The answer with its own names in the place of the gold's free ones, in every order."""
     ours, theirs = _own_names(pred) - symbols(gold), _own_names(gold) - symbols(pred)
-    if not 0 < len(ours) == len(theirs) <= 3 or not theirs <= free:
+    if not ours and not theirs:  # c_1 and c_2 in the other order
+        ours = theirs = free & _own_names(pred)
+    if not 0 < len(ours) == len(theirs) <= 3 or not theirs <= free or ours & _VARIABLES:
         return
     for order in permutations(sorted(ours)):
         pairs = zip(order, sorted(theirs), strict=True)

@@ -9,7 +9,7 @@ from rewardkit.answers.evaluate import UndefinedError, exact
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.tree import Node, add, mul, neg, num, substitute, symbols, walk
 from rewardkit.answers.regions import NoRegionError, pieces, place
-from rewardkit.answers.relations import answer_of, is_word
+from rewardkit.answers.relations import answer_of, is_name, is_word
 from rewardkit.answers.scalar import value_equal
 
 
@@ -46,6 +46,14 @@ def shared_operator(node: Node) -> Node:
     if any(symbols(item) or item[0] == "rel" for item in node[2:]):
         return node
     return ("and", first, *(("rel", "!=", first[2], item) for item in node[2:]))
+
+
+def named_by_value(node: Node) -> Node:
+    """`0 < f(x) < 1` as a relation of one name: the set of a function's values."""
+    if node[0] != "rel":
+        return node
+    sides = [side for side in node[2:] if side[0] == "fn" and is_name(side[1])]
+    return substitute(node, dict.fromkeys(sides, ("sym", "value")))
 
 
 def _signs(node: Node) -> list[Node]:
@@ -187,6 +195,6 @@ def enumerated(node: Node) -> Node:
 #: Most members of a set that are written out.
 MOST_ENUMERATED = 60
 _WHOLE: dict[Node, float] = {
-    ("sym", "Z"): -math.inf, ("sym", "N"): 0, ("sym", "N^*"): 1, ("sym", "N*"): 1, ("sym", "Z+"): 1,
-    ("sym", "N+"): 1,
+    ("sym", "Z"): -math.inf, ("sym", "N"): 0, ("sym", "set Z"): -math.inf, ("sym", "set N"): 0,
+    ("sym", "set N*"): 1, ("sym", "set N+"): 1, ("sym", "set Z+"): 1,
 }  # fmt: skip

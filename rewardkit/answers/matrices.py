@@ -12,13 +12,29 @@ MAX_FACTORS = 3
 
 
 def folded(node: Node) -> Node:
-    """A sum or product of matrices (and factors) as one matrix; any other node as it is."""
+    """A sum or product of matrices or tuples (and factors) as one; any other node as it is."""
+    if node[0] in ("add", "mul") and any(_has_tuple(part) for part in node[1:]):
+        rows = folded((node[0], *map(_as_row, node[1:])))
+        one_row = rows[0] == "matrix" and len(rows) == 2
+        return ("tuple", *rows[1][1:]) if one_row else node
+    if node[0] == "add":
+        node = ("add", *map(folded, node[1:]))
     if node[0] == "add" and all(part[0] == "matrix" for part in node[1:]):
         return reduce(_plus, node[1:])
     matrices = sum(part[0] == "matrix" for part in node[1:]) if node[0] == "mul" else 0
     if 0 < matrices <= MAX_FACTORS:
         return reduce(_times, node[1:])
     return node
+
+
+def _has_tuple(node: Node) -> bool:
+    return node[0] == "tuple" or (node[0] == "mul" and any(part[0] == "tuple" for part in node[1:]))
+
+
+def _as_row(node: Node) -> Node:
+    if node[0] == "tuple":
+        return ("matrix", ("row", *node[1:]))
+    return ("mul", *map(_as_row, node[1:])) if _has_tuple(node) else node
 
 
 def _plus(a: Node, b: Node) -> Node:

@@ -85,7 +85,7 @@ def _condition(node: Node) -> list[Piece]:
         left, right = names[0], divide(right, num(factor))
     if left[:2] == ("fn", "abs") and left[2][0] == "sym" and operator in FLIPPED:
         return _distance(operator, right)
-    if left[0] not in ("sym", "fn") or not symbols(left) or symbols(left) & symbols(right):
+    if left[0] != "sym" or symbols(left) & symbols(right):
         raise NoRegionError("not solved")
     return _half_line(operator, right)
 
@@ -116,7 +116,7 @@ def _half_line(operator: str, end: Node) -> list[Piece]:
 
 def _between(operators: list[str], sides: tuple[Node, ...]) -> list[Piece]:
     low, middle, high = sides
-    if middle[0] not in ("sym", "fn") or not symbols(middle):
+    if middle[0] != "sym":
         raise NoRegionError("not solved")
     if set(operators) <= {">", ">="}:
         low, high, operators = high, low, operators[::-1]
@@ -205,7 +205,8 @@ def _all_of(node: Node) -> list[Piece]:
 def _builder(node: Node) -> list[Piece]:
     """The condition of a set of reals; a set of whole numbers is no region."""
     over_others = node[1][0] == "rel" and node[1][3] != ("sym", "R")
-    if over_others or node[1][0] not in ("sym", "rel"):
+    head = node[1][2] if node[1][0] == "rel" else node[1]
+    if over_others or head[0] != "sym" or symbols(node[2]) - {head[1], "R"}:
         raise NoRegionError("not a set of reals")
     return pieces(node[2])
 

@@ -9,7 +9,7 @@ from rewardkit.answers.evaluate import POINTS, UndefinedError, numeric, points, 
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.names import FLIPPED, MARKS
 from rewardkit.answers.reading.tree import MINUS_ONE, Node, add, mul, substitute, symbols, walk
-from rewardkit.answers.scalar import value_equal
+from rewardkit.answers.scalar import canonical, value_equal
 from rewardkit.answers.worked_out import UNEVALUATED, is_worked_out
 
 
@@ -41,7 +41,8 @@ def solved(node: Node, policy: Policy) -> Solved | None:
         sides.reverse()
     label = None
     while len(sides) > 1 and _is_label(sides[0], sides[-1], alone=len(node) == 4):
-        label, sides, operators = sides[0], sides[1:], operators[1:]
+        label = sides[0] if label is None else label
+        sides, operators = sides[1:], operators[1:]
     rounded = None
     if len(sides) > 1 and operators[-1] == "~":
         rounded = sides.pop()
@@ -108,23 +109,10 @@ def _has_value(side: Node) -> bool:
 
 #: Functions whose value a label may be: an angle, a length, a part, an inverse.
 _NAMES_A_VALUE = frozenset(
-    [
-        "angle",
-        "measuredangle",
-        "triangle",
-        "odot",
-        "square",
-        "overarc",
-        "abs",
-        "norm",
-        "re",
-        "im",
-        "arg",
-        "deg",
-        "dim",
-        "det",
-    ]
+    "angle measuredangle triangle odot square overarc abs norm re im arg deg dim det".split()
 ) | {mark[1:] for mark in MARKS}
+#: Marks that make no other quantity of a name; a bar makes the conjugate or the mean.
+_IDLE_MARKS = frozenset({"widehat", "widetilde", "overrightarrow"})
 
 
 def _is_label(side: Node, value: Node, *, alone: bool = True) -> bool:
@@ -132,19 +120,35 @@ def _is_label(side: Node, value: Node, *, alone: bool = True) -> bool:
     if any(part[0] == "fn" and part[1] in UNEVALUATED for part in walk(side)):
         return not any(part[0] == "fn" and part[1] in UNEVALUATED for part in walk(value))
     if side[0] == "sym":
-        return side[1] not in symbols(value) and side[1] != "..."
+        return side[1] not in symbols(value) and side[1] != "..." and not _is_shifted(side[1])
     if side[0] == "tuple":
-        return all(part[0] == "sym" for part in side[1:]) and not symbols(side) & symbols(value)
+        named = all(part[0] == "sym" for part in side[1:]) and not symbols(side) & symbols(value)
+        return named and (value[0] != "tuple" or len(value) == len(side))
     if side[0] == "ratio":
         return all(_is_label(part, value) for part in side[1:])
     if side[0] == "fn":
-        marks_a_value = side[1] in _NAMES_A_VALUE and not _has_number(side)
-        of_names = alone and not _has_number(side) and not symbols(value)  # \sin A = 1/2
-        return (_is_name(side[1]) or marks_a_value or of_names) and side not in list(walk(value))
+        return _is_value_of(side, value, alone=alone) and side not in list(walk(value))
+    if side[0] == "mul" and len(side) == 3 and side[1] == ("sym", "m") and side[2][0] == "fn":
+        return bool(side[2][1] == "angle")  # the measure of an angle
     lengths = side[0] in ("mul", "pow") and not _has_number(side)
-    return lengths and all(
-        len(n) == 1 and n.isupper() for n in symbols(side) - symbols(value) or "x"
-    )
+    return lengths and all(len(n) == 1 and n.isupper() for n in symbols(side) or "x")
+
+
+def _is_shifted(name: str) -> bool:
+    """`a_{n+1}` is another member than the general one."""
+    index = name.partition("_")[2]
+    return any(sign in index for sign in "+-") and any(map(str.isalpha, index))
+
+
+def _is_value_of(side: Node, value: Node, *, alone: bool) -> bool:
+    r"""Whether an application names a value: `f(x)`, `f(2)`, `P(X > 1)`, `|AB|`, `\sin A`."""
+    if side[1] in _NAMES_A_VALUE:
+        return not _has_number(side)
+    if is_name(side[1]):
+        return side[1] in ("P", "Pr", "E", "p") or all(
+            part[0] in ("sym", "num", "const", "tuple") for part in side[2:]
+        )
+    return alone and not _has_number(side) and not symbols(value)
 
 
 def _has_number(side: Node) -> bool:
@@ -156,64 +160,57 @@ def _has_number(side: Node) -> bool:
     return any(_has_number(part) for part in side[1:] if isinstance(part, tuple))
 
 
-def _is_application(side: Node) -> bool:
-    return side[0] == "fn" and _is_name(side[1])
-
-
-def _is_name(name: str) -> bool:
+def is_name(name: str) -> bool:
     """Whether a function is an unknown one, `f`, `f'`, `P`, `f^-1`, `a_n`, and none of the table."""
-    return len(name.removesuffix("^-1").rstrip("'").partition("_")[0]) == 1
+    return len(name.partition("^")[0].rstrip("'").partition("_")[0]) == 1 or name == "Pr"
 
 
-def same_label(ours: Node | None, theirs: Node | None) -> bool:
+def same_label(ours: Solved, theirs: Solved) -> bool:
     """Whether two labels may name one thing: `y` is not `x`; a word may stand for any name."""
-    if ours is None or theirs is None:
+    if ours.label is None or theirs.label is None:
         return True
-    ours, theirs = _without_mark(ours), _without_mark(theirs)
-    if ours == theirs:
+    p, g = _without_mark(ours.label), _without_mark(theirs.label)
+    words = [label[0] == "sym" and is_word(label[1]) for label in (p, g)]
+    if p == g or words[0] != words[1]:
         return True
-    if ours[0] == theirs[0] == "fn":
-        return ours[1] == theirs[1] and (_are_arguments(ours, theirs) or ours[2:] == theirs[2:])
-    if ours[0] == theirs[0] == "sym":
-        return is_word(ours[1]) != is_word(theirs[1])
-    if {ours[0], theirs[0]} == {"sym", "fn"}:  # y = and f(x) =
-        return (
-            _is_application(ours)
-            or _is_application(theirs)
-            or is_word(ours[1])
-            or is_word(theirs[1])
-        )
-    words = [label for label in (ours, theirs) if label[0] == "sym" and is_word(label[1])]
-    return bool(words) or _alike(ours, theirs)
+    if p[0] == g[0] == "fn":
+        return bool(p[1] == g[1]) and (canonical(p) == canonical(g) or _are_renamed(ours, theirs))
+    if {p[0], g[0]} == {"sym", "fn"}:  # y = and f(x) =
+        name, function = (p, g) if p[0] == "sym" else (g, p)
+        usual = name[1] in ("y", "z", "u") and function[1] in "fghFGH"
+        return usual or bool(name[1] == function[1])
+    return canonical(p) == canonical(g)
 
 
 def _without_mark(label: Node) -> Node:
     r"""`\hat{y}` is named `y`."""
-    marked: Node = label[2] if label[0] == "fn" and f"\\{label[1]}" in MARKS else label
+    marked: Node = label[2] if label[0] == "fn" and label[1] in _IDLE_MARKS else label
     return marked
-
-
-def _alike(ours: Node, theirs: Node) -> bool:
-    return ours[0] == theirs[0] and sorted(map(repr, walk(ours))) == sorted(map(repr, walk(theirs)))
 
 
 def is_word(name: str) -> bool:
     """Whether a name is a word of plain text, not a letter with its index."""
-    return len(name.rstrip("'").partition("_")[0]) > 2
+    return len(name.rstrip("'").partition("_")[0]) > 2 and not set("/ ") & set(name[:4])
 
 
-def renamed(value: Node, ours: Node | None, theirs: Node | None) -> Node:
+def renamed(ours: Solved, theirs: Solved) -> list[Node]:
     """`f(m) = 2m` is `f(n) = 2n`: the argument's name is the definition's own."""
-    if ours and theirs and ours[0] == theirs[0] == "fn" and _are_arguments(ours, theirs):
-        return substitute(value, dict(zip(ours[2:], theirs[2:], strict=True)))
-    return value
+    if ours.label and theirs.label and _are_renamed(ours, theirs):
+        pairs = dict(zip(ours.label[2:], theirs.label[2:], strict=True))
+        return [substitute(value, pairs) for value in ours.values]
+    return ours.values
 
 
-def _are_arguments(ours: Node, theirs: Node) -> bool:
-    """Whether two functions have as many arguments, all of them different names."""
-    p = {part for part in ours[2:] if part[0] == "sym"}
-    g = {part for part in theirs[2:] if part[0] == "sym"}
-    return len(ours) == len(theirs) == len(p) + 2 == len(g) + 2
+def _are_renamed(ours: Solved, theirs: Solved) -> bool:
+    """Whether two definitions have as many arguments, all of them names, some of them in use."""
+    p, g = ours.label or (), theirs.label or ()
+    if p[:1] != ("fn",) or g[:1] != ("fn",) or len(p) != len(g):
+        return False
+    names = [{part[1] for part in label[2:] if part[0] == "sym"} for label in (p, g)]
+    if not all(len(some) == len(p) - 2 for some in names):
+        return False
+    in_use = names[0] & symbols(ours.value), names[1] & symbols(theirs.value)
+    return all(in_use) or (not any(in_use) and p[1][:1] in "fgh")
 
 
 def proportional(pred: Node, gold: Node) -> bool:

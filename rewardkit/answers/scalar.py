@@ -5,12 +5,24 @@ The policy, row by row, is in docs/answers.md; each row there is a test.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
+from mpmath import MPContext
+
 from rewardkit.answers.budget import PRECISE, spend
-from rewardkit.answers.evaluate import POINTS, UndefinedError, exact, numeric, points, precise
+from rewardkit.answers.evaluate import (
+    MORE_DIGITS,
+    POINTS,
+    UndefinedError,
+    exact,
+    is_known,
+    numeric,
+    points,
+    precise,
+)
 from rewardkit.answers.policy import STRICT, Policy
-from rewardkit.answers.reading.tree import PI, Node, mul, num, symbols
+from rewardkit.answers.reading.tree import PI, Node, mul, num, symbols, walk
 
 
 def scalar_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
@@ -74,11 +86,16 @@ def value_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
         return (
             pred_exact == gold_exact
             or _rounded(pred, pred_exact, gold, gold_exact)
-            or _rounds_the_gold(pred, gold_exact, policy)
+            or (_is_measured(gold) and _rounds_the_gold(pred, gold_exact, policy))
         )
-    if symbols(pred) or symbols(gold):
+    if symbols(pred) or symbols(gold) or _has_unknown(pred) or _has_unknown(gold):
         return same_everywhere(pred, gold)
     return _constants_equal(pred, gold, policy)
+
+
+def _has_unknown(node: Node) -> bool:
+    """Whether a tree has the value of a function that nobody knows, such as `f(2)`."""
+    return any(part[0] == "fn" and not is_known(part[1]) for part in walk(node))
 
 
 def _constants_equal(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -86,27 +103,55 @@ def _constants_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     try:
         p, g = numeric(pred, {}), numeric(gold, {})
     except UndefinedError:
-        return _same_tree(pred, gold)
-    if abs(p - g) > NEAR * max(1, abs(p), abs(g)):
-        return _rounds_to_real(pred, p, gold, g, policy)
+        return same_tree(pred, gold)
+    if abs(p - g) <= NEAR * max(1, abs(p), abs(g)):
+        verdict = _equal_at(pred, gold, {})
+        if verdict is None:
+            return abs(p - g) <= 1e-12 * max(abs(p), abs(g))
+        if verdict:
+            return True
+    return _rounds_to_real(pred, p, gold, g, policy)
+
+
+def _equal_at(pred: Node, gold: Node, point: Mapping[str, float]) -> bool | None:
+    """Whether two values that are close are equal in all digits; None if one has no value.
+
+    Fifty digits decide about values of ordinary size, `MORE_DIGITS` about huge and tiny ones: where
+    terms cancel, and where one term swallows another, fifty are too few.
+    """
     spend(pred, gold, times=PRECISE)
     try:
-        p, g = precise(pred, {}), precise(gold, {})
+        p, g = precise(pred, point), precise(gold, point)
+        if 1e-12 < max(abs(p), abs(g)) < 1e12:
+            return bool(abs(p - g) <= 1e-30 * max(abs(p), abs(g)))
+        spend(pred, gold, times=PRECISE)
+        p, g = precise(pred, point, MORE_DIGITS), precise(gold, point, MORE_DIGITS)
     except UndefinedError:
-        return abs(p - g) <= 1e-12 * max(abs(p), abs(g))
-    if abs(p - g) <= max(1e-45, 1e-30 * max(abs(p), abs(g))):
-        return True
-    return _rounds_to_real(pred, complex(p), gold, complex(g), policy)
+        return None
+    return bool(abs(p - g) <= max(abs(p), abs(g), 1) * _LEAST)
 
 
-def _same_tree(pred: Node, gold: Node) -> bool:
-    """Trees without a value are equal if they are built alike, up to the order of terms."""
-    return _sorted(pred) == _sorted(gold)
+#: What rounding leaves of `MORE_DIGITS` digits where terms cancel.
+_LEAST = MPContext().mpf(10) ** -330
 
 
-def _sorted(node: Node) -> str:
-    parts = [_sorted(part) if isinstance(part, tuple) else str(part) for part in node[1:]]
-    return f"{node[0]}({', '.join(sorted(parts) if node[0] in ('add', 'mul') else parts)})"
+def same_tree(pred: Node, gold: Node) -> bool:
+    """Whether two trees are built alike, up to the order of terms and factors."""
+    return canonical(pred) == canonical(gold)
+
+
+def canonical(node: Node) -> str:
+    """A tree as text: terms and factors in order, without zeros added and ones multiplied."""
+    if node[0] in ("add", "mul"):
+        idle = num(0) if node[0] == "add" else num(1)
+        parts = sorted(canonical(part) for part in node[1:] if part != idle)
+        return parts[0] if len(parts) == 1 else f"{node[0]}({', '.join(parts)})"
+    inside = [canonical(p) if _is_node(p) else str(p) for p in node[1:]]
+    return f"{node[0]}({', '.join(inside)})"
+
+
+def _is_node(part: object) -> bool:
+    return isinstance(part, tuple) and bool(part) and isinstance(part[0], str)
 
 
 #: Relative difference below which doubles leave the decision to fifty digits: terms that cancel
@@ -120,6 +165,8 @@ def same_everywhere(pred: Node, gold: Node) -> bool:
     Only where they are real nowhere do complex values decide: so the branches of roots and
     logarithms outside an expression's domain do not.
     """
+    if same_tree(pred, gold):
+        return True
     spend(pred, gold, times=POINTS)
     real: list[bool] = []
     other: list[bool] = []
@@ -131,38 +178,29 @@ def same_everywhere(pred: Node, gold: Node) -> bool:
         is_real = abs(p.imag) < 1e-9 and abs(g.imag) < 1e-9
         (real if is_real else other).append(abs(p - g) <= NEAR * max(abs(p), abs(g), 1e-3))
     decisive = real if len(real) >= 2 else other
-    if len(decisive) < 2:
-        return _same_tree(pred, gold)
-    return all(decisive) and _agree_precisely(pred, gold)
+    return len(decisive) >= 2 and all(decisive) and _agree_precisely(pred, gold)
 
 
 def _agree_precisely(pred: Node, gold: Node) -> bool:
     """Whether expressions that agree in double precision agree in all digits, at one point."""
-    spend(pred, gold, times=PRECISE)
-    for point in points(pred, gold):
-        try:
-            p, g = precise(pred, point), precise(gold, point)
-        except UndefinedError:
-            continue
-        return bool(abs(p - g) <= 1e-30 * max(abs(p), abs(g), 1e-3))
-    return True
+    verdicts = (_equal_at(pred, gold, point) for point in points(pred, gold))
+    return next((verdict for verdict in verdicts if verdict is not None), True)
 
 
 # --- rounding
 
 
+def _is_measured(gold: Node) -> bool:
+    """Whether a gold is a decimal or a fraction: a whole number is exact."""
+    return gold[0] != "num" or gold[2] is not None or gold[1].denominator != 1
+
+
 def _rounds_the_gold(pred: Node, gold: Fraction, policy: Policy) -> bool:
     """Whether an answer is the gold correctly rounded to as many digits as the policy asks for."""
     digits = policy.significant_digits
-    if not digits or pred[0] != "num":
+    if not digits or pred[0] != "num" or not (is_decimal(pred) or pred[1].denominator == 1):
         return False
-    if is_decimal(pred):
-        place = _last_place(pred)
-    else:  # of an integer the zeros at the end may be rounded away
-        text = str(abs(pred[1].numerator)) if pred[1].denominator == 1 else ""
-        place = Fraction(10) ** (len(text) - max(digits, len(text.rstrip("0"))))
-        if not text or len(text) < digits:
-            return False
+    place = _last_place(pred) if is_decimal(pred) else Fraction(1)
     enough = abs(pred[1]) >= Fraction(10) ** (digits - 1) * place
     return bool(enough and 2 * abs(pred[1] - gold) <= place)
 

@@ -1,26 +1,30 @@
 r"""Whether an answer is worked out, and whether it only repeats a formula of the question.
 
-An answer is worked out unless arithmetic on its numbers was left undone. Left undone are, where
-the gold is a plain number: a sum of rational terms (`3+4`, `\sqrt{25}-\sqrt{4}`), a product or
-quotient of rational factors (`23 \times 31`, `100!/98!`), arithmetic on complex numbers
-(`\frac{5+14i}{2+3i}`), and what nobody has evaluated (a limit, a sum, a determinant, `\gcd`).
-Worked out are one number, one fraction, one power, one root, one factorial or binomial coefficient
-of plain numbers (`2^{10}`, `\frac{10}{4}`, `7!`, `\binom{10}{3}`), a number times a power of ten, and
-a whole number with a proper fraction beside it (`1+\frac34`, `1-\frac{1}{2^{10}}`).
+Where the gold is a plain number, an answer is worked out unless it leaves one of these to be done:
+a product or quotient of numbers (`23 \times 31`, `100!/98!`), a sum of roots, factorials or other
+values of functions (`\sqrt{25}-\sqrt{4}`), arithmetic on complex numbers (`\frac{5+14i}{2+3i}`), a
+product of matrices, and what nobody has evaluated (a limit, a sum, a determinant, `\gcd`).
+
+Worked out are a number, a fraction, a power, a root, a factorial or a binomial coefficient of plain
+numbers (`2^{10}`, `\frac{10}{4}`, `7!`, `\binom{10}{3}`), one value of a function (`\log_2 8`), a number
+times a power of ten, and a sum or difference of numbers, fractions and powers (`1+\frac34`, `3^4-1`).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 from rewardkit.answers.evaluate import exact
+from rewardkit.answers.reading.grammar import parse
 from rewardkit.answers.reading.names import NOT_EVALUATED, RELATIONS
 from rewardkit.answers.reading.tokens import Token, UnreadableError, tokenize
-from rewardkit.answers.reading.tree import MINUS_ONE, Node, symbols, walk
-from rewardkit.answers.reading.typography import Folded, fold
+from rewardkit.answers.reading.tree import MINUS_ONE, Node, children, symbols, walk
+from rewardkit.answers.reading.typography import fold
+from rewardkit.answers.scalar import canonical
 
 #: Functions whose value is the answer, not the function.
 UNEVALUATED = NOT_EVALUATED | {"det", "gcd", "lcm", "max", "min"}
@@ -34,9 +38,18 @@ def is_worked_out(node: Node) -> bool:
 
 
 def leaves_work(pred: Node, gold: Node) -> bool:
-    """Whether `pred` leaves to be worked out what `gold` states as a number."""
-    gold = gold[1] if gold[0] in ("percent", "degree", "quantity") else gold
+    """Whether `pred` leaves to be worked out what `gold` states as numbers, item by item."""
+    if gold[0] in ("percent", "degree", "quantity"):
+        gold = gold[1]
+    if gold[0] in _GROUPS:
+        stated = all(_is_plain_number(item) or item[0] in _GROUPS for item in children(gold))
+        items = list(children(pred)) if pred[0] in _GROUPS else [pred]
+        product = pred[0] == "mul" and sum(part[0] == "matrix" for part in children(pred)) > 1
+        return stated and (product or any(not is_worked_out(item) for item in items))
     return _is_plain_number(gold) and not is_worked_out(pred)
+
+
+_GROUPS = frozenset({"tuple", "set", "list", "and", "or", "matrix", "row", "interval"})
 
 
 def _is_plain_number(node: Node) -> bool:
@@ -67,16 +80,16 @@ def _is_undone(node: Node) -> bool:
 
 
 def _is_undone_sum(node: Node) -> bool:
-    values = [value for part in node[1:] if (value := exact(part)) is not None]
-    imaginary = [part for part in node[1:] if _I in walk(part) and not symbols(part)]
-    if len(imaginary) > 1:
-        return True
-    if len(values) < 2:
-        return False
-    whole = [value for value in values if value.denominator == 1]
-    return not (
-        len(values) == len(node) - 1 == 2 and len(whole) == 1 and abs(sum(values, -whole[0])) < 1
-    )
+    imaginary = [part for part in node[1:] if _is_complex(part)]
+    values = [part for part in node[1:] if exact(part) is not None]
+    return len(imaginary) > 1 or (len(values) > 1 and not all(map(_is_numeral, values)))
+
+
+def _is_numeral(node: Node) -> bool:
+    """A number, or a power or the reciprocal of one, with a sign."""
+    if node[0] == "mul" and node[1] == MINUS_ONE and len(node) == 3:
+        return _is_numeral(node[2])
+    return node[0] == "num" or (node[0] == "pow" and _is_numeral(node[1]) and node[2][0] == "num")
 
 
 def _is_undone_product(node: Node) -> bool:
@@ -101,10 +114,13 @@ def _is_rational(node: Node) -> bool:
 
 
 def _is_fraction(factors: list[Node]) -> bool:
-    r"""`\frac{2^{10}}{3}`: a number over a number."""
-    below = [f for f in factors if f[0] == "pow" and f[2] == MINUS_ONE]
-    plain = all(f[0] in ("num", "pow") for f in factors)
-    return len(factors) == 2 and len(below) == 1 and plain
+    r"""`\frac{2^{10}}{3}`: a number over a number, in lowest terms."""
+    values = [exact(factor) for factor in factors]
+    if len(factors) != 2 or None in values or any(f[0] not in ("num", "pow") for f in factors):
+        return False
+    tops = [value for value in values if value is not None and value.denominator == 1]
+    bottoms = [value for value in values if value is not None and value.numerator == 1]
+    return bool(tops and bottoms) and math.gcd(tops[0].numerator, bottoms[-1].denominator) == 1
 
 
 def _is_complex(node: Node) -> bool:
@@ -125,34 +141,54 @@ def _is_power_of_ten(node: Node) -> bool:
 
 # --- formulas of the question
 
-_MATH = re.compile(
-    r"\$\$(.{1,400}?)\$\$|\$([^$]{1,400})\$|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]", re.DOTALL
+_FORMULA = re.compile(
+    r"\$\$(.{1,400}?)\$\$|\$([^$]{1,400})\$|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]"
+    r"|\\begin\{(?:align|equation|gather)\*?\}(.{1,400}?)\\end\{"
+    r"|((?<![\w.])[\w.()^√\\]{1,40}(?: ?[-+*/^=×÷] ?[\w.()^√\\]{1,40}){1,12})",
+    re.DOTALL,
 )
 
 
 def restates(tokens: Sequence[Token], value: Node, question: str) -> bool:
-    """Whether an answer is a formula of the question, or one side of it, set in any way.
+    """Whether an answer is a formula of the question, or one side of it, in any typography.
 
-    A plain value is no formula: the question may hold it, and the answer may be it.
+    Terms may stand in another order, and a label, a clause or brackets may be put to it. A plain
+    value is no formula: the question may hold it, and the answer may be it.
     """
+    value = _bare(value)
     if not question or _is_plain(value, tokens):
         return False
-    return fold(tokens) in formulas(question[-MAX_QUESTION:])
+    return not formulas(question[-MAX_QUESTION:]).isdisjoint(
+        {" ".join(fold(tokens)), canonical(value)}
+    )
+
+
+def _bare(node: Node) -> Node:
+    """A value without its clause and its label."""
+    while node[0] == "where" or (node[0] == "rel" and node[1] == "=" and len(node) == 4):
+        if node[0] == "rel" and node[2][0] not in ("sym", "fn"):
+            break
+        node = node[1] if node[0] == "where" else node[3]
+    return node
 
 
 @lru_cache(maxsize=256)
-def formulas(question: str) -> frozenset[Folded]:
-    """The folded formulas of a question, and the sides of its relations."""
-    folded: set[Folded] = set()
-    for match in _MATH.finditer(question):
+def formulas(question: str) -> frozenset[str]:
+    """The formulas of a question and the sides of its relations, as folded tokens and as trees."""
+    spelled: set[str] = set()
+    for match in _FORMULA.finditer(question):
         span = next(filter(None, match.groups()))
         try:
-            tokens = tokenize(span.strip(" .,;:?"))[:-1]
+            tokens = tokenize(span.strip(" .,;:?&"))
         except UnreadableError:
             continue
-        for part in (tokens, *_sides(tokens)):
-            folded.add(fold(part))
-    return frozenset(folded)
+        for part in (tokens[:-1], *_sides(tokens[:-1])):
+            spelled.add(" ".join(fold(part)))
+            try:
+                spelled.add(canonical(_bare(parse([*part, tokens[-1]]))))
+            except UnreadableError:
+                continue
+    return frozenset(spelled)
 
 
 def _sides(tokens: list[Token]) -> Iterator[list[Token]]:

@@ -76,8 +76,10 @@ class Arithmetic(Commands):
             if self.is_next(r"\cdot", r"\times", "*"):
                 if self._is_unit(self.ahead(1), alone=False):
                     return node  # N·m: a unit goes on
-                self.take()
-                node = times(node, self.factor())
+                crossed = self.take().text == r"\times"
+                right = self.factor()
+                vectors = crossed and _is_vector(node) and _is_vector(right)
+                node = fn("cross", node, right) if vectors else times(node, right)
             elif self.is_next("/", r"\div"):
                 if self._is_unit(self.ahead(1), alone=True):
                     return node
@@ -175,6 +177,8 @@ class Arithmetic(Commands):
             return self._is_name(token)
         if token.kind == "cmd":
             return token.text not in names.NOT_A_FACTOR
+        if self.opens_condition():
+            return False
         if token.text == "[" and self.ahead(1).is_sign(",", r"\cup", r"\cap", ")", ""):
             return False  # ]1, 2[
         if token.text == "[" and self.ahead(1).kind == "end":
@@ -203,8 +207,7 @@ class Arithmetic(Commands):
         while self.next.kind in ("op", "cmd"):
             if self.accept("^"):
                 node = self._raised(node)
-            elif self.is_next("!") and not self.ahead(1).is_sign("="):
-                self.take()
+            elif self.accept("!"):
                 node = fn("fact", node)
             elif self.accept("%"):
                 node = ("percent", node)
@@ -253,8 +256,8 @@ class Arithmetic(Commands):
         """Degrees, with minutes and seconds where `'` follows a number; or a temperature."""
         if self.next.text in ("C", "F") and self.next.kind in ("text", "word"):
             return ("quantity", node, TABLE["°" + self.take().text])
-        for part in (60, 3600):
-            if self.next.kind == "num" and self.ahead(1).text[:1] in ("'", '"'):
+        for part, mark in ((60, "'"), (3600, '"')):
+            if self.next.kind == "num" and self.ahead(1).is_sign(mark):
                 node = add(node, num(Fraction(self.take().text.replace(",", "")) / part))
                 self.take()
         return ("degree", node)
@@ -262,6 +265,8 @@ class Arithmetic(Commands):
     def _subscript(self, node: Node) -> Node:
         self.take()
         below = self.flat()
+        if node[0] == "fn":  # |PC|_{max}
+            return fn(f"{node[1]}_{below}", *node[2:])
         base = node[1] if node[0] == "pow" else node  # v^2_0 is the square of v_0
         if base[0] == "sym":
             name = ("sym", f"{base[1]}_{below}")
@@ -304,6 +309,14 @@ PLAIN_UNITS = frozenset(
         "rpm",
     ]
 )
+
+
+def _is_vector(node: Node) -> bool:
+    r"""A name with an arrow, a capital or `\nabla`: what `\times` does not commute for."""
+    name: str = node[1] if node[0] == "sym" else ""
+    return name[:4] == "vec " or name == "nabla" or name.isupper()
+
+
 _NUMBER_SETS = frozenset({("sym", letter) for letter in ("R", "Z", "N", "Q", "C")})
 
 

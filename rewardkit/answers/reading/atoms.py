@@ -84,7 +84,7 @@ class Atoms(Reader):
         if "e" in text.lower():
             mantissa, _, exponent = text.lower().partition("e")
             digits = len(mantissa.partition(".")[2])
-            return num(Fraction(text), max(0, digits - int(exponent)))
+            return num(Fraction(text), digits - int(exponent))
         return num(Fraction(text), len(places) or None)
 
     def read_repeating(self, token: Token) -> Node:
@@ -151,18 +151,22 @@ class Atoms(Reader):
         """`f(x)`: a name that is used as a function's, with a bracket right behind it."""
         if name[0] == "const" and self.is_next("(") and self.ahead(1).text in ("t", "0"):
             name = ("sym", name[1])  # a current i(t)
-        if name[0] != "sym" or len(name) != 2 or not self.is_next("(", "'"):
+        if name[0] != "sym" or len(name) != 2 or not self.is_next("(", "'", "["):
             return name
         prime = 0
         while self.accept("'"):
             prime += 1
         if prime:
             name = ("sym", name[1] + "'" * prime)
+        if name[1] == "E" and self.accept("["):
+            return fn("E", self.group("]"))
         if self.is_next("(") and (name[1][0] in "fghFGH" or self._single_argument(name[1][0])):
             self.take()
             inside = self.group(")")
             arguments = inside[1:] if inside[0] == "list" else (inside,)
-            if any(part[0] in ("rel", "where", "or", "and") for part in arguments):
+            if name[1] not in ("P", "Pr", "E", "p") and any(
+                part[0] in ("rel", "where", "or", "and") for part in arguments
+            ):
                 raise UnreadableError("a condition is no argument")
             return fn(name[1], *arguments)
         return name

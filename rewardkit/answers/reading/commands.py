@@ -53,24 +53,29 @@ class Commands(Atoms):
         if name == r"\overrightarrow":
             start = self.at
             self.argument()
-            letters = "".join(t.text for t in self.tokens[start : self.at] if t.text not in "{}")
-            return ("sym", f"vec {letters}")
+            return ("sym", f"vec {self._spelled(start, self.at)}")
         inside = self.argument()
         if inside[0] == "sym" and self.is_next("(") and self._single_argument("f"):
             self.take()
             return fn(f"{name[1:]} {inside[1]}", self.group(")"))  # \dot{x}(0)
         return fn(name[1:], inside)
 
+    def _spelled(self, start: int, end: int) -> str:
+        """The text of tokens without their braces."""
+        return "".join(token.text for token in self.tokens[start:end] if token.text not in "{}")
+
     def read_shape(self, name: str) -> Node:
-        r"""`\angle ABC`, `\triangle ABC`."""
-        if self.accept("{"):
-            return fn(name[1:], self.group("}"))
-        node = self.atom()
-        while (
-            self.next.kind in ("word", "letter") and self.next.text.isupper() and not self.next.gap
-        ):
-            node = mul(node, self.atom())
-        return fn(name[1:], node)
+        r"""`\angle ABC` is `\angle CBA`; a triangle's letters stand in any order, a polygon's do not."""
+        start = self.at
+        inside = self.group("}") if self.accept("{") else self.atom()
+        while self.next.kind == "letter" and self.next.text.isupper():
+            self.take()
+        letters = self._spelled(start, self.at)
+        if not (letters.isalpha() and letters.isupper()):
+            return fn(name[1:], inside)
+        if name == r"\triangle":
+            letters = "".join(sorted(letters))
+        return fn(name[1:], ("sym", min(letters, letters[::-1])))
 
     def read_font(self, _: str) -> Node:
         """What a font sets is the same name."""
@@ -81,7 +86,7 @@ class Commands(Atoms):
         letter = name[-2:-1]
         if self.accept("^"):
             letter += self.flat()
-        return ("sym", letter)
+        return ("sym", letter if letter == "R" else f"set {letter}")
 
     def read_fraction(self, _: str) -> Node:
         """A fraction: two arguments."""
@@ -90,8 +95,7 @@ class Commands(Atoms):
         middle = self.at
         bottom = self.argument()
         if all(part in _DIFFERENTIALS for part in (_first_name(top), _first_name(bottom))):
-            name = "".join(t.text for t in self.tokens[start : self.at] if t.text not in "{}")
-            return ("sym", f"{name[: middle - start]}/{name[middle - start :]}")
+            return ("sym", f"{self._spelled(start, middle)}/{self._spelled(middle, self.at)}")
         return divide(top, bottom)
 
     def read_binomial(self, _: str) -> Node:
@@ -111,6 +115,8 @@ class Commands(Atoms):
             node = fn("root", inside, num(3))
         else:
             node = fn("ln" if name == "log" else name, *_arguments(name, inside))
+        if name in ("max", "min") and (base is not None or len(node) == 3):
+            node = fn(f"{name} of", *node[2:], *(() if base is None else (base,)))
         return node if exponent is None else ("pow", node, exponent)
 
     def _base(self) -> Node:
@@ -148,10 +154,13 @@ class Commands(Atoms):
         return _root(self.atom(), num(2))
 
     def read_fence(self, name: str) -> Node:
-        """A floor, a ceiling or a norm."""
+        """A floor, a ceiling or a norm; a tuple or a mean in angle brackets."""
         function, closing = names.FENCES[name]
         inside = self._inside()
-        self.expect(closing)
+        if closing != r"\rangle" or not self.accept(">"):
+            self.expect(closing)
+        if function == "mean" and inside[0] == "list":
+            return ("tuple", *inside[1:])
         return fn(function, inside)
 
     def read_environment(self, _: str) -> Node:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 
 from rewardkit.answers.reading import names
+from rewardkit.answers.reading.clauses import read_clause
 from rewardkit.answers.reading.quantities import WORDS, Quantities
 from rewardkit.answers.reading.tokens import Token, UnreadableError
-from rewardkit.answers.reading.tree import Node, divide, symbols
-from rewardkit.answers.reading.typography import fold
+from rewardkit.answers.reading.tree import Node, divide, num, symbols
 
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:[ap]\.?m\.?)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{2,4}", re.ASCII)
@@ -132,8 +132,8 @@ class Parser(Quantities):
         if token.kind not in (*WORDS, "cmd"):
             return False
         begins = token.text.casefold() in names.SCOPE
-        if bracket and not begins:  # (k ∈ Z)
-            return token.kind != "cmd" and self.ahead(2).is_sign(r"\in")
+        if bracket and not begins:
+            return self.opens_condition()
         return begins and not self.brackets
 
     def _clause(self) -> list[Token]:
@@ -142,7 +142,7 @@ class Parser(Quantities):
         return clause
 
     def _restricted(self, node: Node, clause: list[Token]) -> Node:
-        return ("where", node, " ".join(fold(clause)), _restricts(clause), _bound_names(clause))
+        return ("where", node, *read_clause(clause))
 
     def _without_memberships(
         self, groups: list[list[Node]], spans: list[tuple[int, int]], joints: set[str]
@@ -167,6 +167,7 @@ class Parser(Quantities):
         r"""`a < b \le c`, `x = 5`, `x \in S`, `Volume: 5`, `x \equiv 3 \pmod 7`."""
         self.descend()
         label = self._label()
+        label_sign = self.tokens[self.at - 1].text
         self.accept("=", r"\approx")
         sides, operators = [self.ratio()], []
         while (operator := self._operator()) is not None:
@@ -177,12 +178,14 @@ class Parser(Quantities):
         self.depth -= 1
         if label is None:
             return node
-        if node[0] == "rel":
+        if node[0] != "rel":
+            return ("rel", "=", ("sym", label), node)
+        if label_sign in ("=", r"\approx"):
             return ("rel", "= " + node[1], ("sym", label), *node[2:])
-        return ("rel", "=", ("sym", label), node)
+        return node  # `the answer is x > 3`
 
     def _operator(self) -> str | None:
-        negated = self.is_next(r"\not", "!") and self.ahead(1).is_sign("=", r"\in", r"\equiv")
+        negated = self.is_next(r"\not") and self.ahead(1).is_sign("=", r"\in", r"\equiv")
         token = self.ahead(1) if negated else self.next
         if token.kind in ("op", "cmd") and token.text in names.RELATIONS:
             self.at += 1 + negated
@@ -198,22 +201,18 @@ class Parser(Quantities):
         at = self.at
         words: list[str] = []
         while self.tokens[at].kind in WORDS and len(words) <= 8:
-            word = self.tokens[at].text.casefold()
-            if self.tokens[at].kind == "han" and any(part in word for part in names.DENYING):
-                return None
-            if word in names.IS or (self.tokens[at].kind == "han" and word[-1:] in "是为"):
-                return self._take_label(at + 1, [*words, word])
-            if word in names.CHANGING or word in names.SCOPE:
-                break
-            words.append(word)
+            token = self.tokens[at]
+            words.append(token.text.casefold())
             at += 1
-        sign = self.tokens[at]
-        if words and sign.is_sign(":"):
-            after = self.tokens[at + 1].kind not in ("end", "num") or not words[0].isupper()
-            return self._take_label(at + 1, words) if after and (len("".join(words)) > 1) else None
-        wordy = words and (len(words) > 1 or len(words[0]) > 2 or self.next.kind == "text")
-        if wordy and sign.is_sign("=", r"\approx") and not self.next.text.isupper():
-            return self._take_label(at + 1, words) if len("".join(words)) > 1 else None
+            if words[-1] in names.IS or (token.kind == "han" and words[-1][-1:] in "是为"):
+                return self._take_label(at, words)
+        sign, spelled = self.tokens[at], "".join(words)
+        if sign.is_sign(":") and self.tokens[at + 1].kind in ("end", "num") and spelled.isupper():
+            return None
+        long = len(words) > 1 or len(spelled) > 2 or self.next.kind == "text"
+        a_name = sign.text != ":" and self.next.text.isupper()
+        if long and len(spelled) > 1 and not a_name and sign.is_sign("=", r"\approx", ":"):
+            return self._take_label(at + 1, words)
         while self.next.kind in WORDS and self.next.text.casefold() in names.ABOUT:
             self.at += 1
             if self.next.kind not in ("num", "cmd", "op", "word"):
@@ -222,8 +221,17 @@ class Parser(Quantities):
         return None
 
     def _take_label(self, at: int, words: list[str]) -> str | None:
+        """Go on behind a label; one that denies, bounds or works on its value is none.
+
+        Raises:
+            UnreadableError: the label takes back what follows.
+        """
         if self.tokens[at].kind == "end":
             return None
+        named = [word for word in words if word not in names.IS]
+        operates = named[-1:] and (named[-1] in names.OPERATIONS or named[-1] in names.CHANGING)
+        if operates or not names.DOUBTING.isdisjoint(words) or names.denies("".join(words)):
+            raise UnreadableError(f"{' '.join(words)!r} changes what follows")
         self.at = at
         self.accept(":")
         return " ".join(words)
@@ -285,32 +293,13 @@ def _grouped(groups: list[list[Node]], joints: set[str]) -> Node:
 
 def _says_where(item: Node, others: list[Node]) -> bool:
     r"""Whether an item only says what a name of the others may be: `k \in \mathbb{Z}`."""
-    if item[0] != "rel" or len(item) != 4 or item[1] != "in" or item[2][0] != "sym":
+    if item[0] != "rel" or len(item) != 4 or item[2][0] != "sym":
         return False
-    return item[3][0] == "sym" and any(item[2][1] in symbols(other) for other in others)
+    member = item[1] == "in" and item[3][0] == "sym"
+    counts = item[1] in (">=", ">") and item[2][1] in tuple("ijkmn") and item[3] in _FIRST
+    plain = all(other[0] != "rel" or other[1] == "=" for other in others)
+    return (member or (counts and plain)) and any(item[2][1] in symbols(other) for other in others)
 
 
-_RESTRICTING = frozenset(
-    {"<", ">", r"\le", r"\ge", r"\ne", "=", "|", r"\mid", "not", r"\notin"}
-    | {"even", "odd", "prime", "otherwise", "only"}
-)
-_PARAMETER_SETS = frozenset({"Z", "N", r"\mathbb{Z}", r"\mathbb{N}", r"\mathbb{R}", r"\mathbb{C}"})
-
-
-def _restricts(clause: list[Token]) -> bool:
-    r"""Whether a clause says more than which names are numbers of which kind.
-
-    `n \ge 1` says no more than that `n` counts; what is below a number set says which set it is.
-    """
-    text = _COUNTS.sub("", _SCRIPT.sub("", " ".join(fold(clause))))
-    return any(map(str.isdigit, text)) or not _RESTRICTING.isdisjoint(text.split())
-
-
-_SCRIPT = re.compile(r"(?<=\})(?: [_^] (?:\{[^{}]*\}|\S+))+")
-_COUNTS = re.compile(r"\b[ijkmn] (?:\\ge|>) [01](?!\S)")
-
-
-def _bound_names(clause: list[Token]) -> str:
-    """The single letters of a clause, the names that it may bind."""
-    letters = [t.text for t in clause if t.kind in ("word", "text") and len(t.text) == 1]
-    return " ".join(letter for letter in letters if letter not in _PARAMETER_SETS)
+#: Where counting begins.
+_FIRST = (num(0), num(1))

@@ -61,8 +61,6 @@ OPERATOR: Mapping[str, str] = {
     r"\lvert": "|",
     r"\rvert": "|",
     r"\%": "%",
-    r"\langle": "(",
-    r"\rangle": ")",
     r"\lbrack": "[",
     r"\rbrack": "]",
     r"\colon": ":",
@@ -86,7 +84,8 @@ FUNCTIONS: Mapping[str, str] = {
     r"\deg": "deg",
 }
 INVERSE: Mapping[str, str] = {
-    name: f"arc{name}" for name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh")
+    name: f"arc{name}"
+    for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")
 }
 SEVERAL_ARGUMENTS = frozenset({"gcd", "lcm", "max", "min"})
 
@@ -138,6 +137,7 @@ FENCES: Mapping[str, tuple[str, str]] = {
     r"\lfloor": ("floor", r"\rfloor"),
     r"\lceil": ("ceil", r"\rceil"),
     r"\|": ("norm", r"\|"),
+    r"\langle": ("mean", r"\rangle"),
 }
 
 MATRICES = frozenset(
@@ -177,7 +177,7 @@ FLIPPED: Mapping[str, str] = {
     "~": "~",
 }
 
-CLOSING = frozenset({")", "]", "}", r"\}", "|", r"\rfloor", r"\rceil", r"\end"})
+CLOSING = frozenset({")", "]", "}", r"\}", "|", r"\rfloor", r"\rceil", r"\rangle", r"\end"})
 #: Commands that no factor begins with.
 NOT_A_FACTOR = frozenset(
     CLOSING
@@ -236,6 +236,7 @@ CHANGING = frozenset(
         " january february march april june july august september october november december"
         " mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands"
         " millions billions trillions tenths hundredths thousandths halves thirds fourths fifths"
+        " sixths sevenths eighths ninths pairs excluded doubled halved tripled rejected removed missing by impossible root debt below loss upwards"
         " choices given where when for because since so then however non without only"
     ).split()
 )
@@ -252,9 +253,46 @@ WORD_VALUES: Mapping[str, Node] = {
         ("all real numbers", "all reals", "全体实数", "一切实数", "任意实数"), ("sym", "R")
     ),
 }
-#: Chinese that denies or bounds what stands beside it.
+#: Chinese that denies, bounds or changes the number it stands behind.
 DENYING = tuple(
-    "不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多于 大于 小于 除 倍".split()
+    "不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右".split()
+)
+
+#: Words of a label that leave open whether its value is the answer.
+DOUBTING = frozenset(
+    (
+        "not no nor never neither nothing none nobody cannot can't couldn't isn't aren't wasn't could"
+        " might may maybe perhaps possibly probably guess wrong incorrect false except unless besides"
+        " instead negative minus"
+    ).split()
+)
+#: What is done to the value of a label that ends on it: the reciprocal of 5 is not 5.
+OPERATIONS = frozenset(
+    (
+        "square cube root reciprocal opposite inverse half double twice triple third quarter bound"
+        " negation complement"
+    ).split()
+)
+
+
+def denies(chinese: str) -> bool:
+    """Whether Chinese words deny, bound or work on the value that follows."""
+    return any(part in chinese for part in (*_DENYING_LABEL, *DENYING[:5]))
+
+
+_DENYING_LABEL = (
+    "平方",
+    "倒数",
+    "相反数",
+    "一半",
+    "最多",
+    "最少",
+    "至少",
+    "至多",
+    "可能",
+    "大约是",
+    "超过",
+    "立方",
 )
 
 #: Words of two letters that are no product of two names.

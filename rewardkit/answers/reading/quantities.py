@@ -58,19 +58,28 @@ class Quantities(Arithmetic):
         self.at += 1 + minus
         unit = TABLE[CURRENCIES[sign.text]]
         node = self._multiplied(self.sum())
-        if self.unit() not in (None, unit):
-            raise UnreadableError("two units of money")
+        rate = self.unit()
+        if rate is not None and rate != unit:
+            if any(exponent > 0 for _, exponent in rate.dimension):
+                raise UnreadableError("two units of money")
+            unit = unit.times(rate)  # per pound
         return ("quantity", neg(node) if minus else node, unit)
 
     def _own_words(self) -> Node | None:
         """Words that are an item of their own, up to a comma, a joint or the end."""
         at = self.at
-        while self.tokens[at].kind in WORDS and not _is_joint(self.tokens[at]):
+        while self.tokens[at].kind in WORDS and not _ends_words(self.tokens[at]):
             at += 1
         words = self.tokens[self.at : at]
         behind = self.tokens[at]
-        ends = behind.kind == "end" or behind.is_sign(*_ENDS) or _is_joint(behind)
-        if not ends or all(len(word.text) == 1 or self.is_product(word) for word in words):
+        if not words or not (behind.kind == "end" or behind.is_sign(*_ENDS) or _ends_words(behind)):
+            return None
+        capitals = len(words) == 1 and len(words[0].text) > 2 and words[0].text.isupper()
+        spelled = len(words) > 1 and all(w.kind == "text" and len(w.text) == 1 for w in words)
+        if capitals or spelled:  # letters in their order, HTH
+            self.at = at
+            return ("text", "".join(word.text for word in words))
+        if all(len(word.text) == 1 or self.is_product(word) for word in words):
             return None
         self.at = at
         text = " ".join(word.text.casefold() for word in words)
@@ -114,9 +123,11 @@ class Quantities(Arithmetic):
                     raise UnreadableError(f"{word!r} changes a number")
                 unit = unit.times(last, POWERS_BEHIND[word] - 1)
             else:
-                last = (known(token.text) or counted(token.text)).to_the(-1 if below else 1)
+                last = (_known(token) or counted(token.text)).to_the(-1 if below else 1)
                 unit = unit.times(last, self._exponent() * power)
                 words, power = words + 1, 1
+        if power != 1:
+            raise UnreadableError("a power of nothing")
         return unit if words else None
 
     def _joins_units(self, words: int) -> bool:
@@ -137,6 +148,8 @@ class Quantities(Arithmetic):
             elif self.is_next("(") and _is_comment(behind) and self.ahead(2).is_sign(")"):
                 self.tokens[self.at : self.at + 3] = [behind._replace(kind="text")]
                 break
+            elif words and self.is_next(".") and behind.kind in WORDS and behind.gap:
+                pass  # an abbreviation's stop
             else:
                 break
             self.take()
@@ -145,6 +158,8 @@ class Quantities(Arithmetic):
         return below
 
     def _is_unit_word(self, token: Token, words: int) -> bool:
+        if token.text in CURRENCIES and token.kind in ("op", "cmd") and not words:
+            return True  # 5€
         if token.kind not in WORDS:
             return False
         word = token.text.casefold()
@@ -162,6 +177,21 @@ class Quantities(Arithmetic):
             return bool(sure) and token.text in TABLE
         return True
 
+    def _goes_on(self, last: Node) -> bool:
+        """Whether `and 30 minutes` goes on with a smaller unit of the same dimension."""
+        joins = self.is_next(",") or self.next.text.casefold() == "and"
+        unit = known(self.ahead(2).text) if joins and self.ahead(1).kind == "num" else None
+        return (
+            unit is not None
+            and unit.dimension == last[2].dimension
+            and unit.factor < last[2].factor
+            and (self.ahead(3).kind == "end" or self.ahead(3).is_sign(".", ",", "}"))
+        )
+
+    def _joins_parts(self) -> None:
+        if self.next.kind != "num":
+            self.take()
+
     def _exponent(self) -> int:
         if not self.accept("^"):
             return 1
@@ -173,7 +203,8 @@ class Quantities(Arithmetic):
     def _compound(self, first: Node) -> Node:
         """`5 feet 6 inches`, `2小时30分钟`, `2024年3月5日`: quantities side by side."""
         parts = [first]
-        while self.next.kind == "num" and first[0] == "quantity":
+        while first[0] == "quantity" and (self.next.kind == "num" or self._goes_on(parts[-1])):
+            self._joins_parts()
             value = self.power()
             unit = self.unit()
             if unit is None:
@@ -186,9 +217,17 @@ class Quantities(Arithmetic):
         return first if len(parts) == 1 else ("compound", *parts)
 
 
+def _known(token: Token) -> Unit | None:
+    return known(CURRENCIES.get(token.text, token.text))
+
+
 def _is_comment(token: Token) -> bool:
     """Whether a word in brackets behind a number may be its unit: `12 (apples)`."""
     return token.kind in WORDS and (known(token.text) is not None or len(token.text) > 2)
+
+
+def _ends_words(token: Token) -> bool:
+    return _is_joint(token) or token.text.casefold() in names.SCOPE
 
 
 def _is_joint(token: Token) -> bool:

@@ -65,6 +65,17 @@ class Reader(ABC):
         if self.depth > MAX_DEPTH:
             raise UnreadableError("nested too deeply")
 
+    def opens_condition(self) -> bool:
+        r"""Whether a bracket opens a condition on a name: `(k \in Z)`, `(n \ge 1)`."""
+        name = self.ahead(1)
+        return (
+            self.is_next("(")
+            and name.kind in ("word", "text", "letter")
+            and len(name.text) == 1
+            and self.ahead(2).is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=", ",")
+            and not (self.ahead(2).is_sign(",") and not self.ahead(4).is_sign(r"\in"))
+        )
+
     def flat(self) -> str:
         """The text of one token or of one group in braces."""
         if not self.accept("{"):

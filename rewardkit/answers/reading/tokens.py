@@ -118,6 +118,8 @@ def tokenize(text: str) -> list[Token]:
     if "**" in text and (bold := _BOLD.fullmatch(text)):
         text = bold[1] + bold[2] + bold[3]
     pattern = _SINGLE if "\\begin" in text or "\\\\" not in text else _DOUBLED
+    if text.count("$") == 1 and "\\$" not in text:
+        text = text.replace("$", "\\$")  # one sign alone is money, two are a formula's
     scanner = _Scanner(formulas=len(_DOLLARS.findall(text)) > 1)
     for match in pattern.finditer(text):
         scanner.read(match)

@@ -22,8 +22,9 @@ def fold(tokens: Sequence[Token]) -> Folded:
     """The folded tokens of a whole text, `end` left out."""
     parts: list[str] = []
     for token in tokens:
-        if token.kind == "num" and parts[-1:] and parts[-1] in _TAKES_DIGIT and len(token.text) > 1:
-            parts += [token.text[0], token.text[1:]]
+        digits = _TAKES_DIGITS.get(parts[-1], 0) if parts and token.kind == "num" else 0
+        if digits and len(token.text) > 1:
+            parts += [*token.text[:digits], *([token.text[digits:]] if token.text[digits:] else [])]
         elif token.text == r"\circ" and parts[-1:] == ["^"]:
             parts[-1] = r"\degree"
         elif token.kind != "end":
@@ -43,17 +44,9 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
 
     None where it holds anything else, or only single letters, whose case matters.
     """
-    words = [t.text.casefold() for t in tokens if t.kind in _LETTERS]
+    words = [_cased(t.text) for t in tokens if t.kind in _LETTERS]
     others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
-    if not any(len(word) > 1 for word in words) or not others <= {
-        ".",
-        ",",
-        "!",
-        "'",
-        '"',
-        "-",
-        ";",
-    }:
+    if not any(len(word) > 1 for word in words) or not others <= set(".,!'\"-;"):
         return None
     return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
 
@@ -65,6 +58,21 @@ def spelling(text: str) -> str:
     except UnreadableError:
         folded = ()
     return " ".join(folded) or text.strip()
+
+
+def _cased(word: str) -> str:
+    """A word without its case; a name or a symbol, `Co`, keeps it."""
+    symbol = len(word) <= 2 and word.casefold() not in (
+        "no",
+        "ok",
+        "if",
+        "is",
+        "a",
+        "an",
+        "it",
+        "to",
+    )
+    return word if symbol else word.casefold()
 
 
 def _folded(token: Token) -> str:
@@ -102,6 +110,6 @@ def _without_braces(parts: list[str]) -> list[str]:
     return [part for place, part in enumerate(parts) if place not in dropped]
 
 
-#: Commands that take one digit of a number where no brace stands behind them.
-_TAKES_DIGIT = frozenset({r"\frac", r"\sqrt", r"\binom"})
-_SAME = {r"\surd": r"\sqrt", r"\mid": "|"}
+#: How many digits of a number commands take where no brace stands behind them.
+_TAKES_DIGITS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1}
+_SAME = {r"\surd": r"\sqrt", r"\mid": "|", r"\langle": "(", r"\rangle": ")"}
