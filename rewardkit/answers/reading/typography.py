@@ -44,14 +44,14 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
 
     None where it holds anything else, or only single letters, whose case matters.
     """
-    words = [_cased(t.text) for t in tokens if t.kind in _LETTERS]
+    words = [cased(t.text) for t in tokens if t.kind in _LETTERS]
     others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
     if not any(len(word) > 1 for word in words) or not others <= set(".,!'\"-;"):
         return None
     return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
 
 
-def _cased(word: str) -> str:
+def cased(word: str) -> str:
     """A word without its case; a name or a symbol, `Co`, keeps it."""
     symbol = len(word) <= 2 and word.casefold() not in (
         "no",
