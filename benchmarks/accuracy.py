@@ -23,7 +23,7 @@ import argparse
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -50,7 +50,11 @@ PEERS = {
     "verl gsm8k": ("hashes",),
 }
 
-SCORERS = {"math": math.score, "mcq": mcq.score, "gsm8k": gsm8k.score}
+SCORERS: dict[str, Callable[..., Score]] = {
+    "math": math.score,
+    "mcq": mcq.score,
+    "gsm8k": gsm8k.score,
+}
 
 #: Our columns: a scorer, or None for the one that the case names; its options; the sets it reads.
 OURS: dict[str, tuple[str | None, dict[str, Any], tuple[str, ...]]] = {

@@ -50,7 +50,12 @@ def scorers() -> dict[str, Any]:
 
     math.score(r"\boxed{\sqrt{2}}", "1.41421356")  # imports mpmath
     caches = answer_caches()
-    calls = {"math": math.score, "mcq": mcq.score, "dapo": math_dapo.score, "gsm8k": gsm8k.score}
+    calls: dict[str, Any] = {
+        "math": math.score,
+        "mcq": mcq.score,
+        "dapo": math_dapo.score,
+        "gsm8k": gsm8k.score,
+    }
     calls |= {f"gsm8k {name}": partial(gsm8k.score, method=name) for name in ("flexible", "robust")}
     calls |= {"mcq final": partial(mcq.score, final_letter=True)}
     calls |= {"dapo robust": partial(math_dapo.score, mode="robust")}

@@ -191,7 +191,7 @@ def piece_dropped(text: str) -> Iterator[str]:
 
 def _is_interval(text: str) -> bool:
     reading = read(text)
-    return bool(reading) and reading.kind == "union"  # type: ignore[union-attr]
+    return reading is not None and reading.kind == "union"
 
 
 def another_relation(text: str) -> Iterator[str]:

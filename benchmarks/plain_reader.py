@@ -22,6 +22,7 @@ Value: TypeAlias = tuple[Number, ...]
 
 POINTS = 3
 MAX_EXPONENT = 64
+MAX_BITS = 512
 TIMES = {"\\cdot", "\\times", "*", "·", "×"}
 OVER = {"/", "\\div", "÷"}
 FRACTIONS = {"\\frac", "\\dfrac", "\\tfrac", "\\cfrac"}
@@ -116,14 +117,13 @@ def _point(name: str, index: int) -> Fraction:
 
 
 def _power(base: Number, exponent: Number) -> Number:
-    exact = isinstance(base, Fraction) and isinstance(exponent, Fraction)
-    if exact and exponent.denominator == 1 and abs(exponent) <= MAX_EXPONENT:  # type: ignore[union-attr]
-        if max(base.numerator.bit_length(), base.denominator.bit_length()) > 512:  # type: ignore[union-attr]
-            raise DoubtError
-        return Fraction(base) ** int(exponent)  # type: ignore[arg-type]
+    if isinstance(base, Fraction) and isinstance(exponent, Fraction):
+        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+        if exponent.denominator == 1 and abs(exponent) <= MAX_EXPONENT and bits <= MAX_BITS:
+            return Fraction(base ** int(exponent))
     if not base:
         raise DoubtError
-    return complex(base) ** complex(exponent)
+    return complex(complex(base) ** complex(exponent))
 
 
 def _root(base: Number, order: Number) -> Number:
@@ -213,7 +213,7 @@ class _Parser:
         elif whole and self.next in FRACTIONS:  # a mixed number
             part = self.factor()
             exact = isinstance(part[0], Fraction) and is_constant(part)
-            if exact and not 0 < part[0] < 1:  # type: ignore[operator]
+            if isinstance(part[0], Fraction) and exact and not 0 < part[0] < 1:
                 raise DoubtError
             return _each(lambda x, y: x + y if exact else x * y, base, part)
         return base

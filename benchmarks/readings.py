@@ -222,12 +222,12 @@ def _relation(text: str) -> Reading | None:
 def _equation(left: str, right: str) -> Reading:
     if _FUNCTION.fullmatch(left):
         return _all("label", [left.replace(" ", ""), read(right)])
-    name, sides = _NAME.fullmatch(left), (value(left), value(right))
-    if name and (sides[1] is None or is_constant(sides[1])):
+    name, one, two = _NAME.fullmatch(left), value(left), value(right)
+    if name and (two is None or is_constant(two)):
         return _all("label", [left, read(right)])
-    if None in sides:
+    if one is None or two is None:
         return _DOUBT
-    difference = tuple(x - y for x, y in zip(*sides, strict=True))  # type: ignore[arg-type]
+    difference = tuple(x - y for x, y in zip(one, two, strict=True))
     return Reading("equation", difference)
 
 
@@ -296,7 +296,7 @@ def surely_differ(a: Reading | None, b: Reading | None) -> bool:
 
 def _differs_as_interval(union: Reading, pair: Reading) -> bool:
     """`(0, 1)` and `[0, 1]` beside what is certain to be an interval."""
-    opening, closing = {"tuple": "()", "bracket": "[]"}[pair.kind]
+    opening, closing = ("(", ")") if pair.kind == "tuple" else ("[", "]")
     if len(pair.parts) != 2 or any(item.kind != "value" for item in pair.parts):
         return False
     interval = opening, pair.parts[0].parts, pair.parts[1].parts, closing

@@ -13,7 +13,6 @@ from zlib import crc32
 
 from plain_reader import is_constant, value
 from readings import (
-    DIMENSIONS,
     LATEX,
     MIRROR,
     RELATION,
@@ -44,7 +43,8 @@ _VULGAR = {
 }
 _POWER = re.compile(r"(?<![_\\])((?:\\[A-Za-z]+)|[A-Za-z0-9)])\^(?:\{(-?\d{1,3})\}|(\d)(?!\d))")
 _WANTED_NAME = re.compile(
-    r"(?:find|value of|solve for|determine|what is)\s+(?:the (?:value|values) of\s+)?\$([A-Za-z])\$",
+    r"(?:find|(?:values?|range) of|solve for|determine|what is)\s+(?:the )?(?:(?:values?|range) of\s+)?"
+    r"(?:the )?(?:real )?(?:number |parameter )?\$([A-Za-z])\$",
     re.IGNORECASE,
 )
 _SIGNS = (
@@ -68,8 +68,7 @@ _SIGNS = (
 )
 _PLAIN = re.compile(r"[-\d.,()\[\]+=:%<>\sxyz]*\d[-\d.,()\[\]+=:%<>\sxyz]*")
 _WIDE = {ord(c): ord(c) + 0xFEE0 for c in "-0123456789.,()[]+=:%<>"}
-_NUMBERS_UNIT = {"cm": "centimeters", "km": "kilometers", "kg": "kilograms", "hr": "hours"}
-_TERM = re.compile(r"[-+]")
+_UNIT_NAMES = {"cm": "centimeters", "km": "kilometers", "kg": "kilograms", "hr": "hours"}
 _UNSAFE = re.compile(r"\\(?:sum|int|lim|prod|infty|[lc]?dots|pm|mp|text|begin)|[,=<>≤≥|!]|\.\.")
 _DEGREES = re.compile(r"(-?\d+(?:\.\d+)?)\^\{?\\circ\}?")
 _TIME = re.compile(r"(\d{1,2}:\d\d)(?:\s|~|\\ )*(?:\\text\{\s*)?([AaPp])\.?\s?[Mm]\.?\s*\}?")
@@ -174,7 +173,7 @@ def spacing(text: str, _: str) -> Iterator[str]:
 
 
 def terms_reversed(text: str, _: str) -> Iterator[str]:
-    signs = at_depth_0(text, _TERM)
+    signs = at_depth_0(text, re.compile(r"[-+]"))
     if not signs or not value(text) or _UNSAFE.search(text):
         return
     starts = sorted({0, *(m.start() for m in signs)})
@@ -202,12 +201,14 @@ def factors_reversed(text: str, _: str) -> Iterator[str]:
 
 def items_reversed(text: str, _: str) -> Iterator[str]:
     reading, parts = read(text), bracketed(text)
-    if reading and reading.kind == "set" and parts:
+    if reading is None:
+        return
+    if reading.kind == "set" and parts:
         yield rf"\{{{', '.join(parts[1][::-1])}\}}"
-    labelled = reading and reading.kind == "list" and all(p.kind == "label" for p in reading.parts)
-    if labelled and len({p.parts[0] for p in reading.parts}) == len(reading.parts):  # type: ignore[union-attr]
-        items = split(text, ",")
-        yield ", ".join(items[::-1]) if len(items) == len(reading.parts) else text  # type: ignore[union-attr]
+    if reading.kind == "list" and all(item.kind == "label" for item in reading.parts):
+        items, names = split(text, ","), {item.parts[0] for item in reading.parts}
+        if len(items) == len(names) == len(reading.parts):
+            yield ", ".join(items[::-1])
 
 
 def pieces_reversed(text: str, _: str) -> Iterator[str]:
@@ -250,7 +251,7 @@ def label(text: str, question: str) -> Iterator[str]:
     names = set(_WANTED_NAME.findall(question))
     known = value(text)
     if len(names) == 1 and known and is_constant(known):
-        yield f"{names.copy().pop()} = {text}"
+        yield f"{names.pop()} = {text}"
     if match := re.fullmatch(r"([A-Za-z])\s*=\s*([^=,]+)", text):
         known = value(match[2])
         if known and is_constant(known):
@@ -297,16 +298,16 @@ def interval(text: str, question: str) -> Iterator[str]:
 
 
 def unit_in_other_type(text: str, _: str) -> Iterator[str]:
-    if not (parts := quantity(text)) or not parts[1].isascii():
+    number, unit, power = quantity(text) or ("", "", "")
+    if not number or not unit.isascii():
         return
-    number, unit, power = parts
     yield rf"{number}\text{{ {unit}}}{power}"
     yield rf"{number}\,\mathrm{{{unit}}}{power}"
     yield rf"{number}~\mathrm{{{unit}}}{power}"
     if plain_number(number) is not None and len(unit) > 1:  # 5 m may be a product
         yield f"{number} {unit}{power}"
-    if unit in _NUMBERS_UNIT and not power and DIMENSIONS[unit] != "other":
-        yield rf"{number} \text{{ {_NUMBERS_UNIT[unit]}}}"
+    if unit in _UNIT_NAMES and not power:
+        yield rf"{number} \text{{ {_UNIT_NAMES[unit]}}}"
 
 
 def other_marks(text: str, _: str) -> Iterator[str]:
