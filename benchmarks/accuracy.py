@@ -1,11 +1,16 @@
-"""Right verdicts on labelled cases that nobody here wrote, ours and the peers'. Prints a table.
+"""Right verdicts on labelled cases ours and the peers'. Prints a table.
 
     make .venv-peers/.ready .venv-verl-0.9.1/.ready      # the peers, and verl
     python benchmarks/accuracy.py --cases ../shared/cases --peers-python .venv-peers/bin/python
 
 verl's own scorers run in the interpreter of `make test-verl`, or `--verl-python`; a peer that is
-not there is left out and named. `--sets a,b` and `--peers a,b` for some of them, `--notes` for our
-misses.
+not there is left out and named. `--sets a,b` and `--peers a,b` choose some of them; `--notes` lists the
+misses of `rewardkit` in the half `build`.
+
+A cell holds the share of right verdicts, then how many of the wrong responses were accepted and how
+many of the right ones refused. The columns of ours: `rewardkit` is the scorer that the row or its set
+names (`math` if none does), called as in training, with the question where there is one; `3 digits`
+the same with `significant_digits=3` of `math`, where it has that option; `mcq` and `gsm8k robust`.
 
 A response is fed as it stands, a bare answer in a box (and to verl's math_dapo, which compares a
 box letter by letter, on an `Answer:` line), unless its suite wrote it as a response.
@@ -15,46 +20,28 @@ Every call has a process and 5 s of wall time; a time-out or an exception is the
 from __future__ import annotations
 
 import argparse
-import json
+import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from cases import HALVES, SETS, Case, load
 from peers.graders import Answers, ask
 
 from rewardkit.scorers import gsm8k, math, mcq
 from rewardkit.scorers.base import Score
 
-#: The sets, and what their responses hold.
-SETS = {
-    "hardverify": "boxed",
-    "tests": "any",
-    "exploits": "any",
-    "real_gsm8k_openai": "hashes",
-    "real_gsm8k_abel": "hashes",
-    "real_gsm8k_gsmplus": "hashes",
-    "real_zeroeval_gsm8k": "hashes",
-    "real_mrgsm8k": "hashes",
-    "real_tora_rho": "boxed",
-    "real_math_qwen25": "boxed",
-    "real_math500_pairs": "boxed",
-    "mathl5_pairs": "boxed",
-    "real_mcq_gaokao": "letters",
-    "real_mcq_mmlupro": "letters",
-    "real_financemath": "free",
-}
-
 #: What each peer reads; on the other sets it would only count the wrong answers.
 PEERS = {
-    "math-verify": ("any", "boxed", "hashes", "letters", "free"),
-    "math-verify boxed": ("any", "boxed", "hashes", "letters", "free"),
-    "inspect_ai": ("any", "boxed", "hashes", "letters", "free"),
+    "math-verify": ("any", "boxed", "hashes", "letters", "stated", "free"),
+    "math-verify boxed": ("any", "boxed", "hashes", "letters", "stated", "free"),
+    "inspect_ai": ("any", "boxed", "hashes", "letters", "stated", "free"),
     "mathruler": ("any", "boxed", "letters"),
     "lm-eval minerva": ("any", "boxed", "letters"),
     "verl prime_math": ("any", "boxed", "letters", "free"),
@@ -63,39 +50,35 @@ PEERS = {
     "verl gsm8k": ("hashes",),
 }
 
-#: Kinds of cases whose bare `pred` is the whole response.
-RESPONSES = {"mv_text", "response", "mcq_text", "list", "mcq"}
-
-OUR_SCORERS: dict[str, tuple[str, ...]] = {
-    "math": tuple(set(SETS.values())),
-    "mcq": ("letters",),
-    "gsm8k robust": ("hashes",),
+SCORERS: dict[str, Callable[..., Score]] = {
+    "math": math.score,
+    "mcq": mcq.score,
+    "gsm8k": gsm8k.score,
 }
 
-
-class Case(NamedTuple):
-    """One labelled response, with every gold it may match."""
-
-    id: str
-    response: str
-    bare: str | None
-    golds: tuple[str, ...]
-    label: bool
-    choice: bool
+#: Our columns: a scorer, or None for the one that the case names; its options; the sets it reads.
+OURS: dict[str, tuple[str | None, dict[str, Any], tuple[str, ...]]] = {
+    "rewardkit": (None, {}, tuple(set(SETS.values()))),
+    "3 digits": (None, {"significant_digits": 3}, tuple(set(SETS.values()))),
+    "mcq": ("mcq", {}, ("letters",)),
+    "gsm8k robust": ("gsm8k", {"method": "robust"}, ("hashes",)),
+}
 
 
 class Tally(NamedTuple):
     """How the verdicts on a set compare with its labels."""
 
-    cases: int
+    wrong: int
+    right: int
     false_positives: int
     false_negatives: int
 
     def __str__(self) -> str:
-        right = 1 - (self.false_positives + self.false_negatives) / self.cases
+        share = 1 - (self.false_positives + self.false_negatives) / max(1, self.wrong + self.right)
         # 0.9995 is not 1.000
-        shown = min(right, 0.999) if right < 1 else right
-        return f"{shown:.3f} ({self.false_positives}/{self.false_negatives})"
+        share = min(share, 0.999) if self.false_positives or self.false_negatives else share
+        counts = f"{self.false_positives}/{self.wrong}, {self.false_negatives}/{self.right}"
+        return f"{share:.3f} ({counts})"
 
 
 def main() -> None:
@@ -110,36 +93,17 @@ def main() -> None:
     )
     parser.add_argument("--sets", default=",".join(SETS), help="some of them, by commas")
     parser.add_argument("--peers", default=",".join(PEERS), help="some of them, by commas")
-    parser.add_argument("--notes", action="store_true", help="also list what `math` misses")
+    parser.add_argument("--notes", action="store_true", help="also list our misses in `build`")
     options = parser.parse_args()
 
     sets = {name: load(options.cases / f"{name}.jsonl") for name in options.sets.split(",")}
-    columns = {name: our_verdicts(name, sets) for name in OUR_SCORERS}
-    peers, left_out = peer_verdicts(options, sets)
+    columns = {name: our_verdicts(name, sets) for name in our_columns()}
+    peers, notes = peer_verdicts(options, sets)
     print_table(sets, columns | peers)
-    for line in left_out:
+    for line in notes:
         print(line)
     if options.notes:
-        print_misses(sets, columns["math"])
-
-
-def load(path: Path) -> list[Case]:
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [to_case(row, path.stem) for row in rows if row["label"] is not None]
-
-
-def to_case(row: dict[str, object], name: str) -> Case:
-    response = row.get("solution_str")
-    if response is None:
-        said = str(row["pred"])
-        response = said if row["kind"] in RESPONSES else f"\\boxed{{{said}}}"
-    gold = row["ground_truth"]
-    golds = [str(g) for g in gold] if isinstance(gold, list) else [str(gold)]
-    if name.startswith("real_zeroeval_gsm"):
-        golds = [g.removeprefix("# ") for g in golds]
-    choice = SETS[name] == "letters" or str(row["kind"]).startswith("mcq")
-    bare = str(row["pred"]) if str(row["kind"]).startswith("equiv") else None
-    return Case(str(row["id"]), str(response), bare, tuple(golds), bool(row["label"]), choice)
+        print_misses(sets, columns["rewardkit"])
 
 
 def response_for(peer: str, case: Case) -> str:
@@ -151,19 +115,28 @@ def response_for(peer: str, case: Case) -> str:
 # --- verdicts -------------------------------------------------------------------------------------
 
 
-def our_verdicts(scorer: str, sets: dict[str, list[Case]]) -> dict[str, list[bool]]:
-    judge: dict[str, Callable[[str, str], Score]] = {
-        "math": math.score,
-        "mcq": mcq.score,
-        "gsm8k robust": lambda response, gold: gsm8k.score(response, gold, method="robust"),
-    }
+def our_columns() -> list[str]:
+    """Those whose options the scorers have."""
+    options = inspect.signature(math.score).parameters
+    return [name for name in OURS if name != "3 digits" or "significant_digits" in options]
+
+
+def our_verdicts(column: str, sets: dict[str, list[Case]]) -> dict[str, list[bool]]:
     return {
-        name: [
-            any(judge[scorer](case.response, gold).correct for gold in case.golds) for case in cases
-        ]
+        name: [our_score(column, case).correct for case in cases]
         for name, cases in sets.items()
-        if SETS[name] in OUR_SCORERS[scorer]
+        if SETS[name] in OURS[column][2]
     }
+
+
+def our_score(column: str, case: Case) -> Score:
+    """The best score of any of the golds."""
+    scorer, options, _ = OURS[column]
+    if scorer is None:
+        scorer = case.scorer
+        options = (options if scorer == "math" else {}) | case.options
+    scores = (SCORERS[scorer](case.response, g, case.extra_info, **options) for g in case.golds)
+    return max(scores, key=lambda score: score.correct)
 
 
 def peer_verdicts(
@@ -173,26 +146,24 @@ def peer_verdicts(
 
     def verdicts(peer: str) -> tuple[dict[str, list[bool]], str]:
         python = options.verl_python if peer.startswith("verl") else options.peers_python
-        wanted = {name: cases for name, cases in sets.items() if SETS[name] in PEERS[peer]}
+        readable = {name: cases for name, cases in sets.items() if SETS[name] in PEERS[peer]}
         calls = [
             {"response": response_for(peer, case), "gold": gold, "choice": case.choice}
-            for cases in wanted.values()
+            for cases in readable.values()
             for case in cases
             for gold in case.golds
         ]
         answers = ask(python, peer, calls) if python else "no --peers-python"
         if isinstance(answers, str):
             return {}, f"- {peer} is left out: {answers}"
-        return by_set(wanted, answers), f"- {peer}: {said_of(answers)}"
+        return by_set(readable, answers), f"- {peer}: {summary(answers)}"
 
-    asked = [peer for peer in PEERS if peer in options.peers.split(",")]
+    names = [peer for peer in PEERS if peer in options.peers.split(",")]
     with ThreadPoolExecutor(2) as pool:
-        order = sorted(asked, key=lambda peer: peer != "inspect_ai")  # the slowest first
-        said = dict(zip(order, pool.map(verdicts, order), strict=True))
-    said = {peer: said[peer] for peer in asked}
-    return {peer: right for peer, (right, _) in said.items() if right}, [
-        s for _, s in said.values()
-    ]
+        order = sorted(names, key=lambda peer: peer != "inspect_ai")  # the slowest first
+        results = dict(zip(order, pool.map(verdicts, order), strict=True))
+    columns = {peer: results[peer][0] for peer in names if results[peer][0]}
+    return columns, [results[peer][1] for peer in names]
 
 
 def by_set(sets: dict[str, list[Case]], answers: Answers) -> dict[str, list[bool]]:
@@ -203,7 +174,7 @@ def by_set(sets: dict[str, list[Case]], answers: Answers) -> dict[str, list[bool
     }
 
 
-def said_of(answers: Answers) -> str:
+def summary(answers: Answers) -> str:
     problems = Counter(v.problem for v in answers.verdicts if v.problem)
     listed = ", ".join(f"{count} {problem}" for problem, count in problems.most_common())
     seconds = sum(verdict.ns for verdict in answers.verdicts) / 1e9
@@ -215,31 +186,37 @@ def said_of(answers: Answers) -> str:
 
 
 def print_table(sets: dict[str, list[Case]], columns: dict[str, dict[str, list[bool]]]) -> None:
-    print("| set | n |", " | ".join(columns), "|")
-    print("|---" * (2 + len(columns)) + "|")
+    print("| set | half | n |", " | ".join(columns), "|")
+    print("|---" * (3 + len(columns)) + "|")
     for name, cases in sets.items():
-        cells = [
-            str(tally(cases, verdicts[name])) if name in verdicts else ""
-            for verdicts in columns.values()
-        ]
-        print(f"| {name} | {len(cases)} |", " | ".join(cells), "|")
+        for half in HALVES:
+            chosen = [case.half == half for case in cases]
+            cells = [
+                str(tally(cases, verdicts[name], chosen)) if name in verdicts else ""
+                for verdicts in columns.values()
+            ]
+            print(f"| {name} | {half} | {sum(chosen)} |", " | ".join(cells), "|")
     print()
 
 
-def tally(cases: Sequence[Case], verdicts: Sequence[bool]) -> Tally:
-    pairs = Counter(zip((case.label for case in cases), verdicts, strict=True))
-    return Tally(len(cases), pairs[False, True], pairs[True, False])
+def tally(cases: Sequence[Case], verdicts: Sequence[bool], chosen: Sequence[bool]) -> Tally:
+    """Of the chosen cases."""
+    rows = zip(cases, verdicts, chosen, strict=True)
+    pairs = Counter((case.label, verdict) for case, verdict, is_chosen in rows if is_chosen)
+    wrong, right = (pairs[label, False] + pairs[label, True] for label in (False, True))
+    return Tally(wrong, right, pairs[False, True], pairs[True, False])
 
 
 def print_misses(sets: dict[str, list[Case]], ours: dict[str, list[bool]]) -> None:
+    """Of the half `build` only: the other is there to be measured."""
     for name, cases in sets.items():
         print(f"\n### {name}\n")
         for case, right in zip(cases, ours[name], strict=True):
-            if right != case.label:
-                score = math.score(case.response, case.golds[0])
+            if right != case.label and case.half == "build":
+                score = our_score("rewardkit", case)
                 what = "FP" if right else "FN"
-                said = " ".join((score.pred or case.response[-80:]).split())[:80]
-                print(f"- {what} {score.status.value} {case.id}: {said} | {case.golds[0][:80]}")
+                answer = " ".join((score.pred or case.response[-80:]).split())[:80]
+                print(f"- {what} {score.status.value} {case.id}: {answer} | {case.golds[0][:80]}")
 
 
 if __name__ == "__main__":

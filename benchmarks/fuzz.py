@@ -1,5 +1,8 @@
 """Hostile text for every scorer: a Score must come back within 10 ms of CPU. Prints a table.
 
+Half of the calls bring a question as hostile as the response: text of its own or, where there is
+none, the response's as a formula, for what compares an answer with its question.
+
     PYTHONPATH=. python benchmarks/fuzz.py --inputs 100000 --seed 1 --keep bad.txt
 
 By coverage where atheris is installed, as in peers/requirements.txt, else by random mutation.
@@ -13,6 +16,8 @@ import time
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
+
+from caches import answer_caches
 
 LIMIT, MAX_CHARS = 0.010, 1_000_000
 TURNS = "math:" * 7 + "mcq:" * 4 + "mcq final:dapo:dapo robust:gsm8k:gsm8k flexible:gsm8k robust"
@@ -41,39 +46,48 @@ def scorers() -> dict[str, Any]:
     """The scorers, freshly imported, and `clear`, which empties their caches."""
     for module in [name for name in sys.modules if name.startswith("rewardkit")]:
         del sys.modules[module]
-    from rewardkit.answers import equal, letters
     from rewardkit.scorers import gsm8k, math, math_dapo, mcq
 
     math.score(r"\boxed{\sqrt{2}}", "1.41421356")  # imports mpmath
-    caches = (letters._option_key, equal._compare, math_dapo._cached)  # noqa: SLF001
-    found = {"math": math.score, "mcq": mcq.score, "dapo": math_dapo.score, "gsm8k": gsm8k.score}
-    found |= {f"gsm8k {name}": partial(gsm8k.score, method=name) for name in ("flexible", "robust")}
-    found |= {"mcq final": partial(mcq.score, final_letter=True)}
-    found |= {"dapo robust": partial(math_dapo.score, mode="robust")}
-    return found | {"clear": lambda: [cache.cache_clear() for cache in caches]}
+    caches = answer_caches()
+    calls: dict[str, Any] = {
+        "math": math.score,
+        "mcq": mcq.score,
+        "dapo": math_dapo.score,
+        "gsm8k": gsm8k.score,
+    }
+    calls |= {f"gsm8k {name}": partial(gsm8k.score, method=name) for name in ("flexible", "robust")}
+    calls |= {"mcq final": partial(mcq.score, final_letter=True)}
+    calls |= {"dapo robust": partial(math_dapo.score, mode="robust")}
+    return calls | {"clear": lambda: [cache.cache_clear() for cache in caches]}
 
 
 def judged(data: bytes, runs: list[dict[str, Any]], rows: dict[str, list[Any]]) -> str:
     """What is kept of an input that raised, or was slow in every run; its row is updated."""
     turn, frame, *_ = data.ljust(2, b"\0")
-    said, _, gold = map(spelled, data[2:].partition(b"\xff"))
-    said = FRAMES.split("|")[frame % 8].replace("@", said)
+    answer, gold, question, *_ = map(spelled, [*data[2:].split(b"\xff", 2), b"", b""])
+    response = FRAMES.split("|")[frame % 8].replace("@", answer)
     name, gold = TURNS.split(":")[turn % 17], gold or PIECES[frame % len(PIECES)]
+    extra_info = {"question": f"Find ${question or answer}$."} if frame // 8 % 2 else None
     row, seconds, error = rows.setdefault(name, [0, 0, 0, 0.0, ""]), 9.0, ""
     for run in runs:
         run["clear"]()
         started = time.process_time()
         try:
-            error = "" if run[name](said, gold).status else "no Score"
+            error = "" if run[name](response, gold, extra_info).status else "no Score"
         except Exception as raised:  # noqa: BLE001 - this is what is looked for
             error = f"{type(raised).__name__}: {raised}"
         seconds = min(seconds, time.process_time() - started)
         if error or seconds <= min(LIMIT, row[3]):
             break
     row[:3] = row[0] + 1, row[1] + bool(error), row[2] + (seconds > LIMIT)
-    row[3:] = max(row[3:], [seconds, ascii((said[:40], gold[:20]))])
+    row[3:] = max(row[3:], [seconds, ascii((response[:40], gold[:20]))])
     bad = error or (seconds > LIMIT and f"{1000 * seconds:.1f} ms")
-    return ascii((bad, data.hex(), name, said[:200], gold[:200])) + "\n" if bad else ""
+    return (
+        ascii((bad, data.hex(), name, response[:200], gold[:200], question[:200])) + "\n"
+        if bad
+        else ""
+    )
 
 
 def print_tables(run: str, rows: dict[str, list[Any]]) -> None:
@@ -82,8 +96,8 @@ def print_tables(run: str, rows: dict[str, list[Any]]) -> None:
     print("| run | inputs | raised | over 10 ms | peak memory |\n|---|---|---|---|---|")
     print(f"| {run} | {inputs:,} | {raised:,} | {slow:,} | {peak} MB |\n")
     for name, (count, wrong, late, seconds, what) in sorted(rows.items()):
-        said = f"{count:,} inputs, {wrong:,} raised, {late:,} slow; {1000 * seconds:.1f} ms"
-        print(f"- {name}: {said}: {what}", flush=True)
+        counts = f"{count:,} inputs, {wrong:,} raised, {late:,} slow; {1000 * seconds:.1f} ms"
+        print(f"- {name}: {counts}: {what}", flush=True)
 
 
 def main() -> None:

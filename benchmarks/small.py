@@ -29,6 +29,8 @@ BOXED = (
     "mathl5_pairs",
     "real_zeroeval_mathl5",
     "real_financemath",
+    "redteam",
+    "mathv_free",
 )
 HASHES = (
     "real_gsm8k_openai",
@@ -37,7 +39,7 @@ HASHES = (
     "real_zeroeval_gsm8k",
     "real_mrgsm8k",
 )
-LETTERS = ("real_mcq_gaokao", "real_mcq_mmlupro")
+LETTERS = ("real_mcq_gaokao", "real_mcq_mmlupro", "mathv_choice", "mrben_letters")
 
 #: As long as the responses that speed.py picks.
 LONG = 2_500
@@ -62,6 +64,9 @@ def write_shared(folder: Path) -> None:
     for row in bare:
         del row["solution_str"]
     _write_jsonl(cases / "tests.jsonl", bare)
+    _write_jsonl(cases / "physics_pairs.jsonl", bare)
+    golds = [{"question": q, "gold": gold, "source": "made"} for q, _, gold in maths]
+    _write_jsonl(cases / "golds.jsonl", golds)
     _write_jsonl(cases / "adversarial_inputs.jsonl", _hostile())
 
 
@@ -81,16 +86,16 @@ def _cases(made: Iterable[tuple[str, str, str]], end: str, **more: Any) -> list[
         {
             "id": f"{number}:{label}",
             "question": question,
-            "solution_str": f"{solution}\n{end.replace('@', said)}",
-            "pred": said,
-            "answer_field": said,
+            "solution_str": f"{solution}\n{end.replace('@', answer)}",
+            "pred": answer,
+            "answer_field": answer,
             "ground_truth": gold,
             "label": label,
             "kind": "made",
             **more,
         }
         for number, (question, solution, gold) in enumerate(made)
-        for said, label in ((gold, True), ("E" if gold in "ABCD" else f"{gold}7", False))
+        for answer, label in ((gold, True), ("E" if gold in "ABCD" else f"{gold}7", False))
     ]
 
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from caches import answer_caches
 from peers.graders import ask
 
 from rewardkit.answers.equal import compare, read
@@ -110,16 +111,9 @@ def long_responses(cases: Path) -> list[dict[str, Any]]:
 def our_times(score: Callable[[Input], object], inputs: Sequence[Input]) -> list[float]:
     """Microseconds of each input, sorted."""
     score(inputs[0])
-    caches = our_caches()
+    caches = answer_caches()
     passes = [[nanoseconds(score, each, caches) for each in inputs] for _ in range(PASSES)]
     return least(passes)
-
-
-def our_caches() -> list[Any]:
-    """Everything of ours that remembers answers; tables that are built once stay."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("rewardkit")]
-    values = [value for module in modules for value in vars(module).values()]
-    return [v for v in values if hasattr(v, "cache_clear") and v.cache_parameters()["maxsize"]]
 
 
 def nanoseconds(
@@ -134,10 +128,10 @@ def nanoseconds(
 
 def peer_times(python: Path, name: str, inputs: Sequence[Input]) -> list[float]:
     """Microseconds of each input, sorted; nothing if the peer is not there."""
-    asked = [
+    calls = [
         {"response": each.response, "gold": each.gold} for _ in range(PASSES) for each in inputs
     ]
-    answers = ask(python, name, asked)
+    answers = ask(python, name, calls)
     if isinstance(answers, str):
         print(f"- {name} is left out: {answers}")
         return []
@@ -300,8 +294,8 @@ def print_rungs(cases: Path) -> None:
     for name in ("real_gsm8k_openai", "real_zeroeval_mathl5", "hardverify"):
         counts: Counter[str] = Counter()
         for row in rows(cases, name):
-            if found := final_answer(row["solution_str"]):
-                counts[compare(found.text, gold_answer(row["ground_truth"])).rung] += 1
+            if answer := final_answer(row["solution_str"]):
+                counts[compare(answer.text, gold_answer(row["ground_truth"])).rung] += 1
         total = counts.total()
         print(f"| {name} | {total} |", " | ".join(f"{counts[r] / total:.1%}" for r in rungs), "|")
 

@@ -19,7 +19,8 @@ SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", README, re.MULTILI
 #: What a header starts with, where the rest depends on the run or is on another line.
 STARTS = {
     "overlap": "| CPU s / peak MB |",
-    "accuracy": "| set | n |",
+    "accuracy": "| set | half | n |",
+    "metamorphic": "| property | transformation | half | calls |",
     "reward-server": "| what | connections | answered/s | scored/s | 429 | lost | wrong ",
 }
 

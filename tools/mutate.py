@@ -1,10 +1,12 @@
 """Mutation testing: what share of small faults in answers and scorers do their tests notice?
 
     python tools/mutate.py drawn.jsonl 500 9   # 500 mutants, seed 9: about an hour on one core
+    python tools/mutate.py drawn.jsonl 100 9 answers/   # of the files whose path has this in it
     python tools/mutate.py drawn.jsonl         # again: those that survived, with today's tests
 
 Works on a copy, and writes a line per mutant to the file. A mutant is one change; see `mutants`.
-Every file gives its share of the sample, 8 at least; a seed always draws the same. A mutant runs the
+Every file gives its share of the sample, 8 at least (fewer where the files are many for the sample);
+a seed always draws the same. A mutant runs the
 tests of answers and scorers that call its function (for a table: its module), the quick ones first,
 `SECONDS` long; a failure or a hang kills it. The figure is the share killed, files weighted by their
 number of mutants: an estimate from below, for some mutants change nothing that shows.
@@ -35,13 +37,13 @@ SECONDS = 15  # of tests per mutant, as long as they took when their calls were 
 CALLERS = {"_worker_process.py": "worker.py", "_math_verify_target.py": "math_verify.py"}
 
 
-def main(results: Path, size: int = 500, seed: int = 9) -> None:
+def main(results: Path, size: int = 500, seed: int = 9, part: str = "") -> None:
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         copy = Path(folder).resolve()
-        for name in ("rewardkit", "tests", "docs", "data_cards", "pyproject.toml"):
+        for name in ("rewardkit", "tests", "docs", "data_cards", "benchmarks", "pyproject.toml"):
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, copy / name)
         lines = results.read_text().splitlines() if results.exists() else []
-        records = list(map(json.loads, lines)) or list(drawn(copy, size, seed))
+        records = list(map(json.loads, lines)) or list(drawn(copy, size, seed, part))
         if fails(copy, {}, limit=1800):
             sys.exit("The tests fail without a mutant:\n" + (copy / "log").read_text()[-3000:])
         notes = json.loads((copy / "notes.json").read_text())
@@ -52,13 +54,15 @@ def main(results: Path, size: int = 500, seed: int = 9) -> None:
     report(records)
 
 
-def drawn(copy: Path, size: int, seed: int) -> Iterator[Record]:
-    """A record of every mutant of a sample."""
+def drawn(copy: Path, size: int, seed: int, part: str) -> Iterator[Record]:
+    """A record of every mutant of a sample of the files whose path has this part."""
     files = sorted((*copy.glob("rewardkit/answers/**/*.py"), *copy.glob("rewardkit/scorers/*.py")))
+    files = [file for file in files if part in str(file.relative_to(copy))]
     counts = {file: len(list(mutants(ast.parse(file.read_text())))) for file in files}
+    least = min(8, size // max(1, len(files)))
     for file, count in counts.items():
         name = str(file.relative_to(copy))
-        share = min(count, max(8, round(size * count / sum(counts.values()))))
+        share = min(count, max(least, round(size * count / sum(counts.values()))))
         for number in sorted(random.Random(f"{seed} {name}").sample(range(count), share)):
             yield {"file": name, "number": number, "of": count}
 
@@ -67,9 +71,9 @@ def judged(record: Record, copy: Path, notes: Record) -> Record:
     """A record with its verdict; prints it if the mutant lives."""
     path = copy / record["file"]
     text, times = path.read_text(), path.stat()
-    found = list(mutants(tree := ast.parse(text)))
-    assert len(found) == record["of"], f"{record['file']} has changed: draw anew"
-    function, line, (what, *change) = found[record["number"]]
+    faults = list(mutants(tree := ast.parse(text)))
+    assert len(faults) == record["of"], f"{record['file']} has changed: draw anew"
+    function, line, (what, *change) = faults[record["number"]]
     setattr(*change)
     path.write_text(ast.unparse(ast.fix_missing_locations(tree)))
     seconds = near(path, function, notes)
@@ -88,11 +92,11 @@ def near(path: Path, function: ast.FunctionDef | None, notes: Record) -> dict[st
     calls = {test: {at for file, at in noted if file == name} for test, (_, noted) in notes.items()}
     chosen = [test for test, called in calls.items() if called.intersection(lines)]
     chosen = chosen or [test for test in calls if calls[test] or not notes[test][1]]
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for test in sorted(chosen or notes, key=lambda test: notes[test][0]):
-        if not found or sum(found.values()) + notes[test][0] <= SECONDS:
-            found[test] = notes[test][0]
-    return found
+        if not seconds or sum(seconds.values()) + notes[test][0] <= SECONDS:
+            seconds[test] = notes[test][0]
+    return seconds
 
 
 def fails(copy: Path, seconds: dict[str, float], *, limit: float) -> bool:
@@ -117,4 +121,4 @@ def report(records: list[Record]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:4]), *sys.argv[4:])

@@ -229,6 +229,8 @@ def _lists(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _are_plain(node: Node) -> bool:
     """Whether `or` and `and` say the same of a list: of values, or of values of one name."""
+    if any(type_of(part) == "value" and symbols(part) for part in node[1:]):
+        return False
     names = {repr(part[2]) for part in node[1:] if part[0] == "rel"}
     kinds = {type_of(part) for part in node[1:]}
     return kinds <= {"value", "equation", "tuple", "region"} and len(names) < 2

@@ -26,6 +26,7 @@ from rewardkit.answers.compare import same, several, type_of
 from rewardkit.answers.families import as_congruence, parameters, renamings, same_family
 from rewardkit.answers.number import AMBIGUOUS, read_number
 from rewardkit.answers.policy import STRICT, Policy
+from rewardkit.answers.reading import names
 from rewardkit.answers.reading.grammar import parse
 from rewardkit.answers.reading.tokens import MAX_DIGITS, Token, UnreadableError, tokenize
 from rewardkit.answers.reading.tree import Node, substitute, symbols, walk
@@ -59,9 +60,10 @@ _STATES = re.compile(
     r"|[A-Z][a-z]+(?:'s)?)[\s,]+){0,12}"
     r"[-$€£¥]*\s*\d"
 )
+_WORD = re.compile(r"[a-z']+")
 #: What leaves open whether a number in a sentence is the answer.
 _TAKES_BACK = re.compile(
-    r"[?？]|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't"
+    r"[?？]|不是|并非|不等|错误|\d\s*(?:[折成半多倍]|个半|分之|次方|的?平方|左右)|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't"
     r"|besides|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square"
     r"|reciprocal|multiple|divisible|loss|where|but|instead|of \d|by \d)\b",
     re.IGNORECASE,
@@ -214,7 +216,8 @@ def read(text: str) -> Reading | None:
         tokens = tokenize(text if text.isascii() else in_digits(text))
     except UnreadableError:
         return None
-    value = _parsed(_with_commas_split(tokens, everywhere=False) or tokens)
+    split = _with_commas_split(tokens, everywhere=False) or tokens
+    value = _parsed(split) or _parsed(split, letters_are_units=True)
     return Reading(tuple(tokens), fold(tokens), fold_words(tokens), value)
 
 
@@ -258,7 +261,12 @@ def _sentence(pred: str, gold: str) -> Verdict:
     lead = _STATES.match(pred)
     if "=" not in pred and (lead is None or _SIGN.search(pred)):
         return Verdict("unreadable", "words")
-    if len(pred) > MAX_SENTENCE or _TAKES_BACK.search(pred) or _DATE.search(pred):
+    start = next((place for place, char in enumerate(pred) if char.isdigit()), 0)
+    before, behind = (_WORD.findall(part.casefold()) for part in (pred[:start], pred[start:]))
+    changes = not (
+        names.BEFORE_A_NUMBER.isdisjoint(before) and names.MULTIPLYING.isdisjoint(behind)
+    )
+    if len(pred) > MAX_SENTENCE or changes or _TAKES_BACK.search(pred) or _DATE.search(pred):
         return Verdict("unreadable", "words")
     value = read_number(pred)
     if value is None or value is AMBIGUOUS:

@@ -355,7 +355,12 @@ def points(*trees: Node) -> tuple[dict[str, float], ...]:
 
 def fingerprint(node: Node) -> complex | None:
     """The value at one point; None for what has none, or whose label or unit may be left out."""
+    if node[0] == "tuple":
+        marks = [fingerprint(part) for part in node[1:]]
+        return None if None in marks else sum((mark or 0) * (k + 1) for k, mark in enumerate(marks))
     if node[0] not in ("num", "sym", "const", "add", "mul", "pow", "fn"):
+        return None
+    if any(part[0] == "fn" and not is_known(part[1]) for part in walk(node)):
         return None
     names = symbols(node)
     try:

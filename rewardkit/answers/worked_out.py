@@ -44,8 +44,7 @@ def leaves_work(pred: Node, gold: Node) -> bool:
     if gold[0] in _GROUPS:
         stated = all(_is_plain_number(item) or item[0] in _GROUPS for item in children(gold))
         items = list(children(pred)) if pred[0] in _GROUPS else [pred]
-        product = pred[0] == "mul" and sum(part[0] == "matrix" for part in children(pred)) > 1
-        return stated and (product or any(not is_worked_out(item) for item in items))
+        return stated and not all(map(is_worked_out, items))
     return _is_plain_number(gold) and not is_worked_out(pred)
 
 
@@ -87,13 +86,15 @@ def _is_undone_sum(node: Node) -> bool:
 
 def _is_numeral(node: Node) -> bool:
     """A number, or a power or the reciprocal of one, with a sign."""
-    if node[0] == "mul" and node[1] == MINUS_ONE and len(node) == 3:
-        return _is_numeral(node[2])
+    if node[0] == "mul":
+        return all(map(_is_numeral, node[1:])) and not _is_undone_product(node)
     return node[0] == "num" or (node[0] == "pow" and _is_numeral(node[1]) and node[2][0] == "num")
 
 
 def _is_undone_product(node: Node) -> bool:
     factors = [factor for factor in node[1:] if factor != MINUS_ONE]
+    if sum(factor[0] == "matrix" for factor in factors) > 1:
+        return True
     values = [factor for factor in factors if _is_rational(factor)]
     complex_parts = [factor for factor in factors if _is_complex(factor)]
     if complex_parts and len(factors) > 1 and any(_is_complex_sum(factor) for factor in factors):

@@ -79,7 +79,9 @@ class Arithmetic(Commands):
                 crossed = self.take().text == r"\times"
                 right = self.factor()
                 vectors = crossed and _is_vector(node) and _is_vector(right)
-                node = fn("cross", node, right) if vectors else times(node, right)
+                gradient = ("sym", "nabla") in (node, right)
+                name = "cross" if crossed else "dot"
+                node = fn(name, node, right) if vectors or gradient else times(node, right)
             elif self.is_next("/", r"\div"):
                 if self._is_unit(self.ahead(1), alone=True):
                     return node

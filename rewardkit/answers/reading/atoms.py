@@ -18,6 +18,9 @@ _LETTER_CONSTANTS: Mapping[str, Node] = {"e": ("const", "e"), "i": ("const", "i"
 _PERIOD = re.compile(r"(?:(\d{2,10}?)\1|(\d)\2\2+)\Z")
 
 
+_EVENT_SIGNS = (r"\cap", r"\cup", r"\mid", "|")
+
+
 class Atoms(Reader):
     """The part of the parser that reads what stands between the operators."""
 
@@ -160,6 +163,9 @@ class Atoms(Reader):
             name = ("sym", name[1] + "'" * prime)
         if name[1] == "E" and self.accept("["):
             return fn("E", self.group("]"))
+        if name[1] in ("P", "Pr", "p") and self._is_event():
+            self.take()
+            return fn(name[1], self.group(")"))
         if self.is_next("(") and (name[1][0] in "fghFGH" or self._single_argument(name[1][0])):
             self.take()
             inside = self.group(")")
@@ -170,6 +176,14 @@ class Atoms(Reader):
                 raise UnreadableError("a condition is no argument")
             return fn(name[1], *arguments)
         return name
+
+    def _is_event(self) -> bool:
+        r"""Whether a bracket holds an event: `P(X = 3)`, `P(A \cap B)`, `P(A | B)`."""
+        if not self.is_next("("):
+            return False
+        inside = [self.ahead(steps) for steps in range(1, 12)]
+        end = next((place for place, token in enumerate(inside) if token.is_sign(")")), 0)
+        return any(token.is_sign(*names.RELATIONS, *_EVENT_SIGNS) for token in inside[:end])
 
     def _single_argument(self, name: str) -> bool:
         """Whether a bracket holds one name or number: `T(10)`, against `p(1-p)`; or a point."""

@@ -191,7 +191,7 @@ NOT_A_FACTOR = frozenset(
         rf"\{n}"
         for n in "over pmod hline degree Rightarrow land lor neg choose permille prime dots".split()
     }
-    | {r"\%", r"\&", r"\#", r"\_", r"\iff", r"\Leftrightarrow", r"\mapsto", r"\quad"}
+    | {r"\$", r"\%", r"\&", r"\#", r"\_", r"\iff", r"\Leftrightarrow", r"\mapsto", r"\quad"}
 ) - {r"\sum", r"\prod", r"\int", r"\lim"}
 
 AND = frozenset({"and", "und", "et", "和", "与", "及", "以及", "且", "并且", r"\land", "&", r"\&"})
@@ -224,19 +224,25 @@ ABOUT = frozenset(
     {"about", "approximately", "approx", "roughly", "exactly", "around", "only", "the"}
     | {"约", "大约", "约为", "大约为", "共", "一共", "共有", "一共有", "总共", "总共有", "有"}
 )
-#: Words beside a number that change it, bound it or take it back. No unit holds one of them.
-CHANGING = frozenset(
+#: Words behind a number that multiply it or take it back, whatever else is said.
+MULTIPLYING = frozenset(
     (
-        "squared cubed choose half not no nor neither never isn't is are was be wrong incorrect or"
+        "mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands millions"
+        " billions trillions tenths hundredths thousandths halves thirds fourths fifths sixths sevenths"
+        " eighths ninths doubled halved tripled squared cubed excluded rejected removed missing"
+        " impossible root debt below loss upwards wrong incorrect"
+    ).split()
+)
+#: Words beside a number that change it, bound it or take it back. No unit holds one of them.
+CHANGING = MULTIPLYING | frozenset(
+    (
+        "by squared cubed choose half not no nor neither never isn't is are was be wrong incorrect or"
         " and but if unless except than more less fewer least most over under above below between"
         " to until through up twice double triple thrice times plus minus divided multiplied mod"
         " modulo factorial negative positive maybe perhaps possibly either else instead rather"
         " other others another any different equal equals greater smaller larger at out versus vs"
         " about almost nearly approximately question unknown undefined false true also too remainder"
         " january february march april june july august september october november december"
-        " mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands"
-        " millions billions trillions tenths hundredths thousandths halves thirds fourths fifths"
-        " sixths sevenths eighths ninths pairs excluded doubled halved tripled rejected removed missing by impossible root debt below loss upwards"
         " choices given where when for because since so then however non without only"
     ).split()
 )
@@ -271,6 +277,15 @@ OPERATIONS = frozenset(
     (
         "square cube root reciprocal opposite inverse half double twice triple third quarter bound"
         " negation complement"
+    ).split()
+)
+
+
+#: Words that no statement needs before its number.
+BEFORE_A_NUMBER = (DOUBTING | OPERATIONS | CHANGING) - frozenset(
+    (
+        "is are was be to and for from since because so then when at out until through without also"
+        " too by given over other others another about almost nearly however"
     ).split()
 )
 

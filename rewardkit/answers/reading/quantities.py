@@ -6,6 +6,7 @@ from rewardkit.answers.reading import names
 from rewardkit.answers.reading.arithmetic import PLAIN_UNITS, Arithmetic
 from rewardkit.answers.reading.tokens import Token, UnreadableError
 from rewardkit.answers.reading.tree import Node, mul, neg, num, walk
+from rewardkit.answers.reading.typography import cased
 from rewardkit.answers.reading.units import (
     BASES,
     CURRENCIES,
@@ -22,6 +23,8 @@ from rewardkit.answers.reading.units import (
 WORDS = frozenset({"word", "text", "han"})
 #: Most words that one unit has.
 MAX_UNIT_WORDS = 6
+#: Digits of Roman numerals, whose order counts in two letters too.
+_ROMAN = frozenset("IVX")
 _ENDS = (",", ";", ".", ")", r"\}", "}", "!")
 #: Units that are kinds of value of their own, by their name.
 _DEGREES = frozenset({"degree", "deg", "度"})
@@ -74,7 +77,8 @@ class Quantities(Arithmetic):
         behind = self.tokens[at]
         if not words or not (behind.kind == "end" or behind.is_sign(*_ENDS) or _ends_words(behind)):
             return None
-        capitals = len(words) == 1 and len(words[0].text) > 2 and words[0].text.isupper()
+        capitals = len(words) == 1 and words[0].text.isupper()
+        capitals = capitals and (len(words[0].text) > 2 or set(words[0].text) <= _ROMAN)
         spelled = len(words) > 1 and all(w.kind == "text" and len(w.text) == 1 for w in words)
         if capitals or spelled:  # letters in their order, HTH
             self.at = at
@@ -82,7 +86,7 @@ class Quantities(Arithmetic):
         if all(len(word.text) == 1 or self.is_product(word) for word in words):
             return None
         self.at = at
-        text = " ".join(word.text.casefold() for word in words)
+        text = " ".join(cased(word.text) for word in words)
         return names.WORD_VALUES.get(text, ("text", text))
 
     def _multiplied(self, node: Node) -> Node:
@@ -118,6 +122,7 @@ class Quantities(Arithmetic):
                 continue
             if power_word(token.text):
                 power *= power_word(token.text)
+                self.accept(".")
             elif word in POWERS_BEHIND:
                 if not words:
                     raise UnreadableError(f"{word!r} changes a number")

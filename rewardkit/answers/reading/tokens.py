@@ -98,7 +98,7 @@ _SINGLE = _pattern(r"\\")
 #: Where no row can end, a doubled backslash before a command is one that was escaped twice.
 _DOUBLED = _pattern(r"\\{1,2}")
 _NOT_A_DIGIT = re.compile(r"[^\d.]")
-_BOLD = re.compile(r"(\s*)\*\*(?=[^\s*])([^*]{1,200})(?<!\s)\*\*(\W*)")
+_BOLD = re.compile(r"(\s*)(\*{1,2})(?=[^\s*])([^*]{1,200})(?<!\s)\2(\W*)")
 _OPERATORS = {
     "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "=>": r"\Rightarrow", "->": r"\to", "...": r"\dots",
     "..": r"\dots", "==": "=", "**": "^",
@@ -115,8 +115,8 @@ def tokenize(text: str) -> list[Token]:
         raise UnreadableError("too long")
     if not text.isascii():
         text = text.translate(HALF_WIDTH)
-    if "**" in text and (bold := _BOLD.fullmatch(text)):
-        text = bold[1] + bold[2] + bold[3]
+    if "*" in text and (bold := _BOLD.fullmatch(text)):
+        text = bold[1] + bold[3] + bold[4]
     pattern = _SINGLE if "\\begin" in text or "\\\\" not in text else _DOUBLED
     if text.count("$") == 1 and "\\$" not in text:
         text = text.replace("$", "\\$")  # one sign alone is money, two are a formula's
@@ -186,7 +186,7 @@ class _Scanner:
     def _word(self, word: str, kind: str) -> None:
         if kind == "letters":
             self.add("text", word)
-        elif word in PLAIN:
+        elif word in PLAIN and not (self.text_depth and word in ("sec", "min")):
             self.add("cmd", PLAIN[word])
         else:
             self.add("text" if self.text_depth or self.outside else "word", word)

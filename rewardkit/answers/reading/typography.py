@@ -39,18 +39,6 @@ def _without_end(parts: list[str]) -> list[str]:
     return parts
 
 
-def fold_words(tokens: Sequence[Token]) -> Folded | None:
-    """The folded words of a text that is nothing but words: without case, articles, stops and quotes.
-
-    None where it holds anything else, or only single letters, whose case matters.
-    """
-    words = [_cased(t.text) for t in tokens if t.kind in _LETTERS]
-    others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
-    if not any(len(word) > 1 for word in words) or not others <= set(".,!'\"-;"):
-        return None
-    return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
-
-
 def spelling(text: str) -> str:
     """One text for all the ways to set an answer; itself where it is over a limit or all dress."""
     try:
@@ -60,7 +48,19 @@ def spelling(text: str) -> str:
     return " ".join(folded) or text.strip()
 
 
-def _cased(word: str) -> str:
+def fold_words(tokens: Sequence[Token]) -> Folded | None:
+    """The folded words of a text that is nothing but words: without case, articles, stops and quotes.
+
+    None where it holds anything else, or only single letters, whose case matters.
+    """
+    words = [cased(t.text) for t in tokens if t.kind in _LETTERS]
+    others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
+    if not any(len(word) > 1 for word in words) or not others <= set(".,!'\"-;"):
+        return None
+    return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
+
+
+def cased(word: str) -> str:
     """A word without its case; a name or a symbol, `Co`, keeps it."""
     symbol = len(word) <= 2 and word.casefold() not in (
         "no",
