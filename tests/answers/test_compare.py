@@ -316,8 +316,6 @@ SAME = [
     ("(1,2),(3,4)", "(3,4),(1,2)"), (r"\{(1,2),(3,4)\}", "(3,4),(1,2)"), (r"\{1\}", "1"), ("1", r"\{1\}"), ("(1)", "1"),
     (r"\{x=1\}", "1"), (r"\begin{pmatrix}1\\2\end{pmatrix}", "(1,2)"), ("(1,2)", r"\begin{pmatrix}1&2\end{pmatrix}"),
     (r"\begin{pmatrix}1\\2\end{pmatrix}+\begin{pmatrix}3\\4\end{pmatrix}", r"\begin{pmatrix}4\\6\end{pmatrix}"),
-    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}\begin{pmatrix}1\\1\end{pmatrix}", r"\begin{pmatrix}3\\7\end{pmatrix}"),
-    (r"\begin{pmatrix}1\\1\end{pmatrix}\begin{pmatrix}1&2\end{pmatrix}", r"\begin{pmatrix}1&2\\1&2\end{pmatrix}"),
     (r"2\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}2\\4\end{pmatrix}"),
     (r"\begin{pmatrix}1\\2\end{pmatrix}2", r"\begin{pmatrix}2\\4\end{pmatrix}"),
     (r"2x\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}2x\\4x\end{pmatrix}"),
@@ -382,7 +380,8 @@ def test_a_value_and_its_rounding_are_either_of_them():
 def test_up_to_three_matrices_are_multiplied(factors, outcome):
     shear = r"\begin{pmatrix}1&1\\0&1\end{pmatrix}"
     product = rf"\begin{{pmatrix}}1&{factors}\\0&1\end{{pmatrix}}"
-    assert compare(shear * factors, product).outcome == outcome
+    assert alike(shear * factors, product) is (outcome == "equal")
+    assert not equal(shear * factors, product), "a product is not worked out"
 
 
 @pytest.mark.xfail(strict=True, reason="the kind of the node is counted as an item")
@@ -438,21 +437,15 @@ def test_an_empty_matrix_is_a_matrix():
     assert compare(r"\begin{pmatrix}\end{pmatrix}", "1").outcome == "different"
 
 
-# --- wrong answers that are paid today
-
-
-@pytest.mark.xfail(strict=True, reason="sides are turned round under operators that have no other side")
 def test_a_subset_is_not_the_set_around_it():
     assert not equal(r"A \subset B", r"B \subset A")
 
 
-@pytest.mark.xfail(strict=True, reason="letters in a row are multiplied")
 @every(("one", "other"), [(r"\angle ABC", r"\angle ACB"), ("ABC", "CAB")])
 def test_letters_in_another_order_are_another_name(one, other):
     assert not equal(one, other)
 
 
-@pytest.mark.xfail(strict=True, reason="a list of any kind is a list")
 def test_and_is_not_or_between_names():
     assert not equal(r"p \land q", r"p \lor q")
 

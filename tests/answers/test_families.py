@@ -46,7 +46,7 @@ def test_families_are_the_same_where_they_run_through_the_same_values(answer, go
 def test_the_question_s_own_name_is_not_renamed():
     assert equal(r"2n\pi", r"2k\pi")
     assert compare(r"2n\pi", r"2k\pi", "Let $k$ be an integer.").outcome == "different"
-    assert compare("x^2 + k", "x^2 + C", "Find $C$.").outcome == "equal", "a constant is no name of it"
+    assert compare("x^2 + k", "x^2 + C", "Find $C$.").outcome == "different"
 
 
 turns = st.integers(-6, 6)
@@ -92,7 +92,6 @@ def test_names_are_renamed_in_every_order_and_at_most_three():
 # --- wrong answers that are paid today
 
 
-@pytest.mark.xfail(strict=True, reason="c and C count as free anywhere in a gold, and any name of the answer is put there")
 @every(("answer", "gold"), [("(a, b)", "(a, c)"), ("mb^2", "mc^2"), ("2b", "2c"), ("5x", "5C"), ("a^2 + b^2", "a^2 + c^2"), (r"\frac{ab}{2}", r"\frac{ac}{2}")])  # fmt: skip
 def test_a_letter_of_a_formula_is_no_constant_of_integration(answer, gold):
     assert not equal(answer, gold)

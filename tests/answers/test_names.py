@@ -144,7 +144,7 @@ def test_a_sign_between_two_items_makes_a_group_of_its_kind(sign, kind):
     "scope", [r"\text{for all }n", r"\text{where }n<9", "for n", "where n < 9", r"\forall n", "其中 n", "∀n"]
 )  # fmt: skip
 def test_what_says_where_an_answer_holds_is_kept_apart_from_it(scope):
-    where, value, clause, restricts, names = read(f"2^n {scope}")
+    where, value, clause, restricts, names, _ = read(f"2^n {scope}")
     assert (where, value) == ("where", read("2^n"))
     assert clause
     assert restricts is ("<" in scope)

@@ -20,7 +20,7 @@ SAME_SET = [
     (r"(0,3)\setminus\{0\}", "(0,3)"), (r"\mathbb{R}\setminus\{1,2\}", r"(-\infty,1)\cup(1,2)\cup(2,\infty)"),
     ("x>3 or x<1", r"(-\infty,1)\cup(3,\infty)"), ("x!=3", r"(-\infty,3)\cup(3,\infty)"), (r"x \ge a", r"[a,\infty)"), (r"x \le a", r"(-\infty,a]"),
     ("1<x<2", "2>x>1"), (r"1 \le x<2", "[1,2)"), (r"1<x \le 2", r"2 \ge x>1"), (r"1<x \le y", "(1,y]"), (r"x \in [1,2]", "[1,2]"),
-    (r"\{x\mid 1<x<2\}", "(1,2)"), (r"\mathbb{R}", r"(-\infty,\infty)"), (r"x \in \mathbb{R}", r"\mathbb{R}"), (r"(\sqrt2,2)", "(2^{1/2},2)"), ("f(x)>2", r"(2,\infty)"),
+    (r"\{x\mid 1<x<2\}", "(1,2)"), (r"\mathbb{R}", r"(-\infty,\infty)"), (r"x \in \mathbb{R}", r"\mathbb{R}"), (r"(\sqrt2,2)", "(2^{1/2},2)"),
     (r"(1,2)\cup(\pi,4)", r"(\pi,4)\cup(1,2)"),
 ]  # fmt: skip
 OTHER_SET = [

@@ -51,7 +51,6 @@ def test_a_comma_in_brackets_is_not_folded_away(one, other):
     assert not equal(one, other)
 
 
-@pytest.mark.xfail(strict=True, reason=r"\frac takes one digit for each part, and leaves the third")
 def test_a_third_digit_behind_a_fraction_without_braces_is_a_factor():
     assert not equal(r"\frac123", r"\frac{1}{23}")
 
@@ -60,7 +59,7 @@ def test_a_third_digit_behind_a_fraction_without_braces_is_a_factor():
     ("text", "words"),
     [
         ("The cat", "cat"), ("an apple, a pear; the end!", "apple pear end"), (r"\text{New   York}", "new york"), (r"\textbf{Word}", "word"), (r"\mathrm{Word}", "word"),
-        ("Plan A", "plan a"), ("the", "the"), ("a, an; the", "the"), ("well-known", "well known"), ('"Paris"', "paris"), ("Ünï ÄÖ", "ünï äö"), ("是的。", "是的"),
+        ("Plan A", "plan a"), ("the", "the"), ("a, an; the", "the"), ("well-known", "well known"), ('"Paris"', "paris"), ("Ünï ÄÖÜ", "ünï äöü"), ("是的。", "是的"),
     ],
 )  # fmt: skip
 def test_the_words_of_a_text_are_folded_without_case_articles_and_stops(text, words):
@@ -81,7 +80,7 @@ def test_single_letters_among_words_are_names(one, other):
 @every(
     ("text", "spelled"),
     [
-        (r"\left( 1,2 \right)", "( 1 , 2 )"), (r"\dfrac12", r"\frac 1 2"), ("Monday.", "monday"), (" 5 ", "5"), (".", "."), ("", ""), ("$", "$"),
+        (r"\left( 1,2 \right)", "( 1 , 2 )"), (r"\dfrac12", r"\frac 1 2"), ("Monday.", "monday"), (" 5 ", "5"), (".", "."), ("", ""), ("$$", "$$"),
         ("1" * 300, "1" * 300), ("x" + " " * MAX_CHARS + "y", "x" + " " * MAX_CHARS + "y"),
     ],
 )  # fmt: skip
