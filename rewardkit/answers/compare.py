@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from rewardkit.answers.budget import spend
-from rewardkit.answers.evaluate import exact, fingerprint
+from rewardkit.answers.evaluate import exact, fingerprint, may_match
 from rewardkit.answers.forms import (
     are_indexed,
     as_ratio,
@@ -20,10 +20,9 @@ from rewardkit.answers.forms import (
     labels,
     named_by_value,
     one_by_one,
-    one_name,
+    region_of,
     residues,
     shared_operator,
-    variables,
     vector,
     written_out,
 )
@@ -38,7 +37,6 @@ from rewardkit.answers.measures import (
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.names import FLIPPED
 from rewardkit.answers.reading.tree import Node, symbols, walk
-from rewardkit.answers.regions import region_equal
 from rewardkit.answers.relations import (
     is_equation,
     proportional,
@@ -107,15 +105,12 @@ def _identical(pred: Node, gold: Node, _: Policy) -> bool:
 def _point(pred: Node, gold: Node, policy: Policy) -> bool:
     """`M(0, -2)` is the point `(0, -2)`."""
     if ("sym", "R") in (pred, gold):
-        return bool(_region_of(pred, gold))
+        return bool(region_of(pred, gold))
     point, other = (pred, gold) if gold[0] == "tuple" else (gold, pred)
     if point[0] != "fn" or not point[1][:1].isupper() or len(point) < 4:
         return False
     items: Node = ("tuple", *point[2:])
     return _ordered(items, other, policy)
-
-
-# --- groups
 
 
 def _ordered(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -133,17 +128,12 @@ def _unordered(pred: Node, gold: Node, policy: Policy) -> bool:
     rest = [item for item in pred[1:] if not _removed(item, left)]
     marks = {id(item): fingerprint(item) for item in (*rest, *left)}
     for item in rest:
-        likely = [other for other in left if _may_match(marks[id(item)], marks[id(other)])]
+        likely = [other for other in left if may_match(marks[id(item)], marks[id(other)])]
         match = next((other for other in likely if part_same(item, other, policy)), None)
         if match is None:
             return False
         left.remove(match)
     return True
-
-
-def _may_match(p: complex | None, g: complex | None) -> bool:
-    """Whether two items' values at one point leave it open that they are equal."""
-    return p is None or g is None or abs(p - g) <= 0.02 * max(abs(p), abs(g), 1e-3)
 
 
 def _removed(item: Node, items: list[Node]) -> bool:
@@ -179,7 +169,7 @@ def _are_plain(node: Node) -> bool:
 
 
 def _list_and_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
-    if len(pred) == len(gold) == 3 and (region := _region_of(pred, gold)):
+    if len(pred) == len(gold) == 3 and (region := region_of(pred, gold)):
         return region
     return _ordered(pred, gold, policy)
 
@@ -244,29 +234,14 @@ def _residue_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
 # --- relations and regions
 
 
-def _region_of(pred: Node, gold: Node) -> bool | None:
-    """Whether both are the same set of reals, in the same variable; None where one is no set."""
-    p, g = variables(pred), variables(gold)
-    if len(p) > 1 or len(g) > 1:
-        return None
-    if p and g and p != g:
-        return False if one_name(pred) and one_name(gold) else None
-    return region_equal(pred, gold)
-
-
 def _regions_if_conditions(pred: Node, gold: Node) -> bool | None:
     """The same for two lists of inequalities; None where they are none."""
-    if any(
-        part[0] == "rel" and not is_equation(part)
-        for part in (*pred[1:], *gold[1:])
-        if isinstance(part, tuple)
-    ):
-        return _region_of(pred, gold)
-    return None
+    conditions = any(type_of(part) == "relation" for part in (*pred[1:], *gold[1:]))
+    return region_of(pred, gold) if conditions else None
 
 
 def _regions(pred: Node, gold: Node, policy: Policy) -> bool:
-    verdict = _region_of(pred, gold)
+    verdict = region_of(pred, gold)
     return _by_parts(pred, gold, policy) if verdict is None else verdict
 
 
@@ -286,14 +261,14 @@ def _members(pred: Node, gold: Node, policy: Policy) -> bool:
     p, g = (n[3] if n[0] == "rel" and n[1] == "in" and len(n) == 4 else n for n in (pred, gold))
     if (p, g) != (pred, gold):
         return same(p, g, policy)
-    return bool(_region_of(pred, named_by_value(gold)))
+    return bool(region_of(pred, named_by_value(gold)))
 
 
 def _relations(pred: Node, gold: Node, policy: Policy) -> bool:
     """`a < b <= c`: the same set, or the same operators between equal sides, or turned round."""
     if gold[1] == pred[1] == "in":
         return same(pred[2], gold[2], policy) and same(pred[3], gold[3], policy)
-    if (verdict := _region_of(pred, gold)) is not None:
+    if (verdict := region_of(pred, gold)) is not None:
         return verdict
     if "in" in (pred[1], gold[1]):
         return _members(pred, gold, policy)

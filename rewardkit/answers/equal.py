@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from rewardkit.answers.budget import TooMuchWorkError, bounded
@@ -220,8 +221,15 @@ def read(text: str) -> Reading | None:
     except UnreadableError:
         return None
     split = _with_commas_split(tokens, everywhere=False) or tokens
-    value = _parsed(split) or _parsed(split, letters_are_units=True)
+    value = _parsed(split)
+    if value is None and _may_be_measured(tokens):
+        value = _parsed(split, letters_are_units=True)
     return Reading(tuple(tokens), fold(tokens), fold_words(tokens), value)
+
+
+def _may_be_measured(tokens: Sequence[Token]) -> bool:
+    """Whether letters stand right behind a number, as in `5 in`."""
+    return any(a.kind == "num" and b.kind == "word" for a, b in pairwise(tokens))
 
 
 def _parsed(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node | None:
