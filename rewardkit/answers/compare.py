@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from rewardkit.answers.budget import spend
-from rewardkit.answers.evaluate import exact, fingerprint
+from rewardkit.answers.evaluate import exact, fingerprint, may_match
 from rewardkit.answers.forms import (
     are_indexed,
     as_ratio,
@@ -20,20 +20,23 @@ from rewardkit.answers.forms import (
     labels,
     named_by_value,
     one_by_one,
-    one_name,
+    region_of,
     residues,
     shared_operator,
-    totals,
-    variables,
     vector,
     written_out,
 )
 from rewardkit.answers.matrices import folded
+from rewardkit.answers.measures import (
+    compounds,
+    quantities,
+    ratio_and_value,
+    ratios,
+    unit_left_out,
+)
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.names import FLIPPED
-from rewardkit.answers.reading.tree import Node, divide, mul, num, symbols, walk
-from rewardkit.answers.reading.units import TABLE
-from rewardkit.answers.regions import region_equal
+from rewardkit.answers.reading.tree import Node, symbols, walk
 from rewardkit.answers.relations import (
     is_equation,
     proportional,
@@ -42,7 +45,7 @@ from rewardkit.answers.relations import (
     same_label,
     solved,
 )
-from rewardkit.answers.scalar import in_radians, scalar_equal, value_equal
+from rewardkit.answers.scalar import scalar_equal
 
 #: Most items of a list or set that are compared without order.
 MAX_ITEMS: Final = 60
@@ -89,69 +92,6 @@ def several(node: Node) -> bool:
 # --- single values
 
 
-def _quantities(pred: Node, gold: Node, policy: Policy) -> bool:
-    """The same unit, up to spelling; another one of the same dimension by the policy only."""
-    ours, theirs = pred[2], gold[2]
-    if ours.name == theirs.name or (ours.factor, ours.dimension) == (
-        theirs.factor,
-        theirs.dimension,
-    ):
-        return scalar_equal(pred[1], gold[1], policy)
-    if not policy.convert_units or ours.dimension != theirs.dimension:
-        return False
-    scale = theirs.factor / ours.factor
-    value = exact(gold[1])
-    converted = mul(num(scale), gold[1]) if value is None else num(value * scale)
-    return value_equal(pred[1], converted, policy)
-
-
-def _unit_left_out(pred: Node, gold: Node, policy: Policy) -> bool:
-    """One side may leave its unit out; `%` and degrees are units of their own."""
-    p, g = _without_unit(pred), _without_unit(gold)
-    if "degree" in (p[0], g[0]) and _RADIANS in (pred[-1], gold[-1]):
-        p, g = (in_radians(n) if n[0] == "degree" else n for n in (p, g))
-        return value_equal(p, g, policy)
-    if "percent" in (p[0], g[0]) or "degree" in (p[0], g[0]):
-        return False
-    return scalar_equal(p, g, policy)
-
-
-_RADIANS = TABLE["rad"]
-
-
-def _without_unit(node: Node) -> Node:
-    value: Node = node[1] if node[0] == "quantity" else node
-    return value
-
-
-def _compounds(pred: Node, gold: Node, policy: Policy) -> bool:
-    """`2 h 90 min` is `3 h 30 min`: the sums are equal, dimension by dimension."""
-    p, g = totals(pred), totals(gold)
-    one = "quantity" in (pred[0], gold[0])
-    if one and not (policy.convert_units and len(p) == 1):
-        return False
-    return p.keys() == g.keys() and all(value_equal(p[key], g[key], policy) for key in p)
-
-
-def _ratios(pred: Node, gold: Node, policy: Policy) -> bool:
-    """`4:6` is `2:3`: every part by the first."""
-    if len(pred) != len(gold):
-        return False
-    return all(
-        value_equal(mul(p, gold[1]), mul(g, pred[1]), policy)
-        for p, g in zip(pred[2:], gold[2:], strict=True)
-    )
-
-
-def _ratio_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
-    """A ratio of two is its quotient."""
-    p, g = (
-        divide(*node[1:]) if node[0] == "ratio" and len(node) == 3 else node
-        for node in (pred, gold)
-    )
-    return "ratio" not in (p[0], g[0]) and scalar_equal(p, g, policy)
-
-
 def _clock_and_ratio(pred: Node, gold: Node, policy: Policy) -> bool:
     """What looks like a time is a ratio where the other side can only be one."""
     p, g = (as_ratio(node) if node[0] == "clock" else node for node in (pred, gold))
@@ -165,15 +105,12 @@ def _identical(pred: Node, gold: Node, _: Policy) -> bool:
 def _point(pred: Node, gold: Node, policy: Policy) -> bool:
     """`M(0, -2)` is the point `(0, -2)`."""
     if ("sym", "R") in (pred, gold):
-        return bool(_region_of(pred, gold))
+        return bool(region_of(pred, gold))
     point, other = (pred, gold) if gold[0] == "tuple" else (gold, pred)
     if point[0] != "fn" or not point[1][:1].isupper() or len(point) < 4:
         return False
     items: Node = ("tuple", *point[2:])
     return _ordered(items, other, policy)
-
-
-# --- groups
 
 
 def _ordered(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -191,17 +128,12 @@ def _unordered(pred: Node, gold: Node, policy: Policy) -> bool:
     rest = [item for item in pred[1:] if not _removed(item, left)]
     marks = {id(item): fingerprint(item) for item in (*rest, *left)}
     for item in rest:
-        likely = [other for other in left if _may_match(marks[id(item)], marks[id(other)])]
+        likely = [other for other in left if may_match(marks[id(item)], marks[id(other)])]
         match = next((other for other in likely if part_same(item, other, policy)), None)
         if match is None:
             return False
         left.remove(match)
     return True
-
-
-def _may_match(p: complex | None, g: complex | None) -> bool:
-    """Whether two items' values at one point leave it open that they are equal."""
-    return p is None or g is None or abs(p - g) <= 0.02 * max(abs(p), abs(g), 1e-3)
 
 
 def _removed(item: Node, items: list[Node]) -> bool:
@@ -237,7 +169,7 @@ def _are_plain(node: Node) -> bool:
 
 
 def _list_and_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
-    if len(pred) == len(gold) == 3 and (region := _region_of(pred, gold)):
+    if len(pred) == len(gold) == 3 and (region := region_of(pred, gold)):
         return region
     return _ordered(pred, gold, policy)
 
@@ -302,29 +234,14 @@ def _residue_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
 # --- relations and regions
 
 
-def _region_of(pred: Node, gold: Node) -> bool | None:
-    """Whether both are the same set of reals, in the same variable; None where one is no set."""
-    p, g = variables(pred), variables(gold)
-    if len(p) > 1 or len(g) > 1:
-        return None
-    if p and g and p != g:
-        return False if one_name(pred) and one_name(gold) else None
-    return region_equal(pred, gold)
-
-
 def _regions_if_conditions(pred: Node, gold: Node) -> bool | None:
     """The same for two lists of inequalities; None where they are none."""
-    if any(
-        part[0] == "rel" and not is_equation(part)
-        for part in (*pred[1:], *gold[1:])
-        if isinstance(part, tuple)
-    ):
-        return _region_of(pred, gold)
-    return None
+    conditions = any(type_of(part) == "relation" for part in (*pred[1:], *gold[1:]))
+    return region_of(pred, gold) if conditions else None
 
 
 def _regions(pred: Node, gold: Node, policy: Policy) -> bool:
-    verdict = _region_of(pred, gold)
+    verdict = region_of(pred, gold)
     return _by_parts(pred, gold, policy) if verdict is None else verdict
 
 
@@ -344,14 +261,14 @@ def _members(pred: Node, gold: Node, policy: Policy) -> bool:
     p, g = (n[3] if n[0] == "rel" and n[1] == "in" and len(n) == 4 else n for n in (pred, gold))
     if (p, g) != (pred, gold):
         return same(p, g, policy)
-    return bool(_region_of(pred, named_by_value(gold)))
+    return bool(region_of(pred, named_by_value(gold)))
 
 
 def _relations(pred: Node, gold: Node, policy: Policy) -> bool:
     """`a < b <= c`: the same set, or the same operators between equal sides, or turned round."""
     if gold[1] == pred[1] == "in":
         return same(pred[2], gold[2], policy) and same(pred[3], gold[3], policy)
-    if (verdict := _region_of(pred, gold)) is not None:
+    if (verdict := region_of(pred, gold)) is not None:
         return verdict
     if "in" in (pred[1], gold[1]):
         return _members(pred, gold, policy)
@@ -451,10 +368,10 @@ _RULES: Mapping[tuple[str, str], Rule] = {
     **_pairs(_members, "relation", "set", "list", "tuple", "region", "value"),
     **_pairs(_regions, "region", "tuple", "set", "list", "value"),
     **_pairs(_where, "where", *_GROUPS, "list", "set", "compound", "cases", "clock"),
-    **_pairs(_ratio_and_value, "ratio", "value"),
+    **_pairs(ratio_and_value, "ratio", "value"),
     **_pairs(_clock_and_ratio, "clock", "ratio"),
-    **_pairs(_unit_left_out, "quantity", "value"),
-    **_pairs(_compounds, "compound", "quantity"),
+    **_pairs(unit_left_out, "quantity", "value"),
+    **_pairs(compounds, "compound", "quantity"),
     **_pairs(_list_and_tuple, "list", "tuple"),
     **_pairs(_vectors, "tuple", "matrix"),
     **_pairs(_point, "tuple", "value"),
@@ -462,9 +379,9 @@ _RULES: Mapping[tuple[str, str], Rule] = {
     **_pairs(_residue_and_value, "congruence", "value"),
     **_pairs(_lists, "list", "set"),
     ("value", "value"): scalar_equal,
-    ("quantity", "quantity"): _quantities,
-    ("compound", "compound"): _compounds,
-    ("ratio", "ratio"): _ratios,
+    ("quantity", "quantity"): quantities,
+    ("compound", "compound"): compounds,
+    ("ratio", "ratio"): ratios,
     ("clock", "clock"): _identical,
     ("text", "text"): _identical,
     ("equation", "equation"): _equations,

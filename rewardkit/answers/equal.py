@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from rewardkit.answers.budget import TooMuchWorkError, bounded
@@ -152,16 +153,19 @@ def _readings(pred: str, ours: Reading, gold: str, theirs: Reading) -> Iterator[
         p, g = (_parsed(side.tokens, letters_are_units=True) for side in (ours, theirs))
         if p is not None and g is not None and (p, g) != (ours.value, theirs.value):
             yield p, g
-    split, gold_split = _with_commas_split(ours.tokens), _with_commas_split(theirs.tokens)
-    if split or gold_split:
-        p = _parsed(split) if split else ours.value
-        g = _parsed(gold_split) if gold_split else theirs.value
-        if p is not None and g is not None:
-            yield p, g
+    for side, other in ((ours, theirs), (theirs, ours)):
+        grouped = other.value is not None and type_of(other.value) in _GROUPS
+        split = _with_commas_split(side.tokens) if grouped else None
+        value = _parsed(split) if split else None
+        if value is not None and other.value is not None:
+            yield (value, other.value) if side is ours else (other.value, value)
     if theirs.value[0] == "num" and "." in gold and _DECIMAL_COMMA.fullmatch(pred.strip(" $")):
         decimal = read(pred.replace(",", "."))
         if decimal and decimal.value:
             yield decimal.value, theirs.value
+
+
+_GROUPS = frozenset({"list", "tuple", "set"})
 
 
 def _is_measured(node: Node) -> bool:
@@ -217,8 +221,15 @@ def read(text: str) -> Reading | None:
     except UnreadableError:
         return None
     split = _with_commas_split(tokens, everywhere=False) or tokens
-    value = _parsed(split) or _parsed(split, letters_are_units=True)
+    value = _parsed(split)
+    if value is None and _may_be_measured(tokens):
+        value = _parsed(split, letters_are_units=True)
     return Reading(tuple(tokens), fold(tokens), fold_words(tokens), value)
+
+
+def _may_be_measured(tokens: Sequence[Token]) -> bool:
+    """Whether letters stand right behind a number, as in `5 in`."""
+    return any(a.kind == "num" and b.kind == "word" for a, b in pairwise(tokens))
 
 
 def _parsed(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node | None:

@@ -369,6 +369,11 @@ def fingerprint(node: Node) -> complex | None:
         return None
 
 
+def may_match(p: complex | None, g: complex | None) -> bool:
+    """Whether two items' values at one point leave it open that they are equal."""
+    return p is None or g is None or abs(p - g) <= 0.02 * max(abs(p), abs(g), 1e-3)
+
+
 @lru_cache(maxsize=512)
 def _points(names: frozenset[str], largest: float) -> tuple[dict[str, float], ...]:
     return tuple({name: _coordinate(name, k, largest) for name in names} for k in range(POINTS))

@@ -8,7 +8,7 @@ from fractions import Fraction
 from rewardkit.answers.evaluate import UndefinedError, exact
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.tree import Node, add, mul, neg, num, substitute, symbols, walk
-from rewardkit.answers.regions import NoRegionError, pieces, place
+from rewardkit.answers.regions import NoRegionError, pieces, place, region_equal
 from rewardkit.answers.relations import answer_of, is_name, is_word
 from rewardkit.answers.scalar import value_equal
 
@@ -131,28 +131,6 @@ def residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | N
     return None if None in values else numbers
 
 
-def variables(node: Node) -> set[str]:
-    """The variables of the conditions of a set."""
-    if node[0] == "builder":
-        return set()
-    relations = [part for part in walk(node) if part[0] == "rel"]
-    return {
-        next(iter(names)) if len(names := symbols(relation)) == 1 else repr(_subject(relation))
-        for relation in relations
-    }
-
-
-def one_name(node: Node) -> bool:
-    """Whether only one name stands in a tree."""
-    return len(symbols(node)) == 1
-
-
-def _subject(relation: Node) -> Node:
-    """The side that is a name."""
-    subject: Node = next((side for side in relation[2:] if side[0] == "sym"), relation[2])
-    return subject[1] if subject[0] == "sym" else subject
-
-
 def as_vector(node: Node) -> Node:
     r"""`2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; any other node as it is."""
     named = substitute(node, {("const", "i"): ("sym", "i"), **_UNIT_VECTORS})
@@ -198,3 +176,35 @@ _WHOLE: dict[Node, float] = {
     ("sym", "Z"): -math.inf, ("sym", "N"): 0, ("sym", "set Z"): -math.inf, ("sym", "set N"): 0,
     ("sym", "set N*"): 1, ("sym", "set N+"): 1, ("sym", "set Z+"): 1,
 }  # fmt: skip
+
+
+def region_of(pred: Node, gold: Node) -> bool | None:
+    """Whether both are the same set of reals, in the same variable; None where one is no set."""
+    p, g = _variables(pred), _variables(gold)
+    if len(p) > 1 or len(g) > 1:
+        return None
+    if p and g and p != g:
+        return False if _one_name(pred) and _one_name(gold) else None
+    return region_equal(pred, gold)
+
+
+def _variables(node: Node) -> set[str]:
+    """The variables of the conditions of a set."""
+    if node[0] == "builder":
+        return set()
+    relations = [part for part in walk(node) if part[0] == "rel"]
+    return {
+        next(iter(names)) if len(names := symbols(relation)) == 1 else repr(_subject(relation))
+        for relation in relations
+    }
+
+
+def _one_name(node: Node) -> bool:
+    """Whether only one name stands in a tree."""
+    return len(symbols(node)) == 1
+
+
+def _subject(relation: Node) -> Node:
+    """The side that is a name."""
+    subject: Node = next((side for side in relation[2:] if side[0] == "sym"), relation[2])
+    return subject[1] if subject[0] == "sym" else subject

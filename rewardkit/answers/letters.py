@@ -260,13 +260,17 @@ def _by_label(plain: str, legal: frozenset[str]) -> Letters:
     if not labels or _letter(labels[0]) not in legal:
         return None
     rest = text[labels[0].end() :].lstrip()
-    if rest[:1] in _NO_TEXT:
+    if rest[:1] in _NO_TEXT or _ANOTHER_VALUE.match(rest):
         return None
     if _HEDGE.search(text) or _OR_WORD.match(rest):
         return AMBIGUOUS
     if denies(rest, has_stop=labels[0][2] is not None):
         return None
     return legal.intersection(map(_letter, labels))
+
+
+#: A value beside a letter is no text of its option: `(C), 4397`.
+_ANOTHER_VALUE = re.compile(r"[,;]\s*[-\d$\\]")
 
 
 def _labels(plain: str) -> tuple[str, list[re.Match[str]]]:

@@ -238,7 +238,7 @@ class Parser(Quantities):
 
     def _congruence(self, node: Node) -> Node:
         r"""`x \equiv 3 \pmod 7`, `3 (mod 7)`."""
-        in_bracket = self.is_next("(") and self.ahead(1).text in (r"\bmod", "mod")
+        in_bracket = self.opens_modulus()
         if in_bracket:
             self.take()
         if not (self.is_next(r"\pmod", r"\bmod") or self.next.text == "mod"):

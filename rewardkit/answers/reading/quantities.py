@@ -215,11 +215,13 @@ class Quantities(Arithmetic):
             if unit is None:
                 raise UnreadableError("a number behind a quantity")
             parts.append(_measured(value, unit))
-        if len(parts) > 1 and not all(
-            base in BASES for _, _, u in parts for base, _ in u.dimension
-        ):
+        if len(parts) > 1 and not all(map(_is_measure, parts)):
             raise UnreadableError("numbers of things that are no measures")
         return first if len(parts) == 1 else ("compound", *parts)
+
+
+def _is_measure(node: Node) -> bool:
+    return node[0] == "quantity" and all(base in BASES for base, _ in node[2].dimension)
 
 
 def _known(token: Token) -> Unit | None:

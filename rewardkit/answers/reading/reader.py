@@ -76,6 +76,10 @@ class Reader(ABC):
             and not (self.ahead(2).is_sign(",") and not self.ahead(4).is_sign(r"\in"))
         )
 
+    def opens_modulus(self) -> bool:
+        """Whether a bracket opens `(mod 7)`."""
+        return self.is_next("(") and self.ahead(1).text in (r"\bmod", r"\pmod", "mod")
+
     def flat(self) -> str:
         """The text of one token or of one group in braces."""
         if not self.accept("{"):
