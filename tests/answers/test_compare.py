@@ -30,14 +30,23 @@ def test_a_value_of_any_type_is_the_same_as_itself(text):
     assert equal(f" {text} ", text)
 
 
-@every(("one", "other"), [(a, b) for group in SAMPLES.values() for a in group for b in group if a != b])
+@every(
+    ("one", "other"), [(a, b) for group in SAMPLES.values() for a in group for b in group if a != b]
+)
 def test_two_samples_of_one_type_are_not_the_same(one, other):
     assert not same(read(one), read(other), STRICT)
 
 
 @every(
     ("one", "other"),
-    [(a, b) for p in SAMPLES for q in SAMPLES if (p, q) not in _RULES for a in SAMPLES[p] for b in SAMPLES[q]],
+    [
+        (a, b)
+        for p in SAMPLES
+        for q in SAMPLES
+        if (p, q) not in _RULES
+        for a in SAMPLES[p]
+        for b in SAMPLES[q]
+    ],
 )
 def test_types_without_a_rule_are_never_the_same(one, other):
     assert not equal(one, other)
@@ -83,7 +92,9 @@ PAIRS = [
 
 
 @every(("one", "other", "right", "wrong"), PAIRS, ids=lambda one, other, *_: f"{one}, {other}")
-def test_a_pair_of_types_has_answers_that_are_right_and_answers_that_are_not(one, other, right, wrong):
+def test_a_pair_of_types_has_answers_that_are_right_and_answers_that_are_not(
+    one, other, right, wrong
+):
     assert (one, other) in _RULES
     assert not equal(*wrong)
     assert not equal(*reversed(wrong))
@@ -322,7 +333,7 @@ SAME = [
     (r"-\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}-1\\-2\end{pmatrix}"), (r"\pm 2, 3", "2,-2,3"),
     (r"\{\pm 2\}", "2,-2"), (r"\pm 0", "0"), (r"(\pm 2)", "2,-2"), (r"x=\pm 2", "x=2 or x=-2"),
     (r"x=\pm\sqrt2", r"\sqrt2,-\sqrt2"), (r"(\pm1, 2)", "(1,2),(-1,2)"), (r"\pm1\pm2", "3,-3"), (r"\pm1\mp2", "1,-1"),
-    (r"-\pm 2", r"\pm 2"), ("x=5", "5"), ("5", "x=5"), ("5=x", "5"), ("x=y=5", "5"), ("2+3=5", "5"), 
+    (r"-\pm 2", r"\pm 2"), ("x=5", "5"), ("5", "x=5"), ("5=x", "5"), ("x=y=5", "5"), ("2+3=5", "5"),
     ("x=2+3=5", "5"), ("x=a", "a"), ("y=5", "value=5"), ("value=5", "y=5"), (r"x\approx 5.0", "5.0"),
     (r"x=\pi\approx3.14", r"\pi"), (r"\pi\approx 3.14", r"\pi"), (r"3.14\approx x", "3.14"), (r"x=\frac12=0.5", "0.5"),
     ("f(x)=x^2", "x^2"), ("f(x)=x^2", "f(t)=t^2"), ("f(2)=4", "f(2)=4.0"), ("f(2)=4", "4"), ("f'(x)=2x", "2x"),
@@ -349,7 +360,7 @@ OTHER = [
     ("(x,y)=(1,2)", "(y,x)=(1,2)"), ("2x-y+1=0", "2x+1"), ("x^2+y^2=1", "x^2+y^2=2"), ("x^2=4", "x=2"), ("0=0", "x=x"),
     ("x-x=0", "x=0"), ("x=0", "2x=0"), ("xy=1", "y=1/x"), ("x^2=y^2", "x=y"), ("x=y=z", "z=y=x"), ("2x=10", "x=5"),
     ("2x=10", "5"), ("5", "2x=10"), ("a<b", "a>b"), (r"a<b \le c", r"a \le b<c"), ("a<b<c", "a<b"), (r"x \ne y", "x=y"),
-    ("1,2,3", "1,2"), ("1,1,2", "1,2,2"), ("2,1", "(1,2)"), ("2,1", "x=1,y=2"), ("y=2,x=1", "(1,2)"), 
+    ("1,2,3", "1,2"), ("1,1,2", "1,2,2"), ("2,1", "(1,2)"), ("2,1", "x=1,y=2"), ("y=2,x=1", "(1,2)"),
     ("f(1)=1,f(2)=2", "2,1"), (r"\{1,2\}", "(1,2)"), ("[1,2]", "(1,2)"), ("(1,2)", "[1,2]"), ("[1,2]", "[1,2)"),
     ("1,2", "1"), ("1", "1,2"), (r"\pm2", "2"), (r"A\setminus B", r"B\setminus A"), ("x=3", "x=3, y=4"), ("1,2,2", "1,1,2"),
 ]  # fmt: skip
@@ -410,7 +421,9 @@ def test_lists_sets_and_both_signs_are_several_values(text, expected):
 
 values = st.sampled_from(texts()) | st.builds(latex, trees, st.randoms(use_true_random=False))
 shells = st.sampled_from(["{}, {}", r"\{{ {}, {} \}}", "({}, {})", "[{}, {}]", "{} = {}", "{} < {}", "{}:{}", r"{} \pm {}", r"\frac{{ {} }}{{ {} }}", r"{} \cup {}", r"{} \pmod{{ {} }}", r"{} \text{{ for }} {}", r"{} \in {}", r"\begin{{pmatrix}} {} & {} \end{{pmatrix}}"])  # fmt: skip
-nested = st.recursive(values, lambda inner: st.builds(str.format, shells, inner, inner), max_leaves=4)
+nested = st.recursive(
+    values, lambda inner: st.builds(str.format, shells, inner, inner), max_leaves=4
+)
 
 
 @given(nested, nested)
@@ -458,3 +471,26 @@ def test_a_member_of_a_number_is_no_number():
 @pytest.mark.xfail(strict=True, reason="the last congruence only is one")
 def test_residues_of_one_modulus_are_a_list():
     assert equal(r"x \equiv 1, 2 \pmod 5", r"x \equiv 2, 1 \pmod 5")
+
+
+# --- not yet
+
+
+@pytest.mark.xfail(strict=True, reason="an integer may be any name squared")
+def test_a_formula_with_a_square_is_no_family():
+    assert not equal(r"\pi r^2", r"\pi n^2")
+
+
+@pytest.mark.xfail(strict=True, reason="what stands behind the bracket is read into the argument")
+def test_the_power_behind_a_function_s_brackets_is_the_function_s():
+    assert equal(r"\sin(x)^2", r"\sin^2 x")
+
+
+@pytest.mark.xfail(strict=True, reason="in doubles the large terms leave nothing of the small one")
+def test_terms_that_cancel_are_looked_at_in_more_digits():
+    assert equal(r"\sin x + x^4 - x^4", r"\sin x")
+
+
+@pytest.mark.xfail(strict=True, reason="points where both roots are imaginary count as real")
+def test_a_product_of_roots_is_the_root_of_the_product():
+    assert equal(r"\sqrt{a}\sqrt{b}", r"\sqrt{ab}")

@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.answers import equal as ladder
-from rewardkit.answers.equal import MAX_CHARS, Verdict, compare, equal, read
 from rewardkit.answers.compare import same
+from rewardkit.answers.equal import MAX_CHARS, Verdict, compare, equal, read
 from rewardkit.answers.policy import STRICT, Policy
 from tests.answers.printed import STYLES, expressions, latex
 from tests.answers.samples import texts
@@ -174,11 +174,16 @@ def test_a_comma_groups_digits_or_parts_items_as_the_other_side_has_it(pred, gol
     ],
 )  # fmt: skip
 def test_significant_digits_accept_the_gold_correctly_rounded(pred, gold, digits, right):
-    assert (compare(pred, gold, policy=Policy(significant_digits=digits)).outcome == "equal") is right
+    assert (
+        compare(pred, gold, policy=Policy(significant_digits=digits)).outcome == "equal"
+    ) is right
 
 
 def test_a_number_with_an_exponent_has_its_significant_digits():
-    assert compare("6.02e23", r"6.022\times10^{23}", policy=Policy(significant_digits=3)).outcome == "equal"
+    assert (
+        compare("6.02e23", r"6.022\times10^{23}", policy=Policy(significant_digits=3)).outcome
+        == "equal"
+    )
 
 
 # --- numbers in every form
@@ -188,20 +193,26 @@ FORMS = {
     "a fraction": lambda v: rf"\frac{{{v.numerator}}}{{{v.denominator}}}",
     "a large fraction": lambda v: rf"\dfrac{{{v.numerator}}}{{{v.denominator}}}",
     "a stroke": lambda v: f"{v.numerator}/{v.denominator}",
-    "the sign before": lambda v: ("-" if v < 0 else "") + rf"\frac{{{abs(v.numerator)}}}{{{v.denominator}}}",
+    "the sign before": lambda v: (
+        ("-" if v < 0 else "") + rf"\frac{{{abs(v.numerator)}}}{{{v.denominator}}}"
+    ),
     "below the stroke": lambda v: rf"\frac{{{-v.numerator}}}{{{-v.denominator}}}",
     "not in lowest terms": lambda v: rf"\frac{{{3 * v.numerator}}}{{{3 * v.denominator}}}",
     "a mixed number": lambda v: ("-" if v < 0 else "") + mixed(abs(v)),
     "per cent": lambda v: rf"\frac{{{100 * v.numerator}}}{{{v.denominator}}}\%",
     "a label": lambda v: rf"x = \frac{{{v.numerator}}}{{{v.denominator}}}",
-    "full width": lambda v: f"{v.numerator}/{v.denominator}".translate({ord("0") + n: 0xFF10 + n for n in range(10)}),
+    "full width": lambda v: f"{v.numerator}/{v.denominator}".translate(
+        {ord("0") + n: 0xFF10 + n for n in range(10)}
+    ),
     "a set": lambda v: rf"\left\{{ {v.numerator}/{v.denominator} \right\}}",
 }
 
 
 def mixed(value):
     whole, part = divmod(value, 1)
-    return rf"{whole}\frac{{{part.numerator}}}{{{part.denominator}}}" if whole and part else str(value)
+    return (
+        rf"{whole}\frac{{{part.numerator}}}{{{part.denominator}}}" if whole and part else str(value)
+    )
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
@@ -216,7 +227,11 @@ def test_a_number_in_any_form_is_its_value_and_no_other(form, value):
 @given(st.integers(-(10**9), 10**9), st.integers(0, 6))
 def test_a_decimal_is_its_fraction(digits, places):
     value = Fraction(digits, 10**places)
-    text = f"{'-' * (digits < 0)}{abs(digits) // 10**places}.{abs(digits) % 10**places:0{places}d}" if places else str(digits)
+    text = (
+        f"{'-' * (digits < 0)}{abs(digits) // 10**places}.{abs(digits) % 10**places:0{places}d}"
+        if places
+        else str(digits)
+    )
     assert equal(text, rf"\frac{{{value.numerator}}}{{{value.denominator}}}")
     assert equal(text + "0" * (places > 0), text)
 
@@ -227,7 +242,16 @@ def test_a_number_with_one_digit_changed_is_another(number, data):
     place = data.draw(st.integers(text[0] == "-", len(text) - 1))
     digit = data.draw(st.sampled_from("0123456789").filter(lambda one: one != text[place]))
     changed = text[:place] + digit + text[place + 1 :]
-    for dress in ("{}", "x = {}", r"{}\text{{ cm}}", "${}$", r"\frac{{ {} }}{{7}}", "({}, 1)", r"{}^\circ", r"\sqrt{{2}} + {}"):
+    for dress in (
+        "{}",
+        "x = {}",
+        r"{}\text{{ cm}}",
+        "${}$",
+        r"\frac{{ {} }}{{7}}",
+        "({}, 1)",
+        r"{}^\circ",
+        r"\sqrt{{2}} + {}",
+    ):
         assert not equal(dress.format(changed), dress.format(text))
         assert equal(f" {dress.format(text)} ", dress.format(text))
 
@@ -296,11 +320,16 @@ def test_a_verdict_is_the_same_in_another_process_with_another_hash_seed(seed):
 # --- any text
 
 
-@given(st.text(max_size=120) | st.sampled_from(texts()), st.text(max_size=120) | st.sampled_from(texts()))
+@given(
+    st.text(max_size=120) | st.sampled_from(texts()),
+    st.text(max_size=120) | st.sampled_from(texts()),
+)
 def test_any_two_texts_have_a_verdict_and_are_read_or_over_a_limit(one, other):
     assert compare(one, other).outcome in ("equal", "different", "ambiguous", "unreadable")
     reading = read(one)
-    assert reading is None or (isinstance(reading.folded, tuple) and hash(reading) == hash(read(one)))
+    assert reading is None or (
+        isinstance(reading.folded, tuple) and hash(reading) == hash(read(one))
+    )
     assert equal(one, one)
 
 
@@ -312,10 +341,34 @@ def test_more_behind_an_answer_is_never_its_part_alone(text, tail):
     assert compare(text + tail, text).rung != "text" or folded == read(text).folded
 
 
-@pytest.mark.xfail(strict=True, reason="the number of any prose is taken, whatever stands beside it")
-@every("sentence", ["5 out of 6", "the square root of 5", "multiples of 5", "divisible by 5", "up to 5", "maybe 5", "anything but 5", "unless it is 5", "between 5 and ten", "cannot be 5", "5 or so", "Problem 5"])  # fmt: skip
+@every("sentence", ["5 out of 6", "the square root of 5", "multiples of 5", "divisible by 5", "up to 5", "maybe 5", "anything but 5", "unless it is 5", "between 5 and ten", "cannot be 5", "5 or so", "5 or more", "5 or less", "5 at least", "5 at most"])  # fmt: skip
 def test_a_number_in_a_sentence_that_does_not_state_it_is_not_paid(sentence):
     assert not equal(sentence, "5")
+
+
+@pytest.mark.xfail(strict=True, reason="a word with a capital is taken for somebody's name")
+@every("sentence", ["Find the 5 cats", "Compute 5", "Problem 5"])
+def test_a_task_that_names_a_number_does_not_state_it(sentence):
+    assert not equal(sentence, "5")
+
+
+@pytest.mark.xfail(
+    strict=True, reason="what stands before an equation is taken for a part of its label"
+)
+@every("sentence", ["Let x = 5", "Suppose it is 5"])
+def test_what_is_given_is_not_what_is_asked(sentence):
+    assert not equal(sentence, "5")
+
+
+@pytest.mark.xfail(strict=True, reason="more words make the first of several")
+@every("sentence", ["5 and more", "5 and up"])
+def test_a_bound_behind_and_is_a_bound(sentence):
+    assert not equal(sentence, "5")
+
+
+@pytest.mark.xfail(strict=True, reason="a part of what is not said is taken for its number")
+def test_a_percentage_of_something_is_no_number():
+    assert not equal("5 percent of people", "5")
 
 
 @pytest.mark.xfail(strict=True, reason="words with a number among them are no words")

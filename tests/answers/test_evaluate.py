@@ -9,7 +9,6 @@ from rewardkit.answers.evaluate import POINTS, UndefinedError, exact, numeric, p
 from tests.answers.printed import close, read
 from tests.tables import every
 
-
 #: Text with the name x, which is 0.7: its value.
 WORTH = {
     r"\sin x": math.sin(0.7), r"\cos x": math.cos(0.7), r"\tan x": math.tan(0.7),

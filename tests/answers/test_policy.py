@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
+from rewardkit.answers.compare import MAX_ITEMS
 from rewardkit.answers.equal import equal
 from rewardkit.answers.evaluate import MAX_BITS, MAX_EXPONENT
 from rewardkit.answers.reading.reader import MAX_DEPTH
 from rewardkit.answers.reading.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
-from rewardkit.answers.compare import MAX_ITEMS
 from rewardkit.scorers.math import respond, score
 from tests.tables import every
 

@@ -10,10 +10,27 @@ from hypothesis import strategies as st
 from rewardkit.answers.evaluate import UndefinedError, exact, numeric
 from rewardkit.answers.reading.grammar import parse
 from rewardkit.answers.reading.reader import MAX_DEPTH
-from rewardkit.answers.reading.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS, UnreadableError, tokenize
+from rewardkit.answers.reading.tokens import (
+    MAX_CHARS,
+    MAX_DIGITS,
+    MAX_TOKENS,
+    UnreadableError,
+    tokenize,
+)
 from rewardkit.answers.reading.tree import INF, PI, add, divide, fn, mul, neg, num, times
 from rewardkit.answers.reading.units import known
-from tests.answers.printed import POINT, STYLES, bracketed, close, expressions, latex, lenient, rationals, read, value
+from tests.answers.printed import (
+    POINT,
+    STYLES,
+    bracketed,
+    close,
+    expressions,
+    latex,
+    lenient,
+    rationals,
+    read,
+    value,
+)
 from tests.tables import every
 
 # --- what is printed is read back

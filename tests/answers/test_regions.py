@@ -72,7 +72,9 @@ brackets = st.lists(st.sampled_from(["()", "[]", "(]", "[)"]), min_size=8, max_s
 
 def intervals(points, kinds):
     pairs = zip(points[::2], points[1::2], strict=False)
-    return [f"{kind[0]}{low}, {high}{kind[1]}" for (low, high), kind in zip(pairs, kinds, strict=False)]
+    return [
+        f"{kind[0]}{low}, {high}{kind[1]}" for (low, high), kind in zip(pairs, kinds, strict=False)
+    ]
 
 
 @given(ends, brackets, st.randoms(use_true_random=False))
@@ -96,7 +98,10 @@ def test_a_union_is_its_inequalities(points, kinds):
     parts = intervals(points, kinds)
     signs = {"(": "<", "[": r"\le", ")": "<", "]": r"\le"}
     pairs = zip(points[::2], points[1::2], strict=False)
-    said = [f"{low} {signs[kind[0]]} x {signs[kind[1]]} {high}" for (low, high), kind in zip(pairs, kinds, strict=False)]
+    said = [
+        f"{low} {signs[kind[0]]} x {signs[kind[1]]} {high}"
+        for (low, high), kind in zip(pairs, kinds, strict=False)
+    ]
     assert equal(r" \text{ or } ".join(said), r" \cup ".join(parts))
     assert equal(r" \cup ".join(parts), r" \text{ or } ".join(said))
 
@@ -105,9 +110,15 @@ def test_a_union_is_its_inequalities(points, kinds):
 def test_a_point_taken_out_is_missing(points, kinds, point):
     parts = intervals(points, kinds)
     union = r" \cup ".join(parts)
-    without = rf"({union}) \setminus \{{{point}\}}" if len(parts) > 1 else rf"{union} \setminus \{{{point}\}}"
+    without = (
+        rf"({union}) \setminus \{{{point}\}}"
+        if len(parts) > 1
+        else rf"{union} \setminus \{{{point}\}}"
+    )
     inside = any(
-        low < point < high or (point == low and kind[0] == "[") or (point == high and kind[1] == "]")
+        low < point < high
+        or (point == low and kind[0] == "[")
+        or (point == high and kind[1] == "]")
         for low, high, kind in zip(points[::2], points[1::2], kinds, strict=False)
     )
     assert equal(without, union) is not inside

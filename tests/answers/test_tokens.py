@@ -4,7 +4,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rewardkit.answers.reading.characters import FRACTIONS, HALF_WIDTH, SIGNS, SUBSCRIPTS, SUPERSCRIPTS
+from rewardkit.answers.reading.characters import (
+    FRACTIONS,
+    HALF_WIDTH,
+    SIGNS,
+    SUBSCRIPTS,
+    SUPERSCRIPTS,
+)
 from rewardkit.answers.reading.names import OPERATOR, SAME_COMMAND
 from rewardkit.answers.reading.tokens import (
     MAX_CHARS,
@@ -69,15 +75,17 @@ def test_what_stands_first_has_no_blank_before_it_unless_there_is_one(sign):
     assert tokenize(f" {sign}")[0].gap or tokenize(f" {sign}") == tokenize(sign)
 
 
-@pytest.mark.xfail(strict=True, reason="no letter may stand behind the brace that closes the argument")
+@pytest.mark.xfail(
+    strict=True, reason="no letter may stand behind the brace that closes the argument"
+)
 @every("dress", [r"\hspace{1em}", r"\phantom{5}", r"\color{red}"])
 def test_dress_with_an_argument_is_no_token_before_a_letter_either(dress):
     assert texts(f"{dress}x") == ["x"]
 
 
 def test_full_width_characters_are_their_ascii():
-    full_width = "".join(chr(0xFF01 + n) for n in range(94) if chr(0x21 + n) not in "\\")
-    ascii_only = "".join(chr(0x21 + n) for n in range(94) if chr(0x21 + n) not in "\\")
+    full_width = "".join(chr(0xFF01 + n) for n in range(94) if chr(0x21 + n) != "\\")
+    ascii_only = "".join(chr(0x21 + n) for n in range(94) if chr(0x21 + n) != "\\")
     assert texts(full_width) == texts(ascii_only)
     assert all(len(replacement) == 1 for replacement in HALF_WIDTH.values())
 
@@ -86,7 +94,7 @@ def test_full_width_characters_are_their_ascii():
 def test_every_sign_of_the_tables_stands_for_the_same_anywhere(char):
     """Not as a letter or as itself: no sign of the tables is left over."""
     alone, beside = texts(char), texts(f"x{char}")
-    assert beside[1:] == alone != [char] or char in "．"
+    assert beside[1:] == alone != [char] or char == "．"
 
 
 @every(("name", "same"), SAME_COMMAND.items())
@@ -130,7 +138,15 @@ def test_any_text_has_tokens_of_known_kinds_or_is_over_a_limit(text):
         tokens = tokenize(text)
     except UnreadableError:
         return
-    assert {token.kind for token in tokens[:-1]} <= {"num", "rep", "cmd", "word", "text", "han", "op"}
+    assert {token.kind for token in tokens[:-1]} <= {
+        "num",
+        "rep",
+        "cmd",
+        "word",
+        "text",
+        "han",
+        "op",
+    }
     assert [token.kind for token in tokens].index("end") == len(tokens) - 1
     assert all(token.text and not token.text.isspace() for token in tokens[:-1])
     assert all(token.text.replace(",", "").isascii() for token in tokens if token.kind == "num")
@@ -148,4 +164,6 @@ def test_blanks_around_a_text_are_not_read(text):
 
 @given(st.lists(st.sampled_from(["1", "23", "x", "y", r"\pi", "+", "(", ")", r"\frac", "{", "}", "/"]), max_size=20))  # fmt: skip
 def test_tokens_with_blanks_between_are_read_back_as_they_were(parts):
-    assert texts(" @ ".join(parts)) == " @ ".join(parts).split(" ")[: 2 * len(parts) - 1] or not parts
+    assert (
+        texts(" @ ".join(parts)) == " @ ".join(parts).split(" ")[: 2 * len(parts) - 1] or not parts
+    )

@@ -45,8 +45,12 @@ def test_what_a_reader_would_miss_is_not_folded_away(one, other):
     assert folded(one) != folded(other)
 
 
-@pytest.mark.xfail(strict=True, reason="the comma of 1,234 is folded away in brackets, where it parts items")
-@every(("one", "other"), [("(1,234)", "(1234)"), (r"\{1,234\}", r"\{1234\}"), ("f(1,234)", "f(1234)")])
+@pytest.mark.xfail(
+    strict=True, reason="the comma of 1,234 is folded away in brackets, where it parts items"
+)
+@every(
+    ("one", "other"), [("(1,234)", "(1234)"), (r"\{1,234\}", r"\{1234\}"), ("f(1,234)", "f(1234)")]
+)
 def test_a_comma_in_brackets_is_not_folded_away(one, other):
     assert not equal(one, other)
 
@@ -71,8 +75,12 @@ def test_a_text_that_holds_more_than_words_has_no_folded_words(text):
     assert fold_words(tokenize(text)) is None
 
 
-@pytest.mark.xfail(strict=True, reason="case and articles are folded of single letters too, which are names")
-@every(("one", "other"), [("x and y", "X and Y"), ("M is the midpoint", "m is the midpoint"), ("a or b", "or b")])
+def test_single_letters_between_words_keep_their_case():
+    assert not equal("x and y", "X and Y")
+
+
+@pytest.mark.xfail(strict=True, reason="a label has no case, and a letter may be an article")
+@every(("one", "other"), [("M is the midpoint", "m is the midpoint"), ("a or b", "or b")])
 def test_single_letters_among_words_are_names(one, other):
     assert not equal(one, other)
 

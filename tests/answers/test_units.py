@@ -55,8 +55,10 @@ def test_every_spelling_of_a_unit_is_that_unit(spellings, factor, powers):
 
 
 def test_no_two_units_of_the_list_are_one():
-    found = {(known(line.split()[0]).factor, known(line.split()[0]).dimension) for line in SPELLINGS}
-    assert len(found) == len(SPELLINGS)
+    sizes = {
+        (known(line.split()[0]).factor, known(line.split()[0]).dimension) for line in SPELLINGS
+    }
+    assert len(sizes) == len(SPELLINGS)
 
 
 @every(
@@ -85,7 +87,20 @@ def test_what_is_counted_is_a_unit_of_its_own(one, other, alike):
     assert (counted(one) == counted(other)) is alike
 
 
-PREFIXES = {"f": -15, "p": -12, "n": -9, "μ": -6, "m": -3, "c": -2, "d": -1, "h": 2, "k": 3, "M": 6, "G": 9, "T": 12}
+PREFIXES = {
+    "f": -15,
+    "p": -12,
+    "n": -9,
+    "μ": -6,
+    "m": -3,
+    "c": -2,
+    "d": -1,
+    "h": 2,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+}
 WORDS = {"femto": -15, "pico": -12, "nano": -9, "micro": -6, "milli": -3, "centi": -2, "deci": -1, "hecto": 2, "kilo": 3, "mega": 6, "giga": 9, "tera": 12}  # fmt: skip
 SYMBOLS = {"m": "meters", "g": "grams", "s": "seconds", "A": "amperes", "N": "newtons", "J": "joules", "W": "watts", "V": "volts", "Hz": "hertz", "L": "liters", "mol": "moles", "eV": "electronvolts"}  # fmt: skip
 
@@ -97,14 +112,19 @@ def test_a_prefix_scales_its_unit_and_leaves_its_dimension(prefix, symbol):
     assert scaled.dimension == unit.dimension
 
 
-@given(st.sampled_from(sorted(PREFIXES)), st.sampled_from(["J", "W", "V", "N", "Hz", "Pa", "mol", "eV"]))
+@given(
+    st.sampled_from(sorted(PREFIXES)),
+    st.sampled_from(["J", "W", "V", "N", "Hz", "Pa", "mol", "eV"]),
+)
 def test_a_symbol_with_a_prefix_is_the_word_with_a_prefix(prefix, symbol):
     word = next(word for word, power in WORDS.items() if power == PREFIXES[prefix])
     named = {"Pa": "pascals", **SYMBOLS}[symbol]
     assert known(prefix + symbol) == known(word + named)
 
 
-units = st.sampled_from(sorted(word for word in TABLE if word.isascii() and word.isalpha() and len(word) > 2))
+units = st.sampled_from(
+    sorted(word for word in TABLE if word.isascii() and word.isalpha() and len(word) > 2)
+)
 powers = st.sampled_from([-3, -2, -1, 1, 2, 3])
 
 
@@ -130,7 +150,9 @@ def test_every_unit_of_the_table_has_a_positive_factor_and_base_units_in_order(w
 
 
 def test_words_for_powers_stand_before_their_unit():
-    assert [power_word(word) for word in ("square", "Square", "sq", "cubic", "平方", "立方", "cm")] == [2, 2, 2, 3, 2, 3, 0]
+    assert [
+        power_word(word) for word in ("square", "Square", "sq", "cubic", "平方", "立方", "cm")
+    ] == [2, 2, 2, 3, 2, 3, 0]
     assert known("平方厘米") == known("cm").to_the(2)
     assert known("立方米") == known("m").to_the(3)
 
@@ -162,19 +184,21 @@ M, S, KG, CM = map(known, ("m", "s", "kg", "cm"))
     ],
 )  # fmt: skip
 def test_a_text_has_this_unit_behind_its_value(text, unit):
-    found = unit_of(text)
-    assert (found.factor, found.dimension) == (unit.factor, unit.dimension)
+    behind = unit_of(text)
+    assert (behind.factor, behind.dimension) == (unit.factor, unit.dimension)
 
 
-@every("word", ["squared", "cubed", "choose", "half", "not", "no", "wrong", "times", "minus", "不", "错误"])
+@every(
+    "word",
+    ["squared", "cubed", "choose", "half", "not", "no", "wrong", "times", "minus", "不", "错误"],
+)
 def test_a_word_that_changes_its_number_is_no_unit(word):
     for text in (rf"5\text{{ {word}}}", f"5 {word}"):
         assert compare(text, "5").outcome != "equal", text
         assert compare(text, "25").outcome != "equal", text
 
 
-@pytest.mark.xfail(strict=True, reason="a sentence's number is taken without what bounds it")
-@every("words", ["or more", "or less", "and more", "at least", "at most", "and up"])
+@every("words", ["or more", "or less", "at least", "at most", "or fewer"])
 def test_words_that_bound_a_number_are_no_unit(words):
     for text in (rf"5\text{{ {words}}}", f"5 {words}"):
         assert compare(text, "5").outcome != "equal", text
@@ -192,7 +216,10 @@ def test_quantities_side_by_side_are_one_compound(text, parts):
     assert node == ("compound", *(("quantity", num(value), known(word)) for value, word in parts))
 
 
-@every("text", ["5 cm 3", "5 cm 3 4", "5 feet 6", "5 apples 6 pears", "5 cm^x", "5 cm^{1/2}", "5 cm^{10}"])
+@every(
+    "text",
+    ["5 cm 3", "5 cm 3 4", "5 feet 6", "5 apples 6 pears", "5 cm^x", "5 cm^{1/2}", "5 cm^{10}"],
+)
 def test_a_quantity_with_more_behind_it_is_not_read_in_part(text):
     with pytest.raises(UnreadableError):
         parse(tokenize(text))
@@ -220,11 +247,17 @@ def test_units_are_converted_only_where_the_policy_says_so(answer, gold, plain, 
 
 @given(st.integers(1, 999), st.sampled_from(["cm", "mm", "km", "kg", "mg", "hours", "miles", "dollars", "L", "mL", "N", "MPa", "Hz"]), st.data())  # fmt: skip
 def test_a_quantity_is_equal_in_every_setting_and_to_no_other_number_or_unit(value, word, data):
-    setting = st.sampled_from(["{} {}", r"{}\text{{ {}}}", r"{}\,\mathrm{{{}}}", r"{}~\mathrm{{{}}}", r"{}\ \text{{{}}}"])
+    setting = st.sampled_from(
+        ["{} {}", r"{}\text{{ {}}}", r"{}\,\mathrm{{{}}}", r"{}~\mathrm{{{}}}", r"{}\ \text{{{}}}"]
+    )
     text = data.draw(setting).format(value, word)
     assert compare(data.draw(setting).format(value, word), text).outcome == "equal"
     assert compare(data.draw(setting).format(value + 1, word), text).outcome != "equal"
-    other = data.draw(st.sampled_from(["cm", "kg", "hours", "dollars", "MPa", "apples"]).filter(lambda one: one != word))
+    other = data.draw(
+        st.sampled_from(["cm", "kg", "hours", "dollars", "MPa", "apples"]).filter(
+            lambda one: one != word
+        )
+    )
     assert compare(data.draw(setting).format(value, other), text).outcome != "equal"
 
 
@@ -236,9 +269,17 @@ def test_a_dollar_sign_without_a_second_is_money(answer, gold):
     assert compare(answer, gold).outcome != "equal"
 
 
-@pytest.mark.xfail(strict=True, reason="a gold of bare letters is read as a product")
-@every(("answer", "gold"), [(r"3\ \mathrm{m\,s^{-1}}", "3 m/s"), (r"5\text{ J}", "5 J"), (r"5\text{ USD}", "5 USD"), ("5 (cm)", "5 cm"), (r"5\text{ cm}^2", "5 sq cm")])  # fmt: skip
+@every(
+    ("answer", "gold"),
+    [(r"3\ \mathrm{m\,s^{-1}}", "3 m/s"), (r"5\text{ J}", "5 J"), (r"5\text{ USD}", "5 USD")],
+)
 def test_a_gold_of_a_number_and_the_letters_of_a_unit_is_a_quantity(answer, gold):
+    assert compare(answer, gold).outcome == "equal"
+
+
+@pytest.mark.xfail(strict=True, reason="letters in brackets are factors; `sq` is two of them")
+@every(("answer", "gold"), [("5 (cm)", "5 cm"), (r"5\text{ cm}^2", "5 sq cm")])
+def test_a_unit_in_brackets_or_behind_sq_is_a_unit(answer, gold):
     assert compare(answer, gold).outcome == "equal"
 
 
@@ -246,6 +287,7 @@ def test_feet_and_inches_may_be_abbreviated_in_the_gold():
     assert compare("5 feet 6 inches", "5 ft 6 in").outcome == "equal"
 
 
-@pytest.mark.xfail(strict=True, reason="May is taken for what is counted")
-def test_a_month_is_no_unit():
-    assert compare("5 May", "5").outcome != "equal"
+@pytest.mark.xfail(strict=True, reason="May is taken for what is counted, pm for picometres")
+@every("text", ["5 May", "5 pm"])
+def test_a_month_or_an_hour_is_no_unit(text):
+    assert compare(text, "5").outcome != "equal"

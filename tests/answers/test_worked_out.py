@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from rewardkit.answers.equal import compare, equal
 from rewardkit.answers.reading.tokens import tokenize
 from rewardkit.answers.reading.typography import fold
-from rewardkit.answers.worked_out import MAX_QUESTION, formulas, is_worked_out, leaves_work, restates
+from rewardkit.answers.worked_out import (
+    MAX_QUESTION,
+    formulas,
+    is_worked_out,
+    leaves_work,
+    restates,
+)
 from tests.answers.printed import read
 from tests.tables import every
 
@@ -68,7 +74,16 @@ whole = st.integers(2, 99)
 def test_a_product_of_two_numbers_is_never_paid_for_its_value(a, b, form):
     assume(10 not in (a, b))  # a number times a power of ten is a number
     text, value = form.format(a, b), a * b
-    for dress in (text, f"({text})", rf"\left({text}\right)", f"x = {text}", f"${text}$", rf"{text}\text{{ cm}}", f"({text}, 1)", f"{text}, 1"):
+    for dress in (
+        text,
+        f"({text})",
+        rf"\left({text}\right)",
+        f"x = {text}",
+        f"${text}$",
+        rf"{text}\text{{ cm}}",
+        f"({text}, 1)",
+        f"{text}, 1",
+    ):
         gold = dress.replace(text, str(value))
         assert not equal(dress, gold), dress
     assert equal(f"{text} = {value}", str(value)), "a chain that holds says its value"
@@ -87,7 +102,9 @@ QUESTION = r"Let $f(x) = x^2+2x$ and \(a = \frac{10}{4}\). Compute $$\sqrt{50} +
 
 
 @every("formula", [r"f(x) = x^2+2x", "x^2+2x", "f(x)", r"\frac{10}{4}", r"\sqrt{50} + 2^{10}", "7!", r"\sin(\pi/6)", "x > 3", "3", "x", "a"])  # fmt: skip
-def test_a_question_s_formulas_are_those_between_its_dollars_and_the_sides_of_its_relations(formula):
+def test_a_question_s_formulas_are_those_between_its_dollars_and_the_sides_of_its_relations(
+    formula,
+):
     assert " ".join(fold_of(formula)) in formulas(QUESTION)
 
 
@@ -121,7 +138,9 @@ def test_a_formula_is_copied_and_a_plain_value_is_not(answer, copied):
         (r"\frac{1}{2}", "0.5", r"Round $\frac{1}{2}$", True), (r"\frac{2}{4}", "0.5", r"Reduce $\frac{2}{4}$", False), ("30°", "30", r"an angle of $30^\circ$", True), (r"f(x) = x^2+1", "x^2+1", "Let $f(x) = x^2+1$.", False),
     ],
 )  # fmt: skip
-def test_a_formula_of_the_question_is_not_paid_but_for_the_gold_s_own_form(answer, gold, question, paid):
+def test_a_formula_of_the_question_is_not_paid_but_for_the_gold_s_own_form(
+    answer, gold, question, paid
+):
     assert (compare(answer, gold, question).outcome == "equal") is paid
 
 
@@ -131,7 +150,12 @@ def test_only_the_end_of_a_long_question_is_looked_at():
     assert compare("2^{10}", "1024", f"$2^{{10}}${filler}").outcome == "equal"
 
 
-@given(st.text(max_size=200), st.sampled_from(["$", "$$", r"\(", r"\[", r"\(x\)$y$", r"$\unknown{x}$", "$" + "1" * 300 + "$"]))
+@given(
+    st.text(max_size=200),
+    st.sampled_from(
+        ["$", "$$", r"\(", r"\[", r"\(x\)$y$", r"$\unknown{x}$", "$" + "1" * 300 + "$"]
+    ),
+)
 def test_any_question_has_formulas_or_none(text, sign):
     for question in (text, sign + text, text + sign, sign + text + sign):
         assert isinstance(formulas(question), frozenset)
@@ -149,8 +173,14 @@ def test_a_formula_of_the_question_in_another_dress_is_not_paid(answer, gold, qu
     assert compare(answer, gold, question).outcome != "equal"
 
 
-@pytest.mark.xfail(strict=True, reason="the sign of a degree and a fraction behind a label make a formula of a value")
-@every(("answer", "gold", "question"), [(r"30^\circ", "30", r"an angle of $30^\circ$"), (r"x=\frac12", "0.5", r"$x=\frac12$")])
+@pytest.mark.xfail(
+    strict=True,
+    reason="the sign of a degree and a fraction behind a label make a formula of a value",
+)
+@every(
+    ("answer", "gold", "question"),
+    [(r"30^\circ", "30", r"an angle of $30^\circ$"), (r"x=\frac12", "0.5", r"$x=\frac12$")],
+)
 def test_a_plain_value_of_the_question_may_be_the_answer(answer, gold, question):
     assert compare(answer, gold, question).outcome == "equal"
 
