@@ -157,8 +157,7 @@ class _Scanner:
         elif kind in ("word", "letters"):
             self._word(text, kind)
         elif kind == "cmd":
-            name = "\\" + text
-            self.add(*(("op", OPERATOR[name]) if name in OPERATOR else ("cmd", same_command(name))))
+            self._command(text)
         elif kind == "mode":
             self.braces.append(True)
             self.text_depth += 1
@@ -175,6 +174,14 @@ class _Scanner:
             self.add("op", ",")
         self.gap = True
 
+    def _command(self, text: str) -> None:
+        name, joined = "\\" + text, _JOINED.fullmatch(text)
+        if joined:  # \sinx
+            self.add("cmd", "\\" + joined[1])
+            self.add("word", joined[2])
+        else:
+            self.add(*(("op", OPERATOR[name]) if name in OPERATOR else ("cmd", same_command(name))))
+
     def _number(self, text: str) -> None:
         if len(text) > MAX_DIGITS:
             raise UnreadableError("too many digits")
@@ -186,6 +193,9 @@ class _Scanner:
     def _word(self, word: str, kind: str) -> None:
         if kind == "letters":
             self.add("text", word)
+        elif not self.text_depth and (joined := _JOINED.fullmatch(word)) and word != "cost":
+            self.add("cmd", "\\" + joined[1])
+            self.add("word", joined[2])
         elif word in PLAIN and not (self.text_depth and word in ("sec", "min")):
             self.add("cmd", PLAIN[word])
         else:
@@ -249,6 +259,8 @@ class _Scanner:
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
 #: Where one formula ends and the next begins, with nothing between.
 _NEW_FORMULA = re.compile(r"\$\s+\$(?!\$)")
+#: A function's name with a variable that nothing parts from it; no command is called so.
+_JOINED = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
 _PART = re.compile(r"\d+|.")
 
 
