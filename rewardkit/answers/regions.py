@@ -105,7 +105,7 @@ def _distance(operator: str, inside: Node, end: Node) -> list[Piece]:
     center, radius = _center(inside, end)
     strict = "=" not in operator
     low, high = add(center, neg(radius)), add(center, radius)
-    if operator in ("<", "<="):
+    if operator in ("<", "<=") and place(end) > 0:
         return [Piece(low, high, strict, strict)]
     if operator in (">", ">="):
         return [Piece(_MINUS_INF, low, True, strict), Piece(high, INF, strict, True)]
@@ -115,7 +115,7 @@ def _distance(operator: str, inside: Node, end: Node) -> list[Piece]:
 def _center(inside: Node, end: Node) -> tuple[Node, Node]:
     """Where `x - 1` is zero, and the distance at which it is `end`, for a positive end."""
     names = symbols(inside)
-    if len(names) != 1 or symbols(end) or place(end) <= 0:
+    if len(names) != 1 or symbols(end) or place(end) < 0:
         raise NoRegionError("no distance")
     name = ("sym", next(iter(names)))
     at = [exact(substitute(inside, {name: num(k)})) for k in range(3)]
