@@ -49,7 +49,8 @@ class Arithmetic(Commands):
     def _hyphenates(self) -> bool:
         """Whether a minus is the hyphen of `30-day`."""
         word = self.ahead(1)
-        return word.kind == "word" and len(word.text) > 2 and not word.gap and not self.next.gap
+        beside = self.tokens[self.at - 1].kind == "num" and not word.gap and not self.next.gap
+        return beside and word.kind == "word" and len(word.text) > 2
 
     @staticmethod
     def _minus_set(terms: list[Node]) -> Node | None:
