@@ -10,9 +10,20 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rewardkit.answers.budget import spend
-from rewardkit.answers.evaluate import UndefinedError, exact, numeric
+from rewardkit.answers.evaluate import exact, numeric
+from rewardkit.answers.fields import UndefinedError
 from rewardkit.answers.reading.names import FLIPPED
-from rewardkit.answers.reading.tree import INF, Node, divide, mul, neg, num, symbols
+from rewardkit.answers.reading.tree import (
+    INF,
+    Node,
+    add,
+    divide,
+    mul,
+    neg,
+    num,
+    substitute,
+    symbols,
+)
 from rewardkit.answers.scalar import value_equal
 
 
@@ -83,23 +94,42 @@ def _condition(node: Node) -> list[Piece]:
     if len(names) == 1 and (factor := exact(mul(*(f for f in left[1:] if f not in names)))):
         operator = operator if factor > 0 else FLIPPED.get(operator, "")
         left, right = names[0], divide(right, num(factor))
-    if left[:2] == ("fn", "abs") and left[2][0] == "sym" and operator in FLIPPED:
-        return _distance(operator, right)
+    if left[:2] == ("fn", "abs") and operator in FLIPPED:
+        return _distance(operator, left[2], right)
     if left[0] != "sym" or symbols(left) & symbols(right):
         raise NoRegionError("not solved")
     return _half_line(operator, right)
 
 
-def _distance(operator: str, end: Node) -> list[Piece]:
-    """`|x| < 3`, where the end is positive."""
-    if place(end) <= 0:
-        raise NoRegionError("no distance")
+def _distance(operator: str, inside: Node, end: Node) -> list[Piece]:
+    """`|x - 1| < 3`: how far the variable lies from a centre."""
+    center, radius = _center(inside, end)
     strict = "=" not in operator
-    if operator in ("<", "<="):
-        return [Piece(neg(end), end, strict, strict)]
+    low, high = add(center, neg(radius)), add(center, radius)
+    if operator in ("<", "<=") and place(end) > 0:
+        return [Piece(low, high, strict, strict)]
     if operator in (">", ">="):
-        return [Piece(_MINUS_INF, neg(end), True, strict), Piece(end, INF, strict, True)]
+        return [Piece(_MINUS_INF, low, True, strict), Piece(high, INF, strict, True)]
     raise NoRegionError(operator)
+
+
+def _center(inside: Node, end: Node) -> tuple[Node, Node]:
+    """Where `x - 1` is zero, and the distance at which it is `end`, for a positive end."""
+    names = symbols(inside)
+    if len(names) != 1 or symbols(end) or place(end) < 0:
+        raise NoRegionError("no distance")
+    name = ("sym", next(iter(names)))
+    at = [exact(substitute(inside, {name: num(k)})) for k in range(3)]
+    if (
+        at[0] is None
+        or at[1] is None
+        or at[2] is None
+        or at[2] - at[1] != at[1] - at[0]
+        or at[0] == at[1]
+    ):
+        raise NoRegionError("not linear")
+    slope = at[1] - at[0]
+    return num(-at[0] / slope), end if abs(slope) == 1 else divide(end, num(abs(slope)))
 
 
 def _half_line(operator: str, end: Node) -> list[Piece]:
@@ -116,6 +146,10 @@ def _half_line(operator: str, end: Node) -> list[Piece]:
 
 def _between(operators: list[str], sides: tuple[Node, ...]) -> list[Piece]:
     low, middle, high = sides
+    if middle[:2] == ("fn", "abs") and operators[0][0] == operators[1][0] == "<":
+        first = _distance(FLIPPED[operators[0]], middle[2], low)
+        second = _distance(operators[1], middle[2], high)
+        return [cut for p in first for q in second if (cut := _overlap(p, q)) is not None]
     if middle[0] != "sym":
         raise NoRegionError("not solved")
     if set(operators) <= {">", ">="}:

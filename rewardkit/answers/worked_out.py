@@ -1,13 +1,13 @@
 r"""Whether an answer is worked out, and whether it only repeats a formula of the question.
 
 Where the gold is a plain number, an answer is worked out unless it leaves one of these to be done:
-a product or quotient of numbers (`23 \times 31`, `100!/98!`), a sum of roots, factorials or other
-values of functions (`\sqrt{25}-\sqrt{4}`), arithmetic on complex numbers (`\frac{5+14i}{2+3i}`), a
-product of matrices, and what nobody has evaluated (a limit, a sum, a determinant, `\gcd`).
+a product or quotient of numbers (`23 \times 31`), factorials and binomial coefficients (`7!`), a sum
+of roots or other values of functions (`\sqrt{25}-\sqrt{4}`), arithmetic on complex numbers
+(`\frac{5+14i}{2+3i}`), and what nobody has evaluated (a limit, a sum, a determinant, `\gcd`).
 
-Worked out are a number, a fraction, a power, a root, a factorial or a binomial coefficient of plain
-numbers (`2^{10}`, `\frac{10}{4}`, `7!`, `\binom{10}{3}`), one value of a function (`\log_2 8`), a number
-times a power of ten, and a sum or difference of numbers, fractions and powers (`1+\frac34`, `3^4-1`).
+Worked out are a number, a fraction, a power (`2^{10}`), a root, one value of a function (`\log_2 8`), a
+number times a power of ten, a product of prime powers (`2^4 \cdot 3^2`), and a sum or difference of
+numbers, fractions and powers (`1+\frac34`, `3^4-1`). Where the gold is none, anything is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rewardkit.answers.reading.typography import fold
 from rewardkit.answers.scalar import canonical
 
 #: Functions whose value is the answer, not the function.
-UNEVALUATED = NOT_EVALUATED | {"det", "gcd", "lcm", "max", "min"}
+UNEVALUATED = NOT_EVALUATED | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}
 #: Longest question, in characters, whose formulas are looked at: its end.
 MAX_QUESTION = 20_000
 
@@ -56,6 +56,8 @@ def _is_plain_number(node: Node) -> bool:
     if node[0] == "num":
         return True
     parts = node[1:] if node[0] == "add" else (node,)
+    if len(parts) > 2 or sum(part[0] == "num" for part in parts) > 1:
+        return False
     return all(
         all(f[0] == "num" or f == _I for f in (p[1:] if p[0] == "mul" else (p,))) for p in parts
     )
@@ -93,8 +95,6 @@ def _is_numeral(node: Node) -> bool:
 
 def _is_undone_product(node: Node) -> bool:
     factors = [factor for factor in node[1:] if factor != MINUS_ONE]
-    if sum(factor[0] == "matrix" for factor in factors) > 1:
-        return True
     values = [factor for factor in factors if _is_rational(factor)]
     complex_parts = [factor for factor in factors if _is_complex(factor)]
     if complex_parts and len(factors) > 1 and any(_is_complex_sum(factor) for factor in factors):
@@ -103,12 +103,27 @@ def _is_undone_product(node: Node) -> bool:
         return False
     if len(values) == 2 and any(_is_power_of_ten(factor) for factor in factors):
         return False
-    return not _is_fraction(factors)
+    return not (_is_fraction(factors) or _is_factorization(factors))
+
+
+def _is_factorization(factors: list[Node]) -> bool:
+    r"""`2^4 \cdot 3^2 \cdot 5`: powers of different primes, at least one of them no prime itself."""
+    bases = [factor[1] if factor[0] == "pow" else factor for factor in factors]
+    primes = [base[1] for base in bases if base[0] == "num" and _is_prime(base[1])]
+    powers = any(factor[0] == "pow" and factor[2] != MINUS_ONE for factor in factors)
+    return powers and len(set(primes)) == len(factors)
+
+
+def _is_prime(value: Fraction) -> bool:
+    n = value.numerator
+    return (
+        value.denominator == 1
+        and 1 < n < 10_000
+        and all(n % d for d in range(2, math.isqrt(n) + 1))
+    )
 
 
 def _is_rational(node: Node) -> bool:
-    if node[0] == "fn" and node[1] in ("fact", "binom"):
-        return not symbols(node)
     if node[0] == "pow" and node[2] == MINUS_ONE:
         return _is_rational(node[1])
     return exact(node) is not None
@@ -212,7 +227,7 @@ def _is_plain(node: Node, tokens: Sequence[Token]) -> bool:
     """Whether an answer is a number, a name, words, or a group of them, with a label or a unit."""
     kind = node[0]
     if kind in ("percent", "degree", "quantity"):
-        return _is_plain(node[1], tokens)
+        return bool(node[1][0] == "num")
     if kind in ("list", "and", "or", "tuple", "set", "compound", "ratio"):
         return all(_is_plain(part, tokens) for part in node[1:])
     if kind == "rel" and node[1] == "=" and len(node) == 4:

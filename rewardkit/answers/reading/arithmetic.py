@@ -33,7 +33,9 @@ class Arithmetic(Commands):
         r"""Terms with `+`, `-` and `\pm` between."""
         terms = [self.signed()]
         while self.next.kind in ("op", "cmd"):
-            if (self.is_next("+") and self._starts_term(1)) or self.is_next("-"):
+            if (self.is_next("+") and self._starts_term(1)) or (
+                self.is_next("-") and not self._hyphenates()
+            ):
                 terms.append(self.signed())
             elif self.is_next(r"\pm", r"\mp"):
                 terms.append(self._both_signs())
@@ -43,6 +45,12 @@ class Arithmetic(Commands):
 
     def _starts_term(self, steps: int) -> bool:
         return self.ahead(steps).kind != "end"
+
+    def _hyphenates(self) -> bool:
+        """Whether a minus is the hyphen of `30-day`."""
+        word = self.ahead(1)
+        beside = self.tokens[self.at - 1].kind == "num" and not word.gap and not self.next.gap
+        return beside and word.kind == "word" and len(word.text) > 2
 
     @staticmethod
     def _minus_set(terms: list[Node]) -> Node | None:

@@ -148,7 +148,11 @@ class Quantities(Arithmetic):
                 self.is_next("/") and behind.kind in WORDS and (words or known(behind.text))
             ):
                 below = True
-            elif words and self.is_next(r"\cdot", "-", "*") and behind.kind in WORDS:
+            elif (
+                (words or self.is_next("-"))
+                and self.is_next(r"\cdot", "-", "*")
+                and (behind.kind in WORDS)
+            ):
                 pass
             elif self.is_next("(") and _is_comment(behind) and self.ahead(2).is_sign(")"):
                 self.tokens[self.at : self.at + 3] = [behind._replace(kind="text")]
@@ -170,7 +174,7 @@ class Quantities(Arithmetic):
         word = token.text.casefold()
         if _is_joint(token) or word in names.SCOPE or word in names.IS:
             return False
-        if word in POWERS_BEHIND:
+        if word in POWERS_BEHIND or power_word(word):
             return True
         denies = token.kind == "han" and any(part in word for part in names.DENYING)
         if word in names.CHANGING or denies:
