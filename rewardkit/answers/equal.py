@@ -68,8 +68,8 @@ _TAKES_BACK = re.compile(
     r"|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
     r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"
     r"|multiple|divisible|loss|where|but|instead|bound|let|find|determine|compute|calculate|evaluate"
-    r"|suppose|given|what|how|(?:problem|step|question|exercise|see|case|part|page|figure) \d"
-    r"|(?:percent|%) of|\d ?[ap]\.?m|and (?:more|up|above|over|below|less)|(?:of|by) \d"
+    r"|suppose|given|what|how|(?:problem|step|question|exercise|see|case|part|page|figure) \d+"
+    r"|\d ?[ap]\.?m|and (?:more|up|above|over|below|less)|(?:of|by) \d+"
     r"|(?:and|for) (?:one|two|three|four|five|six|seven|eight|nine|ten))\b",
     re.IGNORECASE,
 )

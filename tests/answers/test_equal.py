@@ -361,8 +361,9 @@ def test_a_bound_behind_and_is_a_bound(sentence):
     assert not equal(sentence, "5")
 
 
-def test_a_percentage_of_something_is_no_number():
-    assert not equal("5 percent of people", "5")
+def test_a_share_of_what_words_say_is_its_percentage_and_of_a_number_it_is_none():
+    assert equal("50% of her weekend", "50")
+    assert not equal("50% of 80", "50")
 
 
 def test_a_date_is_its_words():
