@@ -69,7 +69,7 @@ _TAKES_BACK = re.compile(
     r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"
     r"|multiple|divisible|loss|where|but|instead|bound|let|find|determine|compute|calculate|evaluate"
     r"|suppose|given|what|how|(?:problem|step|question|exercise|see|case|part|page|figure) \d+"
-    r"|\d ?[ap]\.?m|and (?:more|up|above|over|below|less)|(?:of|by) \d+"
+    r"|\d ?[ap]\.?m|and (?:more|up|above|over|below|less)|\d[\d.,]*%?(?: [a-z]+)? (?:of|by) \d+"
     r"|(?:and|for) (?:one|two|three|four|five|six|seven|eight|nine|ten))\b",
     re.IGNORECASE,
 )
