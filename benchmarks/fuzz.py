@@ -1,4 +1,4 @@
-"""Hostile text for every scorer: a Score must come back within 10 ms of CPU. Prints a table.
+"""Hostile text for every scorer: a Score must come back within 20 ms of CPU. Prints a table.
 
 Half of the calls bring a question as hostile as the response: text of its own or, where there is
 none, the response's as a formula, for what compares an answer with its question.
@@ -19,7 +19,7 @@ from typing import Any
 
 from caches import answer_caches
 
-LIMIT, MAX_CHARS = 0.010, 1_000_000
+LIMIT, MAX_CHARS = 0.020, 1_000_000
 TURNS = "math:" * 7 + "mcq:" * 4 + "mcq final:dapo:dapo robust:gsm8k:gsm8k flexible:gsm8k robust"
 FRAMES = r"\boxed{@}|@|$\boxed{@}$.|<answer>@</answer>|#### @|Answer: @|答案：@|The answer is $@$."
 FRAGMENTS = r"""\boxed{ \boxed \fbox{ { } ( ) [ ] \{ \} | \left \right \( \) \[ \] $ $$ \ \\ & , ; : . ! % \% ^ _ ' ^\circ \degree + - * / = < > \le \ne \in \cup \cap \setminus \mid \pm \mp \cdot \times \div \approx \to \frac \frac{ \dfrac12 }{ \sqrt \sqrt[3]{ \sin \log_ \ln \binom \lfloor \rfloor \overline{ \dot \sum_{ \int \det \max \gcd \infty \pi \emptyset \mathbb{R} \text{ \text{and} \text{or} \mathrm{ \begin{cases} \begin{pmatrix} \end{pmatrix} \hline \quad \, \! ~ ** __ ` <sup> </sup> <answer> </answer> <think> </think> #### # 0 1 2
@@ -93,7 +93,7 @@ def judged(data: bytes, runs: list[dict[str, Any]], rows: dict[str, list[Any]]) 
 def print_tables(run: str, rows: dict[str, list[Any]]) -> None:
     inputs, raised, slow = (sum(row[i] for row in rows.values()) for i in range(3))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    print("| run | inputs | raised | over 10 ms | peak memory |\n|---|---|---|---|---|")
+    print("| run | inputs | raised | over 20 ms | peak memory |\n|---|---|---|---|---|")
     print(f"| {run} | {inputs:,} | {raised:,} | {slow:,} | {peak} MB |\n")
     for name, (count, wrong, late, seconds, what) in sorted(rows.items()):
         counts = f"{count:,} inputs, {wrong:,} raised, {late:,} slow; {1000 * seconds:.1f} ms"

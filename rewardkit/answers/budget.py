@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 from rewardkit.answers.reading.tokens import UnreadableError
 from rewardkit.answers.reading.tree import Node, walk
 
-#: Most nodes that one comparison evaluates: about four milliseconds.
-MAX_STEPS: Final = 5000
+#: Most nodes that one comparison evaluates: about eight milliseconds.
+MAX_STEPS: Final = 10_000
 #: What a function counts for.
 FUNCTION: Final = 6
 #: What a node evaluated in 50 digits counts for.

@@ -122,7 +122,7 @@ def _unordered(pred: Node, gold: Node, policy: Policy) -> bool:
     """Whether every item has its own equal item on the other side."""
     if len(pred) != len(gold):
         return False
-    if len(gold) > MAX_ITEMS:
+    if len(gold) - 1 > MAX_ITEMS:
         return pred[1:] == gold[1:]
     left = list(gold[1:])
     rest = [item for item in pred[1:] if not _removed(item, left)]
@@ -199,12 +199,6 @@ def _vectors(pred: Node, gold: Node, policy: Policy) -> bool:
     return p is not None and g is not None and _ordered(("tuple", *p), ("tuple", *g), policy)
 
 
-def _matrix_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
-    """A matrix of one entry is that entry."""
-    p, g = (n[1][1] if n[0] == "matrix" and len(n) == len(n[1]) == 2 else n for n in (pred, gold))
-    return "matrix" not in (p[0], g[0]) and same(p, g, policy)
-
-
 def _piecewise(pred: Node, gold: Node, policy: Policy) -> bool:
     """Branch by branch, in any order, values and conditions."""
     return len(pred) == len(gold) and _unordered(("list", *pred[1:]), ("list", *gold[1:]), policy)
@@ -262,6 +256,11 @@ def _members(pred: Node, gold: Node, policy: Policy) -> bool:
     if (p, g) != (pred, gold):
         return same(p, g, policy)
     return bool(region_of(pred, named_by_value(gold)))
+
+
+def _all_reals(pred: Node, gold: Node, policy: Policy) -> bool:
+    r"""`x \in \mathbb{R}` is the set of all reals; no other name is a set."""
+    return ("sym", "R") in (pred, gold) and _members(pred, gold, policy)
 
 
 def _relations(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -365,7 +364,8 @@ _RULES: Mapping[tuple[str, str], Rule] = {
         _value_of_equation, "equation", "value", "quantity", "compound", "ratio", "tuple", "set"
     ),
     **_pairs(_value_of_equation, "equation", "matrix", "list", "region", "cases", "text", "clock"),
-    **_pairs(_members, "relation", "set", "list", "tuple", "region", "value"),
+    **_pairs(_members, "relation", "set", "list", "tuple", "region"),
+    **_pairs(_all_reals, "relation", "value"),
     **_pairs(_regions, "region", "tuple", "set", "list", "value"),
     **_pairs(_where, "where", *_GROUPS, "list", "set", "compound", "cases", "clock"),
     **_pairs(ratio_and_value, "ratio", "value"),
@@ -375,7 +375,6 @@ _RULES: Mapping[tuple[str, str], Rule] = {
     **_pairs(_list_and_tuple, "list", "tuple"),
     **_pairs(_vectors, "tuple", "matrix"),
     **_pairs(_point, "tuple", "value"),
-    **_pairs(_matrix_and_value, "matrix", "value"),
     **_pairs(_residue_and_value, "congruence", "value"),
     **_pairs(_lists, "list", "set"),
     ("value", "value"): scalar_equal,

@@ -64,7 +64,7 @@ _STATES = re.compile(
 _WORD = re.compile(r"[a-z']+")
 #: What leaves open whether a number in a sentence is the answer.
 _TAKES_BACK = re.compile(
-    r"[?？]|不是|并非|不等|错误|\d\s*(?:[折成半多倍]|个半|分之|次方|的?平方|左右)|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't"
+    r"[?？]|\b(?:let|find|determine|compute|calculate|evaluate|suppose|given|what|how)\b|不是|并非|不等|错误|\d\s*(?:[折成半多倍]|个半|分之|次方|的?平方|左右)|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't"
     r"|besides|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square"
     r"|reciprocal|multiple|divisible|loss|where|but|instead|of \d|by \d)\b",
     re.IGNORECASE,

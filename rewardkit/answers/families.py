@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from rewardkit.answers.budget import PRECISE, spend
-from rewardkit.answers.evaluate import UndefinedError, exact, precise
+from rewardkit.answers.evaluate import exact, precise
+from rewardkit.answers.fields import UndefinedError
 from rewardkit.answers.policy import STRICT
 from rewardkit.answers.reading.tree import PI, Node, num, substitute, symbols, walk
 from rewardkit.answers.relations import answer_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from rewardkit.answers.evaluate import UndefinedError, exact
+from rewardkit.answers.evaluate import exact
+from rewardkit.answers.fields import UndefinedError
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.tree import Node, add, mul, neg, num, substitute, symbols, walk
 from rewardkit.answers.regions import NoRegionError, pieces, place, region_equal

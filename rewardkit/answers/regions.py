@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rewardkit.answers.budget import spend
-from rewardkit.answers.evaluate import UndefinedError, exact, numeric
+from rewardkit.answers.evaluate import exact, numeric
+from rewardkit.answers.fields import UndefinedError
 from rewardkit.answers.reading.names import FLIPPED
 from rewardkit.answers.reading.tree import (
     INF,

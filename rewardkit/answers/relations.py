@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rewardkit.answers.budget import PRECISE, spend
-from rewardkit.answers.evaluate import POINTS, UndefinedError, numeric, points, precise
+from rewardkit.answers.evaluate import POINTS, numeric, points, precise
+from rewardkit.answers.fields import UndefinedError
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.names import FLIPPED, MARKS
 from rewardkit.answers.reading.tree import MINUS_ONE, Node, add, mul, substitute, symbols, walk

@@ -14,13 +14,13 @@ from rewardkit.answers.budget import PRECISE, spend
 from rewardkit.answers.evaluate import (
     MORE_DIGITS,
     POINTS,
-    UndefinedError,
     exact,
     is_known,
     numeric,
     points,
     precise,
 )
+from rewardkit.answers.fields import UndefinedError
 from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.answers.reading.tree import PI, Node, mul, num, symbols, walk
 
@@ -168,17 +168,24 @@ def same_everywhere(pred: Node, gold: Node) -> bool:
     if same_tree(pred, gold):
         return True
     spend(pred, gold, times=POINTS)
-    real: list[bool] = []
-    other: list[bool] = []
+    agreed = 0
+    outside: list[bool] = []
     for point in points(pred, gold):
-        try:
-            p, g = numeric(pred, point), numeric(gold, point)
-        except UndefinedError:
-            continue
-        is_real = abs(p.imag) < 1e-9 and abs(g.imag) < 1e-9
-        (real if is_real else other).append(abs(p - g) <= NEAR * max(abs(p), abs(g), 1e-3))
-    decisive = real if len(real) >= 2 else other
-    return len(decisive) >= 2 and all(decisive) and _agree_precisely(pred, gold)
+        for real in (True, False):
+            try:
+                p, g = (numeric(node, point, real=real) for node in (pred, gold))
+            except UndefinedError:
+                continue
+            near = abs(p - g) <= NEAR * max(abs(p), abs(g), 1e-3)
+            if real and not near and _equal_at(pred, gold, point) is False:
+                return False
+            agreed += real
+            if not real:
+                outside.append(near)
+            break
+    if agreed < 2 and (len(outside) < 2 or not all(outside)):
+        return False
+    return _agree_precisely(pred, gold)
 
 
 def _agree_precisely(pred: Node, gold: Node) -> bool:

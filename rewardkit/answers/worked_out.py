@@ -56,6 +56,8 @@ def _is_plain_number(node: Node) -> bool:
     if node[0] == "num":
         return True
     parts = node[1:] if node[0] == "add" else (node,)
+    if len(parts) > 2 or sum(part[0] == "num" for part in parts) > 1:
+        return False
     return all(
         all(f[0] == "num" or f == _I for f in (p[1:] if p[0] == "mul" else (p,))) for p in parts
     )
@@ -225,7 +227,7 @@ def _is_plain(node: Node, tokens: Sequence[Token]) -> bool:
     """Whether an answer is a number, a name, words, or a group of them, with a label or a unit."""
     kind = node[0]
     if kind in ("percent", "degree", "quantity"):
-        return _is_plain(node[1], tokens)
+        return bool(node[1][0] == "num")
     if kind in ("list", "and", "or", "tuple", "set", "compound", "ratio"):
         return all(_is_plain(part, tokens) for part in node[1:])
     if kind == "rel" and node[1] == "=" and len(node) == 4:

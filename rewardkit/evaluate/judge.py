@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardkit.answers.normalize import clean
+from rewardkit.answers.reading.typography import spelling
 from rewardkit.errors import DataError
 from rewardkit.evaluate.choices import UNUSABLE
 from rewardkit.evaluate.part import Kept
@@ -117,7 +117,7 @@ def outcome(line: Mapping[str, Any]) -> Outcome:
     info, tokens = line["extra_info"], line.get("tokens")
     group = (line["data_source"], info.get("subject"), info.get("level"))
     source, subject, level = ("" if name is None else str(name) for name in group)
-    vote = "" if line["no_answer"] else clean(line["pred"])
+    vote = "" if line["no_answer"] else spelling(line["pred"])
     score = float(line["score"])
     if not isfinite(score):
         raise ValueError(f"its score is {score}")

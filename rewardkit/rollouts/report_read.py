@@ -153,6 +153,6 @@ def _said(found: Explanation) -> Iterator[str]:
     if found.rungs:
         rung, said = found.rungs[-1]
         yield f"decided by {rung}: {said}"
-        if rung == "structure":
+        if rung == "value":
             trees = (("answer", found.pred_tree), ("gold", found.gold_tree))
             yield from (f"{name} read as {tree[:SHORT_KEPT]}" for name, tree in trees)

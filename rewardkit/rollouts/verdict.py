@@ -10,8 +10,8 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Any
 
-from rewardkit.answers.normalize import clean
 from rewardkit.answers.number import read_number
+from rewardkit.answers.reading.typography import spelling
 from rewardkit.preprocess.stats import answer_kind
 from rewardkit.rollouts.apart import Apart, NoVerdictError, asked, in_a_line
 from rewardkit.rollouts.read import Sample
@@ -125,7 +125,7 @@ def difference(a: Verdict, b: Verdict) -> str:
         return "no pred" if pred_a == pred_b else f"only {'A' if pred_a else 'B'} has a pred"
     if pred_a == pred_b:
         return "same pred"
-    return _between(_spelled(pred_a), _spelled(pred_b))
+    return _between(pred_a[:LOOKED_AT], pred_b[:LOOKED_AT])
 
 
 def _pred(said: Verdict) -> str:
@@ -135,18 +135,15 @@ def _pred(said: Verdict) -> str:
 
 
 def _between(a: str, b: str) -> str:
-    if "".join(a.split()) == "".join(b.split()):
-        return "same pred, spelled differently"
     number_a, number_b = read_number(a), read_number(b)
+    a, b = spelling(a).casefold(), spelling(b).casefold()
+    if a == b:
+        return "same pred, spelled differently"
     if isinstance(number_a, Fraction) and isinstance(number_b, Fraction):
         return "same number, written differently" if number_a == number_b else "different numbers"
     if a in b:
         return "A's pred is part of B's"
     return "B's pred is part of A's" if b in a else "different preds"
-
-
-def _spelled(pred: str) -> str:
-    return clean(pred[:LOOKED_AT]).casefold()
 
 
 def _judged(scorer: Scorer, sample: Sample) -> Verdict:

@@ -12,10 +12,10 @@ from rewardkit.answers.extract import final_answer, gold_answer
 from rewardkit.scorers.base import Score, Scorer
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.load import load_scorer
-from rewardkit.scorers.math import gold_letters
+from rewardkit.scorers.math import gold_letters, question_of
 
 #: The rungs of `answers.equal`, in the order they are tried.
-RUNGS = ("text", "number", "structure", "words")
+RUNGS = ("text", "number", "words", "value")
 
 
 @dataclass(frozen=True)
@@ -73,22 +73,29 @@ def explain_verdict(
     took = (time.perf_counter() - started) * 1e6
     if scorer != "math":
         return Explanation(scorer, score, "", "", "", (), took)
-    return _of_math(score, response, gold_answer(accept_gold(ground_truth)), took)
+    gold = gold_answer(accept_gold(ground_truth))
+    return _of_math(score, response, gold, question_of(extra_info), took)
 
 
-def _of_math(score: Score, response: str, gold: str, took: float) -> Explanation:
+def _of_math(score: Score, response: str, gold: str, question: str, took: float) -> Explanation:
     answer = final_answer(response, gold)
     where = answer.mark if answer else ""
     if gold_letters(gold) is not None:
         return Explanation("math", score, where, "", "", (("choice", score.status.value),), took)
     if not score.pred or not gold:
         return Explanation("math", score, where, "", "", (), took)
-    pred_tree, gold_tree = (str(read(text) or "") for text in (score.pred, gold))
-    return Explanation("math", score, where, pred_tree, gold_tree, _rungs(score.pred, gold), took)
+    pred_tree, gold_tree = map(_tree, (score.pred, gold))
+    rungs = _rungs(score.pred, gold, question)
+    return Explanation("math", score, where, pred_tree, gold_tree, rungs, took)
 
 
-def _rungs(pred: str, gold: str) -> tuple[tuple[str, str], ...]:
-    verdict = compare(pred, gold)
+def _tree(text: str) -> str:
+    reading = read(text)
+    return str(reading.value) if reading and reading.value else ""
+
+
+def _rungs(pred: str, gold: str, question: str) -> tuple[tuple[str, str], ...]:
+    verdict = compare(pred, gold, question)
     tried = RUNGS[: RUNGS.index(verdict.rung) + 1]
     said = ["passed on"] * (len(tried) - 1) + [verdict.outcome]
     return tuple(zip(tried, said, strict=True))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from rewardkit.answers.choices import AMBIGUOUS, final_choice, read_gold, read_letters
 from rewardkit.answers.equal import Outcome, compare
@@ -19,6 +19,7 @@ from rewardkit.answers.extract import after_thought, boxes, final_answer, gold_a
 from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
+from rewardkit.scorers.options import Range
 
 
 def score(
@@ -26,7 +27,7 @@ def score(
     ground_truth: str,
     extra_info: Mapping[str, Any] | None = None,
     *,
-    significant_digits: int = 0,
+    significant_digits: Annotated[int, Range(0, 15)] = 0,
     convert_units: bool = False,
 ) -> Score:
     """Judge a response by its final answer: 1.0 if right, 0.0 if not.
@@ -50,7 +51,7 @@ def score(
     policy = (
         Policy(significant_digits, convert_units) if significant_digits or convert_units else STRICT
     )
-    question = _question(extra_info)
+    question = question_of(extra_info)
     outcome = compare(pred, gold, question, policy).outcome if pred else "different"
     several = outcome != "equal" and answer and answer.mark == "box" and "," in pred
     if several and (same := _same(response, gold)):
@@ -58,7 +59,7 @@ def score(
     return _score(outcome, pred)
 
 
-def _question(extra_info: Mapping[str, Any] | None) -> str:
+def question_of(extra_info: Mapping[str, Any] | None) -> str:
     """The row's question; empty where there is none, or where it lists its options."""
     if not extra_info or extra_info.get("options") is not None:
         return ""

@@ -260,7 +260,7 @@ def test_control_characters_in_data_do_not_reach_the_terminal(run, tmp_path):
 def test_explain_says_what_was_read_and_which_rung_decided(run, tmp_path):
     (tmp_path / "r.txt").write_text(r"It is \boxed{\frac12}.")
     text = ok(run("explain", "--gold", "0.5", "--response", "r.txt"))
-    assert "structure: equal" in text
+    assert "value: equal" in text
     facts = json.loads(ok(run("explain", "--gold", "0.5", "--response", "r.txt", "--json")))
     assert (facts["correct"], facts["where"], facts["pred"]) == (True, "box", r"\frac12")
     failed(run("explain", "--gold", "1", "--response", "nope.txt"), 1, "nope.txt")

@@ -1,5 +1,6 @@
 """Figures of known responses."""
 
+from rewardkit.evaluate import judge
 from rewardkit.evaluate.estimators import pass_at_k
 from rewardkit.evaluate.figures import figures
 from rewardkit.evaluate.judge import Outcome
@@ -87,3 +88,21 @@ def test_lengths_are_nearest_ranks():
     assert found["tokens"] == {"known": 100, "mean": 50.5, "p50": 50, "p95": 95, "max": 100}
     unknown = figures([outcome(0, right=True, tokens=None)]).summary()["total"]
     assert unknown["tokens"] == {"known": 0}
+
+
+def test_votes_for_one_answer_in_two_typographies_are_one_vote():
+    def vote(pred, no_answer=0.0):
+        line = {
+            "row": 0,
+            "data_source": "s",
+            "extra_info": {},
+            "pred": pred,
+            "no_answer": no_answer,
+        }
+        return judge.outcome(
+            {**line, "score": 0.0, "acc": 0.0, "status": "wrong", "response": ""}
+        ).vote
+
+    assert vote(r"\dfrac{1}{2}") == vote(r"\frac12.") != vote(r"\frac13")
+    assert vote("Monday") == vote("monday.")
+    assert vote("18", no_answer=1.0) == ""

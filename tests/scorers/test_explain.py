@@ -10,7 +10,8 @@ def test_the_rungs_up_to_the_one_that_decided_are_named():
     assert found.rungs == (
         ("text", "passed on"),
         ("number", "passed on"),
-        ("structure", "equal"),
+        ("words", "passed on"),
+        ("value", "equal"),
     )
     assert "Fraction(1, 2)" in found.pred_tree
 
@@ -39,8 +40,8 @@ def test_scorers_with_a_rule_of_their_own_say_what_they_read():
     [
         (r"\boxed{18}", "18", "box", [("text", "equal")]),
         ("Answer: 018", "18", "phrase", [("text", "passed on"), ("number", "equal")]),
-        ("<answer>cat</answer>", "Cat.", "tag", [("text", "passed on"), ("number", "passed on"), ("structure", "passed on"), ("words", "equal")]),
-        ("#### 18", "18 or 19", "hash", [("text", "passed on"), ("number", "passed on"), ("structure", "different")]),
+        ("<answer>a cat</answer>", "Cat.", "tag", [("text", "passed on"), ("number", "passed on"), ("words", "equal")]),
+        ("#### 18", "18 or 19", "hash", [("text", "passed on"), ("number", "passed on"), ("words", "passed on"), ("value", "different")]),
         (r"\boxed{5}", "", "box", []), ("", "18", "", []), ("(B)", "B", "line", [("choice", "correct")]), ("(C)", "B", "line", [("choice", "wrong")]),
     ],
 )  # fmt: skip
@@ -53,8 +54,9 @@ def test_where_the_answer_was_and_what_each_rung_said(response, gold, where, run
 def test_both_readings_are_told_where_there_are_any():
     found = explain("math", r"\boxed{x}", r"\frac12")
     assert (found.pred_tree, found.gold_tree) == ("('sym', 'x')", "('num', Fraction(1, 2), None)")
-    found = explain("math", r"\boxed{@}", "5")
-    assert (found.pred_tree, found.gold_tree) == ("", "('num', Fraction(5, 1), None)")
+    for unread in ("@", "1" * 300):  # no mathematics; over a limit
+        found = explain("math", rf"\boxed{{{unread}}}", "5")
+        assert (found.pred_tree, found.gold_tree) == ("", "('num', Fraction(5, 1), None)")
     found = explain("gsm8k", "#### 18", "18")
     assert (found.scorer, found.where, found.pred_tree, found.gold_tree, found.rungs) == (
         "gsm8k",
@@ -66,3 +68,10 @@ def test_both_readings_are_told_where_there_are_any():
     assert 0 < found.microseconds < 60e6
     found = explain("math", r"\boxed{B}", "B")
     assert (found.pred_tree, found.gold_tree) == ("", "")
+
+
+def test_a_formula_of_the_question_is_refused_where_the_row_has_its_question():
+    info = {"question": "What is $2^{5}$?"}
+    found = explain("math", r"\boxed{2^{5}}", "32", info)
+    assert (found.score.correct, found.rungs[-1]) == (False, ("value", "unreadable"))
+    assert explain("math", r"\boxed{2^{5}}", "32").rungs[-1] == ("value", "equal")

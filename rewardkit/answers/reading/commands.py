@@ -129,7 +129,7 @@ class Commands(Atoms):
     def _operand(self) -> Node:
         """A function's argument without brackets reaches to the next sign."""
         if self.is_next("("):
-            return self.power()
+            return self.atom()  # a power behind it is the function's
         if self.accept("{"):
             return self.group("}")
         node = self.factor()

@@ -149,7 +149,7 @@ class Parser(Quantities):
     ) -> Node:
         r"""`x = k\pi, k \in \mathbb{Z}`: a last item that says where the others hold."""
         if self.brackets:
-            return _grouped(groups, joints)
+            return _one_modulus(_grouped(groups, joints))
         last = groups[-1]
         flat = [item for group in groups for item in group]
         clause: list[Token] = []
@@ -158,7 +158,7 @@ class Parser(Quantities):
             clause = self.tokens[start:end] + clause
             flat.pop()
             last.pop()
-        node = _grouped([group for group in groups if group], joints)
+        node = _one_modulus(_grouped([group for group in groups if group], joints))
         return self._restricted(node, clause) if clause else node
 
     # --- relations and labels
@@ -234,7 +234,7 @@ class Parser(Quantities):
             raise UnreadableError(f"{' '.join(words)!r} changes what follows")
         self.at = at
         self.accept(":")
-        return " ".join(words)
+        return " ".join(named) or "it"
 
     def _congruence(self, node: Node) -> Node:
         r"""`x \equiv 3 \pmod 7`, `3 (mod 7)`."""
@@ -289,6 +289,15 @@ def _grouped(groups: list[list[Node]], joints: set[str]) -> Node:
     if len(flat) == 1:
         return flat[0]
     return ("or" if "or" in joints else "and" if "and" in joints else "list", *flat)
+
+
+def _one_modulus(node: Node) -> Node:
+    r"""`x \equiv 1, 2 \pmod 5`: the modulus at the end is that of every item."""
+    if node[0] not in ("list", "or", "and") or node[-1][0] != "congruence":
+        return node
+    if any(item[0] == "congruence" for item in node[1:-1]):
+        return node
+    return ("congruence", (*node[:-1], node[-1][1]), node[-1][2])
 
 
 def _says_where(item: Node, others: list[Node]) -> bool:

@@ -125,7 +125,7 @@ MARKS = frozenset(
     rf"\{name}"
     for name in (
         "overline widehat widetilde overrightarrow overleftarrow dot ddot dddot check breve acute"
-        " grave mathring cancel sout not overset underset overbrace underbrace stackrel"
+        " grave mathring cancel sout overset underset overbrace underbrace stackrel"
     ).split()
 )
 #: Fonts that make no other name of what they set.
@@ -189,7 +189,7 @@ NOT_A_FACTOR = frozenset(
     }
     | {
         rf"\{n}"
-        for n in "over pmod hline degree Rightarrow land lor neg choose permille prime dots".split()
+        for n in "over pmod hline degree Rightarrow land lor neg choose permille prime dots not".split()
     }
     | {r"\$", r"\%", r"\&", r"\#", r"\_", r"\iff", r"\Leftrightarrow", r"\mapsto", r"\quad"}
 ) - {r"\sum", r"\prod", r"\int", r"\lim"}

@@ -174,7 +174,7 @@ class Quantities(Arithmetic):
         word = token.text.casefold()
         if _is_joint(token) or word in names.SCOPE or word in names.IS:
             return False
-        if word in POWERS_BEHIND:
+        if word in POWERS_BEHIND or power_word(word):
             return True
         denies = token.kind == "han" and any(part in word for part in names.DENYING)
         if word in names.CHANGING or denies:

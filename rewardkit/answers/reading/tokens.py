@@ -64,9 +64,9 @@ _DECORATION = (
     r"left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|mathstrut"
     r"|hfill|nonumber|notag|boldsymbol|bm|mathbf|mathit|mathnormal|bf|it|rm|sf|tt|large|Large|LARGE"
     r"|huge|Huge|small|normalsize|tiny|footnotesize|underline|emph|boxed|fbox|mathopen|mathclose"
-    r"|mathrel|mathbin|mathord|enspace|thinspace|[hv]?phantom\s*\{[^{}]*\}"
-    r"|hspace\*?\s*\{[^{}]*\}|(?:text)?color\s*\{\w*\}"
+    r"|mathrel|mathbin|mathord|enspace|thinspace"
 )
+_WITH_ARGUMENT = r"[hv]?phantom\s*\{[^{}]*\}|hspace\*?\s*\{[^{}]*\}|(?:text)?color\s*\{\w*\}"
 
 
 def _pattern(backslash: str) -> re.Pattern[str]:
@@ -77,7 +77,7 @@ def _pattern(backslash: str) -> re.Pattern[str]:
       | (?P<group>(?<![\d.,])\d{{1,3}}(?:(?:\{{,(?:\s|\\[,;:!])*\}}|,?\s?\\!\s?|\\[,;:\ ]|~|\ )\d{{3}})+(?![\d,])(?:\.\d+)?)
       | (?P<num>\d{{1,3}}(?:,\d{{3}})+(?!\d|,\d)(?:\.\d+)?
           |\d+(?:\.\d+)?[eE][-+]?\d{{1,4}}(?![\dA-Za-z])|\d+(?:\.\d+)?|\.\d+)
-      | {backslash}(?:(?:{_DECORATION})(?![A-Za-z])|q?quad)(?P<decoration>)
+      | {backslash}(?:(?:{_DECORATION})(?![A-Za-z])|q?quad|{_WITH_ARGUMENT})(?P<decoration>)
       | {backslash}(?:{_TEXT})(?![A-Za-z])\s*(?P<mode>\{{)
       | {backslash}mathbb\s*\{{?\s*(?P<set>[A-Z])\s*\}}?
       | {backslash}(?P<cmd>[A-Za-z]+|[{{}}|%&\#_$])
@@ -98,7 +98,7 @@ _SINGLE = _pattern(r"\\")
 #: Where no row can end, a doubled backslash before a command is one that was escaped twice.
 _DOUBLED = _pattern(r"\\{1,2}")
 _NOT_A_DIGIT = re.compile(r"[^\d.]")
-_BOLD = re.compile(r"(\s*)(\*{1,2})(?=[^\s*])([^*]{1,200})(?<!\s)\2(\W*)")
+_BOLD = re.compile(r"(\s*)(\*{1,2})(?=[^\s*])([^*]{1,200})(?<!\s)\2(?![\w*])(.*)", re.DOTALL)
 _OPERATORS = {
     "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "=>": r"\Rightarrow", "->": r"\to", "...": r"\dots",
     "..": r"\dots", "==": "=", "**": "^",

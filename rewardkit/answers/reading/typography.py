@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewardkit.answers.reading.tokens import Token
+from rewardkit.answers.reading.tokens import Token, UnreadableError, tokenize
 
 #: What is folded of a text: its tokens' texts, in order.
 Folded = tuple[str, ...]
@@ -21,14 +21,16 @@ _LETTERS = frozenset({"word", "text", "han"})
 def fold(tokens: Sequence[Token]) -> Folded:
     """The folded tokens of a whole text, `end` left out."""
     parts: list[str] = []
+    depth = 0
     for token in tokens:
+        depth += token.is_sign("(", "[", r"\{") - token.is_sign(")", "]", r"\}")
         digits = _TAKES_DIGITS.get(parts[-1], 0) if parts and token.kind == "num" else 0
         if digits and len(token.text) > 1:
             parts += [*token.text[:digits], *([token.text[digits:]] if token.text[digits:] else [])]
         elif token.text == r"\circ" and parts[-1:] == ["^"]:
             parts[-1] = r"\degree"
         elif token.kind != "end":
-            parts.append(_folded(token))
+            parts.append(token.text if token.kind == "num" and depth > 0 else _folded(token))
     folded = _without_end(_without_braces(_without_end(parts)))
     return tuple(_SAME.get(part, part) for part in folded)
 
@@ -37,6 +39,15 @@ def _without_end(parts: list[str]) -> list[str]:
     while parts and parts[-1] in _END:
         parts.pop()
     return parts
+
+
+def spelling(text: str) -> str:
+    """One text for all the ways to set an answer; itself where it is over a limit or all dress."""
+    try:
+        folded = fold(tokenize(text.strip()))
+    except UnreadableError:
+        folded = ()
+    return " ".join(folded) or text.strip()
 
 
 def fold_words(tokens: Sequence[Token]) -> Folded | None:
@@ -48,6 +59,8 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
     others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
     if not any(len(word) > 1 for word in words) or not others <= set(".,!'\"-;"):
         return None
+    if any(len(word) == 1 and word != "a" for word in words):
+        return tuple(words)  # names, of which one may be `a`
     return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
 
 

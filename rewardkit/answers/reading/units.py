@@ -197,8 +197,6 @@ def _table() -> dict[str, Unit]:
 TABLE: Mapping[str, Unit] = _table()
 #: The base units of the table.
 BASES = frozenset(base for unit in TABLE.values() for base, _ in unit.dimension)
-#: Single letters and short words that are names or English words unless the gold is a quantity.
-DOUBTFUL = frozenset(symbol for symbol in TABLE if len(symbol) == 1 and symbol.isalpha()) | {"in"}
 
 
 def counted(word: str) -> Unit:

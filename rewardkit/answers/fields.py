@@ -1,0 +1,184 @@
+"""The numbers a tree is evaluated in: doubles, real or complex, and numbers of many digits."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from mpmath import MPContext  # here, so that no first answer pays for it
+
+
+class UndefinedError(ArithmeticError):
+    """A tree has no value: not a number, undefined at this point, or over a limit."""
+
+
+class Field:
+    """The numbers a tree is evaluated in: constants, functions, how rationals and floats enter."""
+
+    def __init__(
+        self,
+        enter: Callable[[Fraction], Any],
+        real: Callable[[float], Any],
+        constants: Mapping[str, Any],
+        functions: Mapping[str, Callable[..., Any]],
+    ) -> None:
+        self.enter = enter
+        self.real = real
+        self.constants = constants
+        self.functions = functions
+
+
+def _real(function: Callable[[float], float]) -> Callable[[complex], complex]:
+    def on_reals(value: complex) -> complex:
+        if abs(value.imag) > 1e-9:
+            raise UndefinedError("not a real number")
+        return complex(function(value.real))
+
+    return on_reals
+
+
+def _odd_root(power: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An odd root is real for negative numbers too."""
+
+    def root(value: Any, degree: Any) -> Any:
+        negative = value.real < 0 and abs(value.imag) == 0
+        return -power(-value, 1 / degree) if negative else power(value, 1 / degree)
+
+    return root
+
+
+def _near_floor(value: float) -> int:
+    """The floor, but for what is a whole number up to rounding."""
+    return round(value) if abs(value - round(value)) < 1e-9 else math.floor(value)
+
+
+def _factorial(value: float) -> float:
+    if not -0.5 < value <= 170:
+        raise UndefinedError("too large a factorial")
+    return math.gamma(value + 1)
+
+
+def _binomial(top: complex, bottom: complex) -> complex:
+    if top.imag or bottom.imag or not 0 <= bottom.real <= top.real <= 170:
+        raise UndefinedError("no binomial coefficient")
+    n, k = top.real, bottom.real
+    return complex(math.gamma(n + 1) / math.gamma(k + 1) / math.gamma(n - k + 1))
+
+
+def _of_integers(function: Callable[..., int]) -> Callable[..., complex]:
+    def on_integers(*values: complex) -> complex:
+        if any(value.imag or value.real != int(value.real) for value in values):
+            raise UndefinedError("not whole numbers")
+        return complex(function(*(int(value.real) for value in values)))
+
+    return on_integers
+
+
+@cache
+def doubles() -> Field:
+    """Complex numbers in double precision."""
+    functions: dict[str, Callable[..., Any]] = {
+        name: getattr(cmath, name)
+        for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "sqrt")
+    }
+    functions |= {
+        "arcsinh": cmath.asinh,
+        "arccosh": cmath.acosh,
+        "arctanh": cmath.atanh,
+        "arcsin": cmath.asin,
+        "arccos": cmath.acos,
+        "arctan": cmath.atan,
+        "arccot": lambda x: math.pi / 2 - cmath.atan(x),
+        "arcsec": lambda x: cmath.acos(1 / x),
+        "arccsc": lambda x: cmath.asin(1 / x),
+        "ln": cmath.log,
+        "lg": cmath.log10,
+        "cot": lambda x: 1 / cmath.tan(x),
+        "sec": lambda x: 1 / cmath.cos(x),
+        "csc": lambda x: 1 / cmath.sin(x),
+        "pow": lambda base, exponent: base**exponent,
+        "root": _odd_root(lambda base, exponent: base**exponent),
+        "abs": lambda x: complex(abs(x)),
+        "re": lambda x: complex(x.real),
+        "im": lambda x: complex(x.imag),
+        "floor": _real(_near_floor),
+        "ceil": _real(lambda x: -_near_floor(-x)),
+        "fact": _real(_factorial),
+        "binom": _binomial,
+        "gcd": _of_integers(math.gcd),
+        "lcm": _of_integers(math.lcm),
+        "max": lambda *xs: max(xs, key=lambda x: x.real),
+        "min": lambda *xs: min(xs, key=lambda x: x.real),
+    }
+    constants = {"pi": complex(math.pi), "e": complex(math.e), "i": 1j}
+    return Field(lambda value: complex(float(value)), complex, constants, functions)
+
+
+@cache
+def real_numbers() -> Field:
+    """The real numbers: what leaves them is a `ValueError` of `math`, or has no name here."""
+    names = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "sqrt")
+    functions: dict[str, Callable[..., Any]] = dict(doubles().functions)
+    functions |= {name: getattr(math, name) for name in names}
+    functions |= {
+        "arcsinh": math.asinh,
+        "arccosh": math.acosh,
+        "arctanh": math.atanh,
+        "arcsin": math.asin,
+        "arccos": math.acos,
+        "arctan": math.atan,
+        "arccot": lambda x: math.pi / 2 - math.atan(x),
+        "arcsec": lambda x: math.acos(1 / x),
+        "arccsc": lambda x: math.asin(1 / x),
+        "ln": math.log,
+        "lg": math.log10,
+        "cot": lambda x: 1 / math.tan(x),
+        "sec": lambda x: 1 / math.cos(x),
+        "csc": lambda x: 1 / math.sin(x),
+        "pow": math.pow,
+        "root": _odd_root(math.pow),
+        "abs": abs,
+    }
+    return Field(float, float, {"pi": math.pi, "e": math.e}, functions)
+
+
+@cache
+def digits_of(digits: int) -> Field:
+    """Numbers of so many digits, of mpmath."""
+    mp = MPContext()
+    mp.dps = digits
+    names = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "sqrt", "ln")
+    functions: dict[str, Callable[..., Any]] = {name: getattr(mp, name) for name in names}
+    functions |= {
+        "arcsinh": mp.asinh,
+        "arccosh": mp.acosh,
+        "arctanh": mp.atanh,
+        "arcsin": mp.asin,
+        "arccos": mp.acos,
+        "arctan": mp.atan,
+        "arccot": lambda x: mp.pi / 2 - mp.atan(x),
+        "arcsec": lambda x: mp.acos(1 / x),
+        "arccsc": lambda x: mp.asin(1 / x),
+        "lg": mp.log10,
+        "pow": mp.power,
+        "root": _odd_root(mp.power),
+        "abs": mp.fabs,
+        "re": mp.re,
+        "im": mp.im,
+        "floor": mp.floor,
+        "ceil": mp.ceil,
+        "fact": mp.factorial,
+        "binom": mp.binomial,
+        "max": max,
+        "min": min,
+        "gcd": lambda *xs: mp.mpf(_of_integers(math.gcd)(*xs).real),
+        "lcm": lambda *xs: mp.mpf(_of_integers(math.lcm)(*xs).real),
+    }
+    constants = {"pi": mp.mpf(mp.pi), "e": mp.mpf(mp.e), "i": mp.mpc(0, 1)}
+    return Field(
+        lambda value: mp.mpf(value.numerator) / value.denominator, mp.mpf, constants, functions
+    )

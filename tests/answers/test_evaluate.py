@@ -1,0 +1,121 @@
+"""The values of trees: exact where arithmetic suffices, else in double precision or 50 digits."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from rewardkit.answers.evaluate import POINTS, UndefinedError, exact, numeric, points, precise
+from tests.answers.printed import close, read
+from tests.tables import every
+
+#: Text with the name x, which is 0.7: its value.
+WORTH = {
+    r"\sin x": math.sin(0.7), r"\cos x": math.cos(0.7), r"\tan x": math.tan(0.7),
+    r"\tg x": math.tan(0.7), r"\cot x": 1 / math.tan(0.7), r"\sec x": 1 / math.cos(0.7),
+    r"\csc x": 1 / math.sin(0.7), r"\sinh x": math.sinh(0.7), r"\cosh x": math.cosh(0.7),
+    r"\tanh x": math.tanh(0.7), r"\arcsin x": math.asin(0.7), r"\arccos x": math.acos(0.7),
+    r"\arctan x": math.atan(0.7), r"\arctg x": math.atan(0.7), r"\arccot x": math.atan(1 / 0.7),
+    r"\arcctg x": math.atan(1 / 0.7), r"\sin^{-1} x": math.asin(0.7), r"\cos^{-1} x": math.acos(0.7),
+    r"\tan^{-1} x": math.atan(0.7), r"\cot^{-1} x": math.atan(1 / 0.7), r"\ln x": math.log(0.7),
+    r"\log x": math.log(0.7), r"\lg x": math.log10(0.7), r"\log_3 x": math.log(0.7, 3),
+    r"\exp x": math.exp(0.7), r"\sqrt{x}": math.sqrt(0.7), r"\sqrt[3]{-x}": -(0.7 ** (1 / 3)),
+    r"\sqrt[4]{x}": 0.7**0.25, r"|-x|": 0.7, r"\Re(x+2i)": 0.7, r"\Im(x+2i)": 2.0,
+    r"\lfloor 9x\rfloor": 6.0, r"\lfloor -9x\rfloor": -7.0, r"\lceil 9x\rceil": 7.0,
+    r"\binom{7}{2}": 21.0, "5!": 120.0, r"x^{\pi}": 0.7**math.pi, "e^x": math.exp(0.7),
+    r"\max(x, 2, 1)": 2.0, r"\min(2, x, 1)": 0.7, r"i^2": -1.0, r"180x^\circ": 0.7 * math.pi,
+    "asin x": math.asin(0.7), "acos x": math.acos(0.7), "atan x": math.atan(0.7), "sqrt(x)": math.sqrt(0.7),
+    "sin x": math.sin(0.7), "ln x": math.log(0.7), "pi": math.pi, "binom{7}{2}": 21.0, "frac{x}{2}": 0.35,
+    r"\cos 0": 1.0, r"\ln 4": math.log(4), r"\sqrt[5]{32}": 2.0, r"\sqrt[5]{27}": 27**0.2,
+}  # fmt: skip
+
+
+@every(("text", "expected"), WORTH.items())
+def test_every_function_has_its_value_in_either_precision(text, expected):
+    node = read(text)
+    assert close(numeric(node, {"x": 0.7}), expected)
+    assert close(complex(precise(node, {"x": 0.7})), expected)
+
+
+@pytest.mark.parametrize(("text", "expected"), [(r"\gcd(12, 18)", 6), (r"\lcm(12, 18)", 36)])
+def test_divisors_and_multiples_are_of_whole_numbers(text, expected):
+    assert numeric(read(text), {}) == expected
+    for other in ("12.5", "12+i"):
+        with pytest.raises(UndefinedError):
+            numeric(read(text.replace("12", other)), {})
+
+
+@pytest.mark.parametrize(
+    "name", [r"\sum", r"\prod", r"\int", r"\iint", r"\oint", r"\lim", r"\deg", r"\det"]
+)
+def test_what_nobody_has_worked_out_has_no_value(name):
+    with pytest.raises(UndefinedError):
+        numeric(read(rf"{name} x"), {"x": 0.7})
+
+
+@every(
+    ("text", "expected"),
+    [(r"\sqrt{16}", 4), (r"\sqrt{\frac{4}{9}}", Fraction(2, 3)), (r"\sqrt[3]{27}", 3), (r"\sqrt[3]{-27}", -3),
+     (r"\sqrt[3]{\frac{8}{27}}", Fraction(2, 3)), (r"\sqrt[3]{10^{15}}", 10**5), ("2^{-3}", Fraction(1, 8)),
+     ("0^2", 0), ("2^{4096}", 2**4096), (r"2^{4000} \cdot 2^{4000} \cdot 2^{190}", 2**8190),
+     (r"\sqrt{2}", None), (r"\sqrt{-4}", None), (r"\sqrt[3]{2}", None), (r"\sqrt[5]{32}", None),
+     (r"\sqrt[3]{10^{15}+1}", None), (r"\sqrt[3]{10^{18}}", None), ("2^{4097}", None), ("2^{1/2}", None),
+     ("0^0", None), ("0^{-1}", None), (r"2^{4000} \cdot 2^{4000} \cdot 2^{191}", None), (r"\sin 4", None)],
+)  # fmt: skip
+def test_arithmetic_and_roots_are_exact_up_to_their_limits(text, expected):
+    assert exact(read(text)) == expected
+
+
+@every(
+    ("at", "beyond"),
+    [("170!", "171!"), (r"\binom{170}{3}", r"\binom{171}{3}"), (r"\sin(10^{15})", r"\sin(10^{15}+1)"),
+     (r"(1+10^{-9})^{1000}", r"(1+10^{-9})^{1000.5}"), ("e^{600}", "e^{601}"), (r"(-0.4)!", "(-0.5)!"),
+     (r"\binom{3}{0}", r"\binom{3}{-1}"), (r"\binom{3}{3}", r"\binom{3}{4}"), ("0^{1/2}", "0^0"),
+     (r"\lfloor x\rfloor", r"\lfloor ix\rfloor"), (r"\binom{3}{2}", r"\binom{3}{2i}"),
+     (r"\binom{3}{2}", r"\binom{3+i}{2}")],
+)  # fmt: skip
+def test_a_function_has_a_value_up_to_its_limit_and_none_beyond(at, beyond):
+    numeric(read(at), {"x": 0.7})
+    with pytest.raises(UndefinedError):
+        numeric(read(beyond), {"x": 0.7})
+
+
+def test_a_whole_number_up_to_rounding_is_its_own_floor_and_ceiling():
+    for text, value in (("2.9999999999", 3), ("2.99999999", 2)):
+        assert numeric(read(rf"\lfloor {text}\rfloor"), {}) == value
+    for text, value in (("2.0000000001", 2), ("2.00000001", 3)):
+        assert numeric(read(rf"\lceil {text}\rceil"), {}) == value
+
+
+def test_expressions_are_compared_at_points_of_every_kind():
+    """Below 1, up to 3, large, negative, with mixed signs and those turned round, whole, beyond."""
+    names = "abcdfghxyz"
+    small, other, middle, also, large, negative, mixed, turned, whole, next_whole, beyond, below = (
+        [point[name] for name in names] for point in points(read("+".join(names)))
+    )
+    assert POINTS == 12
+    assert all(0.05 <= value < 1 for value in small + other)
+    assert all(0.31 <= value < 2.81 for value in middle + also)
+    assert all(11 <= value < 61 for value in large)
+    assert all(-2.81 < value < -0.3 for value in negative)
+    assert {value < 0 for value in mixed} == {True, False}
+    assert turned == [-value for value in mixed]
+    assert all(value == int(value) and 2 <= value <= 8 for value in whole)
+    assert next_whole == [value + 1 for value in whole]
+    assert all(value > 811 for value in beyond)
+    assert below == [-value for value in beyond]
+    for point in (small, other, middle, also, large, negative, mixed, beyond):
+        assert len(set(point)) == len(names), "two names with one value cannot be told apart"
+    assert len({tuple(point) for point in (small, other, middle, also)}) == 4
+
+
+def test_the_last_points_lie_beyond_the_largest_number():
+    *_, beyond, below = points(read("|x-5000|"), read("x"))
+    assert below["x"] < -5000 < 5000 < beyond["x"]
+    *_, beyond, below = points(read("x+10^{300}"))
+    assert beyond["x"] < 10**13, "up to a limit"
+
+
+def test_a_name_has_the_same_values_beside_any_others():
+    alone, beside = points(read("x")), points(read("x+y"))
+    assert [point["x"] for point in alone] == [point["x"] for point in beside]

@@ -1,0 +1,166 @@
+"""Text -> tokens: every sign has one name, blanks are kept, and nothing is read in part."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rewardkit.answers.reading.characters import (
+    FRACTIONS,
+    HALF_WIDTH,
+    SIGNS,
+    SUBSCRIPTS,
+    SUPERSCRIPTS,
+)
+from rewardkit.answers.reading.names import OPERATOR, SAME_COMMAND
+from rewardkit.answers.reading.tokens import (
+    MAX_CHARS,
+    MAX_DIGITS,
+    MAX_EXPONENT,
+    MAX_TOKENS,
+    Token,
+    UnreadableError,
+    same_command,
+    tokenize,
+)
+from tests.tables import every
+
+
+def kinds(text):
+    """`kind:text` of every token but the end."""
+    *tokens, end = tokenize(text)
+    assert end.kind == "end"
+    return " ".join(f"{token.kind}:{token.text}" for token in tokens)
+
+
+def texts(text):
+    return [token.text for token in tokenize(text)[:-1]]
+
+
+@every(
+    ("text", "tokens"),
+    [
+        ("18", "num:18"), ("1.50", "num:1.50"), (".5", "num:.5"), ("1.", "num:1 op:."), ("1,234.5", "num:1,234.5"), ("1,23", "num:1 op:, num:23"),
+        ("1,2345", "num:1 op:, num:2345"), ("12,345,678", "num:12,345,678"), ("1{,}234", "num:1234"), (r"1\,234", "num:1234"), (r"1\!234", "num:1234"),
+        ("1 234", "num:1234"), ("12 34", "num:12 num:34"), ("0.5 123", "num:0.5 num:123"), ("1 2345", "num:1 num:2345"),
+        ("1.5e3", "num:1.5e3"), ("2E-3", "num:2E-3"), ("1e5x", "num:1 word:e num:5 word:x"), ("2e", "num:2 word:e"),
+        ("0.1(6)", "rep:0.1(6)"), ("0.(3)", "rep:0.(3)"), ("2(3)", "num:2 op:( num:3 op:)"), ("0.5(2)x", "num:0.5 op:( num:2 op:) word:x"),
+        ("xy", "word:xy"), ("sin", r"cmd:\sin"), ("sqrt(2)", r"cmd:\sqrt op:( num:2 op:)"), ("oo", r"cmd:\infty"),
+        (r"\dfrac12", r"cmd:\frac num:12"), (r"\leqslant", r"cmd:\le"), (r"\lvert x\rvert", "op:| word:x op:|"), (r"5\%", "num:5 op:%"),
+        (r"\text{cm}", "text:cm"), (r"\mathrm{kg}x", "text:kg word:x"), (r"\text{a {b} c}d", "text:a op:{ text:b op:} text:c word:d"),
+        (r"\operatorname{lcm}(4,6)", r"cmd:\lcm op:( num:4 op:, num:6 op:)"), (r"\text{a.m.}", "text:a text:m"),
+        ("平方厘米", "han:平方厘米"), ("5个苹果", "num:5 han:个苹果"), ("Größe", "word:Gr text:öße"),
+        (r"\left(1\right)", "op:( num:1 op:)"), (r"\displaystyle x", "word:x"), (r"\mathbf{x}", "op:{ word:x op:}"), (r"\boxed{5}", "op:{ num:5 op:}"),
+        (r"\color{red}5", "num:5"), (r"\phantom{6}5", "num:5"), (r"\hspace{1cm}5", "num:5"),
+        (r"\mathbb{R}", r"cmd:\mathbb{R}"), (r"\mathbb R", r"cmd:\mathbb{R}"), ("ℝ", r"cmd:\mathbb{R}"),
+        ("<=", r"cmd:\le"), (">=", r"cmd:\ge"), ("!=", r"cmd:\ne"), ("->", r"cmd:\to"), ("...", r"cmd:\dots"), ("**", "op:^"), ("==", "op:="),
+        ("√15", r"cmd:\surd num:15"), ("x²", "word:x op:^ op:{ num:2 op:}"), ("x⁻¹²", "word:x op:^ op:{ op:- num:12 op:}"), ("x₁", "word:x op:_ op:{ num:1 op:}"),
+        ("½", r"cmd:\frac op:{ num:1 op:} op:{ num:2 op:}"), ("20℃", "num:20 text:°C"), ("5°", r"num:5 cmd:\degree"),
+        ("$5$", "num:5"), (r"\(5\)", "num:5"), (r"\[5\]", "num:5"), ("$1$ $2$", "num:1 op:, num:2"), ("", ""), (" ", ""),
+        (r"\\frac12", r"cmd:\frac num:12"), (r"\begin{x}1\\2\end{x}", "cmd:\\begin op:{ word:x op:} num:1 op:\\\\ num:2 cmd:\\end op:{ word:x op:}"),
+        ("**18**", "num:18"), ("２＋３", "num:2 op:+ num:3"), ("x\u200b y", "word:x word:y"),
+    ],
+)  # fmt: skip
+def test_a_text_has_these_tokens(text, tokens):
+    assert kinds(text) == tokens
+
+
+@every("blank", [" ", "\t", "\n", "~", r"\,", r"\;", r"\:", r"\!", r"\ ", r"\quad ", r"\qquad ", "\u3000", "\xa0"])  # fmt: skip
+def test_a_blank_of_any_kind_is_no_token_but_says_that_it_stood_there(blank):
+    assert tokenize(f"x{blank}y")[:2] == [Token("word", "x"), Token("word", "y", gap=True)]
+    assert tokenize("xy")[0] == Token("word", "xy")
+
+
+@every("sign", ["$", r"\(", r"\[", r"\left(", "(", "{", "+", r"\pi", "5"])
+def test_what_stands_first_has_no_blank_before_it_unless_there_is_one(sign):
+    assert tokenize(f" {sign}")[0].gap or tokenize(f" {sign}") == tokenize(sign)
+
+
+@every("dress", [r"\hspace{1em}", r"\phantom{5}", r"\color{red}"])
+def test_dress_with_an_argument_is_no_token_before_a_letter_either(dress):
+    assert texts(f"{dress}x") == ["x"]
+
+
+def test_full_width_characters_are_their_ascii():
+    full_width = "".join(chr(0xFF01 + n) for n in range(94) if chr(0x21 + n) != "\\")
+    ascii_only = "".join(chr(0x21 + n) for n in range(94) if chr(0x21 + n) != "\\")
+    assert texts(full_width) == texts(ascii_only)
+    assert all(len(replacement) == 1 for replacement in HALF_WIDTH.values())
+
+
+@every("char", [*SIGNS, *FRACTIONS, *SUPERSCRIPTS, *SUBSCRIPTS])
+def test_every_sign_of_the_tables_stands_for_the_same_anywhere(char):
+    """Not as a letter or as itself: no sign of the tables is left over."""
+    alone, beside = texts(char), texts(f"x{char}")
+    assert beside[1:] == alone != [char] or char == "．"
+
+
+@every(("name", "same"), SAME_COMMAND.items())
+def test_no_name_of_a_command_leads_to_a_third(name, same):
+    assert same_command(name) == same == same_command(same)
+    assert texts(name) in ([same], [OPERATOR.get(same)], texts(same))
+
+
+@every("dash", "-−–—‐‑‒―﹣")
+def test_every_dash_is_a_minus(dash):
+    assert kinds(f"{dash}5") == "op:- num:5"
+
+
+@every(
+    ("at", "beyond"),
+    [
+        ("1" + " " * (MAX_CHARS - 1), "1" + " " * MAX_CHARS),
+        ("+" * MAX_TOKENS, "+" * (MAX_TOKENS + 1)),
+        ("7" * MAX_DIGITS, "7" * (MAX_DIGITS + 1)),
+        (f"1e{MAX_EXPONENT}", f"1e{MAX_EXPONENT + 1}"),
+        (f"1e-{MAX_EXPONENT}", f"1e-{MAX_EXPONENT + 1}"),
+    ],
+    ids=["characters", "tokens", "digits", "exponent", "negative exponent"],
+)
+def test_a_text_over_a_limit_has_no_tokens(at, beyond):
+    tokenize(at)
+    with pytest.raises(UnreadableError):
+        tokenize(beyond)
+
+
+# --- any text
+
+SOURCE = st.text(st.characters(codec="utf-8"), max_size=60) | st.text(
+    st.sampled_from([*"\\{}$ 1,.()xe^_²₃½√度～＋"]), max_size=60
+)
+
+
+@given(SOURCE)
+def test_any_text_has_tokens_of_known_kinds_or_is_over_a_limit(text):
+    try:
+        tokens = tokenize(text)
+    except UnreadableError:
+        return
+    assert {token.kind for token in tokens[:-1]} <= {
+        "num",
+        "rep",
+        "cmd",
+        "word",
+        "text",
+        "han",
+        "op",
+    }
+    assert [token.kind for token in tokens].index("end") == len(tokens) - 1
+    assert all(token.text and not token.text.isspace() for token in tokens[:-1])
+    assert all(token.text.replace(",", "").isascii() for token in tokens if token.kind == "num")
+
+
+@given(SOURCE)
+def test_blanks_around_a_text_are_not_read(text):
+    assume(not text.endswith("\\"))  # which makes a blank of the blank behind it
+    try:
+        tokens = tokenize(text)
+    except UnreadableError:
+        return
+    assert [token[:2] for token in tokenize(f" {text}\n")] == [token[:2] for token in tokens]
+
+
+@given(st.lists(st.sampled_from(["1", "23", "x", "y", r"\pi", "+", "(", ")", r"\frac", "{", "}", "/"]), max_size=20))  # fmt: skip
+def test_tokens_with_blanks_between_are_read_back_as_they_were(parts):
+    assert (
+        texts(" @ ".join(parts)) == " @ ".join(parts).split(" ")[: 2 * len(parts) - 1] or not parts
+    )

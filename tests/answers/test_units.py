@@ -1,0 +1,293 @@
+"""Units: a table of spellings, each with a dimension and a factor; SI prefixes scale them."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.answers.equal import compare
+from rewardkit.answers.policy import Policy
+from rewardkit.answers.reading.grammar import parse
+from rewardkit.answers.reading.tokens import UnreadableError, tokenize
+from rewardkit.answers.reading.tree import num
+from rewardkit.answers.reading.units import BASES, NO_UNIT, TABLE, counted, known, power_word
+from tests.tables import every
+
+CONVERTED = Policy(convert_units=True)
+
+#: Spellings of one unit, a line each, and the factor and powers of base units that it stands for.
+SPELLINGS = {
+    "cm centimeter centimeters centimetre centimetres 厘米 公分": ("1/100", "m"),
+    "mm millimeter millimeters millimetre 毫米": ("1/1000", "m"),
+    "m meter meters metre metres 米": ("1", "m"),
+    "km kilometer kilometers kilometre 千米 公里": ("1000", "m"),
+    "in inch inches 英寸": ("0.0254", "m"), "ft foot feet 英尺": ("0.3048", "m"),
+    "yd yard yards": ("0.9144", "m"), "mi mile miles 英里": ("1609.344", "m"),
+    "g gram grams 克": ("1/1000", "kg"), "kg kilogram kilograms 千克 公斤": ("1", "kg"),
+    "mg milligram milligrams 毫克": ("1/1000000", "kg"), "lb lbs pound pounds": ("0.45359237", "kg"),
+    "ton tons tonne 吨": ("1000", "kg"), "oz ounce ounces": ("0.028349523125", "kg"),
+    "s sec second seconds 秒": ("1", "s"), "ms millisecond milliseconds": ("1/1000", "s"),
+    "min mins minute minutes 分钟": ("60", "s"), "h hr hrs hour hours 小时": ("3600", "s"),
+    "d day days 天": ("86400", "s"), "week weeks 周 星期": ("604800", "s"), "month months 个月": ("1", "month"),
+    "yr yrs year years 年": ("12", "month"),
+    "$ dollar dollars usd USD 美元": ("1", "$"), "cent cents 美分": ("1/100", "$"), "元 人民币 yuan rmb RMB 块": ("1", "元"),
+    "€ euro euros eur 欧元": ("1", "€"), "£ gbp 英镑": ("1", "£"),
+    "L l liter liters litre litres 升": ("1/1000", "m^3"), "mL ml milliliter millilitres 毫升": ("1/1000000", "m^3"),
+    "N newton newtons 牛顿": ("1", "kg m s^-2"), "J joule joules 焦耳": ("1", "kg m^2 s^-2"), "W watt watts 瓦": ("1", "kg m^2 s^-3"),
+    "kW kilowatt kilowatts 千瓦": ("1000", "kg m^2 s^-3"), "Pa pascal pascals": ("1", "kg m^-1 s^-2"), "MPa megapascal": ("1000000", "kg m^-1 s^-2"),
+    "Hz hertz": ("1", "s^-1"), "MHz megahertz": ("1000000", "s^-1"), "V volt volts": ("1", "A^-1 kg m^2 s^-3"), "mA milliampere milliamps": ("1/1000", "A"),
+    "mph": ("0.44704", "m s^-1"), "kph kmh": ("5/18", "m s^-1"), "μm um micrometer": ("1/1000000", "m"), "nm nanometer nanometres": ("1/1000000000", "m"),
+    "°C celsius 摄氏度": ("1", "°C"), "°F fahrenheit 华氏度": ("1", "°F"), "mol mole moles": ("1", "mol"), "atm": ("101325", "kg m^-1 s^-2"),
+}  # fmt: skip
+
+
+def dimension(text):
+    powers = [part.partition("^") for part in text.split()]
+    return tuple(sorted((base, int(power or 1)) for base, _, power in powers))
+
+
+@every(("spellings", "factor", "powers"), [(k, *v) for k, v in SPELLINGS.items()])
+def test_every_spelling_of_a_unit_is_that_unit(spellings, factor, powers):
+    for word in spellings.split():
+        unit = known(word)
+        assert (unit.factor, unit.dimension) == (Fraction(factor), dimension(powers)), word
+
+
+def test_no_two_units_of_the_list_are_one():
+    sizes = {
+        (known(line.split()[0]).factor, known(line.split()[0]).dimension) for line in SPELLINGS
+    }
+    assert len(sizes) == len(SPELLINGS)
+
+
+@every(
+    ("one", "other"),
+    [("mg", "Mg"), ("mm", "Mm"), ("mW", "MW"), ("MPa", "mPa"), ("s", "S"), ("k", "K"), ("m", "M"), ("g", "G"), ("cm", "mm"), ("t", "T"), ("a", "A"), ("n", "N")],
+)  # fmt: skip
+def test_the_case_of_a_short_symbol_counts(one, other):
+    assert known(one) != known(other)
+
+
+@every("word", ["Meters", "METERS", "Dollars", "HOURS", "Kilograms", "cm.", "hrs."])
+def test_the_case_of_a_long_word_and_the_stop_behind_an_abbreviation_say_nothing(word):
+    assert known(word) == known(word.lower().rstrip(".")) is not None
+
+
+@every("word", ["", "x", "apples", "foo", "metr", "cmm", "sinus", "苹果", "k", "kilo"])
+def test_a_word_that_is_no_unit_is_not_in_the_table(word):
+    assert known(word) is None
+
+
+@every(
+    ("one", "other", "alike"),
+    [("apples", "apple", True), ("Apples", "apples", True), ("berries", "berry", True), ("apples", "oranges", False), ("gas", "gas", True), ("苹果", "苹果", True), ("苹果", "梨", False)],
+)  # fmt: skip
+def test_what_is_counted_is_a_unit_of_its_own(one, other, alike):
+    assert (counted(one) == counted(other)) is alike
+
+
+PREFIXES = {
+    "f": -15,
+    "p": -12,
+    "n": -9,
+    "μ": -6,
+    "m": -3,
+    "c": -2,
+    "d": -1,
+    "h": 2,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+}
+WORDS = {"femto": -15, "pico": -12, "nano": -9, "micro": -6, "milli": -3, "centi": -2, "deci": -1, "hecto": 2, "kilo": 3, "mega": 6, "giga": 9, "tera": 12}  # fmt: skip
+SYMBOLS = {"m": "meters", "g": "grams", "s": "seconds", "A": "amperes", "N": "newtons", "J": "joules", "W": "watts", "V": "volts", "Hz": "hertz", "L": "liters", "mol": "moles", "eV": "electronvolts"}  # fmt: skip
+
+
+@given(st.sampled_from(sorted(WORDS)), st.sampled_from(sorted(SYMBOLS)))
+def test_a_prefix_scales_its_unit_and_leaves_its_dimension(prefix, symbol):
+    scaled, unit = known(prefix + SYMBOLS[symbol]), known(symbol)
+    assert scaled.factor == unit.factor * Fraction(10) ** WORDS[prefix]
+    assert scaled.dimension == unit.dimension
+
+
+@given(
+    st.sampled_from(sorted(PREFIXES)),
+    st.sampled_from(["J", "W", "V", "N", "Hz", "Pa", "mol", "eV"]),
+)
+def test_a_symbol_with_a_prefix_is_the_word_with_a_prefix(prefix, symbol):
+    word = next(word for word, power in WORDS.items() if power == PREFIXES[prefix])
+    named = {"Pa": "pascals", **SYMBOLS}[symbol]
+    assert known(prefix + symbol) == known(word + named)
+
+
+units = st.sampled_from(
+    sorted(word for word in TABLE if word.isascii() and word.isalpha() and len(word) > 2)
+)
+powers = st.sampled_from([-3, -2, -1, 1, 2, 3])
+
+
+@given(units, units, units, powers, powers)
+def test_units_multiply_like_powers(a, b, c, m, n):
+    one, two, three = known(a), known(b), known(c)
+    assert one.times(two) == two.times(one)
+    assert one.times(two).times(three) == one.times(two.times(three))
+    assert one.to_the(m).to_the(n) == one.to_the(m * n)
+    assert one.times(two).to_the(m) == one.to_the(m).times(two.to_the(m))
+    assert one.times(one, -1) == NO_UNIT == NO_UNIT.times(NO_UNIT)
+    assert one.times(NO_UNIT) == one
+
+
+@every("word", sorted(TABLE))
+def test_every_unit_of_the_table_has_a_positive_factor_and_base_units_in_order(word):
+    unit = TABLE[word]
+    assert unit.factor > 0
+    assert unit.dimension == tuple(sorted(unit.dimension))
+    assert all(power for _, power in (*unit.dimension, *unit.name))
+    assert {base for base, _ in unit.dimension} <= BASES
+    assert unit.name
+
+
+def test_words_for_powers_stand_before_their_unit():
+    assert [
+        power_word(word) for word in ("square", "Square", "sq", "cubic", "平方", "立方", "cm")
+    ] == [2, 2, 2, 3, 2, 3, 0]
+    assert known("平方厘米") == known("cm").to_the(2)
+    assert known("立方米") == known("m").to_the(3)
+
+
+# --- units behind a value
+
+
+def unit_of(text, *, letters=True):
+    node = parse(tokenize(text), letters_are_units=letters)
+    assert node[0] == "quantity", node
+    return node[2]
+
+
+M, S, KG, CM = map(known, ("m", "s", "kg", "cm"))
+
+
+@every(
+    ("text", "unit"),
+    [
+        ("5 cm", CM), ("5cm", CM), (r"5\text{ cm}", CM), (r"5\,\mathrm{cm}", CM), ("5~cm", CM), ("5 cm.", CM), ("5厘米", CM), (r"5\ \mbox{cm}", CM),
+        ("5 cm^2", CM.to_the(2)), (r"5\text{ cm}^{2}", CM.to_the(2)), (r"5\text{ cm}^{-1}", CM.to_the(-1)), ("5 square centimeters", CM.to_the(2)), (r"5\text{ sq cm}", CM.to_the(2)),
+        ("5 cubic cm", CM.to_the(3)), ("5平方厘米", CM.to_the(2)), ("5 cm squared", CM.to_the(2)), ("5 cm²", CM.to_the(2)),
+        ("5 m/s", M.times(S, -1)), ("5 m/s^2", M.times(S, -2)), (r"5\ \mathrm{m/s^2}", M.times(S, -2)), (r"5\ \mathrm{m\,s^{-2}}", M.times(S, -2)),
+        (r"5\ \mathrm{m\cdot s^{-2}}", M.times(S, -2)), ("5 meters per second", M.times(S, -1)), ("5 km per hour", known("kmh")), ("5 km/h", known("kph")), ("5 miles per hour", known("mph")),
+        ("5 kg m/s", KG.times(M).times(S, -1)), (r"5\text{ kg}\cdot\text{m}^2", KG.times(M.to_the(2))), (r"5\text{ N}\cdot\text{m}", known("N").times(M)),
+        ("5 apples", counted("apple")), ("5 red apples", counted("red").times(counted("apple"))), ("5 apples per day", counted("apple").times(known("day"), -1)),
+        (r"\$5", known("$")), ("€5", known("€")), ("¥5", known("元")), ("5 dollars", known("$")), ("5美元", known("$")), (r"-\$5", known("$")),
+        (r"\pi\text{ cm}", CM), (r"\frac{1}{2}\text{ cm}", CM), (r"2\sqrt{3}\text{ cm}", CM), ("20°C", known("celsius")), (r"20^\circ\text{C}", known("celsius")), ("5 million dollars", known("$")),
+    ],
+)  # fmt: skip
+def test_a_text_has_this_unit_behind_its_value(text, unit):
+    behind = unit_of(text)
+    assert (behind.factor, behind.dimension) == (unit.factor, unit.dimension)
+
+
+@every(
+    "word",
+    ["squared", "cubed", "choose", "half", "not", "no", "wrong", "times", "minus", "不", "错误"],
+)
+def test_a_word_that_changes_its_number_is_no_unit(word):
+    for text in (rf"5\text{{ {word}}}", f"5 {word}"):
+        assert compare(text, "5").outcome != "equal", text
+        assert compare(text, "25").outcome != "equal", text
+
+
+@every("words", ["or more", "or less", "at least", "at most", "or fewer"])
+def test_words_that_bound_a_number_are_no_unit(words):
+    for text in (rf"5\text{{ {words}}}", f"5 {words}"):
+        assert compare(text, "5").outcome != "equal", text
+
+
+@every(
+    ("text", "parts"),
+    [
+        ("5 feet 6 inches", [(5, "ft"), (6, "in")]), ("5 ft 6 inches", [(5, "ft"), (6, "in")]), ("2 hours 30 minutes", [(2, "h"), (30, "min")]), ("2小时30分钟", [(2, "h"), (30, "min")]),
+        ("1 km 200 m", [(1, "km"), (200, "m")]), (r"3\text{ h }20\text{ min}", [(3, "h"), (20, "min")]),
+    ],
+)  # fmt: skip
+def test_quantities_side_by_side_are_one_compound(text, parts):
+    node = parse(tokenize(text), letters_are_units=True)
+    assert node == ("compound", *(("quantity", num(value), known(word)) for value, word in parts))
+
+
+@every(
+    "text",
+    ["5 cm 3", "5 cm 3 4", "5 feet 6", "5 apples 6 pears", "5 cm^x", "5 cm^{1/2}", "5 cm^{10}"],
+)
+def test_a_quantity_with_more_behind_it_is_not_read_in_part(text):
+    with pytest.raises(UnreadableError):
+        parse(tokenize(text))
+
+
+# --- units in the comparison
+
+
+@every(
+    ("answer", "gold", "plain", "converted"),
+    [
+        ("5 cm", "5 centimeters", True, True), ("5 cm", "5 mm", False, False), ("50 mm", "5 cm", False, True), ("3 hours", "180 minutes", False, True), ("500 cents", "5 dollars", False, True),
+        ("3 hours", "180 seconds", False, False), ("5 cm", "5 cm^2", False, False), ("5 m/s", r"5\text{ m/s}", True, True), ("18 km/h", r"5\text{ m/s}", False, True), ("1 kg", r"1000\text{ g}", False, True),
+        ("1 apple", "1 orange", False, False), (r"5\text{ N}\cdot\text{m}", r"5\text{ J}", True, True), ("5 J", r"5\text{ W}", False, False), ("1 L", r"1000\text{ cm}^3", False, True),
+        ("12 months", "1 year", False, True), ("365 days", "1 year", False, False), ("5 dollars", "5 euros", False, False), ("2 h 90 min", r"3\text{ h }30\text{ min}", True, True),
+        ("3.5 hours", r"3\text{ h }30\text{ min}", False, True), ("66 inches", "5 feet 6 inches", False, True), ("5 feet", "5 feet 6 inches", False, False), ("5", "5 feet 6 inches", False, False),
+        ("5 cm", "5", True, True), ("5", "5 cm", True, True), ("6 cm", "5", False, False), ("50 mm", "5", False, False), ("100 cm", "1", False, False),
+        ("20°C", "20°F", False, False), ("20°C", "20 K", False, False), ("20°C", r"20^\circ", False, False), (r"5\%", "5 cm", False, False),
+    ],
+)  # fmt: skip
+def test_units_are_converted_only_where_the_policy_says_so(answer, gold, plain, converted):
+    assert (compare(answer, gold).outcome == "equal") is plain
+    assert (compare(answer, gold, policy=CONVERTED).outcome == "equal") is converted
+
+
+@given(st.integers(1, 999), st.sampled_from(["cm", "mm", "km", "kg", "mg", "hours", "miles", "dollars", "L", "mL", "N", "MPa", "Hz"]), st.data())  # fmt: skip
+def test_a_quantity_is_equal_in_every_setting_and_to_no_other_number_or_unit(value, word, data):
+    setting = st.sampled_from(
+        ["{} {}", r"{}\text{{ {}}}", r"{}\,\mathrm{{{}}}", r"{}~\mathrm{{{}}}", r"{}\ \text{{{}}}"]
+    )
+    text = data.draw(setting).format(value, word)
+    assert compare(data.draw(setting).format(value, word), text).outcome == "equal"
+    assert compare(data.draw(setting).format(value + 1, word), text).outcome != "equal"
+    other = data.draw(
+        st.sampled_from(["cm", "kg", "hours", "dollars", "MPa", "apples"]).filter(
+            lambda one: one != word
+        )
+    )
+    assert compare(data.draw(setting).format(value, other), text).outcome != "equal"
+
+
+# --- not yet
+
+
+@every(("answer", "gold"), [("5 cents", "$5"), ("$5", "€5")])
+def test_a_dollar_sign_without_a_second_is_money(answer, gold):
+    assert compare(answer, gold).outcome != "equal"
+
+
+@every(
+    ("answer", "gold"),
+    [(r"3\ \mathrm{m\,s^{-1}}", "3 m/s"), (r"5\text{ J}", "5 J"), (r"5\text{ USD}", "5 USD")],
+)
+def test_a_gold_of_a_number_and_the_letters_of_a_unit_is_a_quantity(answer, gold):
+    assert compare(answer, gold).outcome == "equal"
+
+
+@pytest.mark.xfail(strict=True, reason="letters in brackets are factors; `sq` is two of them")
+@every(("answer", "gold"), [("5 (cm)", "5 cm"), (r"5\text{ cm}^2", "5 sq cm")])
+def test_a_unit_in_brackets_or_behind_sq_is_a_unit(answer, gold):
+    assert compare(answer, gold).outcome == "equal"
+
+
+def test_feet_and_inches_may_be_abbreviated_in_the_gold():
+    assert compare("5 feet 6 inches", "5 ft 6 in").outcome == "equal"
+
+
+@pytest.mark.xfail(strict=True, reason="May is taken for what is counted, pm for picometres")
+@every("text", ["5 May", "5 pm"])
+def test_a_month_or_an_hour_is_no_unit(text):
+    assert compare(text, "5").outcome != "equal"
