@@ -1,4 +1,7 @@
-"""docs/answers.md is the policy: every row of its tables holds, in `equal` and in the scorer."""
+"""docs/answers.md is the policy: every row of its tables holds, in `equal` and in the scorer.
+
+docs/labels.md says where public labels differ from it; its rows are tests as well.
+"""
 
 import ast
 import re
@@ -18,7 +21,9 @@ from rewardkit.answers.reading.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
 from rewardkit.scorers.math import respond, score
 from tests.tables import every
 
-PAGE = (Path(__file__).parents[2] / "docs/answers.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "answers.md").read_text(encoding="utf-8")
+LABELS_PAGE = (DOCS / "labels.md").read_text(encoding="utf-8")
 #: Fewer rows than this and somebody has lost a part of the policy.
 MIN_ROWS = 350
 #: Sections whose rows only the scorer decides: a bare comparison knows nothing of choices.
@@ -29,10 +34,10 @@ OPTION = re.compile(r"Option `(\w+)=(\w+)`")
 INNER = {"branch"}
 
 
-def tables(header):
-    """(section, cells) of every row of the page's tables with this header."""
+def tables(header, page=PAGE):
+    """(section, cells) of every row of a page's tables with this header."""
     section, in_table = "", False
-    for line in PAGE.split("\n"):
+    for line in page.split("\n"):
         if line.startswith("## "):
             section = line[3:]
         if line == header:
@@ -65,6 +70,13 @@ TYPES = [
     (text(name), text(example))
     for _, (name, _, example) in tables("| type | what it is | example |")
 ]
+LABELS = [
+    (section, text(answer), text(gold), label, verdict)
+    for header in ("what we chose", "what is wrong")
+    for section, (answer, gold, label, verdict, _) in tables(
+        f"| answer | gold | label | verdict | {header} |", LABELS_PAGE
+    )
+]
 PAIRS = {
     text(gold): set(re.findall(r"`(\w+)`", answers))
     for _, (gold, answers) in tables("| gold | answers that can be equal |")
@@ -92,10 +104,18 @@ def test_every_row_with_a_question_holds(answer, gold, question, verdict):
     assert score(respond(answer), gold, {"question": question}).correct == (verdict == "equal")
 
 
-def test_most_rows_with_a_question_are_decided_by_the_question():
+@every(("section", "answer", "gold", "label", "verdict"), LABELS)
+def test_every_label_we_do_not_follow_is_another_than_our_verdict(
+    section, answer, gold, label, verdict
+):
+    assert {label, verdict} == {"equal", "different"}
+    assert score(respond(answer), gold).correct == (verdict == "equal")
+
+
+def test_every_row_with_a_question_that_is_refused_is_refused_for_the_question():
     copies = [row for row in QUESTIONS if row[3] == "different"]
     assert len(copies) >= 8
-    assert sum(equal(answer, gold) for answer, gold, _, _ in copies) == len(copies)
+    assert all(equal(answer, gold) for answer, gold, _, _ in copies)
 
 
 @every(("response", "answer"), RESPONSES)
@@ -134,7 +154,7 @@ def test_the_page_has_the_pairs_of_types_that_the_code_compares():
 
 def test_the_policy_has_not_shrunk():
     assert len(ROWS) >= MIN_ROWS
-    for rows in (ROWS, QUESTIONS, RESPONSES, TYPES):
+    for rows in (ROWS, QUESTIONS, RESPONSES, TYPES, LABELS):
         assert len(set(rows)) == len(rows)
 
 
@@ -158,8 +178,9 @@ def test_every_link_within_the_page_leads_to_a_section():
     assert links <= anchors
 
 
-def test_the_prose_of_the_page_is_at_most_100_columns_wide():
-    assert not [line for line in PAGE.split("\n") if len(line) > 100 and not line.startswith("|")]
+def test_the_prose_of_both_pages_is_at_most_100_columns_wide():
+    lines = [*PAGE.split("\n"), *LABELS_PAGE.split("\n")]
+    assert not [line for line in lines if len(line) > 100 and not line.startswith("|")]
 
 
 def test_the_limits_of_the_page_are_those_of_the_code():
