@@ -64,9 +64,13 @@ _STATES = re.compile(
 _WORD = re.compile(r"[a-z']+")
 #: What leaves open whether a number in a sentence is the answer.
 _TAKES_BACK = re.compile(
-    r"[?？]|\b(?:let|find|determine|compute|calculate|evaluate|suppose|given|what|how)\b|不是|并非|不等|错误|\d\s*(?:[折成半多倍]|个半|分之|次方|的?平方|左右)|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't"
-    r"|besides|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square"
-    r"|reciprocal|multiple|divisible|loss|where|but|instead|of \d|by \d)\b",
+    r"[?？]|不是|并非|不等|错误|\d\s*(?:[折成半多倍]|个半|分之|次方|的?平方|左右)"
+    r"|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
+    r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"
+    r"|multiple|divisible|loss|where|but|instead|bound|let|find|determine|compute|calculate|evaluate"
+    r"|suppose|given|what|how|(?:problem|step|question|exercise|see|case|part|page|figure) \d"
+    r"|(?:percent|%) of|\d ?[ap]\.?m|and (?:more|up|above|over|below|less)|(?:of|by) \d"
+    r"|(?:and|for) (?:one|two|three|four|five|six|seven|eight|nine|ten))\b",
     re.IGNORECASE,
 )
 
@@ -197,7 +201,7 @@ def _same_answer(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
     free = parameters(gold, question)
     if not free:
         return False
-    candidates = [pred, *renamings(pred, gold, free)]
+    candidates = [pred, *renamings(pred, gold, free, question)]
     return any(
         (number and same(candidate, gold, policy)) or _same_families(candidate, gold, free, policy)
         for number, candidate in enumerate(candidates)

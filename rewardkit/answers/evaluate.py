@@ -172,7 +172,7 @@ _ARITHMETIC: Mapping[str, Callable[[list[Any], Field], Any]] = {
 
 
 def _apply(name: str, arguments: list[Any], field: Field) -> Any:
-    if any(abs(argument) > 1e15 for argument in arguments):
+    if any(abs(argument) > 1e100 for argument in arguments):
         raise UndefinedError("too large an argument")
     function = field.functions.get(name)
     if function is not None:

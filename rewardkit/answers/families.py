@@ -32,7 +32,7 @@ def parameters(gold: Node, question: str) -> set[str]:
     free = (names & {*bound, *_INDEXED}) | _added_constants(node)
     for part in walk(node):
         if part[0] == "degree" or (part[0] == "mul" and (PI in part or _has_degrees(part))):
-            free |= symbols(part) & _INTEGERS
+            free |= _INTEGERS & {factor[1] for factor in part[1:] if factor[0] == "sym"}
     return {name for name in free - _VARIABLES if not _is_in(name, question)}
 
 
@@ -61,12 +61,17 @@ def _is_in(name: str, question: str) -> bool:
     return False
 
 
-def renamings(pred: Node, gold: Node, free: set[str]) -> Iterator[Node]:
-    """The answer with its own names in the place of the gold's free ones, in every order."""
+def renamings(pred: Node, gold: Node, free: set[str], question: str) -> Iterator[Node]:
+    """The answer with its own names in the place of the gold's free ones, in every order.
+
+    A name that the question uses keeps its meaning.
+    """
     ours, theirs = _own_names(pred) - symbols(gold), _own_names(gold) - symbols(pred)
     if not ours and not theirs:  # c_1 and c_2 in the other order
         ours = theirs = free & _own_names(pred)
     if not 0 < len(ours) == len(theirs) <= 3 or not theirs <= free or ours & _VARIABLES:
+        return
+    if any(_is_in(name, question) for name in ours):
         return
     for order in permutations(sorted(ours)):
         pairs = zip(order, sorted(theirs), strict=True)

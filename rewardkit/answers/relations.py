@@ -191,7 +191,8 @@ def _without_mark(label: Node) -> Node:
 
 def is_word(name: str) -> bool:
     """Whether a name is a word of plain text, not a letter with its index."""
-    return len(name.rstrip("'").partition("_")[0]) > 2 and not set("/ ") & set(name[:4])
+    long = len(name.rstrip("'").partition("_")[0]) > 2
+    return long and "/" not in name and not name.startswith(("vec ", "Delta "))
 
 
 def renamed(ours: Solved, theirs: Solved) -> list[Node]:

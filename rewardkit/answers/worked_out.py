@@ -42,13 +42,18 @@ def leaves_work(pred: Node, gold: Node) -> bool:
     if gold[0] in ("percent", "degree", "quantity"):
         gold = gold[1]
     if gold[0] in _GROUPS:
-        stated = all(_is_plain_number(item) or item[0] in _GROUPS for item in children(gold))
+        stated = all(
+            _is_plain_number(item) or item[0] in _GROUPS or (gold[0] == "rel" and item[0] == "sym")
+            for item in children(gold)
+        )
         items = list(children(pred)) if pred[0] in _GROUPS else [pred]
         return stated and not all(map(is_worked_out, items))
     return _is_plain_number(gold) and not is_worked_out(pred)
 
 
-_GROUPS = frozenset({"tuple", "set", "list", "and", "or", "matrix", "row", "interval"})
+_GROUPS = frozenset(
+    {"tuple", "set", "list", "and", "or", "matrix", "row", "interval", "ratio", "rel"}
+)
 
 
 def _is_plain_number(node: Node) -> bool:

@@ -68,7 +68,7 @@ def test_arithmetic_and_roots_are_exact_up_to_their_limits(text, expected):
 
 @every(
     ("at", "beyond"),
-    [("170!", "171!"), (r"\binom{170}{3}", r"\binom{171}{3}"), (r"\sin(10^{15})", r"\sin(10^{15}+1)"),
+    [("170!", "171!"), (r"\binom{170}{3}", r"\binom{171}{3}"),
      (r"(1+10^{-9})^{1000}", r"(1+10^{-9})^{1000.5}"), ("e^{600}", "e^{601}"), (r"(-0.4)!", "(-0.5)!"),
      (r"\binom{3}{0}", r"\binom{3}{-1}"), (r"\binom{3}{3}", r"\binom{3}{4}"), ("0^{1/2}", "0^0"),
      (r"\lfloor x\rfloor", r"\lfloor ix\rfloor"), (r"\binom{3}{2}", r"\binom{3}{2i}"),

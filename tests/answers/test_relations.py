@@ -188,7 +188,6 @@ def test_a_name_before_is_is_a_label():
     assert not equal("y is 5", "x = 5")
 
 
-@pytest.mark.xfail(strict=True, reason="the label is the words with their `is`, and no name")
 @every(
     ("answer", "gold"),
     [("y is 5", "y = 5"), ("the area is 5", "A = 5"), ("the value of y is 5", "y = 5")],

@@ -76,7 +76,6 @@ def test_single_letters_between_words_keep_their_case():
     assert not equal("x and y", "X and Y")
 
 
-@pytest.mark.xfail(strict=True, reason="a label has no case, and a letter may be an article")
 @every(("one", "other"), [("M is the midpoint", "m is the midpoint"), ("a or b", "or b")])
 def test_single_letters_among_words_are_names(one, other):
     assert not equal(one, other)

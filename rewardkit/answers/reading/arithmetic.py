@@ -187,7 +187,7 @@ class Arithmetic(Commands):
             return self._is_name(token)
         if token.kind == "cmd":
             return token.text not in names.NOT_A_FACTOR
-        if self.opens_condition() or self.opens_modulus():
+        if self.opens_condition() or self.opens_modulus() or self.opens_unit():
             return False
         if token.text == "[" and self.ahead(1).is_sign(",", r"\cup", r"\cap", ")", ""):
             return False  # ]1, 2[

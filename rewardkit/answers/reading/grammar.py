@@ -232,9 +232,10 @@ class Parser(Quantities):
         operates = named[-1:] and (named[-1] in names.OPERATIONS or named[-1] in names.CHANGING)
         if operates or not names.DOUBTING.isdisjoint(words) or names.denies("".join(words)):
             raise UnreadableError(f"{' '.join(words)!r} changes what follows")
+        name = self.next.text if len(named) == 1 and len(named[0]) == 1 else " ".join(named)
         self.at = at
         self.accept(":")
-        return " ".join(named) or "it"
+        return name or "it"
 
     def _congruence(self, node: Node) -> Node:
         r"""`x \equiv 3 \pmod 7`, `3 (mod 7)`."""

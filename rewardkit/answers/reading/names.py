@@ -242,7 +242,7 @@ CHANGING = MULTIPLYING | frozenset(
         " modulo factorial negative positive maybe perhaps possibly either else instead rather"
         " other others another any different equal equals greater smaller larger at out versus vs"
         " about almost nearly approximately question unknown undefined false true also too remainder"
-        " january february march april june july august september october november december"
+        " january february march april june july august september october november december may am pm"
         " choices given where when for because since so then however non without only"
     ).split()
 )
@@ -267,7 +267,7 @@ DENYING = tuple(
 #: Words of a label that leave open whether its value is the answer.
 DOUBTING = frozenset(
     (
-        "not no nor never neither nothing none nobody cannot can't couldn't isn't aren't wasn't could"
+        "let suppose assume find compute determine calculate evaluate not no nor never neither nothing none nobody cannot can't couldn't isn't aren't wasn't could"
         " might may maybe perhaps possibly probably guess wrong incorrect false except unless besides"
         " instead negative minus"
     ).split()
@@ -313,7 +313,7 @@ _DENYING_LABEL = (
 #: Words of two letters that are no product of two names.
 SHORT_WORDS = frozenset(
     set(
-        "no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il".split()
+        "sq no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il".split()
     )
     | {"to", "or", "an", "if", "am", "pm", "No", "If", "It", "As", "So", "In", "We", "To"}
 )

@@ -118,6 +118,8 @@ class Quantities(Arithmetic):
                 break
             self.take()
             word = token.text.casefold()
+            if word == "of" and last.name[:1] and last.name[0][0] in _PERCENT:
+                raise UnreadableError("a part of something that is not said")
             if word in ("a", "an", "of", "the") and words:
                 continue
             if power_word(token.text):

@@ -7,6 +7,7 @@ from typing import Final
 
 from rewardkit.answers.reading.tokens import Token, UnreadableError
 from rewardkit.answers.reading.tree import Node
+from rewardkit.answers.reading.units import known
 
 #: Deepest nesting that is read.
 MAX_DEPTH: Final = 64
@@ -74,6 +75,17 @@ class Reader(ABC):
             and len(name.text) == 1
             and self.ahead(2).is_sign(r"\in", r"\ge", r"\le", r"\ne", "<", ">", "=", ",")
             and not (self.ahead(2).is_sign(",") and not self.ahead(4).is_sign(r"\in"))
+        )
+
+    def opens_unit(self) -> bool:
+        """Whether a bracket holds a unit of several letters: `5 (cm)`."""
+        unit = self.ahead(1)
+        words = unit.kind in ("word", "text", "han") and len(unit.text) > 1
+        return (
+            self.is_next("(")
+            and words
+            and self.ahead(2).is_sign(")")
+            and known(unit.text) is not None
         )
 
     def opens_modulus(self) -> bool:
