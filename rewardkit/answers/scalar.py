@@ -22,7 +22,7 @@ from rewardkit.answers.evaluate import (
 )
 from rewardkit.answers.fields import UndefinedError
 from rewardkit.answers.policy import STRICT, Policy
-from rewardkit.answers.reading.tree import PI, Node, mul, num, symbols, walk
+from rewardkit.answers.reading.tree import MINUS_ONE, PI, Node, mul, num, symbols, walk
 
 
 def scalar_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
@@ -143,8 +143,12 @@ def same_tree(pred: Node, gold: Node) -> bool:
 def canonical(node: Node) -> str:
     """A tree as text: terms and factors in order, without zeros added and ones multiplied."""
     if node[0] in ("add", "mul"):
-        idle = num(0) if node[0] == "add" else num(1)
-        parts = sorted(canonical(part) for part in node[1:] if part != idle)
+        idle = (num(0),) if node[0] == "add" else (num(1), ("pow", num(1), MINUS_ONE))
+        left = [part for part in node[1:] if part not in idle]
+        while node[0] == "mul" and left.count(MINUS_ONE) > 1:
+            left.remove(MINUS_ONE)
+            left.remove(MINUS_ONE)
+        parts = sorted(map(canonical, left)) or [canonical(idle[0])]
         return parts[0] if len(parts) == 1 else f"{node[0]}({', '.join(parts)})"
     inside = [canonical(p) if _is_node(p) else str(p) for p in node[1:]]
     return f"{node[0]}({', '.join(inside)})"

@@ -185,7 +185,12 @@ def restates(tokens: Sequence[Token], value: Node, question: str) -> bool:
 
 
 def _bare(node: Node) -> Node:
-    """A value without its clause and its label."""
+    """A value without its clause, its label, its unit, and the braces of a set of one."""
+    if node[0] == "quantity" or (node[0] in ("set", "list") and len(node) == 2):
+        return _bare(node[1])
+    if node[0] == "rel" and len(node) == 4 and canonical(node[2]) == canonical(node[3]):
+        side: Node = node[2]
+        return side
     while node[0] == "where" or (node[0] == "rel" and node[1] == "=" and len(node) == 4):
         if node[0] == "rel" and node[2][0] not in ("sym", "fn"):
             break
@@ -251,5 +256,5 @@ def _is_lowest(node: Node, tokens: Sequence[Token]) -> bool:
     """Whether a fraction is in lowest terms as it is written."""
     if not any(token.is_sign(r"\frac", "/") for token in tokens):
         return True
-    bottom = [token.text for token in tokens if token.kind == "num"][-1]
+    bottom = [part for part in fold(tokens) if part.isdigit()][-1]
     return bool(node[1].denominator > 1 and bottom == str(node[1].denominator))

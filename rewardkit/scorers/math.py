@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from rewardkit.answers.choices import AMBIGUOUS, final_choice, read_gold, read_letters
 from rewardkit.answers.equal import Outcome, compare
-from rewardkit.answers.extract import after_thought, boxes, final_answer, gold_answer
+from rewardkit.answers.extract import Answer, after_thought, boxes, final_answer, gold_answer
 from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
@@ -47,7 +47,7 @@ def score(
     if not gold:
         return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
-        return _choice(response, gold, letters, pred)
+        return _choice(response, gold, letters, answer)
     policy = (
         Policy(significant_digits, convert_units) if significant_digits or convert_units else STRICT
     )
@@ -74,15 +74,16 @@ def _same(response: str, gold: str) -> str:
     return run[-1] if all_right else ""
 
 
-def _choice(response: str, gold: str, letters: frozenset[str], answer: str) -> Score:
+def _choice(response: str, gold: str, letters: frozenset[str], stated: Answer | None) -> Score:
     """The letters a response picks, where the gold is a choice.
 
     Every form `mcq` reads counts, but for formulas, and for small letters after `d`: `e` and `i`
     are names.
     """
+    answer, mark = (stated.text, stated.mark) if stated else ("", "")
     if _FORMULA.search(answer.replace("**", "")):
         return _score(compare(answer, gold).outcome, answer)
-    pred, picked = final_choice(response, LETTERS, final_letter=True)
+    pred, picked = final_choice(response, LETTERS, final_letter=mark not in ("box", "tag"))
     if picked is None:
         picked = read_letters(answer, LETTERS) if len(boxes(response)) < 2 else AMBIGUOUS
     if isinstance(picked, frozenset) and (picked <= SMALL or picked <= set(pred or answer)):

@@ -1,6 +1,5 @@
 r"""Families of solutions: what a parameter is called says nothing, and where it starts neither."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

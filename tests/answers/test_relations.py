@@ -1,6 +1,5 @@
 r"""Equations: what a label or a chain says, whose labels agree, and which equations are one."""
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 

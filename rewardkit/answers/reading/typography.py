@@ -14,6 +14,9 @@ from rewardkit.answers.reading.tokens import Token, UnreadableError, tokenize
 Folded = tuple[str, ...]
 
 _ARTICLES = frozenset({"a", "an", "the"})
+_MONTHS = frozenset(
+    "january february march april may june july august september october november december".split()
+)
 _END = frozenset({".", ",", ";", ":"})
 _LETTERS = frozenset({"word", "text", "han"})
 
@@ -56,6 +59,8 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
     None where it holds anything else, or only single letters, whose case matters.
     """
     words = [cased(t.text) for t in tokens if t.kind in _LETTERS]
+    if not _MONTHS.isdisjoint(words):  # a date is its words and numbers
+        return tuple(cased(t.text) for t in tokens if t.kind in (*_LETTERS, "num"))
     others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
     if not any(len(word) > 1 for word in words) or not others <= set(".,!'\"-;"):
         return None
