@@ -1,53 +1,161 @@
-"""docs/answers.md is the policy: every row of its tables holds, in `equal` and in the scorer."""
+"""docs/answers.md is the policy: every row of its tables holds, in `equal` and in the scorer.
 
+docs/labels.md says where public labels differ from it; its rows are tests as well.
+"""
+
+import ast
 import re
 from pathlib import Path
 
-from rewardkit.answers.compare import MAX_ITEMS
-from rewardkit.answers.equal import equal
+from rewardkit.answers import equal as equality
+from rewardkit.answers.budget import MAX_STEPS
+from rewardkit.answers.compare import _RULES, MAX_ITEMS, type_of
+from rewardkit.answers.equal import compare, equal
 from rewardkit.answers.evaluate import MAX_BITS, MAX_EXPONENT
+from rewardkit.answers.extract import final_answer
+from rewardkit.answers.forms import MOST_ENUMERATED
+from rewardkit.answers.policy import Policy
+from rewardkit.answers.reading import tokens
 from rewardkit.answers.reading.reader import MAX_DEPTH
 from rewardkit.answers.reading.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
 from rewardkit.scorers.math import respond, score
 from tests.tables import every
 
-PAGE = Path(__file__).parents[2] / "docs/answers.md"
-HEADER = "| answer | gold | verdict | why |"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "answers.md").read_text(encoding="utf-8")
+LABELS_PAGE = (DOCS / "labels.md").read_text(encoding="utf-8")
 #: Fewer rows than this and somebody has lost a part of the policy.
-MIN_ROWS = 120
+MIN_ROWS = 350
 #: Sections whose rows only the scorer decides: a bare comparison knows nothing of choices.
-SCORER_ONLY = {"Choice letters"}
+SCORER_ONLY = {"Choices"}
+#: The heading of a section whose rows hold with an option: ``Option `convert_units=True` ``.
+OPTION = re.compile(r"Option `(\w+)=(\w+)`")
+#: A type that stands only inside another one, so that no text is of it.
+INNER = {"branch"}
 
 
-def read(page):
-    """(section, answer, gold, verdict) of every row of the policy's tables."""
+def tables(header, page=PAGE):
+    """(section, cells) of every row of a page's tables with this header."""
     section, in_table = "", False
     for line in page.split("\n"):
         if line.startswith("## "):
             section = line[3:]
-        if line == HEADER:
+        if line == header:
             in_table = True
         elif not line.startswith("|"):
             in_table = False
         elif in_table and not line.startswith("|---"):
             cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-            answer, gold = (re.fullmatch("`(.+)`", cell)[1] for cell in cells[:2])
-            yield section, answer.replace(r"\|", "|"), gold.replace(r"\|", "|"), cells[2]
+            yield section, [cell.replace(r"\|", "|") for cell in cells]
 
 
-ROWS = list(read(PAGE.read_text(encoding="utf-8")))
+def text(cell):
+    """What a cell holds between its backquotes."""
+    return re.fullmatch("`(.+)`", cell)[1]
+
+
+ROWS = [
+    (section, text(answer), text(gold), verdict)
+    for section, (answer, gold, verdict, _) in tables("| answer | gold | verdict | why |")
+]
+QUESTIONS = [
+    (text(answer), text(gold), text(question), verdict)
+    for _, (answer, gold, question, verdict) in tables("| answer | gold | question | verdict |")
+]
+RESPONSES = [
+    (text(response), None if answer == "none" else text(answer))
+    for _, (response, answer) in tables("| response | answer |")
+]
+TYPES = [
+    (text(name), text(example))
+    for _, (name, _, example) in tables("| type | what it is | example |")
+]
+LABELS = [
+    (section, text(answer), text(gold), label, verdict)
+    for header in ("what we chose", "what is wrong")
+    for section, (answer, gold, label, verdict, _) in tables(
+        f"| answer | gold | label | verdict | {header} |", LABELS_PAGE
+    )
+]
+PAIRS = {
+    text(gold): set(re.findall(r"`(\w+)`", answers))
+    for _, (gold, answers) in tables("| gold | answers that can be equal |")
+}
+
+
+def options_of(section):
+    """The options that a section is about."""
+    option = OPTION.fullmatch(section)
+    return {option[1]: ast.literal_eval(option[2])} if option else {}
 
 
 @every(("section", "answer", "gold", "verdict"), ROWS)
 def test_every_row_of_the_policy_holds(section, answer, gold, verdict):
+    options = options_of(section)
     if section not in SCORER_ONLY:
-        assert equal(answer, gold) == (verdict == "equal")
+        outcome = compare(answer, gold, policy=Policy(**options)).outcome
+        assert (outcome == "equal") == (verdict == "equal")
+    assert score(respond(answer), gold, **options).correct == (verdict == "equal")
+
+
+@every(("answer", "gold", "question", "verdict"), QUESTIONS)
+def test_every_row_with_a_question_holds(answer, gold, question, verdict):
+    assert (compare(answer, gold, question).outcome == "equal") == (verdict == "equal")
+    assert score(respond(answer), gold, {"question": question}).correct == (verdict == "equal")
+
+
+@every(("section", "answer", "gold", "label", "verdict"), LABELS)
+def test_every_label_we_do_not_follow_is_another_than_our_verdict(
+    section, answer, gold, label, verdict
+):
+    assert {label, verdict} == {"equal", "different"}
     assert score(respond(answer), gold).correct == (verdict == "equal")
+
+
+def test_every_row_with_a_question_that_is_refused_is_refused_for_the_question():
+    copies = [row for row in QUESTIONS if row[3] == "different"]
+    assert len(copies) >= 8
+    assert all(equal(answer, gold) for answer, gold, _, _ in copies)
+
+
+@every(("response", "answer"), RESPONSES)
+def test_every_answer_is_read_where_the_page_says(response, answer):
+    statement = final_answer(response, "12")
+    assert (statement and statement.text) == answer
+
+
+@every(("section", "answer", "gold", "verdict"), [row for row in ROWS if options_of(row[0])])
+def test_without_the_option_a_row_is_as_strict_as_the_rest(section, answer, gold, verdict):
+    if verdict == "different":
+        assert not equal(answer, gold)
+
+
+@every("option", ["significant_digits", "convert_units"])
+def test_an_option_accepts_what_is_refused_without_it(option):
+    rows = [row for row in ROWS if option in options_of(row[0]) and row[3] == "equal"]
+    assert sum(not equal(answer, gold) for _, answer, gold, _ in rows) >= 5
+
+
+@every(("name", "example"), TYPES)
+def test_every_example_of_a_type_is_read_as_that_type(name, example):
+    assert type_of(equality.read(example).value) == name
+
+
+def test_the_page_names_every_type_that_there_is():
+    assert {name for name, _ in TYPES} == {kind for pair in _RULES for kind in pair} - INNER
+
+
+def test_the_page_has_the_pairs_of_types_that_the_code_compares():
+    of_the_code = {}
+    for gold, answer in _RULES:
+        of_the_code.setdefault(gold, set()).add(answer)
+    assert {name: of_the_code[name] for name in of_the_code if name not in INNER} == PAIRS
 
 
 def test_the_policy_has_not_shrunk():
     assert len(ROWS) >= MIN_ROWS
-    assert len(set(ROWS)) == len(ROWS)
+    for rows in (ROWS, QUESTIONS, RESPONSES, TYPES, LABELS):
+        assert len(set(rows)) == len(rows)
 
 
 def test_every_section_has_answers_that_are_equal_and_answers_that_are_not():
@@ -57,11 +165,28 @@ def test_every_section_has_answers_that_are_equal_and_answers_that_are_not():
 
 def test_no_pair_stands_in_two_sections_with_two_verdicts():
     verdicts = {}
-    for _, answer, gold, verdict in ROWS:
-        assert verdicts.setdefault((answer, gold), verdict) == verdict
+    for section, answer, gold, verdict in ROWS:
+        key = (answer, gold, *options_of(section))
+        assert verdicts.setdefault(key, verdict) == verdict, key
+
+
+def test_every_link_within_the_page_leads_to_a_section():
+    titles = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    links = set(re.findall(r"\]\(#([^)]+)\)", PAGE))
+    assert links
+    assert links <= anchors
+
+
+def test_the_prose_of_both_pages_is_at_most_100_columns_wide():
+    lines = [*PAGE.split("\n"), *LABELS_PAGE.split("\n")]
+    assert not [line for line in lines if len(line) > 100 and not line.startswith("|")]
 
 
 def test_the_limits_of_the_page_are_those_of_the_code():
-    page = PAGE.read_text(encoding="utf-8")
-    for limit in (MAX_CHARS, MAX_TOKENS, MAX_DIGITS, MAX_DEPTH, MAX_EXPONENT, MAX_BITS, MAX_ITEMS):
-        assert re.search(rf"^\| .* \| {limit:,}\b", page, re.MULTILINE), limit
+    limits = (
+        equality.MAX_CHARS, MAX_CHARS, MAX_TOKENS, MAX_DIGITS, MAX_DEPTH, MAX_EXPONENT,
+        tokens.MAX_EXPONENT, MAX_BITS, MAX_ITEMS, MOST_ENUMERATED, MAX_STEPS,
+    )  # fmt: skip
+    for limit in limits:
+        assert re.search(rf"^\| .* \| {limit:,}\b", PAGE, re.MULTILINE), limit
