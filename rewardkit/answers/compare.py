@@ -146,7 +146,8 @@ def _removed(item: Node, items: list[Node]) -> bool:
 
 def _lists(pred: Node, gold: Node, policy: Policy) -> bool:
     """Without order; with it where one side names its items and the other does not."""
-    if {pred[0], gold[0]} == {"and", "or"} and not (_are_plain(pred) and _are_plain(gold)):
+    of_choice = (pred[0] == "or") != (gold[0] == "or")
+    if of_choice and not (_are_plain(pred) and _are_plain(gold)):
         return False
     region = _regions_if_conditions(pred, gold)
     if region is not None:
@@ -169,9 +170,8 @@ def _are_plain(node: Node) -> bool:
 
 
 def _list_and_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
-    if len(pred) == len(gold) == 3 and (region := region_of(pred, gold)):
-        return region
-    return _ordered(pred, gold, policy)
+    conditions = any(type_of(part) == "relation" for part in (*pred[1:], *gold[1:]))
+    return bool(conditions and region_of(pred, gold)) or _ordered(pred, gold, policy)
 
 
 def _only_item(pred: Node, gold: Node, policy: Policy) -> bool:

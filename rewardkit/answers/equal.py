@@ -64,11 +64,12 @@ _STATES = re.compile(
 _WORD = re.compile(r"[a-z']+")
 #: What leaves open whether a number in a sentence is the answer.
 _TAKES_BACK = re.compile(
-    r"[?？]|不是|并非|不等|错误|\d\s*(?:[折成半多倍]|个半|分之|次方|的?平方|左右)"
+    r"[?？]|不是|并非|不等|错误|舍去|增根|不符|\d\s*(?:[折成半多倍]|个半|分之|次方|的?平方|左右)"
     r"|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
     r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"
     r"|multiple|divisible|loss|where|but|instead|bound|let|find|determine|compute|calculate|evaluate"
-    r"|suppose|given|what|how|(?:problem|step|question|exercise|see|case|part|page|figure) \d+"
+    r"|suppose|given|what|how|extraneous|invalid|discard(?:ed)?|reject(?:ed)?|ruled out|fails?"
+    r"|contradicts?|too (?:small|large|big|high|low)|(?:problem|step|question|exercise|see|case|part|page|figure) \d+"
     r"|\d ?[ap]\.?m|and (?:more|up|above|over|below|less)|\d[\d.,]*%?(?: [a-z]+)? (?:of|by) \d+"
     r"|(?:and|for) (?:one|two|three|four|five|six|seven|eight|nine|ten))\b",
     re.IGNORECASE,

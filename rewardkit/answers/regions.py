@@ -252,9 +252,15 @@ def _minus(node: Node) -> list[Piece]:
 
 
 def _listed(node: Node) -> list[Piece]:
-    """Conditions with commas between hold together if they can, else each by itself."""
+    """Conditions with commas or `and` between hold together; intervals are a union.
+
+    Conditions with commas that cannot hold together are a union too: `x < -1, x > 3`.
+    """
+    union = [piece for part in node[1:] for piece in pieces(part)]
+    if any(part[0] != "rel" for part in node[1:]):
+        return union
     together = _all_of(node)
-    return together or [piece for part in node[1:] for piece in pieces(part)]
+    return together if together or node[0] == "and" else union
 
 
 def _overlap(p: Piece, q: Piece) -> Piece | None:
@@ -271,7 +277,7 @@ _READERS: Mapping[str, Callable[[Node], list[Piece]]] = {
     "set": lambda node: [Piece(item, item, False, False) for item in node[1:]],
     "union": lambda node: [piece for part in node[1:] for piece in pieces(part)],
     "or": lambda node: [piece for part in node[1:] for piece in pieces(part)],
-    "and": _all_of,
+    "and": _listed,
     "meet": _all_of,
     "list": _listed,
     "builder": _builder,

@@ -18,7 +18,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from rewardkit.answers.evaluate import exact
+from rewardkit.answers.evaluate import exact, numeric
+from rewardkit.answers.fields import UndefinedError
 from rewardkit.answers.reading.grammar import parse
 from rewardkit.answers.reading.names import NOT_EVALUATED, RELATIONS
 from rewardkit.answers.reading.tokens import Token, UnreadableError, tokenize
@@ -87,7 +88,7 @@ def _is_undone(node: Node) -> bool:
 
 def _is_undone_sum(node: Node) -> bool:
     imaginary = [part for part in node[1:] if _is_complex(part)]
-    values = [part for part in node[1:] if exact(part) is not None]
+    values = [part for part in node[1:] if _is_rational(part)]
     return len(imaginary) > 1 or (len(values) > 1 and not all(map(_is_numeral, values)))
 
 
@@ -129,15 +130,27 @@ def _is_prime(value: Fraction) -> bool:
 
 
 def _is_rational(node: Node) -> bool:
+    r"""Whether a closed value is rational: exactly, or a function's to twelve digits (`\log_2 8`)."""
     if node[0] == "pow" and node[2] == MINUS_ONE:
         return _is_rational(node[1])
-    return exact(node) is not None
+    if exact(node) is not None:
+        return True
+    if symbols(node) or not any(part[0] == "fn" for part in walk(node)):
+        return False
+    try:
+        value = numeric(node, {})
+    except UndefinedError:
+        return False
+    twelfths = 12 * value.real
+    return abs(value.imag) < 1e-12 and abs(twelfths - round(twelfths)) < 1e-10
 
 
 def _is_fraction(factors: list[Node]) -> bool:
     r"""`\frac{2^{10}}{3}`: a number over a number, in lowest terms."""
     values = [exact(factor) for factor in factors]
-    if len(factors) != 2 or None in values or any(f[0] not in ("num", "pow") for f in factors):
+    below = [factor for factor in factors if factor[0] == "pow" and factor[2] == MINUS_ONE]
+    plain = all(factor[0] in ("num", "pow") for factor in factors)
+    if len(factors) != 2 or None in values or len(below) != 1 or not plain:
         return False
     tops = [value for value in values if value is not None and value.denominator == 1]
     bottoms = [value for value in values if value is not None and value.numerator == 1]

@@ -116,7 +116,7 @@ SMALL = frozenset("ABCD")
 _FORMULA = re.compile(
     r"[*+=^_<>'/-]|[A-J] ?[.:|(\[] ?[A-J]|\\(?:overline|bar|vec|cup|cap|cdot|times|to|hat|dot)\b"
 )
-_LABELLED = re.compile(r"\(?([A-J])[).:]\s*\S{2}")
+_LABELLED = re.compile(r"\(?([A-J])[).:]\s*\S")
 
 _STATUS = {
     "equal": Status.CORRECT,

@@ -165,7 +165,13 @@ class Atoms(Reader):
             return fn("E", self.group("]"))
         if name[1] in ("P", "Pr", "p") and self._is_event():
             self.take()
-            return fn(name[1], self.group(")"))
+            self.bars += 1
+            event = [self.items()]
+            if self.accept("|", r"\mid"):
+                event.append(self.items())
+            self.bars -= 1
+            self.expect(")")
+            return fn(name[1], *event)
         if self.is_next("(") and (name[1][0] in "fghFGH" or self._single_argument(name[1][0])):
             self.take()
             inside = self.group(")")

@@ -221,7 +221,7 @@ LEADING = frozenset(
 )
 #: Words before a value that leave it as it is.
 ABOUT = frozenset(
-    {"about", "approximately", "approx", "roughly", "exactly", "around", "only", "the"}
+    {"about", "approximately", "approx", "roughly", "exactly", "around", "only"}
     | {"约", "大约", "约为", "大约为", "共", "一共", "共有", "一共有", "总共", "总共有", "有"}
 )
 #: Words behind a number that multiply it or take it back, whatever else is said.
@@ -230,7 +230,7 @@ MULTIPLYING = frozenset(
         "mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands millions"
         " billions trillions tenths hundredths thousandths halves thirds fourths fifths sixths sevenths"
         " eighths ninths doubled halved tripled squared cubed excluded rejected removed missing"
-        " impossible root debt below loss upwards wrong incorrect"
+        " impossible extraneous invalid discarded fails ruled contradicts root debt below loss upwards wrong incorrect"
     ).split()
 )
 #: Words beside a number that change it, bound it or take it back. No unit holds one of them.
@@ -261,7 +261,7 @@ WORD_VALUES: Mapping[str, Node] = {
 }
 #: Chinese that denies, bounds or changes the number it stands behind.
 DENYING = tuple(
-    "不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右".split()
+    "舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右".split()
 )
 
 #: Words of a label that leave open whether its value is the answer.
