@@ -23,6 +23,7 @@ from rewardkit.answers.forms import (
     region_of,
     residues,
     shared_operator,
+    unnamed_roots,
     vector,
     written_out,
 )
@@ -53,7 +54,7 @@ MAX_ITEMS: Final = 60
 #: The type of a node by its kind; any other kind is a value.
 _TYPES: Mapping[str, str] = {
     **{kind: kind for kind in ("quantity", "compound", "ratio", "clock", "tuple", "set", "matrix")},
-    **{kind: kind for kind in ("cases", "branch", "congruence", "where", "text")},
+    **{kind: kind for kind in ("cases", "congruence", "where", "text")},
     **dict.fromkeys(("list", "and", "or"), "list"),
     **dict.fromkeys(("interval", "union", "meet", "minus", "builder"), "region"),
 }
@@ -146,6 +147,9 @@ def _removed(item: Node, items: list[Node]) -> bool:
 
 def _lists(pred: Node, gold: Node, policy: Policy) -> bool:
     """Without order; with it where one side names its items and the other does not."""
+    roots = unnamed_roots(pred), unnamed_roots(gold)
+    if roots[0] is not pred and roots[1] is not gold:
+        return _unordered(*roots, policy)
     of_choice = (pred[0] == "or") != (gold[0] == "or")
     if of_choice and not (_are_plain(pred) and _are_plain(gold)):
         return False
@@ -200,8 +204,27 @@ def _vectors(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _piecewise(pred: Node, gold: Node, policy: Policy) -> bool:
-    """Branch by branch, in any order, values and conditions."""
-    return len(pred) == len(gold) and _unordered(("list", *pred[1:]), ("list", *gold[1:]), policy)
+    """Branch by branch, in any order; `otherwise` is the one branch that is left on both sides."""
+    ours, theirs = ([b for b in n[1:] if b[2] != _REST] for n in (pred, gold))
+    if len(pred) != len(gold) or min(len(ours), len(theirs)) < len(gold) - 2:
+        return False
+    left = list(gold[1:])
+    rest = []
+    for branch in pred[1:]:
+        alike = [b for b in left if b[2] == branch[2] or part_same(branch[2], b[2], policy)]
+        if not alike:
+            rest.append(branch)
+        elif part_same(branch[1], alike[0][1], policy):
+            left.remove(alike[0])
+        else:
+            return False
+    if not rest:
+        return True
+    one = len(rest) == len(left) == 1 and _REST in (rest[0][2], left[0][2])
+    return one and part_same(rest[0][1], left[0][1], policy)
+
+
+_REST = ("sym", "otherwise")
 
 
 def _congruences(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -332,12 +355,6 @@ def _where(pred: Node, gold: Node, policy: Policy) -> bool:
     return same(p[1], g[1], policy)
 
 
-def _branches(pred: Node, gold: Node, policy: Policy) -> bool:
-    rest = ("sym", "otherwise")
-    alike = pred[2] == gold[2] or rest in (pred[2], gold[2])
-    return part_same(pred[1], gold[1], policy) and (alike or part_same(pred[2], gold[2], policy))
-
-
 def _pairs(rule: Rule, *types: str) -> dict[tuple[str, str], Rule]:
     """A rule for the pairs of the first type with each of the others, either way round."""
     first, *others = types
@@ -393,5 +410,4 @@ _RULES: Mapping[tuple[str, str], Rule] = {
     ("cases", "cases"): _piecewise,
     ("congruence", "congruence"): _congruences,
     ("where", "where"): _where,
-    ("branch", "branch"): _branches,
 }

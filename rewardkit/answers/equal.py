@@ -24,7 +24,13 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from rewardkit.answers.budget import TooMuchWorkError, bounded
 from rewardkit.answers.chinese import in_digits
 from rewardkit.answers.compare import same, several, type_of
-from rewardkit.answers.families import as_congruence, parameters, renamings, same_family
+from rewardkit.answers.families import (
+    as_congruence,
+    parameters,
+    renamings,
+    same_family,
+    same_up_to_a_constant,
+)
 from rewardkit.answers.number import AMBIGUOUS, read_number
 from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.answers.reading import names
@@ -53,7 +59,7 @@ _DATE = re.compile(
 _SIGN = re.compile(r"[\\^_{}+*/<>]|[a-z]\d|\d[a-z]")
 #: How a sentence begins that states a number: with it, or with these words and names alone.
 _STATES = re.compile(
-    r"\W*(?:(?:(?i:therefore|thus|hence|so|then|there|it|he|she|they|we|you|this|that|is|are|was|were|be"
+    r"[\s\"'(*$]*(?:(?:(?i:therefore|thus|hence|so|then|there|it|he|she|they|we|you|this|that|is|are|was|were|be"
     r"|will|would|has|have|had|gets?|got|makes?|made|takes?|took|needs?|needed|spends?|spent|pays?|paid"
     r"|saves?|saved|earns?|earned|sells?|sold|buys?|bought|costs?|eats?|ate|reads?|uses?|used|gives?"
     r"|gave|left|a|an|the|total|of|altogether|all|in|sum|amount|number|answer|cost|price|profit|and"
@@ -64,12 +70,13 @@ _STATES = re.compile(
 _WORD = re.compile(r"[a-z']+")
 #: What leaves open whether a number in a sentence is the answer.
 _TAKES_BACK = re.compile(
-    r"[?？]|不是|并非|不等|错误|舍去|增根|不符|\d\s*(?:[折成半多倍]|个半|分之|次方|的?平方|左右)"
+    r"[?？]|不是|并非|不等|错误|舍去|增根|不符|余数|倍是"
+    r"|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|左右|以上|以下|以内|除外|为负|进制)"
     r"|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
     r"|except|up to|upwards|exceeds?|at least|at most|below|impossible|wrong|over|root|square|reciprocal"
     r"|multiple|divisible|loss|where|but|instead|bound|let|find|determine|compute|calculate|evaluate"
     r"|suppose|given|what|how|extraneous|invalid|discard(?:ed)?|reject(?:ed)?|ruled out|fails?"
-    r"|contradicts?|too (?:small|large|big|high|low)|(?:problem|step|question|exercise|see|case|part|page|figure) \d+"
+    r"|contradicts?|too (?:small|large|big|high|low)|if|unless|assuming|less \d+|out of|(?:problem|step|question|exercise|see|case|part|page|figure) \d+"
     r"|\d ?[ap]\.?m|and (?:more|up|above|over|below|less)|\d[\d.,]*%?(?: [a-z]+)? (?:of|by) \d+"
     r"|(?:and|for) (?:one|two|three|four|five|six|seven|eight|nine|ten))\b",
     re.IGNORECASE,
@@ -202,6 +209,8 @@ def _same_answer(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
     free = parameters(gold, question)
     if not free:
         return False
+    if same_up_to_a_constant(pred, gold, free):
+        return True
     candidates = [pred, *renamings(pred, gold, free, question)]
     return any(
         (number and same(candidate, gold, policy)) or _same_families(candidate, gold, free, policy)

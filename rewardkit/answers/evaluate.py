@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from rewardkit.answers.fields import Field, UndefinedError, digits_of, doubles, real_numbers
-from rewardkit.answers.reading.tree import Node, symbols, walk
+from rewardkit.answers.reading.tree import MINUS_ONE, Node, symbols, walk
 
 #: Largest exponent and factorial, and most bits of an exact result.
 MAX_EXPONENT: Final = 1000
@@ -207,12 +207,25 @@ def points(*trees: Node) -> tuple[dict[str, float], ...]:
 
     Values below 1, up to 3 and up to 60; all negative; with mixed signs, and those turned round;
     two points of whole numbers, of either parity; and two beyond the largest number, so that what
-    changes there (`|x - 500|`) shows.
+    changes there (`|x - 500|`) shows. Names of whole numbers (`n`, `k`) have whole values only where
+    a floor, a factorial, a binomial coefficient or a power of -1 stands with them.
     """
     names = frozenset(name for tree in trees for name in symbols(tree))
-    parts = [part for tree in trees for part in walk(tree) if part[0] in ("num", "pow")]
-    numbers = [abs(value) for part in parts if (value := exact(part)) is not None]
-    return _points(names, float(min([*sorted(numbers)[-1:], Fraction(10**12)])))
+    parts = [part for tree in trees for part in walk(tree) if part[0] in ("num", "pow", "fn")]
+    numbers = [
+        abs(value) for part in parts if part[0] != "fn" and (value := exact(part)) is not None
+    ]
+    whole = any(_is_of_whole_numbers(part) for part in parts)
+    largest = float(min([*sorted(numbers)[-1:], Fraction(10**12)]))
+    return _points(names, largest, _WHOLE if whole else frozenset())
+
+
+_WHOLE = frozenset("ijkmnpq")
+
+
+def _is_of_whole_numbers(part: Node) -> bool:
+    of_minus_one = part[0] == "pow" and part[1] == MINUS_ONE
+    return of_minus_one or (part[0] == "fn" and part[1] in ("floor", "ceil", "fact", "binom"))
 
 
 def fingerprint(node: Node) -> complex | None:
@@ -237,8 +250,17 @@ def may_match(p: complex | None, g: complex | None) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _points(names: frozenset[str], largest: float) -> tuple[dict[str, float], ...]:
-    return tuple({name: _coordinate(name, k, largest) for name in names} for k in range(POINTS))
+def _points(
+    names: frozenset[str], largest: float, whole: frozenset[str]
+) -> tuple[dict[str, float], ...]:
+    def coordinate(name: str, turn: int) -> float:
+        if name in whole:  # n, m, k have values that grow in another order each
+            return float(
+                (turn * (1 + "nmkijpq".find(name)) + "nmkijpq".find(name)) % 13 + (name == "n") * 2
+            )
+        return _coordinate(name, turn, largest)
+
+    return tuple({name: coordinate(name, k) for name in names} for k in range(POINTS))
 
 
 def _coordinate(name: str, k: int, largest: float) -> float:

@@ -10,44 +10,76 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from rewardkit.answers.budget import PRECISE, spend
-from rewardkit.answers.evaluate import exact, precise
+from rewardkit.answers.evaluate import exact, numeric, points, precise
 from rewardkit.answers.fields import UndefinedError
 from rewardkit.answers.policy import STRICT
-from rewardkit.answers.reading.tree import PI, Node, num, substitute, symbols, walk
+from rewardkit.answers.reading.tree import (
+    MINUS_ONE,
+    PI,
+    Node,
+    add,
+    mul,
+    num,
+    substitute,
+    symbols,
+    walk,
+)
 from rewardkit.answers.relations import answer_of
 
-#: Names of constants of integration, and the names that no parameter has.
-_INDEXED = frozenset(f"{name}_{i}" for name in "Cc" for i in range(5))
+#: Names of variables, which no parameter has, and those that stand for whole numbers.
 _VARIABLES = frozenset({"x", "y", "z"})
+_OF_FUNCTIONS = _VARIABLES | frozenset({"t", "u", "v", "s", "r", "w", "theta"})
 _INTEGERS = frozenset("knml")
 
 
 def parameters(gold: Node, question: str) -> set[str]:
-    r"""The names of a gold that may be any number: constants, and integers times `\pi` or 360°."""
+    r"""The names of a gold that may be any number.
+
+    Those that a clause declares; integers in a term that is nothing but them, numbers, and `\pi` or
+    degrees (`\frac{\pi}{4} + k\pi`); constants of integration.
+    """
     declared = gold[0] == "where" and not gold[3]
     node, bound = (gold[1], gold[4].split()) if declared else (gold, [])
     if node[0] == "sym" or (gold[0] == "where" and not declared):
         return set()
-    names = symbols(node)
-    free = (names & {*bound, *_INDEXED}) | _added_constants(node)
-    for part in walk(node):
-        if part[0] == "degree" or (part[0] == "mul" and (PI in part or _has_degrees(part))):
-            free |= _INTEGERS & {factor[1] for factor in part[1:] if factor[0] == "sym"}
+    value = answer_of(node, STRICT)
+    free = symbols(node) & set(bound) | _constants(node, value)
+    for item in value[1:] if value[0] in ("list", "and", "or", "tuple", "set") else (value,):
+        for term in item[1:] if item[0] == "add" else (item,):
+            free |= _turns(term)
     return {name for name in free - _VARIABLES if not _is_in(name, question)}
 
 
-def _has_degrees(product: Node) -> bool:
-    return any(part[0] == "degree" for part in product[1:])
+def _turns(term: Node) -> set[str]:
+    r"""The integer of a term such as `2k\pi` or `360^\circ k`; nothing where other names stand in it."""
+    factors = term[1:] if term[0] == "mul" else (term[1],) if term[0] == "degree" else ()
+    angular = term[0] == "degree" or any(f == PI or f[0] == "degree" for f in factors)
+    names = symbols(term)
+    direct = {part[1] for part in walk(term) if part[0] == "sym"}
+    linear = all(
+        part[0] in ("mul", "num", "sym", "const", "degree") or not symbols(part)
+        for part in walk(term)
+    )
+    return names & _INTEGERS if angular and linear and len(names) == len(direct) == 1 else set()
 
 
-def _added_constants(node: Node) -> set[str]:
-    """`C` where it is a term of its own, or the factor of a solution `y(x)` of one variable."""
-    value = answer_of(node, STRICT)
-    terms = value[1:] if value[0] == "add" else ()
+def _constants(node: Node, value: Node) -> set[str]:
+    """Constants of integration: a term `C`, or factors of the terms of a function `y(x)`."""
+    indexed = {name for name in symbols(value) if name[:2] in ("C_", "c_")}
+    others = symbols(value) - indexed - {"C", "c"}
+    if len(others) != 1 or not others <= _OF_FUNCTIONS:
+        return set()
+    terms = value[1:] if value[0] == "add" else (value,)
     added = {term[1] for term in terms if term in (("sym", "C"), ("sym", "c"))}
-    others = symbols(value) - {"C", "c"}
-    of_solution = node[0] == "rel" and node[2][0] in ("sym", "fn") and node[2][1] in ("y", "u", "f")
-    return added | (symbols(value) & {"C"} if of_solution and len(others) == 1 else set())
+    factors = {f[1] for term in terms if term[0] == "mul" for f in term[1:] if f[0] == "sym"}
+    labelled = (
+        node[0] == "rel" and node[2][0] in ("sym", "fn") and node[2][1] in ("y", "u", "f", "x")
+    )
+    return (
+        added
+        | (factors & {"C", "c", *indexed} if labelled or indexed else set())
+        | (added & indexed)
+    )
 
 
 def _is_in(name: str, question: str) -> bool:
@@ -68,10 +100,10 @@ def renamings(pred: Node, gold: Node, free: set[str], question: str) -> Iterator
     """
     ours, theirs = _own_names(pred) - symbols(gold), _own_names(gold) - symbols(pred)
     if not ours and not theirs:  # c_1 and c_2 in the other order
-        ours = theirs = free & _own_names(pred)
+        ours = theirs = {name for name in free & _own_names(pred) if "_" in name}
     if not 0 < len(ours) == len(theirs) <= 3 or not theirs <= free or ours & _VARIABLES:
         return
-    if any(_is_in(name, question) for name in ours):
+    if any(_is_in(name, question) for name in ours - theirs):
         return
     for order in permutations(sorted(ours)):
         pairs = zip(order, sorted(theirs), strict=True)
@@ -113,3 +145,30 @@ def as_congruence(node: Node) -> Node:
     if None in p or p[2] - p[1] != p[1] - p[0] or p[1] == p[0]:  # type: ignore[operator]
         return node
     return ("congruence", ("rel", "=", inner[2], num(p[0])), num(abs(p[1] - p[0])))  # type: ignore[operator,arg-type]
+
+
+def same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
+    r"""Whether two antiderivatives with a constant of their own differ by a number: `\ln 2x + C`."""
+    p, g = (answer_of(node, STRICT) for node in (pred, gold))
+    constants = [
+        [part for part in value[1:] if part in _ADDED] for value in (p, g) if value[0] == "add"
+    ]
+    if [len(some) for some in constants] != [1, 1] or constants[1][0][1] not in free:
+        return False
+    names = (symbols(p) | symbols(g)) - {some[0][1] for some in constants}
+    difference = add(p, mul(MINUS_ONE, g))
+    spend(difference, times=4 * PRECISE)
+    values = []
+    for point in points(difference):
+        held = {name: (point[name] if name in names else 0.0) for name in point}
+        try:
+            numeric(difference, held, real=True)
+            values.append(precise(difference, held))
+        except UndefinedError:
+            continue
+        if len(values) == 4:
+            break
+    return len(values) > 2 and all(abs(value - values[0]) < 1e-30 for value in values[1:])
+
+
+_ADDED = (("sym", "C"), ("sym", "c"))

@@ -107,9 +107,20 @@ def labels(node: Node) -> list[str] | None:
     return labels if 1 < len(items) == len(set(labels)) else None
 
 
-def are_indexed(labels: list[str]) -> bool:
+def are_indexed(names: list[str]) -> bool:
     """Whether names are one name with different indices, `x_1` and `x_2`: roots in any order."""
-    return len({label.partition("_")[0] for label in labels}) == 1 and all("_" in x for x in labels)
+    return len({name.partition("_")[0] for name in names}) == 1 and all("_" in x for x in names)
+
+
+def unnamed_roots(node: Node) -> Node:
+    """`x_1 = 1, x_2 = -3` and `x = 1, x = -3` as their values; any other node as it is."""
+    equations = node[0] in ("list", "and", "or") and all(
+        part[:2] == ("rel", "=") for part in node[1:]
+    )
+    names = [str(part[2][1]) for part in node[1:]] if equations else []
+    roots = equations and all(part[2][0] == "sym" for part in node[1:])
+    one = len({name.partition("_")[0] for name in names}) == 1 and names[0][:1] == "x"
+    return ("list", *(part[-1] for part in node[1:])) if roots and one else node
 
 
 def vector(node: Node) -> tuple[Node, ...] | None:

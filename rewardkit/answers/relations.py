@@ -54,7 +54,9 @@ def solved(node: Node, policy: Policy) -> Solved | None:
         return None
     if rounded is not None and closed and not _rounds(rounded, sides[-1]):
         return None
-    if label is None and (len(closed) < len(sides) or len(sides) + (rounded is not None) < 2):
+    if label is None and len(closed) < len(sides) and not _is_identity(sides, policy):
+        return None
+    if label is None and len(sides) + (rounded is not None) < 2:
         return None
     value = sides[-1]
     if not is_worked_out(value):
@@ -76,6 +78,14 @@ def _contradicts(side: Node, value: Node, policy: Policy) -> bool:
     """Whether an expression in the middle of a chain is another than the last one."""
     both = symbols(side) and symbols(value) and side[0] in _EXPRESSIONS and value[0] in _EXPRESSIONS
     return bool(both) and not value_equal(side, value, policy)
+
+
+def _is_identity(sides: list[Node], policy: Policy) -> bool:
+    """Whether sides with names are one expression: `(x+1)^2 = x^2+2x+1`."""
+    expressions = all(
+        side[0] in _EXPRESSIONS and side[0] != "sym" and symbols(side) for side in sides
+    )
+    return expressions and all(value_equal(side, sides[-1], policy) for side in sides[:-1])
 
 
 _EXPRESSIONS = frozenset({"sym", "add", "mul", "pow", "fn"})

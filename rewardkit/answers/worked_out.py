@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -30,7 +31,9 @@ from rewardkit.answers.scalar import canonical
 #: Functions whose value is the answer, not the function.
 UNEVALUATED = NOT_EVALUATED | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}
 #: Longest question, in characters, whose formulas are looked at: its end.
-MAX_QUESTION = 20_000
+MAX_QUESTION = 4_000
+#: Most formulas of a question that are read: its last ones.
+MAX_FORMULAS = 25
 
 
 def is_worked_out(node: Node) -> bool:
@@ -205,7 +208,7 @@ def _bare(node: Node) -> Node:
         side: Node = node[2]
         return side
     while node[0] == "where" or (node[0] == "rel" and node[1] == "=" and len(node) == 4):
-        if node[0] == "rel" and node[2][0] not in ("sym", "fn"):
+        if node[0] == "rel" and (node[2][0] not in ("sym", "fn") or "^-1" in str(node[2][1])):
             break
         node = node[1] if node[0] == "where" else node[3]
     return node
@@ -215,7 +218,7 @@ def _bare(node: Node) -> Node:
 def formulas(question: str) -> frozenset[str]:
     """The formulas of a question and the sides of its relations, as folded tokens and as trees."""
     spelled: set[str] = set()
-    for match in _FORMULA.finditer(question):
+    for match in deque(_FORMULA.finditer(question), maxlen=MAX_FORMULAS):
         span = next(filter(None, match.groups()))
         try:
             tokens = tokenize(span.strip(" .,;:?&"))

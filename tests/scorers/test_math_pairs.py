@@ -15,6 +15,7 @@ from tests.tables import every
         (r"\frac13", "-0.333"),
         ("Vitamin A", "Vitamin"),
         ("Plan A", "Plan"),
+        (r"(3)\frac12", "3.5"),
         ("5个苹果和6个梨", "5"),
         (r"50\%", "50 cm"),
         ("50 cm", r"50\%"),

@@ -55,9 +55,10 @@ class Arithmetic(Commands):
     @staticmethod
     def _minus_set(terms: list[Node]) -> Node | None:
         r"""`S - \{a\}` is a set difference."""
-        is_set = terms[0][0] in ("set", "interval", "union", "builder") or terms[0] in _NUMBER_SETS
-        if len(terms) == 2 and is_set and terms[1][:2] == ("mul", MINUS_ONE):
-            return ("minus", terms[0], terms[1][2])
+        sets = ("set", "interval", "union", "builder")
+        taken = terms[1][2] if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE) else ("",)
+        if taken[0] in sets and (terms[0][0] in sets or terms[0][0] == "sym"):
+            return ("minus", terms[0], taken)
         return None
 
     def signed(self) -> Node:
@@ -112,7 +113,9 @@ class Arithmetic(Commands):
 
     def _measures(self, node: Node) -> bool:
         r"""Whether a letter in text is the unit of a number before it: `10^{-5}\text{ m}`."""
-        return self.next.kind == "text" and self.next.text in TABLE and not symbols(node)
+        word = self.next
+        a_unit = (word.kind == "text" and word.text in TABLE) or word.text in PLAIN_UNITS
+        return (a_unit or self.opens_unit_fraction()) and not symbols(node)
 
     def _is_union_sign(self, node: Node) -> bool:
         """A lone `U` between two brackets is no name."""
@@ -176,7 +179,9 @@ class Arithmetic(Commands):
         token = self.next
         if token.kind in ("num", "rep"):
             last = self.tokens[self.at - 1]
-            powers = last.kind == "num" and token.gap and self.ahead(1).is_sign("^")  # 2^6 3^5
+            powers = self.ahead(1).is_sign("^") and (
+                token.gap or last.kind != "num"
+            )  # 2^6 3^5, n2^n
             return (
                 powers
                 or self._fraction_in_line()
@@ -218,7 +223,8 @@ class Arithmetic(Commands):
             if self.accept("^"):
                 node = self._raised(node)
             elif self.accept("!"):
-                node = fn("fact", node)
+                double = self.is_next("!") and not self.next.gap and self.accept("!")
+                node = fn("fact2" if double else "fact", node)
             elif self.accept("%"):
                 node = ("percent", node)
             elif self.accept(r"\permille"):
@@ -325,9 +331,6 @@ def _is_vector(node: Node) -> bool:
     r"""A name with an arrow, a capital or `\nabla`: what `\times` does not commute for."""
     name: str = node[1] if node[0] == "sym" else ""
     return name[:4] == "vec " or name == "nabla" or name.isupper()
-
-
-_NUMBER_SETS = frozenset({("sym", letter) for letter in ("R", "Z", "N", "Q", "C")})
 
 
 def _transposed(node: Node) -> Node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from itertools import pairwise
 
 from rewardkit.answers.reading import names
 from rewardkit.answers.reading.reader import Reader
@@ -19,6 +20,11 @@ _PERIOD = re.compile(r"(?:(\d{2,10}?)\1|(\d)\2\2+)\Z")
 
 
 _EVENT_SIGNS = (r"\cap", r"\cup", r"\mid", "|")
+
+
+_VOWELS = frozenset("aeiouy")
+_BEFORE_NAMES = ("{", "(", "+", "-", "*", "/", r"\cdot", "=")
+_BEHIND_NAMES = ("}", ")", "+", "-", "*", "/", r"\cdot", "=", "(")
 
 
 class Atoms(Reader):
@@ -122,13 +128,31 @@ class Atoms(Reader):
         return self.read_text(token)
 
     def is_product(self, token: Token) -> bool:
-        """Whether letters in a row are names that are multiplied: `xy`, `ABC`, not `cm` or `even`."""
+        """Whether letters in a row are names that are multiplied: `xy`, `nRT`, not `cm` or `even`.
+
+        Three or four letters are names where mathematics stands on both sides, or where no word is
+        spelled so: without a vowel, with a capital inside, or in the order of the alphabet.
+        """
         text = token.text
         if token.kind != "word" or text in names.SHORT_WORDS or not text.isascii():
             return False
-        beside = self.ahead(0) if self.tokens[self.at] is not token else self.ahead(1)
-        attached = beside.is_sign("^", "_")
-        return len(text) == 2 or (len(text) <= 4 and (text.isupper() or attached))
+        if len(text) not in (3, 4) or text.isupper():
+            return len(text) in (2, 3, 4)
+        at = self.at if self.tokens[self.at] is token else self.at - 1
+        before, behind = self.tokens[at - 1] if at else token, self.tokens[at + 1]
+        if behind.is_sign("^", "_") or (before.kind == "num" and not token.gap):
+            return True
+        spelled = [ord(char) for char in text]
+        in_order = all(b - a == 1 for a, b in pairwise(spelled))
+        no_word = (
+            not _VOWELS & set(text[1:] if text[0] in "aeiou" else text) or not text[1:].islower()
+        )
+        closed = before.is_sign(*_BEFORE_NAMES) and (
+            behind.is_sign(*_BEHIND_NAMES) or behind.kind == "end"
+        )
+        return (
+            in_order or no_word or (closed and bool(before.is_sign("{", "+", "-", "*", r"\cdot")))
+        )
 
     def read_letter(self, token: Token) -> Node:
         """One of several letters in a row."""

@@ -170,6 +170,8 @@ class Commands(Atoms):
             raise UnreadableError(f"{kind} is not read")
         if kind == "array" and self.is_next("{"):
             self.flat()
+        if kind in names.ROWS and "cases" not in kind:  # `&` only aligns
+            self.tokens = [token for token in self.tokens if not token.is_sign("&")]
         rows = self._rows(by_cell=kind in names.MATRICES or "cases" in kind)
         self.flat()
         if kind in names.ROWS:

@@ -231,8 +231,7 @@ class Parser(Quantities):
         named = [word for word in words if word not in names.IS]
         behind = [*named[1:], "of"]
         ends = {word for word, next_word in zip(named, behind, strict=False) if next_word == "of"}
-        last = named[-1] if named else ""
-        operates = not names.OPERATIONS.isdisjoint(ends) or last in names.CHANGING
+        operates = not names.OPERATIONS.isdisjoint(ends)
         if operates or not names.DOUBTING.isdisjoint(words) or names.denies("".join(words)):
             raise UnreadableError(f"{' '.join(words)!r} changes what follows")
         name = self.next.text if len(named) == 1 and len(named[0]) == 1 else " ".join(named)

@@ -45,6 +45,8 @@ SAME_COMMAND: Mapping[str, str] = {
         "cosh": "ch",
         "tanh": "th",
         "arcsinh": "arsinh",
+        "arccosh": "arcosh",
+        "arctanh": "artanh",
         "bmod": "mod",
         "mathcal": "mathscr mathfrak cal",
         "overrightarrow": "vec",
@@ -94,8 +96,8 @@ PLAIN: Mapping[str, str] = {
     **{name: f"\\{name}" for name in _TRIGONOMETRY},
     **{name: f"\\{name}" for name in ("ln", "log", "lg", "exp", "gcd", "lcm", "sqrt", "pi", "binom")},
     **{name: f"\\{name}" for name in ("infty", "cbrt", "lim", "frac")},
-    **dict.fromkeys(("infinity", "Infinity", "oo"), r"\infty"),
-    **{other: SAME_COMMAND[f"\\{other}"] for other in ("sh", "ch", "tg", "ctg", "arctg", "arcctg")},
+    **dict.fromkeys(("infinity", "Infinity", "oo", "inf"), r"\infty"),
+    **{other: SAME_COMMAND[f"\\{other}"] for other in ("arsinh", "arcosh", "artanh", "sh", "ch", "tg", "ctg", "arctg", "arcctg")},
     "asin": r"\arcsin",
     "acos": r"\arccos",
     "atan": r"\arctan",
@@ -236,7 +238,9 @@ MULTIPLYING = frozenset(
 #: Words beside a number that change it, bound it or take it back. No unit holds one of them.
 CHANGING = MULTIPLYING | frozenset(
     (
-        "by squared cubed choose half not no nor neither never isn't is are was be wrong incorrect or"
+        "reciprocal inverse untrue conjectured unlikely assuming guess estimated exclusive excluding point"
+        " base upper lower bound short shy complement supplement one two three four five six seven eight"
+        " nine ten by squared cubed choose half not no nor neither never isn't is are was be wrong incorrect or"
         " and but if unless except than more less fewer least most over under above below between"
         " to until through up twice double triple thrice times plus minus divided multiplied mod"
         " modulo factorial negative positive maybe perhaps possibly either else instead rather"

@@ -9,6 +9,7 @@ from rewardkit.answers.reading.tree import Node, mul, neg, num, walk
 from rewardkit.answers.reading.typography import cased
 from rewardkit.answers.reading.units import (
     BASES,
+    COUNTED,
     CURRENCIES,
     NO_UNIT,
     POWERS_BEHIND,
@@ -108,18 +109,26 @@ class Quantities(Arithmetic):
     # --- units
 
     def unit(self) -> Unit | None:
-        """The unit at this place: `cm^2`, `m/s`, `square feet`, `km per hour`, `apples`."""
-        unit, words, power = NO_UNIT, 0, 1
-        last = NO_UNIT
+        """The unit at this place: `cm^2`, `m/s`, `square feet`, `J/(mol K)`, `apples`."""
+        if self.opens_unit_fraction():
+            return self._unit_fraction()
+        unit = self._units(NO_UNIT, below=False)
+        if unit != NO_UNIT and self.is_next("/") and self.ahead(1).is_sign("("):
+            self.at += 2
+            unit = self._units(unit, below=True)
+            self.expect(")")
+        return None if unit == NO_UNIT else unit
+
+    def _units(self, unit: Unit, *, below: bool) -> Unit:
+        """A unit times those that stand at this place, or divided by them."""
+        words, power, last = int(unit != NO_UNIT), 1, unit
         while words <= MAX_UNIT_WORDS:
-            below = self._joins_units(words)
+            divides = self._joins_units(words) or below
             token = self.next
             if not self._is_unit_word(token, words):
                 break
             self.take()
             word = token.text.casefold()
-            if word == "of" and last.name[:1] and last.name[0][0] in _PERCENT:
-                raise UnreadableError("a part of something that is not said")
             if word in ("a", "an", "of", "the") and words:
                 continue
             if power_word(token.text):
@@ -130,12 +139,24 @@ class Quantities(Arithmetic):
                     raise UnreadableError(f"{word!r} changes a number")
                 unit = unit.times(last, POWERS_BEHIND[word] - 1)
             else:
-                last = (_known(token) or counted(token.text)).to_the(-1 if below else 1)
+                last = (_known(token) or counted(token.text)).to_the(-1 if divides else 1)
                 unit = unit.times(last, self._exponent() * power)
                 words, power = words + 1, 1
         if power != 1:
             raise UnreadableError("a power of nothing")
-        return unit if words else None
+        return unit
+
+    def _unit_fraction(self) -> Unit:
+        r"""`\frac{m}{s}` behind a number."""
+        parts = []
+        self.take()
+        for _ in range(2):
+            self.expect("{")
+            parts.append(self.unit())
+            self.expect("}")
+        if parts[0] is None or parts[1] is None:
+            raise UnreadableError("a fraction of units and values")
+        return parts[0].times(parts[1], -1)
 
     def _joins_units(self, words: int) -> bool:
         r"""Read `/`, `per` or `\cdot` between units; whether the next one stands below the stroke."""
@@ -250,7 +271,7 @@ def _is_joint(token: Token) -> bool:
 
 def _measured(node: Node, unit: Unit) -> Node:
     """A quantity; percent and degrees are no unit, and degrees may be a temperature."""
-    words = {name for name, _ in unit.name}
+    words = {name.removeprefix(COUNTED) for name, _ in unit.name}
     temperature = next((_TEMPERATURES[word] for word in words if word in _TEMPERATURES), "")
     if temperature and (node[0] == "degree" or words & _DEGREES):
         return ("quantity", node[1] if node[0] == "degree" else node, TABLE[temperature])

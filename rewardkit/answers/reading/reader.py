@@ -88,6 +88,12 @@ class Reader(ABC):
             and known(unit.text) is not None
         )
 
+    def opens_unit_fraction(self) -> bool:
+        r"""Whether a fraction of units comes next: `\frac{\mathrm{m}}{\mathrm{s}}`."""
+        unit = self.ahead(2)
+        in_text = self.is_next(r"\frac") and unit.kind == "text"
+        return in_text and self.ahead(3).text in ("}", "^") and known(unit.text) is not None
+
     def opens_modulus(self) -> bool:
         """Whether a bracket opens `(mod 7)`."""
         return self.is_next("(") and self.ahead(1).text in (r"\bmod", r"\pmod", "mod")

@@ -66,7 +66,9 @@ _DECORATION = (
     r"|huge|Huge|small|normalsize|tiny|footnotesize|underline|emph|boxed|fbox|mathopen|mathclose"
     r"|mathrel|mathbin|mathord|enspace|thinspace"
 )
-_WITH_ARGUMENT = r"[hv]?phantom\s*\{[^{}]*\}|hspace\*?\s*\{[^{}]*\}|(?:text)?color\s*\{\w*\}"
+_WITH_ARGUMENT = (
+    r"[hv]?phantom\s*\{[^{}]*\}|hspace\*?\s*\{[^{}]*\}|(?:text)?color\s*\{\w*\}|tag\*?\s*\{[^{}]*\}"
+)
 
 
 def _pattern(backslash: str) -> re.Pattern[str]:
@@ -176,7 +178,9 @@ class _Scanner:
 
     def _command(self, text: str) -> None:
         name, joined = "\\" + text, _JOINED.fullmatch(text)
-        if joined:  # \sinx
+        if self.text_depth and text in ("Omega", "mu"):
+            self._word({"Omega": "Ω", "mu": "μ"}[text], "letters")
+        elif joined:  # \sinx
             self.add("cmd", "\\" + joined[1])
             self.add("word", joined[2])
         else:
@@ -191,7 +195,11 @@ class _Scanner:
         self.add("num", text)
 
     def _word(self, word: str, kind: str) -> None:
-        if kind == "letters":
+        prefix = self.tokens[-1].text if self.tokens and not self.gap else ""
+        prefix = "μ" if prefix == r"\mu" and self.text_depth else prefix
+        if self.text_depth and prefix in _UNIT_PREFIXES and (word == "Ω" or prefix == "μ"):
+            self.tokens[-1] = self.tokens[-1]._replace(kind="text", text=prefix + word)
+        elif kind == "letters":
             self.add("text", word)
         elif not self.text_depth and (joined := _JOINED.fullmatch(word)) and word != "cost":
             self.add("cmd", "\\" + joined[1])
@@ -259,6 +267,8 @@ class _Scanner:
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
 #: Where one formula ends and the next begins, with nothing between.
 _NEW_FORMULA = re.compile(r"\$\s+\$(?!\$)")
+#: Prefixes of units that are set apart from their unit: `\mu\text{m}`, `\text{k}\Omega`.
+_UNIT_PREFIXES = frozenset("μkMGm")
 #: A function's name with a variable that nothing parts from it; no command is called so.
 _JOINED = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
 _PART = re.compile(r"\d+|.")

@@ -157,7 +157,7 @@ POWERS_BEHIND: Mapping[str, int] = {"squared": 2, "cubed": 3}
 #: Signs of money that stand before their number.
 CURRENCIES: Mapping[str, str] = {
     "\\$": "$", "$": "$", "¥": "元", "€": "€", "£": "£", "₹": "₹", "USD": "$", "RMB": "元", "Rs": "₹",
-    "\\yen": "元", "\\euro": "€", "\\pounds": "£",
+    "\\yen": "元", "\\euro": "€", "\\pounds": "£", "¢": "¢",
 }  # fmt: skip
 
 
@@ -189,6 +189,9 @@ def _table() -> dict[str, Unit]:
     for first, symbol in aliases.items():
         chinese = next(words for words in _OTHERS if words.split()[0] == first)
         table.update(dict.fromkeys(chinese.split(), table[symbol]))
+    table["Nm"] = table["N"].times(table["m"])
+    for prefix in ("", "k", "M", "G"):
+        table[f"{prefix}Wh"] = table[f"{prefix}W"].times(table["h"])
     table["mph"] = table["mi"].times(table["h"], -1)
     table["kph"] = table["kmh"] = table["km"].times(table["h"], -1)
     return table
@@ -199,10 +202,14 @@ TABLE: Mapping[str, Unit] = _table()
 BASES = frozenset(base for unit in TABLE.values() for base, _ in unit.dimension)
 
 
+#: What the names of counted things begin with: no word is a unit of the table by chance.
+COUNTED: Final = "counted "
+
+
 def counted(word: str) -> Unit:
     """The unit of what is counted: `apples`, `apple`."""
-    name = word.casefold()
-    if len(name) > 3 and name.isascii():
+    name = COUNTED + (word.casefold() if word[1:].islower() or len(word) > 4 else word)
+    if len(word) > 3 and word.isascii():
         name = name.removesuffix("ies") + "y" if name.endswith("ies") else name.removesuffix("s")
     return Unit(Fraction(1), ((name, 1),), ((name, 1),))
 
@@ -220,7 +227,7 @@ def known(word: str) -> Unit | None:
             return unit.to_the(power)
     if word in TABLE:
         return TABLE[word]
-    return TABLE.get(word.lower()) if len(word) > 2 else None
+    return TABLE.get(word.lower()) if len(word) > 2 and word.istitle() else None
 
 
 def power_word(word: str) -> int:
