@@ -148,7 +148,7 @@ def _removed(item: Node, items: list[Node]) -> bool:
 def _lists(pred: Node, gold: Node, policy: Policy) -> bool:
     """Without order; with it where one side names its items and the other does not."""
     roots = unnamed_roots(pred), unnamed_roots(gold)
-    if roots[0] is not pred and roots[1] is not gold:
+    if roots[0] is not pred and roots[1] is not gold and None in (labels(pred), labels(gold)):
         return _unordered(*roots, policy)
     of_choice = (pred[0] == "or") != (gold[0] == "or")
     if of_choice and not (_are_plain(pred) and _are_plain(gold)):

@@ -56,6 +56,7 @@ _DATE = re.compile(
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|\bmay \d|\d may\b|[年月日]",
     re.IGNORECASE,
 )
+_EQUALS = re.compile(r"(?<![<>!])=")
 _SIGN = re.compile(r"[\\^_{}+*/<>]|[a-z]\d|\d[a-z]")
 #: How a sentence begins that states a number: with it, or with these words and names alone.
 _STATES = re.compile(
@@ -284,7 +285,7 @@ def _sentence(pred: str, gold: str) -> Verdict:
     words of a statement stands before it (`there are 12`), or where an equation ends on it.
     """
     lead = _STATES.match(pred)
-    if "=" not in pred and (lead is None or _SIGN.search(pred)):
+    if not _EQUALS.search(pred) and (lead is None or _SIGN.search(pred)):
         return Verdict("unreadable", "words")
     start = next((place for place, char in enumerate(pred) if char.isdigit()), 0)
     before, behind = (_WORD.findall(part.casefold()) for part in (pred[:start], pred[start:]))

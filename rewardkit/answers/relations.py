@@ -10,7 +10,7 @@ from rewardkit.answers.fields import UndefinedError
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.names import FLIPPED, MARKS
 from rewardkit.answers.reading.tree import MINUS_ONE, Node, add, mul, substitute, symbols, walk
-from rewardkit.answers.scalar import canonical, value_equal
+from rewardkit.answers.scalar import canonical, scalar_equal, value_equal
 from rewardkit.answers.worked_out import UNEVALUATED, is_worked_out
 
 
@@ -71,6 +71,8 @@ def answer_of(node: Node, policy: Policy) -> Node:
 
 
 def _consistent(side: Node, value: Node, policy: Policy) -> bool:
+    if "percent" in (side[0], value[0]) and side[0] != value[0]:
+        return scalar_equal(side, value, policy)
     return not _has_value(value) or value_equal(_bare(side), _bare(value), policy)
 
 

@@ -204,12 +204,21 @@ def _agree_precisely(pred: Node, gold: Node) -> bool:
     One below 1, one above 10, one negative: a term that is tiny or nothing at one is not at all.
     """
     where = points(pred, gold)
-    first = [where[0], where[4], where[5]]
-    verdicts = [_equal_at(pred, gold, point) for point in first]
+    real = [point for point in where if _is_real_at(pred, point) and _is_real_at(gold, point)]
+    looked_at = (
+        [point for point in (where[0], where[4], where[5]) if point in real] or real or where
+    )
+    verdicts = (_equal_at(pred, gold, point) for point in looked_at)
     decided = [verdict for verdict in verdicts if verdict is not None]
-    if not decided:
-        decided = [v for point in where if (v := _equal_at(pred, gold, point)) is not None][:1]
-    return all(decided)
+    return all(decided[:3])
+
+
+def _is_real_at(node: Node, point: Mapping[str, float]) -> bool:
+    try:
+        numeric(node, point, real=True)
+    except UndefinedError:
+        return False
+    return True
 
 
 # --- rounding

@@ -23,7 +23,7 @@ def folded(text):
         (r"\{ 1 , 2 \}", r"\{1,2\}"), (r"\lvert x \rvert", "|x|"), (r"a \mid b", "a|b"), (r"x \leq 2", r"x\le2"), ("x ≤ 2", r"x\le 2"),
         (r"\boxed{5}", "5"), ("$5$", "5"), (r"\(5\)", "5"), ("5.", "5"), ("5 ,", "5"), ("{{x+1}}", "x+1"), ("５", "5"), (r"5\,", "5"),
         (r"30^\circ", r"30\degree"), (r"\sqrt{15}", "√15"), (r"\sqrt{2}", r"\sqrt2"), (r"f^{\prime}(x)", "f'(x)"),
-        (r"f^{\prime\prime}", "f''"), (r"\text{Monday}", "monday"), ("New York.", "new york"), ("1,234", "1234"), (r"1\,234", "1234"), ("1{,}234", "1234"),
+        (r"f^{\prime\prime}", "f''"), (r"\text{Monday}", "monday"), ("Boston.", "boston"), ("1,234", "1234"), (r"1\,234", "1234"), ("1{,}234", "1234"),
         (r"\\frac12", r"\frac12"), (r"\varnothing", r"\emptyset"), ("x→y", r"x\to y"), (r"\langle1,2\rangle", "(1,2)"), (r"\phantom{1}5", "5"),
     ],
 )  # fmt: skip

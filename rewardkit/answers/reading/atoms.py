@@ -11,6 +11,7 @@ from rewardkit.answers.reading import names
 from rewardkit.answers.reading.reader import Reader
 from rewardkit.answers.reading.tokens import Token, UnreadableError
 from rewardkit.answers.reading.tree import Node, divide, fn, num
+from rewardkit.answers.reading.units import known
 
 _LETTER_CONSTANTS: Mapping[str, Node] = {"e": ("const", "e"), "i": ("const", "i")}
 
@@ -135,6 +136,8 @@ class Atoms(Reader):
         """
         text = token.text
         if token.kind != "word" or text in names.SHORT_WORDS or not text.isascii():
+            return False
+        if text in names.PERCENT or (len(text) > 2 and known(text)):
             return False
         if len(text) not in (3, 4) or text.isupper():
             return len(text) in (2, 3, 4)

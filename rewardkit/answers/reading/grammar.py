@@ -68,6 +68,8 @@ class Parser(Quantities):
 
     def whole(self) -> Node:
         """The tree of all tokens."""
+        if self._is_label_of_choice():
+            self.at += 3
         node = self.items()
         if self.accept(r"\over"):
             node = divide(node, self.items())
@@ -76,6 +78,17 @@ class Parser(Quantities):
         if self.next.kind != "end":
             raise UnreadableError(f"{self.next.text!r} left over")
         return node
+
+    def _is_label_of_choice(self) -> bool:
+        r"""`\textbf{(B)}\ 12`: the letter of an option before its value."""
+        letter, value = self.ahead(1), self.ahead(3)
+        return (
+            self.is_next("(")
+            and letter.text in tuple("ABCDE")
+            and self.ahead(2).is_sign(")")
+            and value.gap
+            and (value.kind == "num" or value.is_sign("-", r"\frac", r"\sqrt"))
+        )
 
     # --- lists
 

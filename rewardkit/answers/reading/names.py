@@ -265,7 +265,7 @@ WORD_VALUES: Mapping[str, Node] = {
 }
 #: Chinese that denies, bounds or changes the number it stands behind.
 DENYING = tuple(
-    "舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右".split()
+    "的 几 进制 为负 舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右".split()
 )
 
 #: Words of a label that leave open whether its value is the answer.
@@ -296,22 +296,11 @@ BEFORE_A_NUMBER = (DOUBTING | OPERATIONS | CHANGING) - frozenset(
 
 def denies(chinese: str) -> bool:
     """Whether Chinese words deny, bound or work on the value that follows."""
-    return any(part in chinese for part in (*_DENYING_LABEL, *DENYING[:5]))
+    return any(part in chinese for part in _DENYING_LABEL)
 
 
-_DENYING_LABEL = (
-    "平方",
-    "倒数",
-    "相反数",
-    "一半",
-    "最多",
-    "最少",
-    "至少",
-    "至多",
-    "可能",
-    "大约是",
-    "超过",
-    "立方",
+_DENYING_LABEL = tuple(
+    "不 错 误 非 未 舍 增根 平方 立方 倒数 相反数 一半 倍 余数 最多 最少 至少 至多 可能 大约是 超过 大于 小于".split()
 )
 
 #: Words of two letters that are no product of two names.
@@ -338,4 +327,5 @@ MULTIPLIERS: Mapping[str, int] = {
     "千万": 10**7,
     "亿": 10**8,
 }
+PERCENT = frozenset({"percent", "percentage", "pct"})
 ORDINALS = frozenset({"st", "nd", "rd", "th"})

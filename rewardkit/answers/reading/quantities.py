@@ -29,7 +29,6 @@ _ROMAN = frozenset("IVX")
 _ENDS = (",", ";", ".", ")", r"\}", "}", "!")
 #: Units that are kinds of value of their own, by their name.
 _DEGREES = frozenset({"degree", "deg", "度"})
-_PERCENT = frozenset({"percent", "percentage", "pct"})
 _TEMPERATURES = {"celsius": "°C", "°C": "°C", "C": "°C", "fahrenheit": "°F", "°F": "°F", "F": "°F"}
 
 
@@ -277,6 +276,6 @@ def _measured(node: Node, unit: Unit) -> Node:
         return ("quantity", node[1] if node[0] == "degree" else node, TABLE[temperature])
     if words <= _DEGREES:
         return ("degree", node)
-    if words <= _PERCENT:
+    if words <= names.PERCENT:
         return ("percent", node)
     return ("quantity", node, unit)

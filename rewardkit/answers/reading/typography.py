@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewardkit.answers.reading.tokens import Token, UnreadableError, tokenize
+from rewardkit.answers.reading.units import TABLE
 
 #: What is folded of a text: its tokens' texts, in order.
 Folded = tuple[str, ...]
@@ -71,23 +72,29 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
 
 def cased(word: str) -> str:
     """A word without its case; a name or a symbol, `Co`, keeps it."""
-    symbol = len(word) <= 2 and word.casefold() not in (
-        "no",
-        "ok",
-        "if",
-        "is",
-        "a",
-        "an",
-        "it",
-        "to",
+    mixed = not (word[1:].islower() or word.isupper())
+    symbol = mixed or (
+        len(word) <= 2
+        and word.casefold()
+        not in (
+            "no",
+            "ok",
+            "if",
+            "is",
+            "a",
+            "an",
+            "it",
+            "to",
+        )
     )
     return word if symbol else word.casefold()
 
 
 def _folded(token: Token) -> str:
     if token.kind in ("text", "word"):
-        is_word = len(token.text) > 2 and token.text[1:].islower()  # MPa is not mPa, ABC not abc
-        return token.text.casefold() if is_word else token.text
+        long = len(token.text) > (2 if token.kind == "text" else 4)
+        is_word = long and token.text[1:].islower() and token.text not in TABLE
+        return token.text.casefold() if is_word else token.text  # MPa is not mPa, Mgh not mgh
     if token.kind == "num":
         return token.text.replace(",", "")
     return token.text

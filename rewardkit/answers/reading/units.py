@@ -227,7 +227,8 @@ def known(word: str) -> Unit | None:
             return unit.to_the(power)
     if word in TABLE:
         return TABLE[word]
-    return TABLE.get(word.lower()) if len(word) > 2 and word.istitle() else None
+    spelled = word.istitle() or (word.isupper() and len(word) > 3)
+    return TABLE.get(word.lower()) if len(word) > 2 and spelled else None
 
 
 def power_word(word: str) -> int:
