@@ -8,6 +8,7 @@ apart from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import repeat
 from typing import Final
 
 from rewardkit.answers.budget import spend
@@ -115,8 +116,7 @@ def _point(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _ordered(pred: Node, gold: Node, policy: Policy) -> bool:
-    p, g = pred[1:], gold[1:]
-    return len(p) == len(g) and all(part_same(a, b, policy) for a, b in zip(p, g, strict=True))
+    return len(pred) == len(gold) and all(map(part_same, pred[1:], gold[1:], repeat(policy)))
 
 
 def _unordered(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -174,27 +174,21 @@ def _are_plain(node: Node) -> bool:
 
 
 def _list_and_tuple(pred: Node, gold: Node, policy: Policy) -> bool:
-    conditions = any(type_of(part) == "relation" for part in (*pred[1:], *gold[1:]))
-    return bool(conditions and region_of(pred, gold)) or _ordered(pred, gold, policy)
+    by_conditions = _has_conditions(pred, gold) and region_of(pred, gold)
+    return bool(by_conditions) or _ordered(pred, gold, policy)
 
 
 def _only_item(pred: Node, gold: Node, policy: Policy) -> bool:
     """A set or list of one item is that item; a list of boxes that all say one thing too."""
     for group, other in ((pred, gold), (gold, pred)):
         if group[0] in ("list", "set", "and", "or") and len(group) == 2:
-            inside = group[1]
-            return (
-                part_same(inside, other, policy)
-                if group is pred
-                else part_same(other, inside, policy)
-            )
+            ours, theirs = (group[1], other) if group is pred else (other, group[1])
+            return part_same(ours, theirs, policy)
     return False
 
 
 def _matrices(pred: Node, gold: Node, policy: Policy) -> bool:
-    return len(pred) == len(gold) and all(
-        _ordered(p, g, policy) for p, g in zip(pred[1:], gold[1:], strict=True)
-    )
+    return len(pred) == len(gold) and all(map(_ordered, pred[1:], gold[1:], repeat(policy)))
 
 
 def _vectors(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -253,8 +247,11 @@ def _residue_and_value(pred: Node, gold: Node, policy: Policy) -> bool:
 
 def _regions_if_conditions(pred: Node, gold: Node) -> bool | None:
     """The same for two lists of inequalities; None where they are none."""
-    conditions = any(type_of(part) == "relation" for part in (*pred[1:], *gold[1:]))
-    return region_of(pred, gold) if conditions else None
+    return region_of(pred, gold) if _has_conditions(pred, gold) else None
+
+
+def _has_conditions(pred: Node, gold: Node) -> bool:
+    return any(type_of(part) == "relation" for part in (*pred[1:], *gold[1:]))
 
 
 def _regions(pred: Node, gold: Node, policy: Policy) -> bool:
@@ -361,17 +358,7 @@ def _pairs(rule: Rule, *types: str) -> dict[tuple[str, str], Rule]:
     return {pair: rule for other in others for pair in ((first, other), (other, first))}
 
 
-_GROUPS = (
-    "value",
-    "quantity",
-    "equation",
-    "ratio",
-    "region",
-    "tuple",
-    "matrix",
-    "text",
-    "relation",
-)
+_GROUPS = tuple("value quantity equation ratio region tuple matrix text relation".split())
 
 #: (type of the gold, type of the answer): whether they are the same.
 _RULES: Mapping[tuple[str, str], Rule] = {
