@@ -65,21 +65,17 @@ def _turns(term: Node) -> set[str]:
 
 def _constants(node: Node, value: Node) -> set[str]:
     """Constants of integration: a term `C`, or factors of the terms of a function `y(x)`."""
-    indexed = {name for name in symbols(value) if name[:2] in ("C_", "c_")}
-    others = symbols(value) - indexed - {"C", "c"}
+    names = {name for name in symbols(value) if name in ("C", "c") or name[:2] in ("C_", "c_")}
+    others = symbols(value) - names
     if len(others) != 1 or not others <= _OF_FUNCTIONS:
         return set()
     terms = value[1:] if value[0] == "add" else (value,)
-    added = {term[1] for term in terms if term in (("sym", "C"), ("sym", "c"))}
+    added = {term[1] for term in terms if term[0] == "sym"}
     factors = {f[1] for term in terms if term[0] == "mul" for f in term[1:] if f[0] == "sym"}
     labelled = (
         node[0] == "rel" and node[2][0] in ("sym", "fn") and node[2][1] in ("y", "u", "f", "x")
     )
-    return (
-        added
-        | (factors & {"C", "c", *indexed} if labelled or indexed else set())
-        | (added & indexed)
-    )
+    return names & (added | factors if labelled or names - {"C", "c"} else added)
 
 
 def _is_in(name: str, question: str) -> bool:

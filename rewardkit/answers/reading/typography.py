@@ -72,22 +72,11 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
 
 def cased(word: str) -> str:
     """A word without its case; a name or a symbol, `Co`, keeps it."""
+    low = word.casefold()
     mixed = not (word[1:].islower() or word.isupper())
-    symbol = mixed or (
-        len(word) <= 2
-        and word.casefold()
-        not in (
-            "no",
-            "ok",
-            "if",
-            "is",
-            "a",
-            "an",
-            "it",
-            "to",
-        )
-    )
-    return word if symbol else word.casefold()
+    unspoken = low.isascii() and not set("aeiouy") & set(low)
+    short = len(word) <= 2 and low not in ("no", "ok", "if", "is", "a", "an", "it", "to")
+    return word if mixed or unspoken or short else low
 
 
 def _folded(token: Token) -> str:
