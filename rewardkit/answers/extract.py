@@ -1,9 +1,8 @@
 r"""Where a response states its answer: text -> the statement, or None.
 
 Every function is linear in the length of the response and returns the last statement: a model
-that states several answers is taken at its last word. Statements come back stripped.
-
-What is marked as the answer is read here; a response without any mark by `answers.unmarked`.
+that states several answers is taken at its last word. What is marked as the answer is read here; a
+response without any mark by `answers.unmarked`.
 """
 
 from __future__ import annotations
@@ -14,12 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
-from rewardkit.answers.unmarked import DECORATION, END, MATH, bare, last_statement
+from rewardkit.answers.unmarked import DECORATION, END, MATH, TAIL_CHARS, bare, last_statement
 
 #: Marks that are looked at, from the last one back.
 MAX_MARKS: Final = 20
-#: Characters behind a mark, and before a box, that are searched for what belongs to it.
-TAIL_CHARS: Final = 2000
 #: Characters behind its opening in which a box must close; what is longer is never compared.
 BOX_CHARS: Final = 5000
 #: Characters at the end that are searched for `the answer is`.
@@ -32,8 +29,7 @@ class Answer:
 
     Attributes:
         text: the statement, stripped; several values stay together: `12 or 13`.
-        mark: what marks it as the answer; without a mark where it stands: alone on its `line`, or
-            in the last `sentence`.
+        mark: what marks it as the answer, or where it stands without a mark.
     """
 
     text: str
@@ -47,11 +43,7 @@ def final_answer(response: str, gold: str = "") -> Answer | None:
     `答案：`; `####`; and where nothing is marked, the last line or sentence, if it states a result.
     Only what follows the last thought counts; inside a thought or a box that was never finished
     nothing does. What is denied (`the answer is not 12`) or doubted (`the answer could be 12`) is
-    no statement.
-
-    Args:
-        response: the model's text.
-        gold: the gold answer; where nothing is marked, words are looked for if it is words.
+    no statement. Without a mark, words are looked for only if the gold answer is words.
     """
     text = after_thought(response)
     if run := boxes(text):
@@ -62,8 +54,10 @@ def final_answer(response: str, gold: str = "") -> Answer | None:
         return None
     if (statement := last_phrase(text)) is not None:
         return Answer(statement, "phrase")
-    if (statement := last_hash(text)) is not None and not _is_heading(statement, text):
-        return Answer(statement, "hash")
+    if (statement := last_hash(text)) is not None:
+        more_below = not text.rstrip("# \t\r\n").endswith(statement)
+        if not (more_below and _HEADING.match(statement)):
+            return Answer(statement, "hash")
     unmarked = last_statement(text, gold)
     return Answer(*unmarked) if unmarked else None
 
@@ -92,8 +86,8 @@ _BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?: +([^\s{}$\\]{1,40}?)|(\d))(?=[.,]?(
 _BRACES = re.compile(rf"{_OPEN_BOX.pattern}|\\.|[{{}}]", re.DOTALL)
 #: What may stand between two boxes of one answer: signs, `or`, or a few words.
 _JOINS = re.compile(
-    r"(?:[\s$,;.&/(]|\\[()\[\],;: ]|\\q?quad|\\text\s*\{\s*(?:and|or|maybe|perhaps|possibly)?\s*\}"
-    r"|and|or|和|与|或|maybe|perhaps|possibly)*|(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}"
+    r"(?:[\s$,;.&/({}]|\\[()\[\],;: ]|\\q?quad|\\text|and|or|和|与|或|maybe|perhaps|possibly)*"
+    r"|(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}"
 )
 
 
@@ -103,7 +97,7 @@ def boxes(text: str) -> list[str]:
     if start < 0:
         return []
     before = max(0, start - TAIL_CHARS)
-    if max(text.rfind("boxed", before, start), text.rfind("fbox", before, start)) < 0:
+    if text.rfind("box", before, start) < 0:
         before = start
     spans = sorted(_balanced_boxes(text, before, start + BOX_CHARS))
     if bare_box := _BARE_BOX.match(text, start):
@@ -123,10 +117,8 @@ def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int
     r"""(start, end) of the content of every balanced box in `text[start:stop]`; `\{` is no brace."""
     open_braces: list[int] = []
     for token in _BRACES.finditer(text, start, stop):
-        if _OPEN_BOX.match(token[0]):
-            open_braces.append(token.end())
-        elif token[0] == "{":
-            open_braces.append(-1)
+        if token[0].endswith("{") and token[0] != r"\{":
+            open_braces.append(token.end() if "box" in token[0] else -1)
         elif token[0] == "}" and open_braces and (begin := open_braces.pop()) >= 0:
             yield begin, token.start()
 
@@ -150,6 +142,7 @@ def between(text: str, start: str, end: str) -> list[str]:
 
 
 _QUOTES = ('"', "'", "`", "“")
+#: Words behind `####`, as a heading of Markdown has them.
 _HEADING = re.compile(r"[^\W\d_]{2}|\d{1,2}[.)]\s+[^\W\d_]{2}")
 
 
@@ -167,11 +160,6 @@ def last_hash(text: str) -> str | None:
                 return statement
             last = statement if last is None else last
     return last
-
-
-def _is_heading(statement: str, text: str) -> bool:
-    """Whether what follows `####` is Markdown's heading: words, with more text below them."""
-    return bool(_HEADING.match(statement)) and not text.rstrip("# \t\r\n").endswith(statement)
 
 
 # --- phrases
@@ -242,9 +230,6 @@ def _statement(text: str, at: int) -> str:
 def _without_phrase(text: str) -> str:
     """What a box or a tag states, without `The answer is` at its beginning."""
     return (_LEAD.match(text) and last_phrase(text)) or text
-
-
-# --- golds
 
 
 def gold_answer(text: str) -> str:

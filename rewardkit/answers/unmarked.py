@@ -43,22 +43,19 @@ END: Final = re.compile(
 
 
 def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sentence"]] | None:
-    """What the last line or sentence of a response states, and where; None if it states nothing.
+    """What a response states at its end, alone on its line or in a sentence; None if nothing.
 
-    Args:
-        response: only its last `TAIL_CHARS` characters are read.
-        gold: the gold answer: if it is words, words are looked for, too.
+    Its last `TAIL_CHARS` characters are read. Words are looked for if the gold answer is words.
     """
     sentence = _IS_THE_ANSWER.sub("", _last_sentence(DECORATION.sub("", response[-TAIL_CHARS:])))
     if _DOUBTED.search(sentence) or sentence.count("{") != sentence.count("}"):
         return None
-    if _WORDS.fullmatch(gold) and (statement := _words(sentence)):
-        return statement, "sentence"
-    if _DENIED.search(sentence):
+    statement = _words(sentence) if _WORDS.fullmatch(gold) else ""
+    if not statement and not _DENIED.search(sentence):
+        statement = _values(sentence)
+    if not statement:
         return None
-    if statement := _alone(sentence):
-        return statement, "line"
-    return (statement, "sentence") if (statement := _stated(sentence)) else None
+    return statement, "line" if statement == bare(sentence) else "sentence"
 
 
 def bare(text: str) -> str:
@@ -74,7 +71,9 @@ def bare(text: str) -> str:
 # --- the last sentence
 
 #: A fence at the end whose content is text, not a program.
-_FENCE = re.compile(r"```(?:te?xt|plaintext|output|(?:la)?tex|math)?[ \t]*\n([^`]*)```$", re.I)
+_FENCE = re.compile(
+    r"```(?:te?xt|plaintext|output|(?:la)?tex|math)?[ \t]*\n([^`]*)```$", re.IGNORECASE
+)
 _STOP = re.compile(r"(?<=[.．！!？?；])(?=\s|$)|(?<=[。！？；])|;\s")
 #: A sentence with any content, unless it only takes leave.
 _SENTENCE = re.compile(
@@ -121,9 +120,10 @@ _STATES = re.compile(
     rf"{_FILLERS}"
 )
 _MODAL = re.compile(r"(?<!\S)(?<!\bi )(?:will|would|can|must|should|to)(?: \S+){1,3}$")
-#: Words that state a value near the end of a sentence: `arrives at 10:45`, `costs 12 euros`.
+#: Words that state a value near the end of a sentence, `arrives at 10:45`, `costs 12 euros`; or
+#: none, where it stands alone.
 _ENDS_ON = re.compile(
-    r"\S (?:at|to|(?:cost|weigh|pay|need|take|earn|spend|score|save|make|leave|measure|last|contain"
+    r"^$|\S (?:at|to|(?:cost|weigh|pay|need|take|earn|spend|score|save|make|leave|measure|last|contain"
     r"|require|become|remain|use|sell|buy|collect|receive|produce)(?:s|d|ed)?|paid|took|spent|made"
     rf"|sold|bought){_FILLERS}"
 )
@@ -171,43 +171,33 @@ def _words(sentence: str) -> str:
     return statement if stated else ""
 
 
-def _alone(line: str) -> str:
-    """A line that is nothing but values, with a few words behind them."""
-    value, runs = bare(line), _runs(line)
-    if len(value) == 1 and value.isalnum():
-        return value
-    only = len(runs) == 1 and not runs[0].before
-    return value if only and len(line[runs[0].end :].split()) <= FEW_WORDS else ""
-
-
-def _stated(sentence: str) -> str:
+def _values(sentence: str) -> str:
     """The values that a sentence states as its result, with the words behind them; "" if none."""
+    if len(letter := bare(sentence)) == 1:
+        return letter
     if not (runs := _runs(sentence)):
         return ""
-    hence = max((m.end() for m in _HENCE.finditer(sentence, 0, runs[-1].start)), default=0)
-    clause = sentence[hence:]
-    if not (runs := _runs(clause)):
-        return ""
     last = runs[-1]
-    if not _is_stated(last, clause, only=len(runs) == 1 and hence > 0):
+    hence = max((m.end() for m in _HENCE.finditer(sentence, 0, last.start)), default=0)
+    runs = [run for run in runs if run.start >= hence]
+    is_equation = "=" in sentence[last.start : last.end]
+    if _MENTIONS.search(last.before) or (is_equation and _SETS.search(last.before)):
         return ""
+    concludes = hence > 0 and len(runs) == 1
+    is_short = len(sentence[last.end :].split()) <= FEW_WORDS
+    if not (is_equation or concludes or _STATES.search(last.before) or _MODAL.search(last.before)):
+        if not (is_short and _ENDS_ON.search(last.before)):
+            return ""
     for run in runs:  # `12 for John and 13 for Mary` are two
-        if run is last or (_STATES.search(run.before) and _AND.search(clause, run.end, last.start)):
+        if run is last or (
+            _STATES.search(run.before) and _AND.search(sentence, run.end, last.start)
+        ):
             break
-    end = END.search(clause, last.end)
-    statement = clause[run.start : end.start() if end else None]
-    return bare(statement if MATH.match(statement) else _ARITHMETIC.sub("", statement))
-
-
-def _is_stated(run: _Run, clause: str, *, only: bool) -> bool:
-    """Whether a clause states a run as its result; `only`: it concludes, with no other value."""
-    if _MENTIONS.search(run.before):
-        return False
-    if "=" in clause[run.start : run.end]:
-        return not _SETS.search(run.before)
-    few_behind = len(clause[run.end :].split()) <= FEW_WORDS
-    ends = few_behind and _ENDS_ON.search(run.before)
-    return bool(only or ends or _STATES.search(run.before))
+    end = END.search(sentence, last.end)
+    statement = sentence[run.start : end.start() if end else None]
+    return bare(
+        statement if not run.before or MATH.match(statement) else _ARITHMETIC.sub("", statement)
+    )
 
 
 def _runs(clause: str) -> list[_Run]:
