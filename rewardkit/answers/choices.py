@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
-from rewardkit.answers.extract import last_boxed
+from rewardkit.answers.extract import boxes
 from rewardkit.answers.letters import (
     AMBIGUOUS,
     DEFAULT_LETTERS,
@@ -218,7 +218,7 @@ def _last_blocks(text: str) -> list[str]:
 
 def _boxes(text: str) -> list[str]:
     """The last balanced box, after the box right before it, if there is one."""
-    last = last_boxed(text)
+    *_, last = None, *boxes(text)
     if last is None:
         return []
     start = _last_opening(text, 0, len(text))
@@ -226,7 +226,7 @@ def _boxes(text: str) -> list[str]:
     opening = _last_opening(text, max(end - MAX_LINE, 0), end) if end > 0 else -1
     if opening < 0 or not is_gap(text[end + 1 : start]):
         return [last]
-    before = last_boxed(text[opening : end + 1])
+    *_, before = None, *boxes(text[opening : end + 1])
     if before is not None and has_or(text[end + 1 : start]):
         return [f"{before} or {last}"]
     beside = before is not None and text[opening:end].rstrip().endswith(before)

@@ -9,20 +9,24 @@ from rewardkit.answers.extract import (
     boxes,
     final_answer,
     gold_answer,
-    last_boxed,
     last_hash,
     last_phrase,
     last_tag,
 )
 from tests.tables import every
 
-EXTRACTORS = [last_hash, last_phrase, last_boxed, final_answer]
+
+def last_boxed(text):
+    return (boxes(text) or [None])[-1]
 
 
 def stated(response, gold=""):
     """(text, mark) of the final answer; None without one."""
     answer = final_answer(response, gold)
     return answer and (answer.text, answer.mark)
+
+
+EXTRACTORS = [last_hash, last_phrase, last_boxed, final_answer]
 
 
 @pytest.mark.parametrize(
