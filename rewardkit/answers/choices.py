@@ -1,6 +1,6 @@
 """Reads where a response states its choice: the last box or `<answer>`, else its own words.
 
-What a text picks is read by `rewardkit.answers.letters`, whose names are here too.
+What a text picks is read by `rewardkit.answers.letters`.
 
 Of a response's own words, which count only if that is asked for, go in this order:
 
@@ -17,37 +17,24 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Final, NamedTuple
 
 from rewardkit.answers.extract import boxes
 from rewardkit.answers.letters import (
     AMBIGUOUS,
     DEFAULT_LETTERS,
-    MAX_CHARS,
+    JOINT,
     Letters,
     after_lead,
     denies,
-    has_or,
-    is_gap,
-    is_text_of,
     list_letters,
-    option_of,
-    option_texts,
+    options_of,
     read_gold,
     read_letters,
     undress,
 )
 
-__all__ = [
-    "AMBIGUOUS",
-    "DEFAULT_LETTERS",
-    "MAX_GAP",
-    "final_choice",
-    "option_texts",
-    "read_gold",
-    "read_letters",
-]
+__all__ = ["AMBIGUOUS", "DEFAULT_LETTERS", "final_choice", "read_gold", "read_letters"]
 
 #: Longest line that is read after `The answer is`, and longest box beside another.
 MAX_LINE: Final = 200
@@ -58,56 +45,52 @@ MAX_STATEMENTS: Final = 16
 MAX_BLOCKS: Final = 4
 #: Characters at the end that are searched for statements.
 STATEMENT_CHARS: Final = 20_000
-#: Characters at the end that are searched first: most statements are there.
-TAIL_CHARS: Final = 500
-#: Characters before a statement that may cast doubt on it or hold its letters, and characters
-#: after it in which its letter may be denied.
+#: Characters before a statement that may cast doubt on it or hold its letters, and those after it
+#: in which its letter may be denied.
 BEFORE_CHARS: Final = 60
 DENIAL_CHARS: Final = 1000
 
+# These patterns are for undressed text.
 _CAPITALS = r"[(\[{*]{0,3}[A-Z]{1,10}(?![A-Za-z0-9])[)\]}*]{0,3}"
 _RUN = r"[(\[{]{0,3}(?:[A-Z]{1,10}|[a-z])(?![A-Za-z0-9])[)\]}]{0,3}(?:选?项)?"
-_JOINT = r" ?(?:[,;、&/|] ?)?(?:(?:and(?![a-z])|or(?![a-z])|以及|或者?|还是|[和及与跟]) ?)?"
+_JOINT = rf"(?: ?(?:{JOINT})){{0,2}} ?"
 _BE = (
-    r"(?:is|are|must be|should be|has to be|would be)"
+    r"(?:is|are|(?:must|should|has to|would) be)"
     r"(?: (?:therefore|thus|hence|indeed|clearly|definitely|certainly|likely|most likely|both))?"
 )
 _GOOD = (
     r"(?:only|single|most|best|correct|right|true|proper|valid|final|likely|suitable|appropriate"
     r"|accurate|logical|plausible|reasonable)"
 )
-_CAPITAL_NEXT = r"(?=[ (（\[【*$]{0,3}[A-ZＡ-Ｚ]{1,10}(?![A-Za-z0-9]))"
+_CAPITAL_NEXT = rf"(?= ?{_CAPITALS})"
 _NO_QUESTION = (
-    r"(?!\*{0,2} ?(?:[?？吗:：=]|if\b|only (?:if|when)\b|unless\b|to\b"
+    r"(?!\*? ?(?:[?吗:=]|if\b|only (?:if|when)\b|unless\b|to\b"
     r"|(?:is|are|must|should|would|will|has)\b))"
 )
 
-#: Words that state the answer before its letter, or, in the group `after`, after it. Their first
-#: characters stand in front, so that not every alternative is tried at every place.
+#: Words that state the answer before its letter, or, in a group, after it. Their first characters
+#: stand in front, so that not every alternative is tried at every place.
 _STATEMENT = re.compile(
-    r"(?=[AaSsOoCcRrBbmIWwHhTti答正故应我可则即因所综最本该此选\n项才是为都均])(?:"
-    r"(?:[Aa]nswers?|ANSWER|[Ss]olutions?|SOLUTION|[Oo]ption|OPTION|[Cc]hoice|CHOICE"
-    r"|(?:[Cc]orrect|[Rr]ight|[Bb]est) (?:options|choices)|[Aa]ns\.?)(?![A-Za-z])[*_】)\]]{0,4}"
-    r"(?: (?:to|of|for) (?:the|this|that) (?:question|problem))?"
-    r" ?(?:[:：=]|(?:is|IS|are|ARE|(?:must|should|has to|would|will) be)\b)"
+    r"(?<![A-Za-z])(?=[AaSsOoCcRrBbmIWwHhTti])(?:"
+    r"(?i:answers?|solutions?|option|choice|(?:correct|right|best) (?:options|choices)|ans\.?)"
+    r"(?![A-Za-z])[*_)\]】]{0,2}(?: (?:to|of|for) (?:the|this|that) (?:question|problem))?"
+    r" ?(?:[:=]|(?i:is|are|(?:must|should|has to|would|will) be)\b)"
     r"|(?:must be|(?:I|We|we)(?:['’](?:ll|d)| will| would)? (?:choose|pick|select|go with))"
     rf"(?= )(?: [Oo]ption| [Cc]hoice| answer)?{_CAPITAL_NEXT}"
-    r"|(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore),? (?=(?:[Oo]ption |[Cc]hoice )?"
-    r"[(\[*$]{0,3}[A-Z][)\]*$]{0,3}\.?(?:\n|$))"
-    r"|(?:答案|正确选项|正确的(?=[是为选答]))[*_】)\]]{0,4} ?(?:选项|应该?|就)?(?:[是为]|选择?)?[:：]?"
-    r"|(?:[故应我可则即]|因此|所以|综上|最终|[本该此]题)[,，]?(?:[本该此]题)?应?选择?[:：]?|答[:：]"
-    rf"|选择?[:：]?{_CAPITAL_NEXT}|\n选择?[:：]?"
-    rf"|(?P<after>(?:{_BE} )?(?:the|my)(?: {_GOOD}){{0,3}} (?:answer|choice|option|solution)s?\b{_NO_QUESTION}"
-    rf"|(?:选?项)?(?:才?[是为]|[都均]是)(?:最?(?:正确|佳|终)|本题)?的?(?:答案|选项){_NO_QUESTION}))"
+    r"|(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore),? "
+    r"(?=(?:[Oo]ption |[Cc]hoice )?[(\[*]{0,2}[A-Z][)\]*]{0,2}\.?(?:\n|$))"
+    rf"|((?:{_BE} )?(?:the|my)(?: {_GOOD}){{0,3}} (?:answer|choice|option|solution)s?\b{_NO_QUESTION}))"
+    r"|(?=[答正故应我可则即因所综最本该此选\n项才是为都均])(?:"
+    r"(?:答案|正确选项|正确的(?=[是为选答]))[*_)\]】]{0,2} ?(?:选项|应该?|就)?(?:[是为]|选择?)?:?"
+    r"|(?:[故应我可则即]|因此|所以|综上|最终|[本该此]题),?(?:[本该此]题)?应?选择?:?|答:"
+    rf"|选择?:?{_CAPITAL_NEXT}|\n选择?:?"
+    rf"|((?:选?项)?(?:才?[是为]|[都均]是)(?:最?(?:正确|佳|终)|本题)?的?(?:答案|选项){_NO_QUESTION}))"
 )
-#: Words that affirm the option before them, or, in the group `option`, name it, which is an answer
-#: only if no other option is affirmed.
+#: Words that affirm the option before them, or name it; it counts if no other is affirmed.
 _VERDICT = re.compile(
-    r"(?=[iamshwbc选项是为都均正符])(?:"
-    rf"{_BE} (?:correct\b|right(?=[.,;!*]|$)){_NO_QUESTION}"
-    rf"|(?:选?项)?(?:[是为都均])?(?:正确|符合题意){_NO_QUESTION}"
-    r"|(?:is|be|matches|corresponds to) (?:[Cc]hoice|[Oo]ption)[ _\\]{0,2}"
-    rf"(?P<option>{_CAPITALS}))"
+    rf"(?<![A-Za-z])(?:({_BE} (?:correct\b|right(?=[.,;!*]|$)){_NO_QUESTION})"
+    rf"|(?:is|be|matches|corresponds to) (?:[Cc]hoice|[Oo]ption)[ _]{{0,2}}(?P<name>{_CAPITALS}))"
+    rf"|(?=[选项是为都均正符])((?:选?项)?[是为都均]?(?:正确|符合题意){_NO_QUESTION})"
 )
 _BEFORE = re.compile(rf"(?<![A-Za-z0-9])({_CAPITALS}(?:{_JOINT}{_CAPITALS}){{0,9}}) ?$")
 #: What makes a statement none, right before it.
@@ -122,41 +105,23 @@ _DOUBT = re.compile(
     r"|说法|结论|命题|图|点) ?$",
     re.IGNORECASE,
 )
+#: Letters at the beginning of a line and what may follow them, in a group where it leaves them open.
 _LEADING = re.compile(
     rf"({_RUN}(?:{_JOINT}{_RUN})*)"
-    r"(?: ?(?:$|[.;:!。<]|[,、](?! ?[A-Z](?![A-Za-z ]))|(?:because|since|as|for|due|which|where)(?![a-z])"
+    r"(?:(,? ?(?:and/)?(?:or(?![a-z])|或者?|还是|/))"
+    r"| ?(?:$|[.;:!。<]|[,、](?! ?[A-Z](?![A-Za-z ]))|(?:because|since|as|for|due|which|where)(?![a-z])"
     r"|因|由于|正确|不是|not (?=\(?[A-Z](?![A-Za-z])))| [-–—(])"
 )
-_UNSURE = re.compile(rf"({_CAPITALS}),? ?(?:(?:and/)?or(?![a-z])|或者?|还是|/)")
 _OPTION_WORD = re.compile(r"(?:[Oo]ption|[Cc]hoice|选项)[ _:]*")
-_THING = re.compile(r"(?:letter|figure|picture|diagram|image|graph) (?=[(\[]?[A-Z](?![A-Za-z]))")
-_ITEM = re.compile(r"\n\s*[(\[*]{0,3}(?:[A-Za-z]|\d)[.)、:：]|\n\s*[-*•]")
-_SENTENCE_END = re.compile(r"[.;。](?: |$)")
+_ITEM = re.compile(r"\n\s*(?:[-*•]|[(\[]?\w[.)、:])")
 _NAME = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9])[)*]{0,3}(?:选?项)?")
-_SPACE = re.compile(r"\s+")
-
-
-class _Question(NamedTuple):
-    """What is known of a question: `final_choice` describes it."""
-
-    legal: frozenset[str]
-    options: Mapping[str, str] | None
-    plus: bool
-
-    def read(self, text: str) -> Letters:
-        """The letters that an answer picks."""
-        return read_letters(text, self.legal, self.options, plus=self.plus)
-
-    def letters_of(self, text: str) -> Letters:
-        """The letters of a text that has nothing else."""
-        return list_letters(undress(text), self.legal, plus=self.plus)
 
 
 class _Statement(NamedTuple):
     """A text that states an answer, its letters, and where the words that make it one lie."""
 
     text: str
-    letters: frozenset[str] | object
+    letters: Letters
     start: int
     end: int
 
@@ -167,7 +132,6 @@ def final_choice(
     options: Mapping[str, str] | None = None,
     *,
     final_letter: bool = False,
-    plus: bool = False,
 ) -> tuple[str, Letters]:
     r"""The text of a response's final answer, "" without one, and the letters it picks.
 
@@ -181,39 +145,30 @@ def final_choice(
         options: the text of each option, where the row tells it.
         final_letter: whether lines such as `The answer is (B)` and `答案：AC`, and a last line of
             letters alone, count where no box or block tells a choice.
-        plus: whether `A+C` is a list, as it is where the answer is known to be a choice.
     """
-    answer = response.rpartition("</think>")[2] if "</think>" in response else response
-    texts = _marks(answer) or (_marks(response) if answer is not response else [])
-    question = _Question(legal, options, plus)
-    choice = _last(texts, [question.read(text) for text in texts])
-    if choice[1] is None and final_letter:
-        statement = _in_words(answer[-STATEMENT_CHARS:], question)
-        return choice if statement[1] is None else statement
-    return choice
+    options = options or {}
+    answer = response.rpartition("</think>")[2]
+    texts = _marks(answer) or _marks(response)
+    picks = [read_letters(text, legal, options) for text in texts]
+    text, letters = (texts[-1], picks[-1]) if texts else ("", None)
+    if letters is not None and {*picks} - {letters, None}:
+        letters = AMBIGUOUS
+    if letters is None and final_letter:
+        words = undress(answer[-STATEMENT_CHARS:], STATEMENT_CHARS)
+        statement = _in_words(words, legal, options)
+        return (text, None) if statement[1] is None else statement
+    return text, letters
 
 
 def _marks(text: str) -> list[str]:
     """The texts of the final answers in boxes and `<answer>` blocks, the last one last."""
-    blocks = _last_blocks(text)
+    parts = [part.partition("</answer>") for part in text.rsplit("<answer>", MAX_BLOCKS)[1:]]
+    blocks = [block for block, close, _ in parts if close]
     if not blocks:
         return _boxes(text)
-    texts = [answer for block in blocks for answer in _boxes(block[-MAX_CHARS:]) or [block]]
+    texts = [answer for block in blocks for answer in _boxes(block) or [block]]
     texts += _boxes(text.rpartition("</answer>")[2])
     return [answer.strip() for answer in texts if answer.strip()]
-
-
-def _last_blocks(text: str) -> list[str]:
-    """What the last `<answer>` blocks hold, in order."""
-    blocks: list[str] = []
-    start = len(text)
-    while len(blocks) < MAX_BLOCKS:
-        end = text.rfind("</answer>", 0, start)
-        start = text.rfind("<answer>", 0, end) if end >= 0 else -1
-        if start < 0:
-            break
-        blocks.append(text[start + 8 : end])
-    return blocks[::-1]
 
 
 def _boxes(text: str) -> list[str]:
@@ -221,59 +176,42 @@ def _boxes(text: str) -> list[str]:
     *_, last = None, *boxes(text)
     if last is None:
         return []
-    start = _last_opening(text, 0, len(text))
-    end = text.rfind("}", max(start - MAX_GAP, 0), start)
-    opening = _last_opening(text, max(end - MAX_LINE, 0), end) if end > 0 else -1
-    if opening < 0 or not is_gap(text[end + 1 : start]):
+    start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
+    head, brace, gap = text[max(0, start - MAX_LINE - MAX_GAP) : start].rpartition("}")
+    *_, before = None, *boxes(head[-MAX_LINE:] + brace)
+    if len(gap) >= MAX_GAP:
         return [last]
-    *_, before = None, *boxes(text[opening : end + 1])
-    if before is not None and has_or(text[end + 1 : start]):
-        return [f"{before} or {last}"]
-    beside = before is not None and text[opening:end].rstrip().endswith(before)
-    return [before, last] if before is not None and beside else [last]
+    if before is not None and head.rstrip().endswith(before):
+        both = list_letters(undress(f"A {gap} B"), DEFAULT_LETTERS)
+        if both is not None:
+            return [f"{before} or {last}"] if both is AMBIGUOUS else [before, last]
+    return [last]
 
 
-def _last_opening(text: str, start: int, end: int) -> int:
-    at = text.rfind("\\boxed", start, end)
-    return max(at, text.rfind("\\fbox", max(at, start), end))
-
-
-def _last(texts: list[str], readings: list[Letters]) -> tuple[str, Letters]:
-    """The last of the answers, ambiguous if another says something else."""
-    if not texts:
-        return "", None
-    last = readings[-1]
-    others = [reading for reading in readings if reading is not None and reading != last]
-    return texts[-1], AMBIGUOUS if others and last is not None else last
-
-
-def _in_words(text: str, question: _Question) -> tuple[str, Letters]:
-    """The choice that a text states in its own words."""
-    line = text.rstrip().rpartition("\n")[2][-MAX_LINE - 1 :].strip()
-    bare = _OPTION_WORD.sub("", undress(line), count=1)
-    if bare.isupper() and after_lead(bare) == bare:
-        letters = question.letters_of(bare)
-        if letters is not None:
-            return line, letters
-    statements = _statements(text, question)
-    last = next(statements, None)
-    if last is None:
-        letters = question.read(line) if question.options else None
-        return (line, letters) if letters is not None else _verdict(text, question)
-    before = next(statements, None)
-    if (before is not None and _contradicts(before, last, text, question)) or _has_denial(
-        last, text
-    ):
-        return last.text, AMBIGUOUS
-    return last.text, last.letters
-
-
-def _contradicts(before: _Statement, last: _Statement, text: str, question: _Question) -> bool:
-    """Whether two statements differ, and only letters and words that say nothing part them."""
-    if before.letters == last.letters or last.start - before.end > MAX_GAP:
-        return False
-    between = text[before.end : last.start]
-    return is_gap(between) or question.letters_of(between) == before.letters
+def _in_words(text: str, legal: frozenset[str], options: Mapping[str, str]) -> tuple[str, Letters]:
+    """The choice that an undressed text states in its own words."""
+    line = text.rpartition("\n")[2][-MAX_LINE:].strip()
+    bare = _OPTION_WORD.sub("", line, count=1)
+    is_bare = bare.isupper() and after_lead(bare) == bare
+    letters = list_letters(bare, legal) if is_bare else None
+    if letters is not None:
+        return line, letters
+    statements = _statements(_STATEMENT, text, legal, options)
+    last, before = next(statements, None), next(statements, None)
+    if last is not None:
+        between = text[before.end : last.start] if before else ""
+        differ = before is not None and before.letters != last.letters and len(between) <= MAX_GAP
+        # Where only letters and words that say nothing part two statements, neither is the last.
+        if differ and list_letters(f"A {between} A", legal) is not None:
+            return last.text, AMBIGUOUS
+        return last.text, AMBIGUOUS if _has_denial(last, text) else last.letters
+    letters = read_letters(line, legal, options) if options else None
+    if letters is not None:
+        return line, letters
+    verdicts = list(_statements(_VERDICT, text, legal, options))
+    if len({verdict.letters for verdict in verdicts}) > 1:
+        return verdicts[0].text, AMBIGUOUS
+    return (verdicts[0].text, verdicts[0].letters) if verdicts else ("", None)
 
 
 def _has_denial(statement: _Statement, text: str) -> bool:
@@ -285,89 +223,52 @@ def _has_denial(statement: _Statement, text: str) -> bool:
     )
 
 
-def _statements(text: str, question: _Question) -> Iterator[_Statement]:
+def _statements(
+    pattern: re.Pattern[str], text: str, legal: frozenset[str], options: Mapping[str, str]
+) -> Iterator[_Statement]:
     """The last statements that tell letters, the last one first."""
     until = len(text)
-    for match in _matches(_STATEMENT, text):
+    for match in reversed(deque(pattern.finditer(text), maxlen=MAX_STATEMENTS)):
         start, end = match.span()
-        if match["after"]:
-            line, start = _letters_before(text, start)
-            letters = question.letters_of(line)
+        if match.lastgroup:
+            line = match["name"]
+            letters = list_letters(line, legal)
+        elif match.lastindex:
+            before = _BEFORE.search(text, max(0, start - BEFORE_CHARS), start)
+            line, start = (before[1], before.start()) if before else ("", start)
+            letters = list_letters(line, legal)
         else:
             line = _line(text[end : min(until, end + MAX_LINE)])
-            letters = _read_line(undress(line), question)
-        if letters is not None and not _DOUBT.search(text[max(0, start - BEFORE_CHARS) : start]):
+            letters = _read_line(line, legal, options)
+        if letters is not None and not _DOUBT.search(text, max(0, start - BEFORE_CHARS), start):
             yield _Statement(line, letters, start, end)
             until = start
-
-
-def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """The last matches that do not begin within a word, the last one first."""
-    cut = max(text.rfind("\n", 0, max(0, len(text) - TAIL_CHARS)), 0)  # no pattern goes on past \n
-    last = (pattern.finditer(text, start, end) for start, end in ((cut, len(text)), (0, cut)))
-    matches = (match for some in last for match in reversed(deque(some, maxlen=MAX_STATEMENTS)))
-    for match in islice(matches, MAX_STATEMENTS):
-        within = text[max(0, match.start() - 1) : match.start() + 1]
-        if not (len(within) == 2 and within.isascii() and within.isalpha()):
-            yield match
-
-
-def _letters_before(text: str, end: int) -> tuple[str, int]:
-    """The letters right before a place, and where they begin."""
-    window = text[max(0, end - BEFORE_CHARS) : end]
-    letters = _BEFORE.search(window)
-    return (letters[1], end - len(window) + letters.start()) if letters else ("", end)
 
 
 def _line(text: str) -> str:
     """The rest of a line, or where there is none the next one, unless a list begins there."""
     line, _, more = text.partition("\n")
-    if not line.strip(" *_:：") and not _ITEM.search(more.lstrip()):
+    if not line.strip(" *_:") and not _ITEM.search(more.lstrip()):
         line = more.lstrip().partition("\n")[0]
     return line.strip()
 
 
-def _read_line(plain: str, question: _Question) -> Letters:
+def _read_line(line: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
     """The letters at the beginning of a line, or those of the whole line."""
-    text = _THING.sub("", _SPACE.sub(" ", after_lead(plain)), count=1)
-    options = question.options
+    text = " ".join(after_lead(line).split())
     match = _LEADING.match(text)
-    letters = question.letters_of(match[1]) if match else None
+    letters = list_letters(match[1], legal) if match else None
     if match is None or letters is None:
-        letters = _unsure(text, question) or question.read(plain)
-        if letters is None and options:
-            sentence = _SENTENCE_END.split(text, maxsplit=1)[0]
-            letters = option_of(sentence, options, by_value=True)
+        letters = read_letters(line, legal, options)
+        if letters is None:
+            same = options_of(text.partition(". ")[0], options, by_value=True)
+            letters = AMBIGUOUS if len(same) > 1 else same or None
         return letters
     rest = text[match.end(1) :].lstrip(" .:,、。-–—")
+    if match[2]:  # "B or 8 kg" is B if that is its text
+        own = options_of(text[match.end() :], options, by_value=True)
+        return letters if own == letters else AMBIGUOUS
     if denies(rest):
         return None
-    option = (option_of(rest, options) or option_of(plain, options)) if options else None
-    return letters if option is None or option == letters else AMBIGUOUS
-
-
-def _unsure(text: str, question: _Question) -> Letters:
-    """`B or else ...` is ambiguous, unless what follows is the text of B."""
-    match = _UNSURE.match(text)
-    letters = question.letters_of(match[1]) if match else None
-    if match is None or not isinstance(letters, frozenset):
-        return None
-    rest, options = text[match.end() :], question.options
-    own = options and all(is_text_of(rest, letter, options) for letter in letters)
-    return letters if own else AMBIGUOUS
-
-
-def _verdict(text: str, question: _Question) -> tuple[str, Letters]:
-    """The only option that a text affirms, `AMBIGUOUS` if it affirms several."""
-    choice: tuple[str, Letters] = "", None
-    for match in _matches(_VERDICT, text):
-        line, start = match["option"], match.start()
-        if line is None:
-            line, start = _letters_before(text, start)
-        letters = question.letters_of(line)
-        if letters is None or _DOUBT.search(text[max(0, start - BEFORE_CHARS) : start]):
-            continue
-        if choice[1] not in (None, letters):
-            return choice[0], AMBIGUOUS
-        choice = choice if choice[1] else (line, letters)
-    return choice
+    same = options_of(rest, options) or options_of(line, options)
+    return letters if not same or same == letters else AMBIGUOUS

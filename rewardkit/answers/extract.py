@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
-from rewardkit.answers.unmarked import DECORATION, END, MATH, TAIL_CHARS, bare, last_statement
+from rewardkit.answers.unmarked import (
+    DECORATION,
+    END,
+    MATH,
+    PROSE,
+    TAIL_CHARS,
+    bare,
+    last_statement,
+    value_of_prose,
+)
 
 #: Marks that are looked at, from the last one back.
 MAX_MARKS: Final = 20
@@ -87,6 +96,7 @@ _BRACES = re.compile(rf"{_OPEN_BOX.pattern}|\\.|[{{}}]", re.DOTALL)
 #: What may stand between two boxes of one answer: signs, `or`, or a few words.
 _JOINS = re.compile(
     r"(?:[\s$,;.&/({}]|\\[()\[\],;: ]|\\q?quad|\\text|and|or|和|与|或|maybe|perhaps|possibly)*"
+    r"(?:[A-Za-z](?:_\{?\w\}?)?\s*=\s*)?"
     r"|(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}"
 )
 
@@ -176,13 +186,13 @@ _PHRASE = re.compile(
     r"(?:\s+(?:therefore|thus|then|hence|indeed|simply|just|equal\s+to)\b)?\s*[:：]?"
     r"|(?:\s*\([^()\n]{0,40}\))?[*_\"' ]*(?:=>|-+>|[:：=→]))"
     r"|(?:Antwort|Réponse|Respuesta|Ответ)[*_ ]*(?:[:：]|(?:ist|est|es)\b(?!\s+(?:nicht|no)\b)))"
-    r"|答案(?:应该|应当|应|就|便|也|即)?(?:(不|并不|并非|可能|也许|或许)|[是为：:=]|等于)[:：]?"
+    r"|答案(?:应该|应当|应|就|便|也|即)?(?:(不|并不|并非|可能|也许|或许)|[是为：:=】]|等于)[:：]?"
     r"|(?:答|答え|답은)[:：]|答えは|답은)[*_\"'`\s]*",
     re.IGNORECASE,
 )
 _BUT = re.compile(r"[^\n.]{1,40}?(?:,\s*|\s+)but\s+(?:rather\s+)?|[^\n。]{1,40}?，?\s*而是\s*")
-#: Three words in a row, outside TeX.
-_PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
+#: What follows a quoted answer that is not the only one.
+_GOES_ON = re.compile(r"\s*(?:or|and)\b")
 #: What stands before a phrase that begins a box or a tag.
 _LEAD = re.compile(
     r"(?:\W|text|mathrm|mbox|the\b|my\b|final\b|correct\b|[故则即]|所以|因此|最终|正确|最后)*(?=answer|答)",
@@ -208,8 +218,8 @@ def last_phrase(text: str) -> str | None:
         statement = _statement(text, mark.end())
         if statement.endswith(("?", "？")):
             return None
-        if statement and not ("\n" in mark[0] and _PROSE.search(statement)):
-            return statement
+        if statement and not ("\n" in mark[0] and PROSE.search(statement)):
+            return value_of_prose(statement)
     return None
 
 
@@ -217,7 +227,7 @@ def _statement(text: str, at: int) -> str:
     """The statement that begins at a place: its mathematics, or the rest of its sentence."""
     rest = DECORATION.sub("", text[at : at + TAIL_CHARS]).lstrip("*_ }\t\n")
     if (quote := text[at - 1]) in '"`' and (close := rest.find(quote)) > 0:
-        rest = rest[:close]
+        rest = rest if _GOES_ON.match(rest, close + 1) else rest[:close]
     math = MATH.match(rest)
     begin = math.end() if math else 0
     line = rest[begin:].partition("\n")[0]

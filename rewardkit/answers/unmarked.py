@@ -68,6 +68,16 @@ def bare(text: str) -> str:
     return content.rstrip(" \t\n.,").lstrip()
 
 
+def value_of_prose(sentence: str) -> str:
+    """The value that a sentence of prose ends on behind `is`; the sentence where there is none."""
+    verb = None
+    if PROSE.search(sentence) and not (_DOUBTED.search(sentence) or _DENIED.search(sentence)):
+        *_, verb = (None, *_COPULA.finditer(sentence))
+    value = bare(sentence[verb.end() :]) if verb else ""
+    starts = _VALUE.search(value.partition(" ")[0]) or MATH.match(value)
+    return value if starts and not _CONDITION.search(sentence) else sentence
+
+
 # --- the last sentence
 
 #: A fence at the end whose content is text, not a program.
@@ -81,9 +91,24 @@ _SENTENCE = re.compile(
 )
 
 
+_ROWS = re.compile(
+    r"\\begin\{((?:align|gather|equation|eqnarray|multline|split)(?:ed)?\*?)\}"
+    r"(.{1,1500}?)\\end\{\1\}",
+    re.DOTALL,
+)
+
+
+def _last_row(rows: re.Match[str]) -> str:
+    """The last row of a display, as mathematics."""
+    body = rows[2] if r"\begin" in rows[2] else rows[2].rstrip(" \n\\").rpartition(r"\\")[2]
+    row = body.replace("&", "").replace("\n", " ").strip().lstrip("= ")
+    return row if rows[1].rstrip("*").endswith(("ed", "split")) else f"${row}$"
+
+
 def _last_sentence(text: str) -> str:
-    """The last sentence of the last line with text; a display is one line."""
-    text = MATH.sub(lambda span: span[0].replace("\n", " "), _FENCE.sub(r"\1", text.strip()))
+    """The last sentence of the last line with text; of a display its last row."""
+    text = _ROWS.sub(_last_row, _FENCE.sub(r"\1", text.strip()))
+    text = MATH.sub(lambda span: span[0].replace("\n", " "), text).strip()
     *_, line = ("", *filter(str.strip, text.split("\n")))
     *_, sentence = ("", *filter(_SENTENCE.match, _STOP.split(line)))
     return sentence.strip()
@@ -106,7 +131,7 @@ _DOUBTED = re.compile(
 _HENCE = re.compile(
     r"(?:\b(?:so|therefore|thus|hence|finally|consequently|altogether|donc|ainsi|entonces|daher|somit"
     r"|итак|значит|поэтому)\b|^(?:and|then)\b|\bin (?:total|all|conclusion)\b|\b(?:this|that) means\b"
-    r"|\bwe conclude\b|所以|因此|因而|综上所述|综上|故|从而|于是|可得|[,，]则|即|共|答|∴)[,，:：]?\s*",
+    r"|\bwe conclude\b|所以|因此|因而|综上所述|综上|故|从而|于是|可得|[,，]则|即|共|答[:：]|∴)[,，:：]?\s*",
     re.IGNORECASE,
 )
 _FILLERS = (
@@ -116,7 +141,7 @@ _FILLERS = (
 #: Words before a value that state it; and a verb behind `will`, `can`, `has to`.
 _STATES = re.compile(
     r"(?:(?<!\S)(?:is|are|was|were|be|equals?|it['’]s|there['’]s|gives?|get|got|have|has|had|find"
-    r"|conclude|obtain|that|yields?|ist|est|es|son|sind|равно|равна?|answer|ans|result|output|solution|sum)|[:=为是有等于得需要用剩：])"
+    r"|conclude|obtain|that|yields?|ist|est|es|son|sind|равно|равна?|answer|ans|result|output|solution|sum)|等于|[:=为是有得需要用剩：])"
     rf"{_FILLERS}"
 )
 _MODAL = re.compile(r"(?<!\S)(?<!\bi )(?:will|would|can|must|should|to)(?: \S+){1,3}$")
@@ -132,7 +157,8 @@ _MENTIONS = re.compile(
     r"(?<!\S)(?:steps?|problem|cases?|equation|eq|theorem|lemma|figure|page|line|question|section"
     r"|chapter|part|example|table|exercise|no|formula|where|when|since|let|using|setting|substituting"
     r"|given|input|hint|note|consider|try|check|put|plug|least|most|than|between|over|under|nearly"
-    rf"|almost|from|within):?{_FILLERS}"
+    r"|almost|from|within|(?:exclud|reject|discard|eliminat|ignor|remov|drop)(?:es?|s|ing)?)"
+    rf":?{_FILLERS}|(?:大于|小于|超过|多于|少于|高于|低于|至少|至多|不足|不到|排除|舍去)$"
 )
 #: Words before a setting, `for n = 12`; `sells it for 12` states it.
 _SETS = re.compile(r"(?<!\S)(?:for|with|by|of|at|from|in)$")
@@ -151,6 +177,9 @@ _IS_THE_ANSWER = re.compile(
 )
 #: Arithmetic before what it comes to.
 _ARITHMETIC = re.compile(r"^(?:[\d\s+\-*/×·().,%$£€^÷=]|(?<=[\d) ])x(?=\s?[(\d]))*=(?=[^=]*$)")
+#: Three words in a row, outside TeX.
+PROSE: Final = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
+_CONDITION = re.compile(r"\b(?:such that|where|when|whose)\b")
 _COPULA = re.compile(r"\b(?:is|are|was|were|be|it['’]s|there['’]s)\s+|[为是：]|:\s*", re.IGNORECASE)
 
 
@@ -183,11 +212,11 @@ def _values(sentence: str) -> str:
     is_equation = "=" in sentence[last.start : last.end]
     if _MENTIONS.search(last.before) or (is_equation and _SETS.search(last.before)):
         return ""
-    concludes = hence > 0 and len(runs) == 1
-    is_short = len(sentence[last.end :].split()) <= FEW_WORDS
-    if not (is_equation or concludes or _STATES.search(last.before) or _MODAL.search(last.before)):
-        if not (is_short and _ENDS_ON.search(last.before)):
-            return ""
+    concludes = is_equation or (hence > 0 and len(runs) == 1)
+    ends_on_it = _ENDS_ON.search(last.before) and len(sentence[last.end :].split()) <= FEW_WORDS
+    states = _STATES.search(last.before) or _MODAL.search(last.before)
+    if not (concludes or states or ends_on_it):
+        return ""
     for run in runs:  # `12 for John and 13 for Mary` are two
         if run is last or (
             _STATES.search(run.before) and _AND.search(sentence, run.end, last.start)

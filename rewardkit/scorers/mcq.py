@@ -29,15 +29,9 @@ letter is paid there for any box without one; it is a data error here.
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from rewardkit.answers.choices import (
-    AMBIGUOUS,
-    DEFAULT_LETTERS,
-    MAX_GAP,
-    final_choice,
-    option_texts,
-    read_gold,
-)
+from rewardkit.answers.choices import MAX_GAP, final_choice
 from rewardkit.answers.extract import between
+from rewardkit.answers.letters import AMBIGUOUS, DEFAULT_LETTERS, option_texts, read_gold
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import wrong_value
@@ -87,8 +81,8 @@ def score(
             return Score(0.0, False, letter, _WRONG)
     options = option_texts(row_options)
     legal = frozenset(options) if options else DEFAULT_LETTERS
-    text, letters = final_choice(response, legal, options, final_letter=final_letter, plus=True)
-    gold = read_gold(ground_truth, legal, plus=True)
+    text, letters = final_choice(response, legal, options, final_letter=final_letter)
+    gold = read_gold(ground_truth, legal)
     if isinstance(letters, frozenset):
         return _compare(letters, gold, partial=partial)
     return Score(0.0, False, text, _why_unread(text, letters, gold))

@@ -104,7 +104,7 @@ def test_bold_is_no_power_where_an_answer_begins(response, gold, right):
         (r"\boxed{1}, \boxed{1.0}", "1", "1.0", Status.CORRECT), (r"\boxed{1.0}, \boxed{1}", "1", "1", Status.CORRECT), (r"\boxed{1}, \boxed{1.0}, \boxed{1.00}", "1", "1.00", Status.CORRECT), (r"\boxed{1}, \boxed{2}", "1", "1, 2", Status.AMBIGUOUS_ANSWER),
         (r"\boxed{2}, \boxed{1}", "1", "2, 1", Status.AMBIGUOUS_ANSWER), (r"\boxed{x,y}", "x", "x,y", Status.AMBIGUOUS_ANSWER), ("Answer: 1, 1", "1", "1, 1", Status.AMBIGUOUS_ANSWER),
         (r"<think>\boxed{2}</think>\boxed{1}, \boxed{1}", "1", "1", Status.CORRECT),
-        (r"\boxed{@}", "5", "@", Status.UNPARSED_ANSWER), (r"\boxed{6}", "5", "6", Status.WRONG), ("no", "", "no", Status.BAD_GROUND_TRUTH), ("", "", "", Status.BAD_GROUND_TRUTH),
+        (r"\boxed{@}", "5", "@", Status.UNPARSED_ANSWER), (r"\boxed{6}", "5", "6", Status.WRONG), ("no", "", "", Status.BAD_GROUND_TRUTH), ("", "", "", Status.BAD_GROUND_TRUTH),
     ],
 )  # fmt: skip
 def test_each_answer_has_its_text_and_its_status(response, gold, pred, status):

@@ -224,7 +224,9 @@ LEADING = frozenset(
 #: Words before a value that leave it as it is.
 ABOUT = frozenset(
     {"about", "approximately", "approx", "roughly", "exactly", "around", "only"}
-    | {"约", "大约", "约为", "大约为", "共", "一共", "共有", "一共有", "总共", "总共有", "有"}
+    | {"约", "大约", "约为", "大约为"}
+    | {whole + verb for whole in ("", "共", "一共", "总共") for verb in ("有", "是", "需", "需要")}
+    | {"共", "一共", "总共"}
 )
 #: Words behind a number that multiply it or take it back, whatever else is said.
 MULTIPLYING = frozenset(
