@@ -72,6 +72,13 @@ def test_a_box_without_braces_is_read_and_boxes_that_agree_are_one_answer(respon
         (r"\boxed{\text{(E)} or 7919}", r"\text{(E)}"),
         (r"\boxed{\text{(E)}} \boxed{7919}", r"\text{(E)}"),
         (r"It is \boxed{7919} or \boxed{\text{E}}.", r"\text{E}"),
+        ('The answer is "7919" or "405".', "7919"),
+        ("The answer: 405 is too small, so 7919.", "405"),
+        ("Therefore we exclude 405.", "405"),
+        ("答案大于405", "405"),
+        ("答案不超过405。", "405"),
+        ("余数为405", "405"),
+        (r"So $x=\boxed{7919}$ and $y=\boxed{405}$.", "405"),
     ],
 )
 def test_a_denied_a_hedged_and_an_echoed_answer_do_not_pay(response, gold):
