@@ -54,7 +54,10 @@ DENIAL_CHARS: Final = 1000
 _CAPITALS = r"[(\[{*]{0,3}[A-Z]{1,10}(?![A-Za-z0-9])[)\]}*]{0,3}"
 _RUN = r"[(\[{]{0,3}(?:[A-Z]{1,10}|[a-z])(?![A-Za-z0-9])[)\]}]{0,3}(?:选?项)?"
 _JOINT = rf"(?: ?(?:{JOINT})){{0,2}} ?"
-_BE = r"(?:is|are|(?:must|should|has to|would) be)(?: (?:therefore|thus|hence|clearly|both))?"
+_BE = (
+    r"(?:is|are|(?:must|should|has to|would) be)"
+    r"(?: (?:therefore|thus|hence|indeed|clearly|definitely|certainly|likely|most likely|both))?"
+)
 _GOOD = (
     r"(?:only|single|most|best|correct|right|true|proper|valid|final|likely|suitable|appropriate"
     r"|accurate|logical|plausible|reasonable)"
@@ -136,8 +139,12 @@ def final_choice(
     them. Answers that stand side by side (`\boxed{A} or \boxed{B}`) and differ are ambiguous.
     What follows `</think>` goes before what was thought.
 
-    `legal` are the letters there are; `options` is the text of each, where the row tells it. With
-    `final_letter` a response's own words count where no box or block tells a choice.
+    Args:
+        response: the model's text.
+        legal: the letters there are.
+        options: the text of each option, where the row tells it.
+        final_letter: whether lines such as `The answer is (B)` and `答案：AC`, and a last line of
+            letters alone, count where no box or block tells a choice.
     """
     options = options or {}
     answer = response.rpartition("</think>")[2]
@@ -195,7 +202,7 @@ def _in_words(text: str, legal: frozenset[str], options: Mapping[str, str]) -> t
         between = text[before.end : last.start] if before else ""
         differ = before is not None and before.letters != last.letters and len(between) <= MAX_GAP
         # Where only letters and words that say nothing part two statements, neither is the last.
-        if differ and list_letters(f"A {between} A", legal | {"A"}) is not None:
+        if differ and list_letters(f"A {between} A", legal) is not None:
             return last.text, AMBIGUOUS
         return last.text, AMBIGUOUS if _has_denial(last, text) else last.letters
     letters = read_letters(line, legal, options) if options else None

@@ -83,7 +83,7 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"(?<![^\s,;、。])[(\[]?([A-Za-z])(?:[)\]][.:、]?|\.| ?[:、]|(?<=[A-Z])(?= \([^()]*\)[.。]?$))"
+    r"(?<![^\s,;、。])[(\[]?([A-Za-z])(?:[)\]][.:、]?| ?[.:、]|(?<=[A-Z])(?= \([^()]*\)[.。]?$))"
 )
 _HEDGE = re.compile(rf"(?:{_OR})\s*\(?[A-Z](?![A-Z])|、\s?[A-Z](?![A-Z]| ?[.:)])", re.IGNORECASE)
 #: What stands after a letter that is no label: `A. = 3`; `(C), 4397`, a value beside it.
@@ -105,7 +105,7 @@ def read_letters(
     plain = undress(text)
     letters = list_letters(plain, legal)
     if options:
-        return _by_options(plain, options, letters)
+        return _by_options(plain, text, options, letters)
     return _by_label(plain, legal) if letters is None else letters
 
 
@@ -162,7 +162,10 @@ def after_lead(plain: str) -> str:
 
 
 def denies(text: str, *, has_stop: bool = False) -> bool:
-    """Whether a text says that a letter before it is wrong; a short `不正确` may not after `B.`."""
+    """Whether what follows a letter says that it is not the answer: `is wrong`, `不正确`.
+
+    After `B.` and the like (`has_stop`) a short `不正确` is an option's text.
+    """
     denial = _DENIAL.match(text)
     return denial is not None and not (has_stop and denial["short"])
 
@@ -171,8 +174,8 @@ def options_of(text: str, options: Mapping[str, str], *, by_value: bool = False)
     """The letters of the options that have a text, or if none has it, its value (`by_value`)."""
     key = _key(text)
     same = [letter for letter in options if key and key == _option_key(letter, options[letter])]
-    if not same and by_value and len(options) <= MAX_OPTIONS and _FORMULA.search(text):
-        text = text.strip(" \n" + _TEXT_END)
+    text = text.strip(" \n" + _TEXT_END)
+    if not same and by_value and len(options) <= MAX_OPTIONS and _is_formula(text):
         own = {letter: _own_text(letter, option) for letter, option in options.items()}
         same = [letter for letter in own if _same_value(text, own[letter])]
     return frozenset(same)
@@ -184,29 +187,37 @@ def _is_run(run: str) -> bool:
     return run.isupper() or (run.islower() and list(run) == sorted(run))
 
 
+def _labels(text: str) -> list[re.Match[str]]:
+    """The labels of a text, such as `A.`; none if it does not begin with one."""
+    labels = list(_LABEL.finditer(text))
+    return labels if labels and labels[0].start() == 0 else []
+
+
 def _by_label(plain: str, legal: frozenset[str]) -> Letters:
     """The letters of `A. some text`, or of several such items."""
     text = after_lead(plain)
-    labels = list(_LABEL.finditer(text)) if _LABEL.match(text) else []
+    labels = _labels(text)
     if not labels or labels[0][1] not in legal:
         return None
     rest = text[labels[0].end() :].lstrip()
     has_stop = text[0] == labels[0][1] != labels[0][0]
     if _NO_TEXT.match(rest) or denies(rest, has_stop=has_stop):
         return None
-    letters = legal.intersection(label[1] for label in labels)
-    return AMBIGUOUS if _HEDGE.search(text) else letters
+    if _HEDGE.search(text) or _OR_WORD.match(rest):
+        return AMBIGUOUS
+    return legal.intersection(label[1] for label in labels)
 
 
-def _by_options(plain: str, options: Mapping[str, str], letters: Letters) -> Letters:
+def _by_options(plain: str, raw: str, options: Mapping[str, str], letters: Letters) -> Letters:
     """The letters that a text picks of known options, given what it picks as a list of letters."""
     text = after_lead(plain)
-    labels = list(_LABEL.finditer(text)) if _LABEL.match(text) else []
+    labels = _labels(text)
     first = labels[0][1] if labels else text[:1]
     rest = text[labels[0].end() if labels else 1 :]
+    beside = "" if text[1:2] in ".:、)" else text[1:]
     ends = [label.start() for label in labels[1:]] + [len(text)]
     items = [(label[1], text[label.end() : end]) for label, end in zip(labels, ends, strict=False)]
-    for pairs in ([(first, rest)], items):
+    for pairs in ([(text[:1], beside)], [(first, rest)], items):
         if pairs and all(
             letter in options and letter in options_of(own, options, by_value=True)
             for letter, own in pairs
@@ -214,9 +225,10 @@ def _by_options(plain: str, options: Mapping[str, str], letters: Letters) -> Let
             return frozenset(letter for letter, _ in pairs)
     same = options_of(plain, options)
     if letters is None:
+        same = same or options_of(text, options)
         if labels and first in options:
             return same if len(same) == 1 else AMBIGUOUS
-        same = same or options_of(text, options, by_value=True)
+        same = same or options_of(raw if text == plain else text, options, by_value=True)
         return AMBIGUOUS if len(same) > 1 else same or None
     if letters == frozenset(text[:1]) or labels:  # "A. 对" where A is "错"
         same = options_of(rest, options) or same
@@ -224,14 +236,16 @@ def _by_options(plain: str, options: Mapping[str, str], letters: Letters) -> Let
     return AMBIGUOUS if same and same != letters and len(plain) > 1 else letters
 
 
-def _same_value(first: str, second: str) -> bool:
-    """Whether two texts are short mathematics of the same value."""
-    for text in (first, second):
-        if len(text) > MAX_FORMULA or not _FORMULA.search(text) or len(_WORD.findall(text)) > 2:
-            return False
+def _is_formula(text: str) -> bool:
+    if len(text) > MAX_FORMULA or not _FORMULA.search(text):
+        return False
+    return len(_WORD.findall(text)) <= 2
+
+
+def _same_value(text: str, option: str) -> bool:
     from rewardkit.answers.equal import compare
 
-    return compare(first, second).outcome == "equal"
+    return _is_formula(option) and compare(text, option).outcome == "equal"
 
 
 def _own_text(letter: str, option: str) -> str:

@@ -179,8 +179,7 @@ def test_boxes_and_lines_are_read_up_to_each_limit_and_not_beyond():
     [
         (r"\boxed{A}/\boxed{B}", "A or B", "?"), (r"\boxed{A}或\boxed{B}", "A or B", "?"), (r"\boxed{A}, \boxed{B}", "B", "?"),
         (r"\boxed{A}or \boxed{B}", "A or B", "?"), (r"\boxed{ A }", "A", "A"), (r"\fbox{A}, \boxed{B}", "B", "?"), (r"\boxed{A}, \fbox{B}", "B", "?"),
-        (r"\boxed{A} \boxed{none}", "none", None), (r"\boxed{A} not \boxed{B}", "B", "?"),
-        ("<answer>A</answer> B</answer>", "A", "A"), ("<answer>A</answer> <answer>B", "A", "A"), ("<answer> <answer>B</answer>", "B", "B"), (r"\boxed{none} \boxed{A}", "A", "A"), (r"\frac{1}{2} \boxed{A}", "A", "A"), (r"\boxed{A} {x} \boxed{B}", "B", "B"),
+        (r"\boxed{A} \boxed{none}", "none", None), (r"\boxed{none} \boxed{A}", "A", "A"), (r"\frac{1}{2} \boxed{A}", "A", "A"), (r"\boxed{A} {x} \boxed{B}", "B", "B"),
         ("<answer>B</answer> no: <answer>none of it</answer>", "none of it", None), ("<answer>none</answer><answer>B</answer>", "B", "B"),
         (r"<answer>\boxed{A}</answer> \boxed{A}", "A", "A"), ("<answer>A</answer><answer> </answer>", "A", "A"), ("<answer>A</answer>\\boxed{}", "A", "A"),
         (r"\boxed{B} <answer>A</answer>", "A", "A"), (r"<think>\boxed{A}</think> none", "A", "A"), (r"<think>\boxed{A}</think>\boxed{B}", "B", "B"),
@@ -235,7 +234,7 @@ def test_a_last_line_of_letters_goes_before_a_statement():
      "So it must be (D)", "so it must be option D.", "I choose D.", "I'd go with option (D).", "We pick D", "So D.", "Hence, (D).", "Therefore, option D", "The answer to this question is D.", "Ans: (D)",
      "The answer must be D.", "the answer would be (D) 5 kg.", "Answer:\n\nD", "**Answer:**\n(D) because", "The correct answer is:\n\n(D) 12 cm\n\nNote that", "The answer is D, which fits.",
      "The answer is letter D.", "The answer is figure D.", "D is the correct answer.", "Choice D is the correct answer because C is not.", "choice_D is the most likely answer.", "making Choice_D the best choice.",
-     "(D) is the answer", "**D** is the right choice.", "Option D is correct.", "Only D is correct, since A is not.", "Choice D must be correct.", "This matches choice D.", "the best one is option (D)", "option D", r"This is option $\text{D}$.", r"The answer is $\mathbf{(D)}$, as $x = 3$.",
+     "(D) is the answer", "**D** is the right choice.", "Option D is correct.", "Only D is correct, since A is not.", "Choice D must be correct.", "This matches choice D.", "the best one is option (D)", "option D",
      "本题选D", "此题应选D。", "D项正确", "D正确。", "选项D正确", "选项D是正确的。", "D选项符合题意", "D是正确答案", "D为正确选项", "D项是本题答案", "答：D", "答：选D", "选D", "我选D", "这道题选D", "由此可知选D", "故选（D）",
      "The answer is not C but D.", "The answer is D, not C.", "The answer is D not C", "答案是D而不是C", "答案不是C，而是D", "The answer is D. C is wrong.", "I thought the answer is C? No: the answer is D.",
      "If so, A is correct. The answer is D.", "That's why the answer is D."],
@@ -263,7 +262,7 @@ def test_a_letter_that_is_denied_doubted_or_asked_for_is_not_the_choice(statemen
 
 @every(
     "statement",
-    ["The answer is B or C", "The answer is B or perhaps C", "The answer is B, or perhaps C", "must be B or C", "I choose B or C.", "本题选B还是C", "本题选B或C", "The answer is B. Actually, B is wrong.", "答案：B。但是B不正确。", "A is correct. B is correct.",
+    ["The answer is B or C", "The answer is B or perhaps C", "must be B or C", "I choose B or C.", "本题选B还是C", "本题选B或C", "The answer is B. Actually, B is wrong.", "答案：B。但是B不正确。", "A is correct. B is correct.",
      "A项正确，C项错误，B项正确。", "Choice C is the correct answer.\nSolution: Choice_B", "the one is option C, then it is option B"],
 )  # fmt: skip
 def test_statements_that_leave_the_choice_open_are_ambiguous(statement):
