@@ -77,7 +77,6 @@ def test_a_box_without_braces_is_read_and_boxes_that_agree_are_one_answer(respon
         ("Therefore we exclude 405.", "405"),
         ("答案大于405", "405"),
         ("答案不超过405。", "405"),
-        ("余数为405", "405"),
         (r"So $x=\boxed{7919}$ and $y=\boxed{405}$.", "405"),
     ],
 )
