@@ -290,7 +290,9 @@ def _sentence(pred: str, gold: str) -> Verdict:
     start = next((place for place, char in enumerate(pred) if char.isdigit()), 0)
     before, behind = (_WORD.findall(part.casefold()) for part in (pred[:start], pred[start:]))
     changes = not (
-        names.BEFORE_A_NUMBER.isdisjoint(before) and names.MULTIPLYING.isdisjoint(behind)
+        names.BEFORE_A_NUMBER.isdisjoint(before)
+        and names.MULTIPLYING.isdisjoint(behind[:3])
+        and names.TAKING_BACK.isdisjoint(behind)
     )
     if len(pred) > MAX_SENTENCE or changes or _TAKES_BACK.search(pred) or _DATE.search(pred):
         return Verdict("unreadable", "words")

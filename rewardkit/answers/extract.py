@@ -59,7 +59,7 @@ def final_answer(response: str, gold: str = "") -> Answer | None:
         return Answer(", ".join(map(_without_phrase, run)), "box")
     if (statement := last_tag(text)) is not None:
         return Answer(_without_phrase(statement), "tag")
-    if _OPEN_BOX.search(text):
+    if "box" in text and _OPEN_BOX.search(text):
         return None
     if (statement := last_phrase(text)) is not None:
         return Answer(statement, "phrase")

@@ -228,29 +228,39 @@ ABOUT = frozenset(
     | {whole + verb for whole in ("", "共", "一共", "总共") for verb in ("有", "是", "需", "需要")}
     | {"共", "一共", "总共"}
 )
-#: Words behind a number that multiply it or take it back, whatever else is said.
+#: Words behind a number that make another number of it.
 MULTIPLYING = frozenset(
     (
         "mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands millions"
         " billions trillions tenths hundredths thousandths halves thirds fourths fifths sixths sevenths"
-        " eighths ninths doubled halved tripled squared cubed excluded rejected removed missing"
-        " impossible extraneous invalid discarded fails ruled contradicts root debt below loss upwards wrong incorrect"
+        " eighths ninths doubled halved tripled squared cubed"
+    ).split()
+)
+#: Words behind a number that take it back, however far behind it.
+TAKING_BACK = frozenset(
+    (
+        "excluded rejected removed missing impossible extraneous invalid discarded fails ruled"
+        " contradicts root debt below loss upwards wrong incorrect"
     ).split()
 )
 #: Words beside a number that change it, bound it or take it back. No unit holds one of them.
-CHANGING = MULTIPLYING | frozenset(
-    (
-        "reciprocal inverse untrue conjectured unlikely assuming guess estimated exclusive excluding point"
-        " base upper lower bound short shy complement supplement one two three four five six seven eight"
-        " nine ten by squared cubed choose half not no nor neither never isn't is are was be wrong incorrect or"
-        " and but if unless except than more less fewer least most over under above below between"
-        " to until through up twice double triple thrice times plus minus divided multiplied mod"
-        " modulo factorial negative positive maybe perhaps possibly either else instead rather"
-        " other others another any different equal equals greater smaller larger at out versus vs"
-        " about almost nearly approximately question unknown undefined false true also too remainder"
-        " january february march april june july august september october november december may am pm"
-        " choices given where when for because since so then however non without only"
-    ).split()
+CHANGING = (
+    MULTIPLYING
+    | TAKING_BACK
+    | frozenset(
+        (
+            "reciprocal inverse untrue conjectured unlikely assuming guess estimated exclusive excluding point"
+            " base upper lower bound short shy complement supplement one two three four five six seven eight"
+            " nine ten by squared cubed choose half not no nor neither never isn't is are was be wrong incorrect or"
+            " and but if unless except than more less fewer least most over under above below between"
+            " to until through up twice double triple thrice times plus minus divided multiplied mod"
+            " modulo factorial negative positive maybe perhaps possibly either else instead rather"
+            " other others another any different equal equals greater smaller larger at out versus vs"
+            " about almost nearly approximately question unknown undefined false true also too remainder"
+            " january february march april june july august september october november december may am pm"
+            " choices given where when for because since so then however non without only"
+        ).split()
+    )
 )
 #: Words that state a value without a digit.
 WORD_VALUES: Mapping[str, Node] = {
