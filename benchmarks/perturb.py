@@ -123,7 +123,7 @@ def another_variable(text: str) -> Iterator[str]:
         len(names) == 1
         and not re.match(r"[xyz]\s*=", text)
         and "w" not in text
-        and not re.search(r"[A-Za-z]\(", text)
+        and not re.search(r"[A-Za-z}]\(", text)
     ):
         yield _LETTER.sub("w", text)
 

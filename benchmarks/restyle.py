@@ -223,11 +223,9 @@ def sides_swapped(text: str, _: str) -> Iterator[str]:
     equation = reading and reading.kind == "equation" and not is_constant(reading.parts)
     if (labelled or equation) and len(sides) == 2:
         yield f"{sides[1]} = {sides[0]}"
-        # A formula for a name that is moved over is no longer solved for it.
-        names = any(
-            re.fullmatch(r"[A-Za-z]\w*(?:_\{?\w+\}?)?|[A-Za-z]\(.*\)", side) for side in sides
-        )
-        if equation and not names and sides[1] != "0" and value(sides[1]):
+        # Only a curve is as good with one side zero: anything else is no longer solved.
+        curve = equation and {"x", "y"} <= set(re.findall("[a-z]", sides[0]))
+        if curve and sides[1] != "0" and value(sides[1]):
             yield f"{sides[0]} - ({sides[1]}) = 0"
 
 
@@ -237,7 +235,8 @@ def sides_swapped(text: str, _: str) -> Iterator[str]:
 def another_bound_name(text: str, question: str) -> Iterator[str]:
     match = re.match(r"[fghFGHPp]\(([a-z])\)\s*=", text)
     new = next((c for c in "tusz" if c not in text + question), "")
-    if match and new and value(text[match.end() :]):
+    glued = match and re.search(rf"[A-Za-z]{match[1]}|{match[1]}[A-Za-z]", text)
+    if match and new and not glued and value(text[match.end() :]):
         yield re.sub(rf"(?<![A-Za-z\\]){match[1]}(?![A-Za-z])", new, text)
     if (parts := family(text)) and parts[1] not in re.sub(
         r"\\[A-Za-z]+|[A-Za-z]{2,}", "", question

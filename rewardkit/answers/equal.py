@@ -39,7 +39,7 @@ from rewardkit.answers.reading.tokens import MAX_DIGITS, Token, UnreadableError,
 from rewardkit.answers.reading.tree import Node, substitute, symbols, walk
 from rewardkit.answers.reading.typography import fold, fold_words
 from rewardkit.answers.relations import answer_of, is_equation
-from rewardkit.answers.worked_out import leaves_work, restates
+from rewardkit.answers.worked_out import leaves_work, restates, same_form
 
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
 Outcome: TypeAlias = Literal["equal", "different", "ambiguous", "unreadable"]
@@ -147,7 +147,7 @@ def _compare(pred: str, gold: str, question: str, policy: Policy) -> Verdict:
     for p, g in _readings(pred, ours, gold, theirs):
         verdict = _judge(p, g, question, policy)
         if verdict.outcome == "equal":
-            if restates(ours.tokens, p, question):
+            if not same_form(ours.tokens, theirs.tokens) and restates(ours.tokens, p, question):
                 return Verdict("unreadable", "value")
             return verdict
     has_words = ours.value is None or any(part[0] in ("text", "where") for part in walk(ours.value))

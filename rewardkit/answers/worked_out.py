@@ -200,6 +200,15 @@ def restates(tokens: Sequence[Token], value: Node, question: str) -> bool:
     )
 
 
+def same_form(tokens: Sequence[Token], gold: Sequence[Token]) -> bool:
+    """Whether an answer is the gold's own form, with its terms and factors in any order."""
+    ours, theirs = (sorted(t for t in fold(side) if t not in _JOINING) for side in (tokens, gold))
+    return ours == theirs
+
+
+_JOINING = frozenset({"+", "*", r"\cdot", r"\times", "(", ")", "{", "}", ""})
+
+
 def _bare(node: Node) -> Node:
     """A value without its clause, its label, its unit, and the braces of a set of one."""
     if node[0] == "quantity" or (node[0] in ("set", "list") and len(node) == 2):
