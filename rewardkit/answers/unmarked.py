@@ -36,8 +36,8 @@ END: Final = re.compile(
     r"|(?<=[?？])(?=[\"'*_`)\]]*(?:\s|$))|。|;(?!\s*or\b)(?:\s|$)|です|입니다|이다"
     r"|,\s+(?:because|since|so|which|where)\b|\s(?:because|since)\s"
     r"|，(?=其中|因为|由于|所以|理由|此时|这|即)"
-    rf"|\s*[,(]?\s*(?:(?:and|but)\s+)?(?:(?<=[,(\s])not|rather\s+than|instead\s+of)\s+{_VALUE_NEXT}"
-    rf"|[，,]?\s*(?:而不是|而非|不是)\s*{_VALUE_NEXT}",
+    rf"|[,(\s]\s?(?:(?:and|but)\s)?(?:not|rather than|instead of)\s{_VALUE_NEXT}"
+    rf"|[，,]?\s?(?:而不是|而非|不是)\s?{_VALUE_NEXT}",
     re.IGNORECASE,
 )
 
@@ -123,7 +123,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _DOUBTED = re.compile(
-    r"[?？]\W*$|\b(?:unsure|could|might|(?-i:may)|maybe|perhaps|possibly|guess|assume|suppose|let|if"
+    r"[?？][^\w?？]*$|\b(?:unsure|could|might|(?-i:may)|maybe|perhaps|possibly|guess|assume|suppose|let|if"
     r"|either|unless|should have|possible(?=\W*$|\s+answers?\b))\b|可能[是为]|也许|或许|如果|假设|若|^设|吗",
     re.IGNORECASE,
 )

@@ -176,6 +176,15 @@ def test_extraction_is_linear(extract, piece):
     assert cost(1_000_000) < 60 * cost(50_000) + 0.01
 
 
+@every(
+    "piece", [" ", "\t", " ,", "? ", "and ", "not ", "不是", "1 ", "= ", "*", "\\(", "x 1 ", "is "]
+)
+@every("start", ["Answer: x", "It is 1", "so ", "答案：x", "Answer: $x$"])
+def test_what_stands_inside_a_statement_is_read_in_time(piece, start):
+    """A gap of 1,900 blanks once took a minute: a window is no bound on what is cubic."""
+    assert _timed(final_answer, start + piece * (1900 // len(piece)) + "y") < 0.5
+
+
 def _timed(extract, text):
     started = time.process_time()
     extract(text)
