@@ -24,6 +24,8 @@ from rewardkit.answers.reading.units import (
 WORDS = frozenset({"word", "text", "han"})
 #: Most words that one unit has.
 MAX_UNIT_WORDS = 6
+#: Most words of an item that is nothing but words: what is longer is a sentence.
+MAX_OWN_WORDS = 24
 #: Digits of Roman numerals, whose order counts in two letters too.
 _ROMAN = frozenset("IVX")
 _ENDS = (",", ";", ".", ")", r"\}", "}", "!")
@@ -70,8 +72,8 @@ class Quantities(Arithmetic):
 
     def _own_words(self) -> Node | None:
         """Words that are an item of their own, up to a comma, a joint or the end."""
-        at = self.at
-        while self.tokens[at].kind in WORDS and not _ends_words(self.tokens[at]):
+        at, limit = self.at, self.at + MAX_OWN_WORDS
+        while at < limit and self.tokens[at].kind in WORDS and not _ends_words(self.tokens[at]):
             at += 1
         words = self.tokens[self.at : at]
         behind = self.tokens[at]
