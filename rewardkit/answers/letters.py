@@ -44,7 +44,7 @@ JOINT: Final = (
 )
 _NOISE = (
     r"(?<![A-Za-z])(?:the|my|final|correct|right|best|answers?|options?|choices?|is|are|both|either|so"
-    r"|therefore|thus|hence|but|rather)(?![A-Za-z])"
+    r"|therefore|thus|hence|indeed|clearly|definitely|certainly|but|rather)(?![A-Za-z])"
     r"|正确|最终|最佳|答案|选项|选择|因此|所以|综上|本题|该题|而是|应该|[两三四五]?项|(?<!还)是|[故应选为的都均对即而]"
 )
 _WRAPPER = re.compile(
