@@ -77,7 +77,7 @@ _STATEMENT = re.compile(
     r" ?(?:[:=]|(?i:is|are|(?:must|should|has to|would|will) be)\b)"
     r"|(?:must be|(?:I|We|we)(?:['’](?:ll|d)| will| would)? (?:choose|pick|select|go with))"
     rf"(?= )(?: [Oo]ption| [Cc]hoice| answer)?{_CAPITAL_NEXT}"
-    r"|(?:[Ss]o,?|[Hh]ence,?|[Tt]hus,?|[Tt]herefore,?|[Ii]t is|[Ii]t['’]s) "
+    r"|(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore),? "
     r"(?=(?:[Oo]ption |[Cc]hoice )?[(\[*]{0,2}[A-Z][)\]*]{0,2}\.?(?:\n|$))"
     rf"|((?:{_BE} )?(?:the|my)(?: {_GOOD}){{0,3}} (?:answer|choice|option|solution)s?\b{_NO_QUESTION}))"
     r"|(?=[答正故应我可则即因所综最本该此选\n项才是为都均])(?:"

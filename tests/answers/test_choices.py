@@ -231,7 +231,7 @@ def test_a_last_line_of_letters_goes_before_a_statement():
 @every(
     "statement",
     ["Solution: Choice_B", r"Solution: Choice\_B", "Solution: Choice_B: 0.5 mm", "Solution: Choice B (an acid)", "Solution: Choice B - an acid", "Solution: Choice_B\nConfidence: 90%", "Solution: B",
-     "So it must be (D)", "so it must be option D.", "I choose D.", "I'd go with option (D).", "We pick D", "So D.", "Hence, (D).", "Therefore, option D", "The answer to this question is D.", "Ans: (D)", "The answer is definitely D.", "I think it's D.",
+     "So it must be (D)", "so it must be option D.", "I choose D.", "I'd go with option (D).", "We pick D", "So D.", "Hence, (D).", "Therefore, option D", "The answer to this question is D.", "Ans: (D)", "The answer is definitely D.",
      "The answer must be D.", "the answer would be (D) 5 kg.", "Answer:\n\nD", "**Answer:**\n(D) because", "The correct answer is:\n\n(D) 12 cm\n\nNote that", "The answer is D, which fits.",
      "The answer is letter D.", "The answer is figure D.", "D is the correct answer.", "Choice D is the correct answer because C is not.", "choice_D is the most likely answer.", "making Choice_D the best choice.",
      "(D) is the answer", "**D** is the right choice.", "Option D is correct.", "Only D is correct, since A is not.", "Choice D must be correct.", "This matches choice D.", "the best one is option (D)", "option D",
