@@ -238,8 +238,8 @@ def _statement(text: str, at: int) -> str:
 
 
 def _without_phrase(text: str) -> str:
-    """What a box or a tag states, without `The answer is` at its beginning."""
-    return (_LEAD.match(text) and last_phrase(text)) or text
+    """What a box or a tag states, without `The answer is` or `####` at its beginning."""
+    return (_LEAD.match(text) and last_phrase(text)) or text.removeprefix("####").strip()
 
 
 def gold_answer(text: str) -> str:

@@ -308,7 +308,7 @@ def test_what_an_answers_phrase_states_is_taken_whole_and_without_what_it_denies
 @every(
     ("text", "answer"),
     [
-        (r"\boxed{\text{The answer is } 12}", ("12", "box")), (r"\boxed{\text{Answer: 12}}", ("12", "box")), (r"\boxed{Answer: 12}", ("12", "box")), (r"\boxed{答案：12}", ("12", "box")), (r"\boxed{故答案为12}", ("12", "box")),
+        (r"\boxed{\text{The answer is } 12}", ("12", "box")), (r"\boxed{\text{Answer: 12}}", ("12", "box")), (r"\boxed{Answer: 12}", ("12", "box")), (r"\boxed{答案：12}", ("12", "box")), (r"\boxed{#### 12}", ("12", "box")), (r"\boxed{故答案为12}", ("12", "box")),
         ("<answer>The answer is 12</answer>", ("12", "tag")), ("<answer>12 or 13</answer>", ("12 or 13", "tag")), (r"\boxed{}", ("", "box")), ("<answer></answer> 5", ("", "tag")), ("####", ("", "hash")),
         ("#### Explanation\nSo x = 12.", ("x = 12", "sentence")), ("#### 3. Count them\nSo x = 12.", ("x = 12", "sentence")), ("#### No solution", ("No solution", "hash")), ("The result is 32m, which is option A. #### A", ("A", "hash")), ("So the final result is 32m.\nThat is A. #### A", ("A", "hash")), ("#### 12\n#### 13", ("13", "hash")),
         ("<think>a</think>\\boxed{13}<think>b</think>\\boxed{12}", ("12", "box")), ("◁think▷\\boxed{13}◁/think▷\\boxed{12}", ("12", "box")), (r"\boxed{\text{The answer is not } 12}", (r"\text{The answer is not } 12", "box")),
