@@ -196,7 +196,10 @@ def same_label(ours: Solved, theirs: Solved) -> bool:
 
 
 def _without_mark(label: Node) -> Node:
-    r"""`\hat{y}` is named `y`."""
+    r"""`\hat{y}` is named `y`, and `m\angle A` is the angle."""
+    if label[0] == "mul" and label[1] == ("sym", "m") and label[2][:2] == ("fn", "angle"):
+        angle: Node = label[2]
+        return angle
     marked: Node = label[2] if label[0] == "fn" and label[1] in _IDLE_MARKS else label
     return marked
 

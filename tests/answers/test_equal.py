@@ -368,3 +368,34 @@ def test_a_share_of_what_words_say_is_its_percentage_and_of_a_number_it_is_none(
 
 def test_a_date_is_its_words():
     assert equal("March 5, 2020", "march 5 2020")
+
+
+@every(
+    ("pred", "gold", "right"),
+    [
+        (r"\cot x", r"\frac{\cos x}{\sin x}", True), (r"\sec x", r"\frac{1}{\cos x}", True), (r"\csc x", r"\frac{1}{\sin x}", True),
+        (r"\sinh x", r"\frac{e^x-e^{-x}}{2}", True), (r"\cosh x", r"\frac{e^x+e^{-x}}{2}", True), (r"\tanh x", r"\frac{\sinh x}{\cosh x}", True),
+        (r"\operatorname{arcsinh} x", r"\ln(x+\sqrt{x^2+1})", True), (r"\operatorname{arccosh} 2", r"\ln(2+\sqrt{3})", True),
+        (r"\operatorname{arctanh} \frac12", r"\frac{\ln 3}{2}", True), (r"\operatorname{arccot} 2", r"\arctan\frac12", True), (r"\exp(2)", "e^2", True),
+        ("exp(x)", "e^x", True), ("infinity", r"\infty", True), ("Infinity", r"\infty", True), ("oo", r"\infty", True), ("inf", r"\infty", True),
+        (r"\infin", r"\infty", True), (r"\vec{i}+2\vec{j}", r"\mathbf{i}+2\mathbf{j}", True), (r"\hat{i}+2\hat{j}", r"\mathbf{i}+2\mathbf{j}", True),
+        ("1并且2", "1,2", True), ("1且2", "1,2", True), (r"5^\circ 30' 36''", r"5.51^\circ", True),
+        (r"5^\circ 35' 36''", r"5.51^\circ", False), (r"0.\dot{1}4285\dot{7}", r"\frac17", True), (r"0.\dot{3}", r"\frac13", True),
+        (r"0.\dot{1}\dot{2}", r"\frac{4}{33}", True), (r"\sinx", r"\sin x", True), (r"\cosx", r"\cos x", True), (r"\textbf{(B)}\ -5", "-5", True),
+        (r"\textbf{(B)}\ \frac12", "0.5", True), (r"\textbf{(B)}\ \sqrt{3}", r"\sqrt3", True), ("f^{(n)}(0)", "f^{(n)}(0)", True),
+        ("f^{(n)}(0)", "f^{(m)}(0)", False), ("(1,2)+(3,4)", "(4,7)", False), ("(1,2)+2(3,4)", "(7,10)", True), ("2(3,4)", "(6,8)", True),
+        (r"m\angle ABC = 40^\circ", r"40^\circ", True), (r"m\angle A=40^\circ", r"\angle A = 40^\circ", True),
+        (r"\begin{pmatrix}1&2\end{pmatrix}+\begin{pmatrix}1\\2\end{pmatrix}", "(2,4)", False), (r"\frac{1}{2^3}", "0.125", True), ("2^{-3}", r"\frac18", True),
+        (r"x=\log_2 8 = 3", "3", True), (r"x=\log_2 8 = 4", "4", False), (r"x = \sin 30^\circ = \frac12", r"\frac12", True),
+        (r"x = \sin 30^\circ = \frac13", r"\frac13", False), ("30-day", "30 days", True), ("y>2", "x>2", False), ("nm", "mn", True),
+        ("1st", r"1^{\text{st}}", True), ("5米", "5 m", True), ("(1,2)^T", r"\begin{pmatrix}1\\2\end{pmatrix}", True),
+        (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}^T", r"\begin{pmatrix}1&3\\2&4\end{pmatrix}", True), (r"\{0\}", "0", True), (r"3\frac12", "3.5", True),
+        (r"m\angle B=40^\circ", r"\angle A=40^\circ", False),
+    ],
+)  # fmt: skip
+def test_names_of_functions_marks_and_joints_mean_what_they_say(pred, gold, right):
+    assert equal(pred, gold) is right
+
+
+def test_no_option_is_on_by_default():
+    assert Policy() == STRICT == Policy(significant_digits=0, convert_units=False)

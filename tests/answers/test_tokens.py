@@ -1,5 +1,8 @@
 """Text -> tokens: every sign has one name, blanks are kept, and nothing is read in part."""
 
+import unicodedata
+from fractions import Fraction
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -164,3 +167,12 @@ def test_tokens_with_blanks_between_are_read_back_as_they_were(parts):
     assert (
         texts(" @ ".join(parts)) == " @ ".join(parts).split(" ")[: 2 * len(parts) - 1] or not parts
     )
+
+
+def test_signs_of_unicode_are_the_characters_that_unicode_says():
+    for sign, plain in {**SUPERSCRIPTS, **SUBSCRIPTS}.items():
+        assert unicodedata.normalize("NFKC", sign).replace("\u2212", "-") == plain
+    for sign, (top, bottom) in FRACTIONS.items():
+        assert Fraction(int(top), int(bottom)).limit_denominator(10) == Fraction(
+            unicodedata.numeric(sign)
+        ).limit_denominator(10)

@@ -21,6 +21,7 @@ SPELLINGS = {
     "cm centimeter centimeters centimetre centimetres 厘米 公分": ("1/100", "m"),
     "mm millimeter millimeters millimetre 毫米": ("1/1000", "m"),
     "m meter meters metre metres 米": ("1", "m"),
+    "dm decimeter decimeters 分米": ("1/10", "m"), "₹ rupee rupees": ("1", "₹"),
     "km kilometer kilometers kilometre 千米 公里": ("1000", "m"),
     "in inch inches 英寸": ("0.0254", "m"), "ft foot feet 英尺": ("0.3048", "m"),
     "yd yard yards": ("0.9144", "m"), "mi mile miles 英里": ("1609.344", "m"),

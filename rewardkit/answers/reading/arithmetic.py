@@ -272,10 +272,13 @@ class Arithmetic(Commands):
         """Degrees, with minutes and seconds where `'` follows a number; or a temperature."""
         if self.next.text in ("C", "F") and self.next.kind in ("text", "word"):
             return ("quantity", node, TABLE["°" + self.take().text])
-        for part, mark in ((60, "'"), (3600, '"')):
+        for part, mark in ((60, "'"), (3600, '"'), (3600, "'")):
             if self.next.kind == "num" and self.ahead(1).is_sign(mark):
+                doubled = part == 3600 and mark == "'"
+                if doubled and not self.ahead(2).is_sign(mark):
+                    break  # 5° 30' 36'
                 node = add(node, num(Fraction(self.take().text.replace(",", "")) / part))
-                self.take()
+                self.at += 1 + doubled
         return ("degree", node)
 
     def _subscript(self, node: Node) -> Node:

@@ -95,7 +95,7 @@ SEVERAL_ARGUMENTS = frozenset({"gcd", "lcm", "max", "min"})
 PLAIN: Mapping[str, str] = {
     **{name: f"\\{name}" for name in _TRIGONOMETRY},
     **{name: f"\\{name}" for name in ("ln", "log", "lg", "exp", "gcd", "lcm", "sqrt", "pi", "binom")},
-    **{name: f"\\{name}" for name in ("infty", "cbrt", "lim", "frac")},
+    **{name: f"\\{name}" for name in ("infty", "cbrt", "lim", "frac", "arcsinh", "arccosh", "arctanh")},
     **dict.fromkeys(("infinity", "Infinity", "oo", "inf"), r"\infty"),
     **{other: SAME_COMMAND[f"\\{other}"] for other in ("arsinh", "arcosh", "artanh", "sh", "ch", "tg", "ctg", "arctg", "arcctg")},
     "asin": r"\arcsin",
