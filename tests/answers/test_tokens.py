@@ -176,3 +176,27 @@ def test_signs_of_unicode_are_the_characters_that_unicode_says():
         assert Fraction(int(top), int(bottom)).limit_denominator(10) == Fraction(
             unicodedata.numeric(sign)
         ).limit_denominator(10)
+
+
+def test_a_greek_letter_is_the_command_of_its_name():
+    letters = {
+        sign: unicodedata.name(sign).split()
+        for sign in SIGNS
+        if "α" <= sign <= "ω" or "Γ" <= sign <= "Ω"
+    }
+    for sign, (*_, size, _, name) in letters.items():
+        latin = {"LAMDA": "lambda", "FINAL": "sigma"}.get(name, name.lower())
+        assert SIGNS[sign] == "\\" + (latin.title() if size == "CAPITAL" else latin)
+
+
+def test_a_sign_of_a_comparison_or_a_set_is_the_command_of_its_name():
+    names = {
+        "LESS-THAN OR EQUAL TO": "le", "GREATER-THAN OR EQUAL TO": "ge", "NOT EQUAL TO": "ne", "MULTIPLICATION SIGN": "times",
+        "PLUS-MINUS SIGN": "pm", "MINUS-OR-PLUS SIGN": "mp", "DIVISION SIGN": "div", "ALMOST EQUAL TO": "approx", "IDENTICAL TO": "equiv",
+        "INFINITY": "infty", "EMPTY SET": "emptyset", "UNION": "cup", "INTERSECTION": "cap", "ELEMENT OF": "in", "NOT AN ELEMENT OF": "notin",
+        "FOR ALL": "forall", "LOGICAL AND": "land", "LOGICAL OR": "lor", "N-ARY SUMMATION": "sum", "N-ARY PRODUCT": "prod", "INTEGRAL": "int",
+        "ANGLE": "angle", "UP TACK": "perp", "PARALLEL TO": "parallel", "LEFT FLOOR": "lfloor", "RIGHT CEILING": "rceil", "RIGHTWARDS ARROW": "to",
+        "DOUBLE-STRUCK CAPITAL R": "mathbb{R}", "DOUBLE-STRUCK CAPITAL Z": "mathbb{Z}", "DOUBLE-STRUCK CAPITAL N": "mathbb{N}", "DEGREE SIGN": "degree",
+    }  # fmt: skip
+    for name, command in names.items():
+        assert SIGNS[unicodedata.lookup(name)] == "\\" + command
