@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -71,8 +72,23 @@ def load(path: Path) -> list[Gold]:
     return [Gold(str(row["gold"]), row.get("question") or "", half_of(row)) for row in rows]
 
 
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+
+
+def fits_a_box(text: str) -> bool:
+    """Whether its braces balance: a damaged gold closes its box too early, or never."""
+    depth = 0
+    for brace in _BRACE.findall(text):
+        depth += (brace == "{") - (brace == "}")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 def calls_of(gold: Gold) -> Iterator[Call]:
-    """All transformations of a gold."""
+    """All transformations of a gold; none of one that fits no box."""
+    if not fits_a_box(gold.text):
+        return
     yield Call("identity", "the gold", gold.text.strip(), gold, right=True)
     for name, text in restylings(gold.text, gold.question):
         yield Call("restyling", name, text, gold, right=True)
