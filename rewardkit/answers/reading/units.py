@@ -93,37 +93,24 @@ _OTHERS: Mapping[str, tuple[str, dict[str, int]]] = {
     "ft foot feet 英尺": ("3048/10000", {"m": 1}),
     "yd yard yards 码": ("9144/10000", {"m": 1}),
     "mi mile miles 英里": ("1609344/1000", {"m": 1}),
-    "厘米 公分": ("1/100", {"m": 1}),
-    "毫米": ("1/1000", {"m": 1}),
-    "分米": ("1/10", {"m": 1}),
-    "米": ("1", {"m": 1}),
-    "千米 公里": ("1000", {"m": 1}),
     "Å angstrom angstroms": ("1/10000000000", {"m": 1}),
     "AU": ("1", {"AU": 1}),
     "ly light-year light-years": ("1", {"ly": 1}),
-    "克": ("1/1000", {"kg": 1}),
-    "千克 公斤": ("1", {"kg": 1}),
     "斤": ("1/2", {"kg": 1}),
-    "毫克": ("1/1000000", {"kg": 1}),
     "t ton tons tonne tonnes 吨": ("1000", {"kg": 1}),
     "oz ounce ounces 盎司": ("28349523125/1000000000000", {"kg": 1}),
     "lb lbs pound pounds 磅": ("45359237/100000000", {"kg": 1}),
     "min mins minute minutes 分钟 分": ("60", {"s": 1}),
     "h hr hrs hour hours 小时 时": ("3600", {"s": 1}),
-    "秒 秒钟": ("1", {"s": 1}),
     "d day days 天 日": ("86400", {"s": 1}),
     "wk week weeks 周 星期": ("604800", {"s": 1}),
     "mo month months 个月 月": ("1", {"month": 1}),
     "yr yrs year years 年": ("12", {"month": 1}),
     "century centuries 世纪": ("1200", {"month": 1}),
-    "mph": ("1609344/3600000", {"m": 1, "s": -1}),
-    "kph kmh": ("5/18", {"m": 1, "s": -1}),
     "rpm": ("1/60", {"s": -1}),
     "acre acres": ("40468564224/10000000", {"m": 2}),
     "ha hectare hectares 公顷": ("10000", {"m": 2}),
     "亩": ("2000/3", {"m": 2}),
-    "升": ("1/1000", {"m": 3}),
-    "毫升": ("1/1000000", {"m": 3}),
     "gal gallon gallons 加仑": ("3785411784/1000000000000", {"m": 3}),
     "qt quart quarts": ("946352946/1000000000000", {"m": 3}),
     "pint pints": ("473176473/1000000000000", {"m": 3}),
@@ -133,10 +120,6 @@ _OTHERS: Mapping[str, tuple[str, dict[str, int]]] = {
     "dyne dynes dyn": ("1/100000", {"kg": 1, "m": 1, "s": -2}),
     "erg ergs": ("1/10000000", {"kg": 1, "m": 2, "s": -2}),
     "M molar": ("1000", {"mol": 1, "m": -3}),
-    "千瓦": ("1000", {"kg": 1, "m": 2, "s": -3}),
-    "瓦": ("1", {"kg": 1, "m": 2, "s": -3}),
-    "牛 牛顿": ("1", {"kg": 1, "m": 1, "s": -2}),
-    "焦 焦耳": ("1", {"kg": 1, "m": 2, "s": -2}),
     "°C celsius 摄氏度": ("1", {"°C": 1}),
     "°F fahrenheit 华氏度": ("1", {"°F": 1}),
     "$ dollar dollars usd USD 美元 美金": ("1", {"$": 1}),
@@ -152,6 +135,11 @@ _OTHERS: Mapping[str, tuple[str, dict[str, int]]] = {
     "人 person persons people 个人 名": ("1", {"person": 1}),
     "种 way ways 种方法 种情况 种方案": ("1", {"way": 1}),
 }
+#: What units of the SI are called in Chinese.
+_CHINESE: Mapping[str, str] = {
+    "cm": "厘米 公分", "mm": "毫米", "dm": "分米", "m": "米", "km": "千米 公里", "g": "克", "kg": "千克 公斤",
+    "mg": "毫克", "s": "秒 秒钟", "L": "升", "mL": "毫升", "kW": "千瓦", "W": "瓦", "N": "牛 牛顿", "J": "焦 焦耳",
+}  # fmt: skip
 _WORD_POWERS: Mapping[str, int] = {"square": 2, "sq": 2, "cubic": 3, "平方": 2, "立方": 3}
 POWERS_BEHIND: Mapping[str, int] = {"squared": 2, "cubed": 3}
 #: Signs of money that stand before their number.
@@ -184,10 +172,7 @@ def _table() -> dict[str, Unit]:
         first, *others = spellings.split()
         for spelling in (first, *others):
             table[spelling] = _made(first, Fraction(factor), powers)
-    aliases = {"厘米": "cm", "毫米": "mm", "分米": "dm", "米": "m", "千米": "km", "克": "g", "千克": "kg",
-               "毫克": "mg", "秒": "s", "升": "L", "毫升": "mL", "千瓦": "kW", "瓦": "W", "牛": "N", "焦": "J"}  # fmt: skip
-    for first, symbol in aliases.items():
-        chinese = next(words for words in _OTHERS if words.split()[0] == first)
+    for symbol, chinese in _CHINESE.items():
         table.update(dict.fromkeys(chinese.split(), table[symbol]))
     table["Nm"] = table["N"].times(table["m"])
     for prefix in ("", "k", "M", "G"):
