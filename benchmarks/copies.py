@@ -1,6 +1,6 @@
 """Formulas out of the question, copied as the answer: none of them is an answer.
 
-A formula counts as a copy only where it cannot be the answer that was asked for: it is no plain value,
+A formula counts as a copy only where it cannot be the answer that was asked for: it is not a plain value,
 not the gold in another spelling, and holds no side or set that says what the gold says.
 """
 

@@ -1,6 +1,6 @@
 """The gold in other spellings that a mathematician does not notice, and all of them are right.
 
-Each applies only where its shape is certain: a pair is no interval, a list without braces may have an
+Each applies only where its shape is certain: a pair is not an interval, a list without braces may have an
 order, and a name is added only where the question asks for it.
 """
 

@@ -84,7 +84,7 @@ def main() -> None:
     )
     options = parser.parse_args()
 
-    logging.disable(logging.CRITICAL)  # a row whose gold is no number is logged once
+    logging.disable(logging.CRITICAL)  # a row whose gold is not a number is logged once
     print_calls(options)
     print_limits(options.cases)
     print_rungs(options.cases)

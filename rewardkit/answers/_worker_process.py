@@ -102,7 +102,7 @@ def _reset_signals() -> None:
 
 
 def _take_channel() -> _Channel:
-    """Move the pipes off descriptors 0 and 1, so that a stray print is no reply."""
+    """Move the pipes off descriptors 0 and 1, so that a stray print is not a reply."""
     requests, replies = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

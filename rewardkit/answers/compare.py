@@ -82,7 +82,7 @@ def part_same(pred: Node, gold: Node, policy: Policy) -> bool:
     """Whether two items of a group are the same."""
     spend(pred, gold, times=3)
     if (pred[0] == "set") != (gold[0] == "set"):
-        return False  # {1} is no member like 1
+        return False  # {1} is not a member like 1
     return same(pred, gold, policy)
 
 

@@ -115,7 +115,7 @@ def compare(pred: str, gold: str, question: str = "", policy: Policy = STRICT) -
     Args:
         pred: the answer.
         gold: the gold answer.
-        question: the question; one of its formulas is no answer. Empty where it is not known.
+        question: the question; one of its formulas is not an answer. Empty where it is not known.
         policy: what counts as equal beyond the same value.
     """
     if pred == gold:

@@ -124,7 +124,7 @@ def boxes(text: str) -> list[str]:
 
 
 def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    r"""(start, end) of the content of every balanced box in `text[start:stop]`; `\{` is no brace."""
+    r"""(start, end) of the content of every balanced box in `text[start:stop]`; `\{` is not a brace."""
     open_braces: list[int] = []
     for token in _BRACES.finditer(text, start, stop):
         if token[0].endswith("{") and token[0] != r"\{":

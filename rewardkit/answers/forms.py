@@ -135,7 +135,7 @@ def vector(node: Node) -> tuple[Node, ...] | None:
 
 
 def residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | None:
-    """What the values of a congruence leave; None where one is no number."""
+    """What the values of a congruence leave; None where one is not a number."""
     node = answer_of(node, policy)
     items = node[1:] if node[0] in ("list", "and", "or", "set") else (node,)
     values = [exact(answer_of(item, policy)) for item in items]
@@ -191,7 +191,7 @@ _WHOLE: dict[Node, float] = {
 
 
 def region_of(pred: Node, gold: Node) -> bool | None:
-    """Whether both are the same set of reals, in the same variable; None where one is no set."""
+    """Whether both are the same set of reals, in the same variable; None where one is not a set."""
     p, g = _variables(pred), _variables(gold)
     if len(p) > 1 or len(g) > 1:
         return None

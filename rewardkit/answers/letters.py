@@ -86,7 +86,7 @@ _LABEL = re.compile(
     r"(?<![^\s,;、。])[(\[]?([A-Za-z])(?:[)\]][.:、]?| ?[.:、]|(?<=[A-Z])(?= \([^()]*\)[.。]?$))"
 )
 _HEDGE = re.compile(rf"(?:{_OR})\s*\(?[A-Z](?![A-Z])|、\s?[A-Z](?![A-Z]| ?[.:)])", re.IGNORECASE)
-#: What stands after a letter that is no label: `A. = 3`; `(C), 4397`, a value beside it.
+#: What stands after a letter that is not a label: `A. = 3`; `(C), 4397`, a value beside it.
 _NO_TEXT = re.compile(r"[+=^*?]|[,;]\s*[-\d$\\]")
 _TEXT_END = ",;、.。和及与"
 _FORMULA = re.compile(r"[\d\\=+*/^<>]")

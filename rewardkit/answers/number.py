@@ -3,7 +3,7 @@ r"""Reads the one number that a short answer states, exactly.
 An answer such as `$1,000.00`, `**18** dollars.`, `10 + 8 = 18` or `\frac{3}{4}` states one number;
 `18 or 20`, `5 + 3` and `3,4` state several and are ambiguous. A number may be dressed in words,
 currency, markup and punctuation, and in nothing else: in `5\pi`, `2x`, `5²`, `not 5` and
-`5 million` it is no number by itself. Units and currency are ignored, never converted: `40%` is
+`5 million` it is not a number by itself. Units and currency are ignored, never converted: `40%` is
 40. Values are `Fraction`s, so that `0.1` is one tenth and integers beyond 2^53 stay exact.
 """
 

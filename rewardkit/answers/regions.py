@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 
 
 class NoRegionError(ValueError):
-    """A tree is no set of real numbers, or its ends cannot be ordered."""
+    """A tree is not a set of real numbers, or its ends cannot be ordered."""
 
 
 _MINUS_INF = neg(INF)
@@ -56,7 +56,7 @@ def pieces(node: Node) -> list[Piece]:
     """The pieces of a set, unordered.
 
     Raises:
-        NoRegionError: the tree is no set of reals.
+        NoRegionError: the tree is not a set of reals.
     """
     read = _READERS.get(node[0])
     if read is None:
@@ -237,7 +237,7 @@ def _all_of(node: Node) -> list[Piece]:
 
 
 def _builder(node: Node) -> list[Piece]:
-    """The condition of a set of reals; a set of whole numbers is no region."""
+    """The condition of a set of reals; a set of whole numbers is not a region."""
     over_others = node[1][0] == "rel" and node[1][3] != ("sym", "R")
     head = node[1][2] if node[1][0] == "rel" else node[1]
     if over_others or head[0] != "sym" or symbols(node[2]) - {head[1], "R"}:

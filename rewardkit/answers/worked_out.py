@@ -190,7 +190,7 @@ def restates(tokens: Sequence[Token], value: Node, question: str) -> bool:
     """Whether an answer is a formula of the question, or one side of it, in any typography.
 
     Terms may stand in another order, and a label, a clause or brackets may be put to it. A plain
-    value is no formula: the question may hold it, and the answer may be it.
+    value is not a formula: the question may hold it, and the answer may be it.
     """
     value = _bare(value)
     if not question or _is_plain(value, tokens):

@@ -63,7 +63,7 @@ def call(
         The reply: nothing that happens in the helper raises here.
 
     Raises:
-        UsageError: a target elsewhere, a payload that is no JSON value or too long, or a deadline
+        UsageError: a target elsewhere, a payload that is not a JSON value or too long, or a deadline
             not above 0 and at most a day.
     """
     module, _, function = target.partition(":")
@@ -85,7 +85,7 @@ def _request(target: str, payload: Any, cpu_seconds: float, wall_seconds: float)
     try:
         name, text = target.encode(), to_json(payload)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"The payload for {target} is no JSON value: {error}") from error
+        raise UsageError(f"The payload for {target} is not a JSON value: {error}") from error
     if len(text) > wire.MAX_BYTES:
         raise UsageError(f"The payload for {target} is longer than {wire.MAX_BYTES >> 20} MiB.")
     return REQUEST.pack(len(name), len(text), cpu_seconds, wall_seconds) + name + text.encode()

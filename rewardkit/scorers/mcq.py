@@ -67,7 +67,7 @@ def score(
 
     Returns:
         1.0 if right, else 0.0 or what `partial` gives. `pred` is the letters in order, or the text
-        that was no choice.
+        that was not a choice.
     """
     if type(ground_truth) is not str or len(ground_truth) > 1:
         ground_truth = accept_gold(ground_truth, several=True)

@@ -118,7 +118,7 @@ class Arithmetic(Commands):
         return (a_unit or self.opens_unit_fraction()) and not symbols(node)
 
     def _is_union_sign(self, node: Node) -> bool:
-        """A lone `U` between two brackets is no name."""
+        """A lone `U` between two brackets is not a name."""
         return (
             self.next.text == "U"
             and node[0] in ("interval", "tuple", "set")

@@ -119,7 +119,7 @@ class Atoms(Reader):
     # --- names and words
 
     def read_word(self, token: Token) -> Node:
-        """Letters in a row: a name, a product of names, or a word, which is no factor."""
+        """Letters in a row: a name, a product of names, or a word, which is not a factor."""
         text = token.text
         if len(text) == 1:
             return self._applied(self._letter(text))
@@ -206,7 +206,7 @@ class Atoms(Reader):
             if name[1] not in ("P", "Pr", "E", "p") and any(
                 part[0] in ("rel", "where", "or", "and") for part in arguments
             ):
-                raise UnreadableError("a condition is no argument")
+                raise UnreadableError("a condition is not an argument")
             return fn(name[1], *arguments)
         return name
 
