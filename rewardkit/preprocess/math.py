@@ -8,8 +8,8 @@ A raw row, of our own making::
 
 There is no column for the answer: the gold is what is in the last box of the solution, braces and
 all. A pattern like `boxed{(.*?)}` cuts `\boxed{\frac{1}{2}}` short, and with it a quarter of MATH.
-Seventeen solutions end on two boxes side by side. Where the question asks for all of something,
-the gold is both; verl's script takes the last and pays for half of the answer.
+Twenty-two solutions end on two boxes side by side, `x=` before them or not. Where the question asks
+for all of something, the gold is both; verl's script takes the last and pays for half of the answer.
 """
 
 from __future__ import annotations
