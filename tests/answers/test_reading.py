@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rewardkit.answers.equal import compare
 from rewardkit.answers.evaluate import UndefinedError, exact, numeric
 from rewardkit.answers.reading.grammar import parse
 from rewardkit.answers.reading.reader import MAX_DEPTH
@@ -391,3 +392,11 @@ def test_not_before_an_equals_sign_denies_it():
 
 def test_a_name_before_is_is_that_name():
     assert read("x is 5") == ("rel", "=", X, num(5))
+
+
+@pytest.mark.parametrize("text", ["1 & " * n + r"\begin{align} x &= 1" for n in (1, 5, 50)])
+def test_what_aligns_before_an_environment_does_not_move_its_end(text):
+    """Signs that were dropped before the place of reading once led behind the last token."""
+    with pytest.raises(UnreadableError):
+        parse(tokenize(text))
+    assert compare(text, "12").outcome != "equal"

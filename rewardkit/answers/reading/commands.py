@@ -171,7 +171,8 @@ class Commands(Atoms):
         if kind == "array" and self.is_next("{"):
             self.flat()
         if kind in names.ROWS and "cases" not in kind:  # `&` only aligns
-            self.tokens = [token for token in self.tokens if not token.is_sign("&")]
+            rest = self.tokens[self.at :]
+            self.tokens[self.at :] = [token for token in rest if not token.is_sign("&")]
         rows = self._rows(by_cell=kind in names.MATRICES or "cases" in kind)
         self.flat()
         if kind in names.ROWS:
