@@ -143,7 +143,10 @@ def main() -> int:
     parser.add_argument("--golds", type=Path, default=OWN_GOLDS, help="a jsonl of golds")
     parser.add_argument("--peers-python", type=Path, help="also measure its math-verify")
     parser.add_argument(
-        "--peers-golds", type=int, default=400, help="of so many golds, evenly spread: it is slow"
+        "--peers-golds",
+        type=int,
+        default=400,
+        help="the number of golds, evenly spread, that math-verify gets: it is slow",
     )
     parser.add_argument("--each", action="store_true", help="also a row for each transformation")
     parser.add_argument("--misses", type=int, default=0, help="misses of each one that are listed")

@@ -223,7 +223,7 @@ def sides_swapped(text: str, _: str) -> Iterator[str]:
     equation = reading and reading.kind == "equation" and not is_constant(reading.parts)
     if (labelled or equation) and len(sides) == 2:
         yield f"{sides[1]} = {sides[0]}"
-        # Only a curve is as good with one side zero: anything else is no longer solved.
+        # Only a curve may have zero on one side: any other equation would have to be solved again.
         curve = equation and {"x", "y"} <= set(re.findall("[a-z]", sides[0]))
         if curve and sides[1] != "0" and value(sides[1]):
             yield f"{sides[0]} - ({sides[1]}) = 0"

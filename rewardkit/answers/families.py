@@ -137,10 +137,10 @@ def as_congruence(node: Node) -> Node:
     names = symbols(value)
     if value is inner or len(names) != 1 or not names <= set(free):
         return node
-    p = [exact(substitute(value, {("sym", next(iter(names))): num(k)})) for k in range(3)]
-    if None in p or p[2] - p[1] != p[1] - p[0] or p[1] == p[0]:  # type: ignore[operator]
+    a, b, c = (exact(substitute(value, {("sym", next(iter(names))): num(k)})) for k in range(3))
+    if a is None or b is None or c is None or c - b != b - a or a == b:
         return node
-    return ("congruence", ("rel", "=", inner[2], num(p[0])), num(abs(p[1] - p[0])))  # type: ignore[operator,arg-type]
+    return ("congruence", ("rel", "=", inner[2], num(a)), num(abs(b - a)))
 
 
 def same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:

@@ -148,7 +148,7 @@ def real_numbers() -> Field:
 
 @cache
 def digits_of(digits: int) -> Field:
-    """Numbers of so many digits, of mpmath."""
+    """The numbers of mpmath, with the given number of digits."""
     mp = MPContext()
     mp.dps = digits
     names = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "sqrt", "ln")

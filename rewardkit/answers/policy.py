@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 class Policy(NamedTuple):
     """What counts as equal beyond being the same value.
 
-    `significant_digits`: a gold correctly rounded to at least so many digits is right; 0 for no
+    `significant_digits`: a gold correctly rounded to at least that many digits is right; 0 for no
     rounding but that of exact values. `convert_units`: equal quantities in different units of one
     dimension are equal.
     """

@@ -37,7 +37,7 @@ def score(
         ground_truth: the gold answer; of a whole solution, its boxed answer.
         extra_info: `question`, where present: the question's text, whose formulas are no answer;
             `options`: the row is a multiple choice.
-        significant_digits: accept the gold correctly rounded to at least so many digits, for
+        significant_digits: accept the gold correctly rounded to at least that many digits, for
             measured quantities: 3 is usual. 0 for the strict rule of docs/answers.md.
         convert_units: whether equal quantities in different units of one dimension are equal.
     """

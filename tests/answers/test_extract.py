@@ -181,7 +181,7 @@ def test_extraction_is_linear(extract, piece):
 )
 @every("start", ["Answer: x", "It is 1", "so ", "答案：x", "Answer: $x$"])
 def test_what_stands_inside_a_statement_is_read_in_time(piece, start):
-    """A gap of 1,900 blanks once took a minute: a window is no bound on what is cubic."""
+    """A gap of 1,900 blanks once took a minute: a window does not bound a cubic expression."""
     assert _timed(final_answer, start + piece * (1900 // len(piece)) + "y") < 0.5
 
 

@@ -33,7 +33,7 @@ class Reader(ABC):
         return self.tokens[self.at]
 
     def ahead(self, steps: int) -> Token:
-        """A token further on; the end where there are not so many."""
+        """A token further on; the end token where the text ends before it."""
         return self.tokens[min(self.at + steps, len(self.tokens) - 1)]
 
     def take(self) -> Token:
