@@ -131,7 +131,7 @@ def copies(rows: list[str], times: int) -> list[str]:
 
 
 def split(rows: list[str]) -> list[str]:
-    from rewardkit.preprocess.words import words
+    from rewardkit.preprocess.contamination.words import words
 
     return [" ".join(words(row)) for row in rows]
 
@@ -149,7 +149,7 @@ def read_only(file: Path) -> str:
 
 
 def overlap(file: Path, evals: Path) -> str:
-    from rewardkit.preprocess.overlap import EvalItem, find_overlaps, index_items
+    from rewardkit.preprocess.contamination.overlap import EvalItem, find_overlaps, index_items
 
     sets = read(evals).items()
     items = (EvalItem(name, str(i), text) for name, texts in sets for i, text in enumerate(texts))
@@ -158,7 +158,7 @@ def overlap(file: Path, evals: Path) -> str:
 
 
 def near(file: Path) -> str:
-    from rewardkit.preprocess.near import near_duplicates
+    from rewardkit.preprocess.contamination.near import near_duplicates
 
     rows = read(file)
     return f"kept {len(rows) - sum(len(c) - 1 for c in near_duplicates(rows))}"

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rewardkit.answers import worker
+from rewardkit.isolate import worker
 
 TARGETS = """
 import re

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rewardkit.preprocess.check_report import CheckReport
     from rewardkit.preprocess.pipeline import prep
     from rewardkit.preprocess.report import PrepReport
-    from rewardkit.rollouts.score import ScoreReport, score_file, score_files
+    from rewardkit.responses.score import ScoreReport, score_file, score_files
     from rewardkit.scorers.auto import compute_score, score
     from rewardkit.scorers.base import Score, Status
     from rewardkit.scorers.load import load_scorer
@@ -25,15 +25,15 @@ _HOMES = {
     "CheckReport": "rewardkit.preprocess.check",
     "PrepReport": "rewardkit.preprocess.report",
     "Score": "rewardkit.scorers.base",
-    "ScoreReport": "rewardkit.rollouts.score",
+    "ScoreReport": "rewardkit.responses.score",
     "Status": "rewardkit.scorers.base",
     "check": "rewardkit.preprocess.check",
     "compute_score": "rewardkit.scorers.auto",
     "load_scorer": "rewardkit.scorers.load",
     "prep": "rewardkit.preprocess.pipeline",
     "score": "rewardkit.scorers.auto",
-    "score_file": "rewardkit.rollouts.score",
-    "score_files": "rewardkit.rollouts.score",
+    "score_file": "rewardkit.responses.score",
+    "score_files": "rewardkit.responses.score",
 }
 
 __all__ = [

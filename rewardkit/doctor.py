@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from rewardkit import __version__
+from rewardkit.launch.verl.keys import honoured, installed_verl
 from rewardkit.redact import Redactor
-from rewardkit.runner.verl_keys import honoured, installed_verl
 
 PACKAGES: Final = (
     "verl",

@@ -32,13 +32,13 @@ from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.scorers.base import guarded
 
 DATASETS: Mapping[str, str] = {
-    "aime": "rewardkit.preprocess.aime:DATASET",
-    "dapo-math-17k": "rewardkit.preprocess.dapo_math_17k:DATASET",
-    "dianjin-mcq": "rewardkit.preprocess.dianjin_mcq:DATASET",
-    "geometry3k": "rewardkit.preprocess.geometry3k:DATASET",
-    "gsm8k": "rewardkit.preprocess.gsm8k:DATASET",
-    "math": "rewardkit.preprocess.math:DATASET",
-    "math-500": "rewardkit.preprocess.math_500:DATASET",
+    "aime": "rewardkit.preprocess.datasets.aime:DATASET",
+    "dapo-math-17k": "rewardkit.preprocess.datasets.dapo_math_17k:DATASET",
+    "dianjin-mcq": "rewardkit.preprocess.datasets.dianjin_mcq:DATASET",
+    "geometry3k": "rewardkit.preprocess.datasets.geometry3k:DATASET",
+    "gsm8k": "rewardkit.preprocess.datasets.gsm8k:DATASET",
+    "math": "rewardkit.preprocess.datasets.math:DATASET",
+    "math-500": "rewardkit.preprocess.datasets.math_500:DATASET",
 }
 
 SCORERS: Mapping[str, str] = {

@@ -201,7 +201,7 @@ def test_no_step_of_answers_imports_from_a_later_one():
 
 
 def test_every_path_in_the_page_is_there():
-    """`runner/moves.py`, `data_cards/`, `tests/x.py`, and dotted names of the package."""
+    """`launch/verl/key_renames.py`, `data_cards/`, `tests/x.py`, and dotted names of the package."""
     code = re.findall(r"`([^`\n]+)`", BLOCK.sub("", ARCHITECTURE))
     paths = [one for one in code if re.fullmatch(r"[\w./-]+/[\w./*-]*|[\w-]+\.(py|toml|yaml)", one)]
     assert len(paths) > 20

@@ -9,7 +9,7 @@ import rewardkit
 from rewardkit.errors import DataError
 from rewardkit.parallel import ALONE, cores, in_order, travels
 from rewardkit.preprocess import check, pipeline
-from rewardkit.preprocess.own import own_dataset
+from rewardkit.preprocess.user_file import own_dataset
 from rewardkit.scorers.gsm8k import score
 
 

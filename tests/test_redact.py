@@ -9,7 +9,7 @@ import rewardkit
 from rewardkit.redact import HIDDEN, Redactor, is_secret_name, is_secret_value, secrets_of
 
 CANARY = "Zq7canaryValue42"
-RELEASES = sorted((Path(rewardkit.__file__).parent / "runner/releases").glob("*.json"))
+RELEASES = sorted((Path(rewardkit.__file__).parent / "launch/verl/release_keys").glob("*.json"))
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ ROOT = Path(__file__).parents[1]
 NEEDED = {
     "py.typed": r"rewardkit/py\.typed",
     "cards": r"rewardkit/data_cards/[\w-]+\.md",
-    "samples": r"rewardkit/preprocess/sample/[\w-]+/\w+\.(?:jsonl|parquet)",
-    "recipes": r"rewardkit/runner/recipes/[\w.-]+\.yaml",
-    "verl's keys": r"rewardkit/runner/releases/[\d.]+\.json",
-    "scripts": r"rewardkit/runner/targets/\w+\.sh\.j2",
+    "samples": r"rewardkit/preprocess/datasets/sample/[\w-]+/\w+\.(?:jsonl|parquet)",
+    "recipes": r"rewardkit/launch/recipes/[\w.-]+\.yaml",
+    "verl's keys": r"rewardkit/launch/verl/release_keys/[\d.]+\.json",
+    "scripts": r"rewardkit/launch/targets/\w+\.sh\.j2",
     "rules and glossary": r"rewardkit/trainlog/\w+\.yaml",
-    "pages": r"rewardkit/(?:page|rollouts|trainlog)/\w+\.(?:html\.j2|css|js)",
+    "pages": r"rewardkit/(?:pages|responses/report|trainlog|evaluate/\w+)/\w+\.(?:html\.j2|css|js)",
 }
 
 

@@ -383,7 +383,7 @@ def slug(title: str) -> str:
 def rules() -> str:
     """The rules before a launch, those on logs, and the attacks of the audit."""
     from rewardkit.audit.attacks import ATTACKS
-    from rewardkit.runner.rules import ELSEWHERE, RULES
+    from rewardkit.launch.rules import ELSEWHERE, RULES
     from rewardkit.trainlog.rules import rules as log_rules
 
     before = [(code(r.id), r.severity, code(r.key), r.about, r.source) for r in RULES]
@@ -457,7 +457,7 @@ def metrics() -> str:
 
 def recipes() -> str:
     """The recipes that come with rewardkit, and the fields of one."""
-    from rewardkit.runner.recipe import Recipe, built_in, load_tree, read_recipe
+    from rewardkit.launch.recipe import Recipe, built_in, load_tree, read_recipe
 
     found = [read_recipe(load_tree(name), name) for name in built_in()]
     heads = ("recipe", "algorithm", "strategy", "hardware", "about")

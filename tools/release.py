@@ -33,7 +33,7 @@ QUICK += [
     "tests/cli",
     "tests/page",
     "tests/preprocess/test_datasets.py",
-    "tests/runner/test_plan.py",
+    "tests/launch/test_plan.py",
 ]
 
 

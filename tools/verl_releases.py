@@ -1,4 +1,4 @@
-"""Write `rewardkit/runner/releases/*.json`: every key that a verl release composes, with its default.
+"""Write `rewardkit/launch/verl/release_keys/*.json`: every key that a verl release composes, with its default.
 
     pip download verl==0.9.1 --no-deps -d wheels
     python tools/verl_releases.py wheels/verl-0.9.1-py3-none-any.whl
@@ -20,7 +20,7 @@ from pathlib import Path
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-OUT = Path(__file__).parents[1] / "rewardkit" / "runner" / "releases"
+OUT = Path(__file__).parents[1] / "rewardkit" / "launch" / "verl" / "release_keys"
 
 
 def main(wheels: list[str]) -> None:

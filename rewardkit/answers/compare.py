@@ -29,13 +29,7 @@ from rewardkit.answers.forms import (
     written_out,
 )
 from rewardkit.answers.matrices import folded
-from rewardkit.answers.measures import (
-    compounds,
-    quantities,
-    ratio_and_value,
-    ratios,
-    unit_left_out,
-)
+from rewardkit.answers.measures import compounds, quantities, ratio_and_value, ratios, unit_left_out
 from rewardkit.answers.policy import Policy
 from rewardkit.answers.reading.names import FLIPPED
 from rewardkit.answers.reading.tree import Node, symbols, walk

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
 
-from rewardkit.answers.unmarked import (
+from rewardkit.answers.prose import (
     DECORATION,
     END,
     MATH,

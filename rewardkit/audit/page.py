@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewardkit import __version__
 from rewardkit.audit.model import SEVERITIES, AuditReport, Finding
-from rewardkit.page.model import Bars, Line, Page, Section, Table
+from rewardkit.pages.model import Bars, Line, Page, Section, Table
 
 
 def audit_page(report: AuditReport) -> Page:

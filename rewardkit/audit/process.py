@@ -112,7 +112,7 @@ class Process:
     def _start(self) -> None:
         self.lines = SimpleQueue()
         self.child = subprocess.Popen(  # noqa: S603 - our own module; the spec is the user's
-            [sys.executable, "-m", "rewardkit.audit._child", *self.arguments],
+            [sys.executable, "-m", "rewardkit.audit.audit_child", *self.arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # so that what the scorer starts can be ended with it

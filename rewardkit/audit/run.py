@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rewardkit.audit.conduct import Journal, check_conduct, findings_of, growth
-from rewardkit.audit.holes import HOLES, HOSTILE
-from rewardkit.audit.misses import MISSES
+from rewardkit.audit.behaviour_checks import Journal, check_conduct, findings_of, growth
+from rewardkit.audit.false_negatives import MISSES
+from rewardkit.audit.false_positives import HOLES, HOSTILE
 from rewardkit.audit.model import (
     EXAMPLES,
     Attack,
@@ -23,8 +23,8 @@ from rewardkit.audit.model import (
     clipped,
 )
 from rewardkit.audit.process import Process
-from rewardkit.audit.reading import judges, read_scorer
 from rewardkit.audit.rows import cases_of, packaged
+from rewardkit.audit.scorer_profile import judges, read_scorer
 
 #: Seconds a call may take before the scorer counts as hung.
 CALL_SECONDS = 5.0

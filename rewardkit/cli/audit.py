@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     HtmlFile,
     JsonFlag,
     Overwrite,
@@ -85,7 +85,7 @@ def command(
 
 def _write_html(report: AuditReport, out: Path, *, overwrite: bool) -> None:
     from rewardkit.audit.page import audit_page
-    from rewardkit.page.html import write_html
+    from rewardkit.pages.html import write_html
 
     write_html(audit_page(report), out, overwrite=overwrite)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import JsonFlag, examples, print_json, prints_to_stderr
+from rewardkit.cli.shared.console import JsonFlag, examples, print_json, prints_to_stderr
 
 EXAMPLES = examples("rewardkit card gsm8k", "rewardkit card gsm8k --json")
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.prep import HubName
+from rewardkit.cli.shared.console import (
     HtmlFile,
     Jobs,
     JsonFlag,
@@ -27,13 +28,12 @@ from rewardkit.cli._common import (
     refuse_unused,
     scorer_options,
 )
-from rewardkit.cli.prep import HubName
 from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.check_report import CheckReport
+    from rewardkit.preprocess.contamination.overlap import Index
     from rewardkit.preprocess.lengths import Lengths
-    from rewardkit.preprocess.overlap import Index
 
 EXAMPLES = examples(
     "rewardkit check train.parquet",
@@ -161,7 +161,7 @@ def _judging(
 
     A scorer of the user's runs in one process of its own, as in `score`.
     """
-    from rewardkit.rollouts.apart import is_ours, loaded
+    from rewardkit.responses.isolated_scorer import is_ours, loaded
     from rewardkit.scorers.load import load_scorer
 
     if name == "auto":
@@ -213,7 +213,7 @@ def _say_written(report: CheckReport, out: Path, *, as_json: bool) -> None:
 
 
 def _is_recipe(file: Path) -> bool:
-    from rewardkit.runner.recipe import built_in
+    from rewardkit.launch.recipe import built_in
 
     return file.suffix in {".yaml", ".yml"} or (not file.exists() and str(file) in built_in())
 
@@ -221,23 +221,23 @@ def _is_recipe(file: Path) -> bool:
 def _check_recipe(
     name: str, fields: list[str] | None, verl: str | None, *, strict: bool, as_json: bool
 ) -> None:
-    from rewardkit.cli import _preflight
+    from rewardkit.cli.shared import findings
     from rewardkit.cli.train import plan_of, set_fields
-    from rewardkit.runner.recipe import load_tree
+    from rewardkit.launch.recipe import load_tree
 
     asked = plan_of(set_fields(load_tree(name), fields), name, [], None, verl)
-    found = _preflight.look(asked.plan)
+    found = findings.look(asked.plan)
     if as_json:
         print_json({"ok": not found.fatal(strict=strict), **vars(found), "notes": asked.plan.notes})
     else:
-        _preflight.say(found, err=False)
+        findings.say(found, err=False)
     if found.fatal(strict=strict):
         raise typer.Exit(1)
 
 
 def _index(against: list[str], hub: HubName) -> Index:
-    from rewardkit.preprocess.against import eval_items
-    from rewardkit.preprocess.overlap import index_items
+    from rewardkit.preprocess.contamination.eval_sets import eval_items
+    from rewardkit.preprocess.contamination.overlap import index_items
 
     specs = [spec.strip() for given in against for spec in given.split(",") if spec.strip()]
     if not specs:
@@ -246,8 +246,8 @@ def _index(against: list[str], hub: HubName) -> Index:
 
 
 def _write_html(report: CheckReport, out: Path, *, overwrite: bool) -> None:
-    from rewardkit.page.html import write_html
-    from rewardkit.preprocess.pages import check_page
+    from rewardkit.pages.html import write_html
+    from rewardkit.preprocess.report_pages import check_page
 
     write_html(check_page(report), out, overwrite=overwrite)
 

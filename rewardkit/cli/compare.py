@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     HtmlFile,
     JsonFlag,
     Overwrite,
@@ -23,7 +23,7 @@ from rewardkit.cli._common import (
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.rollouts.compare import CompareReport
+    from rewardkit.responses.compare.comparison import CompareReport
 
 EXAMPLES = examples(
     "rewardkit compare responses.jsonl --scorer gsm8k --scorer my_reward.py:compute_score",
@@ -69,8 +69,8 @@ def command(
     scorer is laxer than the other, or chance made it look so, is McNemar's exact test.
     """
     from rewardkit.output import refuse_existing, refuse_input
-    from rewardkit.rollouts.apart import loaded
-    from rewardkit.rollouts.compare import compare_files
+    from rewardkit.responses.compare.comparison import compare_files
+    from rewardkit.responses.isolated_scorer import loaded
 
     if len(scorers) != 2:
         raise UsageError(f"--scorer is given {len(scorers)} times; name two scorers, A and B.")
@@ -121,14 +121,14 @@ def _warn(report: CompareReport) -> None:
 
 
 def _write_html(report: CompareReport, out: Path, *, overwrite: bool) -> None:
-    from rewardkit.page.html import write_html
-    from rewardkit.rollouts.compare_page import compare_page
+    from rewardkit.pages.html import write_html
+    from rewardkit.responses.compare.page import compare_page
 
     write_html(compare_page(report), out, overwrite=overwrite)
 
 
 def _print(report: CompareReport) -> None:
-    from rewardkit.rollouts.compare_page import SCORERS, agreement, scorer_rows
+    from rewardkit.responses.compare.page import SCORERS, agreement, scorer_rows
 
     right = {place: f"{n:,} ({n / max(report.judged, 1):.1%})" for place, n in report.right.items()}
     typer.echo(printable(f"{report.name}: {report.judged:,} samples judged by both"))
@@ -146,8 +146,8 @@ def _print(report: CompareReport) -> None:
 
 
 def _print_causes(report: CompareReport) -> None:
-    from rewardkit.rollouts.compare_page import CAUSES as HEADERS
-    from rewardkit.rollouts.compare_page import cause_rows
+    from rewardkit.responses.compare.page import CAUSES as HEADERS
+    from rewardkit.responses.compare.page import cause_rows
 
     rows = list(cause_rows(report))
     shown = f", the first {CAUSES} of {len(rows):,} causes" if len(rows) > CAUSES else ""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import Overwrite, examples
+from rewardkit.cli.shared.console import Overwrite, examples
 
 EXAMPLES = examples(
     "rewardkit compose reward.yaml --out reward.py",

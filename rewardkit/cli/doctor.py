@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import JsonFlag, examples, print_json, print_table
+from rewardkit.cli.shared.console import JsonFlag, examples, print_json, print_table
 
 EXAMPLES = examples("rewardkit doctor", "rewardkit doctor --offline --json")
 

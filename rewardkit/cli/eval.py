@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.prep import HubName
+from rewardkit.cli.shared.console import (
     EndedError,
     Jobs,
     JsonFlag,
@@ -28,7 +29,7 @@ from rewardkit.cli._common import (
     scorer_options,
     warn,
 )
-from rewardkit.cli._eval import (
+from rewardkit.cli.shared.eval_output import (
     asking,
     print_comparison,
     print_point,
@@ -36,7 +37,6 @@ from rewardkit.cli._eval import (
     print_suite,
     warn_of,
 )
-from rewardkit.cli.prep import HubName
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -236,8 +236,8 @@ def _generation(
     server: Mapping[str, Any], model: str | None, how: tuple[Any, ...], url: str, of: str
 ) -> Generation:
     """What to ask of the server at a URL, for the model of that name if none was named."""
+    from rewardkit.evaluate.client import Server
     from rewardkit.evaluate.generate import Generation
-    from rewardkit.evaluate.server import Server
 
     return Generation(Server(url, **server), model or of, *how)
 
@@ -362,9 +362,9 @@ def _watch(
     as_json: bool,
 ) -> None:
     """Each checkpoint's figures as they come: a line, or with --json a JSON line, and the curve."""
-    from rewardkit.evaluate.curve import points, read_curves, write_curves
-    from rewardkit.evaluate.serving import command_of
-    from rewardkit.evaluate.watch import Told, Watch, watch
+    from rewardkit.evaluate.watch.curve import points, read_curves, write_curves
+    from rewardkit.evaluate.watch.serving import command_of
+    from rewardkit.evaluate.watch.watch import Told, Watch, watch
 
     if not (serve and out):
         raise UsageError("--watch needs --serve and --out.")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     JsonFlag,
     SecondsPerRow,
     Settings,
@@ -37,7 +37,7 @@ def command(
     as_json: JsonFlag = False,
 ) -> None:
     """Say how one response gets its score: what was read where, and which rung decided."""
-    from rewardkit.rollouts.apart import asked, loaded, why_not
+    from rewardkit.responses.isolated_scorer import asked, loaded, why_not
     from rewardkit.scorers.explain import explain_verdict
 
     text = _read(response)

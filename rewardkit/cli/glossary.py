@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardkit.cli._common import JsonFlag, examples, print_json, print_table
 from rewardkit.cli.logs import Lang
+from rewardkit.cli.shared.console import JsonFlag, examples, print_json, print_table
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:

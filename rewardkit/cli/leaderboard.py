@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     Overwrite,
     examples,
     print_json,
@@ -18,7 +18,7 @@ from rewardkit.cli._common import (
 )
 
 if TYPE_CHECKING:
-    from rewardkit.evaluate.board import Board
+    from rewardkit.evaluate.leaderboard.leaderboard import Board
 
 EXAMPLES = examples(
     "rewardkit leaderboard runs/base runs/step_100 runs/step_200",
@@ -60,8 +60,8 @@ def command(
     difference to it, question by question, may be chance (paired t, p of 0.05 or more; not
     corrected for the number of runs).
     """
-    from rewardkit.evaluate.board import board, runs_of
-    from rewardkit.evaluate.board_show import refuse_existing_page, to_markdown, write_page
+    from rewardkit.evaluate.leaderboard.leaderboard import board, runs_of
+    from rewardkit.evaluate.leaderboard.render import refuse_existing_page, to_markdown, write_page
     from rewardkit.evaluate.results import read_results
 
     named = runs_of(runs)
@@ -87,7 +87,7 @@ def command(
 
 
 def _print(found: Board) -> None:
-    from rewardkit.evaluate.board_show import cells, head, title
+    from rewardkit.evaluate.leaderboard.render import cells, head, title
 
     rows = [[row.run.name, *cells(found, row)] for row in found.rows]
     print_table(("run", *head(found)), rows, title=title(found))

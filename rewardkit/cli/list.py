@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     JsonFlag,
     examples,
     print_json,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     JsonFlag,
     Overwrite,
     examples,
@@ -223,7 +223,7 @@ def _show(
 def _print(run: Run, findings: Sequence[Finding], lang: str) -> None:
     from rewardkit.trainlog.show import ASCII, BLOCKS, tables
     from rewardkit.trainlog.summary import summarize
-    from rewardkit.trainlog.words import TABLE_WORDS
+    from rewardkit.trainlog.translations import TABLE_WORDS
 
     marks = BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else ASCII
     for table in tables(summarize(run, lang), findings, lang=lang, marks=marks):

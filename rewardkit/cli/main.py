@@ -40,7 +40,7 @@ from rewardkit.cli import (
 )
 from rewardkit.cli import eval as eval_
 from rewardkit.cli import list as list_
-from rewardkit.cli._common import EndedError, warn
+from rewardkit.cli.shared.console import EndedError, warn
 from rewardkit.errors import OutputError, RewardkitError
 
 if TYPE_CHECKING:

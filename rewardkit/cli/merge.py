@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import examples, warn
+from rewardkit.cli.shared.console import examples, warn
 from rewardkit.errors import OutputError, UsageError
 
 EXAMPLES = examples(
@@ -41,8 +41,8 @@ def command(
 
     FSDP or Megatron is found out; shards that lie on other nodes are named before anything starts.
     """
-    from rewardkit.runner.checkpoints import find_checkpoint, merge_command
-    from rewardkit.runner.verl_keys import installed_verl
+    from rewardkit.launch.checkpoints import find_checkpoint, merge_command
+    from rewardkit.launch.verl.keys import installed_verl
 
     found = find_checkpoint(checkpoint, part.value)
     if found.backend == "hf":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     HtmlFile,
     JsonFlag,
     Overwrite,
@@ -52,9 +52,9 @@ def command(
     no place in the schema are left out and named; what verl reads is never left out.
     """
     from rewardkit.output import refuse_existing, refuse_input, refuse_same
-    from rewardkit.page.html import write_html
+    from rewardkit.pages.html import write_html
     from rewardkit.preprocess.mix import mix, parse_part
-    from rewardkit.preprocess.pages import mix_page
+    from rewardkit.preprocess.report_pages import mix_page
 
     given = [parse_part(part) for part in parts]
     if html:

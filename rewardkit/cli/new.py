@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli._common import examples, warn
+from rewardkit.cli.shared.console import examples, warn
 
 if TYPE_CHECKING:
     from rewardkit.scaffold import Kind

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import Settings, examples, scorer_options, warn
+from rewardkit.cli.shared.console import Settings, examples, scorer_options, warn
 
 EXAMPLES = examples(
     "rewardkit path gsm8k",
@@ -30,7 +30,7 @@ def command(
     verl 0.9 honours only reward.custom_reward_function.path; the old key
     custom_reward_function.path is silently ignored there. --verl prints the right one.
     """
-    from rewardkit.runner.verl_keys import LATEST, installed_verl, reward_overrides
+    from rewardkit.launch.verl.keys import LATEST, installed_verl, reward_overrides
     from rewardkit.scorers.load import load_scorer, location
 
     options = scorer_options(settings)

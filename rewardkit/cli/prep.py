@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     HtmlFile,
     Jobs,
     JsonFlag,
@@ -192,7 +192,7 @@ def _own(
     image_key: str | None,
     data_source: str | None,
 ) -> Dataset:
-    from rewardkit.preprocess.own import own_dataset
+    from rewardkit.preprocess.user_file import own_dataset
 
     return own_dataset(
         file,
@@ -205,8 +205,8 @@ def _own(
 
 
 def _write_html(report: PrepReport, out: Path, *, overwrite: bool) -> None:
-    from rewardkit.page.html import write_html
-    from rewardkit.preprocess.pages import prep_page
+    from rewardkit.pages.html import write_html
+    from rewardkit.preprocess.report_pages import prep_page
 
     write_html(prep_page(report), out, overwrite=overwrite)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     JsonFlag,
     Overwrite,
     examples,
@@ -39,7 +39,7 @@ Name = Annotated[str, typer.Argument(help="A recipe's name.")]
 @app.command("list", epilog=examples("rewardkit recipes list --json"))
 def list_(as_json: JsonFlag = False) -> None:
     """The recipes that come with rewardkit."""
-    from rewardkit.runner.recipe import built_in, load_tree, read_recipe
+    from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 
     recipes = [read_recipe(load_tree(name), name) for name in built_in()]
     if as_json:
@@ -58,8 +58,8 @@ def show(name: Name) -> None:
 
 def _text_of(name: str) -> str:
     """A recipe's file; one with a secret in it is not shown or copied."""
+    from rewardkit.launch.recipe import load_tree, recipe_path
     from rewardkit.redact import Redactor
-    from rewardkit.runner.recipe import load_tree, recipe_path
 
     tree = load_tree(name)
     if Redactor().tree(tree) != tree:
@@ -100,10 +100,10 @@ def import_(
 
     Says on stderr which of its keys the verl you have ignores, renamed or never knew.
     """
+    from rewardkit.launch.script_import.importer import import_script, recipe_text
+    from rewardkit.launch.script_import.shell import read_script
+    from rewardkit.launch.verl.keys import LATEST, installed_verl
     from rewardkit.output import atomic
-    from rewardkit.runner.imported import import_script, recipe_text
-    from rewardkit.runner.shell import read_script
-    from rewardkit.runner.verl_keys import LATEST, installed_verl
 
     text = sys.stdin.read() if script == "-" else read_script(Path(script))
     found = import_script(text, script, verl_version or installed_verl() or LATEST)
@@ -121,7 +121,7 @@ def import_(
 @app.command("rules", epilog=examples("rewardkit recipes rules --json"))
 def rules(as_json: JsonFlag = False) -> None:
     """The rules that `rewardkit check RECIPE` goes by, and where each comes from."""
-    from rewardkit.runner.rules import RULES
+    from rewardkit.launch.rules import RULES
 
     rows = [(rule.id, rule.severity, rule.key, rule.about, rule.source) for rule in RULES]
     if as_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     JsonFlag,
     Overwrite,
     SecondsPerRow,
@@ -21,7 +21,7 @@ from rewardkit.cli._common import (
 )
 
 if TYPE_CHECKING:
-    from rewardkit.rollouts.report_page import Written
+    from rewardkit.responses.report.page import Written
 
 EXAMPLES = examples(
     "rewardkit report scored.jsonl --html report.html",
@@ -55,7 +55,7 @@ def command(
     The page needs no network. Its figures count everything; beyond --max-responses, its list is
     an even sample with some of every status.
     """
-    from rewardkit.rollouts.report_page import write_report
+    from rewardkit.responses.report.page import write_report
 
     with progress("reading responses") as advance:
         written = write_report(

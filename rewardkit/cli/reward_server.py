@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import SecondsPerRow, Settings, examples, scorer_options, warn
+from rewardkit.cli.shared.console import SecondsPerRow, Settings, examples, scorer_options, warn
 
 EXAMPLES = examples(
     "rewardkit reward-server gsm8k",
@@ -47,8 +47,8 @@ def command(
     response, ground_truth and extra_info, or {"items": [...]}; GET /health and /metrics. Ends on
     Ctrl-C or SIGTERM, when all that was taken is answered. See docs/reward-server.md.
     """
-    from rewardkit.integrations.http_server import Serving, serve, token_of
     from rewardkit.parallel import cores
+    from rewardkit.reward_server.server import Serving, serve, token_of
 
     told = Serving(
         scorer=scorer,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     Jobs,
     JsonFlag,
     Overwrite,
@@ -26,8 +26,8 @@ from rewardkit.cli._common import (
 )
 
 if TYPE_CHECKING:
-    from rewardkit.rollouts.score import ScoreReport
-    from rewardkit.rollouts.tally import Tally
+    from rewardkit.responses.score import ScoreReport
+    from rewardkit.responses.tally import Tally
 
 EXAMPLES = examples(
     "rewardkit score responses.jsonl --scorer gsm8k",
@@ -86,7 +86,7 @@ def command(
     OUT.unscored.jsonl; the rest is scored. An interrupted run goes on with --resume.
     """
     from rewardkit.parallel import cores
-    from rewardkit.rollouts.score import score_files
+    from rewardkit.responses.score import score_files
 
     try:
         with progress(f"scoring {', '.join(files)[:60]}") as advance:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.shared.console import (
     HtmlFile,
     JsonFlag,
     Overwrite,
@@ -22,7 +22,7 @@ from rewardkit.cli._common import (
 )
 
 if TYPE_CHECKING:
-    from rewardkit.rollouts.select_report import SelectReport
+    from rewardkit.responses.select.report import SelectReport
 
 EXAMPLES = examples(
     "rewardkit select scored.jsonl --train train.parquet --pass-rate 0.1:0.9 --out selected.parquet",
@@ -68,9 +68,9 @@ def command(
     go to OUT.dropped.jsonl.
     """
     from rewardkit.output import refuse_existing, refuse_input
-    from rewardkit.rollouts.match import PLACE_ALONE
-    from rewardkit.rollouts.select import parse_bounds, select
-    from rewardkit.rollouts.select_report import Wanted
+    from rewardkit.responses.matching.match import PLACE_ALONE
+    from rewardkit.responses.select.report import Wanted
+    from rewardkit.responses.select.selection import parse_bounds, select
 
     wanted = Wanted(*parse_bounds(pass_rate), min_samples, unseen is Unseen.keep)
     if html:
@@ -104,14 +104,14 @@ def command(
 
 
 def _write_html(report: SelectReport, out: Path, *, overwrite: bool) -> None:
-    from rewardkit.page.html import write_html
-    from rewardkit.rollouts.select_page import select_page
+    from rewardkit.pages.html import write_html
+    from rewardkit.responses.select.page import select_page
 
     write_html(select_page(report), out, overwrite=overwrite)
 
 
 def _print(report: SelectReport) -> None:
-    from rewardkit.rollouts.select_page import joined, zero_variance
+    from rewardkit.responses.select.page import joined, zero_variance
 
     bands = report.bands()
     most = max(*bands.values(), 1)

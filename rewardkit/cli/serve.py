@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli._common import examples
+from rewardkit.cli.shared.console import examples
 from rewardkit.errors import DataError
 
 EXAMPLES = examples(
@@ -28,9 +28,9 @@ def command(
     On NPU the same command runs with vLLM-Ascend; do not start it in /home of the Ascend image.
     """
     from rewardkit.cli.train import plan_of
-    from rewardkit.runner.checkpoints import find_checkpoint, serve_command, serve_env
-    from rewardkit.runner.recipe import load_tree
-    from rewardkit.runner.rules.values import response_length
+    from rewardkit.launch.checkpoints import find_checkpoint, serve_command, serve_env
+    from rewardkit.launch.recipe import load_tree
+    from rewardkit.launch.rules.values import response_length
 
     found = find_checkpoint(checkpoint)
     if found.backend != "hf":

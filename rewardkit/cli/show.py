@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli._common import (
+from rewardkit.cli.prep import HubName
+from rewardkit.cli.shared.console import (
     JsonFlag,
     examples,
     print_json,
@@ -16,7 +17,6 @@ from rewardkit.cli._common import (
     prints_to_stderr,
     refuse_unused,
 )
-from rewardkit.cli.prep import HubName
 
 EXAMPLES = examples(
     "rewardkit show gsm8k -n 3",

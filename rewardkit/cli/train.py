@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardkit.cli import _preflight
-from rewardkit.cli._common import (
+from rewardkit.cli.shared import findings
+from rewardkit.cli.shared.console import (
     JsonFlag,
     examples,
     print_json,
@@ -23,9 +23,9 @@ from rewardkit.cli._common import (
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.runner.plan import Plan
-    from rewardkit.runner.rehearse import Rehearsal
-    from rewardkit.runner.targets import Launch
+    from rewardkit.launch.plan import Plan
+    from rewardkit.launch.rehearsal.rehearse import Rehearsal
+    from rewardkit.launch.targets import Launch
 
 EXAMPLES = examples(
     "rewardkit train qwen2.5-0.5b-ppo-gsm8k --dry-run",
@@ -117,9 +117,9 @@ def command(
     for one in asked:
         _notes(one.plan)
         if not no_check and not rehearse:
-            found = _preflight.look(one.plan)
-            _preflight.say(found, err=True)
-            _preflight.stop_if_fatal(found, strict=strict)
+            found = findings.look(one.plan)
+            findings.say(found, err=True)
+            findings.stop_if_fatal(found, strict=strict)
     folders = [out / one.plan.recipe.name if out and sweep else out for one in asked]
     if rehearse:
         _rehearse_all(asked, folders, as_json=as_json)
@@ -144,7 +144,7 @@ def _asked(
     from_manifest: Path | None,
 ) -> list[Asked]:
     """The runs that are asked for; more than one in a sweep."""
-    from rewardkit.runner.recipe import load_tree
+    from rewardkit.launch.recipe import load_tree
 
     if from_manifest:
         given = (recipe, overrides, fields, variant, sweep, verl_version)
@@ -164,9 +164,9 @@ def _asked(
 
 def set_fields(tree: dict[str, Any], fields: list[str] | None) -> dict[str, Any]:
     """A recipe's tree with `--set FIELD=VALUE` laid over it; the field may be dotted."""
-    from rewardkit.runner.hydra_text import parsed
-    from rewardkit.runner.recipe import dotted, laid_over
-    from rewardkit.runner.yaml_text import read_yaml
+    from rewardkit.launch.recipe import dotted, laid_over
+    from rewardkit.launch.verl.hydra_text import parsed
+    from rewardkit.launch.yaml_text import read_yaml
 
     tree = dotted(tree, "the recipe") if fields else tree
     for setting in fields or ():
@@ -190,12 +190,12 @@ def plan_of(
     verl_version: str | None = None,
 ) -> Asked:
     """The plan of a recipe's tree for the verl that is asked for, or installed, or the newest."""
-    from rewardkit.runner.overrides import parse_overrides
-    from rewardkit.runner.plan import make_plan
-    from rewardkit.runner.recipe import read_recipe
-    from rewardkit.runner.secret_values import conceal
-    from rewardkit.runner.targets import reward_path
-    from rewardkit.runner.verl_keys import LATEST, installed_verl
+    from rewardkit.launch.overrides import parse_overrides
+    from rewardkit.launch.plan import make_plan
+    from rewardkit.launch.recipe import read_recipe
+    from rewardkit.launch.secret_values import conceal
+    from rewardkit.launch.targets import reward_path
+    from rewardkit.launch.verl.keys import LATEST, installed_verl
 
     verl = verl_version or installed_verl()
     if verl is None:
@@ -211,7 +211,7 @@ def plan_of(
 
 def _again(path: Path) -> Asked:
     """The run of a manifest; what has changed since is said."""
-    from rewardkit.runner.manifest import changed, read_manifest
+    from rewardkit.launch.manifest import changed, read_manifest
 
     manifest = read_manifest(path)
     if manifest.folder != str(Path.cwd()):
@@ -229,7 +229,7 @@ def _notes(plan: Plan) -> None:
 
 def _show(asked: list[Asked], *, as_json: bool) -> None:
     """The commands, and nothing else."""
-    from rewardkit.runner.secret_values import shell_word
+    from rewardkit.launch.secret_values import shell_word
 
     if as_json:
         print_json([_described(one.plan) for one in asked])
@@ -256,8 +256,8 @@ def _described(plan: Plan) -> dict[str, Any]:
 
 def _rehearse_all(asked: list[Asked], folders: list[Path | None], *, as_json: bool) -> None:
     """A few steps of real verl on the CPU; ends with 1 where something was not as it must be."""
-    from rewardkit.runner.launch import run_folder
-    from rewardkit.runner.rehearse import rehearse
+    from rewardkit.launch.rehearsal.rehearse import rehearse
+    from rewardkit.launch.start import run_folder
 
     done: list[Rehearsal] = []
     for one, out in zip(asked, folders, strict=True):
@@ -297,9 +297,9 @@ def _start_all(asked: list[Asked], folders: list[Path | None], *, as_json: bool)
 
 def _start(asked: Asked, out: Path | None, *, as_json: bool) -> dict[str, Any]:
     """Write the run's folder and execute what can be executed from here; what --json prints."""
-    from rewardkit.runner.launch import execute, made_folder, run_folder, write_files
-    from rewardkit.runner.manifest import manifest_of, write_manifest
-    from rewardkit.runner.targets import render
+    from rewardkit.launch.manifest import manifest_of, write_manifest
+    from rewardkit.launch.start import execute, made_folder, run_folder, write_files
+    from rewardkit.launch.targets import render
 
     folder = run_folder(asked.plan.recipe.name, out)
     launch = render(asked.plan, folder)

@@ -13,9 +13,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.evaluate.choices import choice_of, tokens_of
-from rewardkit.rollouts.files import Unit, units
-from rewardkit.rollouts.read import GOLD_KEYS, RESPONSE_KEYS, Unread, first_of
+from rewardkit.evaluate.completions import choice_of, tokens_of
+from rewardkit.responses.files import Unit, units
+from rewardkit.responses.read import GOLD_KEYS, RESPONSE_KEYS, Unread, first_of
 
 #: Where a benchmark's row has its question.
 _QUESTIONS = ("question", "problem", "prompt", "query", "input")

@@ -12,12 +12,8 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, SourceError
-from rewardkit.evaluate.choices import REFUSED, WITHHELD, Reply
-from rewardkit.evaluate.limit import Limit
-from rewardkit.evaluate.part import Kept, Part
-from rewardkit.evaluate.questions import Question
-from rewardkit.evaluate.sampling import Sampling
-from rewardkit.evaluate.server import (
+from rewardkit.evaluate.adaptive_concurrency import Limit
+from rewardkit.evaluate.client import (
     Clients,
     NoContactError,
     PromptRefusedError,
@@ -26,6 +22,10 @@ from rewardkit.evaluate.server import (
     UnusableError,
     ask,
 )
+from rewardkit.evaluate.completions import REFUSED, WITHHELD, Reply
+from rewardkit.evaluate.questions import Question
+from rewardkit.evaluate.response_log import Kept, Part
+from rewardkit.evaluate.sampling import Sampling
 from rewardkit.redact import Redactor
 
 #: Of so many requests that fail with none answered between them, the server is given up.

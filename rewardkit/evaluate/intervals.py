@@ -8,7 +8,7 @@ from math import exp, lgamma, log, log1p, sqrt
 from statistics import fmean
 from typing import NamedTuple
 
-from rewardkit.rollouts.statistics import wilson
+from rewardkit.responses.statistics import wilson
 
 #: Standard deviations on either side that hold 95 % of a normal distribution.
 _Z = 1.959963984540054

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from rewardkit.answers.reading.typography import spelling
 from rewardkit.errors import DataError
-from rewardkit.evaluate.choices import UNUSABLE
-from rewardkit.evaluate.part import Kept
+from rewardkit.evaluate.completions import UNUSABLE
 from rewardkit.evaluate.questions import Question
+from rewardkit.evaluate.response_log import Kept
 from rewardkit.parallel import in_order
-from rewardkit.rollouts.apart import asked, is_ours, why_not
-from rewardkit.rollouts.lines import json_line
-from rewardkit.rollouts.unit import Plan, scorer_for
+from rewardkit.responses.isolated_scorer import asked, is_ours, why_not
+from rewardkit.responses.json_lines import json_line
+from rewardkit.responses.unit import Plan, scorer_for
 from rewardkit.row import batched
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
 

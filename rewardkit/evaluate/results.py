@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.evaluate.figures import Answered, Figures, answered
 from rewardkit.evaluate.judge import Outcome, outcome
+from rewardkit.evaluate.metrics import Answered, Figures, answered
 from rewardkit.lines import checked_lines
 from rewardkit.row import question_of
 

@@ -9,21 +9,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from rewardkit.errors import DataError, SourceError, UsageError
-from rewardkit.evaluate.figures import Figures, figures
 from rewardkit.evaluate.generate import Generation, Run, generate
 from rewardkit.evaluate.judge import Outcome, joined, judged
-from rewardkit.evaluate.part import Kept, load, open_part, part_of
+from rewardkit.evaluate.metrics import Figures, figures
 from rewardkit.evaluate.questions import count, questions, refuse_unjudged
-from rewardkit.evaluate.responses import Placed, place
-from rewardkit.output import (
-    atomic,
-    refuse_existing,
-    refuse_input,
-    resolve_output,
-    temporary_folder,
-)
-from rewardkit.rollouts.apart import SECONDS
-from rewardkit.rollouts.unit import Plan, forget, scorer_for
+from rewardkit.evaluate.response_file import Placed, place
+from rewardkit.evaluate.response_log import Kept, load, open_part, part_of
+from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_output, temporary_folder
+from rewardkit.responses.isolated_scorer import SECONDS
+from rewardkit.responses.unit import Plan, forget, scorer_for
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
-from rewardkit.evaluate.figures import Figures
 from rewardkit.evaluate.generate import Generation
 from rewardkit.evaluate.judge import Outcome, judged_by
+from rewardkit.evaluate.metrics import Figures
 from rewardkit.evaluate.questions import count, questions
 from rewardkit.evaluate.results import result_lines
 from rewardkit.evaluate.run import Judging, Report, evaluate

@@ -21,10 +21,10 @@ from rewardkit.errors import UsageError
 from rewardkit.output import atomic, refuse_input, require_suffix
 from rewardkit.parallel import in_order, travels
 from rewardkit.preprocess.check_report import CheckReport, Cluster
+from rewardkit.preprocess.contamination.near import near_duplicates
+from rewardkit.preprocess.contamination.overlap import Index, find_overlaps
 from rewardkit.preprocess.duplicates import gold_key
 from rewardkit.preprocess.lengths import Lengths, Measure, characters
-from rewardkit.preprocess.near import near_duplicates
-from rewardkit.preprocess.overlap import Index, find_overlaps
 from rewardkit.preprocess.quality import (
     RULES,
     Finding,

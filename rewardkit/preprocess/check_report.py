@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rewardkit.page.text import rows as count_rows
+from rewardkit.pages.text import rows as count_rows
+from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.lengths import Lengths
-from rewardkit.preprocess.overlap import Overlap
 from rewardkit.preprocess.quality import RULES, Finding
 from rewardkit.preprocess.stats import Stats
 

@@ -17,7 +17,7 @@ from rewardkit.scorers.base import guarded
 
 Hub: TypeAlias = Literal["huggingface", "modelscope"]
 
-SAMPLES = Path(__file__).with_name("sample")
+SAMPLES = Path(__file__).parent / "datasets" / "sample"
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ evaluates text. Here it does so in the helper process; the scorer `math` never d
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from rewardkit.answers.worker import Reply, call
 from rewardkit.errors import RewardkitError, UsageError
+from rewardkit.isolate.worker import Reply, call
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range

@@ -10,7 +10,7 @@ from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.rules import Finding
 from rewardkit.trainlog.stats import Series
 from rewardkit.trainlog.topics import TOPICS, step_seconds, title, validations
-from rewardkit.trainlog.words import CHART_WORDS
+from rewardkit.trainlog.translations import CHART_WORDS
 
 #: Points of a curve that are drawn; of a longer one, the means of neighbours.
 POINTS = 2000

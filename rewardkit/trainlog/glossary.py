@@ -1,8 +1,8 @@
 """What verl's metrics and configuration keys mean, in English and Chinese.
 
 The texts are in `glossary_metrics.yaml` and `glossary_keys.yaml`. A key's defaults are those that
-verl's releases compose (`rewardkit.runner.releases`), and what became of it is from
-`rewardkit.runner.moves`.
+verl's releases compose (`rewardkit.launch.verl.releases`), and what became of it is from
+`rewardkit.launch.verl.key_renames`.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def keys() -> tuple[Key, ...]:
 
 def defaults(name: str) -> list[tuple[str, str]]:
     """A key's default by release: (`0.4.1 to 0.8.0`, default), neighbours with the same joined."""
-    from rewardkit.runner.releases import known_releases, release_of
+    from rewardkit.launch.verl.releases import known_releases, release_of
 
     absent = object()
     values = [(verl, release_of(verl).keys.get(name, absent)) for verl in known_releases()]
@@ -137,7 +137,7 @@ def defaults(name: str) -> list[tuple[str, str]]:
 
 def changes(name: str) -> Iterator[str]:
     """What became of a key: other names, and releases that do not act on it."""
-    from rewardkit.runner.moves import DEAD, MOVES
+    from rewardkit.launch.verl.key_renames import DEAD, MOVES
 
     for move in MOVES:
         since = ".".join(map(str, move.since))

@@ -19,14 +19,14 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from rewardkit.output import atomic
-from rewardkit.page.environment import environment
-from rewardkit.page.text import brief, clean
+from rewardkit.pages.environment import environment
+from rewardkit.pages.text import brief, clean
 from rewardkit.trainlog.charts import COLOURS, SMOOTHED, Chart, charts, hours, others, window_of
 from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.rules import Finding
 from rewardkit.trainlog.show import duration, number
 from rewardkit.trainlog.summary import summarize
-from rewardkit.trainlog.words import PAGE_WORDS
+from rewardkit.trainlog.translations import PAGE_WORDS
 
 #: Points of all curves that are not among the first looked at; beyond, metrics are left out.
 MORE = 2_000_000

@@ -13,7 +13,7 @@ from rewardkit.output import atomic
 from rewardkit.trainlog.charts import COLOURS, Chart, charts, hours, smooth, window_of
 from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.rules import Finding
-from rewardkit.trainlog.words import CHART_WORDS
+from rewardkit.trainlog.translations import CHART_WORDS
 
 #: Fonts with Chinese characters, on the systems people have.
 CHINESE = (

@@ -10,7 +10,7 @@ from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.rules import Finding
 from rewardkit.trainlog.stats import sparkline
 from rewardkit.trainlog.summary import Curve, Summary
-from rewardkit.trainlog.words import TABLE_WORDS
+from rewardkit.trainlog.translations import TABLE_WORDS
 
 #: Bars of a curve, where the terminal has no others.
 ASCII = "_.-=+*#@"

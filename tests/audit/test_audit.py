@@ -2,7 +2,7 @@
 
 import pytest
 
-from rewardkit.audit import audit, conduct
+from rewardkit.audit import audit, behaviour_checks
 from rewardkit.audit.attacks import ATTACKS
 from rewardkit.audit.model import Finding, Form, Target, grade
 from rewardkit.audit.rows import cases_of
@@ -46,10 +46,10 @@ def right(text, gold):
 def bounds(request, monkeypatch):
     """Quick tests ask less of a scorer, and no slow machine makes a sound one slow."""
     if request.node.get_closest_marker("full") is None:
-        monkeypatch.setattr(conduct, "_LONG_TEXTS", {"prose": "and so we go on "})
-        monkeypatch.setattr(conduct, "MAX_HANGS", 1)
-    monkeypatch.setattr(conduct, "SLOW_SECONDS", 60.0)
-    monkeypatch.setattr(conduct, "SLOW_LONG_SECONDS", 60.0)
+        monkeypatch.setattr(behaviour_checks, "_LONG_TEXTS", {"prose": "and so we go on "})
+        monkeypatch.setattr(behaviour_checks, "MAX_HANGS", 1)
+    monkeypatch.setattr(behaviour_checks, "SLOW_SECONDS", 60.0)
+    monkeypatch.setattr(behaviour_checks, "SLOW_LONG_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_a_scorer_that_runs_code_is_caught_though_it_hangs(attacked):
 
 
 def test_a_scorer_whose_time_grows_is_caught(attacked, monkeypatch):
-    monkeypatch.setattr(conduct, "SLOW_LONG_SECONDS", 0.01)
+    monkeypatch.setattr(behaviour_checks, "SLOW_LONG_SECONDS", 0.01)
     body = (
         "for i in range(0, len(solution_str), 400):\n    solution_str[i:].count('@')\n"
         "return right(solution_str, ground_truth)"
@@ -217,7 +217,7 @@ def test_a_scorer_whose_time_grows_is_caught(attacked, monkeypatch):
 
 
 def test_a_slow_scorer_is_caught(attacked, monkeypatch):
-    monkeypatch.setattr(conduct, "SLOW_SECONDS", 0.001)
+    monkeypatch.setattr(behaviour_checks, "SLOW_SECONDS", 0.001)
     body = "import time\ntime.sleep(0.0011)\nreturn right(solution_str, ground_truth)"
     assert "slow" in attacked(body, ROWS[:1])
 

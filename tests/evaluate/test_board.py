@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
-from rewardkit.evaluate.board import board, runs_of
-from rewardkit.evaluate.board_show import cells, to_markdown, write_page
+from rewardkit.evaluate.leaderboard.leaderboard import board, runs_of
+from rewardkit.evaluate.leaderboard.render import cells, to_markdown, write_page
 from rewardkit.evaluate.results import question_key, read_results
 
 

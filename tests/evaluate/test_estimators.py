@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.evaluate.estimators import ALL_MAJORITIES, best_at_n, majority, pass_at_k
-from rewardkit.evaluate.figures import Answered, Group
 from rewardkit.evaluate.intervals import of_mean, paired, t_quantile, two_sided
+from rewardkit.evaluate.metrics import Answered, Group
 
 
 @pytest.mark.parametrize("n", range(1, 9))

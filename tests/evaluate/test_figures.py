@@ -2,8 +2,8 @@
 
 from rewardkit.evaluate import judge
 from rewardkit.evaluate.estimators import pass_at_k
-from rewardkit.evaluate.figures import figures
 from rewardkit.evaluate.judge import Outcome
+from rewardkit.evaluate.metrics import figures
 
 
 def outcome(question, right, vote=None, *, source="s", subject="", level="", **fields):
@@ -31,7 +31,7 @@ def test_figures_are_means_over_questions():
 
 
 def test_with_one_response_each_the_interval_is_wilsons():
-    from rewardkit.rollouts.statistics import wilson
+    from rewardkit.responses.statistics import wilson
 
     found = figures(outcome(i, i < 30) for i in range(100)).summary()["total"]
     assert found["mean"] == {"value": 0.3, "interval": wilson(30, 100)}

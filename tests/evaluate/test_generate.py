@@ -12,14 +12,14 @@ from time import time
 import pytest
 
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
+from rewardkit.evaluate import client as server_module
 from rewardkit.evaluate import generate as module
-from rewardkit.evaluate import server as server_module
+from rewardkit.evaluate.adaptive_concurrency import Limit
+from rewardkit.evaluate.client import Clients, Server, _retry_after
 from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.limit import Limit
-from rewardkit.evaluate.part import part_of
+from rewardkit.evaluate.response_log import part_of
 from rewardkit.evaluate.run import Judging, evaluate
 from rewardkit.evaluate.sampling import Sampling
-from rewardkit.evaluate.server import Clients, Server, _retry_after
 
 E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})
 E404 = (404, {}, {"object": "error", "message": "The model `M` does not exist.", "code": 404})

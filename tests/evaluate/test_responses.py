@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, UsageError
+from rewardkit.evaluate.client import Server
 from rewardkit.evaluate.compare import compare
 from rewardkit.evaluate.formats import _given
 from rewardkit.evaluate.generate import Generation
 from rewardkit.evaluate.questions import questions
-from rewardkit.evaluate.responses import rows_of_ids
+from rewardkit.evaluate.response_file import rows_of_ids
 from rewardkit.evaluate.run import evaluate, evaluate_responses
 from rewardkit.evaluate.sampling import Sampling
-from rewardkit.evaluate.server import Server
-from rewardkit.rollouts.read import Unread
+from rewardkit.responses.read import Unread
 
 ROWS = 4
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from rewardkit.evaluate.part import Kept, load, part_of
+from rewardkit.evaluate.response_log import Kept, load, part_of
 
 
 def start(server, parquet, out, *more, before=()):

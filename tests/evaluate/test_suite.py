@@ -7,10 +7,10 @@ import pytest
 
 from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
+from rewardkit.evaluate.client import Server
 from rewardkit.evaluate.generate import Generation
 from rewardkit.evaluate.run import Judging
 from rewardkit.evaluate.sampling import Sampling
-from rewardkit.evaluate.server import Server
 from rewardkit.evaluate.suite import Member, evaluate_all, members, prepare
 
 

@@ -5,19 +5,19 @@ import os
 
 import pytest
 
-from rewardkit.cli._eval import warn_of
+from rewardkit.cli.shared.eval_output import warn_of
 from rewardkit.errors import DataError, OutputError, SourceError
 from rewardkit.evaluate import generate as module
-from rewardkit.evaluate.board import board
-from rewardkit.evaluate.choices import choice_of
-from rewardkit.evaluate.curve import points
+from rewardkit.evaluate.client import Server, _retry_after
+from rewardkit.evaluate.completions import choice_of
 from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.part import PART_LINE_BYTES, part_of
+from rewardkit.evaluate.leaderboard.leaderboard import board
+from rewardkit.evaluate.response_log import PART_LINE_BYTES, part_of
 from rewardkit.evaluate.results import read_results
 from rewardkit.evaluate.run import Judging, evaluate, evaluate_responses
 from rewardkit.evaluate.sampling import Sampling
-from rewardkit.evaluate.server import Server, _retry_after
 from rewardkit.evaluate.suite import Member, evaluate_all
+from rewardkit.evaluate.watch.curve import points
 from rewardkit.lines import MAX_LINE_BYTES
 
 INTERRUPTED = ["abort", "error", "insufficient_system_resource"]
@@ -123,7 +123,7 @@ def test_null_content_without_anything_else_is_not_a_response(message, finish):
 
 
 def test_a_text_longer_than_any_model_writes_is_not_kept(monkeypatch):
-    monkeypatch.setattr("rewardkit.evaluate.choices.MAX_CHARACTERS", 10)
+    monkeypatch.setattr("rewardkit.evaluate.completions.MAX_CHARACTERS", 10)
     found = choice_of({"message": {"content": "a" * 6, "reasoning": "b" * 5}})
     assert (found.text, found.reasoning, found.finish_reason) == ("", "", "too_long")
 

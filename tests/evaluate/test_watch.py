@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 
 from rewardkit.cli.eval import command as eval_command
 from rewardkit.errors import DataError, OutputError, RewardkitError, SourceError, UsageError
-from rewardkit.evaluate.curve import Point, chart, read_curves, write_curves
+from rewardkit.evaluate.client import Server
 from rewardkit.evaluate.generate import Generation
 from rewardkit.evaluate.sampling import Sampling
-from rewardkit.evaluate.server import Server
-from rewardkit.evaluate.serving import command_of, served
 from rewardkit.evaluate.suite import Member
-from rewardkit.evaluate.watch import Told, Watch, watch, whole_steps
+from rewardkit.evaluate.watch.curve import Point, chart, read_curves, write_curves
+from rewardkit.evaluate.watch.serving import command_of, served
+from rewardkit.evaluate.watch.watch import Told, Watch, watch, whole_steps
 
 #: A server that answers the first N questions right, N being what the "weights" say; it notes its
 #: start, and leaves a child behind, as vLLM does with its workers.

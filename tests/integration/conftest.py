@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rewardkit
-from rewardkit.runner.verl_keys import release, reward_key
+from rewardkit.launch.verl.keys import release, reward_key
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

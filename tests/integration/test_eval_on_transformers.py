@@ -18,9 +18,9 @@ import typer
 from typer.testing import CliRunner
 
 from rewardkit.cli.eval import command
-from rewardkit.evaluate.part import load, part_of
+from rewardkit.evaluate.response_log import load, part_of
+from rewardkit.launch.rehearsal.tiny import write_model
 from rewardkit.row import build_row, write_rows
-from rewardkit.runner.rehearsal.tiny import write_model
 
 NEEDED = ("fastapi", "openai", "transformers.cli.serve", "uvicorn")
 ROWS, N, TOKENS = 4, 3, 24

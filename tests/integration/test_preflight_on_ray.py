@@ -18,9 +18,9 @@ pytestmark = pytest.mark.skipif(VERL.startswith("0.5"), reason="tried with verl 
 PROGRAM = """
 import json, sys, time
 import ray
-from rewardkit.runner.plan import make_plan
-from rewardkit.runner.preflight.environment import check_environment
-from rewardkit.runner.recipe import load_tree, read_recipe
+from rewardkit.launch.plan import make_plan
+from rewardkit.launch.preflight.environment import check_environment
+from rewardkit.launch.recipe import load_tree, read_recipe
 
 context = ray.init(address="local", num_cpus=1, resources={"NPU": 16}, include_dashboard=True,
                    dashboard_port=int(sys.argv[2]), _temp_dir=sys.argv[1])
@@ -73,9 +73,9 @@ def test_a_cluster_smaller_than_asked_is_said_before_anything_starts(folder):
 
 
 def test_a_cluster_that_does_not_answer_is_not_checked():
-    from rewardkit.runner.plan import make_plan
-    from rewardkit.runner.preflight.environment import check_environment
-    from rewardkit.runner.recipe import load_tree, read_recipe
+    from rewardkit.launch.plan import make_plan
+    from rewardkit.launch.preflight.environment import check_environment
+    from rewardkit.launch.recipe import load_tree, read_recipe
 
     tree = load_tree("qwen3-8b-dapo-dianjin")
     cluster = {"target": "ray-job", "address": "http://127.0.0.1:9"}

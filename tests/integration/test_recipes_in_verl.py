@@ -4,21 +4,21 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rewardkit.runner import _verl_config
-from rewardkit.runner.composed import _for_hydra, compose
-from rewardkit.runner.hydra_text import written
-from rewardkit.runner.moves import native
-from rewardkit.runner.plan import DAPO_RECIPE, make_plan
-from rewardkit.runner.recipe import built_in, load_tree, read_recipe
-from rewardkit.runner.verl_keys import release
+from rewardkit.launch.plan import DAPO_RECIPE, make_plan
+from rewardkit.launch.recipe import built_in, load_tree, read_recipe
+from rewardkit.launch.verl import config_child
+from rewardkit.launch.verl.config import _for_hydra, compose
+from rewardkit.launch.verl.hydra_text import written
+from rewardkit.launch.verl.key_renames import native
+from rewardkit.launch.verl.keys import release
 from tests.integration.conftest import VERL
-from tests.runner.test_hydra_text import READ_BY_HYDRA
+from tests.launch.test_hydra_text import READ_BY_HYDRA
 
 
 def judged(name, overrides):
-    config = _verl_config._composed({"config_name": name, "overrides": overrides})
-    flat = dict(_verl_config._flat(config))
-    return flat, _verl_config._invalid(config), _verl_config._reward(config)
+    config = config_child._composed({"config_name": name, "overrides": overrides})
+    flat = dict(config_child._flat(config))
+    return flat, config_child._invalid(config), config_child._reward(config)
 
 
 def runs():

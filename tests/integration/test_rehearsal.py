@@ -12,8 +12,8 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import OutputError, UsageError
+from rewardkit.launch.rehearsal.rehearse import rehearse
 from rewardkit.row import build_row, write_rows
-from rewardkit.runner.rehearse import rehearse
 from rewardkit.scorers.load import location
 from tests.integration.conftest import VERL
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from rewardkit.runner.composed import _for_hydra
-from rewardkit.runner.plan import make_plan
-from rewardkit.runner.recipe import laid_over, read_recipe
-from rewardkit.runner.rules import check_rules
-from rewardkit.runner.rules.facts import Facts
+from rewardkit.launch.plan import make_plan
+from rewardkit.launch.recipe import laid_over, read_recipe
+from rewardkit.launch.rules import check_rules
+from rewardkit.launch.rules.facts import Facts
+from rewardkit.launch.verl.config import _for_hydra
 from tests.integration.conftest import VERL
 from tests.integration.test_recipes_in_verl import judged
 

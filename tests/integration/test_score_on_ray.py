@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from rewardkit.rollouts.score import score_files
+from rewardkit.responses.score import score_files
 from tests.integration.conftest import VERL
 
 #: It is Ray that is tried here: with the newer of the two.

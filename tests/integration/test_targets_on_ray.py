@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from rewardkit.runner.plan import make_plan
-from rewardkit.runner.recipe import read_recipe
-from rewardkit.runner.targets import render, reward_path
+from rewardkit.launch.plan import make_plan
+from rewardkit.launch.recipe import read_recipe
+from rewardkit.launch.targets import render, reward_path
 
 ray = pytest.importorskip("ray")
 
@@ -265,7 +265,7 @@ def cluster(env, start):
     if not OLD:
         start([*common, address], quick)
     listening(env["DASHBOARD_PORT"])
-    wait = Path(__file__).parents[2] / "rewardkit/runner/targets/wait_for_nodes.py"
+    wait = Path(__file__).parents[2] / "rewardkit/launch/targets/wait_for_nodes.py"
     arguments = [f"{ip}:{env['RAY_PORT']}", str(nodes), "NPU", str(npu), "60"]
     subprocess.run([sys.executable, str(wait), *arguments], env=env, check=True, timeout=110)
     return f"http://127.0.0.1:{env['DASHBOARD_PORT']}"

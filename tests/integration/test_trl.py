@@ -14,9 +14,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from rewardkit.integrations.trl import reward
+from rewardkit.adapters.trl import reward
+from rewardkit.launch.rehearsal.tiny import write_model
 from rewardkit.row import read_rows
-from rewardkit.runner.rehearsal.tiny import write_model
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def _text(completion):
 
 
 def test_trl_s_script_finds_the_ready_made_function():
-    module, _, name = "rewardkit.integrations.trl.reward_func".rpartition(".")
+    module, _, name = "rewardkit.adapters.trl.reward_func".rpartition(".")
     assert callable(getattr(importlib.import_module(module), name))
 
 
@@ -118,7 +118,7 @@ def test_openrlhf_gets_tensors():
     """Not TRL, but torch is here: a float each for rewards and scores, and for every flag."""
     import torch
 
-    from rewardkit.integrations import openrlhf
+    from rewardkit.adapters import openrlhf
 
     got = openrlhf.reward("gsm8k")(["p#### 4<|im_end|>", "p#### 5"], ["p", "p"], ["4", "4"])
     for tensor in (got["rewards"], got["scores"], got["extra_logs"]["acc"]):

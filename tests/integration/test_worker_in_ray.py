@@ -9,12 +9,12 @@ class Scorer:
     """An actor that calls the worker from many threads."""
 
     def __init__(self):
-        from rewardkit.answers import worker
+        from rewardkit.isolate import worker
 
         worker._ALLOWED = ("time", "json.encoder", "platform")
 
     def ask(self, target, payload, cpu_seconds=5.0, wall_seconds=60.0):
-        from rewardkit.answers.worker import call
+        from rewardkit.isolate.worker import call
 
         return tuple(call(target, payload, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds))
 

@@ -7,11 +7,11 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
-from rewardkit.preprocess.against import eval_items
 from rewardkit.preprocess.check import Extras
-from rewardkit.preprocess.overlap import index_items
-from rewardkit.preprocess.own import own_dataset
+from rewardkit.preprocess.contamination.eval_sets import eval_items
+from rewardkit.preprocess.contamination.overlap import index_items
 from rewardkit.preprocess.source import SAMPLES
+from rewardkit.preprocess.user_file import own_dataset
 from rewardkit.row import read_rows
 
 STORY = (

@@ -21,8 +21,8 @@ from rewardkit.answers.number import read_number
 from rewardkit.errors import DataError
 from rewardkit.preprocess.base import Dropped, Problem
 from rewardkit.preprocess.card import read_card
+from rewardkit.preprocess.datasets.math import last_boxes
 from rewardkit.preprocess.duplicates import question_key
-from rewardkit.preprocess.math import last_boxes
 from rewardkit.preprocess.pipeline import preview
 from rewardkit.preprocess.quality import another_answer
 from rewardkit.preprocess.read import RawRows

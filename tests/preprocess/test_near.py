@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
-from rewardkit.preprocess import near
-from rewardkit.preprocess.near import NGRAM, near_duplicates
-from rewardkit.preprocess.words import words
+from rewardkit.preprocess.contamination import near
+from rewardkit.preprocess.contamination.near import NGRAM, near_duplicates
+from rewardkit.preprocess.contamination.words import words
 
 TEXTS = st.lists(st.sampled_from("abcde"), max_size=12).map(" ".join)
 LONG = [f"{a}{b}" for a in "bcdfghjklm" for b in "aeiou"]

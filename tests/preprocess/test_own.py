@@ -8,7 +8,7 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, UsageError
-from rewardkit.preprocess.own import own_dataset
+from rewardkit.preprocess.user_file import own_dataset
 from rewardkit.row import read_rows
 
 PLUG_IN = """

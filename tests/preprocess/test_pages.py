@@ -5,11 +5,12 @@ from collections import Counter
 import pytest
 
 import rewardkit
-from rewardkit.page.html import to_html
-from rewardkit.page.model import Bars, Histogram, Pairs, Steps, Table
+from rewardkit.pages.html import to_html
+from rewardkit.pages.model import Bars, Histogram, Pairs, Steps, Table
 from rewardkit.preprocess.check_report import CheckReport
-from rewardkit.preprocess.overlap import Overlap
-from rewardkit.preprocess.pages import (
+from rewardkit.preprocess.contamination.overlap import Overlap
+from rewardkit.preprocess.quality import RULES, Finding
+from rewardkit.preprocess.report_pages import (
     PAIRS,
     check_page,
     clusters_section,
@@ -18,7 +19,6 @@ from rewardkit.preprocess.pages import (
     prep_page,
     stats_sections,
 )
-from rewardkit.preprocess.quality import RULES, Finding
 from rewardkit.preprocess.stats import Stats
 
 

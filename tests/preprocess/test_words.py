@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.preprocess import words as module
-from rewardkit.preprocess.words import words
+from rewardkit.preprocess.contamination import words as module
+from rewardkit.preprocess.contamination.words import words
 from tests.tables import every
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit import registry
-from rewardkit.integrations.judge import Judge
+from rewardkit.adapters.common import Judge
 from rewardkit.scorers import base
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.gold import MISSING, accept_gold, explain_bad_gold, unwrap_gold

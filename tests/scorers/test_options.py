@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rewardkit import registry
+from rewardkit.adapters.common import Judge
 from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.integrations.judge import Judge
 from rewardkit.scorers import auto, base
 from rewardkit.scorers.base import as_scorer
 from rewardkit.scorers.load import load_scorer, passed_on

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import rewardkit.runner
+import rewardkit.launch
 from rewardkit.trainlog.build import Builder
 from rewardkit.trainlog.model import FIXED, FULL, V1
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.rules import diagnose, rules
 from tests.tables import every
 
-RELEASES = Path(rewardkit.runner.__file__).parent / "releases"
+RELEASES = Path(rewardkit.launch.__file__).parent / "verl/release_keys"
 
 
 def healthy(rng, n, limit=1024):

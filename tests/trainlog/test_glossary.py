@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import glossary
 from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.runner.releases import DAPO_RECIPE, known_releases, release_of
+from rewardkit.launch.verl.releases import DAPO_RECIPE, known_releases, release_of
 from rewardkit.trainlog.glossary import (
     changes,
     defaults,

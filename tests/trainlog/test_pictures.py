@@ -22,7 +22,7 @@ from rewardkit.trainlog.charts import POINTS, charts, hours, others, smooth
 from rewardkit.trainlog.page import write_page
 from rewardkit.trainlog.plot import write_png
 from rewardkit.trainlog.rules import diagnose
-from rewardkit.trainlog.words import CHART_WORDS, PAGE_WORDS
+from rewardkit.trainlog.translations import CHART_WORDS, PAGE_WORDS
 
 
 def make(n=60, name="run", *, grad=0.5, times=True):

@@ -28,7 +28,7 @@ from rewardkit.trainlog.show import duration, number, step_line
 from rewardkit.trainlog.stats import finite, sparkline, trend
 from rewardkit.trainlog.summary import summarize
 from rewardkit.trainlog.topics import step_seconds, validations
-from rewardkit.trainlog.words import TABLE_WORDS
+from rewardkit.trainlog.translations import TABLE_WORDS
 
 app = typer.Typer()
 app.command()(logs.command)

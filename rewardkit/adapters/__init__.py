@@ -1,0 +1,1 @@
+"""The same scorers for other trainers: one adapter module per trainer."""

@@ -1,0 +1,248 @@
+"""What `rewardkit eval` prints: tables, warnings, and progress of responses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from rewardkit.cli.shared.console import as_share, print_json, print_table, printable, warn
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from rewardkit.evaluate.compare import Comparison
+    from rewardkit.evaluate.run import Report
+    from rewardkit.evaluate.watch.curve import Point
+
+#: Of pass@k and maj@k, the k that the table shows; the JSON has all.
+SHOWN = 8
+
+COLUMNS = ("", "questions", "n", "mean@n", "95 %", "truncated", "no answer", "mean tokens")
+NOTE = "95 %: over questions (Korn and Graubard); truncated: finish_reason is length."
+
+
+@contextmanager
+def asking() -> Iterator[tuple[Callable[[str, int, int], object], Callable[[int, int], object]]]:
+    """Responses, tokens a second and time left on stderr, if it is a terminal.
+
+    Yields what starts a set (its name, the responses it has, those wanted), and what counts
+    responses and tokens.
+    """
+    if not sys.stderr.isatty():
+        yield (lambda _name, _have, _all: None), (lambda _responses, _tokens: None)
+        return
+    began, tokens = monotonic(), 0
+    with _bar() as bar:
+        task = bar.add_task("", total=None, speed="", visible=False)
+
+        def start(name: str, have: int, wanted: int) -> None:
+            nonlocal began, tokens
+            began, tokens = monotonic(), 0
+            bar.reset(task, total=wanted, completed=have, visible=True)
+            bar.update(task, description=f"asking {printable(name)[:40]}", speed="")
+
+        def advance(responses: int, more: int) -> None:
+            nonlocal tokens
+            tokens += more
+            seconds = max(monotonic() - began, 1e-9)
+            bar.update(task, advance=responses, speed=f"{tokens / seconds:,.0f} tokens/s")
+
+        yield start, advance
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[speed]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        speed_estimate_period=300,
+        redirect_stdout=sys.stdout.isatty(),  # else results would go to stderr
+    )
+
+
+def warn_of(report: Report) -> None:
+    """What the figures leave out, or count as wrong for another reason than the answer."""
+    total, rows = report.figures.total, report.rows
+    if report.placed and report.placed.unread:
+        for row in report.placed.examples[:3]:
+            warn(f"{row.where}: not used: {row.reason}")
+        warn(f"{report.placed.unread:,} records were not used.")
+    if report.placed and report.placed.unconfirmed:
+        warn(
+            f"{report.placed.unconfirmed:,} responses were joined to rows by their number alone: "
+            "nothing else in them confirms it."
+        )
+    if report.unanswered:
+        warn(f"{report.unanswered:,} of {rows:,} questions have no response: in no figure.")
+    if note := total.unusable_note():
+        warn(note)
+    if silent := total.statuses["no_verdict"]:
+        warn(f"{silent:,} responses have no verdict; they count as wrong, 'reason' says why.")
+
+
+def print_report(report: Report, *, as_json: bool) -> None:
+    """The figures of a report, by data source, subject, level and k."""
+    warn_of(report)
+    summary = report.summary()
+    if as_json:
+        print_json(summary)
+        return
+    total = summary["total"]
+    sources = {name or "(none)": each for name, each in summary["by_data_source"].items()}
+    rows = [_row(name, each) for name, each in sources.items()]
+    if len(rows) > 1:
+        rows.append(_row("all", total))
+    for kind in ("by_subject", "by_level"):
+        for source, named in summary[kind].items():
+            if len(named) > 1:
+                rows += [_row(f"{source}: {name}", each) for name, each in named.items()]
+    print_table(COLUMNS, rows, title=f"{report.parquet}: {total['responses']:,} responses")
+    if total["n"][0] > 1:
+        _print_at_k({**sources, **({"all": total} if len(sources) > 1 else {})})
+    typer.echo(NOTE)
+
+
+def print_suite(reports: Mapping[str, Report], out: Path, *, as_json: bool) -> None:
+    """The figures of several sets, a line for each data source."""
+    for report in reports.values():
+        warn_of(report)
+    summaries = {name: report.summary() for name, report in reports.items()}
+    if as_json:
+        print_json(summaries)
+        return
+    rows = [
+        _row(name if source in ("", name) else f"{name}: {source}", group)
+        for name, summary in summaries.items()
+        for source, group in summary["by_data_source"].items()
+    ]
+    print_table(COLUMNS, rows, title=f"{out}: {len(reports)} sets")
+    typer.echo(f"{NOTE}\npass@k and maj@k: --json, or rewardkit leaderboard --figure pass@8.")
+
+
+def print_point(source: str, point: Point, *, as_json: bool) -> None:
+    """A checkpoint's figure: a line, or one of JSON."""
+    if as_json:
+        typer.echo(json.dumps({"data_source": source, **vars(point)}))
+        return
+    low, high = point.interval
+    typer.echo(
+        f"step {point.step}: {printable(source or '(none)')}: {point.value:.1%} "
+        f"({low:.1%} to {high:.1%}), {point.questions:,} questions, n {point.n}, "
+        f"truncated {'unknown' if point.truncated is None else format(point.truncated, '.1%')}, "
+        f"no answer {point.no_answer:.1%}"
+    )
+
+
+def _row(name: str, group: Mapping[str, Any]) -> tuple[object, ...]:
+    low, high = group["mean"]["interval"]
+    least, most = group["n"]
+    lengths = group["tokens"]
+    mean = f"{lengths['mean']:,.0f}" if lengths["known"] else "unknown"
+    unknown = group["finish_reason_unknown"] == group["responses"]
+    return (
+        name,
+        f"{group['questions']:,}",
+        str(least) if least == most else f"{least} to {most}",
+        f"{group['mean']['value']:.1%}",
+        f"{low:.1%} to {high:.1%}",
+        "unknown" if unknown else as_share(group["truncated"]["n"], group["responses"]),
+        as_share(group["no_answer"]["n"], group["responses"]),
+        mean,
+    )
+
+
+def _print_at_k(groups: Mapping[str, Mapping[str, Any]]) -> None:
+    """pass@k and maj@k for some k, and verl's best@N, each kind in a table of its own."""
+    least = min(group["n"][0] for group in groups.values())
+    shown = sorted({1 << i for i in range(SHOWN - 1) if 1 << i < least} | {least})
+    columns = ("", *(f"k = {k}" for k in shown))
+    titles = {
+        "pass@k": "pass@k, unbiased (Chen et al. 2021)",
+        "maj@k": "maj@k: ties are shared, no answer is no vote",
+        "verl_best@N": "verl's best@N: with replacement, biased low",
+    }
+    for figure, title in titles.items():
+        rows = [
+            (name, *(_at(group[figure].get(str(k))) for k in shown))
+            for name, group in groups.items()
+        ]
+        print_table(columns, rows, title=title)
+
+
+def _at(figure: Any) -> str:
+    if figure is None:
+        return ""
+    if isinstance(figure, float):
+        return f"{figure:.1%}"
+    low, high = figure["interval"]
+    return f"{figure['value']:.1%} ({low:.1%} to {high:.1%})"
+
+
+def print_comparison(a: Path, b: Path, *, as_json: bool) -> None:
+    """The difference of two files of results, paired by question."""
+    from rewardkit.evaluate.compare import compare
+
+    found = compare(a, b)
+    _warn_of_sides(found)
+    if as_json:
+        print_json(found.summary())
+        return
+    rows = []
+    for name, (mean_a, mean_b) in found.means.items():
+        if name and len(found.means) == 2:
+            continue  # the one data source is all
+        pair = found.differences[name]
+        low, high = (100 * end for end in pair.interval or (0.0, 0.0))
+        interval = f"{low:+.1f} to {high:+.1f}" if pair.interval else "unknown"
+        rows.append(
+            (
+                name or "all",
+                f"{pair.questions:,}",
+                f"{mean_a:.1%}",
+                f"{mean_b:.1%}",
+                f"{100 * pair.difference:+.1f}",
+                interval,
+                f"{pair.p:.3g}",
+            )
+        )
+    title = f"A {found.a.name}, B {found.b.name}: paired by question"
+    print_table(("", "questions", "A", "B", "B - A, points", "95 %", "p"), rows, title=title)
+    typer.echo("mean@n; interval and p: Student's paired t over questions.")
+
+
+def _warn_of_sides(found: Comparison) -> None:
+    only_a, only_b = found.only()
+    if only_a or only_b:
+        warn(f"{only_a:,} questions only A has, {only_b:,} only B: in no figure.")
+    if found.a.n != found.b.n:
+        warn(f"A has {_times(found.a.n)} responses to a question, B {_times(found.b.n)}.")
+    for letter, side in (("A", found.a), ("B", found.b)):
+        if len(side.keys) > 1:
+            warn(f"{letter}: {len(side.keys):,} models or samplings in one file.")
+
+
+def _times(n: tuple[int, int]) -> str:
+    return str(n[0]) if n[0] == n[1] else f"{n[0]} to {n[1]}"

@@ -1,0 +1,1 @@
+"""`rewardkit leaderboard`: several runs on the same sets of questions, in one table."""

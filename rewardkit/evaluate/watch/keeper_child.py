@@ -1,0 +1,49 @@
+"""Run a command until its standard input ends: `python -m rewardkit.evaluate.watch.keeper_child SECONDS WORDS`.
+
+`serving.served` holds the other end of that pipe. However it goes, by kill -9 too, the pipe closes,
+and the command is ended with all of its process group: asked first, killed after SECONDS.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+
+def main() -> int:
+    """The command's exit code; 127 if it cannot be run. Nothing of its group is left."""
+    seconds, words = float(sys.argv[1]), sys.argv[2:]
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the user's own
+            words, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+    except OSError as error:
+        sys.stderr.write(f"{words[0]}: {error.strerror}\n")
+        return 127
+    threading.Thread(target=_end_with_input, args=(process, seconds), daemon=True).start()
+    code = process.wait()
+    _send(process, signal.SIGKILL)
+    return code
+
+
+def _end_with_input(process: subprocess.Popen[bytes], seconds: float) -> None:
+    while os.read(0, 4096):
+        pass
+    _send(process, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    _send(process, signal.SIGKILL)
+
+
+def _send(process: subprocess.Popen[bytes], number: int) -> None:
+    """A signal to the command's group, whose workers may outlive it."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

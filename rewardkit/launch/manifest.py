@@ -1,0 +1,161 @@
+"""The record of a run: what is needed to repeat it, and to see what has changed since."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import DataError
+from rewardkit.launch.plan import Plan
+from rewardkit.output import atomic
+from rewardkit.registry import is_path
+from rewardkit.scorers.load import location
+
+#: The manifest's own version; a reader of another one says so.
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A run as it was launched.
+
+    Attributes:
+        created: when, in UTC (ISO 8601).
+        where: the recipe it was made of.
+        tree: the recipe, with what the command line set.
+        overrides: verl's keys from the command line.
+        verl: the release it was planned for.
+        command: as it was executed or written.
+        env: the variables of it.
+        versions: of the packages here.
+        git: commit and state of the folder it was launched from; empty outside a repository.
+        folder: in which it was launched; relative paths of the recipe start there.
+        files: sha256 of the parquet files and the scorer's file, those that are here.
+        format: the manifest's own version.
+    """
+
+    created: str
+    where: str
+    tree: dict[str, Any]
+    overrides: list[str]
+    verl: str
+    command: list[str]
+    env: dict[str, str]
+    versions: dict[str, str]
+    folder: str
+    git: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    format: int = FORMAT
+
+
+def manifest_of(
+    plan: Plan, tree: Mapping[str, Any], where: str, overrides: Iterable[str]
+) -> Manifest:
+    """The record of a plan, as things are now."""
+    from datetime import datetime, timezone
+
+    from rewardkit.doctor import examine
+
+    return Manifest(
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        where=where,
+        tree=dict(tree),
+        overrides=list(overrides),
+        verl=plan.verl,
+        command=plan.command(),
+        env=dict(plan.env),
+        versions=examine(offline=True)["versions"],
+        folder=str(Path.cwd()),
+        git=_git(),
+        files=digests(plan),
+    )
+
+
+def write_manifest(manifest: Manifest, path: Path) -> None:
+    """Write a manifest as JSON.
+
+    Raises:
+        OutputError: the file exists, or cannot be written.
+    """
+    with atomic(path) as part:
+        part.write_text(json.dumps(asdict(manifest), indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def read_manifest(path: Path) -> Manifest:
+    """A manifest that was written before.
+
+    Raises:
+        DataError: the file is no manifest, or one of another version.
+    """
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        manifest = Manifest(**stored)
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}.") from None
+    except (ValueError, TypeError):
+        raise DataError(f"{path} is no manifest of rewardkit train.") from None
+    if manifest.format != FORMAT:
+        raise DataError(f"{path}: format {manifest.format}; this rewardkit reads {FORMAT}.")
+    return manifest
+
+
+def changed(manifest: Manifest, plan: Plan) -> list[str]:
+    """What is not as it was, a line each: the command, and the files by their digests."""
+    lines = []
+    before, now = set(manifest.command), set(plan.command())
+    lines += [f"the command had {argument}" for argument in manifest.command if argument not in now]
+    lines += [
+        f"the command now has {argument}" for argument in plan.command() if argument not in before
+    ]
+    here = digests(plan)
+    for path, digest in manifest.files.items():
+        if path not in here:
+            lines.append(f"{path} is not here any more")
+        elif here[path] != digest:
+            lines.append(f"{path} is another file than it was")
+    return lines
+
+
+def digests(plan: Plan) -> dict[str, str]:
+    """The sha256 of each parquet and of the scorer's file, where they are on this machine."""
+    names = [*plan.recipe.data.train, *plan.recipe.data.val]
+    scorer = plan.recipe.reward.scorer
+    if is_path(scorer):
+        names.append(scorer.partition(":")[0])
+    elif scorer != "verl":
+        names.append(location(scorer))
+    paths = (Path(name).expanduser() for name in names)
+    return {str(path): _sha256(path) for path in paths if path.is_file()}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _git() -> dict[str, str]:
+    def ask(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(  # noqa: S603 - fixed arguments
+                ["git", *arguments],  # noqa: S607 - the user's own git
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    commit = ask("rev-parse", "HEAD")
+    if commit is None:
+        return {}
+    return {"commit": commit, "state": "changed" if ask("status", "--porcelain") else "clean"}

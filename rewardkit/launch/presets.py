@@ -1,0 +1,124 @@
+"""What an algorithm, a strategy and a device each stand for, in verl 0.9.1's keys.
+
+Sources: verl's best-practice guide for DAPO and Qwen3-235B (GRPO, PPO and DAPO each by their KL
+and clip settings), the DAPO paper (arXiv 2503.14476: clip 0.2 / 0.28, token-mean, no KL, overlong
+shaping, dynamic sampling), the Ascend guide for NPU (no torch.compile).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rewardkit.launch.recipe import Dapo, Recipe
+
+ACTOR = "actor_rollout_ref.actor"
+OVERLONG = "reward.reward_kwargs.overlong_buffer_cfg"
+
+#: The dapo reward manager without a length penalty, where it insists on being told.
+NO_BUFFER: Mapping[str, Any] = {
+    f"{OVERLONG}.enable": False,
+    f"{OVERLONG}.len": 0,
+    f"{OVERLONG}.penalty_factor": 0.0,
+    f"{OVERLONG}.log": False,
+    "reward.reward_kwargs.max_resp_len": "${data.max_response_length}",
+}
+
+ALGORITHMS: Mapping[str, Mapping[str, Any]] = {
+    "ppo": {
+        "algorithm.adv_estimator": "gae",
+        "algorithm.use_kl_in_reward": True,
+        f"{ACTOR}.use_kl_loss": False,
+        "reward.reward_manager.name": "naive",
+    },
+    "grpo": {
+        "algorithm.adv_estimator": "grpo",
+        "algorithm.use_kl_in_reward": False,
+        f"{ACTOR}.use_kl_loss": True,
+        f"{ACTOR}.kl_loss_coef": 0.001,
+        f"{ACTOR}.kl_loss_type": "low_var_kl",
+        f"{ACTOR}.entropy_coeff": 0,
+        "reward.reward_manager.name": "naive",
+    },
+    "dapo": {
+        "algorithm.adv_estimator": "grpo",
+        "algorithm.use_kl_in_reward": False,
+        f"{ACTOR}.use_kl_loss": False,
+        f"{ACTOR}.loss_agg_mode": "token-mean",
+        f"{ACTOR}.entropy_coeff": 0,
+        "reward.reward_manager.name": "dapo",
+    },
+}
+
+DEVICES: Mapping[str, Mapping[str, Any]] = {
+    "gpu": {},
+    "npu": {
+        "trainer.device": "npu",
+        f"{ACTOR}.fsdp_config.use_torch_compile": False,
+        "actor_rollout_ref.ref.fsdp_config.use_torch_compile": False,
+    },
+    "cpu": {"trainer.device": "cpu"},
+}
+
+
+def preset(recipe: Recipe) -> dict[str, Any]:
+    """The settings that follow from a recipe's algorithm, strategy and devices."""
+    settings = dict(ALGORITHMS[recipe.algorithm])
+    if recipe.algorithm == "dapo":
+        settings |= dapo(recipe.dapo)
+    if recipe.strategy == "fsdp2":
+        settings |= {f"{ACTOR}.strategy": "fsdp2", "actor_rollout_ref.ref.strategy": "fsdp2"}
+        settings |= {"critic.strategy": "fsdp2"} if recipe.algorithm == "ppo" else {}
+    settings.update(DEVICES[recipe.devices])
+    if recipe.strategy == "megatron" and recipe.devices == "npu":
+        for part in (ACTOR, "actor_rollout_ref.ref"):  # the switch is FSDP's from 0.8 on
+            settings.pop(f"{part}.fsdp_config.use_torch_compile")
+            settings[f"{part}.use_torch_compile"] = False
+    return settings
+
+
+def dapo(wanted: Dapo) -> dict[str, Any]:
+    """What is DAPO's alone: it goes when the algorithm is another."""
+    settings: dict[str, Any] = {
+        f"{ACTOR}.clip_ratio_low": wanted.clip_ratio_low,
+        f"{ACTOR}.clip_ratio_high": wanted.clip_ratio_high,
+        f"{ACTOR}.clip_ratio_c": wanted.clip_ratio_c,
+    }
+    if buffer := wanted.overlong_buffer:
+        settings |= {
+            f"{OVERLONG}.enable": True,
+            f"{OVERLONG}.len": buffer.len,
+            f"{OVERLONG}.penalty_factor": buffer.penalty_factor,
+            f"{OVERLONG}.log": buffer.log,
+            "reward.reward_kwargs.max_resp_len": "${data.max_response_length}",
+        }
+    if sampling := wanted.dynamic_sampling:
+        settings |= {
+            "algorithm.filter_groups.enable": True,
+            "algorithm.filter_groups.metric": sampling.metric,
+        }
+        if sampling.max_num_gen_batches:
+            settings["algorithm.filter_groups.max_num_gen_batches"] = sampling.max_num_gen_batches
+        if sampling.gen_batch_size:
+            settings["data.gen_batch_size"] = sampling.gen_batch_size
+    return settings
+
+
+def environment(recipe: Recipe, config: Mapping[str, Any]) -> dict[str, str]:
+    """Variables that every process of the run needs, the same on all nodes.
+
+    Those that differ by node (the network interface of HCCL, NCCL and Gloo) are set by the script
+    that starts Ray there.
+    """
+    variables = {"HYDRA_FULL_ERROR": "1", "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "true"}
+    if recipe.devices == "npu":
+        eager = config.get("actor_rollout_ref.rollout.enforce_eager")
+        variables |= {
+            "TASK_QUEUE_ENABLE": "2" if eager else "1",
+            "HCCL_CONNECT_TIMEOUT": "3600",
+            "HCCL_EXEC_TIMEOUT": "3600",
+            "HCCL_HOST_SOCKET_PORT_RANGE": "auto",
+            "HCCL_NPU_SOCKET_PORT_RANGE": "auto",
+        }
+    return variables | dict(recipe.env)

@@ -1,0 +1,351 @@
+"""A recipe: what a person decides about a run, in YAML.
+
+The few fields here are those that rewardkit computes with (what verl is launched as, on what, with
+which data and reward). Everything else is verl's own and stands under `verl:` by verl's names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from rewardkit.errors import DataError, UnknownNameError
+from rewardkit.launch.overrides import flatten
+from rewardkit.launch.recipe_errors import said
+from rewardkit.launch.yaml_text import read_yaml
+from rewardkit.registry import did_you_mean
+
+FOLDER = Path(__file__).parent / "recipes"
+
+Target = Literal[
+    "local",
+    "ray-job",
+    "script",
+    "slurm",
+    "symmetric-run",
+    "kuberay",
+    "skypilot",
+    "ascend",
+    "modelarts",
+]
+
+
+def _checked(text: str, pattern: str, says: str) -> str:
+    if not re.fullmatch(pattern, text, re.ASCII):
+        raise PydanticCustomError("word", says)
+    return text
+
+
+def _word(text: str) -> str:
+    """What stands in the comments that Slurm reads as options, or names a device."""
+    return _checked(
+        text, r"[\w.:,+=/@%\[\]-]+", "may have letters, digits and . _ : , + = / @ % [ ] -"
+    )
+
+
+def _kubernetes_name(text: str) -> str:
+    says = "may have lower-case letters, digits and -, up to 63, and no - at either end"
+    return _checked(text, r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", says)
+
+
+def _variable(text: str) -> str:
+    return _checked(text, r"[A-Za-z_]\w*", "is not a name of a variable")
+
+
+_Text = Annotated[str, Field(min_length=1)]
+_Word = Annotated[str, AfterValidator(_word)]
+_Variable = Annotated[str, AfterValidator(_variable)]
+_Count = Annotated[int, Field(gt=0, strict=True)]
+_Port = Annotated[int, Field(ge=1024, le=65535, strict=True)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+
+class Data(_Part):
+    """The parquet files.
+
+    Attributes:
+        train: files, as every node sees them.
+        val: files of the validation; none where it is off.
+        prepare: the commands that make them, for the person who reads the recipe.
+    """
+
+    train: list[_Text] = Field(min_length=1)
+    val: list[_Text] = []
+    prepare: list[str] = []
+
+    @field_validator("train", "val", "prepare", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+
+class Reward(_Part):
+    """The reward function.
+
+    Attributes:
+        scorer: a name of rewardkit's, `my_reward.py:compute_score`, or `verl` for verl's own scorer
+            of each data_source.
+        options: of the scorer.
+    """
+
+    scorer: str = "auto"
+    options: dict[str, Any] = {}
+
+
+class OverlongBuffer(_Part):
+    """DAPO's soft penalty: from `len` tokens before the limit it grows to `penalty_factor`."""
+
+    len: _Count
+    penalty_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    log: bool = False
+
+
+class DynamicSampling(_Part):
+    """Groups without a difference in `metric` are thrown away and generated anew.
+
+    Attributes:
+        metric: of the reward's extras (`acc`), or of verl's own.
+        max_num_gen_batches: a run that needs more ends; 0 for no limit. verl 0.9 ignores it.
+        gen_batch_size: prompts per round; verl 0.9 ignores it.
+    """
+
+    metric: str = "acc"
+    max_num_gen_batches: int = 0
+    gen_batch_size: _Count | None = None
+
+
+class Dapo(_Part):
+    """What is DAPO's alone; not used when the algorithm is another."""
+
+    clip_ratio_low: float = Field(default=0.2, gt=0, allow_inf_nan=False)
+    clip_ratio_high: float = Field(default=0.28, gt=0, allow_inf_nan=False)
+    clip_ratio_c: float = Field(default=10.0, gt=1, allow_inf_nan=False)
+    overlong_buffer: OverlongBuffer | None = None
+    dynamic_sampling: DynamicSampling | None = None
+
+
+class Cluster(_Part):
+    """Where the run takes place.
+
+    Attributes:
+        target: how it is launched.
+        address: of the Ray cluster's job server (ray-job), as in http://head:8265.
+        head: the head node's host or address (ascend, symmetric-run).
+        port: of Ray's GCS on the head.
+        dashboard_port: of Ray's dashboard and job server.
+        interface: the network interface between nodes; discovered where it is not given.
+        wait_s: seconds the head waits for the other nodes before it gives up.
+        workdir: the folder on every node in which verl is started.
+        python: the interpreter on the nodes.
+        setup: shell lines run on every node first (conda activate, source set_env.sh).
+        image: of the container (kuberay, skypilot, modelarts).
+        partition: of Slurm; `account` and `time_limit` too.
+        namespace: of Kubernetes.
+        volumes: Kubernetes claim -> the folder it is mounted at.
+        model_name: AscendFactory's name of the model (modelarts).
+        detach: whether `train` leaves once a job is sent, instead of following it (ray-job).
+        accelerator: SkyPilot's name of the GPU, as in H100.
+        device_resource: the site's name of the device where it is not the usual one, for Slurm's
+            --gres or Kubernetes' limits.
+    """
+
+    target: Target = "local"
+    address: str = "http://127.0.0.1:8265"
+    head: str | None = None
+    port: _Port = 6379
+    dashboard_port: _Port = 8265
+    interface: str | None = None
+    wait_s: int = Field(default=600, gt=0)
+    workdir: str = "."
+    python: str = "python3"
+    setup: list[str] = []
+    image: str | None = None
+    partition: _Word | None = None
+    account: _Word | None = None
+    time_limit: _Word | None = None
+    namespace: Annotated[str, AfterValidator(_kubernetes_name)] = "default"
+    volumes: dict[str, str] = {}
+    model_name: str | None = None
+    detach: bool = False
+    accelerator: str | None = None
+    device_resource: _Word | None = None
+
+
+class Recipe(_Part):
+    """A run.
+
+    Attributes:
+        name: of the run; verl's experiment_name unless `verl:` has one.
+        about: what it trains, in a line.
+        source: where the settings come from.
+        hardware: what it was made for.
+        expect: what comes out.
+        algorithm: which preset; see `presets.ALGORITHMS`.
+        strategy: of the actor.
+        devices: what the run is on; `devices_per_node` of them on each of `nodes`.
+        model: a Hugging Face id or a path, as every node sees it.
+        verl: settings by verl's names, nested or dotted; they win over all above.
+        sweep: variants by name, each a part of a recipe that is laid over this one.
+    """
+
+    name: str = Field(pattern=r"^[^/\\\x00-\x1f]+$")
+    about: str = ""
+    source: str = ""
+    hardware: str = ""
+    expect: str = ""
+    algorithm: Literal["ppo", "grpo", "dapo"]
+    strategy: Literal["fsdp", "fsdp2", "megatron"] = "fsdp"
+    devices: Literal["gpu", "npu", "cpu"] = "gpu"
+    nodes: _Count = 1
+    devices_per_node: _Count = 8
+    model: str = Field(min_length=1)
+    data: Data
+    reward: Reward = Reward()
+    dapo: Dapo = Dapo()
+    cluster: Cluster = Cluster()
+    env: dict[_Variable, str] = {}
+    verl: dict[str, Any] = {}
+    sweep: dict[str, dict[str, Any] | None] = {}
+
+    @field_validator("env", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        words = {True: "1", False: "0"}
+        return {k: words[v] if isinstance(v, bool) else v for k, v in value.items()}
+
+
+def built_in() -> list[str]:
+    """The names of the recipes that come with rewardkit."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def recipe_path(name: str) -> Path:
+    """The file of a built-in recipe, or of a path that ends in `.yaml` or `.yml`.
+
+    Raises:
+        UnknownNameError: there is no such recipe; the message suggests the nearest.
+    """
+    path = Path(name).expanduser()
+    if path.suffix in {".yaml", ".yml"}:
+        if not path.is_file():
+            raise UnknownNameError(f"{name}: {'a folder' if path.is_dir() else 'no such file'}.")
+        return path
+    if name not in built_in():
+        raise UnknownNameError(
+            f"unknown recipe {name!r}.{did_you_mean(name, built_in())} "
+            f"Known: {', '.join(built_in())}; a file of yours ends in .yaml."
+        )
+    return FOLDER / f"{name}.yaml"
+
+
+def load_tree(name: str) -> dict[str, Any]:
+    """A recipe as YAML has it, not yet looked at.
+
+    Raises:
+        UnknownNameError: there is no such recipe.
+        DataError: it is no YAML mapping.
+    """
+    path = recipe_path(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not UTF-8; save it as UTF-8.") from None
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}.") from None
+    tree = read_yaml(text, str(path))
+    if tree is None:
+        raise DataError(f"{path} is empty.")
+    if not isinstance(tree, dict):
+        raise DataError(f"{path}: a recipe is a mapping (name:, algorithm:, model:, data:, ...).")
+    return tree
+
+
+def laid_over(tree: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping with a part of one laid over it: mappings are merged, all else is replaced."""
+    merged = dict(tree)
+    for key, value in part.items():
+        below = merged.get(key)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        merged[key] = laid_over(below, value) if both and below and value else value
+    return merged
+
+
+def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None) -> Recipe:
+    """A recipe of what YAML had.
+
+    Args:
+        tree: the mapping.
+        where: its file, for messages.
+        variant: of the sweep, to lay over it.
+
+    Raises:
+        DataError: a key is unknown or has a value of the wrong type; all of them, a line each.
+        UnknownNameError: there is no such variant.
+    """
+    _refuse_unwritable(tree, where)
+    tree = dotted(tree, where)
+    if variant is not None:
+        tree = laid_over(tree, _variant(tree, where, variant))
+    try:
+        return Recipe.model_validate(tree)
+    except ValidationError as error:
+        raise DataError("\n".join(said(e, where, Recipe) for e in error.errors())) from None
+
+
+def _refuse_unwritable(value: Any, place: str) -> None:
+    """Refuse text that no file or no command can hold.
+
+    Raises:
+        DataError: a text has a NUL or a lone surrogate; with its place.
+    """
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _refuse_unwritable(key, place)
+            _refuse_unwritable(item, f"{place}: {key}")
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_unwritable(item, place)
+    elif isinstance(value, str) and re.search("[\0\ud800-\udfff]", value):
+        raise DataError(f"{place}: {value!r} has a NUL or a lone surrogate; leave it out.")
+
+
+def dotted(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The tree without empty sections, and with `verl:` by dotted keys, each of them once."""
+    given = {key: value for key, value in tree.items() if value is not None}
+    if isinstance(given.get("verl"), Mapping):
+        pairs = list(flatten(given["verl"]))
+        given["verl"] = dict(pairs)
+        for key, count in Counter(key for key, _ in pairs).items():
+            if count > 1:
+                raise DataError(f"{where}: verl: {key!r} stands there {count} times.")
+    return given
+
+
+def _variant(tree: Mapping[str, Any], where: str, name: str) -> dict[str, Any]:
+    """What a variant of the sweep changes."""
+    variants = tree.get("sweep") or {}
+    if not isinstance(variants, Mapping) or name not in variants:
+        known = ", ".join(map(str, variants)) or "none"
+        raise UnknownNameError(f"{where}: no variant {name!r} in sweep. Known: {known}.")
+    part = variants[name] or {}
+    if not isinstance(part, Mapping):
+        raise DataError(f"{where}: sweep.{name}: should be a part of a recipe, a mapping.")
+    return {"name": f"{tree.get('name')}-{name}"} | dotted(part, f"{where}: sweep.{name}")

@@ -1,0 +1,71 @@
+"""What is said of a recipe that cannot be read: one line for one mistake."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import BaseModel
+
+from rewardkit.launch.verl.keys import LATEST
+from rewardkit.launch.verl.releases import release_of
+from rewardkit.registry import did_you_mean
+
+#: Words people know from elsewhere, for those of a recipe.
+_ALIASES = {"cuda": "gpu", "ascend": "npu", "dapo_trainer": "dapo", "gae": "ppo"}
+
+#: How a section is written that was given as a word.
+_SECTIONS = {
+    "data": "data: {train: FILE.parquet}",
+    "reward": "reward: {scorer: NAME}",
+    "cluster": "cluster: {target: NAME}",
+    "dapo": "dapo: {clip_ratio_high: 0.28}",
+    "dapo.overlong_buffer": "overlong_buffer: {len: 4096}",
+    "dapo.dynamic_sampling": "dynamic_sampling: {metric: acc}",
+}
+
+
+def said(error: Any, where: str, recipe: type[BaseModel]) -> str:
+    """A line for an error of pydantic's.
+
+    Args:
+        error: as `ValidationError.errors()` has it.
+        where: the recipe's file.
+        recipe: the model.
+    """
+    parts = error["loc"][:-2] if error["loc"][-1:] == ("[key]",) else error["loc"]
+    place = ".".join(str(part) if str(part).isprintable() else repr(part) for part in parts)
+    if error["type"] == "extra_forbidden":
+        return f"{where}: unknown key {place!r}.{_near(error['loc'], recipe)}"
+    if error["type"] == "missing":
+        return f"{where}: {place!r} is missing."
+    given = error.get("input")
+    shown = f" (it is {given!r})" if not isinstance(given, (dict, list)) else ""
+    if error["type"] in {"model_type", "model_attributes_type", "dict_type"}:
+        example = f", as in `{_SECTIONS[place]}`" if place in _SECTIONS else ""
+        return f"{where}: {place}: should be a mapping{example}{shown}."
+    near = _nearest_word(error, given) if error["type"] == "literal_error" else ""
+    return f"{where}: {place}: {error['msg'][0].lower()}{error['msg'][1:]}{shown}.{near}"
+
+
+def _nearest_word(error: Any, given: Any) -> str:
+    known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+    word = _ALIASES.get(str(given).lower(), str(given).lower())
+    return f" Did you mean {word!r}?" if word in known else did_you_mean(word, known)
+
+
+def _near(loc: tuple[Any, ...], recipe: type[BaseModel]) -> str:
+    """A suggestion for an unknown key, or where a key of verl's belongs."""
+    model: Any = recipe
+    for part in loc[:-1]:
+        field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
+        model = field.annotation if field else None
+    name = str(loc[-1])
+    keys = release_of(LATEST).keys
+    if len(loc) == 1 and any(key.startswith(f"{name.partition('.')[0]}.") for key in keys):
+        return " Settings of verl's stand under `verl:`."
+    near = did_you_mean(name, list(getattr(model, "model_fields", {})))
+    ending = [key for key in keys if key.endswith(f".{name}")]
+    if near or not ending:
+        return near
+    return f" verl has {ending[0]}: write it under `verl:`."

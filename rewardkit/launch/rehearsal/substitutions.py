@@ -1,0 +1,208 @@
+"""What a rehearsal replaces in the user's configuration, and why. All else is rehearsed as it is.
+
+Kept are the data's keys, the reward (function, options, manager, overlong settings), the
+algorithm, the KL settings, the losses, the sampling and the number of responses to a prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rewardkit.launch.rehearsal.sample import Sample
+from rewardkit.launch.rehearsal.scale import Scale
+
+Config: TypeAlias = Mapping[str, Any]
+
+A = "actor_rollout_ref."
+
+#: Settings that say how work is spread over accelerators, or are of an engine that is not there.
+#: The user's overrides of keys that have one of these in them are left out.
+LEFT_OUT = (
+    ".megatron.",
+    ".fsdp_config.",
+    ".fsdp.",
+    ".engine_kwargs.",
+    ".override_config.",
+    ".lora.",
+    ".mtp.",
+    ".profiler.",
+    ".quantization",
+    "global_profiler.",
+    "trainer.profile_",
+    "trainer.npu_profile",
+    "trainer.v1.",
+    "transfer_queue.",
+    "ray_init.",
+    "ray_kwargs.",
+    "hydra.",
+)
+
+#: Short for the user: what stands where.
+NOTES = {
+    "megatron": "the plan's Megatron is rehearsed with FSDP",
+    "tools": "tools and several turns are not rehearsed: one response to each prompt",
+    "cut": "prompts of more than 4,096 bytes are cut from the left",
+    "filter": "dynamic sampling is off: a random model's groups are all wrong, none would be kept",
+    "lora": "LoRA is not rehearsed: all weights are trained",
+    "recipe": "verl's DAPO recipe is rehearsed with verl's main trainer, which has its reward",
+    "mode": "the plan's asynchronous trainer is rehearsed with the synchronous one",
+    "agent": "the plan's agent loop is not rehearsed: one response to each prompt",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where things are.
+
+    Attributes:
+        folder: of the rehearsal.
+        train: rows to train on.
+        val: rows to validate on.
+        reward: the file that watches the user's reward function; None where there is none.
+        engine: the rollout's settings for this release, and what stands for the device.
+    """
+
+    folder: Path
+    train: Sample
+    val: Sample
+    reward: Path | None
+    engine: Config
+
+
+def table(scale: Scale, place: Place) -> dict[str, Config]:
+    """Why -> key -> value, of every release; a key counts for the releases that have it."""
+    return {
+        "a random model of 0.1 million weights stands in for the model and the critic": _model(
+            place
+        ),
+        "a sample of the user's rows, as long as they are in bytes": _rows(scale, place),
+        "batches that a CPU does in a second": _batches(scale),
+        "one process without an accelerator": {**_ONE_PROCESS, **place.engine},
+        "a few steps, then a validation and a checkpoint": _few_steps(scale, place),
+        "a random model is never right": {"algorithm.filter_groups.enable": False},
+    }
+
+
+def _model(place: Place) -> Config:
+    model = str(place.folder / "model")
+    shared = {"path": model, "hf_config_path": None, "use_shm": False, "lora_rank": 0}
+    return {
+        **{
+            f"{part}.{name}": v
+            for part in (f"{A}model", "critic.model")
+            for name, v in shared.items()
+        },
+        f"{A}model.tokenizer_path": None,
+        "critic.model.tokenizer_path": model,
+        "data.tokenizer": None,
+    }
+
+
+def _rows(scale: Scale, place: Place) -> Config:
+    return {
+        "data.train_files": [str(file) for file in place.train.files],
+        "data.val_files": [str(file) for file in place.val.files],
+        "data.train_max_samples": -1,
+        "data.val_max_samples": -1,
+        "data.max_prompt_length": scale.prompt,
+        "data.max_response_length": scale.response,
+        f"{A}rollout.prompt_length": "${data.max_prompt_length}",
+        f"{A}rollout.response_length": "${data.max_response_length}",
+        "data.filter_overlong_prompts_workers": 1,
+        "data.dataloader_num_workers": 0,
+        **({"data.truncation": "left", "data.filter_overlong_prompts": False} if scale.cut else {}),
+    }
+
+
+def _batches(scale: Scale) -> Config:
+    micro = scale.responses
+    tokens = scale.prompt + scale.response
+    return {
+        "data.train_batch_size": scale.prompts,
+        "data.gen_batch_size": scale.prompts,
+        "data.val_batch_size": None,
+        f"{A}actor.ppo_mini_batch_size": scale.minibatch,
+        f"{A}actor.ppo_micro_batch_size": None,
+        f"{A}actor.ppo_micro_batch_size_per_gpu": micro,
+        f"{A}actor.use_dynamic_bsz": False,
+        f"{A}rollout.log_prob_micro_batch_size": None,
+        f"{A}rollout.log_prob_micro_batch_size_per_gpu": micro,
+        f"{A}rollout.log_prob_use_dynamic_bsz": False,
+        f"{A}ref.log_prob_micro_batch_size": None,
+        f"{A}ref.log_prob_micro_batch_size_per_gpu": micro,
+        f"{A}ref.log_prob_use_dynamic_bsz": False,
+        "critic.ppo_mini_batch_size": scale.minibatch,
+        "critic.ppo_micro_batch_size": None,
+        "critic.ppo_micro_batch_size_per_gpu": micro,
+        "critic.forward_micro_batch_size": None,
+        "critic.forward_micro_batch_size_per_gpu": micro,
+        "critic.ppo_infer_micro_batch_size_per_gpu": micro,
+        "critic.use_dynamic_bsz": False,
+        f"{A}rollout.val_kwargs.n": scale.validation,
+        f"{A}rollout.max_num_batched_tokens": max(2048, tokens),
+        f"{A}rollout.max_num_seqs": 64,
+        f"{A}rollout.max_model_len": tokens,
+        f"{A}rollout.agent.num_workers": 1,
+        "reward.num_workers": 1,
+    }
+
+
+_ONE_PROCESS: Config = {
+    f"{A}actor.strategy": "fsdp2",
+    f"{A}ref.strategy": "fsdp2",
+    "critic.strategy": "fsdp2",
+    f"{A}rollout.tensor_model_parallel_size": 1,
+    f"{A}rollout.data_parallel_size": 1,
+    f"{A}rollout.expert_parallel_size": 1,
+    f"{A}rollout.pipeline_model_parallel_size": 1,
+    f"{A}actor.ulysses_sequence_parallel_size": 1,
+    f"{A}ref.ulysses_sequence_parallel_size": 1,
+    "critic.ulysses_sequence_parallel_size": 1,
+    f"{A}actor.use_torch_compile": False,
+    f"{A}ref.use_torch_compile": False,
+    f"{A}actor.fsdp_config.use_torch_compile": False,
+    f"{A}ref.fsdp_config.use_torch_compile": False,
+    "critic.fsdp.use_torch_compile": False,
+    **{
+        f"{part}.{key}": False
+        for part in (f"{A}model", "critic.model")
+        for key in (
+            "enable_gradient_checkpointing",
+            "enable_activation_offload",
+            "use_remove_padding",
+            "use_liger",
+            "use_fused_kernels",
+        )
+    },
+    f"{A}rollout.enforce_eager": True,
+    f"{A}rollout.free_cache_engine": False,
+    f"{A}rollout.multi_turn.enable": False,
+    f"{A}rollout.agent.default_agent_loop": "single_turn_agent",
+    f"{A}rollout.agent.agent_loop_config_path": None,
+    "trainer.n_gpus_per_node": 1,
+    "trainer.nnodes": 1,
+    "trainer.device": "cuda",  # Ray is told of one GPU
+    "trainer.use_legacy_worker_impl": "auto",
+    "trainer.balance_batch": False,
+}
+
+
+def _few_steps(scale: Scale, place: Place) -> Config:
+    return {
+        "trainer.total_training_steps": scale.steps,
+        "trainer.total_epochs": scale.steps,
+        "trainer.save_freq": scale.steps,
+        "trainer.test_freq": scale.steps,
+        "trainer.val_before_train": False,
+        "trainer.val_only": False,
+        "trainer.critic_warmup": 0,
+        "trainer.resume_mode": "disable",
+        "trainer.resume_from_path": None,
+        "trainer.default_local_dir": str(place.folder / "checkpoint"),
+        "trainer.default_hdfs_dir": None,
+        "trainer.project_name": "rewardkit",
+        "trainer.experiment_name": "rehearsal",
+    }

@@ -1,0 +1,197 @@
+"""What a release of verl makes of the settings of somebody's script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from rewardkit.launch.findings import Finding
+from rewardkit.launch.verl.key_renames import Dead, canonical, dead, native
+from rewardkit.launch.verl.releases import Release, known_releases, release_of
+from rewardkit.registry import did_you_mean
+
+#: Unknown keys for which the nearest known one is looked for; each costs some milliseconds.
+MAX_SUGGESTIONS = 20
+
+OLD_REWARD = "custom_reward_function."
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One setting of a script.
+
+    Attributes:
+        key: as it was written.
+        value: a Python value.
+        sign: what stands before the key.
+        line: of the script.
+        group: whether it chooses a group of Hydra's.
+    """
+
+    key: str
+    value: Any
+    sign: str
+    line: int
+    group: bool = False
+
+    @property
+    def canonical(self) -> str:
+        """The key's name in verl 0.9.1."""
+        return self.key if self.group else canonical(self.key)
+
+
+def is_known(asked: Asked) -> bool:
+    """Whether a key means something: to some release, or because a sign says that it is meant."""
+    if asked.group or asked.sign in {"+", "++"}:
+        return True
+    names = {asked.key, asked.canonical}
+    return any(_takes(known, name) for known in _all_releases() for name in names)
+
+
+def _takes(known: Release, key: str) -> bool:
+    """Whether a release has a key, or an open place for it in a section that it has."""
+    return known.lists(key) or (known.open_at(key) and known.lists(key.partition(".")[0]))
+
+
+def unknown_findings(unknown: Iterable[Asked]) -> Iterator[Finding]:
+    """A finding for each key that no release knows, with the nearest known one."""
+    for i, asked in enumerate(unknown):
+        near = _nearest(asked.key) if i < MAX_SUGGESTIONS else ""
+        yield Finding(
+            "error",
+            "L-76",
+            asked.key,
+            f"no release of verl has such a key (line {asked.line}); it is not in the recipe.{near}",
+            "Write it right under verl:, or with + if something reads it that verl does not list.",
+        )
+
+
+def release_findings(
+    settings: Iterable[Asked], target: Release, kind: Mapping[str, bool]
+) -> list[Finding]:
+    """What a release does not do as the script has it; a lost reward function is the only error.
+
+    Args:
+        settings: of the script, known ones.
+        target: the release, with the keys of the trainer that the script starts.
+        kind: `megatron` and `dapo_recipe` of that trainer.
+    """
+    ignored: dict[Dead, list[Asked]] = {}
+    others: list[Finding] = []
+    for asked in settings:
+        if asked.group or asked.sign == "~":
+            continue
+        if entry := dead(asked.key, target.number, **kind):
+            ignored.setdefault(entry, []).append(asked)
+        else:
+            others += _resolves(asked, target, kind)
+    return [*(_dead(entry, keys, target, kind) for entry, keys in ignored.items()), *others]
+
+
+def repeated_findings(settings: Iterable[Asked]) -> Iterator[Finding]:
+    """Settings that are given more than once, under one name or under an old and a new one."""
+    given: dict[str, list[Asked]] = {}
+    for asked in settings:
+        given.setdefault(asked.canonical, []).append(asked)
+    for times in given.values():
+        if len(times) == 1:
+            continue
+        lines = _listed(list(dict.fromkeys(str(asked.line) for asked in times)))
+        lines = f"line{'s' * (',' in lines)} {lines}"
+        names = _listed(list(dict.fromkeys(asked.key for asked in times)))
+        if all(asked.value == times[0].value for asked in times):
+            yield Finding("info", "L-76", names, f"given more than once ({lines}), the same.")
+        else:
+            text = f"given more than once ({lines}) with different values"
+            last = f"the last one counts: {times[-1].value!r}."
+            yield Finding("warning", "L-76", names, f"{text}; {last}", "Delete the others.")
+
+
+def _dead(entry: Dead, keys: list[Asked], target: Release, kind: Mapping[str, bool]) -> Finding:
+    names = _listed([asked.key for asked in keys])
+    path = next((asked.value for asked in keys if asked.key == f"{OLD_REWARD}path"), None)
+    if entry.key == OLD_REWARD and isinstance(path, str):
+        return Finding(
+            "error",
+            "reward-ignored",
+            names,
+            f"verl {target.verl} trains WITHOUT the reward function of this script ({path}): it "
+            "takes these keys and ignores them without a word, and its own scorer of each "
+            "data_source decides instead.",
+            "The recipe has the function where this verl reads it (reward.custom_reward_function).",
+        )
+    news = {native(asked.canonical, target.number, **kind) for asked in keys}
+    kept = sorted(n for n in news if n and not dead(n, target.number, **kind))
+    named = "The recipe has it so." if "use " in entry.why else f"The recipe has {_listed(kept)}."
+    fix = named if kept else "It is left out of the command."
+    rule = "does-not-start" if entry.fatal else "ignored"
+    return Finding("warning", rule, names, f"verl {target.verl}: {entry.why}.", fix)
+
+
+def _resolves(asked: Asked, target: Release, kind: Mapping[str, bool]) -> Iterator[Finding]:
+    """What Hydra makes of a key that the release reads under this or another name."""
+    verl, key = f"verl {target.verl}", asked.key
+    if target.lists(key):
+        default = target.keys.get(key)
+        if asked.sign == "+" and default is not None and not isinstance(default, (dict, list)):
+            text = f"{verl} lists the key, and refuses a + before one that it has."
+            yield Finding("warning", "plus", key, text, "The recipe has it without.")
+        return
+    new = native(asked.canonical, target.number, **kind)
+    reads = bool(new) and (target.lists(new) or target.open_at(new))
+    if reads and new != key:
+        does = "is read by nothing" if asked.sign else "does not start with it"
+        text = f"{verl} {does}: the key is {new} there."
+        yield Finding("warning", "renamed", key, text, "The recipe has it so.")
+    elif reads and not asked.sign:
+        text = f"{verl} takes it only with a + before it."
+        yield Finding("warning", "plus", key, text, "The command of the recipe has one.")
+    elif not reads:
+        yield _unread(asked, target, kind)
+
+
+def _unread(asked: Asked, target: Release, kind: Mapping[str, bool]) -> Finding:
+    """A key that the release has under no name."""
+    other = release_of(target.verl, megatron=not kind["megatron"])
+    if other.lists(asked.key):
+        engine = "FSDP" if kind["megatron"] else "Megatron"
+        text = f"a setting of {engine}, and this run is not of it."
+        return Finding("warning", "engine", asked.key, text, "It is left out of the command.")
+    where = [r.verl for r in _all_releases() if r.lists(asked.key) or r.lists(asked.canonical)]
+    if where:
+        text = f"verl {target.verl} has no such setting (verl {where[0]} has)."
+        return Finding("warning", "no-such-setting", asked.key, text)
+    text = f"no release of verl lists it.{_nearest(asked.key)}"
+    return Finding("warning", "plus", asked.key, text, "See that something reads it.")
+
+
+@cache
+def _all_releases() -> tuple[Release, ...]:
+    """The newest first, each with FSDP's and Megatron's keys, and those of verl's DAPO recipe."""
+    return tuple(
+        release_of(version, megatron=megatron, dapo_recipe=True)
+        for version in reversed(known_releases())
+        for megatron in (False, True)
+    )
+
+
+@cache
+def _all_keys() -> dict[str, None]:
+    return {key: None for known in _all_releases() for key in known.keys if "_target_" not in key}
+
+
+@cache
+def _nearest(key: str) -> str:
+    """A sentence with the nearest keys: those it is the end of, or those spelt alike."""
+    ends = [known for known in _all_keys() if known.endswith(f".{key}")]
+    if 0 < len(ends) <= 3:
+        return f" Did you mean {' or '.join(repr(known) for known in ends)}?"
+    return did_you_mean(key, list(_all_keys())) if len(key) <= 120 else ""
+
+
+def _listed(names: list[str]) -> str:
+    """Names in a row: not more than six of them."""
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return ", ".join(names[:6]) + more

@@ -1,0 +1,295 @@
+"""Somebody's launch script as a recipe, and what a release of verl makes of the script itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Any
+
+from rewardkit.errors import UsageError
+from rewardkit.launch.findings import Finding, ordered
+from rewardkit.launch.overrides import KEY, parse_overrides
+from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER
+from rewardkit.launch.presets import ACTOR
+from rewardkit.launch.recipe_yaml import recipe_yaml
+from rewardkit.launch.script_import.findings import (
+    Asked,
+    is_known,
+    release_findings,
+    repeated_findings,
+    unknown_findings,
+)
+from rewardkit.launch.script_import.recipe import FILES, REWARD, Draft, drafted
+from rewardkit.launch.script_import.shell import Script, Setting, parse_script
+from rewardkit.launch.script_import.shell_words import Problem
+from rewardkit.launch.verl.hydra_text import Raw, parsed
+from rewardkit.launch.verl.key_renames import canonical, native
+from rewardkit.launch.verl.releases import Release, release_of
+from rewardkit.redact import Redactor, is_secret_name, is_secret_value
+
+#: Brackets in brackets that a value may have.
+MAX_NESTING = 10
+
+#: Digits that a number may have: Python refuses to read very long ones.
+MAX_DIGITS = 300
+
+#: Settings in which `~` is expanded by rewardkit.
+HOME_KEYS = frozenset({*FILES, f"{REWARD}.path"})
+
+_INTERFACE = re.compile(r"(?:HCCL|NCCL|GLOO|TP)_SOCKET_IFNAME|HCCL_IF_IP")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A launch script as a recipe.
+
+    Attributes:
+        recipe: the mapping that `recipe.read_recipe` takes.
+        findings: about the script and the release it was read for, the worst first.
+        unresolved: what is known only when the script runs; it stands in the recipe as written.
+        left_out: settings that no release knows or that cannot be kept, by their lines.
+        where: the script.
+        verl: the release.
+    """
+
+    recipe: Mapping[str, Any]
+    findings: list[Finding]
+    unresolved: list[str]
+    left_out: list[Setting]
+    where: str
+    verl: str
+
+
+def import_script(text: str, where: str, verl: str) -> Imported:
+    """Read a launch script, or a list of `key=value`, as a recipe. Nothing is run.
+
+    Args:
+        text: of the script, up to 1 MB.
+        where: its file, for messages and the recipe's name.
+        verl: the release the recipe is for; the findings are about it.
+
+    Raises:
+        DataError: it is no text, is too long, or starts no verl.
+        UsageError: there is no such release.
+    """
+    script = parse_script(text, where)
+    redactor = _redactor(script, text)
+    found: list[Finding] = []
+    asked = [_asked(setting, found, redactor) for setting in script.overrides]
+    known = [one for one in asked if one and is_known(one)]
+    unknown = [one for one in asked if one and not is_known(one)]
+    megatron = _is_megatron(script, known)
+    before = release_of(verl).number < FILTER_SINCE
+    kind = {"megatron": megatron, "dapo_recipe": script.module == DAPO_RECIPE and before}
+    target = release_of(verl, **kind)
+    mistyped = [
+        one
+        for one in known
+        if target.refuses(native(one.canonical, target.number, **kind), one.value)
+    ]
+    known = [one for one in known if one not in mistyped]
+    env = dict(_env(script.env, found, redactor))
+    tree, differences = drafted(_draft(known, script, target, kind, where), env)
+    out = [one is None or one in (*unknown, *mistyped) for one in asked]
+    findings = [
+        *release_findings(known, target, kind),
+        *unknown_findings(unknown),
+        *(_mistyped(one, target) for one in mistyped),
+        *(_problem(problem) for problem in script.problems),
+        *found,
+        *_launch(script, target, kind),
+        *repeated_findings(known),
+        *(_unresolved(raw, script) for raw in script.unresolved),
+        *differences,
+    ]
+    return Imported(
+        recipe=redactor.tree(tree),
+        findings=[_without_secrets(finding, redactor) for finding in ordered(findings)],
+        unresolved=redactor.tree(script.unresolved),
+        left_out=[
+            Setting(redactor.text(told), line) for told, line in compress(script.overrides, out)
+        ],
+        where=where,
+        verl=target.verl,
+    )
+
+
+def recipe_text(imported: Imported) -> str:
+    """The recipe as a file, with the findings and what was left out as comments on top."""
+    header = [f"Imported from {imported.where}, for verl {imported.verl}; the script was not run."]
+    if imported.findings:
+        header += ["", "Found:"]
+        header += [f"  {finding.severity}: {finding}" for finding in imported.findings]
+    if imported.left_out:
+        header += ["", "Left out:"]
+        header += [f"  line {line}: {text[:200]}" for text, line in imported.left_out]
+    return recipe_yaml(imported.recipe, header)
+
+
+def _redactor(script: Script, text: str) -> Redactor:
+    """What knows the secrets of a script, those in variables that others are made of too."""
+    settings = [setting.text for setting in script.overrides]
+    return Redactor().learn([script.variables, text, *settings])
+
+
+def _without_secrets(finding: Finding, redactor: Redactor) -> Finding:
+    text, key = redactor.text(finding.text), redactor.text(finding.key)
+    return replace(finding, key=key, text=text, fix=redactor.text(finding.fix))
+
+
+def _asked(setting: Setting, found: list[Finding], redactor: Redactor) -> Asked | None:
+    """An override as a value; None, with a finding, where a recipe cannot have it."""
+    key, _, value = setting.text.partition("=")
+    bare = key.lstrip("+~").strip()
+    if is_secret_value(bare, value.strip()) or redactor.text(setting.text) != setting.text:
+        found.append(_secret(bare[:200], f"(line {setting.line})"))
+        return None
+    reason = _refused(bare, value)
+    if reason is None:
+        try:
+            (override,) = parse_overrides([setting.text], f"line {setting.line}")
+        except UsageError as error:
+            reason = str(error)
+        else:
+            given = _plain(override.value)
+            if given is not _NOT_PLAIN:
+                return Asked(
+                    override.key, given, override.sign, setting.line, group=override.is_group
+                )
+            reason = "a value of Hydra's own grammar, which a recipe cannot have."
+    text = f"{reason.rstrip('.')} (line {setting.line})."
+    found.append(Finding("error", "L-76", bare[:200] or setting.text[:80], text, "It is left out."))
+    return None
+
+
+def _refused(key: str, value: str) -> str | None:
+    """Why a text is not looked at as an override; None if it is."""
+    if len(key) > 300 or not KEY.fullmatch(key):
+        return "no key of a configuration"
+    if "." not in key and "@" not in key and "/" not in key and key != "model_engine":
+        return "chooses one of Hydra's groups, or sets a whole section"
+    depth = deepest = 0
+    for char in value:
+        depth += (char in "[{(") - (char in "]})")
+        deepest = max(deepest, depth)
+    if deepest > MAX_NESTING:
+        return f"brackets more than {MAX_NESTING} deep"
+    return "a number too long to read" if re.search(rf"\d{{{MAX_DIGITS}}}", value) else None
+
+
+#: What a value of Hydra's own grammar becomes.
+_NOT_PLAIN = object()
+
+
+def _plain(value: Any) -> Any:
+    """A value without `Raw` parts: `{a:1,b:x}` becomes a mapping, `choice(1,2)` is none."""
+    if isinstance(value, Raw):
+        return _mapping(str(value))
+    if isinstance(value, list):
+        items = [_plain(item) for item in value]
+        return _NOT_PLAIN if any(item is _NOT_PLAIN for item in items) else items
+    return value
+
+
+def _mapping(text: str) -> Any:
+    inner = re.fullmatch(r"\{([^{}\[\]'\"()]*)\}", text)
+    if inner is None:
+        return _NOT_PLAIN
+    pairs = [pair.partition(":") for pair in inner[1].split(",") if pair.strip()]
+    if not all(colon and name.strip() for name, colon, _ in pairs):
+        return _NOT_PLAIN
+    return {name.strip(): parsed(value.strip()) for name, _, value in pairs}
+
+
+def _is_megatron(script: Script, known: list[Asked]) -> bool:
+    """Whether a script trains with Megatron: it says so, or sets what only Megatron has."""
+    values = {asked.canonical: asked.value for asked in known}
+    said = (script.config_name, values.get("model_engine"), values.get(f"{ACTOR}.strategy"))
+    return any("megatron" in str(word) for word in said) or any(
+        key.startswith(f"{ACTOR}.megatron.") for key in values
+    )
+
+
+def _draft(
+    known: list[Asked], script: Script, target: Release, kind: Mapping[str, bool], where: str
+) -> Draft:
+    """The settings by verl 0.9.1's names, each once: the last one counts."""
+    settings: dict[str, Any] = {}
+    signs: dict[str, str] = {}
+    for asked in known:
+        key, name = asked.canonical, native(asked.canonical, target.number, **kind)
+        reads = bool(name) and (target.lists(name) or target.open_at(name))
+        signs[key] = asked.sign if asked.sign == "~" or not reads else ""
+        settings[key] = _at_home(key, asked.value)
+    return Draft(settings, signs, script, target, kind, where)
+
+
+def _at_home(key: str, value: Any) -> Any:
+    """`$HOME/x` as `~/x`, in files that rewardkit itself looks up."""
+    if key not in HOME_KEYS:
+        return value
+    if isinstance(value, list):
+        return [_at_home(key, item) for item in value]
+    return re.sub(r"^\$(?:HOME|\{HOME\})(?=/)", "~", value) if isinstance(value, str) else value
+
+
+def _secret(name: str, place: str = "") -> Finding:
+    # The bracket keeps "NAME: looks" from being taken for a variable and its value, and hidden.
+    text = f"{place or '(a variable)'} looks like a secret, and is not in the recipe, which others read."
+    fix = "Export it where the run starts, or give it to rewardkit train after `--`."
+    return Finding("info", "secret", name, text, fix)
+
+
+def _env(
+    env: Mapping[str, str], found: list[Finding], redactor: Redactor
+) -> Iterator[tuple[str, str]]:
+    """The variables that belong in a recipe."""
+    for name, value in env.items():
+        if is_secret_name(name) or redactor.text(value) != value:
+            found.append(_secret(name))
+        elif _INTERFACE.fullmatch(name):
+            text = f"may differ from node to node, and is found on each; the script has {value!r}."
+            found.append(Finding("info", "interface", name, text, "Or set cluster.interface."))
+        else:
+            yield name, value
+
+
+def _problem(problem: Problem) -> Finding:
+    shown = ", ".join(map(str, problem.lines[:8]))
+    more = f" and {len(problem.lines) - 8} more" if len(problem.lines) > 8 else ""
+    place = f"line{'s' if len(problem.lines) > 1 else ''} {shown}{more}"
+    return Finding("error" if problem.breaks else "info", "L-76", place, problem.text)
+
+
+def _launch(script: Script, target: Release, kind: Mapping[str, bool]) -> Iterator[Finding]:
+    """What the release makes of the module and of Hydra's options."""
+    if script.module == DAPO_RECIPE and not kind["dapo_recipe"]:
+        text = f"not part of verl {target.verl}, whose own trainer samples dynamically."
+        yield Finding("warning", "module", script.module, text, f"The recipe starts {TRAINER}.")
+    elif script.module not in {"", TRAINER, DAPO_RECIPE}:
+        text = f"a trainer that recipes do not start; this one starts {TRAINER}."
+        yield Finding("warning", "module", script.module, text)
+    name = script.config_name
+    if name == "ppo_megatron_trainer" and target.number >= ENGINE_SINCE:
+        text = f"verl {target.verl} has model_engine=megatron for it."
+        yield Finding("info", "renamed", f"--config-name={name}", text, "The recipe's command too.")
+    elif name not in {"", "ppo_trainer", "ppo_megatron_trainer", "dapo_trainer"}:
+        text = "a configuration that is not verl's: what it sets is not in the script."
+        fix = "Put what it sets under verl:."
+        yield Finding("warning", "config-name", f"--config-name={name}", text, fix)
+
+
+def _mistyped(asked: Asked, target: Release) -> Finding:
+    text = f"{asked.value!r} is text where verl {target.verl} has a number (line {asked.line})."
+    return Finding("error", "L-76", asked.key, text, "It is left out: put the value in the recipe.")
+
+
+def _unresolved(raw: str, script: Script) -> Finding:
+    """A finding for what is known only when the script runs."""
+    keys = [s.text.partition("=")[0].lstrip("+") for s in script.overrides if raw in s.text]
+    text = f"known only when the script runs; in {', '.join(keys[:4])}"
+    if raw in {"$HOME", "${HOME}"} and {*map(canonical, keys)} <= HOME_KEYS:
+        return Finding("info", "unresolved", raw, f"{text}. The recipe has ~ in names of files.")
+    return Finding("warning", "unresolved", raw[:80], f"{text}.", "Put the value in the recipe.")

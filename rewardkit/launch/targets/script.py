@@ -1,0 +1,21 @@
+"""`script`: one bash script with the command and its environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rewardkit.launch.plan import Plan
+from rewardkit.launch.secret_values import shell_word
+from rewardkit.launch.targets.base import File, Launch, filled
+
+
+def launch(plan: Plan, folder: Path) -> Launch:
+    """A script that runs verl where it is started and keeps a log beside itself."""
+    nodes = plan.recipe.nodes
+    where = f"on the head of a Ray cluster of {nodes} nodes" if nodes > 1 else "here or on any node"
+    return Launch(
+        files=(File("train.sh", filled("script.sh.j2", plan), executable=True),),
+        argv=None,
+        env={},
+        next_steps=(f"Run it {where}: bash {shell_word(str(folder / 'train.sh'))}",),
+    )

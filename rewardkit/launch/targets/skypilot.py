@@ -1,0 +1,110 @@
+"""`skypilot`: a task for `sky launch`, with a Ray of its own on the nodes SkyPilot rents.
+
+The image, or cluster.setup, brings verl and rewardkit. SkyPilot has a Ray of its own on each node
+(ports 6380 and 8266), which is left alone.
+
+Not run on a cloud: the tests parse the YAML and check its script, and node.sh is the one that
+`ascend` runs on real Ray.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import UsageError
+from rewardkit.launch.plan import Plan
+from rewardkit.launch.secret_values import shell_word, variables_of
+from rewardkit.launch.targets.ascend import node_script
+from rewardkit.launch.targets.base import (
+    SHIPPED,
+    File,
+    Launch,
+    as_yaml,
+    check_ports,
+    commented,
+    one_line,
+    reward_text,
+    slug,
+)
+
+_TAKEN = {6380: "SkyPilot's own Ray", 8266: "SkyPilot's own dashboard"}
+
+_SECRETS = {"wandb": "WANDB_API_KEY", "swanlab": "SWANLAB_API_KEY"}
+
+_HEADER = """
+{name}: {nodes} x {count} {accelerator}, verl {verl}. Made by rewardkit.
+
+  sky launch -c {name} skypilot.yaml{secrets}
+  sky logs {name}
+  sky down {name}
+
+Started again on the same cluster (sky exec), it says what is in the way.
+"""
+
+#: SkyPilot numbers the nodes and lists their addresses, the head's first.
+_ADDRESSES = """\
+MASTER_ADDR=$(head -n 1 <<<"$SKYPILOT_NODE_IPS")
+CURRENT_IP=$(sed -n "$((SKYPILOT_NODE_RANK + 1))p" <<<"$SKYPILOT_NODE_IPS")
+export MASTER_ADDR CURRENT_IP
+"""
+
+
+def launch(plan: Plan, folder: Path) -> Launch:
+    """The task's YAML, and the scorer's file beside it.
+
+    Raises:
+        UsageError: the recipe names no accelerator, is for NPU, or a port cannot be used.
+    """
+    recipe = plan.recipe
+    if recipe.devices == "npu":
+        raise UsageError("devices: npu: SkyPilot rents none; choose ascend, slurm or kuberay.")
+    if recipe.devices == "gpu" and not recipe.cluster.accelerator:
+        raise UsageError(
+            "cluster.accelerator: skypilot needs the GPU's name, as in H100 (sky show-gpus lists them)."
+        )
+    check_ports(recipe, _TAKEN)
+    scorer, name = reward_text(plan), slug(recipe.name)
+    secrets = _secrets(plan)
+    header = _HEADER.format(
+        name=name,
+        nodes=recipe.nodes,
+        count=recipe.devices_per_node,
+        accelerator=one_line(recipe.cluster.accelerator or "CPU"),
+        verl=plan.verl,
+        secrets="".join(f" --secret {secret}" for secret in secrets),
+    )
+    task = commented(header) + as_yaml(_task(plan, folder, name, shipped=scorer is not None))
+    files = [File("skypilot.yaml", task)]
+    if scorer is not None:
+        files.append(File("reward.py", scorer))
+    return Launch(
+        files=tuple(files),
+        argv=None,
+        env={},
+        next_steps=(f"Start it: sky launch -c {name} {shell_word(str(folder / 'skypilot.yaml'))}",),
+    )
+
+
+def _task(plan: Plan, folder: Path, name: str, *, shipped: bool) -> dict[str, Any]:
+    recipe = plan.recipe
+    cluster = recipe.cluster
+    resources: dict[str, Any] = {}
+    if cluster.accelerator:
+        resources["accelerators"] = f"{cluster.accelerator}:{recipe.devices_per_node}"
+    if cluster.image:
+        resources["image_id"] = f"docker:{cluster.image}"
+    task: dict[str, Any] = {"name": name, "num_nodes": recipe.nodes, "resources": resources}
+    if secrets := _secrets(plan):
+        task["secrets"] = dict.fromkeys(secrets)
+    if shipped:
+        task["file_mounts"] = {f"{SHIPPED['skypilot']}reward.py": str(folder / "reward.py")}
+    script = node_script(plan, rank="SKYPILOT_NODE_RANK")
+    return task | {"run": _ADDRESSES + script.partition("\n")[2]}
+
+
+def _secrets(plan: Plan) -> list[str]:
+    """The secrets of the settings, and those that the run's loggers ask for; SkyPilot takes their values from the shell."""
+    loggers = plan.get("trainer.logger") or []
+    names = [_SECRETS[logger] for logger in loggers if logger in _SECRETS]
+    return list(dict.fromkeys([*names, *variables_of(plan.arguments)]))

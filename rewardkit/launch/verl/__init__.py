@@ -1,0 +1,1 @@
+"""What rewardkit knows of verl's configuration, by release."""

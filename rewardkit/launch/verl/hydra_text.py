@@ -1,0 +1,154 @@
+"""Values as Hydra's override grammar writes them, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rewardkit.errors import UsageError
+from rewardkit.launch.yaml_text import read_value
+
+#: Lists in lists that are read; what is deeper is text.
+MAX_DEPTH = 20
+
+_WORD = re.compile(r"[A-Za-z_]+")
+_HYDRA_WORDS = frozenset({"true", "false", "null", "inf", "nan"})
+_NOT_FINITE = re.compile(r"[+-]?(?:inf|nan)", re.IGNORECASE)
+_PLAIN = re.compile(r"[\w./:\-]+", re.ASCII)
+_INTERPOLATION = re.compile(r"\$\{[\w.]+\}")
+
+#: Numbers of Hydra's grammar: digits may be joined by underscores (`1_000`), `010` is text.
+_DIGITS, _WHOLE = r"\d(?:_?\d)*", r"(?:0|[1-9](?:_?\d)*)"
+_NUMBER = re.compile(
+    rf"[+-]?(?:{_WHOLE}|(?:{_WHOLE}\.?|{_WHOLE}?\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?)", re.ASCII
+)
+MAX_NUMBER = 1000
+
+#: Characters that mean something to Hydra unless a backslash stands before them.
+_ESCAPE = re.compile(r"\\([\\()\[\]{}:=, \t])")
+_SPECIAL = re.compile(r"([\\()\[\]{}:=, \t])")
+
+#: A key of a mapping, which Hydra takes without quotes only.
+_MAPPING_KEY = re.compile(r"[\w/\-\\+.$%*@?|()\[\]{}:=, \t]+", re.ASCII)
+
+#: A quote begins a quoted text after one of these; inside a word it is a character.
+_BEFORE_QUOTE = "[{(,:="
+
+
+class Raw(str):
+    """A value that is kept as it was written, because it is Hydra's own grammar (`{a:1}`)."""
+
+    __slots__ = ()
+
+
+def written(value: Any) -> str:
+    """A Python value as the right side of an override.
+
+    Text is put in quotes where Hydra would take it for something else: `1e-6` given as text, `a b`,
+    `a=b`. Interpolations (`${data.max_response_length}`) stay interpolations.
+
+    Raises:
+        UsageError: a mapping has a key that Hydra's grammar cannot express.
+    """
+    if isinstance(value, Raw):
+        return str(value)
+    if isinstance(value, bool) or value is None:
+        return {True: "True", False: "False", None: "null"}[value]
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_key(k)}:{written(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(written(item) for item in value) + "]"
+    return repr(value)
+
+
+def parsed(text: str, depth: int = 0) -> Any:
+    """The right side of an override as a Python value; `Raw` for Hydra's mappings and functions."""
+    if text.startswith("{") or re.match(r"[a-z_]+\(", text):
+        return Raw(text)
+    if text.startswith("[") and text.endswith("]") and depth < MAX_DEPTH:
+        return [parsed(_trimmed(item), depth + 1) for item in _split(text[1:-1])]
+    if text == "":
+        return ""  # Hydra's empty text; null is written out
+    if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
+        return _unquoted(text)
+    if _is_number(text):
+        return float(text) if re.search("[.eEnN]", text) else int(text)
+    value = read_value(text)
+    return value if value is None or isinstance(value, bool) else _ESCAPE.sub(r"\1", text)
+
+
+def quoted(text: str) -> str:
+    """Text in single quotes, where only quotes and the backslashes before them are escaped."""
+
+    def escape(match: re.Match[str]) -> str:
+        return match[1] * 2 + ("\\'" if match[2] else "")
+
+    return "'" + re.sub(r"(\\*)('|\Z)", escape, text) + "'"
+
+
+def _text(value: str) -> str:
+    """Hydra reads `=`, `,`, spaces, braces, quotes and non-ASCII in a bare value as its grammar."""
+    if _WORD.fullmatch(value):
+        return quoted(value) if value.lower() in _HYDRA_WORDS else value
+    if _INTERPOLATION.fullmatch(value):
+        return value
+    plain = _PLAIN.fullmatch(value) and isinstance(read_value(value), str)
+    return value if plain and not _is_number(value) else quoted(value)
+
+
+def _is_number(text: str) -> bool:
+    return bool(
+        _NOT_FINITE.fullmatch(text) or (len(text) <= MAX_NUMBER and _NUMBER.fullmatch(text))
+    )
+
+
+def _key(key: Any) -> str:
+    """A key of a mapping; Hydra has no quotes there, so that `true` as text cannot be written."""
+    if not isinstance(key, str):
+        return written(key)
+    reads_as_other = key.lower() in _HYDRA_WORDS or _is_number(key)
+    if reads_as_other or not _MAPPING_KEY.fullmatch(key):
+        raise UsageError(f"Hydra cannot read {key!r} as the key of a mapping; choose another key.")
+    return _SPECIAL.sub(r"\\\1", key)
+
+
+def _unquoted(text: str) -> str:
+    """The text between quotes; backslashes before a quote, or at the end, stand there twice."""
+    quote = text[0]
+    doubled = rf"(\\*)({quote}|\Z)"
+    return re.sub(doubled, lambda match: match[1][: len(match[1]) // 2] + match[2], text[1:-1])
+
+
+def _trimmed(item: str) -> str:
+    """An item without the blanks around it, but with a blank that a backslash escapes."""
+    item = item.lstrip()
+    text = item.rstrip()
+    escapes = (len(text) - len(text.rstrip("\\"))) % 2 == 1
+    return item[: len(text) + 1] if escapes else text
+
+
+def _split(text: str) -> list[str]:
+    """The items of a list, at commas outside brackets and quotes."""
+    items, depth, quote, item, place = [], 0, "", "", 0
+    while place < len(text):
+        char = text[place]
+        if char == "\\":  # with the character it escapes, which then ends nothing
+            char = text[place : place + 2]
+        elif quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"" and item.rstrip()[-1:] in _BEFORE_QUOTE:
+            quote = char
+        elif char in "[{(":
+            depth += 1
+        elif char in "]})":
+            depth -= 1
+        place += len(char)
+        if char == "," and not depth and not quote:
+            items.append(item)
+            item = ""
+        else:
+            item += char
+    return [*items, item] if item.strip() or items else []

@@ -1,0 +1,1 @@
+"""Evaluation questions in training data, and near-duplicates within it."""

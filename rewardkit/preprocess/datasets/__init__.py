@@ -1,0 +1,1 @@
+"""The built-in datasets: one module per dataset."""

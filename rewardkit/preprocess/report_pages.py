@@ -1,0 +1,250 @@
+"""The reports of `prep`, `mix` and `check` as pages, and the sections they are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rewardkit import __version__
+from rewardkit.pages.model import Bars, Histogram, Line, Page, Pair, Pairs, Section, Steps, Table
+from rewardkit.pages.text import rows as count_rows
+from rewardkit.pages.text import share
+from rewardkit.preprocess.check_report import CheckReport
+from rewardkit.preprocess.contamination.overlap import Overlap
+from rewardkit.preprocess.quality import RULES, dropped_path
+from rewardkit.preprocess.report import MixReport, PartReport, PrepReport, SplitReport
+from rewardkit.preprocess.stats import Stats, quantile
+
+#: Pairs of texts that a section shows; all are counted.
+PAIRS = 25
+
+
+def prep_page(report: PrepReport) -> Page:
+    """What `prep` did, split by split."""
+    written = sum(split.written for split in report.splits)
+    facts = (
+        ("dataset", report.dataset),
+        ("data_source", report.data_source),
+        ("template", report.template),
+        ("scorer", report.scorer),
+        *(
+            (f"{split.split}, from {split.origin}", f"{count_rows(split.written)} in {split.out}")
+            for split in report.splits
+        ),
+        ("rewardkit", __version__),
+    )
+    several = len(report.splits) > 1
+    sections = (
+        section
+        for split in report.splits
+        for section in split_sections(split, f"{split.split}: " if several else "")
+    )
+    return Page(f"{report.dataset}: {count_rows(written)} written", facts, tuple(sections))
+
+
+def mix_page(report: MixReport) -> Page:
+    """What `mix` took of each file, and what the rows look like."""
+    facts = (
+        ("file", str(report.out)),
+        ("rows", f"{report.written:,}"),
+        ("seed", str(report.seed)),
+        ("questions in several files", f"{report.shared:,}"),
+        ("of them with different golds", f"{report.conflicting:,}"),
+        ("rewardkit", __version__),
+    )
+    headers = ("file", "weight", "share", "rows there", "taken", "each at most")
+    parts = tuple(
+        Line(
+            (
+                str(part.path),
+                f"{part.weight:g}",
+                f"{part.share:.1%}",
+                f"{part.available:,}",
+                f"{part.rows:,}",
+                str(part.times),
+            ),
+            tuple(f"{what}: {count:,} rows" for what, count in _made(part)),
+        )
+        for part in report.parts
+    )
+    table = Table("files", headers, parts, "changed and left out")
+    title = f"{report.out.name}: {count_rows(report.written)} mixed"
+    return Page(title, facts, (table, *stats_sections(report.stats)))
+
+
+def _made(part: PartReport) -> Iterator[tuple[str, int]]:
+    yield from part.changes.most_common()
+    yield from ((f"left out {name}", count) for name, count in part.left_out.most_common())
+
+
+def check_page(report: CheckReport) -> Page:
+    """What `check` found."""
+    facts = (
+        ("file", str(report.path)),
+        ("rows", f"{report.rows:,}"),
+        ("bad rows", f"{report.bad_rows:,}"),
+        ("findings", f"{report.counts.total():,}"),
+        ("checked", ", ".join(report.checked)),
+        ("not checked", ", ".join(report.not_checked) or "nothing"),
+        ("rewardkit", __version__),
+    )
+    title = f"{Path(report.path).name}: {report.verdict()}"
+    return Page(title, facts, tuple(_check_sections(report)))
+
+
+def _check_sections(report: CheckReport) -> Iterator[Section]:
+    yield from _findings(report)
+    if report.overlaps:
+        yield overlaps_section(report.overlaps, report.counts["overlap"])
+    if report.clusters:
+        clusters = [(c.rows, c.conflicting) for c in report.clusters]
+        yield clusters_section(clusters, report.cluster_rows)
+    if report.lengths.unit == "tokens" or report.lengths.limit:
+        yield lengths_section(report.lengths.counts, report.lengths.unit, report.lengths.limit)
+    yield from stats_sections(report.stats)
+
+
+def split_sections(split: SplitReport, prefix: str = "") -> Iterator[Section]:
+    """What became of a split: rows left, rows dropped, and what the rows written look like."""
+    yield Steps(f"{prefix}rows left after each step", tuple(split.steps()))
+    if split.dropped:
+        yield _dropped(split, prefix)
+    yield from stats_sections(split.stats, prefix)
+
+
+def stats_sections(stats: Stats, prefix: str = "") -> Iterator[Section]:
+    """What rows look like: lengths of prompts, kinds of answers, and groups if there are any."""
+    if not stats.rows:
+        return
+    yield lengths_section(stats.prompt_chars, "characters", title=f"{prefix}length of the prompts")
+    yield Bars(f"{prefix}kinds of answers", _descending(stats.answer_kinds))
+    for name, counts in stats.groups.items():
+        if len(counts) > 1:
+            # Levels have an order of their own.
+            ordered = tuple(sorted(counts.items())) if name == "level" else _descending(counts)
+            yield Bars(f"{prefix}{name}", ordered)
+
+
+def lengths_section(
+    lengths: Counter[int], unit: str, limit: int | None = None, title: str = "length of the prompts"
+) -> Histogram:
+    """How long rows are.
+
+    Args:
+        lengths: how many rows are so long.
+        unit: of the lengths, `tokens` or `characters`.
+        limit: how long they may be.
+        title: of the section.
+    """
+    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+    marks = tuple((name, quantile(lengths, part)) for name, part in shares.items())
+    return Histogram(title, lengths, unit, marks, limit)
+
+
+def clusters_section(
+    clusters: Sequence[tuple[Sequence[tuple[int, str, str]], bool]], found: tuple[int, int]
+) -> Pairs:
+    """Rows that are nearly the same, those with conflicting golds first.
+
+    Args:
+        clusters: the row number, text and gold of each member, and whether golds conflict.
+        found: how many rows are in how many clusters; there may be more than those given.
+    """
+    conflicts = sum(conflict for _, conflict in clusters)
+    note = (
+        f"{count_rows(found[0])} in {found[1]:,} clusters; golds conflict in {conflicts:,} of them."
+        f"{_shown(found[1])} What two rows have in common is marked."
+        if clusters
+        else "No two rows are nearly the same."
+    )
+    ordered = sorted(clusters, key=lambda cluster: not cluster[1])
+    pairs = tuple(_cluster(rows, conflict) for rows, conflict in ordered[:PAIRS])
+    return Pairs("near-duplicates", pairs, note)
+
+
+def overlaps_section(overlaps: Sequence[Overlap], found: int) -> Pairs:
+    """Evaluation items found in the rows, the most complete first.
+
+    Args:
+        overlaps: some of them.
+        found: how many there are.
+    """
+    items = Counter(source for source, _ in {(o.source, o.item) for o in overlaps})
+    sources = ", ".join(f"{n:,} of {source}" for source, n in _descending(items))
+    these = (
+        "" if len(overlaps) == found else f"Of the first {len(overlaps):,} of {found:,} findings: "
+    )
+    note = (
+        f"{these}Evaluation items in {count_rows(len({o.row for o in overlaps}))}: {sources}."
+        f"{_shown(found)} What an item and a row have in common is marked."
+        if overlaps
+        else "No evaluation item was found in any row."
+    )
+    ordered = sorted(overlaps, key=lambda o: -o.coverage)
+    return Pairs("contamination", tuple(_overlap(o) for o in ordered[:PAIRS]), note)
+
+
+def _dropped(split: SplitReport, prefix: str) -> Table:
+    lines = (
+        Line(
+            (reason, f"{n:,}", share(n, split.distinct)),
+            tuple(_at(i, what) for why, i, what in split.examples if why == reason),
+        )
+        for reason, n in _descending(split.dropped)
+    )
+    note = f"All of them are kept, each with its reason, in {dropped_path(split.out)}."
+    headers = ("reason", "rows", "share")
+    return Table(f"{prefix}rows dropped", headers, tuple(lines), "of them", note)
+
+
+def _findings(report: CheckReport) -> Iterator[Section]:
+    if report.ok:
+        return
+    rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
+    lines = (Line((rule, f"{report.counts[rule]:,}", todo)) for rule, todo in rules)
+    yield Table("findings", ("rule", "found", "what to do"), tuple(lines))
+    yield Table(
+        "examples",
+        ("where", "rule", "what"),
+        tuple(Line(cells) for cells in report.listed()),
+        note="The first findings of each rule; rows count from 0.",
+    )
+
+
+def _cluster(rows: Sequence[tuple[int, str, str]], conflict: bool) -> Pair:
+    """The first row and one other: where golds conflict, the first with another gold."""
+    first = rows[0]
+    other = next((row for row in rows if conflict and row[2] != first[2]), rows[-1])
+    return Pair(
+        f"rows {', '.join(str(number) for number, _, _ in rows[:8])}"
+        f"{f' and {len(rows) - 8:,} more' if len(rows) > 8 else ''}",
+        (f"row {first[0]}, gold {first[2]}", f"row {other[0]}, gold {other[2]}"),
+        (first[1], other[1]),
+        f"golds conflict: {first[2]}, {other[2]}" if conflict else "",
+    )
+
+
+def _overlap(overlap: Overlap) -> Pair:
+    return Pair(
+        f"row {overlap.row} has {overlap.coverage:.0%} of {overlap.source} {overlap.item}",
+        (f"{overlap.source} {overlap.item}", f"row {overlap.row}"),
+        (overlap.item_text, overlap.row_text),
+    )
+
+
+def _descending(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    """The most frequent first; equal ones in the order of their names, whatever order they came."""
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _shown(n: int) -> str:
+    return f" The first {PAIRS} of {n:,} are below." if n > PAIRS else ""
+
+
+def _place(row: int | None) -> str:
+    return "file" if row is None else f"row {row}"
+
+
+def _at(row: int, what: str) -> str:
+    return f"{_place(row)}: {what}" if what else _place(row)

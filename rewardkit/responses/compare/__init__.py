@@ -1,0 +1,1 @@
+"""`rewardkit compare`: two scorers on the same responses."""

@@ -1,0 +1,1 @@
+"""Which row of a parquet file a response answers."""

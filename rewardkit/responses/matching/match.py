@@ -1,0 +1,191 @@
+"""Which row of a training file a response answers.
+
+A response names its row by place (data_source, split and index), by the prompt it was given, or
+by the source's id. What else both carry (the prompt, the question, the id, the gold) must agree:
+a place says nothing once a file was prepared anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from typing import NamedTuple
+
+from rewardkit.errors import DataError
+from rewardkit.responses.matching.evidence import (
+    gold_agrees,
+    golds,
+    prompt_agrees,
+    question_agrees,
+    squeeze,
+)
+from rewardkit.responses.matching.train_index import (
+    QUOTED,
+    Hits,
+    Match,
+    Mismatch,
+    Prompt,
+    TrainIndex,
+    bare,
+    digest,
+    find_contained,
+    input_of,
+    place_of,
+    source_id_of,
+    text_of,
+)
+from rewardkit.responses.read import Sample
+
+#: The ways to join, in the order they are tried.
+PLACE, PROMPT, SOURCE_ID = "data_source, split and index", "prompt", "source_id"
+
+#: A join that nothing else confirms: neither side carries more.
+PLACE_ALONE = f"{PLACE} alone"
+
+
+class _Claim(NamedTuple):
+    """All that a response says of its row; texts are squeezed."""
+
+    place: tuple[str, ...]
+    source_id: tuple[str, ...]
+    input: str
+    question: str
+    question_head: str
+    gold: str
+
+
+def join(index: TrainIndex, sample: Sample) -> Match | None:
+    """How a response joins, and its place in `index.prompts`; None if it joins no row.
+
+    Raises:
+        DataError: it contradicts the row that it joins, or joins several rows that differ.
+    """
+    found = find_match(index, sample)
+    if isinstance(found, Mismatch):
+        raise DataError(f"{sample.where} {found.reason}")
+    return found
+
+
+def find_match(index: TrainIndex, sample: Sample) -> Match | Mismatch | None:
+    """The same as `join`, with the reason why not instead of an error."""
+    claim = _claim(sample)
+    key = digest(repr(claim))
+    if key not in index.outcomes:
+        index.outcomes[key] = _outcome(index, claim)
+    return index.outcomes[key]
+
+
+def _outcome(index: TrainIndex, claim: _Claim) -> Match | Mismatch | None:
+    hits = find_contained(index, claim.input)
+    ways: dict[str, Mapping[int, None]] = {
+        PLACE: index.places.get(claim.place, {}),
+        PROMPT: hits.places,
+        SOURCE_ID: index.sources.get(claim.source_id, {}),
+    }
+    way = next((way for way, places in ways.items() if places), None)
+    if way is None:
+        return None
+    places: AbstractSet[int] = ways[way].keys()
+    for others in ways.values():
+        places = others.keys() & places or places
+    if len(places) > 1:
+        places = _with_gold(index, claim.gold) & places or places
+    if len(places) > 1:
+        rows = " and ".join(f"row {index.prompts[i].row}" for i in sorted(islice(places, 3)))
+        reason = (
+            f"joins {rows} of {index.name}, which differ, by {way}. Score responses that keep "
+            "the extra_info of their row, with an index of its own for each."
+        )
+        return Mismatch(reason, contradicts=False)
+    (place,) = places
+    return _confirm(index, claim, hits, Match(way, place))
+
+
+def _with_gold(index: TrainIndex, gold: str) -> AbstractSet[int]:
+    """The prompts with that gold. Of several spellings one has prompts, hardly ever more."""
+    found = [index.golds[key] for key in golds(gold) if key in index.golds]
+    return found[0].keys() if len(found) == 1 else {place for each in found for place in each}
+
+
+def _confirm(index: TrainIndex, claim: _Claim, hits: Hits, match: Match) -> Match | Mismatch:
+    """The match, unless the response contradicts the row."""
+    prompt = index.prompts[match.place]
+    others = (prompt.question, prompt.message)
+    agrees = {
+        "prompt": match.place in hits.places
+        or prompt_agrees(claim.input, prompt.main, others, hits.mains),
+        "question": question_agrees(claim.question, prompt.question, prompt.main),
+        "gold": gold_agrees(claim.gold, prompt.gold),
+    }
+    same_text = True in (agrees["prompt"], agrees["question"])
+    agrees["source_id"] = _source_id_agrees(index, claim, match.place, same_text=same_text)
+    if False in agrees.values():
+        wrong = "; ".join(
+            _difference(index, claim, prompt, hits, what)
+            for what, same in agrees.items()
+            if same is False
+        )
+        other = (
+            ", or remove index from their extra_info to join them by prompt"
+            if match.way == PLACE and hits.places
+            else ""
+        )
+        reason = (
+            f"joins row {prompt.row} of {index.name} by {match.way}, but contradicts it: {wrong}. "
+            f"Give the parquet that the responses were made from{other}."
+        )
+        return Mismatch(reason, contradicts=True)
+    alone = match.way == PLACE and True not in agrees.values()
+    return match._replace(way=PLACE_ALONE) if alone else match
+
+
+def _source_id_agrees(
+    index: TrainIndex, claim: _Claim, place: int, *, same_text: bool
+) -> bool | None:
+    """Whether the ids agree.
+
+    Copies of a dataset number its problems in different ways: where the text is the same, only
+    the id of another row is a contradiction.
+    """
+    if not claim.source_id:
+        return None
+    known = index.sources.get(claim.source_id, {})
+    if place in known:
+        return True
+    return False if known or (index.prompts[place].source_id and not same_text) else None
+
+
+def _difference(index: TrainIndex, claim: _Claim, prompt: Prompt, hits: Hits, what: str) -> str:
+    if what == "prompt":
+        other = next(iter(hits.places), None)
+        if other is not None:
+            return f"its prompt is that of row {index.prompts[other].row}"
+        return f"its prompt does not contain {_quoted(prompt.head)}"
+    mine, known = {
+        "question": (claim.question_head, prompt.head),
+        "gold": (claim.gold, prompt.gold),
+        "source_id": (claim.source_id[-1:], prompt.source_id),
+    }[what]
+    return f"its {what} is {_quoted(''.join(mine))}, the row's {_quoted(known)}"
+
+
+def _quoted(text: str) -> str:
+    text = " ".join(text.split())
+    return repr(text if len(text) <= QUOTED else text[: QUOTED - 3] + "...")
+
+
+def _claim(sample: Sample) -> _Claim:
+    info, fields = sample.extra_info, sample.fields
+    row = {**fields, "extra_info": info}
+    source = text_of(info.get("data_source"))
+    questions = (info.get("question"), fields.get("question"), fields.get("problem"))
+    question = next(filter(None, map(text_of, questions)), "")
+    return _Claim(
+        place_of(row, source),
+        source_id_of(row, source),
+        squeeze(input_of(fields)),
+        bare(question),
+        question[: QUOTED + 1],
+        sample.ground_truth,
+    )

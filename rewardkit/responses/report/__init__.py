@@ -1,0 +1,1 @@
+"""`rewardkit report`: scored responses as one HTML page."""

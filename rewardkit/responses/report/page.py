@@ -1,0 +1,221 @@
+"""A file of scored responses as one HTML page that works without a network.
+
+The figures are plain HTML. The responses are in the page as compressed text: base64 has no
+character that could end an element, whatever a response holds. `report.js` unpacks what is looked
+at. The policy in the page lets that script run and no other, and lets nothing be fetched.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from jinja2 import Environment
+
+from rewardkit.errors import DataError
+from rewardkit.output import atomic, refuse_existing, refuse_input
+from rewardkit.pages.environment import environment
+from rewardkit.pages.text import brief, share
+from rewardkit.responses.files import expand
+from rewardkit.responses.isolated_scorer import SECONDS
+from rewardkit.responses.read import Unread
+from rewardkit.responses.report import figures
+from rewardkit.responses.report.lengths import lengths
+from rewardkit.responses.report.response import View, view
+from rewardkit.responses.report.rows import responses
+from rewardkit.responses.report.sample import Kept
+from rewardkit.responses.report.summary import Response, Sums
+from rewardkit.scorers.base import Status
+
+#: Responses that a page holds, if not told otherwise.
+MAX_RESPONSES = 50_000
+
+#: Responses that are compressed together, and unpacked together when one is opened.
+CHUNK = 256
+
+#: Between the fields of a response, and between responses: controls, which no shown text has.
+FIELD, RECORD = "\x1f", "\x1e"
+
+#: Characters of answers and prompts in the list.
+CELL, LINE = 40, 90
+
+
+@dataclass(frozen=True)
+class Written:
+    """What `write_report` wrote: all responses are in `sums`, `kept` of them in the list."""
+
+    out: Path
+    sums: Sums
+    kept: int
+    reserved: int
+    size: int
+
+    def summary(self) -> dict[str, Any]:
+        """The report as plain values, for people and for JSON."""
+        total = self.sums.total
+        return {
+            "out": str(self.out),
+            "bytes": self.size,
+            "responses": total.n,
+            "listed": self.kept,
+            "unread": sum(self.sums.unread.values()),
+            "no_answer": total.no_answer / max(total.n, 1),
+            "statuses": {status.value: n for status, n in total.statuses.most_common()},
+        }
+
+
+@dataclass
+class Packed:
+    """The list of responses: a column for each thing it shows or sorts by, and the texts."""
+
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+    chunks: list[str] = field(default_factory=list)
+    _groups: dict[bytes, int] = field(default_factory=dict)
+
+    def index(self) -> str:
+        """The columns, packed."""
+        return pack(json.dumps(self.columns, ensure_ascii=False, separators=(",", ":")))
+
+    def add(self, response: Response, seen: View) -> None:
+        """Put a response into the columns."""
+        cells = {
+            "status": response.status.value,
+            "score": round(response.score, 4),
+            "step": response.step,
+            "source": brief(response.source, LINE),
+            "length": len(response.text),
+            "group": self._groups.setdefault(response.group, len(self._groups)),
+            "pred": brief(response.pred, CELL),
+            "gold": brief(response.gold, CELL),
+            "line": brief(response.prompt or response.text, LINE),
+            "fold": utf16(seen.text, seen.fold),
+            "start": utf16(seen.text, seen.start),
+            "end": utf16(seen.text, seen.end),
+        }
+        for name, value in cells.items():
+            self.columns.setdefault(name, []).append(value)
+
+
+def write_report(
+    files: Iterable[Path | str],
+    out: Path,
+    *,
+    scorer: str = "auto",
+    options: Mapping[str, Any] | None = None,
+    response_key: str | None = None,
+    gold_key: str | None = None,
+    max_responses: int = MAX_RESPONSES,
+    seconds: float = SECONDS,
+    overwrite: bool = False,
+    progress: Callable[[int], object] = lambda _: None,
+) -> Written:
+    """Write the report of scored responses; rows that have no score are scored.
+
+    Args:
+        files: jsonl or parquet files, or folders of them, as verl's dumps are.
+        out: the page.
+        scorer: of rows without a score; `auto` is each row's own.
+        options: of the scorer.
+        response_key: the field with the response; see `rollouts.read`.
+        gold_key: the field with the ground truth.
+        max_responses: how many the list holds; the figures count all.
+        seconds: that a scorer of the user's may take for a response.
+        overwrite: replace `out` if it exists.
+        progress: called with 1 for every line.
+
+    Raises:
+        DataError: a file cannot be read, or there is not one response.
+        OutputError: `out` cannot be written.
+    """
+    names = expand([str(file) for file in files])
+    refuse_existing(out, overwrite=overwrite)
+    for name in names:
+        refuse_input(out, Path(name))
+    with atomic(out, overwrite=overwrite) as page, TemporaryFile(dir=page.parent) as spool:
+        sums, kept = Sums(), Kept(max_responses, spool)
+        for item in responses(names, scorer, options, response_key, gold_key, seconds):
+            progress(1)
+            if isinstance(item, Unread):
+                sums.skip(item)
+            else:
+                sums.add(item)
+                kept.add(item)
+        if not sums.total.n:
+            raise DataError(f"{', '.join(names[:3])}: no responses.{_first_reason(sums)}")
+        packed = _packed(kept, options)
+        _write(page, names, sums, packed, kept.reserved)
+        listed = len(packed.columns["status"])
+        return Written(out, sums, listed, kept.reserved, page.stat().st_size)
+
+
+def _first_reason(sums: Sums) -> str:
+    return "".join(f" {reason}." for reason, _ in sums.unread.most_common(1))
+
+
+def _packed(kept: Iterable[Response], options: Mapping[str, Any] | None) -> Packed:
+    packed, records = Packed(), []
+    for response in kept:
+        seen = view(response, options)
+        packed.add(response, seen)
+        fields = (seen.where, seen.prompt, seen.text, seen.gold, seen.pred, seen.why)
+        records.append(FIELD.join(fields))
+        if len(records) == CHUNK:
+            packed.chunks.append(pack(RECORD.join(records)))
+            records = []
+    if records:
+        packed.chunks.append(pack(RECORD.join(records)))
+    return packed
+
+
+def pack(text: str) -> str:
+    """Compressed, in letters, digits, `+`, `/` and `=`; the same text is the same bytes."""
+    return b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode("ascii")
+
+
+def utf16(text: str, at: int) -> int:
+    """A place in a text as JavaScript counts it."""
+    return len(text[:at].encode("utf-16-le")) // 2
+
+
+def _write(page: Path, names: list[str], sums: Sums, packed: Packed, reserved: int) -> None:
+    script = _asset("report.js")
+    parts = (
+        _environment()
+        .get_template("report.html.j2")
+        .generate(
+            names=names,
+            sums=sums,
+            figures=figures,
+            lengths=lengths(sums.lengths),
+            overall=sums.accuracies(lambda *_: None)[None],
+            listed=len(packed.columns["status"]),
+            reserved=reserved,
+            bad_gold=sums.total.statuses[Status.BAD_GROUND_TRUTH],
+            script=script,
+            digest=b64encode(sha256(script.encode()).digest()).decode(),
+            index=packed.index(),
+            chunks=packed.chunks,
+            chunk=CHUNK,
+        )
+    )
+    with page.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(parts)
+
+
+def _asset(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    made = environment("rewardkit.responses.report")
+    made.filters |= {"brief": brief, "share": share, "number": "{:,}".format}
+    return made

@@ -1,0 +1,106 @@
+"""Scored responses read from files; what has no score is scored on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from rewardkit.responses.isolated_scorer import SECONDS, asked, loaded, why_not
+from rewardkit.responses.prompt_groups import group_of, prompt_of
+from rewardkit.responses.read import Sample, Unread, read_samples
+from rewardkit.responses.report.summary import Response
+from rewardkit.scorers.auto import scorer_for
+from rewardkit.scorers.base import Score, Scorer, Status, guarded
+from rewardkit.scorers.math import score as math_score
+
+
+def responses(
+    files: Iterable[str],
+    scorer: str = "auto",
+    options: Mapping[str, Any] | None = None,
+    response_key: str | None = None,
+    gold_key: str | None = None,
+    seconds: float = SECONDS,
+) -> Iterator[Response | Unread]:
+    """The responses of files in order; those without a score are scored, in `seconds` at most.
+
+    Raises:
+        DataError: a file cannot be read, or a scorer that is not ours never answers.
+        UnknownNameError: no such scorer, or it has no such option.
+    """
+    with loaded(scorer, options or {}, seconds) as judge:
+        for file in files:
+            for sample in read_samples(Path(file), response_key, gold_key):
+                yield sample if isinstance(sample, Unread) else _response(sample, scorer, judge)
+
+
+def _response(sample: Sample, scorer: str, judge: Scorer) -> Response | Unread:
+    result: Score | Exception | None = _given(sample.fields)
+    if result is None:
+        result = asked(judge, sample.response, sample.ground_truth, sample.extra_info)
+    if isinstance(result, Exception):
+        return Unread(sample.where, why_not(result))
+    if _number(result.score) is None:
+        return Unread(sample.where, f"the scorer gave {result.score}, which is no score")
+    prompt = prompt_of(sample)
+    name = group_of(sample, prompt)
+    return Response(
+        sample.where,
+        prompt,
+        sample.response,
+        sample.ground_truth,
+        result.pred,
+        result.status,
+        result.score,
+        result.correct,
+        str(sample.extra_info.get("data_source") or ""),
+        _step(sample.fields.get("step")),
+        blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest(),
+        _is_math(sample, scorer),
+    )
+
+
+def _given(fields: Mapping[str, Any]) -> Score | None:
+    """The score that a row has; of verl's own dumps, right is what has 1.0 or more."""
+    score = _number(fields.get("score"))
+    if score is None:
+        return None
+    acc = _number(fields.get("acc"))
+    correct = score >= 1 if acc is None else acc > 0
+    pred = fields.get("pred")
+    return Score(score, correct, "" if pred is None else str(pred), _status(fields, correct))
+
+
+def _status(fields: Mapping[str, Any], correct: bool) -> Status:
+    status = guarded(Status, fields.get("status"))
+    if isinstance(status, Status):
+        return status
+    flags = (
+        ("error", Status.BAD_GROUND_TRUTH),
+        ("timeout", Status.TIMEOUT),
+        ("no_answer", Status.NO_ANSWER),
+    )
+    flagged = (status for name, status in flags if _number(fields.get(name)))
+    return next(flagged, Status.CORRECT if correct else Status.WRONG)
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, else None."""
+    if not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
+        return None
+    return float(value)
+
+
+def _step(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def _is_math(sample: Sample, scorer: str) -> bool:
+    if scorer != "auto":
+        return scorer == "math"
+    find = partial(scorer_for, sample.extra_info.get("data_source"), sample.extra_info)
+    return guarded(find) is math_score

@@ -1,0 +1,1 @@
+"""`rewardkit select`: training rows by how often the policy solves them."""

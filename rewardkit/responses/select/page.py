@@ -1,0 +1,63 @@
+"""The report of `select` as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rewardkit import __version__
+from rewardkit.pages.model import Bars, Histogram, Page, Section, Steps
+from rewardkit.pages.text import rows, share
+from rewardkit.preprocess.quality import dropped_path
+from rewardkit.responses.select.report import SelectReport
+
+
+def select_page(report: SelectReport) -> Page:
+    """Which rows were kept, and how often all of them are solved."""
+    wanted = report.wanted
+    facts = (
+        ("training file", str(report.train)),
+        ("scored responses", str(report.scored)),
+        ("written", str(report.out)),
+        ("pass rate kept", f"{wanted.low:g} to {wanted.high:g}"),
+        ("responses at least", f"{wanted.min_samples:,}"),
+        ("rows with fewer", "kept" if wanted.unseen else "dropped"),
+        ("rewardkit", __version__),
+    )
+    title = f"{report.out.name}: {report.written:,} of {rows(report.rows)} kept"
+    return Page(title, facts, tuple(_sections(report)))
+
+
+def joined(report: SelectReport) -> str:
+    """How many responses joined rows, and how, in a sentence."""
+    ways = [f"{n:,} by {way}" for way, n in report.responses.most_common()]
+    return f"responses joined to rows: {', '.join(ways)}; joined to none: {report.unjoined:,}"
+
+
+def zero_variance(report: SelectReport) -> str:
+    """How many groups have no advantage, in a sentence."""
+    return (
+        f"zero-variance groups: {report.alike:,} of {rows(report.groups)} with two responses or "
+        f"more ({share(report.alike, report.groups)})"
+    )
+
+
+def _sections(report: SelectReport) -> Iterator[Section]:
+    note = f"The rows dropped are in {dropped_path(report.out)}, each with its pass rate."
+    yield Steps("rows left after each step", tuple(_steps(report)), note)
+    note = f"{zero_variance(report)}. Rows with too few responses are not counted below."
+    yield Bars("pass rates", tuple(report.bands().items()), note)
+    yield Histogram("pass rates in per cent", report.percents, "per cent right")
+    yield Bars("responses", _responses(report), f"{joined(report)}.")
+
+
+def _steps(report: SelectReport) -> Iterator[tuple[str, int]]:
+    left = report.rows
+    yield "training rows", left
+    for reason, n in report.dropped.items():
+        left -= n
+        yield f"dropped: {reason}", left
+
+
+def _responses(report: SelectReport) -> tuple[tuple[str, int], ...]:
+    ways = tuple((f"joined by {way}", n) for way, n in report.responses.most_common())
+    return *ways, ("joined to no row", report.unjoined), ("not read", report.unread)

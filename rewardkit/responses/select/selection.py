@@ -1,0 +1,200 @@
+"""`rewardkit select`: training rows by how often the policy solves them.
+
+A group of responses that are all right or all wrong has no advantage: DAPO's dynamic sampling
+makes it, throws it away and makes another, at the cost of GPUs. Responses that exist already say
+which prompts would end so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewardkit.errors import DataError, UsageError
+from rewardkit.output import atomic, refuse_existing, refuse_input, require_suffix
+from rewardkit.preprocess.quality import dropped_path
+from rewardkit.responses.files import expand
+from rewardkit.responses.json_lines import json_line
+from rewardkit.responses.matching.match import join
+from rewardkit.responses.matching.train_index import TrainIndex, index_rows
+from rewardkit.responses.read import Sample, Unread, read_samples
+from rewardkit.responses.select.report import Rate, SelectReport, Wanted
+from rewardkit.row import BATCH_ROWS, open_parquet
+
+#: The columns that rows are joined by; others are carried along unread.
+_READ = ("data_source", "prompt", "reward_model", "extra_info", "images")
+
+
+def parse_bounds(text: str) -> tuple[float, float]:
+    """`0.1:0.9` as two numbers.
+
+    Raises:
+        UsageError: it is not two shares, the lower one first.
+    """
+    low, colon, high = text.partition(":")
+    try:
+        bounds = float(low), float(high)
+    except ValueError:
+        bounds = (-1.0, -1.0)
+    if colon and 0 <= bounds[1] < bounds[0] <= 1:
+        raise UsageError(f"--pass-rate {text}: low is above high; write {high}:{low} (LOW:HIGH).")
+    if not colon or not 0 <= bounds[0] <= bounds[1] <= 1:
+        raise UsageError(f"--pass-rate {text}: write it as LOW:HIGH, two shares as in 0.1:0.9.")
+    return bounds
+
+
+def select(
+    scored: Sequence[str] | Path,
+    train: Path,
+    out: Path,
+    wanted: Wanted,
+    *,
+    response_key: str | None = None,
+    gold_key: str | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int], object] = lambda _: None,
+) -> SelectReport:
+    """Write the rows of a training file whose pass rate is as wanted, as they are and in order.
+
+    Args:
+        scored: files, folders and patterns of responses with `acc`, or `score`, as `rewardkit
+            score --out` writes them. Without `acc` a score of 1 or more is right.
+        train: a verl parquet.
+        out: the parquet to write; the other rows go to `<out>.dropped.jsonl`.
+        wanted: which rows are kept.
+        response_key: the field with the response; see `rollouts.read`.
+        gold_key: the field with the ground truth.
+        overwrite: replace what exists.
+        progress: called with 1 for every scored line.
+
+    Raises:
+        UsageError: `out` does not end in .parquet.
+        DataError: a file cannot be read, a response contradicts its row, joins several rows or
+            all join none, or no row would be kept.
+        OutputError: `out` cannot be written.
+    """
+    files = expand([str(scored)] if isinstance(scored, Path) else scored)
+    for source in (*map(Path, files), train):
+        refuse_input(out, source)
+        refuse_input(dropped_path(out), source)
+    require_suffix("--out", out, ".parquet")
+    for file in (out, dropped_path(out)):
+        refuse_existing(file, overwrite=overwrite)
+    name = files[0] if len(files) == 1 else f"{len(files):,} files"
+    report = SelectReport(name, train, out, wanted)
+    index = _index(train)
+    rates = [Rate() for _ in index.prompts]
+    for each in files:
+        for sample in read_samples(Path(each), response_key, gold_key):
+            _count(sample, index, rates, report)
+            progress(1)
+    if not report.responses:
+        raise DataError(_why_none(report))
+    faults = [wanted.fault(rate) for rate in rates]
+    for place in index.rows:
+        report.add_row(rates[place], faults[place])
+    if report.dropped.total() == report.rows:
+        raise DataError(f"{train}: no row is as wanted ({_counted(report.dropped)}).")
+    _write(index, rates, faults, report, overwrite=overwrite)
+    return report
+
+
+def _index(train: Path) -> TrainIndex:
+    with open_parquet(train) as file:
+        columns = [name for name in file.schema_arrow.names if name in _READ]
+        if "prompt" not in columns:
+            raise DataError(f"{train}: has no 'prompt': not a verl parquet.")
+        batches = file.iter_batches(BATCH_ROWS, columns=columns)
+        rows = (row for batch in batches for row in batch.to_pylist())
+        return index_rows(rows, str(train))
+
+
+def _count(
+    sample: Sample | Unread, index: TrainIndex, rates: list[Rate], report: SelectReport
+) -> None:
+    right = sample if isinstance(sample, Unread) else _right(sample)
+    if isinstance(right, Unread):
+        report.unread += 1
+        report.skip(right)
+    elif isinstance(sample, Sample):
+        found = join(index, sample)
+        if found is None:
+            report.unjoined += 1
+            report.skip(Unread(sample.where, f"answers no row of {report.train}"))
+        else:
+            report.responses[found.way] += 1
+            rates[found.place].add(right)
+
+
+def _right(sample: Sample) -> float | Unread:
+    """How right a scored response is, from 0 to 1."""
+    for name in ("acc", "score"):
+        value = sample.fields.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, (int, float)) or not isfinite(value):
+            return Unread(sample.where, f"{name} is {value!r:.40}, not a number")
+        if name == "score":
+            return float(value >= 1)
+        within = 0 <= value <= 1
+        return float(value) if within else Unread(sample.where, f"acc is {value}, not 0 to 1")
+    return Unread(sample.where, "neither acc nor score: run rewardkit score --out first")
+
+
+def _why_none(report: SelectReport) -> str:
+    first = f" First: {report.examples[0]}." if report.examples else ""
+    return (
+        f"{report.scored}: no response joins a row of {report.train} ({report.unjoined:,} answer "
+        f"none of its rows, {report.unread:,} lines cannot be read).{first}"
+    )
+
+
+def _counted(reasons: Counter[str]) -> str:
+    return ", ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common())
+
+
+def _write(
+    index: TrainIndex,
+    rates: list[Rate],
+    faults: list[str],
+    report: SelectReport,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the kept rows as they are in the file, and the dropped ones for people to look at."""
+    rejects = dropped_path(report.out)
+    with (
+        open_parquet(report.train) as file,
+        atomic(rejects, overwrite=overwrite) as rejects_path,
+        atomic(report.out, overwrite=overwrite) as out_path,
+        rejects_path.open("w") as lines,
+        pq.ParquetWriter(out_path, file.schema_arrow, compression="zstd") as writer,
+    ):
+        start = 0
+        for batch in file.iter_batches(BATCH_ROWS):
+            places = index.rows[start : start + batch.num_rows]
+            kept = pa.array([not faults[place] for place in places])
+            writer.write_batch(batch.filter(kept))
+            dropped = [(start + i, place) for i, place in enumerate(places) if faults[place]]
+            rows = batch.filter(pc.invert(kept)).to_pylist()
+            for (number, place), row in zip(dropped, rows, strict=True):
+                lines.write(json_line(_dropped(number, rates[place], faults[place], row)))
+            report.written += len(places) - len(dropped)
+            start += len(places)
+
+
+def _dropped(number: int, rate: Rate, fault: str, row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "index": number,
+        "reasons": [fault],
+        "pass_rate": rate.share if rate.n else None,
+        "responses": rate.n,
+        "row": row,
+    }

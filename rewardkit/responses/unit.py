@@ -1,0 +1,212 @@
+"""Scoring a unit: what every engine runs, in whatever process."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from time import monotonic
+from typing import Any
+
+from rewardkit.responses import isolated_scorer
+from rewardkit.responses.files import Unit
+from rewardkit.responses.json_lines import json_text, plain_json
+from rewardkit.responses.prompt_groups import group_of, prompt_of
+from rewardkit.responses.read import Sample, Unread, samples_of
+from rewardkit.responses.tally import Tally, group_place
+from rewardkit.scorers.base import Score, Scorer, Status, guarded, to_verl
+
+#: Lines that could not be scored and are kept to be shown; all are counted.
+EXAMPLES = 20
+
+
+#: What a scored row has of ours.
+OUR_FIELDS = frozenset(
+    {*to_verl(Score(0.0, correct=False, pred="", status=Status.WRONG)), "status"}
+)
+
+_scorers: dict[Plan, Scorer] = {}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How responses are scored. Pickles, unless the scorer is a function.
+
+    Attributes:
+        scorer: a name or `file.py:function`, loaded in every process; or a function.
+        options: of the scorer, as `(name, value)`.
+        response_key: the field with the response; see `rollouts.read`.
+        gold_key: the field with the ground truth.
+        train: the training parquet that rows without a `data_source` are looked up in.
+        seconds: that a scorer which is not ours may take for a response.
+        lines: whether the rows are wanted with their scores, or the figures alone.
+    """
+
+    scorer: str | Scorer
+    options: tuple[tuple[str, Any], ...] = ()
+    response_key: str | None = None
+    gold_key: str | None = None
+    train: str | None = None
+    seconds: float = isolated_scorer.SECONDS
+    lines: bool = True
+
+
+@dataclass
+class Scored:
+    """A unit, scored.
+
+    Attributes:
+        lines: the rows with their scores, as jsonl.
+        unscored: the rows that could not be scored, as jsonl of `where` and `reason`.
+        examples: the first of those.
+        n_unscored: how many.
+        tallies: by `total`, `data_source` and `step`.
+    """
+
+    lines: bytes = b""
+    unscored: bytes = b""
+    examples: list[Unread] = field(default_factory=list)
+    n_unscored: int = 0
+    tallies: dict[str, dict[str, Tally]] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """How many rows it has."""
+        total = self.tallies.get("total", {}).get("", Tally())
+        return total.n + self.n_unscored
+
+
+def score_units(plan: Plan, some: Sequence[Unit]) -> tuple[float, list[Scored]]:
+    """The units, scored, and the seconds that this took."""
+    started = monotonic()
+    scored = [score_unit(plan, unit) for unit in some]
+    return monotonic() - started, scored
+
+
+def score_unit(plan: Plan, unit: Unit) -> Scored:
+    """Score what a unit holds; what cannot be scored is told, never raised."""
+    scored = Scored()
+    samples = samples_of(unit, plan.response_key, plan.gold_key)
+    if plan.train:
+        samples = (_looked_up(sample, plan.train) for sample in samples)
+    # What a parquet holds may be nothing that JSON has.
+    write = json_text if unit.rows else plain_json
+    lines: list[bytes] = []
+    unscored: list[str] = []
+    counts: Counter[tuple[str, str | None, str, bool, int]] = Counter()
+    sums: dict[tuple[str, str | None], float] = {}
+    for judged in _judged(scorer_for(plan), samples):
+        if isinstance(judged, Unread):
+            skip(scored, judged, unscored)
+            continue
+        sample, result = judged
+        source, step = both = _groups(sample)
+        place = group_place(group_of(sample, prompt_of(sample)))
+        counts[source, step, result.status.value, bool(result.correct), place] += 1
+        sums[both] = sums.get(both, 0.0) + result.score
+        if plan.lines:
+            lines.append(write(_row(sample.fields, result)))
+    scored.lines = b"\n".join([*lines, b""]) if lines else b""
+    scored.unscored = "".join(unscored).encode()
+    scored.tallies = _summed(counts, sums)
+    return scored
+
+
+def skip(found: Scored, row: Unread, unscored: list[str]) -> None:
+    """Count a row that could not be scored."""
+    found.n_unscored += 1
+    unscored.append(json.dumps({"where": row.where, "reason": row.reason}) + "\n")
+    if len(found.examples) < EXAMPLES:
+        found.examples.append(row)
+
+
+def scorer_for(plan: Plan) -> Scorer:
+    """The scorer of a plan, loaded once in a process.
+
+    Raises:
+        UsageError: it does not load.
+    """
+    if not isinstance(plan.scorer, str):
+        return plan.scorer
+    if plan not in _scorers:
+        _scorers[plan] = isolated_scorer.scorer_of(plan.scorer, dict(plan.options), plan.seconds)
+    return _scorers[plan]
+
+
+def forget(plan: Plan) -> None:
+    """Let go of the scorer of a plan, and of its process if it has one."""
+    if scorer := _scorers.pop(plan, None):
+        isolated_scorer.close(scorer)
+
+
+def _looked_up(sample: Sample | Unread, train: str) -> Sample | Unread:
+    from rewardkit.responses.matching.join import completed
+
+    return sample if isinstance(sample, Unread) else completed(sample, train)
+
+
+def _judged(
+    scorer: Scorer, samples: Iterable[Sample | Unread]
+) -> Iterator[tuple[Sample, Score] | Unread]:
+    """Each sample with its verdict, or why there is none. A scorer apart gets all of them at once."""
+    batch: Iterator[Score | Exception] | None = None
+    if isinstance(scorer, isolated_scorer.Apart):
+        samples = list(samples)
+        batch = iter(scorer.judge([_request(s) for s in samples if isinstance(s, Sample)]))
+    for sample in samples:
+        if isinstance(sample, Unread):
+            yield sample
+        else:
+            result = next(batch) if batch else guarded(scorer, *_request(sample))
+            score = _score_or_reason(result)
+            yield Unread(sample.where, score) if isinstance(score, str) else (sample, score)
+
+
+def _request(sample: Sample) -> isolated_scorer.Request:
+    return sample.response, sample.ground_truth, sample.extra_info
+
+
+def _score_or_reason(result: object) -> Score | str:
+    """What a scorer returned, or why it cannot be counted."""
+    if isinstance(result, Exception):
+        return isolated_scorer.why_not(result)
+    if not isinstance(result, Score):
+        return f"the scorer returned {type(result).__name__}, not a Score"
+    return result if isfinite(result.score) else f"its score is {result.score}"
+
+
+def _groups(sample: Sample) -> tuple[str, str | None]:
+    """The data source and the step that a sample counts for."""
+    step = sample.fields.get("step")
+    source = sample.extra_info.get("data_source") or ""
+    return str(source), None if step is None else str(step)
+
+
+def _summed(
+    counts: Mapping[tuple[str, str | None, str, bool, int], int],
+    sums: Mapping[tuple[str, str | None], float],
+) -> dict[str, dict[str, Tally]]:
+    """What was counted by data source and step together, by each of them."""
+    tallies: dict[tuple[str, str | None], Tally] = {
+        both: Tally(score_sum=s) for both, s in sums.items()
+    }
+    for (source, step, status, correct, place), n in counts.items():
+        tallies[source, step].count(status, correct, place, n)
+    summed: dict[str, dict[str, Tally]] = {}
+    for (source, step), tally in tallies.items():
+        for group, name in {"total": "", "data_source": source, "step": step}.items():
+            if name is not None:
+                summed.setdefault(group, {}).setdefault(name, Tally()).merge(tally)
+    return summed
+
+
+def _row(fields: Mapping[str, Any], score: Score) -> dict[str, Any]:
+    """The fields of a row and its verdict; what has the name of ours is kept as `<name>_before`."""
+    row = {**fields}
+    for name in OUR_FIELDS.intersection(row):
+        row[f"{name}_before"] = row[name]
+    row.update(to_verl(score))
+    row["status"] = score.status.value
+    return row

@@ -1,0 +1,1 @@
+"""The scorers over HTTP, for OpenRLHF and for any trainer with a remote reward."""

@@ -1,0 +1,457 @@
+"""Each adapter, loaded and called as its trainer does it. The trainers themselves: importorskip."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import pickle
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.adapters.common import Judge, text_of
+from rewardkit.errors import UnknownNameError
+from rewardkit.scorers import auto, base, math_dapo
+
+ADAPTERS = ("trl", "ms_swift", "openrlhf", "slime", "easyr1", "areal", "verifiers")
+#: Those whose trainer hands over columns or metadata, and so a data_source.
+WITH_COLUMNS = ("trl", "ms_swift", "slime", "areal", "verifiers")
+PROMPT = "<|im_start|>user\nWrite #### and a number: 2+2?<|im_end|>\n<|im_start|>assistant\n"
+ROW = {"data_source": "openai/gsm8k", "ground_truth": "4", "extra_info": {"index": 0}}
+
+ours = importlib.import_module
+
+
+@pytest.fixture(autouse=True)
+def stand_ins(monkeypatch):
+    """A fresh log. Where torch and ms-swift are not installed: a tensor is a list, `orms` a dictionary."""
+    monkeypatch.setattr(base, "_logged", set())
+    if importlib.util.find_spec("torch") is None:
+        torch = ModuleType("torch")
+        torch.tensor = list
+        monkeypatch.setitem(sys.modules, "torch", torch)
+    if not has("swift.rewards"):
+        rewards = ModuleType("swift.rewards")
+        rewards.orms = {}
+        monkeypatch.setitem(sys.modules, "swift", ModuleType("swift"))
+        monkeypatch.setitem(sys.modules, "swift.rewards", rewards)
+
+
+def has(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def file_of(name):
+    module = ours(f"rewardkit.adapters.{name}")
+    return Path(module.__path__[0]) / "plugin.py" if name == "ms_swift" else Path(module.__file__)
+
+
+def load(name):
+    """The adapter's file by its path, without a place in `sys.modules`, as OpenRLHF loads it."""
+    spec = importlib.util.spec_from_file_location("custom_reward_fn", file_of(name))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def trl_calls(function, response, row):
+    """TRL: keywords, every column repeated for each completion, and three of its own."""
+    columns = {key: [value, value] for key, value in row.items()}
+    got = function(
+        prompts=["p", "p"],
+        completions=[response, "another"],
+        completion_ids=[[1], [2]],
+        **columns,
+        trainer_state=object(),
+        log_extra=lambda column, values: None,
+        log_metric=lambda name, value: None,
+    )
+    assert type(got) is list
+    assert len(got) == 2
+    return got[0]
+
+
+def ms_swift_calls(function, response, row):
+    """ms-swift: completions by position, columns as keywords."""
+    got = function(
+        [response], messages=[[]], trainer_state=None, **{k: [v] for k, v in row.items()}
+    )
+    assert type(got) is list
+    return got[0]
+
+
+def openrlhf_calls(function, response, row):
+    """OpenRLHF: prompt and response with special tokens, a batch of one, the label's column."""
+    text = response if isinstance(response, str) else ""
+    got = function([f"{PROMPT}{text}<|im_end|>"], [PROMPT], [row])
+    assert got.keys() == {"rewards", "scores", "extra_logs"}
+    assert len(got["rewards"]) == len(got["scores"]) == 1
+    assert all(len(logged) == 1 for logged in got["extra_logs"].values())
+    return float(got["rewards"][0])
+
+
+def slime_calls(function, response, row):
+    """slime: `await fn(args, sample)`, the row's other columns as the sample's metadata."""
+    info = {**(row.get("extra_info") or {}), "data_source": row.get("data_source")}
+    sample = SimpleNamespace(
+        prompt=PROMPT, response=response, label=row.get("ground_truth"), metadata=info
+    )
+    return asyncio.run(function(SimpleNamespace(reward_key=None), sample))
+
+
+def easyr1_calls(function, response, row):
+    """EasyR1: a list of dictionaries, with keywords bound by `partial`."""
+    (got,) = function([{"response": response, "response_length": 3, "ground_truth": row}])
+    assert all(type(value) is float for value in got.values())
+    return got["overall"]
+
+
+def areal_calls(function, response, row):
+    """AReaL: four by position, the whole row as keywords, all of it pickled."""
+    bound = partial(function, "p", response, [1], [2], **row, prompt=[{"role": "user"}])
+    return pickle.loads(pickle.dumps(bound))()
+
+
+def verifiers_calls(function, response, row):
+    """verifiers 0.4: a coroutine function, given what it names of `task` and `trace`."""
+    task = {"idx": 0, "prompt": "p", **row}
+    return asyncio.run(function(task=task, trace=SimpleNamespace(last_reply=response)))
+
+
+CALLS = {name: globals()[f"{name}_calls"] for name in ADAPTERS}
+
+
+def reward_of(name, scorer="auto", **options):
+    return ours(f"rewardkit.adapters.{'trl' if name == 'ms_swift' else name}").reward(
+        scorer, **options
+    )
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_the_data_source_chooses_the_scorer(name):
+    function = reward_of(name)
+    assert CALLS[name](function, "2+2 is #### 4", ROW) == 1.0
+    assert CALLS[name](function, "2+2 is #### 5", ROW) == 0.0
+    dapo = {**ROW, "data_source": "math_dapo"}
+    assert CALLS[name](function, "Answer: 4", dapo) == 1.0
+    assert CALLS[name](function, "Answer: 5", dapo) == -1.0
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_a_call_in_code_names_the_scorer_and_its_options(name):
+    row = {**ROW, "data_source": "", "extra_info": None}
+    assert CALLS[name](reward_of(name, "gsm8k", method="robust"), "####4", row) == 1.0
+    assert CALLS[name](reward_of(name, "gsm8k"), "####4", row) == 0.0
+    for wrong in ({"scorer": "gsmk8"}, {"scorer": "gsm8k", "metod": "robust"}):
+        with pytest.raises(UnknownNameError, match="Did you mean"):
+            reward_of(name, **wrong)
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_the_file_loads_by_its_path_and_the_environment_names_the_scorer(name, monkeypatch):
+    def loaded():
+        module = load(name)
+        return module.orms["rewardkit"](args=None) if name == "ms_swift" else module.reward_func
+
+    def called(row, response):
+        if name == "areal":  # what is pickled must be imported; AReaL takes a name, and no path
+            return loaded()("p", response, [1], [2], **row)
+        return CALLS[name](loaded(), response, row)
+
+    row = {**ROW, "data_source": "", "extra_info": None}
+    if name != "ms_swift":  # it takes trl's, which is imported, and so read the environment before
+        monkeypatch.setenv("REWARDKIT_SCORER", "math_dapo")
+        assert called(row, "Answer: 5") == -1.0
+        monkeypatch.setenv("REWARDKIT_SCORER", "gsmk8")
+        with pytest.raises(UnknownNameError, match="Did you mean 'gsm8k'"):
+            loaded()
+    monkeypatch.delenv("REWARDKIT_SCORER", raising=False)
+    assert called(ROW, "#### 4") == 1.0
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_where_the_data_is_at_fault_trl_gets_none_and_others_the_wrong_score(name, caplog):
+    skipped = name in ("trl", "ms_swift")
+    function = reward_of(name)
+    for fault in (
+        {"ground_truth": "four"},
+        {"ground_truth": None},
+        {"data_source": "openai/gsm9k"},
+        {"data_source": None},
+    ):
+        got = CALLS[name](function, "#### 4", {**ROW, **fault})
+        assert got is None if skipped else got == 0.0, fault
+    bad = {**ROW, "data_source": "math_dapo", "ground_truth": None}
+    got = CALLS[name](function, "Answer: 4", bad)
+    assert got is None if skipped else got == -1.0
+
+
+def test_a_sample_without_a_data_source_is_told_what_to_set(caplog):
+    assert Judge()("#### 4", {"ground_truth": "4"})["error"] == 1.0
+    assert "REWARDKIT_SCORER=gsm8k" in caplog.text
+
+
+ANSWERS = st.sampled_from(["#### 4", "Answer: 4", "\\boxed{4}", "4", "#### 5\n#### 4"])
+RESPONSES = st.tuples(st.text(), ANSWERS, st.text(st.characters(exclude_characters="<>|"))).map(
+    "".join
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from(["role", "content", "a"]), inner)
+    ),
+)
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+@given(response=RESPONSES, source=st.sampled_from(["openai/gsm8k", "math_dapo", "aime"]))
+def test_the_reward_is_the_score_that_verl_would_get(name, response, source):
+    row = {**ROW, "data_source": source}
+    verdict = auto.compute_score(source, response, "4", ROW["extra_info"])
+    if verdict["error"] == 0.0:
+        assert CALLS[name](reward_of(name), response, row) == verdict["score"]
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+@given(response=JSON, gold=JSON)
+def test_nothing_a_response_may_be_makes_an_adapter_raise(name, response, gold):
+    got = CALLS[name](reward_of(name, "gsm8k"), response, {**ROW, "ground_truth": gold})
+    assert got is None or type(got) is float
+
+
+@pytest.mark.parametrize("name", WITH_COLUMNS)
+def test_the_rows_of_prep_serve_as_they_are(name):
+    """verl's columns: the gold within `reward_model`, the scorer in `extra_info`."""
+    row = {
+        "data_source": "acme/sums",
+        "reward_model": {"style": "rule", "ground_truth": "4"},
+        "extra_info": {"index": 0, "scorer": "gsm8k", "answer": "2+2=4\n#### 4"},
+    }
+    if name == "slime":
+        row["ground_truth"] = row["reward_model"]  # --label-key reward_model
+    assert CALLS[name](reward_of(name), "#### 4", row) == 1.0
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_a_reward_of_the_users_with_verls_signature_serves(name, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    assert data_source == 'openai/gsm8k' and extra_info['index'] == 0\n"
+        "    return {'score': 0.25, 'acc': solution_str.endswith(ground_truth)}\n"
+    )
+    function = reward_of(name, f"{tmp_path / 'mine.py'}:compute_score")
+    assert CALLS[name](function, "it is 4", ROW) == 0.25
+
+
+# --- the response ---
+
+
+@pytest.mark.parametrize(
+    "mark", ["<|im_end|>", "</s>", "<｜end▁of▁sentence｜>", "<|im_end|>\n<|endoftext|>"]
+)
+def test_marks_at_the_end_of_a_turn_are_no_part_of_the_response(mark):
+    """With one, math_dapo gives what verl would not give: verl takes special tokens off."""
+    assert math_dapo.score(f"Answer: 4{mark}", "4").score == -1.0
+    assert Judge("math_dapo")(f"Answer: 4{mark}", ROW)["score"] == 1.0
+    assert text_of(f"a {mark} b ") == f"a {mark} b "
+
+
+def test_many_marks_take_linear_time():
+    text = "<|a|> " * 50_000
+    start = time.process_time()
+    assert text_of(f"x{text}") == "x"
+    assert (
+        time.process_time() - start < 10
+    )  # seconds of this process; a quadratic step takes minutes
+
+
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([{"role": "assistant", "content": "#### 4"}], "#### 4"),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "#### 4"}]}], "#### 4"),
+        ([SimpleNamespace(role="assistant", content="#### 4")], "#### 4"),
+        (
+            [
+                {"role": "assistant", "content": None, "tool_calls": []},
+                {"role": "tool", "content": "5"},
+                {"role": "assistant", "content": "#### 4"},
+            ],
+            "#### 4",
+        ),
+        ([{"role": "assistant", "content": "#### 5"}, {"role": "assistant", "content": None}], ""),
+        ([{"role": "user", "content": "#### 4"}], ""),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_of_messages_the_last_of_the_assistant_is_the_response(messages, text):
+    assert text_of(messages) == text
+
+
+# --- what one trainer has and others have not ---
+
+
+def test_trl_charts_have_the_scorers_name_and_columns_of_none_are_left_alone():
+    first, second = reward_of("trl", "gsm8k"), reward_of("trl", "math")
+    assert (first.__name__, second.__name__) == ("gsm8k", "math")
+    assert reward_of("trl").__name__ == "rewardkit"
+    assert pickle.loads(pickle.dumps(first)).__name__ == "gsm8k"
+    metrics, columns = {}, {}
+    rewards = first(
+        completions=["#### 4", "#### 5", "none", "#### 4"],
+        ground_truth=["4", "4", "4", "four"],
+        answer=["9", "9", "9", "9"],
+        log_metric=metrics.__setitem__,
+        log_extra=columns.__setitem__,
+    )
+    assert rewards == [1.0, 0.0, 0.0, None]
+    assert metrics == {
+        "gsm8k/acc": 0.25,
+        "gsm8k/no_answer": 0.25,
+        "gsm8k/timeout": 0.0,
+        "gsm8k/error": 0.25,
+    }
+    assert columns == {"gsm8k_pred": ["4", "5", "", "4"]}
+    assert first(completions=[]) == []
+
+
+def test_the_folder_that_ms_swift_puts_on_the_path_hides_no_package():
+    """It also holds for `import trl`, which would find our trl.py beside it."""
+    folder = file_of("ms_swift").parent
+    assert {file.name for file in folder.glob("*.py")} == {"__init__.py", "plugin.py"}
+
+
+def test_openrlhf_the_prompt_is_no_part_of_the_response():
+    """Its examples would be answers, and it may be cut at its start."""
+    function = reward_of("openrlhf", "gsm8k")
+    prompt = f"<|im_start|>user\nAn example: #### 4\n{'words ' * 50}\n<|im_start|>assistant\n"
+    for query in (prompt, prompt[100:]):
+        assert function([f"{query}no idea<|im_end|>"], [prompt], ["4"])["rewards"][0] == 0.0
+        got = function([f"{query}#### 4<|im_end|>"], [prompt], ["4"])
+        assert got["rewards"][0] == got["scores"][0] == got["extra_logs"]["acc"][0] == 1.0
+    both = function([PROMPT + "#### 4", PROMPT + "#### 5"], [PROMPT, PROMPT], ["4", "4"])
+    assert list(both["rewards"]) == [1.0, 0.0]
+
+
+def test_slime_groups_get_lists_and_a_reward_key_dictionaries():
+    function = reward_of("slime")
+    info = {"data_source": "openai/gsm8k"}
+    samples = [SimpleNamespace(response=t, label="4", metadata=info) for t in ("#### 4", "#### 5")]
+    assert asyncio.run(function(SimpleNamespace(), samples)) == [1.0, 0.0]
+    got = asyncio.run(function(SimpleNamespace(reward_key="score"), samples, extra=1))
+    assert [(each["score"], each["acc"], each["pred"]) for each in got] == [
+        (1.0, 1.0, "4"),
+        (0.0, 0.0, "5"),
+    ]
+
+
+def test_easyr1_kwargs_name_the_scorer_and_its_options():
+    module = load("easyr1")
+    assert (module.REWARD_TYPE, module.REWARD_NAME) == ("batch", "rewardkit")
+    inputs = [{"response": "####4", "response_length": 5, "ground_truth": "4"}]
+    right = {"overall": 1.0, "accuracy": 1.0, "no_answer": 0.0, "timeout": 0.0, "error": 0.0}
+    assert partial(module.reward_func, scorer="gsm8k", method="robust")(inputs) == [right]
+    assert partial(module.reward_func, scorer="gsm8k")(inputs)[0]["overall"] == 0.0
+
+
+def test_areal_finds_it_by_name():
+    module, _, name = "rewardkit.adapters.areal.reward_func".rpartition(".")
+    assert areal_calls(getattr(ours(module), name), "#### 4<|im_end|>", ROW) == 1.0
+
+
+def test_verifiers_rubrics_get_completion_answer_and_info():
+    module = ours("rewardkit.adapters.verifiers")
+    function = module.reward_of_rubric()
+    completion = [{"role": "assistant", "content": "#### 4"}]
+    info = {"data_source": "openai/gsm8k"}
+    assert asyncio.run(function(completion=completion, answer="4", info=info)) == 1.0
+    assert module.reward_of_rubric("gsm8k").__name__ == "gsm8k"
+
+
+@pytest.mark.parametrize("name", ["slime", "verifiers"])
+def test_the_event_loop_goes_on_while_a_slow_scorer_works(name, tmp_path):
+    """Scorers wait for a word that the loop gives when all have begun: three at a time, for slime."""
+    (tmp_path / "slow.py").write_text(
+        "import time, uuid\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\n\n\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+        "    (HERE / f'begun-{uuid.uuid4()}').touch()\n"
+        "    for _ in range(6000):\n"
+        "        if (HERE / 'go').exists():\n            return 1.0\n"
+        "        time.sleep(0.01)\n"
+        "    return 0.0\n"
+    )
+    function = reward_of(name, f"{tmp_path / 'slow.py'}:compute_score")
+    sample = SimpleNamespace(response="x", label="4", metadata={}, last_reply="x")
+    args, wanted = ({}, sample), 1.0
+    if name == "slime":
+        args, wanted = (SimpleNamespace(reward_key=None), [sample] * 3), [1.0] * 3
+
+    async def run():
+        asked = asyncio.create_task(function(*args))
+        while len(list(tmp_path.glob("begun-*"))) < len(args[1] if name == "slime" else [1]):
+            assert not asked.done()
+            await asyncio.sleep(0.01)
+        (tmp_path / "go").touch()
+        return await asked
+
+    assert asyncio.run(run()) == wanted
+
+
+# --- the trainers themselves ---
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ms_swift_itself_loads_the_plugin_and_gets_the_rewards():
+    pytest.importorskip("swift.rl_core", reason="ms-swift is not installed")
+    import torch
+    from swift.rewards import orms
+    from swift.rl_core.data import GRPOSample
+    from swift.rl_core.grpo_algorithm import compute_rewards_per_func
+    from swift.utils.utils import import_external_file
+
+    import_external_file(str(file_of("ms_swift")))
+    samples = [
+        GRPOSample(
+            messages=[{"role": "assistant", "content": text}], extra={**ROW, "ground_truth": g}
+        )
+        for text, g in (("#### 4", "4"), ("#### 5", "4"), ("#### 4", "four"))
+    ]
+    function = orms["rewardkit"](args=None)
+    got = compute_rewards_per_func(samples, [function], [None], torch.device("cpu"))
+    assert got[:2].tolist() == [[1.0], [0.0]]
+    assert got[2].isnan().all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("by_path", [False, True])
+def test_verifiers_itself_plugs_the_reward_in(by_path):
+    vf = pytest.importorskip("verifiers.v1", reason="verifiers 0.4 is not installed")
+
+    class Data(vf.TaskData):
+        data_source: str
+        answer: str
+
+    where = file_of("verifiers") if by_path else "rewardkit.adapters.verifiers"
+    plugged = {"rewardkit": {"fn": f"{where}:reward_func", "weight": 2.0}}
+    data = Data(prompt="2+2?", data_source="openai/gsm8k", answer="4")
+    task = vf.Task[Data](data, vf.TaskConfig(rewards=plugged))
+    for text, score in (("#### 4", 1.0), ("#### 5", 0.0)):
+        trace = vf.Trace(
+            task=vf.TraceTask(type="Task", data=data),
+            agent=vf.AgentInfo(config=vf.AgentConfig()),
+            root_reply=text,
+        )
+        asyncio.run(task.score(trace))
+        assert trace.rewards["rewardkit"].score == score
+        assert trace.rewards["rewardkit"].weight == 2.0

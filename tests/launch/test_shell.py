@@ -1,0 +1,322 @@
+"""Launch scripts are read as bash would read them, and nothing in them is run."""
+
+import string
+import subprocess
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, RewardkitError
+from rewardkit.launch.script_import.shell import MAX_SCRIPT, parse_script, read_script
+from rewardkit.launch.script_import.shell_values import Scope, arithmetic
+from tests.tables import every
+
+MAIN = "python3 -m verl.trainer.main_ppo"
+
+
+def texts(script):
+    return [setting.text for setting in parse_script(script, "run.sh").overrides]
+
+
+def one(script):
+    (text,) = texts(script)
+    return text.partition("=")[2]
+
+
+@every(
+    ("lines", "word", "value"),
+    [
+        ("x=8", "$x", "8"),
+        ("export x=8", "${x}", "8"),
+        ("readonly x='a b'", '"${x}"', "a b"),
+        ('x="a$y"', "$x", "a$y"),
+        ("y=1; x='a$y'", "$x", "a$y"),
+        ("y=1\nx=a$y", "$x", "a1"),
+        ("", "${x:-7}", "7"),
+        ("x=", "${x:-7}", "7"),
+        ("x=", "${x-7}.", "."),
+        ("x=3", "${x:-7}", "3"),
+        ("y=5", "${x:-${y}}", "5"),
+        ("", '${x:-"${y:-a}"}', "a"),
+        (": ${x:=9}", "$x", "9"),
+        ("x=1", "${x:+set}", "set"),
+        ("", "${x:+set}.", "."),
+        ("x=ab; x+=cd", "$x", "abcd"),
+        ("A=(a b)", "${A[1]}", "b"),
+        ("A=(a b)", "$A", "a"),
+        ("", "$((1024 * 2))", "2048"),
+        ("p=2048; r=$((1024*20)); s=4", "$(((p + r) / s))", "5632"),
+        ("x=3", "$(($x - ${x} * 2))", "-3"),
+        ("", "$((10 - 5 - 2))/$((64 / 4 / 2))", "3/8"),
+        ("", "$((2 ** 3 ** 2))/$((-2 ** 2))/$((-7 / 2))/$((-7 % 3))", "512/4/-3/-1"),
+        ("", "a'b'\"c\"\\d", "abcd"),
+        ("", "'[\"console\"]'", '["console"]'),
+        ("", '"[\'a\',\\"b\\"]"', "['a',\"b\"]"),
+        ("", "/a\\ b", "/a b"),
+        ("unset x", "$x", "$x"),
+        ("", "x#y", "x#y"),
+    ],
+)
+def test_variables_quotes_and_arithmetic_are_those_of_bash(lines, word, value):
+    script = f"{lines}\n{MAIN} a.b={word}\n"
+    assert one(script) == value
+    told = subprocess.run(
+        ["bash", "--norc", "-c", f"{lines}\nprintf %s a.b={word}"],
+        env={"y": "$y", "x": "$x"} if value in {"$x", "a$y"} else {},
+        capture_output=True,
+        text=True,
+    )
+    assert told.stdout == f"a.b={value}" or value == "$x"
+
+
+def test_an_array_and_an_unquoted_text_become_many_settings():
+    script = f"""
+A=(a.b=1  # the first
+   "a.c=x y")
+A+=(a.d=2)
+MORE="a.e=3 a.f=4
+a.g=5"
+{MAIN} "${{A[@]}}" $MORE a.h="$MORE"
+"""
+    assert texts(script)[:6] == ["a.b=1", "a.c=x y", "a.d=2", "a.e=3", "a.f=4", "a.g=5"]
+    assert texts(script)[6].endswith("a.g=5")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"nohup {MAIN} a.b=1 > log.txt 2>&1 &",
+        f"{MAIN} \\\n  a.b=1 2>&1 | tee log_$(date +%F).txt",
+        f"VLLM_USE_V1=1 {MAIN} a.b=1",
+        "torchrun --nproc_per_node 8 -m verl.trainer.main_ppo a.b=1",
+        f"ray job submit --address=http://h:8265 --runtime-env-json='{{}}' -- {MAIN} a.b=1",
+        "cd verl && python3 verl/trainer/main_ppo.py a.b=1",
+        f'if [ "$1" ]; then\n  {MAIN} a.b=1\nfi',
+        f"for i in 1 2; do {MAIN} a.b=1; done",
+        f"cat > x.yaml <<EOF\nc.d=2\n{MAIN} e.f=3\nEOF\n{MAIN} a.b=1",
+        f'{MAIN} --config-path=config --config-name="ppo_trainer.yaml" a.b=1',
+        f"{MAIN} --config-name ppo_trainer a.b=1",
+    ],
+)
+def test_the_command_is_found_where_people_put_it(command):
+    script = parse_script(command, "run.sh")
+    assert script.module == "verl.trainer.main_ppo"
+    assert [setting.text for setting in script.overrides] == ["a.b=1"]
+    assert not [problem for problem in script.problems if problem.breaks]
+    assert script.config_name in {"", "ppo_trainer"}
+
+
+def test_a_list_of_settings_needs_no_command():
+    assert texts("model_engine=megatron a.b=1 +c.d='x y'\na.e=[1,2]\n# a.f=3\n") == [
+        "model_engine=megatron",
+        "a.b=1",
+        "+c.d=x y",
+        "a.e=[1,2]",
+    ]
+
+
+def test_what_only_a_run_tells_stays_as_it_is_and_is_listed():
+    script = parse_script(
+        f"Z=$(nproc)\nU=$UNUSED\n{MAIN} a.b=$X/y a.c=$(date '+%F %H') a.d=`hostname` a.e=$Z "
+        "a.f=${X%%.*} a.g=$1 a.h=$((X * 2))",
+        "run.sh",
+    )
+    assert script.overrides[1].text == "a.c=$(date '+%F %H')"
+    assert set(script.unresolved) == {
+        "$X", "$(date '+%F %H')", "`hostname`", "$(nproc)", "${X%%.*}", "$1", "$((X * 2))",
+    }  # fmt: skip
+
+
+def test_exports_that_the_script_itself_uses_are_no_settings_of_the_run():
+    script = parse_script(
+        "export MODEL=/m\nexport VLLM_USE_V1=1 MINE=2\nexport PATH=/x:$PATH\nHCCL_X=1\n"
+        f"NCCL_DEBUG=INFO {MAIN} a.b=$MODEL a.c=$VLLM_USE_V1",
+        "run.sh",
+    )
+    assert script.env == {"VLLM_USE_V1": "1", "MINE": "2", "NCCL_DEBUG": "INFO"}
+
+
+@pytest.mark.parametrize(
+    ("script", "line", "told"),
+    [
+        (f"{MAIN} \\\n a.b=1 \\ # one\n a.c=2", 2, "a comment after the backslash"),
+        (f"{MAIN} \\\n a.b=1 \\ \n a.c=2", 2, "blanks after the backslash"),
+        (f"{MAIN} \\\n a.b=1 \\\n # two\n a.c=2", 4, "settings below the end of the command"),
+        (f"{MAIN} \\\n a.b=1\n a.c=2", 3, "settings below the end of the command"),
+        (f"{MAIN} a.b=1\\\na.c=2", 1, "no blank before the backslash"),
+        (f"{MAIN} a.b=1 \\ a.c=2", 1, "a backslash inside a line"),
+        (f"{MAIN} a.b=1\r\n".replace("a.b=1", "a.b=1 \\\r\n a.c=2"), 1, "Windows line ends"),
+        (f"{MAIN} a.b=“1” a.c=2", 1, "quotes or blanks of a web page"),
+        (f"\n{MAIN}\u00a0a.b=1 a.c=2", 2, "quotes or blanks of a web page"),
+        (f"{MAIN} a.b=1 \\\n a.c='2", 2, "a quote that is never closed"),
+    ],
+)
+def test_what_breaks_in_bash_is_told_with_its_line_and_read_as_it_is_meant(script, line, told):
+    found = parse_script(script, "run.sh")
+    (problem,) = [problem for problem in found.problems if problem.breaks]
+    assert problem.text.startswith(told)
+    assert problem.lines == (line,)
+    assert [setting.text for setting in found.overrides] == ["a.b=1", "a.c=2"]
+
+
+def test_a_list_with_blanks_is_put_together_and_told():
+    found = parse_script(f"{MAIN} a.b=['x', 'y'] \\\n  a.c=[1 ,2 ] a.d=[3 a.e=4", "run.sh")
+    assert [s.text for s in found.overrides] == ["a.b=[x,y]", "a.c=[1,2]", "a.d=[3", "a.e=4"]
+    assert found.problems[0].lines == (1, 2)
+
+
+def test_words_that_are_no_settings_are_told():
+    found = parse_script(f"{MAIN} a.b = 3 --cfg job a.c=1", "run.sh")
+    assert "a.c=1" in [setting.text for setting in found.overrides]
+    told = " ".join(problem.text for problem in found.problems)
+    assert "'a.b' is no key=value" in told
+    assert "'--cfg' is not taken over" in told
+
+
+def test_what_is_set_under_a_condition_is_told_and_so_are_the_script_s_own_arguments():
+    found = parse_script(f"if true; then x=1; else x=2; fi\n{MAIN} a.b=$x $@", "run.sh")
+    assert [setting.text for setting in found.overrides] == ["a.b=2"]
+    assert [problem.text.split()[0] for problem in found.problems] == ["x", "the"]
+    assert not any(problem.breaks for problem in found.problems)
+
+
+@pytest.mark.parametrize("script", ["", "echo a", "x=1", "python3 -m verl.model_merger merge"])
+def test_a_script_that_starts_no_verl_is_refused(script):
+    with pytest.raises(DataError, match=r"run\.sh: starts no verl"):
+        parse_script(script, "run.sh")
+
+
+def test_files_that_are_no_text_or_too_long_are_refused(tmp_path):
+    path = tmp_path / "run.sh"
+    for content in (b"\xff\xfe", b"a" * (MAX_SCRIPT + 1)):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"run\.sh"):
+            read_script(path)
+    with pytest.raises(DataError, match="No such file"):
+        read_script(tmp_path / "no.sh")
+    path.write_bytes(b"\xef\xbb\xbfpython3")
+    assert read_script(path) == "python3"
+    with pytest.raises(DataError, match="NUL"):
+        parse_script("a\0b", "run.sh")
+
+
+def test_nothing_in_a_script_is_executed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.touch()
+    pwned = tmp_path / "pwned"
+    script = f"""
+rm -rf {victim}; $(rm -rf {victim}) `touch {pwned}`
+x=$(touch {pwned}); y=`touch {pwned}`; z=${{q:-$(touch {pwned})}}; w=$((a[$(touch {pwned})]))
+cat <(touch {pwned}) <<< "$(touch {pwned})"
+eval "touch {pwned}"
+{MAIN} a.b=$(touch {pwned}) a.c="`touch {pwned}`" a.d=$x$y$z$w
+"""
+    found = parse_script(script, "run.sh")
+    assert len(found.overrides) == 3
+    assert victim.exists()
+    assert not pwned.exists()
+
+
+def hostile(m):
+    """Scripts of about m characters, each of which asks for much work."""
+    return {
+        "dollars": f"{MAIN} a.b=" + "$" * m,
+        "braces": f"{MAIN} a.b=" + "${" * (m // 2),
+        "nested defaults": f"{MAIN} a.b=" + "${a:-" * (m // 6) + "}" * (m // 6),
+        "nested defaults in quotes": f"{MAIN} a.b=" + '"${a:-' * (m // 8) + '}"' * (m // 8),
+        "substitutions": f"{MAIN} a.b=" + "$(" * (m // 2),
+        "backslashes": f"{MAIN} a.b=" + "\\" * m,
+        "broken lines": f"{MAIN} a.b=1" + " \\ #\n" * (m // 5),
+        "double quotes": f"{MAIN} a.b=" + '"' * m,
+        "hashes": f"{MAIN} a.b=" + "#" * m,
+        "keywords": "if " * (m // 3),
+        "commands": "a;" * (m // 2),
+        "doubling": "a=xxxxxxxx\n" + "a=$a$a\n" * 60 + f"{MAIN} a.b=$a",
+        "appending": "a+=xx\n" * (m // 6) + f"{MAIN} a.b=$a",
+        "growing array": "A+=(xx)\n" * (m // 8) + f"{MAIN} a.b=$A",
+        "using": "a=" + "y" * 9000 + f"\n{MAIN} a.b=" + "$a" * (m // 3),
+        "documents": "cat <<EOF\n" * (m // 10),
+        "dots": "a" + "./@" * (m // 3) + "!",
+        "settings": f"{MAIN}" + " a.b=1" * (m // 6),
+    }
+
+
+@pytest.mark.parametrize("name", hostile(0))
+@pytest.mark.parametrize(
+    "size", [60_000, pytest.param(MAX_SCRIPT - 100, marks=pytest.mark.full)], ids=["60 KB", "1 MB"]
+)
+def test_malice_is_read_or_refused_in_seconds_of_cpu_time(name, size):
+    script = hostile(size)[name][:MAX_SCRIPT]
+    begun = time.process_time()
+    try:
+        found = parse_script(script, "run.sh")
+    except RewardkitError as error:
+        assert len(str(error)) < 300
+    else:
+        assert sum(len(setting.text) for setting in found.overrides) <= 8_000_000
+    assert time.process_time() - begun < 30
+
+
+@every(
+    "bomb",
+    ["9**9**9", "9**9**9**9**9**9", "2**63", "(" * 9999 + "1" + ")" * 9999, "-" * 9999 + "1",
+     "9" * 9999, "1/0", "1%0", "1<<99", "1 ? 2 : 3", "x=5", "x++", "()", "1 2", "+", "", "08",
+     "unknown + 1", "a[0]", "$(id)"],
+)  # fmt: skip
+def test_arithmetic_beyond_what_is_understood_is_left_alone(bomb):
+    assert arithmetic(bomb, Scope()) is None
+
+
+@given(
+    st.recursive(
+        st.integers(0, 10**6).map(str),
+        lambda inner: st.one_of(
+            st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "%"]), inner).map(" ".join),
+            inner.map("({})".format),
+            inner.map("- {}".format),
+        ),
+        max_leaves=12,
+    )
+)
+def test_arithmetic_gives_what_bash_gives(expression):
+    told = subprocess.run(["bash", "-c", f"echo $(({expression}))"], capture_output=True, text=True)
+    found = arithmetic(expression, Scope())
+    if found is not None:
+        assert told.stdout.strip() == str(found)
+    elif told.stdout and len(expression) <= 300:  # bash wraps at 64 bits, we give up
+        assert any(len(number) > 5 for number in expression.split())
+
+
+ALPHABET = (
+    string.ascii_letters[:6] + string.digits[:3] + " \n\t\\'\"`$(){}[]<>|&;#=.,:-+*/~@!%中“\r"
+)
+PIECES = st.sampled_from(
+    [f"{MAIN} ", "a.b=", "${", "$((", "$(", "))", "<<EOF\n", "A=(", "export ", "if ", "\\\n", "\\ "]
+)
+
+
+@given(st.lists(st.one_of(PIECES, st.text(ALPHABET, max_size=8)), max_size=60).map("".join))
+def test_no_text_raises_anything_but_our_own_error(text):
+    try:
+        found = parse_script(text, "run.sh")
+    except RewardkitError as error:
+        assert str(error).startswith("run.sh: ")
+    else:
+        lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+        assert all(1 <= setting.line <= lines for setting in found.overrides)
+        assert all(1 <= line <= lines for problem in found.problems for line in problem.lines)
+
+
+WORDS = st.text(string.ascii_letters + string.digits + " '\"$`\\[]{},:=#~*?中", max_size=20)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=6))
+def test_arguments_quoted_for_a_shell_come_back_as_they_were(values):
+    import shlex
+
+    asked = [f"a.k{i}=x{value}" for i, value in enumerate(values)]
+    script = f"{MAIN} " + " \\\n  ".join(map(shlex.quote, asked))
+    plain = [text for text in asked if "[" not in text and "{" not in text]
+    assert [t for t in texts(script) if "[" not in t and "{" not in t] == [t.strip() for t in plain]

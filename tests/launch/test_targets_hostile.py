@@ -1,0 +1,344 @@
+"""Values that a shell would run: no field of a recipe gets out of its place, in any target.
+
+The fields come from the recipe's own models, so that a new one is tried without a word here. Each
+generated script is run by bash in an empty folder, with stand-ins for every program it starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from rewardkit.errors import RewardkitError
+from rewardkit.launch.plan import make_plan
+from rewardkit.launch.recipe import Cluster, Recipe, laid_over, read_recipe
+from rewardkit.launch.rehearsal.rehearse import _write_command
+from rewardkit.launch.targets import TARGETS, render, reward_path
+
+VALUES = {
+    "substitution": "$(touch pwned)",
+    "backticks": "`touch pwned`",
+    "single": "'; touch pwned; '",
+    "double": '"; touch pwned; "',
+    "newline": "x\ntouch pwned\n",
+    "variable": "${IFS}$HOME",
+    "dash": "-c touch",
+    "blanks": " a  b ",
+    "backslash": "\\",
+    "glob": "* ~ # {a,b} !x",
+}
+TOGETHER = "-x'\"; touch pwned; $(touch pwned)`touch pwned`${IFS}\ntouch pwned\n\\ "
+
+#: Every setting that a target may use, each of them harmless.
+TREE: dict[str, Any] = {
+    "name": "run",
+    "algorithm": "grpo",
+    "nodes": 2,
+    "devices_per_node": 1,
+    "model": "/m",
+    "data": {"train": ["/d/train.parquet"], "val": ["/d/val.parquet"]},
+    "reward": {"scorer": "verl"},
+    "env": {"NOTE": "note"},
+    "dapo": {"overlong_buffer": {"len": 4}, "dynamic_sampling": {"metric": "acc"}},
+    "cluster": {
+        "head": "head-0",
+        "interface": "eth0",
+        "python": "python3",
+        "workdir": "work",
+        "image": "repo/verl:1",
+        "accelerator": "H100",
+        "model_name": "qwen3-8b",
+        "partition": "p",
+        "account": "a",
+        "time_limit": "1:00:00",
+        "device_resource": "gpu",
+        "volumes": {"claim": "/data"},
+    },
+    "verl": {"trainer.project_name": "p", "trainer.logger": ["console"]},
+}
+
+#: `setup` is shell by its nature; `sweep` holds recipes, whose fields are these again.
+NOT_VALUES = {("cluster", "setup"), ("sweep",)}
+
+#: Where a hostile value stands in a mapping of free keys.
+KEYS = {"env": "NOTE", "verl": "trainer.project_name", "volumes": "claim", "options": "method"}
+
+PYTHON = """
+import json, os, sys
+if sys.argv[1] == "-":  # the script that waits for the nodes
+    sys.exit(0)
+seen = {"argv": sys.argv[1:], "name": os.path.basename(sys.argv[0]), "env": dict(os.environ), "cwd": os.getcwd()}
+with open(os.environ["DUMP"], "w") as file:
+    json.dump(seen, file)
+"""
+
+RAY = """
+import os, signal, socket, subprocess, sys, time
+if sys.argv[1] == "symmetric-run":
+    if "--help" in sys.argv:
+        sys.exit(0)
+    sys.exit(subprocess.run(sys.argv[sys.argv.index("--") + 1:]).returncode)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+if "--head" in sys.argv:
+    (port,) = [int(a.split("=")[1]) for a in sys.argv if a.startswith("--port=")]
+    listening = socket.create_server(("127.0.0.1", port), backlog=200)
+time.sleep(60)
+"""
+
+#: Says how it was called, each argument ended by NUL, and answers as the program would.
+TOLD = """#!/bin/sh
+printf '%s\\0' "$@" >>"$DUMP.$(basename "$0")"
+"""
+ANSWERS = {
+    "getent": "echo '127.0.0.1 STREAM host'",
+    "ip": "echo '1: lo inet 127.0.0.1/8 scope host lo src 127.0.0.1'",
+    "scontrol": "echo localhost",
+    "ascendfactory-cli": "",
+    "ssh": "",
+    "kubectl": "",
+    "sky": "",
+    "sbatch": "",
+    "pip": "",
+    "srun": 'while case $1 in --*) true;; *) false;; esac; do shift; done; SLURM_NODEID=0 exec "$@"',
+}
+
+
+def leaves(model: type[BaseModel], path: tuple[str, ...] = ()):
+    """(path, annotation) of every field that is not a part with fields of its own."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        for part in get_args(kind) if get_origin(kind) is Union or "|" in str(kind) else (kind,):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                yield from leaves(part, (*path, name))
+                break
+        else:
+            yield (*path, name), kind
+
+
+def placed(path: tuple[str, ...], kind: Any, value: str) -> list[Any]:
+    """The value in every place that a field has for a text."""
+    shape = str(kind)
+    if "dict" in shape:
+        return [{KEYS.get(path[-1], "KEY"): value}, {value: "x"}, {f"+x.{value}": "x"}]
+    return [[value], ["a", value]] if "list" in shape else [value]
+
+
+def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    for name in reversed(path):
+        value = {name: value}
+    return value
+
+
+FIELDS = [each for each in leaves(Recipe) if each[0] not in NOT_VALUES]
+
+
+def planned(tree, target):
+    recipe = read_recipe(laid_over(tree, {"cluster": {"target": target}}), "my.yaml")
+    return make_plan(recipe, "0.9.1", reward_path=reward_path(recipe, "0.9.1"))
+
+
+def tree_for(target):
+    return laid_over(TREE, {"nodes": 1}) if target == "local" else TREE
+
+
+def accepted(target, value, folder):
+    """The recipe with the value in every field that takes it; the fields that refuse it."""
+    tree, refused = tree_for(target), {}
+    for path, kind in FIELDS:
+        for given in placed(path, kind, value):
+            if path == ("cluster", "target"):
+                continue
+            more = laid_over(tree, nested(path, given))
+            try:
+                render(planned(more, target), folder)
+            except RewardkitError as error:
+                assert "\n" not in str(error).strip(), (path, str(error))
+                refused[path] = str(error)
+            else:
+                tree = more
+    return tree, refused
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def bash(tmp_path):
+    """Run a script with stand-ins for all programs; what it started is ended afterwards."""
+    stubs, home = tmp_path / "bin", tmp_path / "home"
+    for folder in (stubs, home, home / "work"):
+        folder.mkdir()
+    program(stubs, "ray", f"#!{sys.executable}\n{RAY}")
+    for name, answer in ANSWERS.items():
+        program(stubs, name, TOLD + answer + "\n")
+
+    def go(script: Path, python: str, workdir: str, **env: str):
+        (home / workdir).mkdir(exist_ok=True)
+        program(stubs, python, f"#!{sys.executable}\n{PYTHON}")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        variables = {
+            "CHECK_FILES": "0",
+            "PATH": f"{stubs}:{os.environ['PATH']}:/usr/sbin:/sbin",
+            "DUMP": str(tmp_path / "dump"),
+            "TMPDIR": str(tmp_path),
+            "HOME": str(home),
+            "RAY_PORT": str(port),
+            "CURRENT_IP": "127.0.0.1",
+            **env,
+        }
+        process = subprocess.Popen(
+            ["bash", str(script)],
+            env=variables,
+            cwd=home,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            output = process.communicate(timeout=120)[0].decode(errors="replace")
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        return process.returncode, output
+
+    return go
+
+
+def scripts_of(launch, folder):
+    """Write a launch's files; the script to run, the one inside YAML too; None if there is none."""
+    script = None
+    for file in launch.files:
+        path = folder / file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text, encoding="utf-8")
+        if file.name.endswith(".sh") and (script is None or file.name == "slurm.sh"):
+            script = path
+        for document in yaml.safe_load_all(file.text) if file.name.endswith(".yaml") else ():
+            text = document.get("run") or document.get("data", {}).get("launch.sh")
+            if isinstance(text, str):
+                script = folder / "inside.sh"
+                script.write_text(text, encoding="utf-8")
+    return script
+
+
+def check(target, value, bash, tmp_path):
+    folder = tmp_path / "run"
+    tree, refused = accepted(target, value, folder)
+    plan = planned(tree, target)
+    launch = render(plan, folder)
+    script = scripts_of(launch, folder)
+    cluster = plan.recipe.cluster
+    if target == "local":
+        assert list(launch.argv)[1:] == plan.command()[1:]
+        return refused
+    if target == "ray-job":
+        assert launch.argv[launch.argv.index("--address") + 1] == cluster.address
+        env = yaml.safe_load((folder / "runtime_env.yaml").read_text(encoding="utf-8"))
+        assert env["env_vars"].items() >= plan.env.items()
+    job = {"SLURM_JOB_NODELIST": "localhost", "SLURM_JOB_ID": "77", "SLURM_CPUS_PER_TASK": "1"}
+    sky = {"SKYPILOT_NODE_IPS": "127.0.0.1", "SKYPILOT_NODE_RANK": "0"}
+    code, output = bash(script, cluster.python, cluster.workdir, **job, **sky)
+    assert not list(tmp_path.rglob("pwned")), output
+    assert code == 0, output
+    if target == "modelarts":  # verl is started by ascendfactory-cli
+        told = (tmp_path / "dump.ascendfactory-cli").read_bytes().decode().split("\0")
+        assert f"--af_model_name={cluster.model_name}" in told
+        return refused
+    seen = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))
+    assert [seen["name"], *seen["argv"]] == plan.command()
+    assert seen["cwd"] == str(tmp_path / "home" / cluster.workdir)
+    if target not in {"ray-job", "kuberay"}:  # their environment stands in YAML
+        assert seen["env"].items() >= plan.env.items()
+    if target in {"ascend", "symmetric-run", "slurm", "skypilot"}:
+        assert seen["env"]["GLOO_SOCKET_IFNAME"] == cluster.interface
+    if target in {"ascend", "symmetric-run"}:
+        told = (tmp_path / "dump.getent").read_bytes().decode().split("\0")
+        assert cluster.head in told
+    return refused
+
+
+def test_the_fields_are_those_of_the_recipe():
+    paths = {path for path, _ in FIELDS}
+    assert {("cluster", name) for name in Cluster.model_fields} - NOT_VALUES <= paths
+    assert {("data", "train"), ("dapo", "overlong_buffer", "len"), ("env",), ("verl",)} <= paths
+
+
+#: Those whose script is ascend's node.sh again are tried in the full run.
+AT_ONCE = [
+    pytest.param(target, marks=[pytest.mark.full] if target in {"slurm", "skypilot"} else [])
+    for target in TARGETS
+]
+
+
+@pytest.mark.parametrize("target", AT_ONCE)
+def test_no_value_of_a_recipe_is_run(target, bash, tmp_path):
+    """All that a shell minds, in every field that takes it, at once."""
+    refused = check(target, TOGETHER, bash, tmp_path)
+    assert {("nodes",), ("algorithm",), ("cluster", "port")} <= refused.keys()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+@pytest.mark.parametrize("target", TARGETS)
+def test_each_hostile_value_arrives_as_it_is(target, value, bash, tmp_path):
+    check(target, value, bash, tmp_path)
+
+
+def test_a_field_that_is_no_free_text_refuses_what_a_shell_would_run():
+    """What Slurm reads as options, and Kubernetes as names, has the characters of a name only."""
+    for name in ("partition", "account", "time_limit", "device_resource", "namespace"):
+        for value in VALUES.values():
+            with pytest.raises(RewardkitError, match=f"my.yaml: cluster.{name}: may have"):
+                read_recipe(laid_over(TREE, {"cluster": {name: value}}), "my.yaml")
+    for name in ("A; touch pwned", "A B", "$(touch pwned)", "", "1A"):
+        with pytest.raises(RewardkitError, match="is not a name of a variable"):
+            planned(laid_over(TREE, {"env": {name: "1"}}), "script")
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_text_that_no_file_or_command_can_hold_is_refused(text):
+    for part in ({"model": text}, {"verl": {"trainer.project_name": [text]}}, {"env": {"A": text}}):
+        with pytest.raises(RewardkitError, match="a NUL or a lone surrogate"):
+            planned(laid_over(TREE, part), "script")
+
+
+@pytest.mark.parametrize("target", ["ray-job", "kuberay", "modelarts"])
+def test_what_people_are_told_to_paste_is_one_word_for_a_shell(target, tmp_path):
+    fields = {"address": TOGETHER, "model_name": TOGETHER}
+    launch = render(planned(laid_over(TREE, {"cluster": fields}), target), tmp_path / "a $(b)")
+    lines = [line.partition(": ")[2] for line in launch.next_steps]
+    lines += [
+        line.lstrip("# ")
+        for file in launch.files
+        for line in file.text.splitlines()
+        if line.startswith("#   ")
+    ]
+    text = "\n".join(lines)
+    for word in (shlex.quote(TOGETHER), " ".join(shlex.quote(TOGETHER).split())):
+        text = text.replace(word, "X")
+    assert "touch" not in text
+
+
+def test_a_rehearsal_s_command_is_run_as_it_is(bash, tmp_path):
+    command = ["python3", "-m", TOGETHER, *VALUES.values()]
+    _write_command(tmp_path / "command.sh", command, {"NOTE": TOGETHER})
+    code, output = bash(tmp_path / "command.sh", "python3", "work")
+    assert code == 0, output
+    seen = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))
+    assert (seen["argv"], seen["env"]["NOTE"]) == (command[1:], TOGETHER)
+    assert not list(tmp_path.rglob("pwned"))

@@ -1,0 +1,72 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import UsageError
+from rewardkit.launch.verl.keys import honoured, release, reward_key, reward_overrides
+
+
+@pytest.mark.parametrize(
+    ("verl", "key"),
+    [
+        ("0.4.1", "custom_reward_function"),
+        ("0.5.0", "custom_reward_function"),
+        ("0.7.0", "custom_reward_function"),
+        ("0.7.1", "reward.custom_reward_function"),
+        ("0.8", "reward.custom_reward_function"),
+        ("0.9.1", "reward.custom_reward_function"),
+        ("0.10.0.dev0", "reward.custom_reward_function"),
+    ],
+)
+def test_each_release_gets_the_key_it_honours(verl, key):
+    assert reward_key(verl) == key
+    assert reward_overrides("/x/gsm8k.py", {}, verl) == [
+        f"{key}.path=/x/gsm8k.py",
+        f"{key}.name=compute_score",
+    ]
+
+
+def test_the_silently_ignored_key_is_named_for_0_9_only():
+    assert "silently ignored" in honoured("0.9.1")
+    assert "silently" not in honoured("0.8.0") + honoured("0.5.0")
+
+
+@pytest.mark.parametrize(
+    ("location", "override"),
+    [
+        ("/a b/x=1.py", "custom_reward_function.path='/a b/x=1.py'"),
+        ("/it's.py", r"custom_reward_function.path='/it\'s.py'"),
+        ("/a\\b c/x.py", r"custom_reward_function.path='/a\b c/x.py'"),
+        ("/a b\\", r"custom_reward_function.path='/a b\\'"),
+        ("/中文/x.py", "custom_reward_function.path='/中文/x.py'"),
+    ],
+)
+def test_hydra_s_own_characters_are_quoted(location, override):
+    assert reward_overrides(location, {}, "0.5.0")[0] == override
+
+
+def test_options_become_reward_kwargs_of_their_type():
+    options = {"a": "x", "b": 1, "c": 1e300, "d": True, "e": None, "f": "1", "g": "true", "h": "中"}
+    values = [o.partition("=")[2] for o in reward_overrides("/x.py", options, "0.9.1")[2:]]
+    assert values == ["x", "1", "1e+300", "True", "null", "'1'", "'true'", "'中'"]
+
+
+def test_a_package_path_is_refused_where_verl_takes_files_only():
+    with pytest.raises(UsageError, match="files only"):
+        reward_overrides("pkg://x", {}, "0.5.0")
+    assert reward_overrides("pkg://x", {}, "0.9.1")[0].endswith("path=pkg://x")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"), [("v0.7.1", (0, 7, 1)), ("0.9.1.post2", (0, 9, 1)), ("0.8", (0, 8, 0))]
+)
+def test_a_version_is_read_up_to_its_suffix(text, parts):
+    assert release(text) == parts
+
+
+@given(st.text(max_size=20))
+def test_any_version_text_is_read_or_refused(text):
+    try:
+        assert release(text)
+    except UsageError as error:
+        assert "no verl version" in str(error)

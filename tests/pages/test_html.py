@@ -1,0 +1,310 @@
+"""A page says what its model says, whatever the texts are, and nothing in it runs or is fetched."""
+
+from collections import Counter
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rewardkit.errors import OutputError
+from rewardkit.pages.compare import LOOKED_AT, compare
+from rewardkit.pages.histogram import BINS, Bin, bins, picture
+from rewardkit.pages.html import BARS, to_html, write_html
+from rewardkit.pages.model import Bars, Histogram, Line, Page, Pair, Pairs, Steps, Table
+from rewardkit.pages.text import KEPT, brief, clean, clip
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</style><img src=x onerror=alert(1)>",
+    "</title></svg></details><!-- ",
+    '" onmouseover="alert(1)" x=\'',
+    "{{ 7 * 7 }} {% include 'page.css' %} {# gone #}",
+    "NUL \0, lone \ud800, bidi \u202e, escape \x1b[2J",
+    "&lt;b&gt; &amp;",
+]
+#: Surrogates and controls too.
+ANY_TEXT = st.text(st.characters())
+VOID = {"meta"}
+
+
+class Seen(HTMLParser):
+    """What a browser would find: elements, attributes and text."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements, self.open, self.texts, self.styles = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        (self.styles if self.open[-1:] == ["style"] else self.texts).append(data)
+
+    @property
+    def text(self):
+        return "".join(self.texts)
+
+    def ids(self):
+        return [attrs["id"] for _, attrs in self.elements if "id" in attrs]
+
+
+def seen(page):
+    parser = Seen()
+    parser.feed(to_html(page))
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def full_page(text, count=3):
+    """A page with `text` in every place for text."""
+    return Page(
+        text,
+        ((text, text),),
+        (
+            Steps(text, ((text, 10), (text, 7), (text, 14)), text),
+            Bars(text, ((text, count), ("b", 1)), text),
+            Histogram(text, Counter({1: count, 9: 1}), text, ((text, 1),), 5, text),
+            Table(text, (text, "n"), (Line((text, "12"), (text, "x")),), text, text),
+            Pairs(text, (Pair(text, (text, "b"), (text, f"{text} more"), text),), text),
+        ),
+    )
+
+
+def one(section):
+    return Page("title", (), (section,))
+
+
+def assert_inert(html):
+    for tag, attrs in html.elements:
+        assert tag not in {"script", "img", "iframe", "object", "embed", "link", "form"}
+        assert not any(name.startswith("on") for name in attrs)
+        assert attrs.get("href", "#").startswith("#")
+        assert not {"src", "srcset", "action", "data"} & attrs.keys()
+    assert html.elements[0][0] == "html"
+    assert [tag for tag, _ in html.elements].count("style") == 1
+    assert not any(word in "".join(html.styles) for word in ("url(", "@import", "//"))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_text_is_shown_and_does_nothing(text):
+    html = seen(full_page(text))
+    assert_inert(html)
+    assert html.text.count(clean(text).strip()) >= 20
+    assert len(html.ids()) == len(set(html.ids()))
+
+
+@given(ANY_TEXT)
+@example("\r\n")
+@example("a\x00b\ud800\udc00")
+def test_any_text_leaves_the_page_whole(text):
+    page = full_page(text)
+    html = seen(page)
+    assert_inert(html)
+    assert clean(text[:KEPT]) in html.text
+    to_html(page).encode("utf-8")
+    harmless = [tag for tag, _ in seen(full_page("a")).elements]
+    # Only what is long, and so folded away, and what is marked as shared depends on the text.
+    extra = {"mark", "details", "summary", "div", "span"}
+    kinds = [
+        [t for t, _ in html.elements if t not in extra],
+        [t for t in harmless if t not in extra],
+    ]
+    assert kinds[0] == kinds[1] or not text.strip()
+
+
+@given(ANY_TEXT)
+def test_cleaning_is_idempotent_and_leaves_only_what_can_be_seen(text):
+    assert clean(clean(text)) == clean(text)
+    assert not any(c in clean(text) for c in "\0\r\x1b\u202e\ud800\u2028")
+
+
+def test_chinese_and_line_breaks_are_shown_as_they_are():
+    text = "小明有3个苹果。\n\t问　一共多少？"
+    assert clean(text) == text
+    assert text in seen(one(Bars("t", ((text, 1),)))).text
+
+
+def test_a_text_of_a_megabyte_is_cut_and_the_cut_is_said():
+    text = "x" * 1_000_000
+    html = seen(one(Bars("t", ((text, 1),))))
+    assert f"… {1_000_000 - KEPT:,} more characters" in html.text
+    assert "x" * KEPT in html.text
+    assert "x" * (KEPT + 1) not in html.text
+    assert len(to_html(full_page(text))) < 60_000
+    assert len(to_html(full_page("\0" * 1_000_000))) < 150_000
+
+
+def test_a_short_text_has_nothing_to_open():
+    assert clip("a\nb") == clip("a\nb").__class__("a\nb")
+    assert clip("a\n" * 9).body == "a\n" * 9
+    assert brief("a\n b " * 1000).endswith("…")
+    assert brief("a\n b") == "a b"
+
+
+def test_the_same_page_is_the_same_bytes():
+    assert to_html(full_page("a")) == to_html(full_page("a"))
+
+
+def test_nothing_outside_the_page_is_named():
+    html = to_html(full_page("a"))
+    assert "://" not in html
+    assert "default-src 'none'" in html
+
+
+def test_headers_have_a_scope_and_pictures_a_name():
+    html = seen(full_page("a"))
+    assert all("scope" in attrs for tag, attrs in html.elements if tag == "th")
+    pictures = [attrs for tag, attrs in html.elements if tag == "svg"]
+    named = [i for attrs in pictures for i in attrs["aria-labelledby"].split()]
+    assert len(named) == 2
+    assert set(named) <= set(html.ids())
+
+
+def test_links_lead_to_the_sections():
+    html = seen(full_page("a"))
+    links = [attrs["href"][1:] for tag, attrs in html.elements if tag == "a"]
+    assert len(links) == 5
+    assert set(links) <= set(html.ids())
+
+
+def test_a_page_without_anything_is_a_page():
+    sections = (
+        Steps("s", ()), Bars("b", ()), Histogram("h", {}, "tokens"), Table("t", (), ()), Pairs("p", ())
+    )  # fmt: skip
+    assert "No rows." in seen(Page("", (), sections)).text
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1))
+def test_what_is_lost_and_what_is_left_is_what_came_in(left):
+    losses = list(Steps("s", tuple(("step", n) for n in left)).losses())
+    assert left[0] - sum(lost for _, _, lost in losses) == left[-1]
+    assert [n for _, n, _ in losses] == left
+
+
+def test_a_step_that_adds_rows_shows_them_as_added():
+    text = seen(one(Steps("s", (("raw", 10), ("dropped", 7), ("repeated", 28))))).text
+    assert "−3" in text
+    assert "+21" in text
+
+
+def test_many_bars_end_in_one_for_the_others():
+    text = seen(one(Bars("b", tuple((f"label {i}", 2) for i in range(100))))).text
+    assert f"label {BARS - 2}" in text
+    assert f"label {BARS - 1}" not in text
+    assert f"{100 - BARS + 1} others" in text
+
+
+def test_a_little_is_not_nothing_and_nearly_all_is_not_all():
+    text = seen(one(Bars("b", (("a", 99_999), ("b", 1), ("c", 0))))).text
+    assert all(share in text for share in ("> 99.9%", "< 0.1%", "0.0%"))
+    assert "100.0%" not in text
+
+
+COUNTS = st.dictionaries(st.integers(), st.integers(0, 10**6), max_size=60)
+
+
+@given(COUNTS, st.none() | st.integers())
+@example({5: 1000, 7: 1}, None)
+@example({1: 100_000, 10**400: 1}, 3)
+def test_every_value_is_in_one_bin(counts, limit):
+    found = bins(counts, limit)
+    assert len(found) <= BINS
+    assert sum(item.count for item in found) == sum(counts.values())
+    for value, n in counts.items():
+        homes = [item for item in found if item.low <= value <= item.high]
+        assert len(homes) == 1 or not n
+    for item in found:
+        assert item.count == sum(counts.get(v, 0) for v in counts if item.low <= v <= item.high)
+    widths = {item.high - item.low + 1 for item in found if not item.rest}
+    assert len(widths) == bool(found)
+    assert all(a.high + 1 == b.low for a, b in pairwise(found))
+
+
+@given(COUNTS, st.none() | st.integers())
+def test_all_of_a_picture_is_in_its_frame(counts, limit):
+    marks = (("p50", min(counts, default=0)), ("max", max(counts, default=0)))
+    it = picture(Histogram("t", counts, "tokens", marks, limit))
+    if it is None:
+        assert not any(counts.values())
+        return
+    assert it.total == sum(counts.values())
+    assert it.over == sum(n for v, n in counts.items() if limit is not None and v > limit)
+    for bar in it.bars:
+        assert -0.01 <= bar.x <= bar.x + bar.width <= 100.01
+        assert it.top - 0.01 <= bar.y <= it.base + 0.01
+    places = [x for _, x in it.across] + [mark.x for mark in it.marks]
+    assert all(0 <= x <= 100 for x in places)
+    assert 1 <= len(it.across) <= 6 or len(counts) <= 6
+
+
+def test_a_few_stragglers_do_not_squeeze_the_rest():
+    counts = {**dict.fromkeys(range(100), 10), 100_000: 1}
+    found = bins(counts)
+    assert found[-1] == Bin(100, 100_000, 1, rest=True)
+    assert len(found) > BINS / 2
+    text = seen(one(Histogram("t", counts, "tokens"))).text
+    assert "the last bar is all of the 1 row with 100 to 100,000 tokens" in text
+
+
+def test_a_limit_tells_how_many_are_above_it_drawn_or_not():
+    counts = dict.fromkeys(range(100), 1)
+    near, far = (Histogram("t", counts, "tokens", limit=limit) for limit in (89, 8192))
+    assert [mark.limit for mark in picture(near).marks] == [True]
+    assert picture(far).marks == ()
+    assert "10 rows (10.0%) above the limit of 89" in seen(one(near)).text
+    assert "0 rows (0.0%) above the limit of 8,192" in seen(one(far)).text
+
+
+def shared(excerpt):
+    return [part for part, common in excerpt.parts if common]
+
+
+def test_runs_of_words_that_both_texts_have_are_marked():
+    left, right = compare(
+        "Tom has 3 apples, and he buys 9 more. How many?",
+        "Ann has 3 apples and he buys 10 more. How many?",
+    )
+    assert shared(left) == ["has 3 apples, and he buys", "more. How many"]
+    assert shared(right) == ["has 3 apples and he buys", "more. How many"]
+
+
+def test_chinese_is_compared_by_character():
+    left, right = compare("小明有三个苹果", "小红有三个梨子")
+    assert (shared(left), shared(right)) == (["有三个"], ["有三个"])
+
+
+def test_the_part_of_a_long_text_that_is_shared_is_the_part_shown():
+    item = "find the sum of all positive integers n such that this holds"
+    _, row = compare(item, "padding " * 2000 + item + " padding" * 2000)
+    assert shared(row) == [item]
+    assert row.before > 10_000 < row.after
+
+
+@given(ANY_TEXT, ANY_TEXT)
+@example("a b " * 20_000, "b a " * 20_000)
+@example("x" * (LOOKED_AT + 1), "x")
+def test_an_excerpt_is_a_piece_of_its_text(left, right):
+    for text, excerpt in zip((left, right), compare(left, right), strict=True):
+        piece = text[excerpt.before : len(text) - excerpt.after]
+        assert "".join(part for part, _ in excerpt.parts) == clean(piece)
+        assert len(piece) == min(KEPT, len(text)) or excerpt.before
+
+
+def test_a_page_is_written_once_unless_told(tmp_path):
+    page, out = full_page("\ud800小"), tmp_path / "new" / "page.html"
+    write_html(page, out, overwrite=False)
+    with pytest.raises(OutputError, match="exists"):
+        write_html(page, out, overwrite=False)
+    write_html(page, out, overwrite=True)
+    assert out.read_bytes() == to_html(page).encode()

@@ -1,0 +1,388 @@
+"""A user's scorer that hangs, prints or ends its process costs one verdict and no command."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.responses import isolated_scorer
+from rewardkit.responses.compare.comparison import compare_files
+from rewardkit.responses.isolated_scorer import (
+    EndedError,
+    LateError,
+    NeverAnswersError,
+    is_ours,
+    loaded,
+)
+from rewardkit.responses.report.page import write_report
+from rewardkit.responses.score import score_files
+from rewardkit.scorers.base import Score, Status
+
+BAD = """
+import os, sys, time
+from pathlib import Path
+from rewardkit.scorers.base import Score, Status
+
+def score(response, ground_truth, extra_info=None, *, mark="x"):
+    n = int(response.rpartition(" ")[2])
+    if n == 2:
+        os._exit(3)
+    if n == 3:
+        os.kill(os.getpid(), 11)
+    if n == 4:
+        time.sleep(600)
+    if n == 5:
+        raise LookupError("\\nfive\\n")
+    if n == 6:
+        sys.exit("six")
+    if n == 7:
+        return 0.5
+    if n == 8:
+        print("printed by the scorer")
+    if n == 9 and not Path(__file__).with_name("once").exists():
+        Path(__file__).with_name("once").touch()
+        os._exit(1)
+    return Score(1.0, True, f"{os.getpid()} {mark}", Status.CORRECT)
+"""
+
+#: What becomes of each row that it misbehaves on.
+REASONS = {
+    "3": "the scorer ended its process (exit code 3)",
+    "4": "the scorer ended its process (SIGSEGV)",
+    "5": "no verdict within 3 s",
+    "6": "the scorer raised LookupError: five",
+    "7": "the scorer raised ScorerExitedError: it calls sys.exit('six')",
+    "8": "the scorer raised TypeError: it returned float, not a Score",
+}
+
+
+@pytest.fixture
+def bad(tmp_path):
+    (tmp_path / "bad.py").write_text(BAD)
+    return f"{tmp_path}/bad.py:score"
+
+
+@pytest.fixture
+def rows(tmp_path):
+    file = tmp_path / "r.jsonl"
+    lines = [{"response": f"row {i}", "ground_truth": "1"} for i in range(12)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(file)
+
+
+def scorer(tmp_path, text):
+    (tmp_path / "mine.py").write_text(text)
+    return f"{tmp_path}/mine.py:score"
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_score_names_the_rows_that_break_a_scorer_and_scores_the_rest(bad, rows, tmp_path, jobs):
+    out = tmp_path / "out.jsonl"
+    report = score_files([rows], bad, jobs=jobs, out=out, seconds=3)
+    assert {row.where.rpartition(":")[2]: row.reason for row in report.examples} == REASONS
+    assert report.total.n == 12 - len(REASONS)
+    kept = (tmp_path / "out.jsonl.unscored.jsonl").read_text().splitlines()
+    assert [json.loads(line)["reason"] for line in kept] == list(REASONS.values())
+
+
+@pytest.mark.full
+def test_report_and_compare_live_through_the_same(bad, rows, tmp_path):
+    written = write_report([rows], tmp_path / "o.html", scorer=bad, seconds=3)
+    assert written.sums.total.n == 12 - len(REASONS)
+    assert set(written.sums.unread) == set(REASONS.values())
+    assert written.sums.first["no verdict within 3 s"].endswith("r.jsonl:5")
+
+    export = tmp_path / "changed.jsonl"
+    with loaded(bad, {}, 3) as a, loaded("gsm8k", {}) as b:
+        report = compare_files([rows], ("bad", a), ("gsm8k", b), export=export)
+    assert report.judged == 12 - len(REASONS)
+    assert dict(report.a.raised) == {
+        "ended its process": 2,
+        "took too long": 1,
+        "raised LookupError": 1,
+        "raised ScorerExitedError": 1,
+        "raised TypeError": 1,
+    }
+    assert report.a.first["took too long"].endswith("r.jsonl:5: no verdict within 3 s")
+    cases = [json.loads(line)["a"] for line in export.read_text().splitlines()]
+    ended = {"scorer": "bad", "status": "ended its process", "error": REASONS["4"]}
+    assert ended in cases
+
+
+def test_a_scorer_of_ours_stays_in_this_process_and_any_other_gets_its_own(bad):
+    with loaded("gsm8k", {}) as ours:
+        assert ours("#### 1", "1").correct
+        assert not isinstance(ours, isolated_scorer.Apart)
+    with loaded(bad, {"mark": "m"}) as theirs:
+        pid, mark = theirs("row 1", "1").pred.split()
+    assert (int(pid) != os.getpid(), mark) == (True, "m")
+    assert not Path(f"/proc/{pid}").exists()
+    assert [is_ours(name) for name in ("auto", "math", "x.py:f", "acme")] == [True, True] + 2 * [
+        False
+    ]
+
+
+def test_auto_is_not_ours_once_another_package_has_scorers(monkeypatch):
+    monkeypatch.setattr(isolated_scorer.registry, "_plugins", lambda group: {"acme": "acme:score"})
+    assert not is_ours("auto")
+
+
+def test_what_was_ended_from_outside_is_tried_once_more(bad, tmp_path):
+    with loaded(bad, {}, 5) as judge:
+        assert judge("row 9", "1").correct
+        assert (tmp_path / "once").exists()
+
+
+def test_a_process_that_was_killed_between_two_calls_is_started_again(bad):
+    with loaded(bad, {}, 5) as judge:
+        pid = int(judge("row 1", "1").pred.split()[0])
+        os.kill(pid, 9)
+        time.sleep(0.2)
+        assert int(judge("row 1", "1").pred.split()[0]) != pid
+
+
+def test_an_endless_loop_ends_with_what_it_started(tmp_path):
+    text = (
+        "import subprocess, time\nfrom pathlib import Path\n"
+        "from rewardkit.scorers.base import Score, Status\n"
+        "def score(response, ground_truth, extra_info=None):\n"
+        "    if response == 'fine': return Score(1.0, True, '', Status.CORRECT)\n"
+        "    child = subprocess.Popen(['sleep', '60'])\n"
+        "    Path(__file__).with_name('pid').write_text(str(child.pid))\n"
+        "    time.sleep(60)\n"
+    )
+    with loaded(scorer(tmp_path, text), {}, 3) as judge:
+        assert judge("fine", "1").correct
+        with pytest.raises(LateError, match="no verdict within 3 s"):
+            judge("hang", "1")
+        assert judge("fine", "1").correct
+    state = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
+    until = time.monotonic() + 60
+    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until, "what the scorer started goes on"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "said"),
+    [
+        ("def score(r, g, e=None):\n    while True: pass\n", 0.2, "no verdict within 0.2 s"),
+        ("import os\ndef score(r, g, e=None): os._exit(9)\n", 60, "exit code 9"),
+    ],
+)
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_a_scorer_that_never_answers_is_not_asked_for_every_row(
+    tmp_path, rows, text, seconds, said, jobs
+):
+    with pytest.raises(NeverAnswersError, match=rf"first 5 responses.*{said}"):
+        score_files([rows], scorer(tmp_path, text), jobs=jobs, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import os; os._exit(4)", r"process ended while it was imported \(exit code 4\)"),
+        ("import nothing_of_that_name", "does not import: ModuleNotFoundError"),
+        ("import sys; sys.exit(2)", "does not import"),
+        (None, "no such file"),
+        ("x = 1", "has no 'score'"),
+        ("score = 1", "is int, not a function"),
+    ],
+)
+def test_a_scorer_that_does_not_load_is_one_clear_line(tmp_path, rows, text, said):
+    name = scorer(tmp_path, text) if text else f"{tmp_path}/nope.py:score"
+    with pytest.raises(UsageError, match=said):
+        score_files([rows], name)
+
+
+def test_an_option_it_does_not_have_is_named(bad, rows):
+    with pytest.raises(UsageError, match="has no option 'marc'.*mark"):
+        score_files([rows], bad, options={"marc": "x"})
+    with pytest.raises(UnknownNameError):
+        score_files([rows], "gsm8", options={})
+
+
+def test_a_scorer_gets_what_it_got_and_cannot_change_the_row(tmp_path):
+    text = (
+        "from rewardkit.scorers.base import Score, Status\n"
+        "def score(response, ground_truth, extra_info=None):\n"
+        "    said = f\"{response} {ground_truth} {extra_info['data_source']} {extra_info['b']}\"\n"
+        "    extra_info.clear()\n"
+        "    return Score(0.25, False, said, Status.WRONG)\n"
+    )
+    with loaded(scorer(tmp_path, text), {}) as judge:
+        info = {"data_source": "d", "b": b"\xff"}
+        long = "é \ud800 \n" * 100_000
+        said = judge(long, "1", info)
+        assert said == Score(0.25, False, f"{long} 1 d {info['b']}", Status.WRONG)
+        assert len(info) == 2
+
+
+def test_other_folders_modules_do_not_stand_in_for_python_s(tmp_path, bad, monkeypatch):
+    (tmp_path / "select.py").write_text("raise RuntimeError('not the one')")
+    monkeypatch.chdir(tmp_path)
+    with loaded(bad, {}) as judge:
+        assert judge("row 1", "1").correct
+
+
+def test_ended_is_told_with_its_number(bad):
+    with loaded(bad, {}, 5) as judge:
+        judge("row 1", "1")
+        with pytest.raises(EndedError, match="exit code 3"):
+            judge("row 2", "1")
+
+
+FORKS = """
+import os
+import signal
+import subprocess
+import sys
+from rewardkit.scorers.base import Score, Status
+
+def score(response, ground_truth, extra_info=None):
+    if response.endswith(" 3"):
+        os.fork()
+    return Score(1.0, True, response, Status.CORRECT)
+"""
+
+
+def test_a_scorer_that_forks_and_returns_twice_shifts_no_verdict(tmp_path, rows):
+    out = tmp_path / "out.jsonl"
+    report = score_files([rows], scorer(tmp_path, FORKS), out=out)
+    assert report.total.n == 12
+    assert all(r["pred"] == r["response"] for r in map(json.loads, out.read_text().splitlines()))
+
+
+STRAY = """
+import os, stat
+from rewardkit.scorers.base import Score, Status
+
+def score(response, ground_truth, extra_info=None):
+    if response.endswith(" 3"):
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                    os.write(int(name), b"half a line" + b"\\n" * {ends})
+            except OSError:
+                pass
+    return Score(1.0, True, response, Status.CORRECT)
+"""
+
+
+@pytest.mark.parametrize("ends", [0, 1])
+def test_what_a_scorer_writes_between_its_verdicts_costs_its_response_alone(tmp_path, rows, ends):
+    out = tmp_path / "out.jsonl"
+    report = score_files([rows], scorer(tmp_path, STRAY.replace("{ends}", str(ends))), out=out)
+    (only,) = report.examples
+    assert "wrote to the socket" in only.reason
+    assert [r["pred"] for r in map(json.loads, out.read_text().splitlines())] == [
+        f"row {i}" for i in range(12) if i != 3
+    ]
+
+
+def test_a_batch_is_one_exchange_and_a_slow_scorer_sends_each_verdict(tmp_path, monkeypatch):
+    """Verdicts wait for others only as long as judging takes no time."""
+    text = (
+        "import time\nfrom rewardkit.scorers.base import Score, Status\n"
+        "def score(response, ground_truth, extra_info=None):\n"
+        "    time.sleep(0.1 * (response == 'slow'))\n"
+        "    return Score(1.0, True, response, Status.CORRECT)\n"
+    )
+    replies = []
+    reply = isolated_scorer.Apart._reply
+
+    def counted(self, deadline):
+        replies.append(reply(self, deadline))
+        return replies[-1]
+
+    with loaded(scorer(tmp_path, text), {}) as judge:
+        monkeypatch.setattr(isolated_scorer.Apart, "_reply", counted)
+        assert [score.pred for score in judge.judge([("slow", "1", {})] * 4)] == ["slow"] * 4
+        assert [len(verdicts) for _, _, verdicts in replies] == [1, 1, 1, 1]
+
+
+def test_verdicts_of_a_batch_keep_their_place_whatever_breaks_in_it(bad):
+    with loaded(bad, {}, 3) as judge:
+        judge("row 0", "1")
+        order = [1, 4, 3, 1, 2, 5, 10, 4, 8, 7, 2]
+        results = judge.judge([(f"row {i}", "1", {}) for i in order])
+    kinds = [type(result).__name__ for result in results]
+    names = {2: "EndedError", 3: "EndedError", 4: "LateError", 5: "LookupError", 7: "TypeError"}
+    assert kinds == [names.get(i, "Score") for i in order]
+
+
+def alive(pid):
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+LEAVES_CHILDREN = """
+import os, subprocess, time
+from pathlib import Path
+from rewardkit.scorers.base import Score, Status
+
+def score(response, ground_truth, extra_info=None):
+    child = subprocess.Popen(["sleep", "600"])
+    (Path(__file__).parent / f"pid-{child.pid}").touch()
+    time.sleep({wait})
+    return Score(1.0, True, response, Status.CORRECT)
+"""
+
+
+def left_by_scorer(folder):
+    return [int(path.name.partition("-")[2]) for path in folder.glob("pid-*")]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("end", ["normal", signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_what_a_scorer_starts_ends_with_the_command_however_that_ends(tmp_path, rows, jobs, end):
+    wait = 0 if end == "normal" else 600
+    name = scorer(tmp_path, LEAVES_CHILDREN.replace("{wait}", str(wait)))
+    command = [sys.executable, "-m", "rewardkit", "score", rows, "--scorer", name]
+    process = subprocess.Popen(
+        [*command, "--jobs", str(jobs)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    if end != "normal":
+        assert wait_until(lambda: left_by_scorer(tmp_path))
+        process.send_signal(end)
+    process.wait(120)
+    assert left_by_scorer(tmp_path)
+    assert wait_until(lambda: not any(map(alive, left_by_scorer(tmp_path))))
+
+
+def test_no_process_of_a_scorer_is_left_to_others_to_collect(bad):
+    """Where nobody collects orphans, as in many containers, each would stay as a zombie."""
+    pids = []
+    with loaded(bad, {}, 3) as judge:
+        for row in (1, 2, 1, 4, 1):
+            (result,) = judge.judge([(f"row {row}", "1", {})])
+            if isinstance(result, Score):
+                pids.append(int(result.pred.split()[0]))
+    assert len(set(pids)) == 3
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_a_scorer_s_process_ends_with_its_guard(bad):
+    with loaded(bad, {}, 5) as judge:
+        first = int(judge("row 1", "1").pred.split()[0])
+        guard = int(Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(guard, signal.SIGKILL)
+        assert judge("row 1", "1").correct
+    assert wait_until(lambda: not alive(first))

@@ -1,0 +1,623 @@
+"""Scoring what a run produced: every form of file, in bulk, resumed, with scorers that misbehave."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rewardkit
+from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.responses import files as files_module
+from rewardkit.responses import journal as journal_module
+from rewardkit.responses.files import expand
+from rewardkit.responses.journal import Journal, paths
+from rewardkit.responses.report.page import write_report
+from rewardkit.responses.score import score_files
+from rewardkit.responses.statistics import wilson
+from rewardkit.responses.tally import GROUPS, Tally
+from rewardkit.row import read_rows
+from rewardkit.scorers.base import Score, Status
+
+ROWS = [
+    {"output": f"so #### {i % 7}", "gts": str(i % 5), "step": i // 100, "score": 0.5}
+    for i in range(400)
+]
+RIGHT = sum(i % 7 == i % 5 for i in range(400))
+
+
+def lines(rows):
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def write(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.name.endswith(".gz"):
+        path.write_bytes(gzip.compress(lines(rows)))
+    elif path.name.endswith(".zst"):
+        with pa.CompressedOutputStream(str(path), "zstd") as stream:
+            stream.write(lines(rows))
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        path.write_bytes(lines(rows))
+    return str(path)
+
+
+@pytest.fixture
+def small_units(monkeypatch):
+    """Units of a few rows, so that small files have many."""
+    monkeypatch.setattr(files_module, "UNIT_BYTES", 2000)
+    monkeypatch.setattr(files_module, "UNIT_ROWS", 32)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet"])
+def test_every_form_of_file_is_scored_alike(tmp_path, suffix):
+    file = write(tmp_path / f"x.{suffix}", ROWS)
+    report = score_files([file], "gsm8k")
+    assert (report.total.n, report.total.correct, report.unscored) == (400, RIGHT, 0)
+    assert {step: tally.n for step, tally in report.tallies["step"].items()} == {
+        str(step): 100 for step in range(4)
+    }
+
+
+def test_folders_and_patterns_are_read_in_the_order_of_their_numbers(tmp_path):
+    for step in (10, 9, 1):
+        write(tmp_path / f"dump/{step}.jsonl", ROWS[:3])
+    write(tmp_path / "dump/notes.txt", [])
+    names = [name.rpartition("/")[2] for name in expand([str(tmp_path / "dump")])]
+    assert names == ["1.jsonl", "9.jsonl", "10.jsonl"]
+    assert len(expand([str(tmp_path / "dump/1*.jsonl")])) == 2
+    with pytest.raises(DataError, match="no such file, and no files of that pattern"):
+        expand([str(tmp_path / "nope*")])
+    with pytest.raises(UsageError, match="is read alone"):
+        expand(["-", str(tmp_path / "dump")])
+
+
+def test_a_row_with_several_responses_gives_a_score_for_each(tmp_path):
+    rows = [{"responses": ["#### 1", "#### 2", None], "ground_truth": "1", "data_source": "a"}]
+    out = tmp_path / "out.jsonl"
+    report = score_files([write(tmp_path / "x.parquet", rows)], "gsm8k", out=out)
+    assert (report.total.n, report.total.correct, report.unscored) == (2, 1, 1)
+    scored = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["responses"], row["sample"], row["acc"]) for row in scored] == [
+        ("#### 1", 0, 1.0),
+        ("#### 2", 1, 0.0),
+    ]
+    unscored = json.loads((tmp_path / "out.jsonl.unscored.jsonl").read_text())
+    assert "NoneType, not text" in unscored["reason"]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_any_number_of_processes_gives_the_same_bytes(tmp_path, small_units, suffix):
+    file = write(tmp_path / "x.jsonl", ROWS)
+    outs = [tmp_path / f"{jobs}.{suffix}" for jobs in (1, 2)]
+    reports = [
+        score_files([file], "gsm8k", out=out, jobs=jobs + 1) for jobs, out in enumerate(outs)
+    ]
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert reports[0].summary() == reports[1].summary()
+    if suffix == "parquet":
+        row = next(read_rows(outs[0]))
+        assert (row["step"], row["score"], json.loads(row["row"])["score_before"]) == (0, 1.0, 0.5)
+
+
+class StopError(Exception):
+    """What ends a run half-way in a test."""
+
+
+@pytest.mark.parametrize("rest", [b"", b'{"half a line'])
+def test_an_interrupted_run_goes_on_without_losing_or_repeating_a_row(tmp_path, small_units, rest):
+    rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
+    file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
+    whole = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
+    done = 0
+
+    def stop(n):
+        nonlocal done
+        done += n
+        if done > 250:
+            raise StopError
+
+    with pytest.raises(StopError):
+        score_files([file], "gsm8k", out=out, progress=stop)
+    assert not out.exists()
+    part, _, _ = paths(out)
+    with part.open("ab") as file_object:  # what a kill in the middle of a write leaves
+        file_object.write(rest)
+    with pytest.raises(OutputError, match="--resume goes on"):
+        score_files([file], "gsm8k", out=out)
+    with pytest.raises(DataError, match="scored in another way"):
+        score_files([file], "math", out=out, resume=True)
+    again = []
+    report = score_files([file], "gsm8k", out=out, resume=True, progress=again.append)
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert report.total == whole.total
+    assert (report.total.n, report.unscored) == (400, 1)
+    assert 0 < sum(again) < 401 - 200
+    assert not any(path.exists() for path in paths(out))
+
+
+BAD = """
+import os, sys
+
+def score(response, ground_truth, extra_info=None):
+    from rewardkit.scorers.base import Score, Status
+    n = int(response.rpartition(" ")[2])
+    if n == 170:
+        raise ValueError("seventy")
+    if n == 180:
+        sys.exit(3)
+    if n == 190:
+        return 0.5
+    if n == 200 and {dies}:
+        os._exit(1)
+    return Score(1.0, True, "x", Status.CORRECT)
+"""
+
+
+@pytest.mark.parametrize(("jobs", "dies"), [(1, False), (2, True)])
+def test_a_scorer_that_misbehaves_on_some_rows_loses_only_those(tmp_path, small_units, jobs, dies):
+    (tmp_path / "bad.py").write_text(BAD.format(dies=dies))
+    rows = [{"response": f"row {i}", "ground_truth": "1"} for i in range(300)]
+    file = write(tmp_path / "x.jsonl", rows)
+    report = score_files([file], f"{tmp_path}/bad.py:score", jobs=jobs, out=tmp_path / "out.jsonl")
+    reasons = {row.where.rpartition(":")[2]: row.reason for row in report.examples}
+    assert reasons["171"] == "the scorer raised ValueError: seventy"
+    assert reasons["181"] == "the scorer raised ScorerExitedError: it calls sys.exit(3)"
+    assert "it returned" in reasons["191"] or "not a Score" in reasons["191"]
+    assert ("201" in reasons) == dies
+    assert report.total.n == 300 - len(reasons)
+    order = [
+        json.loads(line)["response"] for line in (tmp_path / "out.jsonl").read_text().splitlines()
+    ]
+    assert order == [row["response"] for i, row in enumerate(rows, 1) if str(i) not in reasons]
+
+
+def test_a_line_that_is_still_being_written_is_named(tmp_path):
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(lines(ROWS[:2]) + b'{"output": "#### 1", "gt')
+    report = score_files([str(file)], "gsm8k")
+    assert report.total.n == 2
+    assert "is it still being written?" in report.examples[0].reason
+
+
+def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_path):
+    train = tmp_path / "train.parquet"
+    rewardkit.prep("gsm8k", train, sample=True)
+    dump = [
+        {
+            "input": f"user\n{row['prompt'][-1]['content']}\nassistant\n",
+            "output": f"#### {row['reward_model']['ground_truth']}",
+            "gts": row["reward_model"]["ground_truth"],
+            "step": 1,
+        }
+        for row in read_rows(train)
+    ]
+    dump.append({"input": "something else altogether", "output": "#### 1", "gts": "1"})
+    report = score_files([write(tmp_path / "1.jsonl", dump)], train=train)
+    assert set(report.tallies["data_source"]) == {"openai/gsm8k"}
+    assert (report.total.n, report.total.correct, report.unscored) == (64, 64, 1)
+    assert "it answers no row of" in report.examples[0].reason
+
+
+def test_rows_that_keep_their_place_are_looked_up_by_it(tmp_path):
+    train = tmp_path / "train.parquet"
+    rewardkit.prep("gsm8k", train, sample=True)
+    dump = [
+        {"output": "#### 1", "gts": row["reward_model"]["ground_truth"], "extra_info": place}
+        for row in read_rows(train)
+        for place in [{name: row["extra_info"][name] for name in ("split", "index")}]
+    ]
+    report = score_files([write(tmp_path / "1.jsonl", dump)], train=train)
+    assert (set(report.tallies["data_source"]), report.unscored) == ({"openai/gsm8k"}, 0)
+
+
+def test_standard_input_is_read(tmp_path, monkeypatch):
+    import io
+    import sys
+
+    stdin = io.TextIOWrapper(io.BytesIO(lines(ROWS)))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert score_files(["-"], "gsm8k").total.n == 400
+
+
+def test_parquet_takes_what_a_dump_may_hold_and_can_be_scored_again(tmp_path):
+    rows = [
+        {"output": "\ud800 #### 3", "gts": "3", "data_source": 5, "step": 10**23},
+        {"output": "#### 4", "gts": 4, "data_source": ["x"], "step": 2, "input": "what?"},
+    ]
+    out = tmp_path / "out.parquet"
+    score_files([write(tmp_path / "x.jsonl", rows)], "gsm8k", out=out)
+    first, second = read_rows(out)
+    assert (first["response"], first["data_source"], first["step"]) == ("\\ud800 #### 3", "5", None)
+    assert (second["ground_truth"], second["step"], second["acc"]) == ("4", 2, 1.0)
+    again = score_files([str(out)], "gsm8k", out=tmp_path / "again.jsonl")
+    assert (again.total.n, again.total.correct) == (2, 2)
+    assert json.loads((tmp_path / "again.jsonl").read_text().splitlines()[1])["input"] == "what?"
+
+
+def test_a_parquet_names_response_and_gold_whatever_they_were_called(tmp_path):
+    rows = [{"said": "#### 1", "reward_model": {"ground_truth": "1"}}]
+    file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.parquet"
+    score_files([file], "gsm8k", response_key="said", out=out)
+    row = next(read_rows(out))
+    assert (row["response"], row["ground_truth"]) == ("#### 1", "1")
+
+
+def test_a_score_that_is_no_number_is_told(tmp_path):
+    (tmp_path / "nan.py").write_text(
+        "from rewardkit.scorers.base import Score, Status\n"
+        "def score(r, g, e=None): return Score(float('nan'), False, '', Status.WRONG)\n"
+    )
+    file = write(tmp_path / "x.jsonl", ROWS[:2])
+    report = score_files([file], f"{tmp_path}/nan.py:score")
+    assert (report.total.n, report.unscored) == (0, 2)
+    assert "its score is nan" in report.examples[0].reason
+
+
+def test_resume_needs_an_output_and_files_and_a_whole_state(tmp_path):
+    file, out = write(tmp_path / "x.jsonl", ROWS[:2]), tmp_path / "out.jsonl"
+    with pytest.raises(UsageError, match="--resume needs --out"):
+        score_files([file], "gsm8k", resume=True)
+    with pytest.raises(UsageError, match="files that can be read again"):
+        score_files(["-"], "gsm8k", resume=True, out=out)
+    paths(out)[2].write_text("")
+    with pytest.raises(DataError, match="not a state that this version wrote"):
+        score_files([file], "gsm8k", resume=True, out=out)
+    with pytest.raises(OutputError, match="cannot be written"):
+        score_files([file], "gsm8k", out=tmp_path / "x.jsonl" / "y.jsonl")
+
+
+@pytest.mark.parametrize("suffix", ["jsonl.gz", "jsonl.zst"])
+@pytest.mark.parametrize("left", [0.0, 0.5, 0.9])
+def test_of_a_compressed_file_that_is_cut_off_the_lines_before_the_cut_are_scored(
+    tmp_path, suffix, left
+):
+    rng = Random(0)  # what does not compress, so that a part of the file is a part of the rows
+    rows = [{**row, "input": rng.randbytes(2000).hex()} for row in ROWS]
+    good, file = write(tmp_path / "1.jsonl", ROWS[:3]), write(tmp_path / f"2.{suffix}", rows)
+    whole = (tmp_path / f"2.{suffix}").read_bytes()
+    (tmp_path / f"2.{suffix}").write_bytes(whole[: 10 + int(left * len(whole))])
+    report = score_files([file, good], "gsm8k")
+    scored = report.total.n - 3
+    assert scored >= 400 * left - 70  # zstd's block of 128 kB is read as a whole, or not at all
+    assert scored < 400
+    (only,) = report.examples
+    assert "cut off or damaged from here on" in only.reason
+    assert only.where == f"{file}:{scored + 1}"
+
+
+def test_a_compressed_file_that_is_none_is_told_and_the_others_are_scored(tmp_path):
+    (tmp_path / "1.jsonl.gz").write_bytes(lines(ROWS[:5]))
+    file = write(tmp_path / "2.jsonl", ROWS[:3])
+    report = score_files([str(tmp_path / "1.jsonl.gz"), file], "gsm8k")
+    assert (report.total.n, report.unscored) == (3, 1)
+    assert "Not a gzipped file" in report.examples[0].reason
+
+
+def test_lists_of_scores_beside_lists_of_responses_are_one_for_each(tmp_path):
+    row = {"responses": ["#### 1", "#### 2"], "ground_truth": "1", "acc": [1.0, 0.0], "score": [7]}
+    out = tmp_path / "out.jsonl"
+    score_files([write(tmp_path / "x.parquet", [row])], "gsm8k", out=out)
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(r["acc"], r["acc_before"], r["score_before"]) for r in found] == [
+        (1.0, 1.0, [7]),
+        (0.0, 0.0, [7]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"out": "x.csv"}, UsageError, "write .jsonl or .parquet"),
+        ({"out": "x.jsonl.gz"}, UsageError, "write .jsonl or .parquet"),
+        ({"address": "auto"}, UsageError, "add --engine ray"),
+        ({"train": "nope.parquet"}, DataError, "no such file"),
+        ({"train": "x.jsonl"}, DataError, "not a readable parquet"),
+        ({"train": "other.parquet"}, DataError, "no 'data_source' and no 'prompt'"),
+    ],
+)
+def test_what_can_be_known_to_be_wrong_is_said_before_a_row_is_read(tmp_path, options, error, said):
+    file = write(tmp_path / "x.jsonl", [{**row, "data_source": "d"} for row in ROWS])
+    write(tmp_path / "other.parquet", [{"x": 1}])
+    given = {
+        name: tmp_path / value if name != "address" else value for name, value in options.items()
+    }
+    done = []
+    with pytest.raises(error, match=said):
+        score_files([file], "gsm8k", progress=done.append, **given)
+    assert not done
+    assert not list(tmp_path.glob(".x*"))
+
+
+def test_responses_to_one_prompt_count_as_alike_as_they_are(tmp_path):
+    rows = [
+        {"input": f"question {i}", "output": f"#### {i % 2}", "gts": "1", "step": 1}
+        for i in range(64)
+    ]
+    one, eight = (
+        score_files([write(tmp_path / f"{n}.jsonl", rows * n)], "gsm8k").total for n in (1, 8)
+    )
+    alone = score_files(
+        [write(tmp_path / "x.jsonl", [{**r, "input": ""} for r in rows * 8])], "gsm8k"
+    )
+    widths = [high - low for low, high in (one.interval, eight.interval, alone.total.interval)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.15)
+    assert widths[2] < widths[0] / 2
+
+
+def test_score_and_report_give_about_the_same_interval(tmp_path):
+    rng = Random(3)
+    ease = [rng.random() for _ in range(2000)]
+    rows = [
+        {"input": f"q{i}", "response": f"#### {int(rng.random() < ease[i])}", "ground_truth": "1"}
+        for i in range(2000)
+        for _ in range(4)
+    ]
+    file = write(tmp_path / "x.jsonl", rows)
+    low, high = score_files([file], "gsm8k").total.interval
+    sums = write_report([file], tmp_path / "x.html", scorer="gsm8k").sums
+    exact = sums.accuracies(lambda *_: None)[None]
+    assert high - low == pytest.approx(exact.high - exact.low, rel=0.15)
+    independent = wilson(exact.correct, exact.n)
+    assert high - low > 1.2 * (independent[1] - independent[0])
+
+
+def test_memory_of_the_interval_does_not_grow_with_prompts():
+    tally = Tally()
+    for i in range(100_000):
+        tally.add(Score(1.0, bool(i % 3), "", Status.CORRECT), f"prompt {i}")
+    assert len(tally.groups) == GROUPS
+    assert Tally.of(json.loads(json.dumps(vars(tally)))) == tally
+    assert tally.interval == pytest.approx(wilson(tally.correct, tally.n), abs=2e-3)
+
+
+def test_even_a_small_file_is_work_for_several_processes_of_a_user_s_scorer(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import os, time\nfrom rewardkit.scorers.base import Score, Status\n"
+        "def score(r, g, e=None):\n"
+        "    time.sleep(0.002)\n"
+        "    return Score(1.0, True, str(os.getpid()), Status.CORRECT)\n"
+    )
+    file = write(tmp_path / "x.jsonl", [{**row, "input": "x" * 1000} for row in ROWS])
+    out = tmp_path / "out.jsonl"
+    score_files([file], f"{tmp_path}/slow.py:score", jobs=2, out=out)
+    assert len({json.loads(line)["pred"] for line in out.read_text().splitlines()}) == 2
+
+
+def test_the_state_of_a_run_is_not_written_for_every_unit(tmp_path, small_units, monkeypatch):
+    written = []
+    save = Journal.save
+
+    def counted(journal):
+        written.append(journal.state.units)
+        save(journal)
+
+    monkeypatch.setattr(Journal, "save", counted)
+    monkeypatch.setattr(journal_module, "SECONDS", 1000.0)
+    score_files([write(tmp_path / "x.jsonl", ROWS)], "gsm8k", out=tmp_path / "out.jsonl")
+    assert len(written) == 2  # after the first unit, and at the end
+    assert written[0] == 1 < written[1]
+
+
+class FullDisk:
+    """A file that takes half of what is written to it, as the last blocks of a disk do."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def write(self, text):
+        self.file.write(text[: len(text) // 2])
+        raise OSError(28, "No space left on device")
+
+    def fileno(self):
+        return self.file.fileno()
+
+
+@pytest.fixture
+def disk_full_at(monkeypatch):
+    """Let the disk be full from the nth write of scored rows on."""
+
+    def fail_at(n):
+        write_rows, calls = Journal.write, []
+
+        def counted(journal, lines, unscored):
+            calls.append(1)
+            if len(calls) == n:
+                journal._files = (FullDisk(journal._files[0]), journal._files[1])
+            write_rows(journal, lines, unscored)
+
+        monkeypatch.setattr(Journal, "write", counted)
+
+    return fail_at
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1000.0])
+def test_figures_after_a_full_disk_are_those_of_the_rows_on_it(
+    tmp_path, small_units, disk_full_at, monkeypatch, seconds
+):
+    monkeypatch.setattr(journal_module, "SECONDS", seconds)
+    file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
+    whole = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
+    disk_full_at(4)
+    with pytest.raises(OutputError, match="No space left"):
+        score_files([file], "gsm8k", out=out)
+    monkeypatch.undo()
+    monkeypatch.setattr(files_module, "UNIT_BYTES", 2000)
+    report = score_files([file], "gsm8k", out=out, resume=True)
+    assert report.summary() == whole.summary()
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def interrupted(tmp_path, rows):
+    """A run that ended half-way: the file it read, its output, and the output it would have had."""
+    file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
+    whole = tmp_path / "whole.jsonl"
+    score_files([file], "gsm8k", out=whole)
+    done = []
+
+    def stop(n):
+        done.append(n)
+        if sum(done) > len(rows) // 2:
+            raise StopError
+
+    with pytest.raises(StopError):
+        score_files([file], "gsm8k", out=out, progress=stop)
+    return file, out, whole
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_run_that_is_ended_while_its_output_is_finished_goes_on(
+    tmp_path, small_units, monkeypatch, suffix
+):
+    """Whatever step of the end is the last one, nothing that the next run needs is gone."""
+    rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
+    file, whole = write(tmp_path / "x.jsonl", rows), tmp_path / f"whole.{suffix}"
+    score_files([file], "gsm8k", out=whole)
+    for step in ("finish", "remove"):
+        out = tmp_path / f"{step}.{suffix}"
+
+        def stop(*_):
+            raise StopError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, step, stop)
+            if step == "remove":
+                patch.setattr("pathlib.Path.replace", stop)
+            with pytest.raises(StopError):
+                score_files([file], "gsm8k", out=out)
+        report = score_files([file], "gsm8k", out=out, resume=True)
+        assert (report.total.n, report.unscored, len(report.examples)) == (400, 1, 1)
+        assert out.read_bytes() == whole.read_bytes()
+        beside = "{}.unscored.jsonl"
+        assert (tmp_path / beside.format(out.name)).read_bytes() == (
+            tmp_path / beside.format(whole.name)
+        ).read_bytes()
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("damage", ["cut", "zeros", "gone"])
+def test_a_part_that_is_not_what_its_state_says_is_refused(tmp_path, small_units, damage, place):
+    """A power cut may leave less than was written, or zeros in its place."""
+    rows = [{"nothing": 1}, *ROWS]
+    file, out, _ = interrupted(tmp_path, rows)
+    part = paths(out)[place]
+    text = part.read_bytes()
+    if damage == "gone":
+        part.unlink()
+    else:
+        part.write_bytes(text[:-10] + (b"" if damage == "cut" else bytes(10)))
+    with pytest.raises(DataError, match="is not what the interrupted run wrote"):
+        score_files([file], "gsm8k", out=out, resume=True)
+    assert not part.exists() or part.stat().st_size <= len(text)  # nothing is made longer
+    assert score_files([file], "gsm8k", out=out, overwrite=True).total.n == 400
+
+
+def test_a_second_run_to_the_same_output_is_refused(tmp_path, small_units):
+    file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
+    refused = []
+
+    def start_another(_):
+        for options in ({}, {"overwrite": True}, {"resume": True}):
+            if len(refused) < 3:
+                with pytest.raises(OutputError) as error:
+                    score_files([file], "gsm8k", out=out, **options)
+                refused.append(str(error.value))
+
+    assert score_files([file], "gsm8k", out=out, progress=start_another).total.n == 400
+    assert all("another run is writing it" in message for message in refused)
+    assert len(out.read_text().splitlines()) == 400
+
+
+def test_an_input_that_changed_behind_the_same_size_and_time_is_noticed(tmp_path, small_units):
+    file, out, _ = interrupted(tmp_path, ROWS)
+    path = tmp_path / "x.jsonl"
+    before = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"so #### 1", b"so #### 2", 1))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(DataError, match="read other files"):
+        score_files([file], "gsm8k", out=out, resume=True)
+
+
+def test_a_link_in_place_of_the_output_stays_and_one_of_a_growing_file_is_refused(tmp_path):
+    file = write(tmp_path / "x.jsonl", ROWS[:5])
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real/out.jsonl", tmp_path / "out.jsonl"
+    target.write_text("old")
+    link.symlink_to(target)
+    score_files([file], "gsm8k", out=link, overwrite=True)
+    assert link.is_symlink()
+    assert len(target.read_text().splitlines()) == 5
+    other = tmp_path / "other.jsonl"
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    for planted in paths(other):
+        planted.symlink_to(victim)
+        with pytest.raises(OutputError, match="symbolic link that rewardkit did not make"):
+            score_files([file], "gsm8k", out=other, overwrite=True)
+        planted.unlink()
+    assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst"])
+def test_a_line_that_is_too_long_costs_itself_alone(tmp_path, monkeypatch, small_units, suffix):
+    monkeypatch.setattr(files_module, "MAX_LINE_BYTES", 5000)
+    long = {"output": "x" * 20_000, "gts": "1"}
+    rows = [*ROWS[:50], long, *ROWS[50:100], long]
+    report = score_files([write(tmp_path / f"x.{suffix}", rows)], "gsm8k")
+    assert report.total.n == 100
+    assert [row.where.rpartition(":")[2] for row in report.examples] == ["51", "102"]
+    assert {row.reason for row in report.examples} == {"the line is longer than 5,000 bytes"}
+
+
+@pytest.mark.full
+def test_a_line_of_a_gigabyte_in_a_small_file_takes_no_gigabyte(tmp_path):
+    """Three megabytes of gzip unpack to three gigabytes; the child reports its own peak."""
+    file = tmp_path / "x.jsonl.gz"
+    with gzip.open(file, "wb", compresslevel=1) as stream:
+        stream.write(b'{"output": "')
+        for _ in range(1024):
+            stream.write(b"x" * (1 << 20))
+        stream.write(b'"}\n' + lines(ROWS[:3]))
+    script = (
+        "import re, sys; from rewardkit.responses.score import score_files; "
+        "r = score_files([sys.argv[1]], 'gsm8k'); "  # ru_maxrss would begin with the parent's memory
+        "peak = re.search(r'VmHWM:\\s*([0-9]+)', open('/proc/self/status').read())[1]; "
+        "print(r.total.n, r.unscored, peak)"
+    )
+    said = subprocess.run([sys.executable, "-c", script, file], capture_output=True, check=True)
+    scored, unscored, peak = map(int, said.stdout.split())
+    assert (scored, unscored) == (3, 1)
+    assert peak < 500_000  # kilobytes
+
+
+def test_units_that_take_no_time_go_to_a_process_together(tmp_path, small_units, monkeypatch):
+    """The figures and rows stay those of single units, in their order."""
+    from rewardkit.responses import score as score_module
+
+    (tmp_path / "mine.py").write_text(
+        "from rewardkit.scorers.base import Score, Status\n"
+        "def score(r, g, e=None): return Score(1.0, True, r, Status.CORRECT)\n"
+    )
+    file, sizes = write(tmp_path / "x.jsonl", ROWS), []
+    score_together = score_module.score_units
+
+    def counted(plan, some):
+        sizes.append(len(some))
+        return score_together(plan, some)
+
+    monkeypatch.setattr(score_module, "score_units", counted)
+    for seconds, largest in ((1000.0, True), (0.0, False)):
+        sizes.clear()
+        monkeypatch.setattr(score_module, "GROUP_SECONDS", seconds)
+        out = tmp_path / f"{largest}.jsonl"
+        score_files([file], f"{tmp_path}/mine.py:score", out=out)
+        assert (max(sizes) > 1) is largest
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [row["pred"] for row in rows] == [row["output"] for row in ROWS]

@@ -1,0 +1,294 @@
+"""Two scorers on the same samples: what is counted, how sure it is, and why they disagree."""
+
+import json
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.pages.html import to_html
+from rewardkit.responses.compare.comparison import EXAMPLES, compare_file, compare_files
+from rewardkit.responses.compare.page import agreement, compare_page
+from rewardkit.responses.read import Sample
+from rewardkit.responses.score import score_file
+from rewardkit.responses.statistics import mcnemar, wilson
+from rewardkit.responses.verdict import Side, Verdict, difference, verdict
+from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.load import load_scorer
+
+counts = st.integers(0, 3000)
+
+
+@given(counts, counts)
+def test_the_wilson_interval_contains_the_share_and_stays_within_0_and_1(part, more):
+    whole = part + more
+    low, high = wilson(part, whole)
+    assert 0 <= low <= (part / whole if whole else 0.5) <= high <= 1
+
+
+@given(counts, counts)
+def test_the_wilson_interval_of_the_others_is_its_mirror(part, more):
+    low, high = wilson(part, part + more)
+    assert wilson(more, part + more) == pytest.approx((1 - high, 1 - low))
+
+
+@given(st.integers(0, 1000), st.integers(1, 1000), st.integers(2, 9))
+def test_the_wilson_interval_narrows_with_more_of_the_same(part, more, times):
+    low, high = wilson(part, part + more)
+    surer_low, surer_high = wilson(times * part, times * (part + more))
+    assert surer_high - surer_low < high - low
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "interval"),
+    [  # scipy 1.17: binomtest(part, whole).proportion_ci(method="wilson")
+        (0, 10, (0.0, 0.27753279986288926)),
+        (1, 3, (0.06149194472039626, 0.7923403991979523)),
+        (15, 50, (0.1910355350088095, 0.4375035046445341)),
+        (95, 100, (0.8882495307680809, 0.978456320845632)),
+        (940, 1000, (0.9235289252086434, 0.953103527324068)),
+    ],
+)
+def test_the_wilson_interval_is_that_of_scipy(part, whole, interval):
+    assert wilson(part, whole) == pytest.approx(interval, rel=1e-12)
+
+
+@given(counts, counts)
+def test_mcnemar_is_a_probability_and_the_same_for_b_and_a(only_a, only_b):
+    assert 0 <= mcnemar(only_a, only_b) == mcnemar(only_b, only_a) <= 1
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_mcnemar_is_the_sum_of_the_binomials(only_a, only_b):
+    n, k = only_a + only_b, min(only_a, only_b)
+    exact = 2 * sum(comb(n, i) for i in range(k + 1)) / 2**n
+    assert mcnemar(only_a, only_b) == pytest.approx(min(1.0, exact), rel=1e-11)
+
+
+@given(st.integers(0, 500), st.integers(0, 500))
+def test_mcnemar_is_surer_the_more_one_sided_the_verdicts_are(only_a, more):
+    assert mcnemar(only_a, only_a + more + 1) <= mcnemar(only_a, only_a + more)
+
+
+@pytest.mark.parametrize(
+    ("only_a", "only_b", "p"),
+    [  # scipy 1.17: binomtest(only_a, only_a + only_b).pvalue
+        (1, 2, 1.0),
+        (1, 9, 0.021484375),
+        (3, 12, 0.03515625),
+        (59, 121, 4.4344492637551645e-06),  # the example of statsmodels
+        (86, 150, 3.7159361395713866e-05),  # Agresti's approval ratings
+        (4000, 4300, 0.001029736761268162),
+        (400_000, 402_500, 0.005277099061645644),
+        (0, 2000, 0.0),
+    ],
+)
+def test_mcnemar_is_that_of_scipy(only_a, only_b, p):
+    assert mcnemar(only_a, only_b) == pytest.approx(p, rel=1e-8)
+
+
+def fixed(*verdicts):
+    """A scorer that says of the sample numbered so what the list has."""
+
+    def scorer(response, ground_truth, extra_info=None):
+        said = verdicts[int(response)]
+        if isinstance(said, Exception):
+            raise said
+        return Score(float(said), bool(said), "7", Status.CORRECT if said else Status.WRONG)
+
+    return scorer
+
+
+def write(tmp_path, *rows):
+    file = tmp_path / "r.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return file
+
+
+def numbered(tmp_path, n):
+    return write(tmp_path, *({"response": str(i), "ground_truth": "7"} for i in range(n)))
+
+
+def test_every_sample_is_in_one_cell(tmp_path):
+    a, b = fixed(1, 1, 1, 0, 0, 0), fixed(1, 1, 0, 1, 0, 0)
+    summary = compare_file(numbered(tmp_path, 6), ("a", a), ("b", b)).summary()
+    cells = ("both_right", "only_a_right", "only_b_right", "neither_right")
+    assert [summary[cell] for cell in cells] == [2, 1, 1, 2]
+    assert (summary["agreement"], summary["mcnemar_p"]) == (4 / 6, 1.0)
+    assert (summary["a"]["mean_score"], summary["b"]["right"]) == (0.5, 3)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_a_against_b_is_b_against_a_with_the_sides_changed(tmp_path_factory, pairs):
+    file = numbered(tmp_path_factory.mktemp("r"), len(pairs))
+    a, b = (fixed(*side) for side in zip(*pairs, strict=True))
+    one, other = (compare_file(file, ("x", x), ("y", y)) for x, y in ((a, b), (b, a)))
+    assert {(q, p): n for (p, q), n in one.right.items()} == dict(other.right)
+    assert (one.agreed, one.p_value) == (other.agreed, other.p_value)
+    assert sum(g.count for g in one.groups.values()) == one.judged - one.agreed
+
+
+def test_an_exception_is_counted_grouped_and_no_part_of_the_table(tmp_path):
+    a, b = fixed(1, ValueError("odd"), ValueError("even"), 0), fixed(1, 1, KeyError("x"), 1)
+    report = compare_file(numbered(tmp_path, 4), ("a", a), ("b", b))
+    assert (report.judged, report.a.raised.total(), report.b.raised.total()) == (2, 2, 1)
+    assert report.a.first["raised ValueError"].endswith("r.jsonl:2: odd")
+    causes = {(why.status_a, why.status_b, why.preds) for why in report.groups}
+    assert causes == {
+        (
+            "raised ValueError",
+            "correct",
+            "A gave no verdict",
+        ),  # both raised on the third: no difference
+        ("wrong", "correct", "same pred"),
+    }
+
+
+def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_path):
+    integers = [{"response": "#### 1,000", "ground_truth": "1000"}] * 5
+    prose = [{"response": f"{'so ' * 200}it is 12", "ground_truth": "12"}] * 7
+    file = write(tmp_path, *integers, *prose)
+    robust = load_scorer("gsm8k", method="robust")
+    report = compare_file(file, ("strict", load_scorer("gsm8k")), ("robust", robust))
+    found = [(group.count, why.gold_kind) for why, group in report.worst()]
+    assert found == sorted(found, reverse=True)
+    for _, group in report.worst():
+        assert len(group.examples) <= EXAMPLES
+        assert len(group.examples[0].ending) <= 200
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        ("", "", "no pred"),
+        ("5", "", "only A has a pred"),
+        ("", "5", "only B has a pred"),
+        ("5", "5", "same pred"),
+        (r"\left( 1, 2\right)", "(1,2)", "same pred, spelled differently"),
+        ("0.5", r"\frac12", "same number, written differently"),
+        ("5", "6", "different numbers"),
+        ("x+1", "y=x+1", "A's pred is part of B's"),
+        ("x+1 or x", "x+1", "B's pred is part of A's"),
+        ("x+1", "y", "different preds"),
+    ],
+)
+def test_preds_differ_in_one_of_these_ways(a, b, said):
+    one, other = (Verdict(False, 0.0, pred, "wrong") for pred in (a, b))
+    assert difference(one, other) == said
+
+
+@pytest.mark.parametrize(
+    ("status", "pred"), [("no_answer", "[INVALID]"), ("wrong", "[INVALID]"), ("no_answer", "none")]
+)
+def test_what_stands_for_no_answer_is_no_pred(status, pred):
+    none, other = Verdict(False, -1.0, pred, status), Verdict(True, 1.0, "A", "correct")
+    assert difference(none, other) == "only B has a pred"
+    assert difference(none, none) == "no pred"
+
+
+@given(st.text(st.characters(), max_size=600), st.text(st.characters(), max_size=600))
+def test_any_two_preds_differ_in_some_way(a, b):
+    one, other = (Verdict(False, 0.0, pred, "wrong") for pred in (a, b))
+    assert difference(one, other)
+
+
+@pytest.mark.parametrize("returned", [1.0, None, {"score": 1.0}, ("a",)])
+def test_what_is_no_score_counts_as_raised(returned):
+    sample = Sample("x:1", "r", "g", {}, {})
+    said = verdict(lambda *_: returned, sample)
+    assert (said.correct, said.status) == (None, "raised TypeError")
+
+
+def test_one_scorer_cannot_change_what_the_other_sees(tmp_path):
+    def greedy(response, ground_truth, extra_info=None):
+        extra_info.clear()
+        return Score(1.0, True, "", Status.CORRECT)
+
+    def looks(response, ground_truth, extra_info=None):
+        return Score(1.0, extra_info["data_source"] == "d", "", Status.CORRECT)
+
+    row = {"response": "x", "ground_truth": "1", "data_source": "d"}
+    report = compare_file(write(tmp_path, row, row), ("g", greedy), ("l", looks))
+    assert report.agreed == 2
+
+
+def test_the_first_call_is_not_timed_unless_it_is_the_only_one():
+    side = Side("s")
+    side.nanoseconds.extend([9_000_000, 1000, 2000, 3000])
+    assert (side.speed()["median_us"], side.speed()["p99_us"]) == (2.0, 3.0)
+    assert side.speed()["calls_per_second"] == pytest.approx(500_000)
+    assert Side("none").speed()["median_us"] == 0.0
+
+
+def test_changed_verdicts_are_exported_as_cases_that_give_the_same_again(tmp_path):
+    (tmp_path / "verl.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    assert data_source == 'd' and extra_info['index'] == 3\n"
+        "    return {'score': 1.0, 'acc': True, 'pred': solution_str}\n"
+    )
+    row = {"ground_truth": "1", "data_source": "d", "extra_info": {"index": 3}}
+    texts = ["#### 1", "#### 2", "none \ud800"]
+    file = write(tmp_path, *({**row, "response": text} for text in texts))
+    sides = (
+        ("gsm8k", load_scorer("gsm8k")),
+        ("verl.py", load_scorer(f"{tmp_path}/verl.py:compute_score")),
+    )
+    out = tmp_path / "cases.jsonl"
+    compare_file(file, *sides, export=out)
+    cases = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [case["response"] for case in cases] == texts[1:]
+    assert (cases[0]["data_source"], cases[0]["extra_info"]) == ("d", {"index": 3})
+    assert cases[0]["a"] == {
+        "scorer": "gsm8k",
+        "correct": False,
+        "score": 0.0,
+        "pred": "2",
+        "status": "wrong",
+    }
+    again = compare_file(out, *sides)
+    assert again.right == {(False, True): 2}
+    assert score_file(out, load_scorer("gsm8k")).total.n == 2
+    with pytest.raises(OutputError, match="--overwrite"):
+        compare_file(file, *sides, export=out)
+    with pytest.raises(UsageError, match="is the file that is read"):
+        compare_file(file, *sides, export=file, overwrite=True)
+
+
+def test_lines_that_hold_no_sample_are_counted(tmp_path):
+    file = write(tmp_path, {"response": "0", "ground_truth": "7"}, {"response": "0"}, [])
+    report = compare_file(file, ("a", fixed(1)), ("b", fixed(1)))
+    assert (report.judged, report.unread, len(report.unread_examples)) == (1, 2, 2)
+
+
+def test_the_page_shows_whatever_was_compared(tmp_path):
+    rows = [
+        {"response": f"<script>alert(1)</script>\x1b \ud800 #### {i}", "ground_truth": "1"}
+        for i in range(3)
+    ]
+    a, b = load_scorer("gsm8k"), lambda *_: 1 / 0
+    for second in (("b", b), ("a", a), ("robust", load_scorer("gsm8k", method="robust"))):
+        report = compare_file(write(tmp_path, *rows), ("a", a), second)
+        text = to_html(compare_page(report))
+        assert "<script" not in text
+        assert "agreement" in agreement(report)
+
+
+def test_folders_and_patterns_are_compared_as_score_reads_them(tmp_path):
+    for step in (2, 10):
+        row = {"response": "0", "ground_truth": "7"}
+        (tmp_path / f"{step}.jsonl").write_text(json.dumps(row) + "\n")
+    for names in ([str(tmp_path)], [str(tmp_path / "*.jsonl")], [str(tmp_path / "2.jsonl")] * 2):
+        report = compare_files(names, ("a", fixed(1)), ("b", fixed(0)))
+        assert report.judged == 2
+        assert report.name.startswith("2 files")
+    with pytest.raises(UsageError, match="is the file that is read"):
+        compare_files(
+            [str(tmp_path)], ("a", fixed(1)), ("b", fixed(0)), export=tmp_path / "10.jsonl"
+        )
+
+
+def test_a_file_that_is_not_there_is_one_clear_error(tmp_path):
+    with pytest.raises(DataError, match="[Nn]o such file"):
+        compare_file(tmp_path / "no.jsonl", ("a", fixed()), ("b", fixed()))

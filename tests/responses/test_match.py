@@ -1,0 +1,472 @@
+"""A response joins a row only if all that both carry agrees; a look-up does not grow with rows."""
+
+import json
+import sys
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import rewardkit
+from rewardkit.cli.main import app
+from rewardkit.errors import DataError, RewardkitError
+from rewardkit.responses.matching import evidence, match, train_index
+from rewardkit.responses.matching import join as rows_join
+from rewardkit.responses.matching.evidence import gold_agrees
+from rewardkit.responses.matching.match import PLACE, PLACE_ALONE, PROMPT, SOURCE_ID, join
+from rewardkit.responses.matching.train_index import index_rows
+from rewardkit.responses.read import Sample
+from rewardkit.row import read_rows
+
+QUESTIONS = (
+    "Ada has 31 apples and gives 12 of them to Grace. How many apples are left?",
+    "A train leaves at noon and travels 80 km in an hour. How far is it after 3 hours?",
+    "What is 3 plus 3?",
+)
+ASK = "{}\n\nRemember to put your answer on its own line after the word Answer."
+GOLDS = ("19", "240", "6")
+
+
+def row(i, question=None, **more):
+    question = question or QUESTIONS[i]
+    return {
+        "data_source": "d",
+        "prompt": [{"role": "user", "content": ASK.format(question)}],
+        "reward_model": {"style": "rule", "ground_truth": more.pop("gold", GOLDS[i % 3])},
+        "extra_info": {
+            "index": i,
+            "split": "train",
+            "source_id": f"id-{i}",
+            "question": question,
+            **more,
+        },
+    }
+
+
+def sample(gold="", source="d", info=None, **fields):
+    return Sample("s:7", "x", gold, {"data_source": source, **(info or {})}, fields)
+
+
+def at(i, gold="", **fields):
+    """A response that says it is of row i, by place."""
+    return sample(gold, info={"index": i, "split": "train", **fields.pop("info", {})}, **fields)
+
+
+ROWS = index_rows([row(i) for i in range(3)], "t.parquet")
+
+
+# What contradicts
+
+
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        (at(0, input=ASK.format(QUESTIONS[1])), "its prompt is that of row 1"),
+        (at(0, input="user\nWhat is love, and what is it not?"), "does not contain 'Ada has 31"),
+        (at(0, info={"question": "Why?"}), "its question is 'Why?', the row's 'Ada has 31 apples"),
+        (at(0, question=QUESTIONS[2]), "its question is 'What is 3 plus 3?', the row's 'Ada"),
+        (at(0, info={"source_id": "id-2"}), "its source_id is 'id-2', the row's 'id-0'"),
+        (at(0, info={"source_id": "new"}), "its source_id is 'new', the row's 'id-0'"),
+        (at(0, "5"), "its gold is '5', the row's '19'"),
+        (sample("5", input=ASK.format(QUESTIONS[0])), "its gold is '5', the row's '19'"),
+        (sample("5", info={"source_id": "id-0"}), "its gold is '5', the row's '19'"),
+        (
+            sample(info={"source_id": "id-2"}, input=ASK.format(QUESTIONS[0])),
+            "its source_id is 'id-2', the row's 'id-0'",
+        ),
+    ],
+)
+def test_a_contradiction_names_the_response_and_the_row_and_what_differs(response, said):
+    with pytest.raises(DataError) as error:
+        join(ROWS, response)
+    message = str(error.value)
+    assert message.startswith("s:7 joins row 0 of t.parquet by ")
+    assert said in message
+    assert "Give the parquet that the responses were made from" in message
+    assert ("remove index from their extra_info" in message) == ("that of row 1" in message)
+    assert "\n" not in message
+
+
+def test_all_that_differs_is_named():
+    with pytest.raises(DataError, match=r"that of row 1; its gold is '240', the row's '19'"):
+        join(ROWS, at(0, "240", input=ASK.format(QUESTIONS[1])))
+
+
+def test_long_texts_are_quoted_in_part():
+    index = index_rows([row(0, "word " * 5_000)])
+    with pytest.raises(DataError) as error:
+        join(index, at(0, "7" * 5_000, info={"question": "other " * 5_000}))
+    assert len(str(error.value)) < 600
+
+
+# What does not
+
+
+@pytest.mark.parametrize(
+    ("gold", "known"),
+    [
+        ("18", "18"),
+        ("18.0", "18"),
+        ("1,000", "1000"),
+        ("['18']", "18"),
+        ('["18"]', "18"),
+        ("[18]", "18.0"),
+        ("$18", "18"),
+        (r"\boxed{18}", "18"),
+        ("She sells 9 a day for 2 dollars.\n#### 18", "18"),
+        (r"\frac{1}{2}", "1/2"),
+        ("(A)", "A"),
+        ("A, B, D", "ABD"),
+        ("{'t': 1}", '{"t": 1}'),
+        ("Yes", "yes"),
+    ],
+)
+def test_golds_in_other_dress_are_the_same(gold, known):
+    assert gold_agrees(gold, known) is True
+    assert gold_agrees(known, gold) is True
+
+
+@pytest.mark.parametrize(
+    ("gold", "known"),
+    [
+        ("18", "5"),
+        ("['18']", "5"),
+        ("-5", "5"),
+        ("A", "B"),
+        ("AB", "A"),
+        (r"\frac{1}{23}", r"\frac{12}{3}"),
+        ("(1,2)", "(1,3)"),
+        ("{'t': 1}", '{"t": 2}'),
+        ("It halts by induction on n.", "It loops, as the invariant shows."),
+    ],
+)
+def test_other_golds_contradict(gold, known):
+    assert gold_agrees(gold, known) is False
+    assert gold_agrees(known, gold) is False
+
+
+@pytest.mark.parametrize(("gold", "known"), [("", "5"), ("5", " "), ("A. 980万元", "A")])
+def test_golds_that_cannot_be_compared_say_nothing(gold, known):
+    assert gold_agrees(gold, known) is None
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+@example("[", "{")
+@example("[" + " " * 500_000, "A " * 250_000)
+@example("[']", "####")
+def test_any_two_golds_are_compared_without_an_error_and_each_agrees_with_itself(one, other):
+    assert gold_agrees(one, other) in (True, False, None)
+    assert gold_agrees(one, one) is not False
+
+
+MESSAGE = ASK.format(QUESTIONS[0])
+CHAT = f"system\nYou are a helpful assistant.\nuser\n{MESSAGE}\nassistant\n"
+
+
+@pytest.mark.parametrize(
+    "given_text",
+    [
+        CHAT,
+        "<|endoftext|>" * 300 + CHAT,
+        CHAT.replace(".", " ."),  # some tokenizers move spaces before punctuation
+        "Q: " + QUESTIONS[0] + "\nA:",  # another template around the same question
+        f"[INST] {' '.join(MESSAGE.split())} [/INST]",
+    ],
+)
+def test_a_template_around_the_prompt_confirms_the_row(given_text):
+    assert join(ROWS, at(0, input=given_text)) == (PLACE, 0)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        CHAT[60:],  # verl's data.truncation=left
+        "\ufffd" + CHAT[60:],
+        CHAT[:110],  # right
+        CHAT[:85] + CHAT[130:],  # middle
+        MESSAGE[20:90],
+    ],
+)
+def test_a_prompt_that_was_cut_contradicts_nothing_and_confirms_nothing(left):
+    assert join(ROWS, at(0, input=left)) == (PLACE_ALONE, 0)
+    assert join(ROWS, at(0, "19.0", input=left)) == (PLACE, 0)
+    with pytest.raises(DataError, match="does not contain|is that of row 0"):
+        join(ROWS, at(1, input=left))
+
+
+def test_a_prompt_that_lost_a_single_character_is_another():
+    index = index_rows([row(0, "What is 13 plus 3?")])
+    with pytest.raises(DataError, match="does not contain 'What is 13 plus 3"):
+        join(index, at(0, input=CHAT.replace(QUESTIONS[0], "What is 1 plus 3?")))
+
+
+def test_composed_and_decomposed_characters_are_the_same():
+    index = index_rows([row(0, "Where is the cafe\u0301?")])
+    assert join(index, at(0, input=ASK.format("Where is the caf\u00e9?"))) == (PLACE, 0)
+
+
+def test_pictures_and_messages_in_parts_confirm_the_row():
+    index = index_rows([row(0, "<image>Find the area of the square.")])
+    seen = "user\n<|vision_start|><|image_pad|><|vision_end|>" + ASK.format(
+        "Find the area of the square."
+    )
+    assert join(index, at(0, input=seen)) == (PLACE, 0)
+    parts = [
+        {"type": "image"},
+        {"type": "text", "text": ASK.format("Find the area of the square.")},
+    ]
+    assert join(index, at(0, prompt=[{"role": "user", "content": parts}])) == (PLACE, 0)
+
+
+def test_what_pandas_makes_of_a_missing_value_says_nothing():
+    nan = float("nan")
+    gone = {"index": nan, "split": nan, "source_id": nan, "question": nan}
+    text = ASK.format(QUESTIONS[1])
+    assert join(ROWS, sample("240", source=nan, info=gone, input=text)) == (PROMPT, 1)
+    assert join(ROWS, sample("240", source=nan, info=gone)) is None
+
+
+def test_a_system_prompt_that_the_template_leaves_out_contradicts_nothing():
+    system = {"role": "system", "content": "Be brief."}
+    rows = [row(0), row(1)]
+    for each in rows:
+        each["prompt"] = [system, *each["prompt"]]
+    assert join(index_rows(rows), at(1, input=ASK.format(QUESTIONS[1]))) == (PLACE, 1)
+
+
+def test_a_copy_of_a_dataset_with_ids_of_its_own_has_the_same_questions():
+    text = ASK.format(QUESTIONS[1])
+    assert join(ROWS, sample(info={"source_id": "2024-I-1"}, input=text)) == (PROMPT, 1)
+
+
+def test_rows_that_differ_in_white_space_alone_share_their_responses():
+    index = index_rows([row(0, "What is 1 + 1?"), row(0, "What is  1+1?"), row(1)])
+    assert index.rows == [0, 0, 1]
+    assert join(index, sample("19", source="", input=ASK.format("What is 1+1?"))) == (PROMPT, 0)
+
+
+# How sure a join is
+
+
+def test_a_place_alone_is_a_way_of_its_own():
+    assert join(ROWS, at(2)) == (PLACE_ALONE, 2)
+    assert join(ROWS, at(2, "6")) == (PLACE, 2)
+    assert join(ROWS, at(2, info={"source_id": "id-2"})) == (PLACE, 2)
+    assert join(ROWS, sample(info={"source_id": "id-2"})) == (SOURCE_ID, 2)
+
+
+def test_of_rows_with_one_place_the_prompt_finds_the_one():
+    rows = [row(0), row(1) | {"data_source": "e"}]
+    rows[1]["extra_info"]["index"] = 0
+    response = sample(
+        source="", info={"index": 0, "split": "train"}, input=ASK.format(QUESTIONS[1])
+    )
+    assert join(index_rows(rows), response) == (PLACE, 1)
+
+
+# The commands
+
+
+@pytest.fixture
+def anew(tmp_path, monkeypatch):
+    """Scored responses to `q.parquet`, and `q2.parquet`: the same with one more row, the first."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"question": f"What is {i} plus {i}?", "answer": str(2 * i)} for i in range(3, 7)]
+    for name, lines in (
+        ("q.parquet", rows),
+        ("q2.parquet", [{"question": "What is 100 minus 1?", "answer": "99"}, *rows]),
+    ):
+        Path("q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        run(
+            "prep", "q.jsonl", "--question-key", "question", "--answer-key", "answer", "--out", name
+        )
+    lines = []
+    for i, each in enumerate(read_rows(Path("q.parquet"))):
+        gold = each["reward_model"]["ground_truth"]
+        for right in (True, i == 0):  # the first prompt is always solved, the others half the time
+            text = f"user\n{each['prompt'][-1]['content']}\nassistant\n"
+            answer = rf"\boxed{{{gold if right else 77}}}"
+            lines.append({"input": text, "output": answer, "gts": gold, "step": 1})
+    Path("dump.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run("score", "dump.jsonl", "--train", "q.parquet", "--out", "scored.jsonl")
+    return tmp_path
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, arguments)
+    if isinstance(result.exception, RewardkitError):
+        assert result.exception.exit_code == code
+        return str(result.exception)
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def test_select_refuses_responses_to_a_file_that_was_prepared_anew(anew):
+    bounds = ("--pass-rate", "0.1:0.9", "--out")
+    found = run("select", "scored.jsonl", "--train", "q2.parquet", *bounds, "s2.parquet", code=1)
+    assert "scored.jsonl:1 joins row 0 of q2.parquet" in found
+    assert "its prompt is that of row 1; its gold is '6', the row's '99'" in found
+    assert not (anew / "s2.parquet").exists()
+    run("select", "scored.jsonl", "--train", "q.parquet", *bounds, "s.parquet")
+    kept = [each["extra_info"]["index"] for each in read_rows(Path("s.parquet"))]
+    assert kept == [1, 2, 3]
+
+
+def test_eval_refuses_responses_to_a_file_that_was_prepared_anew(anew):
+    found = run("eval", "q2.parquet", "--responses", "scored.jsonl", code=1)
+    assert "scored.jsonl:1 joins row 0 of q2.parquet" in found
+    assert "its gold is '6', the row's '99'" in found
+    for parquet, responses in (("q.parquet", "scored.jsonl"), ("q2.parquet", "dump.jsonl")):
+        out = json.loads(
+            CliRunner().invoke(app, ["eval", parquet, "--responses", responses, "--json"]).stdout
+        )
+        assert out["total"]["mean"]["value"] == 5 / 8
+        assert out["unconfirmed"] == 0
+
+
+def test_score_leaves_out_responses_that_contradict_their_row_and_says_why(anew):
+    lines = [json.loads(line) for line in Path("scored.jsonl").read_text().splitlines()]
+    bare = [{k: v for k, v in line.items() if k not in ("data_source", "input")} for line in lines]
+    bare.append({**lines[0], "data_source": None, "extra_info": {}})
+    Path("bare.jsonl").write_text("".join(json.dumps(line) + "\n" for line in bare))
+    report = rewardkit.score_files(["bare.jsonl"], train=Path("q2.parquet"))
+    assert (report.total.n, report.unscored) == (1, 8)
+    assert "its gold is '6', the row's '99'" in report.examples[0].reason
+    assert "row 0 of q2.parquet" in report.examples[0].reason
+
+
+def test_a_join_by_place_alone_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [row(i, gold="") | {"data_source": "openai/gsm8k"} for i in range(2)]
+    pq.write_table(pa.Table.from_pylist(rows), "t.parquet")
+    place = {"data_source": "openai/gsm8k", "extra_info": {"index": 0, "split": "train"}}
+    lines = [{"response": "x", "gold": "", "acc": acc, **place} for acc in (0, 1)]
+    Path("s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    out = run(
+        "select", "s.jsonl", "--train", "t.parquet", "--pass-rate", "0:1", "--out", "o.parquet"
+    )
+    assert "2 responses were joined by data_source, split and index alone" in out
+    out = run("eval", "t.parquet", "--responses", "s.jsonl")
+    assert "2 responses were joined to rows by their number alone" in out
+
+
+# How much work it is
+
+
+def steps(call):
+    """Lines that the package's modules for joining run during a call."""
+    modules = {module.__file__ for module in (evidence, match, rows_join, train_index)}
+    count = 0
+
+    def trace(frame, event, _argument):
+        nonlocal count
+        if frame.f_code.co_filename not in modules:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def wordy(i, _n):
+    words = Random(i).choices(("red", "green", "apples", "pears", "sells", "buys"), k=12)
+    return f"{' '.join(words)} {i}?"
+
+
+def few_shot(i, n):
+    return "Q: What is 1 + 1? A: 2. Q: What is 2 + 2? A: 4. " * 3 + f"Q: {wordy(i, n)} A:"
+
+
+def far_apart(i, n):
+    """Two numbers, each in words that many rows share."""
+    one, other = divmod(i, int(n**0.5) + 1)
+    words = "apples that grew behind the old grey house on the hill"
+    return f"Ada has {one:03} {words}, Grace has {other:03} {words}. How many {words}?"
+
+
+def of_texts(question):
+    def make(n):
+        return [row(i, question(i, n)) for i in range(n)]
+
+    return make
+
+
+def with_system_prompts(n):
+    system = {"role": "system", "content": "You are a careful assistant who shows every step. " * 4}
+    rows = [row(i, wordy(i, n)) for i in range(n)]
+    return [each | {"prompt": [system, *each["prompt"]]} for each in rows]
+
+
+def with_the_question_first(n):
+    last = {"role": "user", "content": "Now give the final answer, please, and nothing else."}
+    rows = [row(i, wordy(i, n)) for i in range(n)]
+    return [each | {"prompt": [*each["prompt"], last]} for each in rows]
+
+
+def with_one_question(n):
+    """As Geometry3k, where a third of the rows ask "Find x." of different figures."""
+    return [row(i, "Find x.", gold=str(i)) | {"images": [str(i).encode()]} for i in range(n)]
+
+
+def with_one_index(n):
+    rows = [row(i, wordy(i, n), gold=str(i)) for i in range(n)]
+    for each in rows:
+        each["extra_info"] |= {"index": 0, "source_id": ""}
+    return rows
+
+
+@pytest.mark.parametrize("carries", ["prompt", "place and gold"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        *map(of_texts, (wordy, few_shot, far_apart)),
+        with_system_prompts,
+        with_the_question_first,
+        with_one_question,
+        with_one_index,
+    ],
+    ids=lambda make: getattr(make, "__name__", str(make)),
+)
+def test_the_work_for_a_response_does_not_grow_with_the_rows(make, carries):
+    def answer(each):
+        gold = each["reward_model"]["ground_truth"]
+        if carries == "prompt":
+            text = "\n".join(message["content"] for message in each["prompt"])
+            return sample(gold, source="", input=f"user\n{text}\nassistant\n")
+        info = {name: each["extra_info"][name] for name in ("index", "split")}
+        return sample(gold, info=info)
+
+    work = {}
+    for n in (50, 400):
+        rows = make(n)
+        index = index_rows(rows)
+        asked = [answer(rows[i]) for i in range(0, n, n // 50)]
+        places = []
+        work[n] = steps(lambda a=asked, i=index, p=places: p.extend(join(i, s)[1] for s in a))
+        assert [index.prompts[place].row for place in places] == [*range(0, n, n // 50)]
+        work[n, "index"] = steps(lambda r=rows: index_rows(r))
+    assert work[400] < 1.5 * work[50]
+    assert work[400, "index"] < 1.5 * 8 * work[50, "index"]
+
+
+def test_score_looks_a_response_up_in_steps_that_do_not_grow_with_the_rows_of_train(tmp_path):
+    work = {}
+    for n in (50, 400):
+        train = tmp_path / f"{n}.parquet"
+        rows = [row(i, wordy(i, n)) for i in range(n)]
+        pq.write_table(pa.Table.from_pylist(rows), train)
+        asked = [sample("", source="", input=each["prompt"][0]["content"]) for each in rows[:50]]
+        rows_join.completed(sample("", source="", input="?"), str(train))  # reads the file
+        work[n] = steps(lambda a=asked, t=train: [rows_join.completed(s, str(t)) for s in a])
+    assert work[400] < 1.5 * work[50]

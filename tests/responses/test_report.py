@@ -1,0 +1,480 @@
+"""A report counts every response, shows it as it is, and nothing that a response holds runs."""
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+from base64 import b64decode, b64encode
+from collections import Counter
+from hashlib import sha256
+from html.parser import HTMLParser
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.evaluate.run import evaluate_responses
+from rewardkit.pages.text import clean
+from rewardkit.responses.read import Unread
+from rewardkit.responses.report import figures
+from rewardkit.responses.report.lengths import lengths
+from rewardkit.responses.report.page import CHUNK, FIELD, RECORD, utf16, write_report
+from rewardkit.responses.report.response import KEPT, answer_span, fold_end, shown, view
+from rewardkit.responses.report.rows import responses
+from rewardkit.responses.report.sample import Kept
+from rewardkit.responses.report.summary import Response, Sums, estimate
+from rewardkit.responses.score import score_files
+from rewardkit.scorers.base import Status
+
+HOSTILE = [
+    "<script>document.title='owned'</script>",
+    "</script><script>document.title='owned'</script>",
+    "<!--<script>",
+    "]]></svg></textarea></title></style></noscript>",
+    "<img src=x onerror=\"document.title='owned'\">",
+    '" onmouseover="alert(1)" x=\'',
+    "{{ 7 * 7 }} {% raw %}",
+    "U+2028 \u2028, NUL \0, lone \ud800, bidi \u202e, escape \x1b[2J, \x1e \x1f",
+    "💡 astral 𝒳 \\boxed{4}",
+    "x" * 1_000_000,
+]
+ANY_TEXT = st.text(st.characters())
+
+
+def row(**fields):
+    return {"input": "q", "output": "so \\boxed{1}", "gts": "1", "score": 1.0, "step": 1, **fields}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write rows to a file."""
+
+    def go(*rows, name="scored.jsonl"):
+        file = tmp_path / name
+        file.write_text("\n".join(map(json.dumps, rows)))
+        return file
+
+    return go
+
+
+@pytest.fixture
+def page_of(write, tmp_path):
+    """Write the report of some rows; its text."""
+
+    def go(*rows, **options):
+        out = tmp_path / "out.html"
+        write_report([write(*rows)], out, overwrite=True, **options)
+        return out.read_text(encoding="utf-8")
+
+    return go
+
+
+class Seen(HTMLParser):
+    """What a browser would find: elements, and the text in each."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.elements, self.text, self.last = [], {}, ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.last = tag
+
+    def handle_data(self, data):
+        self.text.setdefault(self.last, []).append(data)
+
+    def packed(self):
+        """The index and the records."""
+        inert = [text for text in self.text["script"] if re.fullmatch(r"[A-Za-z0-9+/=]+", text)]
+        unpacked = [gzip.decompress(b64decode(text)).decode() for text in inert]
+        records = [record for chunk in unpacked[1:] for record in chunk.split(RECORD)]
+        return json.loads(unpacked[0]), [record.split(FIELD) for record in records]
+
+
+def read(*rows, write):
+    return list(responses([str(write(*rows))]))
+
+
+def test_a_verl_dump_is_right_from_one_on_and_flags_say_why_not(write):
+    found = read(
+        row(),
+        row(score=0.5),
+        row(score=0.0, no_answer=1.0),
+        row(score=0.0, timeout=1.0),
+        row(score=0.0, error=1.0),
+        row(score=-1.0, acc=1.0, pred=1),
+        row(score=0.0, status="too_long", pred=None),
+        write=write,
+    )
+    assert [r.status.value for r in found] == [
+        "correct", "wrong", "no_answer", "timeout", "bad_ground_truth", "correct", "too_long",
+    ]  # fmt: skip
+    assert [r.correct for r in found] == [True, False, False, False, False, True, False]
+    assert (found[5].pred, found[6].pred, found[0].prompt, found[0].step) == ("1", "", "q", 1)
+
+
+def test_rows_without_a_score_are_scored_on_the_way(write):
+    rows = [
+        {"response": "#### 1", "ground_truth": "1", "data_source": "openai/gsm8k"},
+        {"response": "#### 2", "ground_truth": "1", "data_source": "nobody"},
+    ]
+    right, unread = read(*rows, write=write)
+    assert (right.status, right.pred, right.source) == (Status.CORRECT, "1", "openai/gsm8k")
+    assert isinstance(unread, Unread)
+    assert "no scorer is known" in unread.reason
+
+
+@pytest.mark.parametrize("score", [None, "1", float("nan"), 10**400, [1]])
+def test_what_is_no_finite_number_is_no_score(write, score):
+    (found,) = read(row(score=score, data_source="aime"), write=write)
+    assert (found.score, found.status) == (1.0, Status.CORRECT)
+
+
+def test_a_scorer_that_gives_no_number_is_not_believed(write, tmp_path):
+    (tmp_path / "nan.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    return float('nan')\n"
+    )
+    (found,) = responses([str(write(row(score=None)))], f"{tmp_path}/nan.py:compute_score")
+    assert "gave nan" in found.reason
+
+
+def test_a_parquet_with_chats_is_read(tmp_path):
+    rows = [{**row(), "input": None, "prompt": [{"role": "user", "content": "how?"}]}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    (found,) = responses([str(tmp_path / "a.parquet")])
+    assert found.prompt == "user: how?"
+
+
+def test_responses_are_alike_by_prompt_or_else_by_index(write):
+    groups = [
+        r.group
+        for r in read(
+            row(), row(output="b"), row(input="p"), row(input="", index=1), row(input="", index=1),
+            row(input="", extra_info={"index": 2}), row(input=""), row(input=""), write=write,
+        )
+    ]  # fmt: skip
+    numbers = [groups.index(group) for group in groups]
+    assert numbers == [0, 0, 2, 3, 3, 5, 6, 7]
+
+
+PROMPTS = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=1)
+
+
+@given(PROMPTS)
+def test_an_interval_holds_its_share_and_narrows_with_more_prompts(prompts):
+    prompts = [(n, min(n, right)) for n, right in prompts]
+    few, many = estimate(prompts), estimate(prompts * 10)
+    assert 0 <= few.low <= few.share <= few.high <= 1
+    assert few.share == pytest.approx(many.share)
+    assert many.high - many.low <= few.high - few.low + 1e-9
+
+
+def test_responses_that_are_all_alike_count_as_one():
+    alike, apart = estimate([(8, 8), (8, 0)] * 10), estimate([(1, 1), (1, 0)] * 80)
+    assert alike.high - alike.low > 2 * (apart.high - apart.low)
+    wilson = estimate([(1, 1)] * 10 + [(1, 0)] * 10)
+    assert (wilson.low, wilson.high) == pytest.approx((0.299, 0.701), abs=0.01)
+
+
+def sums_of(*rows, write):
+    sums = Sums()
+    for response in read(*rows, write=write):
+        sums.add(response)
+    return sums
+
+
+def test_a_group_of_one_score_gives_no_gradient(write):
+    rows = [
+        *(row(input="same"), row(input="same")),
+        *(row(input="differs"), row(input="differs", score=0.0)),
+        *(row(input="none", score=0.0), row(input="none", score=0.0)),
+        row(input="alone"),
+        row(input="differs", step=2),
+    ]
+    found = figures.groups(sums_of(*rows, write=write).cells.values())
+    assert (found.n, found.flat, found.responses) == (3, 2, 6)
+    assert dict(found.kinds) == {
+        "scores differ": 1, "same score, all right": 1, "same score, none right": 1,
+    }  # fmt: skip
+
+
+def test_prompts_that_changed_are_found_both_ways(write):
+    rows = [
+        row(input=f"{way} {i}", step=step, score=float((step > 2) == (way == "better")))
+        for way in ("better", "worse")
+        for i in range(15)
+        for step in range(1, 5)
+    ] + [row(input="steady", step=step) for step in range(1, 5)]
+    steps, better, worse = figures.changes(sums_of(*rows, write=write))
+    assert steps == ["1", "2", "3", "4"]
+    assert {change.shares for change in better} == {(0, 0, 1, 1)}
+    assert {change.shares for change in worse} == {(1, 1, 0, 0)}
+    assert len(better) == len(worse) == figures.CHANGED
+
+
+def test_many_steps_share_places_and_none_is_left_out(write):
+    rows = [row(step=step, score=float(step > 60)) for step in range(100)]
+    steps, (change,), _ = figures.changes(sums_of(*rows, write=write))
+    assert (len(steps), steps[0], steps[-1]) == (34, "0 to 2", "99")
+    assert (change.shares[0], change.shares[19], change.shares[-1]) == (0, 0, 1)
+
+
+@given(st.dictionaries(st.floats(-1e6, 1e6), st.integers(1, 9), min_size=1, max_size=40))
+def test_every_score_is_in_one_bar(counts):
+    bars = figures.scores(counts)
+    assert sum(n for _, n in bars) == sum(counts.values())
+    assert len(bars) <= figures.SCORES
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 10**6)), min_size=1, max_size=60))
+def test_every_length_is_in_one_column(values):
+    counts = {flag: Counter(n for f, n in values if f == flag) for flag in (True, False)}
+    found = lengths(counts)
+    assert sum(column.right for column in found.columns) == counts[True].total()
+    assert sum(column.other for column in found.columns) == counts[False].total()
+    for box in found.boxes:
+        assert list(box.values) == sorted(box.values)
+        assert all(0 <= x <= 100 for x in box.x)
+
+
+def response(number, status=Status.CORRECT):
+    return Response(
+        f"f:{number}", "q", "t", "g", "p", status, 1.0, True, "s", None, b"g", is_math=False
+    )
+
+
+def test_a_sample_is_even_keeps_rare_statuses_and_is_the_same_again():
+    rare = {500: Status.TIMEOUT, 7000: Status.TOO_LONG}
+
+    def draw():
+        kept = Kept(400, BytesIO())
+        for number in range(10_000):
+            kept.add(response(number, rare.get(number, Status.CORRECT)))
+        return list(kept)
+
+    found = draw()
+    numbers = [int(each.where[2:]) for each in found]
+    assert len(found) == 400
+    assert numbers == sorted(set(numbers))
+    assert rare.keys() <= set(numbers)
+    assert 150 < sum(number < 5000 for number in numbers) < 250
+    assert found == draw()
+
+
+def test_all_are_kept_where_there_is_room():
+    kept = Kept(100, BytesIO())
+    for number in range(100):
+        kept.add(response(number, list(Status)[number % 8]))
+    assert [each.where for each in kept] == [f"f:{number}" for number in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("text", "pred", "said"),
+    [
+        ("first 5, then \\boxed{5}, not 5", "5", "\\boxed{|"),
+        ("15 are 5\n#### 5\nof 25", "5", "#### |"),
+        ("He has 5. The answer is 5 apples.", "5", "nswer is |"),
+        ("cost: $1,764 in all", "1764", "$|"),
+        ("<think>\\boxed{7}</think>it is 7", "7", "it is |"),
+        ("125", "2", None),
+        ("", "2", None),
+        ("2", "", None),
+    ],
+)
+def test_the_answer_is_marked_where_it_was_read(text, pred, said):
+    start, end = answer_span(text, pred)
+    if said is None:
+        assert (start, end) == (0, 0)
+    else:
+        assert text[:start].endswith(said[:-1])
+        assert text[start:end].replace(",", "") == pred
+
+
+@given(ANY_TEXT, ANY_TEXT)
+@example("1" * 20_000 + "a", "1")
+def test_a_marked_answer_and_a_fold_are_in_the_text(text, pred):
+    start, end = answer_span(text, pred)
+    assert 0 <= start <= end <= len(text)
+    assert 0 <= fold_end(text, start if end else len(text)) <= len(text)
+
+
+def test_reasoning_is_folded_up_to_the_end_of_the_thought_or_the_last_paragraph():
+    assert fold_end("<think>a</think>\n\nb", 19) == len("<think>a</think>\n\n")
+    assert fold_end("<think>never ends", 17) == 17
+    text = "a" * 500 + "\n\nthe answer is 4\n\nbye\n"
+    assert fold_end(text, text.index("4")) == 502
+    assert fold_end("short\n\n4", 7) == 0
+
+
+def test_the_rung_that_decided_is_told_of_math_only(write):
+    math, other = read(
+        row(data_source="aime", pred="1", status="correct"), row(pred="1"), write=write
+    )
+    assert view(math).why == "answer found in: box · decided by text: equal"
+    assert view(other).why == ""
+
+
+def test_a_verdict_that_math_would_not_give_is_not_explained(write):
+    (found,) = read(row(data_source="aime", status="wrong", score=0.0), write=write)
+    assert view(found).why == ""
+
+
+@given(ANY_TEXT)
+def test_a_shown_text_has_no_control_and_can_be_encoded(text):
+    assert shown(text) == clean(text)
+    assert not set(shown(text)) & {FIELD, RECORD, "\0", "\u2028", "\u202e"}
+    shown(text).encode()
+
+
+def test_a_long_text_is_cut_in_its_middle_and_the_cut_is_said():
+    text = shown("a" * 500_000 + "b" * 500_000)
+    assert "980,000 characters left out" in text
+    assert text.startswith("a" * (KEPT // 2))
+    assert text.endswith("b" * (KEPT // 2))
+
+
+@given(st.text(), st.integers(0, 50))
+def test_places_are_those_of_javascript(text, at):
+    units = text.encode("utf-16-le")[: 2 * utf16(text, at)]
+    assert units.decode("utf-16-le") == text[:at]
+
+
+def assert_inert(html):
+    scripts = [attrs for tag, attrs in html.elements if tag == "script"]
+    assert [attrs.get("type") for attrs in scripts].count(None) == 1
+    for tag, attrs in html.elements:
+        assert tag not in {"img", "iframe", "object", "embed", "link", "form", "base", "a"}
+        assert not any(name.startswith("on") for name in attrs)
+        assert not {"src", "srcset", "href", "action", "data"} & attrs.keys()
+    assert html.elements[0][0] == "html"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_text_is_kept_and_adds_no_element(page_of, text):
+    def fields(value):
+        return row(
+            input=value, output=f"{value} \\boxed{{1}}", gts=value, pred=value, data_source=value
+        )
+
+    html = Seen(page_of(fields(text), fields(text), row(step=2)))
+    harmless = Seen(page_of(fields("a" * len(text)), fields("a" * len(text)), row(step=2)))
+    assert_inert(html)
+    assert [tag for tag, _ in html.elements] == [tag for tag, _ in harmless.elements]
+    index, records = html.packed()
+    assert records[0][1] == shown(text)
+    assert records[0][2] == shown(f"{text} \\boxed{{1}}")
+    assert len(index["status"]) == len(records) == 3
+    assert {len(record) for record in records} == {6}
+
+
+@given(st.lists(ANY_TEXT, min_size=1, max_size=5))
+def test_any_texts_leave_the_page_whole(tmp_path_factory, texts):
+    folder = tmp_path_factory.mktemp("page")
+    rows = [row(input=text, output=text, data_source=text) for text in texts]
+    (folder / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_report([folder / "r.jsonl"], folder / "r.html")
+    html = Seen((folder / "r.html").read_text(encoding="utf-8"))
+    assert_inert(html)
+    assert [record[2] for record in html.packed()[1]] == [shown(text) for text in texts]
+
+
+def test_only_our_script_may_run_and_nothing_is_fetched(page_of):
+    html = Seen(page_of(row()))
+    policy = next(attrs["content"] for _, attrs in html.elements if "http-equiv" in attrs)
+    (script,) = [text for text in html.text["script"] if "use strict" in text]
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert f"default-src 'none'; script-src 'sha256-{digest}'" in policy
+    for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "fetch("):
+        assert word not in script
+
+
+def test_the_figures_count_all_where_the_list_is_a_sample(page_of):
+    rows = [row(output=str(i), score=float(i % 2)) for i in range(300)]
+    page = page_of(*rows, max_responses=100)
+    assert "50.0% of 300 responses are right" in page
+    assert "100 of 300 responses, drawn evenly" in page
+    assert len(Seen(page).packed()[1]) == 100
+
+
+def test_the_same_rows_are_the_same_page(page_of):
+    rows = [row(output=str(i)) for i in range(CHUNK + 1)]
+    assert page_of(*rows) == page_of(*rows)
+    assert len(Seen(page_of(*rows)).packed()[1]) == CHUNK + 1
+
+
+def test_a_folder_of_dumps_is_one_report(write, tmp_path):
+    for step in (1, 2, 10):
+        write(row(step=step), row(step=step, score=0.0), name=f"{step}.jsonl")
+    out = tmp_path / "page" / "out.html"
+    written = write_report([tmp_path], out)
+    assert list(written.sums.steps) == [1, 2, 10]
+    assert written.size == out.stat().st_size
+    assert "Accuracy of all by step" in out.read_text()
+
+
+def test_nothing_is_overwritten_and_nothing_comes_of_nothing(write, tmp_path):
+    file, out = write(row()), tmp_path / "out.html"
+    write_report([file], out)
+    with pytest.raises(OutputError, match="--overwrite"):
+        write_report([file], out)
+    with pytest.raises(UsageError, match="is read"):
+        write_report([file], file, overwrite=True)
+    with pytest.raises(DataError, match="no response"):
+        write_report([write({"a": 1})], tmp_path / "other.html")
+    assert not (tmp_path / "other.html").exists()
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on PATH")
+def test_a_browser_lists_hostile_responses_and_runs_none(write, tmp_path):
+    rows = [row(input=text, output=text, gts=text, pred=text) for text in HOSTILE] * 40
+    write_report([write(*rows)], tmp_path / "out.html")
+    done = subprocess.run(
+        [
+            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1280,900",
+            f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=20000", "--dump-dom",
+            str(tmp_path / "out.html"),
+        ],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    html = Seen(done.stdout)
+    assert "400 of 400 responses" in done.stdout
+    listed = [attrs for tag, attrs in html.elements if attrs.get("role") == "option"]
+    assert 5 < len(listed) < 60
+    detail = done.stdout.split('id="detail"')[1]
+    assert "&lt;script&gt;document.title" in detail
+    assert "owned" not in done.stdout.partition("</title>")[0].rpartition("<title>")[2]
+    for tag, attrs in html.elements:
+        assert tag != "img"
+        assert not any(name.startswith("on") for name in attrs)
+    assert [a for t, a in html.elements if t == "script" and "type" not in a] == [{}]
+
+
+def test_score_report_and_eval_count_responses_without_an_answer_alike(write, tmp_path):
+    """Status `no_answer`, as verl charts it; what is ambiguous or cannot be read is an answer."""
+    texts = ["I do not know.", r"\boxed{18 or 20}", r"\boxed{there are no cats}", r"\boxed{18}"]
+    parquet, scored, page = (tmp_path / name for name in ("q.parquet", "s.jsonl", "r.html"))
+    prompt = [{"role": "user", "content": "How many?"}]
+    gold = {"style": "rule", "ground_truth": "18"}
+    asked = {"data_source": "d", "prompt": prompt, "reward_model": gold}
+    pq.write_table(pa.Table.from_pylist([asked | {"extra_info": {"scorer": "math"}}]), parquet)
+    rows = [{"prompt": prompt, "response": text, "ground_truth": "18"} for text in texts]
+    by_score = score_files([str(write(*rows))], "math", out=scored).summary()["total"]
+    assert set(by_score["statuses"]) >= {"no_answer", "ambiguous_answer", "correct"}
+    flags = [json.loads(line)["no_answer"] for line in scored.read_text().splitlines()]
+    by_report = write_report([scored], page).summary()
+    by_eval = evaluate_responses(parquet, [str(scored)]).summary()["total"]
+    assert by_score["no_answer"] == by_report["no_answer"] == sum(flags) / len(flags) == 1 / 4
+    assert (by_eval["no_answer"]["n"], by_eval["responses"]) == (1, 4)
+    assert "<dt>no answer</dt><dd>25.0%</dd>" in page.read_text()

@@ -1,0 +1,324 @@
+"""Training rows by pass rate: how responses find their rows, and which rows are kept."""
+
+import json
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rewardkit.errors import DataError, OutputError, UsageError
+from rewardkit.pages.html import to_html
+from rewardkit.responses.matching.match import PLACE, PROMPT, SOURCE_ID, join
+from rewardkit.responses.matching.train_index import index_rows
+from rewardkit.responses.read import Sample
+from rewardkit.responses.select.page import select_page
+from rewardkit.responses.select.report import Rate, SelectReport, Wanted
+from rewardkit.responses.select.selection import parse_bounds, select
+
+#: What some models' chat templates make of a question, special tokens left out as verl does it.
+TEMPLATES = (
+    "system\nYou are a helpful assistant.\nuser\n{}\nassistant\n",
+    "user\n\n{}assistant\n\n",
+    "[INST] {} [/INST]",
+    "{}",
+)
+DAPO = (
+    "Solve the following math problem step by step. The last line of your response should be of "
+    "the form Answer: $Answer (without quotes).\n\n{}\n\nRemember to put your answer on its own "
+    'line after "Answer:".'
+)
+
+MIDDLE = Wanted(0.1, 0.9)
+
+
+def row(i, question=None, *, gold="1", info=None, **more):
+    return {
+        "data_source": "d",
+        "prompt": [{"role": "user", "content": question or f"What is {i} + 0?"}],
+        "reward_model": {"style": "rule", "ground_truth": gold},
+        "extra_info": {"index": i, "split": "train", "source_id": f"id-{i}"}
+        if info is None
+        else info,
+        **more,
+    }
+
+
+def answer(acc, gold="1", **fields):
+    return {"response": "x", "ground_truth": gold, "acc": acc, **fields}
+
+
+def named(i, acc):
+    return answer(acc, data_source="d", extra_info={"index": i, "split": "train"})
+
+
+def files(folder, rows, answers):
+    pq.write_table(pa.Table.from_pylist(rows), folder / "t.parquet")
+    (folder / "s.jsonl").write_text("\n".join(map(json.dumps, answers)))
+    return folder / "s.jsonl", folder / "t.parquet", folder / "o.parquet"
+
+
+def chosen(folder, rows, answers, wanted=MIDDLE, **options):
+    report = select(*files(folder, rows, answers), wanted, **options)
+    kept = pq.read_table(folder / "o.parquet").to_pylist()
+    return report, [rows.index(each) for each in kept]
+
+
+def sample(gold="1", **fields):
+    info = {"data_source": fields.get("data_source", ""), **fields.get("extra_info", {})}
+    return Sample("s:1", "x", gold, info, fields)
+
+
+def test_rows_never_or_always_solved_are_left_out(tmp_path):
+    answers = [named(i, acc) for i, accs in enumerate(("00", "01", "11")) for acc in map(int, accs)]
+    report, kept = chosen(tmp_path, [row(i) for i in range(4)], answers)
+    assert kept == [1]
+    assert (report.rows, report.written, report.unseen) == (4, 1, 1)
+    assert (report.groups, report.alike) == (3, 2)
+    assert report.responses == {PLACE: 6}
+    assert report.dropped == {
+        "pass rate below 0.1": 1,
+        "pass rate above 0.9": 1,
+        "no responses": 1,
+    }
+    assert report.percents == {0: 1, 50: 1, 100: 1}
+
+
+def test_dropped_rows_are_kept_beside_with_their_pass_rate(tmp_path):
+    chosen(tmp_path, [row(i) for i in range(3)], [named(0, 1), named(0, 0), named(1, 1)])
+    lines = (tmp_path / "o.parquet.dropped.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [(d["index"], d["pass_rate"], d["responses"]) for d in found] == [
+        (1, 1.0, 1),
+        (2, None, 0),
+    ]
+    assert found[0]["row"] == row(1)
+
+
+@given(st.integers(1, 40), st.data())
+def test_both_bounds_are_within(n, data):
+    low, high = sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n))))
+    right = data.draw(st.integers(0, n))
+    rate = Rate()
+    for i in range(n):
+        rate.add(float(i < right))
+    assert (not Wanted(low / n, high / n).fault(rate)) == (low <= right <= high)
+
+
+def test_a_tenth_is_a_tenth():
+    rate = Rate()
+    for i in range(10):
+        rate.add(float(i == 0))
+    bounds = parse_bounds("0.1:0.1")
+    assert not Wanted(*bounds).fault(rate)
+
+
+@given(st.integers(1, 2000), st.data())
+def test_only_never_is_0_percent_and_only_always_100(n, data):
+    right = data.draw(st.integers(0, n))
+    rate = Rate(n=n, right=float(right))
+    assert (rate.percent == 0, rate.percent == 100) == (right == 0, right == n)
+
+
+@given(st.lists(st.integers(0, 100)))
+def test_every_pass_rate_is_in_one_band(percents):
+    report = SelectReport(*(None,) * 3, Wanted(0, 1), percents=Counter(percents))
+    bands = report.bands()
+    assert sum(bands.values()) == len(percents)
+    assert (bands["never"], bands["always"]) == (percents.count(0), percents.count(100))
+    assert bands["10% to 19%"] == sum(10 <= p < 20 for p in percents)
+
+
+@given(st.lists(st.lists(st.booleans(), max_size=4), min_size=1, max_size=12), st.randoms())
+def test_rows_stay_in_order_whatever_the_order_of_the_responses(tmp_path_factory, groups, random):
+    answers = [named(i, int(acc)) for i, group in enumerate(groups) for acc in group]
+    random.shuffle(answers)
+    expected = [i for i, group in enumerate(groups) if len(set(group)) == 2]
+    rows = [row(i) for i in range(len(groups))]
+    folder = tmp_path_factory.mktemp("s")
+    if expected:
+        assert chosen(folder, rows, answers)[1] == expected
+    else:
+        with pytest.raises(DataError, match="no row is as wanted|no response joins"):
+            chosen(folder, rows, answers)
+        assert not (folder / "o.parquet").exists()
+
+
+def test_rows_are_written_as_they_are_with_all_columns_types_and_metadata(tmp_path):
+    table = pa.table(
+        {
+            "data_source": pa.array(["d"] * 3).dictionary_encode(),
+            "prompt": [[{"role": "user", "content": f"q {i} \0 é", "extra": i}] for i in range(3)],
+            "reward_model": [{"ground_truth": i} for i in range(3)],
+            "extra_info": [{"index": f"uuid-{i}", "split": None} for i in range(3)],
+            "images": [[{"bytes": b"\xff\0", "path": None}]] * 3,
+            "weight": pa.array([1.5, None, float("inf")], pa.float32()),
+            "large": pa.array(["a", None, "b"], pa.large_string()),
+        }
+    ).replace_schema_metadata({"pandas": "{}", "rewardkit": '{"a": 1}'})
+    scored, train, out = files(tmp_path, [row(0)], [])
+    pq.write_table(table, train)
+    lines = [
+        answer(i == 1, str(i), data_source="d", extra_info={"index": f"uuid-{i}"}) for i in range(3)
+    ]
+    scored.write_text("\n".join(map(json.dumps, lines)))
+    select(scored, train, out, Wanted(0, 0))
+    written = pq.read_table(out)
+    assert written.schema.equals(pq.read_table(train).schema, check_metadata=True)
+    assert written.equals(pq.read_table(train).take([0, 2]))
+
+
+def test_rows_without_enough_responses_are_kept_on_demand(tmp_path):
+    rows = [row(i) for i in range(3)]
+    answers = [named(0, 1), named(0, 0), named(1, 1)]
+    dropped, kept = chosen(tmp_path, rows, answers, Wanted(0.1, 0.9, 2))
+    assert (kept, dropped.few, dropped.unseen) == ([0], 1, 1)
+    assert set(dropped.dropped) == {"fewer than 2 responses", "no responses"}
+    wanted = Wanted(0.1, 0.9, 2, unseen=True)
+    assert chosen(tmp_path, rows, answers, wanted, overwrite=True)[1] == [0, 1, 2]
+
+
+def test_without_acc_a_score_of_1_is_right(tmp_path):
+    scores = [-1.0, 1.0, 0.5, 1.1]
+    rows = [{"response": "x", "ground_truth": "1", "score": s, "input": "q one"} for s in scores]
+    report, kept = chosen(tmp_path, [row(0, "q one"), row(1, "q two")], rows)
+    assert (kept, report.percents) == ([0], {50: 1})
+
+
+@pytest.mark.parametrize("acc", ["yes", 3, -1, float("nan"), None])
+def test_lines_without_a_verdict_are_counted_and_named(tmp_path, acc):
+    report, _ = chosen(tmp_path, [row(0)], [named(0, acc), named(0, 1), named(0, 0)])
+    assert report.unread == 1
+    assert report.examples[0].startswith(f"{tmp_path}/s.jsonl:1: ")
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@given(
+    questions=st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=8, unique=True),
+    wrap=st.sampled_from(["{}", DAPO]),
+)
+@example(questions=["What is 2+2?", "What is 2+2? Explain.", "2+2"], wrap="{}")
+@example(questions=["x" * 100, "x" * 101, "x"], wrap=DAPO)
+def test_an_input_joins_the_row_whose_message_it_contains(template, questions, wrap):
+    """Unless the template's own words make it contain another's: then several, or that one."""
+    messages = [wrap.format(question) for question in questions]
+    index = index_rows(row(i, message) for i, message in enumerate(messages))
+    for i, message in enumerate(messages):
+        text = template.format(message.strip())
+        try:
+            found = join(index, sample(input=text))
+        except DataError as error:
+            assert "which differ, by prompt" in str(error)
+        else:
+            assert found[0] == PROMPT
+            other = messages[index.prompts[found[1]].row].strip()
+            assert found[1] == i or (message.strip() in other and other in text)
+
+
+def test_system_prompts_tell_rows_apart():
+    def said(i, system):
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": "Why?"}]
+        return row(i) | {"prompt": messages}
+
+    index = index_rows([said(0, "Be brief."), said(1, "Be long.")])
+    assert join(index, sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
+
+
+def test_pictures_are_something_else_in_an_input():
+    index = index_rows([row(0, "<image>Find x of the first."), row(1, "<image>Find y.")])
+    text = "user\n<|vision_start|><|image_pad|><|vision_end|>Find y.\nassistant"
+    assert join(index, sample(input=text)) == (PROMPT, 1)
+
+
+def test_a_chat_as_prompt_joins_like_an_input():
+    index = index_rows([row(0), row(1)])
+    assert join(index, sample(prompt=row(1)["prompt"])) == (PROMPT, 1)
+
+
+def test_a_response_joins_by_its_place_or_its_prompt_or_its_source_id():
+    index = index_rows([row(0), row(1), row(2)])
+    place, source = {"index": 1.0, "split": "train"}, {"source_id": "id-1"}
+    text = "user\nWhat is 1 + 0?"
+    every = sample(data_source="d", extra_info=place | source, input=text)
+    assert join(index, every) == (PLACE, 1)
+    assert join(index, sample(extra_info=place)) == (PLACE, 1)
+    assert join(index, sample(extra_info=source, input=text)) == (PROMPT, 1)
+    assert join(index, sample(extra_info=source)) == (SOURCE_ID, 1)
+    assert join(index, sample(source_id="id-1")) == (SOURCE_ID, 1)
+    assert join(index, sample(data_source="d", extra_info={"index": 9, "split": "train"})) is None
+    assert join(index, sample(data_source="other", extra_info=place)) is None
+
+
+def test_rows_that_are_the_same_share_their_responses(tmp_path):
+    """A mix that oversamples repeats rows: nothing about them is ambiguous."""
+    rows = [row(0), row(1), row(0)]
+    report = chosen(tmp_path, rows, [named(0, 1), named(0, 0)])[0]
+    assert (report.written, report.groups, report.unseen) == (2, 2, 1)
+
+
+def test_the_gold_tells_apart_what_else_is_the_same():
+    index = index_rows([row(0, gold="1,000"), row(0, gold="2")])
+    assert join(index, sample("1000", input="What is 0 + 0?")) == (PROMPT, 0)
+    assert join(
+        index, sample("2", **{k: named(0, 1)[k] for k in ("data_source", "extra_info")})
+    ) == (
+        PLACE,
+        1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "fields"),
+    [
+        ([row(0), row(0, "Another?")], {"data_source": "d", "extra_info": row(0)["extra_info"]}),
+        ([row(0, images=[b"a"]), row(0, images=[b"b"])], {"input": "What is 0 + 0?"}),
+        ([row(0), row(1)], {"input": "What is 0 + 0? What is 1 + 0?"}),
+        ([row(0, info={"source_id": "s"}), row(1, info={"source_id": "s"})], {"source_id": "s"}),
+    ],
+)
+def test_a_response_that_joins_several_rows_is_refused(rows, fields):
+    with pytest.raises(DataError, match="s:1 joins row 0 and row 1 of the training file"):
+        join(index_rows(rows), sample(**fields))
+
+
+def test_responses_to_other_prompts_are_counted(tmp_path):
+    report, _ = chosen(tmp_path, [row(0)], [named(0, 1), named(0, 0), named(5, 1)])
+    assert (report.unjoined, report.responses[PLACE]) == (1, 2)
+    assert "answers no row" in report.examples[0]
+
+
+def test_what_cannot_be_selected_is_one_clear_error(tmp_path):
+    scored, train, out = files(tmp_path, [row(0)], [named(5, 1)])
+    with pytest.raises(DataError, match=r"no response joins a row .*1 answer none"):
+        select(scored, train, out, Wanted(0, 1))
+    scored.write_text(json.dumps(named(0, 1)))
+    with pytest.raises(DataError, match=r"no row is as wanted \(pass rate above 0.5: 1\)"):
+        select(scored, train, out, Wanted(0, 0.5))
+    for source in (scored, train):
+        with pytest.raises(UsageError, match="is the file that is read"):
+            select(scored, train, source, Wanted(0, 1), overwrite=True)
+    out.write_text("mine")
+    with pytest.raises(OutputError, match="--overwrite"):
+        select(scored, train, out, Wanted(0, 1))
+    pq.write_table(pa.table({"x": [1]}), train)
+    with pytest.raises(DataError, match="not a verl parquet"):
+        select(scored, train, out, Wanted(0, 1), overwrite=True)
+    pq.write_table(pa.table({"prompt": [[], []]}), train)
+    with pytest.raises(DataError, match="row 0 of .*t.parquet has no prompt"):
+        select(scored, train, out, Wanted(0, 1), overwrite=True)
+    assert out.read_text() == "mine"
+
+
+@pytest.mark.parametrize("text", ["", "0.1", "0.9:0.1", "0:2", "-0.1:1", "nan:1", "a:b", "0:1:2"])
+def test_bounds_are_two_shares(text):
+    with pytest.raises(UsageError, match="LOW:HIGH"):
+        parse_bounds(text)
+
+
+def test_the_page_shows_what_was_selected(tmp_path):
+    report = chosen(tmp_path, [row(0), row(1)], [named(0, 1), named(0, 0), named(1, 1)])[0]
+    text = to_html(select_page(report))
+    for said in ("1 of 2 rows kept", "zero-variance groups", "joined by data_source"):
+        assert said in text

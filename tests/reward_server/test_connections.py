@@ -1,0 +1,202 @@
+"""A reward server's connections: none is held for ever, and there are never too many."""
+
+import http.client
+import json
+import re
+import resource
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+
+import pytest
+
+from rewardkit.reward_server import server
+from rewardkit.reward_server.server import room_for_connections
+
+SERVER = """
+import sys
+if sys.argv.pop(1) == "h11":
+    sys.modules["httptools"] = None
+from rewardkit.reward_server import connections as connection
+connection.HEADERS = connection.SENDING = float(sys.argv.pop(1))
+from rewardkit.cli.main import run
+run()
+"""
+
+BODY = json.dumps({"response": "#### 18", "ground_truth": "18"}).encode()
+HEADERS = {"Content-Type": "application/json"}
+
+#: A limit of a test; whoever waits as long has waited for something that never comes.
+LONG = 60
+
+
+@contextmanager
+def serving(seconds=4.0, parser="httptools", files=None):
+    """The port of a server that gives a request's headers so many seconds."""
+
+    def limit_files():
+        if files:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    command = [sys.executable, "-c", SERVER, parser, str(seconds), "reward-server", "gsm8k"]
+    with subprocess.Popen(
+        [*command, "--port", "0", "--jobs", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=limit_files,  # noqa: PLW1509 - it only sets a limit
+    ) as process:
+        try:
+            yield int(re.search(r":(\d+) ", process.stdout.readline())[1])
+        finally:
+            process.kill()
+
+
+def ask(port):
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=LONG)) as one:
+        one.request("POST", "/score", BODY, HEADERS)
+        return one.getresponse().status
+
+
+def connect(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=LONG)
+
+
+def drip(client, piece):
+    """Send a piece again and again until the server closes; what it said before."""
+    said, end = b"", time.monotonic() + LONG
+    client.settimeout(0.1)
+    with suppress(ConnectionError):
+        while time.monotonic() < end:
+            client.sendall(piece)
+            try:
+                if not (read := client.recv(1 << 16)):
+                    return said
+                said += read
+            except TimeoutError:
+                continue
+        raise AssertionError("the server never closed the connection")
+    return said
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("parser", ["httptools", "h11"])
+def test_clients_that_drip_headers_are_closed_while_others_are_answered(parser):
+    with serving(parser=parser) as port, ExitStack() as stack, ThreadPoolExecutor(50) as pool:
+        clients = [stack.enter_context(connect(port)) for _ in range(50)]
+        for client in clients:
+            client.sendall(b"POST /score HTTP/1.1\r\nX-A: ")
+        dripping = [pool.submit(drip, client, b"x") for client in clients]
+        while not all(each.done() for each in dripping):
+            assert ask(port) == 200
+        for each in dripping:
+            each.result()
+
+
+def flood(client):
+    """Ask, and never read an answer."""
+    for _ in range(10_000):
+        client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n" * 100)
+
+
+DRIPS = {
+    "nothing at all": (b"", b""),
+    "line ends on a connection that was used": (b"GET /health HTTP/1.1\r\n\r\n", b"\r\n"),
+    "the body of a request that was answered": (
+        b"GET /health HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n",
+        b"x",
+    ),
+    "a second request": (b"GET /health HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nX-A: ", b"x"),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("parser", ["httptools", "h11"])
+@pytest.mark.parametrize(("start", "piece"), DRIPS.values(), ids=DRIPS)
+def test_no_client_holds_a_connection_without_a_request(parser, start, piece):
+    with serving(parser=parser) as port, connect(port) as client:
+        client.sendall(start)
+        drip(client, piece)
+        assert ask(port) == 200
+
+
+@pytest.mark.full
+def test_a_client_that_does_not_read_its_answers_is_closed():
+    with serving() as port, connect(port) as client:
+        with pytest.raises(ConnectionError):
+            flood(client)
+        assert ask(port) == 200
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("parser", ["httptools", "h11"])
+def test_headers_of_any_length_are_not_held(parser):
+    with serving(seconds=LONG, parser=parser) as port, connect(port) as client:
+        client.sendall(b"POST /score HTTP/1.1\r\n")
+        said = drip(client, b"X-A: " + b"x" * 10_000 + b"\r\n")
+        assert said.startswith((b"HTTP/1.1 431 ", b"HTTP/1.1 400 "))
+        assert ask(port) == 200
+
+
+@pytest.mark.full
+def test_a_request_of_a_long_body_is_answered_however_it_comes_in():
+    """Its bytes are none of its headers'."""
+    body = json.dumps({"response": "x" * (1 << 20) + "#### 18", "ground_truth": "18"}).encode()
+    with serving() as port, closing(http.client.HTTPConnection("127.0.0.1", port)) as one:
+        for _ in range(3):  # the same connection
+            one.putrequest("POST", "/score")
+            for name, value in {**HEADERS, "Content-Length": str(len(body))}.items():
+                one.putheader(name, value)
+            one.endheaders()
+            for start in range(0, len(body), 100_000):
+                one.send(body[start : start + 100_000])
+            reply = one.getresponse()
+            assert (reply.status, json.loads(reply.read())["score"]) == (200, 1.0)
+
+
+@pytest.mark.full
+def test_more_clients_than_descriptors_do_not_stop_it_for_ever():
+    with serving(files=64) as port, ExitStack() as stack:
+        said = []
+        for _ in range(150):
+            with suppress(ConnectionError):
+                stack.enter_context(connect(port)).sendall(b"POST /")
+        full = http.client.HTTPConnection("127.0.0.1", port, timeout=LONG)
+        with closing(full), suppress(ConnectionError):
+            full.request("GET", "/health")
+            reply = full.getresponse()
+            said = [reply.status, reply.headers["Retry-After"]]
+        assert said in ([], [503, "1"])  # [] where the kernel told of the end before the answer
+        end = time.monotonic() + LONG
+        while True:
+            with suppress(ConnectionError, http.client.HTTPException):
+                if ask(port) == 200:
+                    break
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "waiting", "jobs", "set_to", "room"),
+    [
+        (1024, 1 << 20, 1024, 4, 4144, 4096),
+        (1 << 16, 1 << 20, 1024, 4, None, 4096),
+        (1024, 1 << 20, 10_000, 4, 20_048, 20_000),
+        (1024, 2048, 1024, 4, 2048, 2000),
+        (64, 64, 1024, 1, None, 28),
+        (16, 16, 1024, 1, None, 1),
+        (1024, resource.RLIM_INFINITY, 1024, 4, 4144, 4096),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 1024, 4, None, 4096),
+    ],
+)
+def test_the_room_for_connections_is_what_open_files_leave(
+    monkeypatch, soft, hard, waiting, jobs, set_to, room
+):
+    done = []
+    monkeypatch.setattr(server.resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(server.resource, "setrlimit", lambda _, limits: done.append(limits))
+    assert room_for_connections(waiting, jobs) == room
+    assert done == ([(set_to, hard)] if set_to else [])

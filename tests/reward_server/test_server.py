@@ -1,0 +1,526 @@
+"""`rewardkit reward-server`: real processes, asked over real connections."""
+
+import asyncio
+import base64
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.errors import OutputError, UnknownNameError, UsageError
+from rewardkit.reward_server import app
+from rewardkit.reward_server.gate import Limits
+from rewardkit.reward_server.openrlhf import read_openrlhf, response_of
+from rewardkit.reward_server.payload import read_score
+from rewardkit.reward_server.scoring import Judge
+from rewardkit.reward_server.server import Serving, serve, token_of
+from rewardkit.reward_server.strict_json import RefusedError, read_json
+from tests.tables import every
+
+TOKEN = "a-token-for-tests"
+
+SLOW = """
+import os, time
+from rewardkit.scorers.base import Score, Status
+
+def score(response, ground_truth, extra_info=None):
+    what, _, value = response.partition(" ")
+    if what == "sleep":
+        time.sleep(float(value))
+    while what == "until" and not os.path.exists(value):
+        time.sleep(0.01)
+    if what == "exit":
+        os._exit(3)
+    if what == "raise":
+        raise LookupError("no such thing")
+    if what == "nan":
+        return Score(float("nan"), False, "", Status.WRONG)
+    right = ground_truth == "1"
+    return Score(float(right), right, ground_truth, Status.CORRECT if right else Status.WRONG)
+"""
+
+
+class Server:
+    def __init__(self, process):
+        self.process = process
+        line = process.stdout.readline()
+        found = re.search(r"http://([^ ]+):(\d+) ", line)
+        assert found, (line, process.stderr.read())
+        self.host, self.port = found[1], int(found[2])
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+
+    def ask(self, path, body=None, *, token=TOKEN, **headers):
+        """(status, JSON or text, headers)"""
+        data = json.dumps(body).encode() if isinstance(body, dict) else body
+        headers = {k.replace("_", "-"): v for k, v in headers.items()}
+        sent = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"} | headers
+        with closing(self.connect()) as one:
+            one.request("GET" if body is None else "POST", path, data, sent)
+            reply = one.getresponse()
+            text = reply.read().decode()
+        json_ = reply.headers["Content-Type"] == "application/json"
+        return reply.status, json.loads(text) if json_ else text, reply.headers
+
+    def metric(self, name):
+        text = self.ask("/metrics")[1]
+        return float(re.search(rf"^{re.escape(name)} (.+)$", text, re.MULTILINE)[1])
+
+    def until_waiting(self, n):
+        end = time.monotonic() + 60
+        while self.metric("rewardkit_waiting") < n:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    def end(self, number=signal.SIGTERM):
+        """Exit code and what stderr says."""
+        self.process.send_signal(number)
+        return self.process.wait(120), self.process.stderr.read()
+
+
+@contextmanager
+def started(*options, **env):
+    command = [sys.executable, "-m", "rewardkit", "reward-server", "--port", "0", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=os.environ | env, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def slow_scorer(tmp_path_factory):
+    file = tmp_path_factory.mktemp("scorer") / "mine.py"
+    file.write_text(SLOW)
+    return f"{file}:score"
+
+
+@pytest.fixture(scope="module")
+def fast():
+    with started("gsm8k", "--max-batch", "8", "--max-body-mb", "1") as process:
+        yield Server(process)
+
+
+@pytest.fixture(scope="module")
+def slow(slow_scorer):
+    few = ["--jobs", "1", "--max-waiting", "3", "--seconds-per-row", "3"]
+    with started(slow_scorer, *few, "--token-env", "T", T=TOKEN) as process:
+        yield Server(process)
+
+
+RIGHT = {"score": 1.0, "correct": True, "pred": "18", "status": "correct", "error": ""}
+WRONG = {"score": 0.0, "correct": False, "pred": "17", "status": "wrong", "error": ""}
+
+
+def test_an_object_gets_a_score_and_a_list_gets_scores_in_order(fast):
+    one = {"data_source": "x", "response": "#### 18", "ground_truth": 18, "extra_info": None}
+    two = {"response": "#### 17", "ground_truth": "18"}
+    assert fast.ask("/score", one)[:2] == (200, RIGHT)
+    assert fast.ask("/score", {"items": [one, two, one]})[1] == {"items": [RIGHT, WRONG, RIGHT]}
+    assert fast.ask("/score", {"items": []})[1] == {"items": []}
+
+
+def test_golds_are_read_as_elsewhere_and_a_missing_one_costs_its_own_item(fast):
+    golds = [["18"], '["18"]', None, [], "nan", ["18", "19"], "18.0"]
+    items = [{"response": "#### 18", "ground_truth": gold} for gold in golds]
+    told = fast.ask("/score", {"items": items})[1]["items"]
+    assert [item["status"] for item in told] == ["correct"] * 2 + ["bad_ground_truth"] * 5
+    assert told[4]["error"] == "the ground truth cannot be scored: it is a missing value"
+    assert told[5]["error"].endswith("a list of several answers; write one answer as text")
+    assert told[6]["error"].endswith("write 18, or set method=robust")
+
+
+def test_openrlhf_gets_what_its_own_server_would_answer(fast):
+    """The payload and the keys are those of openrlhf 0.11.2's `utils/agent.py`."""
+    prompt = "<|im_start|>user\nsay #### 18<|im_end|>\n"
+    asked = {"query": [prompt + "#### 17<|im_end|>"], "prompts": [prompt], "labels": ["18"]}
+    logs = {"acc": [0.0], "no_answer": [0.0], "timeout": [0.0], "error": [0.0]}
+    alone = {"rewards": [0.0], "scores": [0.0], "extra_logs": logs}
+    assert fast.ask("/get_reward", asked)[:2] == (200, alone)
+    # A prompt's own answer is not the response's.
+    silent = {"query": [prompt], "prompts": [prompt], "labels": [18]}
+    assert fast.ask("/get_reward", silent)[1]["extra_logs"]["no_answer"] == [1.0]
+    batch = {"query": ["a#### 18", "b#### 1"], "prompts": ["a", "b"], "labels": [18, "18"]}
+    assert fast.ask("/get_reward", batch)[1] == {"rewards": [1.0, 0.0], "scores": [1.0, 0.0]}
+    # Without --data.label_key it sends "".
+    unlabelled = {"query": ["a#### 18"], "prompts": ["a"], "labels": [""]}
+    assert fast.ask("/get_reward", unlabelled)[1]["extra_logs"]["error"] == [1.0]
+
+
+def test_auto_judges_by_data_source_and_names_one_it_does_not_know():
+    with started() as process:
+        asked_of_auto(Server(process))
+
+
+def test_the_page_shows_what_is_asked_and_what_is_answered(fast):
+    page = (Path(__file__).parents[2] / "docs/reward-server.md").read_text(encoding="utf-8")
+    asked = re.search(r"-d '\n(.+?)'\n```", page, re.DOTALL)[1]
+    answer = re.search(r"```json\n(.+?)```", page, re.DOTALL)[1]
+    assert fast.ask("/score", json.loads(asked))[1] == json.loads(answer)
+
+
+def asked_of_auto(auto):
+    gsm = {"data_source": "openai/gsm8k", "response": "#### 18", "ground_truth": "18"}
+    maths = {"data_source": "HuggingFaceH4/MATH-500", "response": r"\boxed{18}"}
+    dapo = {"data_source": "math_dapo", "response": "Answer: 17", "ground_truth": "18"}
+    unknown = {**gsm, "data_source": "acme"}
+    status, told, _ = auto.ask(
+        "/score", {"items": [gsm, {**maths, "ground_truth": "18"}, dapo, unknown]}
+    )
+    assert (status, [item["score"] for item in told["items"]]) == (200, [1.0, 1.0, -1.0, 0.0])
+    error = told["items"][3]["error"]
+    assert "no scorer is known for data_source 'acme'" in error
+    assert "Known: " in error
+    assert "openai/gsm8k" in error
+    assert told["items"][3]["status"] == "unknown_data_source"
+    status, alone, _ = auto.ask("/score", {**gsm, "data_source": "openai/gsm8"})
+    assert (status, alone["status"]) == (200, "unknown_data_source")
+    assert "Did you mean 'openai/gsm8k'" in alone["error"]
+    label = {"ground_truth": "18", "data_source": "openai/gsm8k"}
+    openrlhf = {"query": ["q#### 18"], "prompts": ["q"], "labels": [label]}
+    assert auto.ask("/get_reward", openrlhf)[1]["rewards"] == [1.0]
+    counted = 'rewardkit_responses_total{scorer="math_dapo",status="wrong"}'
+    assert auto.metric(counted) == 1
+    assert auto.metric('rewardkit_errors_total{scorer="unknown"}') == 2
+    unknown_status = 'rewardkit_responses_total{scorer="unknown",status="unknown_data_source"}'
+    assert auto.metric(unknown_status) == 2
+
+
+ITEM = b'{"response":"","ground_truth":"",%s}'
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "said"),
+    [
+        ("/score", b"", 400, "no JSON"),
+        ("/score", b"{", 400, "line 1 column 2"),
+        ("/score", b"[" * 200_000, 400, "nested too deeply"),
+        ("/score", b'{"a":' * 100_000, 400, "nested too deeply"),
+        ("/score", b'{"response":' + b"9" * 5000 + b"}", 400, "more than 300 digits"),
+        ("/score", b'{"response":"","ground_truth":NaN}', 400, "NaN is no number"),
+        ("/score", b'{"response":"","ground_truth":-Infinity}', 400, "-Infinity is no number"),
+        ("/score", b'{"response":"","ground_truth":1e999}', 400, "out of range"),
+        ("/score", b'{"response":"\\ud800","ground_truth":""}', 400, "half a surrogate"),
+        ("/score", b'{"response":"\xff","ground_truth":""}', 400, "no UTF-8 (byte 13)"),
+        ("/score", '{"response":""}'.encode("utf-16"), 400, "no UTF-8"),
+        ("/score", b'{"response":"a","response":"b"}', 400, "'response' is given twice"),
+        ("/score", b"null", 422, "the body: is null, not an object"),
+        ("/score", b"{}", 422, "response: is missing"),
+        ("/score", b'{"response":1,"ground_truth":""}', 422, "response: is a number, not a text"),
+        ("/score", b'{"response":"","ground_truth":true}', 422, "ground_truth: is true"),
+        (
+            "/score",
+            ITEM % (b'"data_source":"%s"' % (b"x" * 300)),
+            422,
+            "data_source: has more than",
+        ),
+        ("/score", ITEM % b'"extra_info":[]', 422, "extra_info: is a list, not an object"),
+        ("/score", ITEM % b'"extra_info":{"scorer":[]}', 422, "extra_info.scorer: is a list"),
+        ("/score", b'{"items":[{"response":""}]}', 422, "items[0].ground_truth: is missing"),
+        ("/score", b'{"items":[{"respones":""}]}', 422, "items[0].'respones': no such field"),
+        ("/score", b'{"items":{}}', 422, "items: is an object, not a list"),
+        ("/score", b'{"items":[],"scorer":"x"}', 422, "'scorer' beside 'items'"),
+        ("/score", b'{"items":[0,0,0,0,0,0,0,0,0]}', 413, "9 items, more than 8"),
+        ("/score", b" " * (2 << 20), 413, "more than 1,048,576 bytes"),
+        ("/get_reward", b'{"query":[""],"prompts":[""]}', 422, "--data.label_key"),
+        ("/get_reward", b'{"query":[""],"prompts":[],"labels":[]}', 422, "1, 0 and 0 items"),
+        ("/get_reward", b'{"query":[[]],"prompts":[""],"labels":[""]}', 422, "query[0]: is a list"),
+        (
+            "/get_reward",
+            b'{"query":[""],"prompts":[""],"labels":[{"ground_truth":{}}]}',
+            422,
+            "labels[0].ground",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_place(fast, path, body, status, said):
+    got, told, _ = fast.ask(path, body)
+    assert (got, said in told["error"]) == (status, True), told
+
+
+def test_a_body_that_does_not_say_its_length_is_limited_too(fast):
+    assert fast.ask("/score", iter([b" " * 65_536] * 40))[0] == 413
+
+
+def test_only_json_only_there_and_only_so(fast):
+    item = {"response": "#### 18", "ground_truth": "18"}
+    assert fast.ask("/score", item, Content_Type="text/plain")[0] == 415
+    assert fast.ask("/score", item, Content_Type="application/json; charset=utf-8")[0] == 200
+    assert fast.ask("/score")[0] == 405
+    assert fast.ask("/nothing")[1]["error"].startswith("Not Found; there are POST /score")
+
+
+@pytest.mark.parametrize(
+    ("limit", "status"), [(("READING", 0.02), 408), (("BODIES", 0), 429)], ids=["late", "many"]
+)
+def test_a_body_that_never_ends_and_bodies_that_are_too_many_are_refused(
+    monkeypatch, limit, status
+):
+    """Of the application itself: a server's own limits are 30 s and 256 MB."""
+    monkeypatch.setattr(app, *limit)
+    sent, parts = [], [{"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def receive():
+        return parts.pop() if parts else await asyncio.sleep(60)
+
+    async def send(message):
+        sent.append(message)
+
+    judge = Judge("gsm8k", {}, 1, 1)
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/score", "headers": headers}
+    asyncio.run(app.make_app(judge, Limits())(scope, receive, send))
+    judge.close()
+    assert sent[0]["status"] == status
+    assert (b"retry-after" in dict(sent[0]["headers"])) == (status == 429)
+
+
+def test_it_listens_on_this_machine_alone_and_shows_no_token_and_asks_for_none(fast):
+    assert fast.host == "127.0.0.1"
+    with pytest.raises(ConnectionRefusedError):  # a server on all addresses has this one, too
+        socket.create_connection(("127.0.0.2", fast.port), timeout=60)
+    assert fast.ask("/score", {"response": "", "ground_truth": "1"}, token="")[0] == 200
+
+
+def test_the_token_is_asked_for_wherever_there_is_something_to_see(slow):
+    item, basic = {"response": "", "ground_truth": "1"}, base64.b64encode(f"x:{TOKEN}".encode())
+    for shown in ("", "Bearer", "Bearer wrong", f"Basic {TOKEN}", "Basic Og==", "Basic é"):
+        header = shown.encode("latin-1").decode("latin-1")
+        status, told, headers = slow.ask("/score", item, Authorization=header)
+        assert (status, headers["WWW-Authenticate"]) == (401, "Bearer"), shown
+        assert TOKEN not in json.dumps(told)
+    assert slow.ask("/metrics", token="wrong")[0] == 401
+    assert slow.ask("/health", token="wrong")[0] == 200
+    assert slow.ask("/score", item, Authorization=f"Basic {basic.decode()}")[0] == 200
+
+
+def test_what_a_scorer_does_wrong_is_a_score_and_not_a_status_of_500(slow):
+    items = [
+        {"response": what, "ground_truth": "1"}
+        for what in ("fine", "raise", "exit", "nan", "sleep 30", "fine")
+    ]
+    status, told, _ = slow.ask("/score", {"items": items})
+    assert status == 200
+    assert [item["score"] for item in told["items"]] == [1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    assert [item["error"] for item in told["items"]] == [
+        "",
+        "the scorer raised LookupError: no such thing",
+        "the scorer ended its process (exit code 3)",
+        "the scorer raised ValueError: its score is nan",
+        "no verdict within 3 s",
+        "",
+    ]
+    statuses = [item["status"] for item in told["items"]]
+    assert statuses == ["correct", *["no_verdict"] * 3, "timeout", "correct"]
+    assert (
+        slow.metric(f'rewardkit_errors_total{{scorer="{slow.ask("/health")[1]["scorer"]}"}}') == 4
+    )
+
+
+def test_ten_times_too_many_are_refused_at_once_and_no_answer_is_lost_or_wrong(slow):
+    """Three may wait and one is judged at a time: thirty that come together get 200 or 429."""
+
+    def one(n):
+        body = {"response": "sleep 0.1", "ground_truth": str(n)}
+        status, told, headers = slow.ask("/score", body)
+        return n, status, told, headers.get("Retry-After")
+
+    with ThreadPoolExecutor(30) as pool:
+        answers = list(pool.map(one, range(30)))
+    scored = [(n, told["pred"]) for n, status, told, _ in answers if status == 200]
+    refused = [answer for answer in answers if answer[1] == 429]
+    assert len(scored) + len(refused) == 30
+    assert len(scored) >= 3
+    assert all(pred == str(n) for n, pred in scored)
+    assert all(int(after) >= 1 for _, _, _, after in refused)
+    assert slow.metric('rewardkit_requests_total{path="/score",status="429"}') == len(refused) > 0
+    assert one(1)[1] == 200  # and it goes on
+
+
+def test_what_a_client_that_has_gone_asked_for_is_not_judged(slow):
+    one = slow.connect()
+    items = [{"response": "sleep 0.2", "ground_truth": "1"}] * 100
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
+    one.request("POST", "/score", json.dumps({"items": items}), headers)
+    slow.until_waiting(1)
+    one.close()
+    end = time.monotonic() + 60
+    while slow.metric("rewardkit_waiting"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_health_is_answered_while_a_scorer_is_busy(slow, tmp_path):
+    go = tmp_path / "go"
+    with ThreadPoolExecutor(1) as pool:
+        busy = pool.submit(slow.ask, "/score", {"response": f"until {go}", "ground_truth": "1"})
+        slow.until_waiting(1)
+        assert slow.ask("/health")[1]["status"] == "ok"
+        assert not busy.done()
+        go.touch()
+        assert busy.result()[1]["score"] == 1.0
+
+
+def test_metrics_are_in_prometheus_text_format(fast):
+    fast.ask("/score", {"response": "#### 18", "ground_truth": "18"})
+    _, text, headers = fast.ask("/metrics")
+    assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    sample = r'[a-z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)+\})? [0-9.e+-]+'
+    comment = r"# (HELP [a-z_]+ .+|TYPE [a-z_]+ (counter|gauge|histogram))"
+    lines = text.split("\n")
+    assert lines.pop() == ""
+    assert all(re.fullmatch(f"{sample}|{comment}", line) for line in lines)
+    buckets = [int(n) for n in re.findall(r"request_seconds_bucket.* (\d+)", text)]
+    assert buckets == sorted(buckets)
+    assert buckets[-1] == fast.metric("rewardkit_request_seconds_count") > 0
+
+
+@pytest.mark.full
+def test_a_signal_ends_it_when_all_that_was_taken_is_answered(slow_scorer):
+    """Four requests, two at a time; the second half has not begun when the signal comes."""
+    options = [slow_scorer, "--jobs", "2"]
+    with started(*options) as one, started(*options, "--host", "0.0.0.0") as other:
+        server = Server(one)
+        texts = ["sleep 0.3", "fine", "sleep 0.1", "fine", "raise"]
+        items = [{"response": text, "ground_truth": str(n)} for n, text in enumerate(texts)]
+        told = server.ask("/score", {"items": items})[1]["items"]
+        assert [item["pred"] for item in told] == [
+            "0",
+            "1",
+            "2",
+            "3",
+            "",
+        ]  # in order, two at a time
+        assert "0.0.0.0" not in ended(server, signal.SIGTERM, 143)
+        assert "anyone who reaches 0.0.0.0" in ended(Server(other), signal.SIGINT, 130)
+
+
+def ended(server, number, code):
+    """What stderr says in the end."""
+    items = [{"response": "sleep 0.5", "ground_truth": str(n)} for n in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(server.ask, "/score", item) for item in items]
+        server.until_waiting(4)
+        got, said = server.end(number)
+        answers = [future.result()[:2] for future in asked]
+    assert [(status, told["pred"]) for status, told in answers] == [(200, c) for c in "0123"]
+    assert got == code
+    assert "Traceback" not in said
+    with pytest.raises(ConnectionRefusedError):
+        server.ask("/health")
+    return said
+
+
+NAMES = st.sampled_from(
+    ["items", "response", "ground_truth", "data_source", "extra_info", "query", "prompts", "labels"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.text(), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+BODIES = (
+    st.binary(max_size=60)
+    | VALUES.map(lambda value: json.dumps(value).encode())
+    | st.lists(st.sampled_from(list('{}[]:,"\\ud80019-.eNaItruefls \n')), max_size=40).map(
+        lambda letters: "".join(letters).encode()
+    )
+)
+
+
+@given(st.sampled_from(["/score", "/get_reward"]), BODIES)
+def test_no_body_gets_a_status_of_500(fast, path, body):
+    status, told, _ = fast.ask(path, body)
+    assert status == 200 or (status in (400, 413, 422) and told["error"])
+
+
+@given(st.sampled_from([read_score, read_openrlhf]), BODIES)
+def test_a_body_is_read_or_refused_and_what_is_read_can_be_written(read, body):
+    try:
+        items = read(body, 8).items
+    except RefusedError as refused:
+        assert refused.status in (400, 413, 422)
+        return
+    for item in items:
+        assert all(isinstance(text, str) for text in item[:3])
+        json.dumps(item, ensure_ascii=False, allow_nan=False).encode()
+
+
+@given(VALUES)
+def test_what_another_json_writer_writes_is_read_as_it_was(value):
+    try:
+        text = json.dumps(value, allow_nan=False)
+        text.encode().decode("unicode_escape").encode("utf-16", "surrogatepass").decode("utf-16")
+        expected = json.loads(text)
+    except ValueError:  # not finite
+        return
+    assert read_json(text.encode()) == expected
+
+
+@every(
+    ("query", "prompt", "response"),
+    [
+        ("2+2= 4</s>", "2+2=", " 4"),
+        ("2+2= 4", "", "2+2= 4"),
+        ("Q<|im_end|>A<|im_end|>\n<|endoftext|>", "Q<|im_end|>", "A"),
+        ("Q<｜Assistant｜>x > y<｜end▁of▁sentence｜>", "Q<｜Assistant｜>", "x > y"),
+        ("Qa < b and b > c", "Q", "a < b and b > c"),
+        ("Q<answer>4</answer>", "Q", "<answer>4</answer>"),
+        ("of it?\nA: 4", "a" * 90 + "the end of it?\nA:", None),
+        ("#### 5\nNow: 2 Ω?<|im_end|>No.", "#### 5\nNow: 2 \u2126?<|im_end|>", "No."),
+        ("caf\u00e9 " * 30 + "No.", "cafe\u0301 " * 30, "No."),
+        ("a , b ? No.", "a, b ?", "No."),
+        ("x" * 70 + " 4 #### 2", "cut off" + "x" * 80, " 4 #### 2"),
+        ("<s> " + "x" * 70 + " 4", "x" * 70, " 4"),
+        ("Q" + "long " * 999 + "4</s>", "Q", "long " * 999 + "4"),
+    ],
+)
+def test_a_query_is_cut_where_its_prompt_ends(query, prompt, response):
+    assert response_of(query, prompt) == response
+
+
+def test_what_cannot_be_served_is_told(fast, tmp_path, monkeypatch):
+    """Each as the error that the command prints in a line."""
+    broken = tmp_path / "broken.py"
+    broken.write_text("import no_such_module")
+    monkeypatch.setenv("BLANK", " ")
+    cases = [
+        (Serving("gsm8k", port=fast.port), OutputError, "cannot listen there"),
+        (Serving("gsm8k", host="no.such.host.invalid"), UsageError, "no such address"),
+        (Serving("gsm9k"), UnknownNameError, "Did you mean 'gsm8k'"),
+        (Serving("gsm8k", {"method": "x"}), UsageError, "method"),
+        (Serving("gsm8k", {"metod": "x"}), UnknownNameError, "Did you mean 'method'"),
+        (Serving(f"{broken}:score"), UsageError, "does not import"),
+    ]
+    for told, error, said in cases:
+        with pytest.raises(error, match=said):
+            serve(told, print, print)
+    for variable in ("BLANK", "NO_SUCH_VARIABLE"):
+        with pytest.raises(UsageError, match=f"{variable}: it is unset or blank"):
+            token_of(variable)
+
+
+def test_a_missing_package_is_named_with_the_command_that_brings_it():
+    code = (
+        "import sys; sys.modules['uvicorn'] = None; sys.argv = ['rewardkit', 'reward-server'];"
+        "from rewardkit.cli.main import run; run()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "needs uvicorn: pip install 'rewardkit[server]'" in done.stderr
