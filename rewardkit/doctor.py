@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from rewardkit import __version__
-from rewardkit.launch.verl.keys import honoured, installed_verl
+from rewardkit.launch.verl.keys import describe_reward_keys, installed_verl
 from rewardkit.redact import Redactor
 
 PACKAGES: Final = (
@@ -65,11 +65,11 @@ def _verl() -> dict[str, str]:
     verl = installed_verl()
     if verl is None:
         return {
-            "custom reward": "no verl here; 0.9 and later: " + honoured("0.9.1"),
-            "up to 0.7.0": honoured("0.7.0"),
+            "custom reward": "no verl here; 0.9 and later: " + describe_reward_keys("0.9.1"),
+            "up to 0.7.0": describe_reward_keys("0.7.0"),
         }
     return {
-        "custom reward": f"verl {verl} honours {honoured(verl)}",
+        "custom reward": f"verl {verl} honours {describe_reward_keys(verl)}",
         "set it with": "rewardkit path NAME --verl",
     }
 

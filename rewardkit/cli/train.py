@@ -164,21 +164,21 @@ def _asked(
 
 def set_fields(tree: dict[str, Any], fields: list[str] | None) -> dict[str, Any]:
     """A recipe's tree with `--set FIELD=VALUE` laid over it; the field may be dotted."""
-    from rewardkit.launch.recipe import dotted, laid_over
-    from rewardkit.launch.verl.hydra_text import parsed
+    from rewardkit.launch.recipe import deep_merge, flatten_verl_section
+    from rewardkit.launch.verl.hydra_values import parse_value
     from rewardkit.launch.yaml_text import read_yaml
 
-    tree = dotted(tree, "the recipe") if fields else tree
+    tree = flatten_verl_section(tree, "the recipe") if fields else tree
     for setting in fields or ():
         name, equals, text = setting.partition("=")
         if not equals or not name:
             raise UsageError(f"--set {setting}: write it as FIELD=VALUE.")
         mapping = text.startswith("{")
-        part: Any = read_yaml(text, f"--set {name}") if mapping else parsed(text)
+        part: Any = read_yaml(text, f"--set {name}") if mapping else parse_value(text)
         keys = ["verl", name[5:]] if name.startswith("verl.") else name.split(".")
         for key in reversed(keys):
             part = {key: part}
-        tree = laid_over(tree, part)
+        tree = deep_merge(tree, part)
     return tree
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
-from rewardkit.launch.recipe import Recipe, laid_over, read_recipe
-from rewardkit.launch.verl.key_renames import A, canonical
+from rewardkit.launch.recipe import Recipe, deep_merge, read_recipe
+from rewardkit.launch.verl.key_renames import A, to_latest_key
 
 REWARD = "reward.custom_reward_function"
 
@@ -40,7 +40,7 @@ _FOLDED = {
 }
 
 
-def folded(recipe: Recipe, written: list[Override]) -> Recipe:
+def apply_overrides(recipe: Recipe, written: list[Override]) -> Recipe:
     """The recipe with the fields that somebody set by verl's names.
 
     Args:
@@ -55,14 +55,14 @@ def folded(recipe: Recipe, written: list[Override]) -> Recipe:
         _refuse(override, recipe)
     tree = recipe.model_dump(mode="json")
     for override in written:
-        key = canonical(override.key)
+        key = to_latest_key(override.key)
         if key == f"{REWARD}.path" and override.value:
             tree["reward"] = {"scorer": _scorer(str(override.value), written), "options": {}}
         if key in _FOLDED and override.sign != "~":
             part: Any = override.value
             for name in reversed(_FOLDED[key]):
                 part = {name: part}
-            tree = laid_over(tree, part)
+            tree = deep_merge(tree, part)
     return read_recipe(tree, "the command line")
 
 
@@ -70,5 +70,5 @@ def _scorer(path: str, written: list[Override]) -> str:
     """The scorer that verl's own keys name."""
     if not path.endswith(".py"):
         raise UsageError(f"{REWARD}.path={path}: set a scorer by name: --set reward.scorer=NAME.")
-    names = [o.value for o in written if canonical(o.key) == f"{REWARD}.name"]
+    names = [o.value for o in written if to_latest_key(o.key) == f"{REWARD}.name"]
     return f"{path}:{names[-1] if names else 'compute_score'}"

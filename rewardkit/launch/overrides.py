@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.hydra_text import parsed, written
+from rewardkit.launch.verl.hydra_values import format_value, parse_value
 
 #: A key that Hydra's grammar reads, with groups and packages (`hydra/job@_global_`).
 KEY = re.compile(r"[\w\-/@:$]+(?:\.[\w\-/@:$]+)*", re.ASCII)
@@ -36,7 +36,7 @@ class Override:
         """As Hydra takes it."""
         if self.sign == "~":
             return f"~{self.key}"
-        return f"{self.sign}{self.key}={written(self.value)}"
+        return f"{self.sign}{self.key}={format_value(self.value)}"
 
     @property
     def is_group(self) -> bool:
@@ -70,7 +70,7 @@ def _parse(text: str, origin: str) -> Override:
         )
     if not KEY.fullmatch(key):
         raise UsageError(f"{text!r}: {key!r} is not a key that Hydra reads.")
-    return Override(key, parsed(value), sign, origin)
+    return Override(key, parse_value(value), sign, origin)
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

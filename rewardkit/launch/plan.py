@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.fields import REWARD, folded
+from rewardkit.launch.fields import REWARD, apply_overrides
 from rewardkit.launch.overrides import Override, from_yaml
 from rewardkit.launch.presets import NO_BUFFER, environment, preset
 from rewardkit.launch.recipe import Recipe
 from rewardkit.launch.secret_values import shell_word
-from rewardkit.launch.verl.hydra_text import Raw, parsed
-from rewardkit.launch.verl.key_renames import canonical, dead, native
-from rewardkit.launch.verl.keys import PKG_SINCE, release
+from rewardkit.launch.verl.hydra_values import Raw, parse_value
+from rewardkit.launch.verl.key_renames import ignored_key, to_latest_key, to_release_key
+from rewardkit.launch.verl.keys import PKG_SINCE, parse_release
 from rewardkit.launch.verl.releases import Release, known_releases, release_of
 from rewardkit.registry import did_you_mean, is_path
 
@@ -114,14 +114,14 @@ class Plan:
         """
         megatron = self.recipe.strategy == "megatron"
         recipe = self.module == DAPO_RECIPE
-        name = native(key, release(self.verl), megatron=megatron, dapo_recipe=recipe)
+        name = to_release_key(key, parse_release(self.verl), megatron=megatron, dapo_recipe=recipe)
         value = self.config.get(name)
         for _ in range(5):
             match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
             if match is None:
                 break
             target = match[1] if not match[1].startswith(".") else _beside(name, match[1])
-            fallback = None if match[2] is None else parsed(match[2])
+            fallback = None if match[2] is None else parse_value(match[2])
             value = self.config.get(target, fallback)
         return default if value is None or value == "???" else value
 
@@ -154,7 +154,7 @@ def make_plan(
             does not load, or a release that cannot do what is asked.
     """
     written = [*from_yaml(recipe.verl, "the recipe's `verl:`"), *overrides]
-    recipe = folded(recipe, written)
+    recipe = apply_overrides(recipe, written)
     asked = _asked(recipe, written, verl, reward_path)
     settings = {override.key: override.value for override in asked if override.sign != "~"}
     module = _module(settings, verl)
@@ -162,7 +162,7 @@ def make_plan(
         verl, megatron=recipe.strategy == "megatron", dapo_recipe=module == DAPO_RECIPE
     )
     kept, notes = _translated(asked, known, recipe, module)
-    if release(verl) > known.number:
+    if parse_release(verl) > known.number:
         notes.append(
             Note("hint", f"verl {verl}", f"is newer than we know: planned as {known.verl}.")
         )
@@ -187,12 +187,12 @@ def _asked(
 ) -> list[Override]:
     """All settings by 0.9.1's names, each once: the last one wins."""
     base = {**preset(recipe), **_fields(recipe), **_reward(recipe, verl, reward_path)}
-    if release(release_of(verl).verl) < BUFFER_OPTIONAL_SINCE:
+    if parse_release(release_of(verl).verl) < BUFFER_OPTIONAL_SINCE:
         base = {**NO_BUFFER, **base} if recipe.algorithm == "dapo" else base
     merged = {key: Override(key, value, origin="the recipe") for key, value in base.items()}
     for override in written:
         megatron = recipe.strategy == "megatron"
-        key = override.key if override.is_group else canonical(override.key, megatron=megatron)
+        key = override.key if override.is_group else to_latest_key(override.key, megatron=megatron)
         merged[key] = replace(override, key=key, written=override.key)
     return list(merged.values())
 
@@ -239,7 +239,7 @@ def _reward(recipe: Recipe, verl: str, path: str | None) -> dict[str, Any]:
         settings = {f"{key}.path": where, f"{key}.name": name or "compute_score"}
     else:
         load_scorer(scorer, **options)
-        where = path or location(scorer, pkg=release(verl) >= PKG_SINCE)
+        where = path or location(scorer, pkg=parse_release(verl) >= PKG_SINCE)
         settings = {f"{key}.path": where, f"{key}.name": "compute_score"}
     return settings | {f"{key}.reward_kwargs.{name}": value for name, value in options.items()}
 
@@ -247,7 +247,7 @@ def _reward(recipe: Recipe, verl: str, path: str | None) -> dict[str, Any]:
 def _module(settings: Mapping[str, Any], verl: str) -> str:
     """The module of verl that does what the settings ask for."""
     dynamic = settings.get("algorithm.filter_groups.enable") is True
-    before = release(release_of(verl).verl) < FILTER_SINCE
+    before = parse_release(release_of(verl).verl) < FILTER_SINCE
     return DAPO_RECIPE if dynamic and before else TRAINER
 
 
@@ -280,7 +280,7 @@ def _translated(
         if override.is_group:
             kept.append(override)
             continue
-        key = native(override.key, known.number, **kind)
+        key = to_release_key(override.key, known.number, **kind)
         reason = _dropped(override, key, known, kind)
         if reason:
             notes.append(Note("dropped", override.key, reason))
@@ -310,7 +310,7 @@ def _dropped(override: Override, key: str, known: Release, kind: Mapping[str, bo
         return "the recipe passes it by itself."
     if not key:
         return f"verl {known.verl} has no such setting."
-    if entry := dead(key, known.number, **kind):
+    if entry := ignored_key(key, known.number, **kind):
         return f"verl {known.verl}: {entry.why}."
     section = known.lists(key) and key not in known.keys
     if section and override.sign != "~" and not isinstance(override.value, (Mapping, Raw)):

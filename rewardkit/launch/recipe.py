@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.launch.overrides import flatten
-from rewardkit.launch.recipe_errors import said
+from rewardkit.launch.recipe_errors import format_error
 from rewardkit.launch.yaml_text import read_yaml
 from rewardkit.registry import did_you_mean
 
@@ -278,13 +278,13 @@ def load_tree(name: str) -> dict[str, Any]:
     return tree
 
 
-def laid_over(tree: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+def deep_merge(tree: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
     """A mapping with a part of one laid over it: mappings are merged, all else is replaced."""
     merged = dict(tree)
     for key, value in part.items():
         below = merged.get(key)
         both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        merged[key] = laid_over(below, value) if both and below and value else value
+        merged[key] = deep_merge(below, value) if both and below and value else value
     return merged
 
 
@@ -301,13 +301,13 @@ def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None)
         UnknownNameError: there is no such variant.
     """
     _refuse_unwritable(tree, where)
-    tree = dotted(tree, where)
+    tree = flatten_verl_section(tree, where)
     if variant is not None:
-        tree = laid_over(tree, _variant(tree, where, variant))
+        tree = deep_merge(tree, _variant(tree, where, variant))
     try:
         return Recipe.model_validate(tree)
     except ValidationError as error:
-        raise DataError("\n".join(said(e, where, Recipe) for e in error.errors())) from None
+        raise DataError("\n".join(format_error(e, where, Recipe) for e in error.errors())) from None
 
 
 def _refuse_unwritable(value: Any, place: str) -> None:
@@ -327,7 +327,7 @@ def _refuse_unwritable(value: Any, place: str) -> None:
         raise DataError(f"{place}: {value!r} has a NUL or a lone surrogate; leave it out.")
 
 
-def dotted(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
+def flatten_verl_section(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The tree without empty sections, and with `verl:` by dotted keys, each of them once."""
     given = {key: value for key, value in tree.items() if value is not None}
     if isinstance(given.get("verl"), Mapping):
@@ -348,4 +348,6 @@ def _variant(tree: Mapping[str, Any], where: str, name: str) -> dict[str, Any]:
     part = variants[name] or {}
     if not isinstance(part, Mapping):
         raise DataError(f"{where}: sweep.{name}: should be a part of a recipe, a mapping.")
-    return {"name": f"{tree.get('name')}-{name}"} | dotted(part, f"{where}: sweep.{name}")
+    return {"name": f"{tree.get('name')}-{name}"} | flatten_verl_section(
+        part, f"{where}: sweep.{name}"
+    )

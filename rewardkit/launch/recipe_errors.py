@@ -25,7 +25,7 @@ _SECTIONS = {
 }
 
 
-def said(error: Any, where: str, recipe: type[BaseModel]) -> str:
+def format_error(error: Any, where: str, recipe: type[BaseModel]) -> str:
     """A line for an error of pydantic's.
 
     Args:

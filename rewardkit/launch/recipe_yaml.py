@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rewardkit.launch.yaml_text import read_value
+from rewardkit.launch.yaml_text import read_scalar
 
 WIDTH = 100
 
@@ -80,7 +80,7 @@ def _float(value: float) -> str:
 
 def _text(text: str, *, flow: bool) -> str:
     """Text, in quotes where YAML would read it as something else."""
-    plain = _PLAIN.fullmatch(text) and ": " not in text and isinstance(read_value(text), str)
+    plain = _PLAIN.fullmatch(text) and ": " not in text and isinstance(read_scalar(text), str)
     if plain and not (flow and ":" in text):
         return text
     escaped = (c if c.isprintable() and c not in '"\\' else _escaped(c) for c in text)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.hydra_text import parsed, quoted
+from rewardkit.launch.verl.hydra_values import parse_value, quote_text
 from rewardkit.redact import Redactor, is_secret_value, secrets_of
 
 MARK = re.compile(r"<secret:([A-Za-z_]\w*)>")
@@ -77,7 +77,7 @@ def reveal(text: str, secrets: Mapping[str, str]) -> str:
             raise UsageError(f"{name} is not set: it is a secret, and in no file; export it.")
         return found
 
-    text = _QUOTED_MARK.sub(lambda match: quoted(value(match[1])), text)
+    text = _QUOTED_MARK.sub(lambda match: quote_text(value(match[1])), text)
     return MARK.sub(lambda match: value(match[1]), text)
 
 
@@ -92,7 +92,7 @@ class _Concealer:
         key, equals, value = text.partition("=")
         if not self._is_secret(key, value):
             return text
-        return f"{key}{equals}{self._mark(key, str(parsed(value.strip())), value.strip())}"
+        return f"{key}{equals}{self._mark(key, str(parse_value(value.strip())), value.strip())}"
 
     def recipe(self, tree: Mapping[str, Any], place: str = "") -> dict[str, Any]:
         """A recipe, or a variant of a sweep."""
@@ -182,4 +182,4 @@ class _Concealer:
 
 def parsed_text(value: str) -> str:
     """The text of an override's right side, without Hydra's quotes."""
-    return str(parsed(value)) if value[:1] in {"'", '"'} else value
+    return str(parse_value(value)) if value[:1] in {"'", '"'} else value

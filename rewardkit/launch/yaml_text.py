@@ -45,7 +45,7 @@ def read_yaml(text: str, where: str) -> Any:
         raise DataError(f"{where}{line}: {problem}.") from None
 
 
-def read_value(text: str) -> Any:
+def read_scalar(text: str) -> Any:
     """A scalar as YAML reads it: `8` -> 8, `1e-6` -> 1e-06, `True` -> True, `grpo` -> "grpo"."""
     for kind, (pattern, _) in _TYPES.items():
         if re.fullmatch(pattern, text):

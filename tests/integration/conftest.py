@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rewardkit
-from rewardkit.launch.verl.keys import release, reward_key
+from rewardkit.launch.verl.keys import parse_release, reward_key
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -40,7 +40,7 @@ def no_network():
 @pytest.fixture(scope="session")
 def v9():
     """Whether this verl has the reward settings of 0.9."""
-    return release(VERL) >= (0, 9)
+    return parse_release(VERL) >= (0, 9)
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from rewardkit.launch.plan import DAPO_RECIPE, make_plan
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 from rewardkit.launch.verl import config_child
-from rewardkit.launch.verl.config import _for_hydra, compose
-from rewardkit.launch.verl.hydra_text import written
-from rewardkit.launch.verl.key_renames import native
-from rewardkit.launch.verl.keys import release
+from rewardkit.launch.verl.config import _for_hydra, compose_plan
+from rewardkit.launch.verl.hydra_values import format_value
+from rewardkit.launch.verl.key_renames import to_release_key
+from rewardkit.launch.verl.keys import parse_release
 from tests.integration.conftest import VERL
-from tests.launch.test_hydra_text import READ_BY_HYDRA
+from tests.launch.test_hydra_values import READ_BY_HYDRA
 
 
 def judged(name, overrides):
@@ -43,7 +43,7 @@ def test_every_recipe_composes_and_is_valid_and_loads_its_reward(name, variant):
     kind["dapo_recipe"] = plan.module == DAPO_RECIPE
     dropped = {note.key for note in plan.notes if note.kind == "dropped"}
     for key, value in plan.settings.items():
-        there = native(key, release(VERL), **kind)
+        there = to_release_key(key, parse_release(VERL), **kind)
         if key in dropped or str(value).startswith("${"):
             continue
         assert config[there] == value, key
@@ -52,7 +52,7 @@ def test_every_recipe_composes_and_is_valid_and_loads_its_reward(name, variant):
 def test_the_answer_of_the_process_is_that_of_this_one():
     plan = make_plan(read_recipe(load_tree("qwen3-32b-dapo"), "x"), VERL)
     config, invalid, reward = judged(*_for_hydra(plan))
-    composed = compose(plan)
+    composed = compose_plan(plan)
     assert composed.config == config
     assert (composed.error, composed.invalid, composed.reward) == ("", invalid, reward["reward"])
 
@@ -60,7 +60,7 @@ def test_the_answer_of_the_process_is_that_of_this_one():
 def test_a_key_that_is_not_there_is_hydra_s_error_in_one_line():
     plan = make_plan(read_recipe(load_tree("qwen3-32b-dapo"), "x"), VERL)
     broken = plan.__class__(**{**vars(plan), "arguments": (*plan.arguments, "data.nope=1")})
-    composed = compose(broken)
+    composed = compose_plan(broken)
     assert "nope" in composed.error
     assert "\n" not in composed.error
 
@@ -69,7 +69,7 @@ def test_what_verl_s_validation_refuses_is_said():
     tree = load_tree("qwen2.5-0.5b-ppo-gsm8k")
     tree["verl"]["data"]["train_batch_size"] = 3
     tree["devices_per_node"] = 2
-    composed = compose(make_plan(read_recipe(tree, "x"), VERL))
+    composed = compose_plan(make_plan(read_recipe(tree, "x"), VERL))
     assert "real_train_batch_size (3) must be divisible" in composed.invalid
 
 
@@ -109,7 +109,7 @@ VALUES = st.one_of(
 def test_hydra_reads_every_value_as_it_was_meant(value):
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    (override,) = OverridesParser.create().parse_overrides([f"+data.odd={written(value)}"])
+    (override,) = OverridesParser.create().parse_overrides([f"+data.odd={format_value(value)}"])
     assert _plain(override.value()) == value
 
 

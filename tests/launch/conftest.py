@@ -6,7 +6,7 @@ import pytest
 
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import make_plan
-from rewardkit.launch.recipe import laid_over, read_recipe
+from rewardkit.launch.recipe import deep_merge, read_recipe
 from rewardkit.launch.targets import reward_path
 
 SMALLEST = {
@@ -55,7 +55,7 @@ def recipe():
     """The smallest recipe, with parts laid over it."""
 
     def build(**parts):
-        return read_recipe(laid_over(SMALLEST, parts), "my.yaml")
+        return read_recipe(deep_merge(SMALLEST, parts), "my.yaml")
 
     return build
 
@@ -75,10 +75,10 @@ def plan_of():
     """A plan of the awkward recipe for a target, with parts of it changed."""
 
     def make(target, *, devices="npu", version="0.9.1", **changes):
-        tree = laid_over(AWKWARD, {"cluster": {"target": target}, "devices": devices})
+        tree = deep_merge(AWKWARD, {"cluster": {"target": target}, "devices": devices})
         if target == "local":
             tree["nodes"] = 1
-        recipe = read_recipe(laid_over(tree, changes), "test")
+        recipe = read_recipe(deep_merge(tree, changes), "test")
         return make_plan(recipe, version, reward_path=reward_path(recipe, version))
 
     return make

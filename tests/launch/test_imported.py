@@ -12,7 +12,7 @@ from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import Recipe, read_recipe
 from rewardkit.launch.recipe_yaml import recipe_yaml
 from rewardkit.launch.script_import.importer import import_script, recipe_text
-from rewardkit.launch.verl.key_renames import canonical
+from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import release_of
 from rewardkit.launch.yaml_text import read_yaml
 from tests.tables import every
@@ -208,7 +208,9 @@ def simple(text, verl="0.9"):
 def test_a_recipe_asks_for_all_that_the_script_asked_for(name, verl):
     found = imported(name, verl)
     plan = make_plan(read_recipe(found.recipe, name), verl)
-    asked = {canonical(o.key): o.value for o in parse_overrides(PUBLISHED[name][1].split(), "it")}
+    asked = {
+        to_latest_key(o.key): o.value for o in parse_overrides(PUBLISHED[name][1].split(), "it")
+    }
     assert len(asked) > 24
     for key, value in asked.items():
         if key not in named(found):
@@ -219,7 +221,7 @@ def test_a_recipe_asks_for_all_that_the_script_asked_for(name, verl):
 def test_a_recipe_sets_nothing_that_the_script_left_at_verl_s_default(name):
     found = imported(name)
     plan = make_plan(read_recipe(found.recipe, name), "0.9")
-    asked = {canonical(o.key) for o in parse_overrides(PUBLISHED[name][1].split(), "it")}
+    asked = {to_latest_key(o.key) for o in parse_overrides(PUBLISHED[name][1].split(), "it")}
     defaults = release_of("0.9", megatron="megatron" in name).keys
     ours = {
         "reward.reward_kwargs.overlong_buffer_cfg.log",

@@ -15,8 +15,14 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, TRAINER, make_plan
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
-from rewardkit.launch.verl.key_renames import DEAD, MOVES, canonical, dead, native
-from rewardkit.launch.verl.keys import release
+from rewardkit.launch.verl.key_renames import (
+    IGNORED_KEYS,
+    RENAMES,
+    ignored_key,
+    to_latest_key,
+    to_release_key,
+)
+from rewardkit.launch.verl.keys import parse_release
 from rewardkit.launch.verl.releases import known_releases, nearest, release_of
 from tests.tables import every
 
@@ -61,7 +67,9 @@ def test_a_plan_has_only_keys_that_its_release_lists_or_reads(name, verl):
         key = argument.partition("=")[0]
         if key.startswith("--") or key == "model_engine":
             continue
-        assert not dead(key.lstrip("+"), release(verl), megatron=megatron, dapo_recipe=recipe)
+        assert not ignored_key(
+            key.lstrip("+"), parse_release(verl), megatron=megatron, dapo_recipe=recipe
+        )
         assert known.open_at(key[1:]) if key.startswith("+") else known.lists(key), key
 
 
@@ -293,20 +301,20 @@ def test_a_release_before_all_known_ones_is_refused():
 
 
 def test_a_name_that_moved_comes_back_from_every_release():
-    for move in MOVES:
+    for move in RENAMES:
         for name in (move.new, move.old) if move.old else (move.new,):
             key = f"{name}x" if name.endswith(".") else name
-            new = canonical(key)
+            new = to_latest_key(key)
             assert new == (f"{move.new}x" if name.endswith(".") else move.new)
             for verl in known_releases():
-                assert canonical(native(new, release(verl))) == new
+                assert to_latest_key(to_release_key(new, parse_release(verl))) == new
 
 
 def test_what_is_dead_names_no_key_that_lives_under_the_same_name():
     """Each dead key is dead in its span and alive outside it."""
-    for entry in DEAD:
+    for entry in IGNORED_KEYS:
         key = f"{entry.key}x" if entry.key.endswith(".") else entry.key
-        found = dead(key, entry.since, megatron=entry.only == "megatron")
+        found = ignored_key(key, entry.since, megatron=entry.only == "megatron")
         assert found is not None
         assert "." in entry.why or ":" in entry.why or " " in entry.why
 

@@ -8,7 +8,7 @@ import pytest
 
 from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.launch.plan import make_plan
-from rewardkit.launch.recipe import built_in, laid_over, load_tree, read_recipe, recipe_path
+from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe, recipe_path
 from rewardkit.launch.yaml_text import read_yaml
 
 
@@ -108,7 +108,7 @@ def test_a_variant_that_is_no_mapping_is_refused(sweep):
 
 def test_a_part_is_laid_over_key_by_key():
     tree = {"verl": {"a.b": 1, "c": {"d": 2}}, "model": "m"}
-    assert laid_over(tree, {"verl": {"c": {"e": 3}}}) == {
+    assert deep_merge(tree, {"verl": {"c": {"e": 3}}}) == {
         "verl": {"a.b": 1, "c": {"d": 2, "e": 3}},
         "model": "m",
     }

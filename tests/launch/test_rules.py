@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from rewardkit.launch.findings import Finding
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, Plan, make_plan
-from rewardkit.launch.recipe import built_in, laid_over, load_tree, read_recipe
+from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe
 from rewardkit.launch.rules import ELSEWHERE, RULES, check_rules
 from rewardkit.launch.rules.facts import GIB, Facts, device_memory, facts_of
-from rewardkit.launch.verl.key_renames import native
-from rewardkit.launch.verl.keys import release
+from rewardkit.launch.verl.key_renames import to_release_key
+from rewardkit.launch.verl.keys import parse_release
 from rewardkit.launch.verl.releases import known_releases
 from tests.tables import every
 
@@ -46,7 +46,7 @@ SMALLEST = {
 
 def planned(of="0.9.1", overrides=(), **parts):
     """The smallest recipe with parts laid over it, planned."""
-    recipe = read_recipe(laid_over(SMALLEST, parts), "my.yaml")
+    recipe = read_recipe(deep_merge(SMALLEST, parts), "my.yaml")
     return make_plan(recipe, of, parse_overrides(overrides, "the command line"))
 
 
@@ -969,7 +969,7 @@ def with_values(plan, values):
         "megatron": plan.recipe.strategy == "megatron",
         "dapo_recipe": plan.module == DAPO_RECIPE,
     }
-    by_name = {native(k, release(plan.verl), **kind): v for k, v in values.items()}
+    by_name = {to_release_key(k, parse_release(plan.verl), **kind): v for k, v in values.items()}
     return replace(plan, settings={**plan.settings, **values}, config={**plan.config, **by_name})
 
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from rewardkit.errors import RewardkitError
 from rewardkit.launch.plan import make_plan
-from rewardkit.launch.recipe import Cluster, Recipe, laid_over, read_recipe
+from rewardkit.launch.recipe import Cluster, Recipe, deep_merge, read_recipe
 from rewardkit.launch.rehearsal.rehearse import _write_command
 from rewardkit.launch.targets import TARGETS, render, reward_path
 
@@ -144,12 +144,12 @@ FIELDS = [each for each in leaves(Recipe) if each[0] not in NOT_VALUES]
 
 
 def planned(tree, target):
-    recipe = read_recipe(laid_over(tree, {"cluster": {"target": target}}), "my.yaml")
+    recipe = read_recipe(deep_merge(tree, {"cluster": {"target": target}}), "my.yaml")
     return make_plan(recipe, "0.9.1", reward_path=reward_path(recipe, "0.9.1"))
 
 
 def tree_for(target):
-    return laid_over(TREE, {"nodes": 1}) if target == "local" else TREE
+    return deep_merge(TREE, {"nodes": 1}) if target == "local" else TREE
 
 
 def accepted(target, value, folder):
@@ -159,7 +159,7 @@ def accepted(target, value, folder):
         for given in placed(path, kind, value):
             if path == ("cluster", "target"):
                 continue
-            more = laid_over(tree, nested(path, given))
+            more = deep_merge(tree, nested(path, given))
             try:
                 render(planned(more, target), folder)
             except RewardkitError as error:
@@ -304,23 +304,23 @@ def test_a_field_that_is_no_free_text_refuses_what_a_shell_would_run():
     for name in ("partition", "account", "time_limit", "device_resource", "namespace"):
         for value in VALUES.values():
             with pytest.raises(RewardkitError, match=f"my.yaml: cluster.{name}: may have"):
-                read_recipe(laid_over(TREE, {"cluster": {name: value}}), "my.yaml")
+                read_recipe(deep_merge(TREE, {"cluster": {name: value}}), "my.yaml")
     for name in ("A; touch pwned", "A B", "$(touch pwned)", "", "1A"):
         with pytest.raises(RewardkitError, match="is not a name of a variable"):
-            planned(laid_over(TREE, {"env": {name: "1"}}), "script")
+            planned(deep_merge(TREE, {"env": {name: "1"}}), "script")
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
 def test_text_that_no_file_or_command_can_hold_is_refused(text):
     for part in ({"model": text}, {"verl": {"trainer.project_name": [text]}}, {"env": {"A": text}}):
         with pytest.raises(RewardkitError, match="a NUL or a lone surrogate"):
-            planned(laid_over(TREE, part), "script")
+            planned(deep_merge(TREE, part), "script")
 
 
 @pytest.mark.parametrize("target", ["ray-job", "kuberay", "modelarts"])
 def test_what_people_are_told_to_paste_is_one_word_for_a_shell(target, tmp_path):
     fields = {"address": TOGETHER, "model_name": TOGETHER}
-    launch = render(planned(laid_over(TREE, {"cluster": fields}), target), tmp_path / "a $(b)")
+    launch = render(planned(deep_merge(TREE, {"cluster": fields}), target), tmp_path / "a $(b)")
     lines = [line.partition(": ")[2] for line in launch.next_steps]
     lines += [
         line.lstrip("# ")

@@ -3,7 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.keys import honoured, release, reward_key, reward_overrides
+from rewardkit.launch.verl.keys import (
+    describe_reward_keys,
+    parse_release,
+    reward_key,
+    reward_overrides,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,8 +32,8 @@ def test_each_release_gets_the_key_it_honours(verl, key):
 
 
 def test_the_silently_ignored_key_is_named_for_0_9_only():
-    assert "silently ignored" in honoured("0.9.1")
-    assert "silently" not in honoured("0.8.0") + honoured("0.5.0")
+    assert "silently ignored" in describe_reward_keys("0.9.1")
+    assert "silently" not in describe_reward_keys("0.8.0") + describe_reward_keys("0.5.0")
 
 
 @pytest.mark.parametrize(
@@ -61,12 +66,12 @@ def test_a_package_path_is_refused_where_verl_takes_files_only():
     ("text", "parts"), [("v0.7.1", (0, 7, 1)), ("0.9.1.post2", (0, 9, 1)), ("0.8", (0, 8, 0))]
 )
 def test_a_version_is_read_up_to_its_suffix(text, parts):
-    assert release(text) == parts
+    assert parse_release(text) == parts
 
 
 @given(st.text(max_size=20))
 def test_any_version_text_is_read_or_refused(text):
     try:
-        assert release(text)
+        assert parse_release(text)
     except UsageError as error:
         assert "no verl version" in str(error)

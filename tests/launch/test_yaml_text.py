@@ -1,7 +1,7 @@
 import pytest
 
 from rewardkit.errors import DataError
-from rewardkit.launch.yaml_text import read_value, read_yaml
+from rewardkit.launch.yaml_text import read_scalar, read_yaml
 from tests.tables import every
 
 
@@ -24,8 +24,8 @@ from tests.tables import every
     ],
 )
 def test_a_scalar_is_what_a_person_means(text, value):
-    assert read_value(text) == value
-    assert type(read_value(text)) is type(value)
+    assert read_scalar(text) == value
+    assert type(read_scalar(text)) is type(value)
     assert read_yaml(f"x: {text}", "f")["x"] == value
 
 

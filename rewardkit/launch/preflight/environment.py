@@ -14,7 +14,7 @@ from rewardkit.doctor import count_devices
 from rewardkit.launch.findings import Finding
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.targets.base import WORKER_PORTS
-from rewardkit.launch.verl.keys import installed_verl, release
+from rewardkit.launch.verl.keys import installed_verl, parse_release
 
 #: verl's placement group takes so many CPUs for a device; its workers and the driver need others.
 CPUS_PER_DEVICE, CPUS_BESIDES = 3, 16
@@ -64,7 +64,7 @@ def _packages(plan: Plan) -> Iterator[Finding]:
             )
         yield Finding("error", "packages", "cluster.target", "no verl is installed here.", fix)
         return
-    v1 = release(plan.verl) >= (0, 9, 0) and plan.get("trainer.use_v1", True)
+    v1 = parse_release(plan.verl) >= (0, 9, 0) and plan.get("trainer.use_v1", True)
     if v1 and find_spec("transfer_queue") is None:
         yield Finding(
             "error",
@@ -90,7 +90,7 @@ def _trl(plan: Plan) -> Iterator[Finding]:
     trl = _version("trl")
     if (
         trl
-        and release(trl) >= TRL_WITHOUT_PPO
+        and parse_release(trl) >= TRL_WITHOUT_PPO
         and plan.get("actor_rollout_ref.actor.strategy", "fsdp") in FSDP
     ):
         yield Finding(

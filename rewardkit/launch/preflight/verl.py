@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rewardkit.errors import DataError
 from rewardkit.launch.findings import Finding
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
-from rewardkit.launch.verl.config import Composed, compose
+from rewardkit.launch.verl.config import ComposedConfig, compose_plan
 from rewardkit.launch.verl.keys import installed_verl
 from rewardkit.launch.verl.releases import nearest
 
@@ -34,12 +34,12 @@ def check_with_verl(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
     if plan.module == DAPO_RECIPE:
         unchecked.append("the DAPO recipe's own trainer: its keys were judged by main_ppo's.")
     try:
-        yield from _said(plan, compose(plan), installed)
+        yield from _said(plan, compose_plan(plan), installed)
     except DataError as error:
         yield Finding("error", "verl", "verl", str(error), "Look at verl's installation.")
 
 
-def _said(plan: Plan, composed: Composed, installed: str) -> Iterator[Finding]:
+def _said(plan: Plan, composed: ComposedConfig, installed: str) -> Iterator[Finding]:
     if composed.error:
         yield Finding(
             "error", "compose", "verl", f"verl {installed} does not compose it: {composed.error}"

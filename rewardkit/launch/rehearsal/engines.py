@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.keys import release
+from rewardkit.launch.verl.keys import parse_release
 
 #: What runs inside verl's processes; on their PYTHONPATH.
 INSIDE: Final = Path(__file__).parent / "sitecustomize_hooks"
@@ -114,7 +114,9 @@ def engine_of(versions: Mapping[str, str]) -> Engine:
     """
     verl = versions.get("verl")
     known = " or ".join(engine.verl for engine in ENGINES)
-    engine = next((e for e in ENGINES if verl and release(e.verl) == release(verl)), None)
+    engine = next(
+        (e for e in ENGINES if verl and parse_release(e.verl) == parse_release(verl)), None
+    )
     if engine is None:
         here = f"verl {verl} is here" if verl else "there is no verl here"
         ways = "; ".join(engine.environment for engine in ENGINES)

@@ -18,7 +18,7 @@ from rewardkit.launch.rehearsal.sample import Sample, take_sample
 from rewardkit.launch.rehearsal.scale import scaled
 from rewardkit.launch.rehearsal.substitutions import Place
 from rewardkit.launch.rehearsal.tiny import write_model
-from rewardkit.launch.verl.hydra_text import written
+from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.releases import DAPO_RECIPE, Release, release_of
 
 #: Rows of the validation: each may be answered several times.
@@ -91,7 +91,9 @@ def _composed(
     python: str, release: Release, name: str, asked: Sequence[Override], *, recipe: bool
 ) -> Mapping[str, Any]:
     """What verl's own configuration makes of the overrides: dotted key -> value."""
-    added = [f"++{key}={written(value)}" for key, value in DAPO_RECIPE.items()] if recipe else []
+    added = (
+        [f"++{key}={format_value(value)}" for key, value in DAPO_RECIPE.items()] if recipe else []
+    )
     request = {"name": name, "overrides": [*added, *map(str, asked)]}
     verl = release.verl
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from rewardkit.launch.overrides import Override
 from rewardkit.launch.rehearsal.scale import Scale
 from rewardkit.launch.rehearsal.substitutions import LEFT_OUT, NOTES, A, Config, Place, table
-from rewardkit.launch.verl.hydra_text import written
+from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.keys import NEW_KEY, NEW_KEY_SINCE, OLD_KEY
 from rewardkit.launch.verl.releases import DAPO_RECIPE, Release
 
@@ -35,7 +35,7 @@ def overrides_of(
     ours |= _outputs(config, place, release)
     foreign = is_megatron(config) or uses_recipe(asked, release)
     kept = [str(o) for o in asked if o.key not in ours and _stays(o, release, foreign=foreign)]
-    return kept + [f"++{key}={written(value)}" for key, value in ours.items()]
+    return kept + [f"++{key}={format_value(value)}" for key, value in ours.items()]
 
 
 #: A key that verl does not list and reads all the same.

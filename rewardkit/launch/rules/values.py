@@ -10,7 +10,7 @@ from typing import Any
 
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.presets import preset
-from rewardkit.launch.verl.keys import release
+from rewardkit.launch.verl.keys import parse_release
 
 ACTOR = "actor_rollout_ref.actor"
 MODEL = "actor_rollout_ref.model"
@@ -68,7 +68,7 @@ def asked(plan: Plan, key: str) -> bool:
 
 def since(plan: Plan, *number: int) -> bool:
     """Whether the plan is for this release of verl or a newer one."""
-    return release(plan.verl) >= number
+    return parse_release(plan.verl) >= number
 
 
 def is_megatron(plan: Plan) -> bool:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from rewardkit.launch.findings import Finding
-from rewardkit.launch.verl.key_renames import Dead, canonical, dead, native
+from rewardkit.launch.verl.key_renames import IgnoredKey, ignored_key, to_latest_key, to_release_key
 from rewardkit.launch.verl.releases import Release, known_releases, release_of
 from rewardkit.registry import did_you_mean
 
@@ -39,7 +39,7 @@ class Asked:
     @property
     def canonical(self) -> str:
         """The key's name in verl 0.9.1."""
-        return self.key if self.group else canonical(self.key)
+        return self.key if self.group else to_latest_key(self.key)
 
 
 def is_known(asked: Asked) -> bool:
@@ -78,12 +78,12 @@ def release_findings(
         target: the release, with the keys of the trainer that the script starts.
         kind: `megatron` and `dapo_recipe` of that trainer.
     """
-    ignored: dict[Dead, list[Asked]] = {}
+    ignored: dict[IgnoredKey, list[Asked]] = {}
     others: list[Finding] = []
     for asked in settings:
         if asked.group or asked.sign == "~":
             continue
-        if entry := dead(asked.key, target.number, **kind):
+        if entry := ignored_key(asked.key, target.number, **kind):
             ignored.setdefault(entry, []).append(asked)
         else:
             others += _resolves(asked, target, kind)
@@ -109,7 +109,9 @@ def repeated_findings(settings: Iterable[Asked]) -> Iterator[Finding]:
             yield Finding("warning", "L-76", names, f"{text}; {last}", "Delete the others.")
 
 
-def _dead(entry: Dead, keys: list[Asked], target: Release, kind: Mapping[str, bool]) -> Finding:
+def _dead(
+    entry: IgnoredKey, keys: list[Asked], target: Release, kind: Mapping[str, bool]
+) -> Finding:
     names = _listed([asked.key for asked in keys])
     path = next((asked.value for asked in keys if asked.key == f"{OLD_REWARD}path"), None)
     if entry.key == OLD_REWARD and isinstance(path, str):
@@ -122,8 +124,8 @@ def _dead(entry: Dead, keys: list[Asked], target: Release, kind: Mapping[str, bo
             "data_source decides instead.",
             "The recipe has the function where this verl reads it (reward.custom_reward_function).",
         )
-    news = {native(asked.canonical, target.number, **kind) for asked in keys}
-    kept = sorted(n for n in news if n and not dead(n, target.number, **kind))
+    news = {to_release_key(asked.canonical, target.number, **kind) for asked in keys}
+    kept = sorted(n for n in news if n and not ignored_key(n, target.number, **kind))
     named = "The recipe has it so." if "use " in entry.why else f"The recipe has {_listed(kept)}."
     fix = named if kept else "It is left out of the command."
     rule = "does-not-start" if entry.fatal else "ignored"
@@ -139,7 +141,7 @@ def _resolves(asked: Asked, target: Release, kind: Mapping[str, bool]) -> Iterat
             text = f"{verl} lists the key, and refuses a + before one that it has."
             yield Finding("warning", "plus", key, text, "The recipe has it without.")
         return
-    new = native(asked.canonical, target.number, **kind)
+    new = to_release_key(asked.canonical, target.number, **kind)
     reads = bool(new) and (target.lists(new) or target.open_at(new))
     if reads and new != key:
         does = "is read by nothing" if asked.sign else "does not start with it"

@@ -24,8 +24,8 @@ from rewardkit.launch.script_import.findings import (
 from rewardkit.launch.script_import.recipe import FILES, REWARD, Draft, drafted
 from rewardkit.launch.script_import.shell import Script, Setting, parse_script
 from rewardkit.launch.script_import.shell_words import Problem
-from rewardkit.launch.verl.hydra_text import Raw, parsed
-from rewardkit.launch.verl.key_renames import canonical, native
+from rewardkit.launch.verl.hydra_values import Raw, parse_value
+from rewardkit.launch.verl.key_renames import to_latest_key, to_release_key
 from rewardkit.launch.verl.releases import Release, release_of
 from rewardkit.redact import Redactor, is_secret_name, is_secret_value
 
@@ -87,7 +87,7 @@ def import_script(text: str, where: str, verl: str) -> Imported:
     mistyped = [
         one
         for one in known
-        if target.refuses(native(one.canonical, target.number, **kind), one.value)
+        if target.refuses(to_release_key(one.canonical, target.number, **kind), one.value)
     ]
     known = [one for one in known if one not in mistyped]
     env = dict(_env(script.env, found, redactor))
@@ -200,7 +200,7 @@ def _mapping(text: str) -> Any:
     pairs = [pair.partition(":") for pair in inner[1].split(",") if pair.strip()]
     if not all(colon and name.strip() for name, colon, _ in pairs):
         return _NOT_PLAIN
-    return {name.strip(): parsed(value.strip()) for name, _, value in pairs}
+    return {name.strip(): parse_value(value.strip()) for name, _, value in pairs}
 
 
 def _is_megatron(script: Script, known: list[Asked]) -> bool:
@@ -219,7 +219,7 @@ def _draft(
     settings: dict[str, Any] = {}
     signs: dict[str, str] = {}
     for asked in known:
-        key, name = asked.canonical, native(asked.canonical, target.number, **kind)
+        key, name = asked.canonical, to_release_key(asked.canonical, target.number, **kind)
         reads = bool(name) and (target.lists(name) or target.open_at(name))
         signs[key] = asked.sign if asked.sign == "~" or not reads else ""
         settings[key] = _at_home(key, asked.value)
@@ -290,6 +290,6 @@ def _unresolved(raw: str, script: Script) -> Finding:
     """A finding for what is known only when the script runs."""
     keys = [s.text.partition("=")[0].lstrip("+") for s in script.overrides if raw in s.text]
     text = f"known only when the script runs; in {', '.join(keys[:4])}"
-    if raw in {"$HOME", "${HOME}"} and {*map(canonical, keys)} <= HOME_KEYS:
+    if raw in {"$HOME", "${HOME}"} and {*map(to_latest_key, keys)} <= HOME_KEYS:
         return Finding("info", "unresolved", raw, f"{text}. The recipe has ~ in names of files.")
     return Finding("warning", "unresolved", raw[:80], f"{text}.", "Put the value in the recipe.")

@@ -14,10 +14,10 @@ from rewardkit.launch.plan import DAPO_RECIPE, Plan, make_plan
 from rewardkit.launch.presets import ACTOR, OVERLONG
 from rewardkit.launch.recipe import Dapo, read_recipe
 from rewardkit.launch.script_import.shell import Script
-from rewardkit.launch.verl.key_renames import canonical, native
+from rewardkit.launch.verl.key_renames import to_latest_key, to_release_key
 from rewardkit.launch.verl.releases import DAPO_RECIPE as DAPO_DEFAULTS
 from rewardkit.launch.verl.releases import Release
-from rewardkit.launch.yaml_text import read_value
+from rewardkit.launch.yaml_text import read_scalar
 from rewardkit.registry import is_path
 
 REWARD = "reward.custom_reward_function"
@@ -75,9 +75,11 @@ class Draft:
         """What a setting is that the script does not give; None where there is no such setting."""
         if self.script.module == DAPO_RECIPE:
             for name, value in DAPO_DEFAULTS.items():
-                if canonical(name) == key:
+                if to_latest_key(name) == key:
                     return self._followed(value)
-        return self._followed(self.target.keys.get(native(key, self.target.number, **self.kind)))
+        return self._followed(
+            self.target.keys.get(to_release_key(key, self.target.number, **self.kind))
+        )
 
     def _followed(self, value: Any) -> Any:
         """A value with interpolations of a single key resolved."""
@@ -85,9 +87,9 @@ class Draft:
             match = _INTERPOLATION.fullmatch(value) if isinstance(value, str) else None
             if match is None:
                 break
-            key = canonical(match[1])
+            key = to_latest_key(match[1])
             value = self.settings.get(key, self.target.keys.get(match[1]))
-            value = read_value(match[2]) if value is None and match[2] else value
+            value = read_scalar(match[2]) if value is None and match[2] else value
         return value
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.secret_values import MARK, shell_word, variables_of
-from rewardkit.launch.verl.keys import PKG_SINCE, release
+from rewardkit.launch.verl.keys import PKG_SINCE, parse_release
 from rewardkit.redact import Redactor, is_secret_name
 from rewardkit.registry import is_path
 
@@ -206,7 +206,7 @@ def reward_path(recipe: Recipe, verl: str) -> str | None:
     loads a scorer of rewardkit's as `pkg://module`.
     """
     folder, scorer = SHIPPED.get(recipe.cluster.target), recipe.reward.scorer
-    by_module = not is_path(scorer) and release(verl) >= PKG_SINCE
+    by_module = not is_path(scorer) and parse_release(verl) >= PKG_SINCE
     if folder is None or scorer == "verl" or by_module:
         return None
     return f"{folder}reward.py"

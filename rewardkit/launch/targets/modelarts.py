@@ -19,7 +19,7 @@ from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.secret_values import MARK, shell_word
 from rewardkit.launch.targets.base import File, Launch, as_yaml, commented, filled, one_line, slug
-from rewardkit.launch.verl.hydra_text import Raw
+from rewardkit.launch.verl.hydra_values import Raw
 
 #: Where AscendFactory's own example writes; for recipes without an absolute default_local_dir.
 OUTPUT = "/home/ma-user/verl"

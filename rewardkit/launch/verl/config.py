@@ -12,7 +12,7 @@ from typing import Any
 
 from rewardkit.errors import DataError
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
-from rewardkit.launch.verl.hydra_text import written
+from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.releases import DAPO_RECIPE as RECIPE_KEYS
 
 #: Seconds verl has for it; importing torch and Ray alone can take a cold disk a minute.
@@ -20,7 +20,7 @@ PATIENCE = 300.0
 
 
 @dataclass(frozen=True)
-class Composed:
+class ComposedConfig:
     """What came of it.
 
     Attributes:
@@ -38,7 +38,7 @@ class Composed:
     reward_error: str = ""
 
 
-def compose(plan: Plan) -> Composed:
+def compose_plan(plan: Plan) -> ComposedConfig:
     """Compose a plan with the verl that is installed beside rewardkit.
 
     Args:
@@ -65,7 +65,7 @@ def compose(plan: Plan) -> Composed:
     if process.returncode or not lines:
         last = (process.stderr.strip().splitlines() or ["no output"])[-1]
         raise DataError(f"verl's configuration could not be composed: {last}")
-    return Composed(**json.loads(lines[-1]))
+    return ComposedConfig(**json.loads(lines[-1]))
 
 
 def _for_hydra(plan: Plan) -> tuple[str, list[str]]:
@@ -81,6 +81,6 @@ def _for_hydra(plan: Plan) -> tuple[str, list[str]]:
         elif not argument.startswith("--"):
             overrides.append(argument)
     if plan.module == DAPO_RECIPE:
-        added = [f"++{key}={written(value)}" for key, value in RECIPE_KEYS.items()]
+        added = [f"++{key}={format_value(value)}" for key, value in RECIPE_KEYS.items()]
         overrides = [*added, *overrides]
     return name, overrides

@@ -14,7 +14,7 @@ NEVER = (99, 0, 0)
 
 
 @dataclass(frozen=True)
-class Move:
+class KeyRename:
     """A key (or all below it, if it ends in a dot) that has another name before a release.
 
     Attributes:
@@ -33,77 +33,77 @@ class Move:
 A = "actor_rollout_ref."
 
 #: The longer ones first: the first that fits is taken.
-MOVES: tuple[Move, ...] = (
-    Move("reward.custom_reward_function.", "custom_reward_function.", (0, 7, 1)),
-    Move("reward.reward_manager.name", "reward_model.reward_manager", (0, 7, 1)),
-    Move("reward.reward_kwargs.", "reward_model.reward_kwargs.", (0, 7, 1)),
-    Move("reward.reward_model.model_path", "reward_model.model.path", (0, 7, 1)),
-    Move("reward.reward_model.enable", "reward_model.enable", (0, 7, 1)),
-    Move("reward.reward_model.rollout.", "reward_model.rollout.", (0, 7, 1)),
-    Move("reward.num_workers", "reward_model.num_workers", (0, 7, 1)),
-    Move("reward.sandbox_fusion.", "reward_model.sandbox_fusion.", (0, 7, 1)),
-    Move(f"{A}actor.optim.clip_grad", f"{A}actor.grad_clip", (0, 8, 0), fsdp_only=True),
-    Move("critic.optim.clip_grad", "critic.grad_clip", (0, 8, 0), fsdp_only=True),
-    Move(
+RENAMES: tuple[KeyRename, ...] = (
+    KeyRename("reward.custom_reward_function.", "custom_reward_function.", (0, 7, 1)),
+    KeyRename("reward.reward_manager.name", "reward_model.reward_manager", (0, 7, 1)),
+    KeyRename("reward.reward_kwargs.", "reward_model.reward_kwargs.", (0, 7, 1)),
+    KeyRename("reward.reward_model.model_path", "reward_model.model.path", (0, 7, 1)),
+    KeyRename("reward.reward_model.enable", "reward_model.enable", (0, 7, 1)),
+    KeyRename("reward.reward_model.rollout.", "reward_model.rollout.", (0, 7, 1)),
+    KeyRename("reward.num_workers", "reward_model.num_workers", (0, 7, 1)),
+    KeyRename("reward.sandbox_fusion.", "reward_model.sandbox_fusion.", (0, 7, 1)),
+    KeyRename(f"{A}actor.optim.clip_grad", f"{A}actor.grad_clip", (0, 8, 0), fsdp_only=True),
+    KeyRename("critic.optim.clip_grad", "critic.grad_clip", (0, 8, 0), fsdp_only=True),
+    KeyRename(
         "critic.ppo_infer_micro_batch_size_per_gpu",
         "critic.forward_micro_batch_size_per_gpu",
         (0, 8, 0),
     ),
-    Move(
+    KeyRename(
         "critic.ppo_infer_max_token_len_per_gpu",
         "critic.forward_max_token_len_per_gpu",
         (0, 8, 0),
     ),
-    Move(
+    KeyRename(
         f"{A}actor.optim.lr_scheduler_type",
         f"{A}actor.optim.warmup_style",
         (0, 6, 1),
         fsdp_only=True,
     ),
-    Move(
+    KeyRename(
         f"{A}actor.fsdp_config.use_torch_compile",
         f"{A}actor.use_torch_compile",
         (0, 8, 0),
         fsdp_only=True,
     ),
-    Move(
+    KeyRename(
         f"{A}ref.fsdp_config.use_torch_compile",
         f"{A}ref.use_torch_compile",
         (0, 8, 0),
         fsdp_only=True,
     ),
-    Move(
+    KeyRename(
         "critic.fsdp.ulysses_sequence_parallel_size",
         "critic.ulysses_sequence_parallel_size",
         (0, 8, 0),
         fsdp_only=True,
     ),
-    Move("critic.fsdp.", "critic.model.fsdp_config.", (0, 8, 0), fsdp_only=True),
-    Move(
+    KeyRename("critic.fsdp.", "critic.model.fsdp_config.", (0, 8, 0), fsdp_only=True),
+    KeyRename(
         f"{A}rollout.checkpoint_engine.update_weights_bucket_megabytes",
         f"{A}rollout.update_weights_bucket_megabytes",
         (0, 7, 1),
     ),
-    Move(
+    KeyRename(
         f"{A}rollout.multi_turn.max_assistant_turns", f"{A}rollout.multi_turn.max_turns", (0, 4, 1)
     ),
-    Move("ray_kwargs.ray_init.", "ray_init.", (0, 6, 1)),
-    Move("global_profiler.steps", "trainer.profile_steps", (0, 6, 1)),
+    KeyRename("ray_kwargs.ray_init.", "ray_init.", (0, 6, 1)),
+    KeyRename("global_profiler.steps", "trainer.profile_steps", (0, 6, 1)),
 )
 
 #: Of verl's DAPO recipe, which kept the reward's old names in every release it was made for.
-RECIPE_MOVES: tuple[Move, ...] = (
-    Move(
+DAPO_RECIPE_RENAMES: tuple[KeyRename, ...] = (
+    KeyRename(
         "reward.reward_kwargs.overlong_buffer_cfg.",
         "reward_model.overlong_buffer.",
         NEVER,
     ),
-    *(Move(move.new, move.old, NEVER) for move in MOVES if move.new.startswith("reward.")),
+    *(KeyRename(move.new, move.old, NEVER) for move in RENAMES if move.new.startswith("reward.")),
 )
 
 
 @dataclass(frozen=True)
-class Dead:
+class IgnoredKey:
     """A key that a span of releases composes, or takes after a `+`, and does not act on.
 
     Attributes:
@@ -123,101 +123,107 @@ class Dead:
     only: str = ""
 
 
-DEAD: tuple[Dead, ...] = (
-    Dead(
+IGNORED_KEYS: tuple[IgnoredKey, ...] = (
+    IgnoredKey(
         "custom_reward_function.",
         (0, 9, 0),
         "composes and is ignored: verl trains with its own scorer of the data_source. "
         "Use reward.custom_reward_function.*",
     ),
-    Dead(
+    IgnoredKey(
         "reward_model.overlong_buffer.",
         (0, 9, 0),
         "no such key: use reward.reward_kwargs.overlong_buffer_cfg.* with the dapo reward manager",
         fatal=True,
     ),
-    Dead("reward_model.", (0, 9, 0), "composes and is ignored: use reward.*"),
-    Dead("sandbox_fusion.", (0, 9, 0), "composes and is ignored: use reward.sandbox_fusion.*"),
-    Dead(
+    IgnoredKey("reward_model.", (0, 9, 0), "composes and is ignored: use reward.*"),
+    IgnoredKey(
+        "sandbox_fusion.", (0, 9, 0), "composes and is ignored: use reward.sandbox_fusion.*"
+    ),
+    IgnoredKey(
         "algorithm.filter_groups.max_num_gen_batches",
         (0, 9, 0),
         "ignored with a warning: generation goes on until the batch is full; "
         "max_inflight_gen_batches bounds what is in flight, which is another thing",
     ),
-    Dead(
+    IgnoredKey(
         "data.gen_batch_size",
         (0, 9, 0),
         "forced to 1 with dynamic sampling, without it the loader's fetch size",
     ),
-    Dead("trainer.balance_batch", (0, 9, 0), "read by nothing: the trainer always balances"),
-    Dead(
+    IgnoredKey("trainer.balance_batch", (0, 9, 0), "read by nothing: the trainer always balances"),
+    IgnoredKey(
         "critic.ppo_max_token_len_per_gpu",
         (0, 9, 0),
         "read by nothing: both budgets are critic.ppo_infer_max_token_len_per_gpu (32768)",
     ),
-    Dead(
+    IgnoredKey(
         f"{A}rollout.mode",
         (0, 7, 0),
         "rollouts are asynchronous, and verl ends where it says sync",
         fatal=True,
     ),
-    Dead("trainer.use_pf_ppo", (0, 9, 0), "read by the old trainer only"),
-    Dead("data.reward_fn_key", (0, 9, 0), "read by nothing: the column is data_source"),
-    Dead(
+    IgnoredKey("trainer.use_pf_ppo", (0, 9, 0), "read by the old trainer only"),
+    IgnoredKey("data.reward_fn_key", (0, 9, 0), "read by nothing: the column is data_source"),
+    IgnoredKey(
         f"{A}actor.grad_clip",
         (0, 8, 0),
         "read by nothing: use actor_rollout_ref.actor.optim.clip_grad",
     ),
-    Dead("critic.grad_clip", (0, 8, 0), "read by nothing: use critic.optim.clip_grad"),
-    Dead(
+    IgnoredKey("critic.grad_clip", (0, 8, 0), "read by nothing: use critic.optim.clip_grad"),
+    IgnoredKey(
         f"{A}actor.grad_clip",
         (0, 0, 0),
         "FSDP's: Megatron reads actor.optim.clip_grad",
         only="megatron",
     ),
-    Dead(
+    IgnoredKey(
         "critic.forward_micro_batch_size_per_gpu",
         (0, 8, 0),
         "read by nothing: use critic.ppo_infer_micro_batch_size_per_gpu",
     ),
-    Dead(
+    IgnoredKey(
         "critic.forward_max_token_len_per_gpu",
         (0, 8, 0),
         "read by nothing: use critic.ppo_infer_max_token_len_per_gpu",
     ),
-    Dead(
+    IgnoredKey(
         f"{A}actor.megatron.grad_offload",
         (0, 9, 1),
         "removed: param_offload releases the gradients too",
         fatal=True,
     ),
-    Dead(
+    IgnoredKey(
         f"{A}ref.megatron.grad_offload",
         (0, 9, 1),
         "removed: param_offload releases the gradients too",
         fatal=True,
     ),
-    Dead("trainer.use_legacy_worker_impl", (0, 8, 0), "there is one implementation of the workers"),
-    Dead(
+    IgnoredKey(
+        "trainer.use_legacy_worker_impl", (0, 8, 0), "there is one implementation of the workers"
+    ),
+    IgnoredKey(
         f"{A}rollout.micro_batch_size",
         (0, 4, 1),
         "not a field of the rollout: verl ends",
         fatal=True,
     ),
-    Dead(
+    IgnoredKey(
         f"{A}rollout.multi_turn.max_turns",
         (0, 4, 1),
         "renamed to max_assistant_turns: verl ends",
         fatal=True,
     ),
-    Dead(f"{A}actor.load_weight", (0, 9, 0), "not a field of the actor: verl ends", fatal=True),
-    Dead(
+    IgnoredKey(
+        f"{A}actor.load_weight", (0, 9, 0), "not a field of the actor: verl ends", fatal=True
+    ),
+    IgnoredKey(
         "algorithm.rollout_is",
         (0, 6, 1),
         "moved to algorithm.rollout_correction.rollout_is: verl ends",
         fatal=True,
     ),
-    Dead(
+    IgnoredKey(
         f"{A}rollout.engine_kwargs.vllm.disable_mm_preprocessor_cache",
         (0, 7, 0),
         "vLLM 0.13 renamed it: use engine_kwargs.vllm.mm_processor_cache_gb=0",
@@ -226,33 +232,33 @@ DEAD: tuple[Dead, ...] = (
 )
 
 
-def canonical(key: str, *, megatron: bool = False) -> str:
+def to_latest_key(key: str, *, megatron: bool = False) -> str:
     """A key's name in verl 0.9.1, whatever release it was written for."""
-    for move in (*RECIPE_MOVES, *MOVES):
+    for move in (*DAPO_RECIPE_RENAMES, *RENAMES):
         if move.old and _fits(key, move.old) and not (megatron and move.fsdp_only):
             return move.new + key[len(move.old) :]
     return key
 
 
-def native(
+def to_release_key(
     key: str, number: tuple[int, ...], *, megatron: bool = False, dapo_recipe: bool = False
 ) -> str:
     """A 0.9.1 key's name in a release; "" if the release has no such setting."""
-    for move in RECIPE_MOVES if dapo_recipe else ():
+    for move in DAPO_RECIPE_RENAMES if dapo_recipe else ():
         if _fits(key, move.new):
             return move.old and move.old + key[len(move.new) :]
-    for move in MOVES:
+    for move in RENAMES:
         if number < move.since and _fits(key, move.new) and not (megatron and move.fsdp_only):
             return move.old and move.old + key[len(move.new) :]
     return key
 
 
-def dead(
+def ignored_key(
     key: str, number: tuple[int, ...], *, megatron: bool = False, dapo_recipe: bool = False
-) -> Dead | None:
+) -> IgnoredKey | None:
     """Why a release does not act on a key, None if it does (as far as is known)."""
     engine = "megatron" if megatron else "fsdp"
-    for entry in DEAD:
+    for entry in IGNORED_KEYS:
         spans = entry.since <= number < entry.before
         ours = entry.only in {"", engine}
         if spans and ours and _fits(key, entry.key) and not (dapo_recipe and "reward" in entry.key):

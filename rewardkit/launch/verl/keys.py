@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.hydra_text import written
+from rewardkit.launch.verl.hydra_values import format_value
 
 #: The release our plans are for where none is installed or named.
 LATEST = "0.9.1"
@@ -37,7 +37,7 @@ def installed_verl() -> str | None:
         return None
 
 
-def release(text: str) -> tuple[int, ...]:
+def parse_release(text: str) -> tuple[int, ...]:
     """`"0.7.1.dev0"` -> `(0, 7, 1)`, `"0.8"` -> `(0, 8, 0)`.
 
     Raises:
@@ -52,14 +52,14 @@ def release(text: str) -> tuple[int, ...]:
 
 def reward_key(verl: str) -> str:
     """The key under which a verl release honours a custom reward."""
-    return NEW_KEY if release(verl) >= NEW_KEY_SINCE else OLD_KEY
+    return NEW_KEY if parse_release(verl) >= NEW_KEY_SINCE else OLD_KEY
 
 
-def honoured(verl: str) -> str:
+def describe_reward_keys(verl: str) -> str:
     """One line that says which keys a verl release honours and which it ignores."""
-    if release(verl) >= OLD_KEY_DEAD:
+    if parse_release(verl) >= OLD_KEY_DEAD:
         return f"{NEW_KEY}.path only; {OLD_KEY}.path composes and is silently ignored"
-    if release(verl) >= NEW_KEY_SINCE:
+    if parse_release(verl) >= NEW_KEY_SINCE:
         return f"{NEW_KEY}.path, and still {OLD_KEY}.path"
     return f"{OLD_KEY}.path"
 
@@ -75,8 +75,10 @@ def reward_overrides(location: str, options: Mapping[str, Any], verl: str) -> li
     Raises:
         UsageError: `pkg://` for a release that loads rewards from files only.
     """
-    if location.startswith("pkg://") and release(verl) < PKG_SINCE:
+    if location.startswith("pkg://") and parse_release(verl) < PKG_SINCE:
         raise UsageError(f"verl {verl} loads rewards from files only; leave --pkg out.")
     key = reward_key(verl)
-    kwargs = [f"+{key}.reward_kwargs.{name}={written(value)}" for name, value in options.items()]
-    return [f"{key}.path={written(location)}", f"{key}.name=compute_score", *kwargs]
+    kwargs = [
+        f"+{key}.reward_kwargs.{name}={format_value(value)}" for name, value in options.items()
+    ]
+    return [f"{key}.path={format_value(location)}", f"{key}.name=compute_score", *kwargs]

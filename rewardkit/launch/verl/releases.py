@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.hydra_text import Raw
-from rewardkit.launch.verl.keys import release
+from rewardkit.launch.verl.hydra_values import Raw
+from rewardkit.launch.verl.keys import parse_release
 
 FOLDER = Path(__file__).parent / "release_keys"
 
@@ -74,7 +74,7 @@ class Release:
     @property
     def number(self) -> tuple[int, ...]:
         """The version as numbers."""
-        return release(self.verl)
+        return parse_release(self.verl)
 
     def lists(self, key: str) -> bool:
         """Whether a key, or keys below it, can be set without a `+`."""
@@ -100,7 +100,7 @@ class Release:
 
 def known_releases() -> list[str]:
     """The versions there is a file of, oldest first."""
-    return sorted((path.stem for path in FOLDER.glob("*.json")), key=release)
+    return sorted((path.stem for path in FOLDER.glob("*.json")), key=parse_release)
 
 
 def nearest(verl: str) -> str:
@@ -109,11 +109,11 @@ def nearest(verl: str) -> str:
     Raises:
         UsageError: it is older than all of them.
     """
-    wanted = release(verl)
-    minor = [known for known in known_releases() if release(known)[:2] == wanted[:2]]
+    wanted = parse_release(verl)
+    minor = [known for known in known_releases() if parse_release(known)[:2] == wanted[:2]]
     if minor and verl.lstrip("v").count(".") < 2:
         return minor[-1]
-    older = [known for known in known_releases() if release(known) <= wanted]
+    older = [known for known in known_releases() if parse_release(known) <= wanted]
     if not older:
         raise UsageError(f"verl {verl}: plans start at verl {known_releases()[0]}.")
     return older[-1]

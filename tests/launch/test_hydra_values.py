@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.hydra_text import Raw, parsed, written
+from rewardkit.launch.verl.hydra_values import Raw, format_value, parse_value
 from tests.tables import every
 
 SCALARS = st.one_of(
@@ -35,7 +35,7 @@ SCALARS = st.one_of(
     ],
 )
 def test_a_value_is_written_as_hydra_reads_it(value, text):
-    assert written(value) == text
+    assert format_value(value) == text
 
 
 @example(value=["'", None])
@@ -43,7 +43,7 @@ def test_a_value_is_written_as_hydra_reads_it(value, text):
 @example(value=["1_0", "-inf", "007"])
 @given(st.one_of(SCALARS, st.lists(SCALARS, max_size=4)))
 def test_what_is_written_reads_back_equal(value):
-    assert parsed(written(value)) == value
+    assert parse_value(format_value(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_what_is_written_reads_back_equal(value):
     ],
 )
 def test_a_command_line_s_text_reads_as_what_it_means(text, value):
-    assert parsed(text) == value
-    assert type(parsed(text)) is type(value)
+    assert parse_value(text) == value
+    assert type(parse_value(text)) is type(value)
 
 
 def test_hydra_s_own_grammar_is_kept_as_written():
     for text in ("{a:1,b:[2]}", "choice(1,2)", "range(1,4)"):
-        assert isinstance(parsed(text), Raw)
-        assert written(parsed(text)) == text
+        assert isinstance(parse_value(text), Raw)
+        assert format_value(parse_value(text)) == text
 
 
 #: What Hydra 1.3.2 itself reads, as text and value; tests/integration asks it again.
@@ -96,21 +96,21 @@ READ_BY_HYDRA = [
 @pytest.mark.parametrize(("text", "value"), READ_BY_HYDRA)
 def test_a_text_reads_as_hydra_reads_it(text, value):
     if value is not None:  # mappings stay as they are written
-        assert parsed(text) == value
-        assert type(parsed(text)) is type(value)
-    assert parsed(written(parsed(text))) == parsed(text)
+        assert parse_value(text) == value
+        assert type(parse_value(text)) is type(value)
+    assert parse_value(format_value(parse_value(text))) == parse_value(text)
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [("1_0", "'1_0'"), ("-inf", "'-inf'"), ("\\\n", "'\\\n'")]
 )
 def test_text_that_hydra_would_take_for_a_number_is_quoted(value, text):
-    assert written(value) == text
+    assert format_value(value) == text
 
 
 def test_a_mapping_s_key_is_escaped_or_refused():
     """Hydra has no quotes for keys: `true` or `1` as text cannot be written."""
-    assert written({"a,b c": 1, 2: 3}) == r"{a\,b\ c:1,2:3}"
+    assert format_value({"a,b c": 1, 2: 3}) == r"{a\,b\ c:1,2:3}"
     for key in ("true", "1", "", "中", "it's"):
         with pytest.raises(UsageError, match="as the key of a mapping; choose another key"):
-            written({key: 1})
+            format_value({key: 1})

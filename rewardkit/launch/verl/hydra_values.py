@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.yaml_text import read_value
+from rewardkit.launch.yaml_text import read_scalar
 
 #: Lists in lists that are read; what is deeper is text.
 MAX_DEPTH = 20
@@ -42,7 +42,7 @@ class Raw(str):
     __slots__ = ()
 
 
-def written(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A Python value as the right side of an override.
 
     Text is put in quotes where Hydra would take it for something else: `1e-6` given as text, `a b`,
@@ -58,29 +58,29 @@ def written(value: Any) -> str:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_key(k)}:{written(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{_key(k)}:{format_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ",".join(written(item) for item in value) + "]"
+        return "[" + ",".join(format_value(item) for item in value) + "]"
     return repr(value)
 
 
-def parsed(text: str, depth: int = 0) -> Any:
+def parse_value(text: str, depth: int = 0) -> Any:
     """The right side of an override as a Python value; `Raw` for Hydra's mappings and functions."""
     if text.startswith("{") or re.match(r"[a-z_]+\(", text):
         return Raw(text)
     if text.startswith("[") and text.endswith("]") and depth < MAX_DEPTH:
-        return [parsed(_trimmed(item), depth + 1) for item in _split(text[1:-1])]
+        return [parse_value(_trimmed(item), depth + 1) for item in _split(text[1:-1])]
     if text == "":
         return ""  # Hydra's empty text; null is written out
     if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
         return _unquoted(text)
     if _is_number(text):
         return float(text) if re.search("[.eEnN]", text) else int(text)
-    value = read_value(text)
+    value = read_scalar(text)
     return value if value is None or isinstance(value, bool) else _ESCAPE.sub(r"\1", text)
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """Text in single quotes, where only quotes and the backslashes before them are escaped."""
 
     def escape(match: re.Match[str]) -> str:
@@ -92,11 +92,11 @@ def quoted(text: str) -> str:
 def _text(value: str) -> str:
     """Hydra reads `=`, `,`, spaces, braces, quotes and non-ASCII in a bare value as its grammar."""
     if _WORD.fullmatch(value):
-        return quoted(value) if value.lower() in _HYDRA_WORDS else value
+        return quote_text(value) if value.lower() in _HYDRA_WORDS else value
     if _INTERPOLATION.fullmatch(value):
         return value
-    plain = _PLAIN.fullmatch(value) and isinstance(read_value(value), str)
-    return value if plain and not _is_number(value) else quoted(value)
+    plain = _PLAIN.fullmatch(value) and isinstance(read_scalar(value), str)
+    return value if plain and not _is_number(value) else quote_text(value)
 
 
 def _is_number(text: str) -> bool:
@@ -108,7 +108,7 @@ def _is_number(text: str) -> bool:
 def _key(key: Any) -> str:
     """A key of a mapping; Hydra has no quotes there, so that `true` as text cannot be written."""
     if not isinstance(key, str):
-        return written(key)
+        return format_value(key)
     reads_as_other = key.lower() in _HYDRA_WORDS or _is_number(key)
     if reads_as_other or not _MAPPING_KEY.fullmatch(key):
         raise UsageError(f"Hydra cannot read {key!r} as the key of a mapping; choose another key.")
