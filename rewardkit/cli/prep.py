@@ -237,7 +237,7 @@ def _print(report: PrepReport, *, as_json: bool) -> None:
 
 def _print_split(s: SplitReport) -> None:
     """What became of the rows, and what the rows written look like."""
-    from rewardkit.preprocess.stats import quantile
+    from rewardkit.statistics import percentile_of_counts
 
     if s.distinct < s.read:
         typer.echo(f"{s.split}: {s.read:,} rows are {s.distinct:,} distinct ones and their copies")
@@ -252,7 +252,8 @@ def _print_split(s: SplitReport) -> None:
     kinds = "; ".join(f"{kind} {count:,}" for kind, count in s.stats.answer_kinds.most_common())
     lengths = s.stats.prompt_chars
     marks = ", ".join(
-        f"{name} {quantile(lengths, q):,}" for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1))
+        f"{name} {percentile_of_counts(lengths, percent):,}"
+        for name, percent in (("p50", 50), ("p99", 99), ("max", 100))
     )
     print_wrapped(f"{s.split}: answers: {kinds}")
     typer.echo(f"{s.split}: prompt characters: {marks}")

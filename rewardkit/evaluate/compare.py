@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.evaluate.intervals import Paired, paired
 from rewardkit.evaluate.results import Results, read_results
+from rewardkit.statistics import PairedDifference, paired_difference
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Comparison:
     a: Results
     b: Results
     means: Mapping[str, tuple[float, float]]
-    differences: Mapping[str, Paired]
+    differences: Mapping[str, PairedDifference]
 
     def only(self) -> tuple[int, int]:
         """Questions that only A, and only B, has."""
@@ -71,7 +71,7 @@ def compare(a: Path, b: Path) -> Comparison:
         both = [(_share(sides[0], key), _share(sides[1], key)) for key in keys]
         size = len(both)
         means[name] = (sum(x for x, _ in both) / size, sum(y for _, y in both) / size)
-        differences[name] = paired([y - x for x, y in both])
+        differences[name] = paired_difference([y - x for x, y in both])
     return Comparison(*sides, means, differences)
 
 

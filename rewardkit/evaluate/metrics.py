@@ -5,7 +5,7 @@
 - `maj@k`: `estimators.majority`: ties are shared, responses without an answer do not vote.
 - `verl_best@N`: verl's `best@N/mean`, with replacement: biased low, for comparison with its logs.
 
-The 95 % intervals are over questions (`intervals.of_mean`): responses to one question are alike.
+The 95 % intervals are over questions (`statistics.mean_interval`): responses to one question are alike.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from rewardkit.evaluate.completions import REFUSED, TRUNCATED, UNUSABLE
 from rewardkit.evaluate.estimators import best_at_n, majority, pass_at_k
-from rewardkit.evaluate.intervals import of_mean
 from rewardkit.evaluate.judge import NO_VERDICT, Outcome
 from rewardkit.responses.tally import count_no_answer
+from rewardkit.statistics import mean_interval, percentile
 
 
 class Answered(NamedTuple):
@@ -104,7 +104,7 @@ class Group:
     def mean(self) -> tuple[float, tuple[float, float]]:
         """mean@n with its interval; there is at least one question."""
         values = [each.right / each.n for each in self.questions]
-        return fmean(values), of_mean(values, len(self.characters))
+        return fmean(values), mean_interval(values, len(self.characters))
 
     def summary(self) -> dict[str, Any]:
         """The figures, as plain values; a figure with an interval is `value` and `interval`."""
@@ -138,7 +138,7 @@ class Group:
     def at(self, value: Callable[[Answered], float], k: int = 1) -> dict[str, Any]:
         """The mean of a value of k responses, with its interval; n hold n / k independent draws."""
         values = [value(each) for each in self.questions]
-        return {"value": fmean(values), "interval": of_mean(values, len(self.characters) / k)}
+        return {"value": fmean(values), "interval": mean_interval(values, len(self.characters) / k)}
 
     def _each_k(
         self, n: int, of_k: Callable[[int], Callable[[Answered], float]]
@@ -227,7 +227,7 @@ def _lengths(values: array[int]) -> dict[str, Any]:
     if not values:
         return {"known": 0}
     ordered = sorted(values)
-    ranks = {f"p{part}": ordered[-(-part * len(ordered) // 100) - 1] for part in (50, 95)}
+    ranks = {f"p{part}": percentile(ordered, part) for part in (50, 95)}
     return {"known": len(ordered), "mean": fmean(ordered), **ranks, "max": ordered[-1]}
 
 

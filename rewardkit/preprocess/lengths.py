@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit.errors import DataError, SourceError, UsageError
-from rewardkit.preprocess.stats import quantile, share_over
+from rewardkit.preprocess.stats import share_over
 from rewardkit.scorers.base import guarded
+from rewardkit.statistics import percentile_of_counts
 
 Messages: TypeAlias = Sequence[dict[str, Any]]
 Measure: TypeAlias = Callable[[Messages], int]
@@ -33,8 +34,8 @@ class Lengths:
     def summary(self) -> dict[str, float]:
         """Median, p90, p99 and longest; and the share over the limit, if there is one."""
         found: dict[str, float] = {
-            name: quantile(self.counts, share)
-            for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
+            name: percentile_of_counts(self.counts, percent)
+            for name, percent in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
         }
         return (
             found if self.limit is None else {**found, "over": share_over(self.counts, self.limit)}

@@ -14,7 +14,8 @@ from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.quality import RULES, dropped_path
 from rewardkit.preprocess.report import MixReport, PartReport, PrepReport, SplitReport
-from rewardkit.preprocess.stats import Stats, quantile
+from rewardkit.preprocess.stats import Stats
+from rewardkit.statistics import percentile_of_counts
 
 #: Pairs of texts that a section shows; all are counted.
 PAIRS = 25
@@ -137,8 +138,8 @@ def lengths_section(
         limit: how long they may be.
         title: of the section.
     """
-    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
-    marks = tuple((name, quantile(lengths, part)) for name, part in shares.items())
+    percents = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
+    marks = tuple((name, percentile_of_counts(lengths, part)) for name, part in percents.items())
     return Histogram(title, lengths, unit, marks, limit)
 
 

@@ -63,16 +63,6 @@ class Stats:
         self.groups.setdefault("data_source", Counter())[row["data_source"]] += 1
 
 
-def quantile(lengths: Counter[int], share: float) -> int:
-    """The smallest length that at least `share` of the rows do not exceed; 0 without rows."""
-    left = share * lengths.total()
-    for length in sorted(lengths):
-        left -= lengths[length]
-        if left <= 0:
-            return length
-    return 0
-
-
 def share_over(lengths: Counter[int], limit: int) -> float:
     """The share of rows that are longer than `limit`."""
     over = sum(count for length, count in lengths.items() if length > limit)

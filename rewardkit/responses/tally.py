@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
-from rewardkit.responses.statistics import clustered
 from rewardkit.scorers.base import Score, Status
+from rewardkit.statistics import clustered_interval
 
 #: Into so many groups the prompts fall. Responses to one prompt are in one group, whoever scores
 #: them and when; the share's variance over the groups is that over prompts but for chance (a few
@@ -68,7 +68,7 @@ class Tally:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the share of right ones, over prompts."""
-        return clustered(divmod(counts, _ONE) for counts in self.groups.values())
+        return clustered_interval(divmod(counts, _ONE) for counts in self.groups.values())
 
     def summary(self) -> dict[str, Any]:
         """Count, means (0.0 of nothing), the accuracy's interval, and statuses."""

@@ -16,6 +16,7 @@ from rewardkit.preprocess.stats import answer_kind
 from rewardkit.responses.isolated_scorer import Apart, NoVerdictError, asked, in_a_line
 from rewardkit.responses.read import Sample
 from rewardkit.scorers.base import Score, Scorer, Status, as_text
+from rewardkit.statistics import percentile
 
 #: What verl's `math_dapo` gives as the pred of a response without an answer.
 INVALID = "[INVALID]"
@@ -86,7 +87,7 @@ class Side:
         times = sorted(self.nanoseconds[1:] or self.nanoseconds) or [0]
         return {
             "median_us": median(times) / 1e3,
-            "p99_us": times[-(-99 * len(times) // 100) - 1] / 1e3,
+            "p99_us": percentile(times, 99) / 1e3,
             "calls_per_second": len(times) / max(sum(times), 1) * 1e9,
         }
 

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import fsum, inf, sqrt
+from math import fsum, sqrt
 from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import DataError, UsageError
+from rewardkit.statistics import student_t_quantile
 from rewardkit.trainlog.charts import hours
 from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.stats import Series, finite, part
@@ -20,22 +21,6 @@ Align: TypeAlias = Literal["step", "hours"]
 
 #: Points that an interval needs, and how many independent ones these must be worth.
 FEWEST, WORTH = 8, 2.0
-
-#: 0.975 quantiles of Student's t by degrees of freedom, as in any table of it.
-_T = {
-    1: 12.706,
-    2: 4.303,
-    3: 3.182,
-    4: 2.776,
-    5: 2.571,
-    6: 2.447,
-    8: 2.306,
-    10: 2.228,
-    15: 2.131,
-    30: 2.042,
-    60: 2.000,
-    inf: 1.960,
-}
 
 #: Places at which runs that are aligned by time are compared.
 PLACES = 200
@@ -160,16 +145,8 @@ def interval(differences: Sequence[float]) -> Interval:
     worth = n * (1 - alike) / (1 + alike)
     if worth < WORTH:
         return Interval(middle)
-    reach = _quantile(worth - 1) * sqrt(spread / n / (worth - 1))
+    reach = student_t_quantile(worth - 1) * sqrt(spread / n / (worth - 1))
     return Interval(middle, middle - reach, middle + reach)
-
-
-def _quantile(freedom: float) -> float:
-    """The 0.975 quantile of Student's t, between those of the table by the inverse of its degrees."""
-    known = list(_T)
-    low, high = next(pair for pair in pairwise(known) if pair[0] <= freedom <= pair[1])
-    share = (1 / low - 1 / freedom) / (1 / low - 1 / high)
-    return _T[low] + share * (_T[high] - _T[low])
 
 
 def _compare(base: Run, other: Run, align: Align) -> Comparison:

@@ -31,10 +31,10 @@ def test_figures_are_means_over_questions():
 
 
 def test_with_one_response_each_the_interval_is_wilsons():
-    from rewardkit.responses.statistics import wilson
+    from rewardkit.statistics import wilson_interval
 
     found = figures(outcome(i, i < 30) for i in range(100)).summary()["total"]
-    assert found["mean"] == {"value": 0.3, "interval": wilson(30, 100)}
+    assert found["mean"] == {"value": 0.3, "interval": wilson_interval(30, 100)}
 
 
 def test_responses_to_one_question_say_less_than_questions():

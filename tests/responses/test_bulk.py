@@ -19,10 +19,10 @@ from rewardkit.responses.files import expand
 from rewardkit.responses.journal import Journal, paths
 from rewardkit.responses.report.page import write_report
 from rewardkit.responses.score import score_files
-from rewardkit.responses.statistics import wilson
 from rewardkit.responses.tally import GROUPS, Tally
 from rewardkit.row import read_rows
 from rewardkit.scorers.base import Score, Status
+from rewardkit.statistics import wilson_interval
 
 ROWS = [
     {"output": f"so #### {i % 7}", "gts": str(i % 5), "step": i // 100, "score": 0.5}
@@ -365,7 +365,7 @@ def test_score_and_report_give_about_the_same_interval(tmp_path):
     sums = write_report([file], tmp_path / "x.html", scorer="gsm8k").sums
     exact = sums.accuracies(lambda *_: None)[None]
     assert high - low == pytest.approx(exact.high - exact.low, rel=0.15)
-    independent = wilson(exact.correct, exact.n)
+    independent = wilson_interval(exact.correct, exact.n)
     assert high - low > 1.2 * (independent[1] - independent[0])
 
 
@@ -375,7 +375,7 @@ def test_memory_of_the_interval_does_not_grow_with_prompts():
         tally.add(Score(1.0, bool(i % 3), "", Status.CORRECT), f"prompt {i}")
     assert len(tally.groups) == GROUPS
     assert Tally.of(json.loads(json.dumps(vars(tally)))) == tally
-    assert tally.interval == pytest.approx(wilson(tally.correct, tally.n), abs=2e-3)
+    assert tally.interval == pytest.approx(wilson_interval(tally.correct, tally.n), abs=2e-3)
 
 
 def test_even_a_small_file_is_work_for_several_processes_of_a_user_s_scorer(tmp_path):

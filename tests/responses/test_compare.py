@@ -1,7 +1,6 @@
 """Two scorers on the same samples: what is counted, how sure it is, and why they disagree."""
 
 import json
-from math import comb
 
 import pytest
 from hypothesis import given
@@ -13,80 +12,9 @@ from rewardkit.responses.compare.comparison import EXAMPLES, compare_file, compa
 from rewardkit.responses.compare.page import agreement, compare_page
 from rewardkit.responses.read import Sample
 from rewardkit.responses.score import score_file
-from rewardkit.responses.statistics import mcnemar, wilson
 from rewardkit.responses.verdict import Side, Verdict, difference, verdict
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.load import load_scorer
-
-counts = st.integers(0, 3000)
-
-
-@given(counts, counts)
-def test_the_wilson_interval_contains_the_share_and_stays_within_0_and_1(part, more):
-    whole = part + more
-    low, high = wilson(part, whole)
-    assert 0 <= low <= (part / whole if whole else 0.5) <= high <= 1
-
-
-@given(counts, counts)
-def test_the_wilson_interval_of_the_others_is_its_mirror(part, more):
-    low, high = wilson(part, part + more)
-    assert wilson(more, part + more) == pytest.approx((1 - high, 1 - low))
-
-
-@given(st.integers(0, 1000), st.integers(1, 1000), st.integers(2, 9))
-def test_the_wilson_interval_narrows_with_more_of_the_same(part, more, times):
-    low, high = wilson(part, part + more)
-    surer_low, surer_high = wilson(times * part, times * (part + more))
-    assert surer_high - surer_low < high - low
-
-
-@pytest.mark.parametrize(
-    ("part", "whole", "interval"),
-    [  # scipy 1.17: binomtest(part, whole).proportion_ci(method="wilson")
-        (0, 10, (0.0, 0.27753279986288926)),
-        (1, 3, (0.06149194472039626, 0.7923403991979523)),
-        (15, 50, (0.1910355350088095, 0.4375035046445341)),
-        (95, 100, (0.8882495307680809, 0.978456320845632)),
-        (940, 1000, (0.9235289252086434, 0.953103527324068)),
-    ],
-)
-def test_the_wilson_interval_is_that_of_scipy(part, whole, interval):
-    assert wilson(part, whole) == pytest.approx(interval, rel=1e-12)
-
-
-@given(counts, counts)
-def test_mcnemar_is_a_probability_and_the_same_for_b_and_a(only_a, only_b):
-    assert 0 <= mcnemar(only_a, only_b) == mcnemar(only_b, only_a) <= 1
-
-
-@given(st.integers(0, 200), st.integers(0, 200))
-def test_mcnemar_is_the_sum_of_the_binomials(only_a, only_b):
-    n, k = only_a + only_b, min(only_a, only_b)
-    exact = 2 * sum(comb(n, i) for i in range(k + 1)) / 2**n
-    assert mcnemar(only_a, only_b) == pytest.approx(min(1.0, exact), rel=1e-11)
-
-
-@given(st.integers(0, 500), st.integers(0, 500))
-def test_mcnemar_is_surer_the_more_one_sided_the_verdicts_are(only_a, more):
-    assert mcnemar(only_a, only_a + more + 1) <= mcnemar(only_a, only_a + more)
-
-
-@pytest.mark.parametrize(
-    ("only_a", "only_b", "p"),
-    [  # scipy 1.17: binomtest(only_a, only_a + only_b).pvalue
-        (1, 2, 1.0),
-        (1, 9, 0.021484375),
-        (3, 12, 0.03515625),
-        (59, 121, 4.4344492637551645e-06),  # the example of statsmodels
-        (86, 150, 3.7159361395713866e-05),  # Agresti's approval ratings
-        (4000, 4300, 0.001029736761268162),
-        (400_000, 402_500, 0.005277099061645644),
-        (0, 2000, 0.0),
-    ],
-)
-def test_mcnemar_is_that_of_scipy(only_a, only_b, p):
-    assert mcnemar(only_a, only_b) == pytest.approx(p, rel=1e-8)
 
 
 def fixed(*verdicts):

@@ -6,16 +6,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.estimators import pass_at_k
-from rewardkit.evaluate.intervals import of_mean, paired
 from rewardkit.evaluate.metrics import Answered
 from rewardkit.evaluate.results import Results
+from rewardkit.statistics import average_interval, mean_interval, paired_difference
 
 #: A difference with a p of at least this may well be chance.
 CHANCE = 0.05
@@ -87,8 +86,7 @@ class Board:
 def board(runs: Sequence[Results], figure: str = "mean@n") -> Board:
     """Put runs side by side.
 
-    The average is over data sources, each as much as any other; its interval joins theirs (MOVER,
-    Zou and Donner 2008, Statistics in Medicine 27: the distances of each end add up in squares).
+    The average is over data sources, each with the same weight.
 
     Args:
         runs: at least one.
@@ -172,7 +170,7 @@ def _marks(values: Sequence[Mapping[bytes, float] | None]) -> list[str]:
         elif each == top:
             marks.append("best")
         else:
-            chance = paired([top[key] - each[key] for key in top]).p >= CHANCE
+            chance = paired_difference([top[key] - each[key] for key in top]).p >= CHANCE
             marks.append("near" if chance else "")
     return marks
 
@@ -188,17 +186,15 @@ def _row(
     for source in columns:
         if source in values:
             group, found = run.figures.sources[source], list(values[source].values())
-            interval = of_mean(found, len(group.characters) / k)
+            interval = mean_interval(found, len(group.characters) / k)
             cells[source] = Cell(fmean(found), interval, len(found), group.n, marks[source])
     average = _average(list(cells.values())) if len(cells) == len(columns) else None
     return Row(run, cells, average)
 
 
 def _average(cells: Sequence[Cell]) -> tuple[float, tuple[float, float]]:
-    mean, size = fmean(cell.value for cell in cells), len(cells)
-    below = sqrt(sum((cell.value - cell.interval[0]) ** 2 for cell in cells)) / size
-    above = sqrt(sum((cell.interval[1] - cell.value) ** 2 for cell in cells)) / size
-    return mean, (mean - below, mean + above)
+    values = [cell.value for cell in cells]
+    return fmean(values), average_interval(values, [cell.interval for cell in cells])
 
 
 def _notes(

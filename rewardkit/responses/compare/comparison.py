@@ -13,9 +13,9 @@ from rewardkit.output import atomic, refuse_input, require_suffix
 from rewardkit.responses.files import expand
 from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.read import Sample, Unread, read_samples
-from rewardkit.responses.statistics import mcnemar, wilson
 from rewardkit.responses.verdict import Cause, Side, Verdict, cause
 from rewardkit.scorers.base import Scorer
+from rewardkit.statistics import mcnemar_p_value, wilson_interval
 
 #: Samples of each cause, and lines that could not be read, that are kept to be shown.
 EXAMPLES = 3
@@ -82,7 +82,7 @@ class CompareReport:
     @property
     def p_value(self) -> float:
         """Of McNemar's exact test."""
-        return mcnemar(self.right[True, False], self.right[False, True])
+        return mcnemar_p_value(self.right[True, False], self.right[False, True])
 
     def worst(self) -> list[tuple[Cause, Group]]:
         """The causes with most samples first."""
@@ -121,7 +121,7 @@ class CompareReport:
             "only_b_right": self.right[False, True],
             "neither_right": self.right[False, False],
             "agreement": self.agreed / n if n else None,
-            "agreement_95": wilson(self.agreed, n),
+            "agreement_95": wilson_interval(self.agreed, n),
             "mcnemar_p": self.p_value,
             "a": self._side(self.a, 0),
             "b": self._side(self.b, 1),

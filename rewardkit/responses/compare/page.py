@@ -8,7 +8,7 @@ from rewardkit import __version__
 from rewardkit.pages.model import Bars, Line, Page, Section, Table
 from rewardkit.pages.text import share
 from rewardkit.responses.compare.comparison import CompareReport, Example
-from rewardkit.responses.statistics import wilson
+from rewardkit.statistics import wilson_interval
 
 
 def compare_page(report: CompareReport) -> Page:
@@ -27,7 +27,7 @@ def compare_page(report: CompareReport) -> Page:
 
 def agreement(report: CompareReport) -> str:
     """How far two scorers agree, and whether one of them is laxer, in a sentence."""
-    low, high = wilson(report.agreed, report.judged)
+    low, high = wilson_interval(report.agreed, report.judged)
     return (
         f"agreement {share(report.agreed, report.judged)} (95% interval {low:.1%} to {high:.1%}); "
         f"McNemar's exact test: {p_text(report.p_value)}"

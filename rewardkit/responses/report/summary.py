@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from rewardkit.responses.read import Unread
-from rewardkit.responses.statistics import clustered
 from rewardkit.responses.tally import count_no_answer
 from rewardkit.scorers.base import Status
+from rewardkit.statistics import clustered_interval
 
 #: Characters of a prompt that name it in a list.
 HEAD = 160
@@ -144,4 +144,4 @@ def estimate(prompts: Iterable[tuple[int, int]]) -> Estimate:
     """The accuracy of (responses, right ones) per prompt, with its interval over prompts."""
     prompts = list(prompts)
     n, correct = (sum(column) for column in zip(*prompts, strict=True)) if prompts else (0, 0)
-    return Estimate(n, correct, *clustered(prompts))
+    return Estimate(n, correct, *clustered_interval(prompts))

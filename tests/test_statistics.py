@@ -1,0 +1,244 @@
+"""Intervals, tests and percentiles agree with exact sums, mpmath, published values and simulation."""
+
+import random
+from collections import Counter
+from math import comb, sqrt
+
+import mpmath
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.statistics import (
+    average_interval,
+    clustered_interval,
+    mcnemar_p_value,
+    mean_interval,
+    paired_difference,
+    percentile,
+    percentile_of_counts,
+    student_t_p_value,
+    student_t_quantile,
+    wilson_interval,
+)
+
+counts = st.integers(0, 3000)
+
+
+@given(counts, counts)
+def test_the_wilson_interval_contains_the_share_and_stays_within_0_and_1(part, more):
+    whole = part + more
+    low, high = wilson_interval(part, whole)
+    assert 0 <= low <= (part / whole if whole else 0.5) <= high <= 1
+
+
+@given(counts, counts)
+def test_the_wilson_interval_of_the_failures_is_the_mirror_image(part, more):
+    low, high = wilson_interval(part, part + more)
+    assert wilson_interval(more, part + more) == pytest.approx((1 - high, 1 - low))
+
+
+@given(st.integers(0, 1000), st.integers(1, 1000), st.integers(2, 9))
+def test_the_wilson_interval_narrows_as_the_sample_grows(part, more, times):
+    low, high = wilson_interval(part, part + more)
+    narrow_low, narrow_high = wilson_interval(times * part, times * (part + more))
+    assert narrow_high - narrow_low < high - low
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "interval"),
+    [  # scipy 1.17: binomtest(part, whole).proportion_ci(method="wilson")
+        (0, 10, (0.0, 0.27753279986288926)),
+        (1, 3, (0.06149194472039626, 0.7923403991979523)),
+        (15, 50, (0.1910355350088095, 0.4375035046445341)),
+        (95, 100, (0.8882495307680809, 0.978456320845632)),
+        (940, 1000, (0.9235289252086434, 0.953103527324068)),
+    ],
+)
+def test_the_wilson_interval_agrees_with_scipy(part, whole, interval):
+    assert wilson_interval(part, whole) == pytest.approx(interval, rel=1e-12)
+
+
+@given(counts, counts)
+def test_mcnemar_is_a_probability_and_symmetric(only_a, only_b):
+    assert 0 <= mcnemar_p_value(only_a, only_b) == mcnemar_p_value(only_b, only_a) <= 1
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_mcnemar_agrees_with_the_exact_sum_of_binomials(only_a, only_b):
+    n, k = only_a + only_b, min(only_a, only_b)
+    exact = 2 * sum(comb(n, i) for i in range(k + 1)) / 2**n
+    assert mcnemar_p_value(only_a, only_b) == pytest.approx(min(1.0, exact), rel=1e-11)
+
+
+@given(st.integers(0, 500), st.integers(0, 500))
+def test_mcnemar_falls_as_the_verdicts_get_more_one_sided(only_a, more):
+    assert mcnemar_p_value(only_a, only_a + more + 1) <= mcnemar_p_value(only_a, only_a + more)
+
+
+@pytest.mark.parametrize(
+    ("only_a", "only_b", "p"),
+    [  # scipy 1.17: binomtest(only_a, only_a + only_b).pvalue
+        (1, 2, 1.0),
+        (1, 9, 0.021484375),
+        (3, 12, 0.03515625),
+        (59, 121, 4.4344492637551645e-06),  # the example of statsmodels
+        (86, 150, 3.7159361395713866e-05),  # Agresti's approval ratings
+        (4000, 4300, 0.001029736761268162),
+        (400_000, 402_500, 0.005277099061645644),
+        (0, 2000, 0.0),
+    ],
+)
+def test_mcnemar_agrees_with_scipy(only_a, only_b, p):
+    assert mcnemar_p_value(only_a, only_b) == pytest.approx(p, rel=1e-8)
+
+
+def test_student_t_agrees_with_published_tables():
+    table = {1: 12.7062, 2: 4.3027, 5: 2.5706, 10: 2.2281, 29: 2.0452, 100: 1.9840}
+    for degrees, value in table.items():
+        assert student_t_quantile(degrees) == pytest.approx(value, abs=5e-5)
+        assert student_t_p_value(value, degrees) == pytest.approx(0.05, abs=1e-5)
+    assert student_t_p_value(2.0, 10) == pytest.approx(0.07339, abs=1e-5)
+    assert student_t_p_value(0.0, 3) == 1
+
+
+@pytest.mark.parametrize(("questions", "n", "a", "b"), [(30, 16, 0.5, 0.5), (100, 4, 2, 1)])
+def test_95_percent_of_mean_intervals_hold_the_true_mean(questions, n, a, b):
+    """Questions differ in difficulty (a beta distribution); the mean over all of them is known."""
+    rng, covered, runs = random.Random(5), 0, 1500
+    for _ in range(runs):
+        chances = [rng.betavariate(a, b) for _ in range(questions)]
+        shares = [sum(rng.random() < chance for _ in range(n)) / n for chance in chances]
+        low, high = mean_interval(shares, questions * n)
+        covered += low <= a / (a + b) <= high
+    assert 0.935 <= covered / runs <= 0.97
+
+
+def test_an_interval_that_ignored_questions_would_be_too_narrow():
+    """The check above can fail: the same responses, counted as if each were a question."""
+    rng, covered, runs = random.Random(5), 0, 300
+    for _ in range(runs):
+        chances = [rng.betavariate(0.5, 0.5) for _ in range(30)]
+        right = sum(rng.random() < chance for chance in chances for _ in range(16))
+        low, high = mean_interval([1.0] * right + [0.0] * (480 - right), 480)
+        covered += low <= 0.5 <= high
+    assert covered / runs < 0.7
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.05])
+def test_95_percent_of_paired_intervals_hold_the_true_difference(effect):
+    rng, covered, rejected, runs = random.Random(7), 0, 0, 1500
+    for _ in range(runs):
+        differences = []
+        for _ in range(60):
+            chance = rng.betavariate(1, 1) * 0.9
+            a = sum(rng.random() < chance for _ in range(4)) / 4
+            b = sum(rng.random() < chance + effect for _ in range(4)) / 4
+            differences.append(b - a)
+        result = paired_difference(differences)
+        covered += result.interval[0] <= effect <= result.interval[1]
+        rejected += result.p < 0.05
+    assert 0.935 <= covered / runs <= 0.965
+    assert rejected / runs < 0.065 if not effect else rejected / runs > 0.2
+
+
+@given(st.lists(st.floats(0, 1), max_size=50), st.integers(0, 1000))
+def test_a_mean_interval_lies_within_0_and_1_and_holds_the_mean(values, more):
+    low, high = mean_interval(values, len(values) + more)
+    mean = sum(values) / len(values) if values else 0.5
+    assert 0 <= low <= mean + 1e-9
+    assert mean - 1e-9 <= high <= 1
+
+
+def test_equal_differences_have_the_p_value_of_the_sign_test_and_no_interval():
+    result = paired_difference([0.5] * 5)
+    assert result.interval is None
+    assert result.p == 2 / 2**5
+    assert paired_difference([0.0] * 5).p == 1
+    assert paired_difference([1.0]).interval is None
+
+
+@given(counts, st.integers(1, 3000))
+def test_the_ends_of_the_wilson_interval_are_one_quantile_away_from_the_share(part, more):
+    """The score test at either end gives exactly z, which is how Wilson defines the interval."""
+    whole = part + more
+    for end in wilson_interval(part, whole):
+        if 0 < end < 1:
+            z = (part / whole - end) / sqrt(end * (1 - end) / whole)
+            assert abs(z) == pytest.approx(1.959964, abs=1e-5)
+
+
+@given(st.floats(-50, 50), st.integers(1, 400))
+def test_the_p_value_of_student_t_agrees_with_mpmath(t, degrees):
+    x = degrees / (degrees + mpmath.mpf(t) ** 2)
+    exact = mpmath.betainc(mpmath.mpf(degrees) / 2, 0.5, 0, x, regularized=True)
+    assert student_t_p_value(t, degrees) == pytest.approx(float(exact), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 7, 8, 15, 30, 60, 1000, 100_000])
+def test_the_quantile_of_student_t_agrees_with_mpmath_at_whole_degrees(degrees):
+    assert student_t_quantile(degrees) == pytest.approx(exact_t_quantile(degrees), rel=1e-9)
+
+
+def exact_t_quantile(degrees):
+    def excess(t):
+        x = degrees / (degrees + t**2)
+        return mpmath.betainc(mpmath.mpf(degrees) / 2, 0.5, 0, x, regularized=True) - 0.05
+
+    return float(mpmath.findroot(excess, (1.9, 13), solver="anderson", tol=1e-22))
+
+
+@pytest.mark.parametrize(
+    ("degrees", "most"),
+    [(1.1, 0.19), (1.4, 0.19), (1.9, 0.19), (2.4, 0.02), (3.5, 0.004), (20.5, 0)],
+)
+def test_the_quantile_of_student_t_is_slightly_too_large_between_whole_degrees(degrees, most):
+    excess = student_t_quantile(degrees) / exact_t_quantile(degrees) - 1
+    assert -1e-9 <= excess <= most + 1e-4
+
+
+@given(st.lists(st.booleans(), max_size=200))
+def test_with_one_response_per_prompt_the_clustered_interval_is_wilsons(verdicts):
+    interval = clustered_interval((1, right) for right in verdicts)
+    assert interval == wilson_interval(sum(verdicts), len(verdicts))
+
+
+@given(st.lists(st.tuples(st.integers(1, 16), st.floats(0, 1)), min_size=1, max_size=60))
+def test_a_clustered_interval_lies_within_0_and_1_and_holds_the_share(prompts):
+    clusters = [(n, round(n * share)) for n, share in prompts]
+    low, high = clustered_interval(clusters)
+    share = sum(right for _, right in clusters) / sum(n for n, _ in clusters)
+    assert 0 <= low <= share + 1e-9
+    assert share - 1e-9 <= high <= 1
+
+
+def test_responses_that_agree_within_each_prompt_count_as_one():
+    assert clustered_interval([(8, 8)] * 10 + [(8, 0)] * 10) == pytest.approx(
+        wilson_interval(10, 20), abs=0.01
+    )
+
+
+def test_95_percent_of_average_intervals_hold_the_average():
+    rng, covered, runs, chances = random.Random(3), 0, 1500, (0.2, 0.5, 0.9)
+    for _ in range(runs):
+        rights = [sum(rng.random() < chance for _ in range(60)) for chance in chances]
+        low, high = average_interval(
+            [right / 60 for right in rights], [wilson_interval(right, 60) for right in rights]
+        )
+        covered += low <= sum(chances) / 3 <= high
+    assert 0.935 <= covered / runs <= 0.97
+
+
+def test_the_average_interval_of_one_mean_is_its_own():
+    assert average_interval([0.3], [(0.1, 0.6)]) == pytest.approx((0.1, 0.6))
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=300), st.integers(1, 100))
+def test_a_percentile_is_the_smallest_value_that_enough_values_do_not_exceed(values, percent):
+    enough = [v for v in values if 100 * sum(w <= v for w in values) >= percent * len(values)]
+    assert percentile(sorted(values), percent) == min(enough)
+    assert percentile_of_counts(Counter(values), percent) == min(enough)
+
+
+def test_a_percentile_of_no_counts_is_0():
+    assert percentile_of_counts({}, 50) == 0
