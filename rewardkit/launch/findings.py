@@ -12,7 +12,7 @@ _RANK = {"error": 0, "warning": 1, "info": 2}
 
 
 @dataclass(frozen=True)
-class Finding:
+class LaunchFinding:
     """One thing, in one line.
 
     Attributes:
@@ -35,6 +35,6 @@ class Finding:
         return " ".join(part for part in (f"{self.key}: {self.text}", self.fix) if part)
 
 
-def ordered(findings: Iterable[Finding]) -> list[Finding]:
+def sort_by_severity(findings: Iterable[LaunchFinding]) -> list[LaunchFinding]:
     """The worst first; within a severity in the order they were found."""
     return sorted(findings, key=lambda finding: _RANK[finding.severity])

@@ -12,6 +12,7 @@ from typing import Any
 
 from rewardkit.errors import DataError
 from rewardkit.launch.plan import Plan
+from rewardkit.launch.versions import package_versions
 from rewardkit.output import atomic
 from rewardkit.registry import is_path
 from rewardkit.scorers.load import location
@@ -59,8 +60,6 @@ def manifest_of(
     """The record of a plan, as things are now."""
     from datetime import datetime, timezone
 
-    from rewardkit.doctor import examine
-
     return Manifest(
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         where=where,
@@ -69,7 +68,7 @@ def manifest_of(
         verl=plan.verl,
         command=plan.command(),
         env=dict(plan.env),
-        versions=examine(offline=True)["versions"],
+        versions=package_versions(),
         folder=str(Path.cwd()),
         git=_git(),
         files=digests(plan),

@@ -35,7 +35,6 @@ Target = Literal[
     "ray-job",
     "script",
     "slurm",
-    "symmetric-run",
     "kuberay",
     "skypilot",
     "ascend",
@@ -146,7 +145,7 @@ class Cluster(_Part):
     Attributes:
         target: how it is launched.
         address: of the Ray cluster's job server (ray-job), as in http://head:8265.
-        head: the head node's host or address (ascend, symmetric-run).
+        head: the head node's host or address (ascend).
         port: of Ray's GCS on the head.
         dashboard_port: of Ray's dashboard and job server.
         interface: the network interface between nodes; discovered where it is not given.
@@ -185,6 +184,15 @@ class Cluster(_Part):
     detach: bool = False
     accelerator: str | None = None
     device_resource: _Word | None = None
+
+    @field_validator("target", mode="before")
+    @classmethod
+    def _refuse_removed_target(cls, value: Any) -> Any:
+        if value == "symmetric-run":
+            raise PydanticCustomError(
+                "removed_target", "this target was removed; use slurm or ray-job instead"
+            )
+        return value
 
 
 class Recipe(_Part):

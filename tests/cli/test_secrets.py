@@ -15,7 +15,6 @@ TARGETS = [
     "ray-job",
     "script",
     "slurm",
-    "symmetric-run",
     "kuberay",
     "skypilot",
     "ascend",

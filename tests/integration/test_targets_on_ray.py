@@ -297,30 +297,3 @@ def test_ray_job_brings_the_command_the_scorer_and_rewardkit(tmp_path, env, clus
         assert "return 1.0  # 对" in node["reward"]  # where verl's workers are started
         assert "/runtime_resources/" in node["rewardkit"]  # ours, not one that is installed
         assert node["env"].items() >= plan.env.items()
-
-
-def namespace(tmp_path):
-    """What starts a program in a PID namespace of its own; skips where that is not permitted."""
-    command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    allowed = shutil.which("unshare") and not subprocess.run([*command, "true"]).returncode
-    if not allowed:
-        pytest.skip("no PID namespaces here: ray symmetric-run ends with a host-wide ray stop")
-    if (
-        "symmetric-run"
-        not in subprocess.run([f"{BIN}/ray", "--help"], capture_output=True, text=True).stdout
-    ):
-        pytest.skip("this Ray has no symmetric-run")
-    return command
-
-
-def test_symmetric_run_in_a_namespace_of_its_own(tmp_path, home, env, start):
-    command = namespace(tmp_path)
-    cluster = {"dashboard_port": int(env["DASHBOARD_PORT"])}
-    plan = planned("symmetric-run", tmp_path, nodes=1, cluster=cluster)
-    written(plan, tmp_path / "run")
-    here = {**env, "RAY_TMPDIR": str(home), "DRIVER_CODE": "3"}
-    run = start([*command, "bash", str(tmp_path / "run/symmetric.sh")], here)
-    output, _ = run.communicate(timeout=110)
-    assert run.returncode == 3, output
-    assert seen(env)["argv"] == list(plan.arguments)
-    assert seen(env)["npu"] == 16

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.launch.findings import Finding
+from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, Plan, make_plan
 from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe
@@ -976,7 +976,7 @@ def with_values(plan, values):
 @given(st.sampled_from(PLANS), st.dictionaries(st.sampled_from(KEYS), ODD, max_size=12), FACTS)
 def test_no_rule_raises_on_any_value(plan, odd, facts):
     for finding in check_rules(with_values(plan, odd), facts):
-        assert isinstance(finding, Finding)
+        assert isinstance(finding, LaunchFinding)
         assert finding.text
 
 

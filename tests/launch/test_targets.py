@@ -104,7 +104,7 @@ def test_nothing_is_written_and_no_secret_is_taken(plan_of, target, devices, tmp
 @every
 def test_devices_follow_from_the_recipe(plan_of, target, devices, tmp_path):
     text = "".join(f.text for f in render(plan_of(target, devices=devices), tmp_path).files)
-    if target in {"slurm", "ascend", "symmetric-run"}:
+    if target in {"slurm", "ascend"}:
         assert ("--num-gpus=16" in text) == (devices == "gpu")
         assert ("'--resources={\"NPU\": 16}'" in text) == (devices == "npu")
         assert ("HCCL_SOCKET_IFNAME" in text) == (devices == "npu")
@@ -113,7 +113,7 @@ def test_devices_follow_from_the_recipe(plan_of, target, devices, tmp_path):
         assert ("HCCL_CONNECT_TIMEOUT" in text) == (devices == "npu")
 
 
-@pytest.mark.parametrize("target", ["ascend", "symmetric-run", "skypilot", "slurm"])
+@pytest.mark.parametrize("target", ["ascend", "skypilot", "slurm"])
 @pytest.mark.parametrize("port", [10002, 16766, 19999])
 def test_a_port_among_rays_worker_ports_is_refused(plan_of, target, port, tmp_path):
     plan = plan_of(target, devices="gpu", cluster={"port": port})
@@ -127,7 +127,7 @@ def test_a_port_among_rays_worker_ports_is_refused(plan_of, target, port, tmp_pa
         ("ascend", {"dashboard_port": 10002}, "cluster.dashboard_port: 10002 lies among"),
         ("ascend", {"port": 8265}, "cluster.dashboard_port: 8265 is taken by cluster.port"),
         ("ascend", {"port": 10001}, "taken by Ray's client server"),
-        ("symmetric-run", {"port": 52365}, "taken by Ray's dashboard agent"),
+        ("ascend", {"port": 52365}, "taken by Ray's dashboard agent"),
         ("skypilot", {"port": 6380}, "taken by SkyPilot's own Ray"),
     ],
 )

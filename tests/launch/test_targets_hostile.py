@@ -85,10 +85,6 @@ with open(os.environ["DUMP"], "w") as file:
 
 RAY = """
 import os, signal, socket, subprocess, sys, time
-if sys.argv[1] == "symmetric-run":
-    if "--help" in sys.argv:
-        sys.exit(0)
-    sys.exit(subprocess.run(sys.argv[sys.argv.index("--") + 1:]).returncode)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 if "--head" in sys.argv:
     (port,) = [int(a.split("=")[1]) for a in sys.argv if a.startswith("--port=")]
@@ -264,9 +260,9 @@ def check(target, value, bash, tmp_path):
     assert seen["cwd"] == str(tmp_path / "home" / cluster.workdir)
     if target not in {"ray-job", "kuberay"}:  # their environment stands in YAML
         assert seen["env"].items() >= plan.env.items()
-    if target in {"ascend", "symmetric-run", "slurm", "skypilot"}:
+    if target in {"ascend", "slurm", "skypilot"}:
         assert seen["env"]["GLOO_SOCKET_IFNAME"] == cluster.interface
-    if target in {"ascend", "symmetric-run"}:
+    if target == "ascend":
         told = (tmp_path / "dump.getent").read_bytes().decode().split("\0")
         assert cluster.head in told
     return refused

@@ -39,10 +39,6 @@ RAY = """
 import os, signal, socket, subprocess, sys, time
 with open(os.environ["DUMP"] + ".ray", "a") as file:
     print(*sys.argv[1:], sep="\\t", file=file)
-if sys.argv[1] == "symmetric-run":
-    if "--help" in sys.argv or os.environ.get("RAY_FAILS"):
-        sys.exit(0)
-    sys.exit(subprocess.run(sys.argv[sys.argv.index("--") + 1:]).returncode)
 if os.environ.get("RAY_FAILS"):
     sys.exit("ray cannot")
 if os.environ.get("RAY_LEAVES"):
@@ -178,7 +174,6 @@ devices = pytest.mark.parametrize("devices", ["gpu", "npu"])
     [
         ("script", "train.sh"),
         ("ascend", "node.sh"),
-        ("symmetric-run", "symmetric.sh"),
         ("ray-job", "working_dir/launch.sh"),
     ],
 )
@@ -408,24 +403,9 @@ def test_children_that_ray_forgets_are_ended(bash, node):
     assert alive("sleep 61.25") == []
 
 
-def test_symmetric_run_is_told_the_limit_and_its_silent_failure_is_found(
-    plan_of, bash, write, tmp_path
-):
-    folder = write(render(plan_of("symmetric-run"), tmp_path / "run"), tmp_path / "run")
-    assert finish(bash(folder / "symmetric.sh", VERL_CODE=4))[0] == 4
-    variable = "RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT"
-    assert seen(tmp_path)["env"][variable] == "60"
-    words = (tmp_path / "dump.json.ray").read_text().splitlines()[-1].split("\t")
-    assert words[3:6] == ["--min-nodes", "2", "--dashboard-port=8265"]
-    (tmp_path / "dump.json").unlink()
-    code, output = finish(bash(folder / "symmetric.sh", RAY_FAILS=1))
-    assert code == 1
-    assert "verl was not started on this head" in output
-
-
 @pytest.mark.parametrize(
     ("target", "script"),
-    [("ascend", "node.sh"), ("script", "train.sh"), ("symmetric-run", "symmetric.sh")],
+    [("ascend", "node.sh"), ("script", "train.sh")],
 )
 def test_a_file_that_is_missing_on_a_node_is_named_before_anything_starts(
     plan_of, bash, write, tmp_path, target, script

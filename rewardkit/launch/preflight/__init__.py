@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from rewardkit.launch.findings import Finding, ordered
+from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.environment import check_environment
 from rewardkit.launch.preflight.files import FileFacts, check_files
@@ -27,7 +27,7 @@ class Preflight:
         files: what the parquet files are.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[LaunchFinding, ...]
     unchecked: tuple[str, ...]
     files: tuple[FileFacts, ...] = ()
 
@@ -51,7 +51,7 @@ def preflight(plan: Plan, *, progress: Callable[[int], object] = lambda _: None)
     found += check_with_verl(plan, unchecked)
     found += check_reward(plan, files.facts, unchecked)
     found += check_environment(plan, unchecked)
-    return Preflight(tuple(ordered(found)), tuple(unchecked), tuple(files.facts))
+    return Preflight(tuple(sort_by_severity(found)), tuple(unchecked), tuple(files.facts))
 
 
 def _facts(plan: Plan, files: list[FileFacts]) -> Facts:

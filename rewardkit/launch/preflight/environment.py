@@ -10,14 +10,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rewardkit.doctor import count_devices
-from rewardkit.launch.findings import Finding
+from rewardkit.devices import (
+    CPUS_FOR_DRIVER,
+    CPUS_PER_DEVICE,
+    count_devices,
+    cpus_needed,
+)
+from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.targets.base import WORKER_PORTS
 from rewardkit.launch.verl.keys import installed_verl, parse_release
-
-#: verl's placement group takes so many CPUs for a device; its workers and the driver need others.
-CPUS_PER_DEVICE, CPUS_BESIDES = 3, 16
 
 #: verl's engines that patch trl's models where trl is installed; trl 1.13 has no such models.
 FSDP = ("fsdp", "fsdp2")
@@ -27,7 +29,7 @@ TRL_WITHOUT_PPO = (1, 13)
 PATIENCE = 5.0
 
 
-def check_environment(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
+def check_environment(plan: Plan, unchecked: list[str]) -> Iterator[LaunchFinding]:
     """Findings about packages, ports, devices and the cluster.
 
     Args:
@@ -37,7 +39,7 @@ def check_environment(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
     cluster = plan.recipe.cluster
     for name, port in (("port", cluster.port), ("dashboard_port", cluster.dashboard_port)):
         if port in WORKER_PORTS:
-            yield Finding(
+            yield LaunchFinding(
                 "error",
                 "ports",
                 f"cluster.{name}",
@@ -54,7 +56,7 @@ def check_environment(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
         unchecked.append(f"devices and packages on the nodes: {cluster.target} runs elsewhere.")
 
 
-def _packages(plan: Plan) -> Iterator[Finding]:
+def _packages(plan: Plan) -> Iterator[LaunchFinding]:
     if installed_verl() is None:
         fix = "pip install 'verl[verl-core,vllm,fsdp]', or choose a cluster.target."
         if plan.recipe.devices == "npu":  # the extras would bring CUDA's torch in place of CANN's
@@ -62,11 +64,13 @@ def _packages(plan: Plan) -> Iterator[Finding]:
                 "pip install --no-deps verl beside CANN's torch, torch-npu and vllm-ascend, or choose "
                 "a cluster.target."
             )
-        yield Finding("error", "packages", "cluster.target", "no verl is installed here.", fix)
+        yield LaunchFinding(
+            "error", "packages", "cluster.target", "no verl is installed here.", fix
+        )
         return
     v1 = parse_release(plan.verl) >= (0, 9, 0) and plan.get("trainer.use_v1", True)
     if v1 and find_spec("transfer_queue") is None:
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "packages",
             "trainer.use_v1",
@@ -77,7 +81,7 @@ def _packages(plan: Plan) -> Iterator[Finding]:
     yield from _trl(plan)
     workdir = Path(plan.recipe.cluster.workdir)
     if plan.module == DAPO_RECIPE and not (workdir / "recipe" / "dapo").is_dir():
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "packages",
             "cluster.workdir",
@@ -86,14 +90,14 @@ def _packages(plan: Plan) -> Iterator[Finding]:
         )
 
 
-def _trl(plan: Plan) -> Iterator[Finding]:
+def _trl(plan: Plan) -> Iterator[LaunchFinding]:
     trl = _version("trl")
     if (
         trl
         and parse_release(trl) >= TRL_WITHOUT_PPO
         and plan.get("actor_rollout_ref.actor.strategy", "fsdp") in FSDP
     ):
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "packages",
             "cluster.target",
@@ -111,32 +115,32 @@ def _version(package: str) -> str:
         return ""
 
 
-def _machine(plan: Plan) -> Iterator[Finding]:
+def _machine(plan: Plan) -> Iterator[LaunchFinding]:
     """The devices and processors of this machine against what is asked for."""
     asked, kind = plan.recipe.devices_per_node, plan.recipe.devices
     here = count_devices(kind)
     if kind != "cpu" and here < asked:
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "devices",
             "devices_per_node",
             f"{asked} {kind.upper()} asked for, {here} here.",
             "Lower devices_per_node, or choose a cluster.target.",
         )
-    needed, cpus = CPUS_PER_DEVICE * asked + CPUS_BESIDES, os.cpu_count() or 1
+    needed, cpus = cpus_needed(asked), os.cpu_count() or 1
     if cpus < needed:
-        yield Finding(
+        yield LaunchFinding(
             "warning",
             "cpus",
             "devices_per_node",
             f"{cpus} CPU cores here; {asked} devices want about {needed} "
-            f"({CPUS_PER_DEVICE} each, and {CPUS_BESIDES}), or placement waits for ever.",
+            f"({CPUS_PER_DEVICE} each, and {CPUS_FOR_DRIVER}), or placement waits for ever.",
             "Lower devices_per_node, or set ray_kwargs.ray_init.num_cpus.",
             "verl issue 6663",
         )
 
 
-def _ray_cluster(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
+def _ray_cluster(plan: Plan, unchecked: list[str]) -> Iterator[LaunchFinding]:
     """The resources a running cluster has, against what is asked for."""
     address = plan.recipe.cluster.address.rstrip("/")
     total = _total(address)
@@ -149,7 +153,7 @@ def _ray_cluster(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
     name = {"gpu": "GPU", "npu": "NPU", "cpu": "CPU"}[plan.recipe.devices]
     asked, there = plan.recipe.nodes * plan.recipe.devices_per_node, total.get(name, 0)
     if there < asked:
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "devices",
             "nodes",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import RewardkitError
-from rewardkit.launch.findings import Finding, Severity
+from rewardkit.launch.findings import LaunchFinding, Severity
 from rewardkit.launch.plan import Plan
 from rewardkit.preprocess.check import Extras, check
 from rewardkit.preprocess.check_report import CheckReport
@@ -55,7 +55,7 @@ class FileFacts:
 class FilesReport:
     """What came of the files."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[LaunchFinding] = field(default_factory=list)
     facts: list[FileFacts] = field(default_factory=list)
 
 
@@ -150,7 +150,7 @@ def _missing(plan: Plan, role: str, name: str, report: FilesReport, unchecked: l
         unchecked.append(f"{name}: not on this machine; every node must have it. {make}")
 
 
-def _place(plan: Plan, role: str, name: str) -> Iterator[Finding]:
+def _place(plan: Plan, role: str, name: str) -> Iterator[LaunchFinding]:
     """Paths that verl or the nodes will not find."""
     if name.startswith("~"):
         yield _finding(
@@ -167,7 +167,7 @@ def _place(plan: Plan, role: str, name: str) -> Iterator[Finding]:
         )
 
 
-def _said(plan: Plan, role: str, name: str, found: CheckReport) -> Iterator[Finding]:
+def _said(plan: Plan, role: str, name: str, found: CheckReport) -> Iterator[LaunchFinding]:
     """The findings of a file's rows, one for each rule."""
     scorer = plan.recipe.reward.scorer
     left_out = _OWN_SCORER if scorer == "verl" or is_path(scorer) else frozenset()
@@ -186,7 +186,7 @@ def _said(plan: Plan, role: str, name: str, found: CheckReport) -> Iterator[Find
     yield from _too_long(plan, name, found)
 
 
-def _too_long(plan: Plan, name: str, found: CheckReport) -> Iterator[Finding]:
+def _too_long(plan: Plan, name: str, found: CheckReport) -> Iterator[LaunchFinding]:
     limit = found.lengths.limit
     if limit is None or not found.lengths.counts:
         return
@@ -201,8 +201,10 @@ def _too_long(plan: Plan, name: str, found: CheckReport) -> Iterator[Finding]:
             if filtered
             else (f"Set data.max_prompt_length={longest}, or data.filter_overlong_prompts=True.")
         )
-        yield Finding(kind, "L-24", "data.max_prompt_length", text, fix, "verl best practices")
+        yield LaunchFinding(
+            kind, "L-24", "data.max_prompt_length", text, fix, "verl best practices"
+        )
 
 
-def _finding(severity: Severity, rule: str, role: str, text: str, fix: str) -> Finding:
-    return Finding(severity, rule, f"data.{role}_files", text, fix)
+def _finding(severity: Severity, rule: str, role: str, text: str, fix: str) -> LaunchFinding:
+    return LaunchFinding(severity, rule, f"data.{role}_files", text, fix)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardkitError
-from rewardkit.launch.findings import Finding, Severity
+from rewardkit.launch.findings import LaunchFinding, Severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.files import FileFacts
 from rewardkit.launch.secret_values import reveal
@@ -42,7 +42,9 @@ VERL_SOURCES = (
 )
 
 
-def check_reward(plan: Plan, files: list[FileFacts], unchecked: list[str]) -> Iterator[Finding]:
+def check_reward(
+    plan: Plan, files: list[FileFacts], unchecked: list[str]
+) -> Iterator[LaunchFinding]:
     """Findings about the reward.
 
     Args:
@@ -58,7 +60,7 @@ def check_reward(plan: Plan, files: list[FileFacts], unchecked: list[str]) -> It
         try:
             yield from _signature(scorer, plan)
         except RewardkitError as error:
-            yield Finding("error", "L-51", KEY, str(error), "Mend the file or reward.scorer.")
+            yield LaunchFinding("error", "L-51", KEY, str(error), "Mend the file or reward.scorer.")
             return
     train = [file for file in files if file.role == "train"]
     if not train:
@@ -68,7 +70,7 @@ def check_reward(plan: Plan, files: list[FileFacts], unchecked: list[str]) -> It
         yield from _conduct(plan, file)
 
 
-def _signature(scorer: str, plan: Plan) -> Iterator[Finding]:
+def _signature(scorer: str, plan: Plan) -> Iterator[LaunchFinding]:
     """Whether verl's keywords and the recipe's options fit the function."""
     from rewardkit.audit.process import Process
 
@@ -80,7 +82,7 @@ def _signature(scorer: str, plan: Plan) -> Iterator[Finding]:
         misfit = process.misfit
     if misfit:
         given = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "L-51",
             KEY,
@@ -90,11 +92,11 @@ def _signature(scorer: str, plan: Plan) -> Iterator[Finding]:
         )
 
 
-def _verl_s_own(files: list[FileFacts]) -> Iterator[Finding]:
+def _verl_s_own(files: list[FileFacts]) -> Iterator[LaunchFinding]:
     for file in files:
         for source in file.data_sources:
             if not any(_fits(source, known) for known in VERL_SOURCES):
-                yield Finding(
+                yield LaunchFinding(
                     "error",
                     "L-52",
                     "reward.scorer",
@@ -109,7 +111,7 @@ def _fits(source: str, known: str) -> bool:
     return source.startswith(known[:-1]) if known.endswith("*") else source == known
 
 
-def _conduct(plan: Plan, file: FileFacts) -> Iterator[Finding]:
+def _conduct(plan: Plan, file: FileFacts) -> Iterator[LaunchFinding]:
     """What the audit says of conduct, and whether golds are paid; in a process of its own."""
     from rewardkit.audit.run import conduct
 
@@ -122,7 +124,7 @@ def _conduct(plan: Plan, file: FileFacts) -> Iterator[Finding]:
             scorer, Path(file.path).expanduser(), options=_options(plan)
         )
     except RewardkitError as error:
-        yield Finding("error", "L-51", KEY, str(error), "Mend the scorer or reward.options.")
+        yield LaunchFinding("error", "L-51", KEY, str(error), "Mend the scorer or reward.options.")
         return
     yield from _metric(plan, scorer, keys)
     for reading in readings:
@@ -139,11 +141,11 @@ def _options(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _metric(plan: Plan, scorer: str, keys: Sequence[str]) -> Iterator[Finding]:
+def _metric(plan: Plan, scorer: str, keys: Sequence[str]) -> Iterator[LaunchFinding]:
     metric = plan.get("algorithm.filter_groups.metric", "reward")
     filtered = plan.get("algorithm.filter_groups.enable") is True
     if filtered and keys and metric not in {*keys, "reward", "score", "seq_reward"}:
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "L-50",
             "algorithm.filter_groups.metric",
@@ -154,8 +156,8 @@ def _metric(plan: Plan, scorer: str, keys: Sequence[str]) -> Iterator[Finding]:
         )
 
 
-def _unpaid(reading: Reading, file: FileFacts, scorer: str) -> Finding:
-    return Finding(
+def _unpaid(reading: Reading, file: FileFacts, scorer: str) -> LaunchFinding:
+    return LaunchFinding(
         "error",
         "L-52",
         KEY,
@@ -165,11 +167,11 @@ def _unpaid(reading: Reading, file: FileFacts, scorer: str) -> Finding:
     )
 
 
-def _behaviour(finding: Conduct, scorer: str) -> Finding:
+def _behaviour(finding: Conduct, scorer: str) -> LaunchFinding:
     severity: Severity = "error" if finding.severity == "high" else "warning"
     example = finding.failures[0] if finding.failures else None
     told = f" ({example.response[:60]!r} -> {example.got})" if example else ""
-    return Finding(
+    return LaunchFinding(
         severity,
         "conduct",
         KEY,

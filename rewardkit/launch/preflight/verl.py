@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rewardkit.errors import DataError
-from rewardkit.launch.findings import Finding
+from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.verl.config import ComposedConfig, compose_plan
 from rewardkit.launch.verl.keys import installed_verl
 from rewardkit.launch.verl.releases import nearest
 
 
-def check_with_verl(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
+def check_with_verl(plan: Plan, unchecked: list[str]) -> Iterator[LaunchFinding]:
     """Findings of verl's own composition, validation and reward loader.
 
     Args:
@@ -36,17 +36,17 @@ def check_with_verl(plan: Plan, unchecked: list[str]) -> Iterator[Finding]:
     try:
         yield from _said(plan, compose_plan(plan), installed)
     except DataError as error:
-        yield Finding("error", "verl", "verl", str(error), "Look at verl's installation.")
+        yield LaunchFinding("error", "verl", "verl", str(error), "Look at verl's installation.")
 
 
-def _said(plan: Plan, composed: ComposedConfig, installed: str) -> Iterator[Finding]:
+def _said(plan: Plan, composed: ComposedConfig, installed: str) -> Iterator[LaunchFinding]:
     if composed.error:
-        yield Finding(
+        yield LaunchFinding(
             "error", "compose", "verl", f"verl {installed} does not compose it: {composed.error}"
         )
         return
     if composed.invalid:
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "validate",
             "verl",
@@ -54,14 +54,14 @@ def _said(plan: Plan, composed: ComposedConfig, installed: str) -> Iterator[Find
             source="verl utils/config.py",
         )
     if composed.reward_error:
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "L-51",
             "reward.custom_reward_function.path",
             f"verl cannot load the reward: {composed.reward_error}",
         )
     elif plan.recipe.reward.scorer != "verl" and composed.reward is None:
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "reward",
             "reward.custom_reward_function.path",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewardkit.launch.findings import Finding, ordered
+from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.rules import (
     algorithm,
@@ -67,7 +67,7 @@ ELSEWHERE: Mapping[str, str] = {
 }
 
 
-def check_rules(plan: Plan, facts: Facts) -> list[Finding]:
+def check_rules(plan: Plan, facts: Facts) -> list[LaunchFinding]:
     """What the rules say against a plan: at most one finding for each, the worst first."""
     findings = (rule.finding(plan, facts) for rule in RULES)
-    return ordered(finding for finding in findings if finding is not None)
+    return sort_by_severity(finding for finding in findings if finding is not None)

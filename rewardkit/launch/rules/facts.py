@@ -9,31 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewardkit.devices import MEMORY_GIB
 from rewardkit.launch.plan import Plan
 
 GIB = 2**30
 
 #: Files of a model that are larger than this are not read: they are not what they are called.
 LARGEST_FILE = 64 * 2**20
-
-#: Memory of common devices in GiB, for one device as verl counts them (an A3's card is two).
-DEVICES: Mapping[str, int] = {
-    "h200": 141,
-    "h100": 80,
-    "h800": 80,
-    "h20": 96,
-    "a800": 80,
-    "l40s": 48,
-    "l40": 48,
-    "l20": 48,
-    "a6000": 48,
-    "4090": 24,
-    "3090": 24,
-    "800t a2": 64,
-    "800t a3": 64,
-    "910c": 64,
-    "910b": 64,
-}
 
 _WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
 
@@ -101,7 +83,7 @@ def device_memory(hardware: str) -> int | None:
     text = hardware.lower()
     if stated := re.search(r"(\d{1,4})\s*gi?b\b", text):
         return int(stated[1]) * GIB
-    named = (size for name, size in DEVICES.items() if re.search(rf"\b{name}", text))
+    named = (size for name, size in MEMORY_GIB.items() if re.search(rf"\b{name}", text))
     size = next(named, None)
     return size and size * GIB
 

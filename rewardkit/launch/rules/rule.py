@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rewardkit.launch.findings import Finding, Severity
+from rewardkit.launch.findings import LaunchFinding, Severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.rules.facts import Facts
 
@@ -55,13 +55,15 @@ class Rule:
     source: str
     check: Callable[[Plan, Facts], Case | None]
 
-    def finding(self, plan: Plan, facts: Facts) -> Finding | None:
+    def finding(self, plan: Plan, facts: Facts) -> LaunchFinding | None:
         """What is wrong with a plan by this rule; None for nothing."""
         case = self.check(plan, facts)
         if case is None:
             return None
         severity = case.severity or self.severity
-        return Finding(severity, self.id, case.key or self.key, case.text, case.fix, self.source)
+        return LaunchFinding(
+            severity, self.id, case.key or self.key, case.text, case.fix, self.source
+        )
 
 
 def unless(value: object, *good: object) -> bool:

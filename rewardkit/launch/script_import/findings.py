@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from rewardkit.launch.findings import Finding
+from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.verl.key_renames import IgnoredKey, ignored_key, to_latest_key, to_release_key
 from rewardkit.launch.verl.releases import Release, known_releases, release_of
 from rewardkit.registry import did_you_mean
@@ -55,11 +55,11 @@ def _takes(known: Release, key: str) -> bool:
     return known.lists(key) or (known.open_at(key) and known.lists(key.partition(".")[0]))
 
 
-def unknown_findings(unknown: Iterable[Asked]) -> Iterator[Finding]:
+def unknown_findings(unknown: Iterable[Asked]) -> Iterator[LaunchFinding]:
     """A finding for each key that no release knows, with the nearest known one."""
     for i, asked in enumerate(unknown):
         near = _nearest(asked.key) if i < MAX_SUGGESTIONS else ""
-        yield Finding(
+        yield LaunchFinding(
             "error",
             "L-76",
             asked.key,
@@ -70,7 +70,7 @@ def unknown_findings(unknown: Iterable[Asked]) -> Iterator[Finding]:
 
 def release_findings(
     settings: Iterable[Asked], target: Release, kind: Mapping[str, bool]
-) -> list[Finding]:
+) -> list[LaunchFinding]:
     """What a release does not do as the script has it; a lost reward function is the only error.
 
     Args:
@@ -79,7 +79,7 @@ def release_findings(
         kind: `megatron` and `dapo_recipe` of that trainer.
     """
     ignored: dict[IgnoredKey, list[Asked]] = {}
-    others: list[Finding] = []
+    others: list[LaunchFinding] = []
     for asked in settings:
         if asked.group or asked.sign == "~":
             continue
@@ -90,7 +90,7 @@ def release_findings(
     return [*(_dead(entry, keys, target, kind) for entry, keys in ignored.items()), *others]
 
 
-def repeated_findings(settings: Iterable[Asked]) -> Iterator[Finding]:
+def repeated_findings(settings: Iterable[Asked]) -> Iterator[LaunchFinding]:
     """Settings that are given more than once, under one name or under an old and a new one."""
     given: dict[str, list[Asked]] = {}
     for asked in settings:
@@ -102,20 +102,20 @@ def repeated_findings(settings: Iterable[Asked]) -> Iterator[Finding]:
         lines = f"line{'s' * (',' in lines)} {lines}"
         names = _listed(list(dict.fromkeys(asked.key for asked in times)))
         if all(asked.value == times[0].value for asked in times):
-            yield Finding("info", "L-76", names, f"given more than once ({lines}), the same.")
+            yield LaunchFinding("info", "L-76", names, f"given more than once ({lines}), the same.")
         else:
             text = f"given more than once ({lines}) with different values"
             last = f"the last one counts: {times[-1].value!r}."
-            yield Finding("warning", "L-76", names, f"{text}; {last}", "Delete the others.")
+            yield LaunchFinding("warning", "L-76", names, f"{text}; {last}", "Delete the others.")
 
 
 def _dead(
     entry: IgnoredKey, keys: list[Asked], target: Release, kind: Mapping[str, bool]
-) -> Finding:
+) -> LaunchFinding:
     names = _listed([asked.key for asked in keys])
     path = next((asked.value for asked in keys if asked.key == f"{OLD_REWARD}path"), None)
     if entry.key == OLD_REWARD and isinstance(path, str):
-        return Finding(
+        return LaunchFinding(
             "error",
             "reward-ignored",
             names,
@@ -129,44 +129,44 @@ def _dead(
     named = "The recipe has it so." if "use " in entry.why else f"The recipe has {_listed(kept)}."
     fix = named if kept else "It is left out of the command."
     rule = "does-not-start" if entry.fatal else "ignored"
-    return Finding("warning", rule, names, f"verl {target.verl}: {entry.why}.", fix)
+    return LaunchFinding("warning", rule, names, f"verl {target.verl}: {entry.why}.", fix)
 
 
-def _resolves(asked: Asked, target: Release, kind: Mapping[str, bool]) -> Iterator[Finding]:
+def _resolves(asked: Asked, target: Release, kind: Mapping[str, bool]) -> Iterator[LaunchFinding]:
     """What Hydra makes of a key that the release reads under this or another name."""
     verl, key = f"verl {target.verl}", asked.key
     if target.lists(key):
         default = target.keys.get(key)
         if asked.sign == "+" and default is not None and not isinstance(default, (dict, list)):
             text = f"{verl} lists the key, and refuses a + before one that it has."
-            yield Finding("warning", "plus", key, text, "The recipe has it without.")
+            yield LaunchFinding("warning", "plus", key, text, "The recipe has it without.")
         return
     new = to_release_key(asked.canonical, target.number, **kind)
     reads = bool(new) and (target.lists(new) or target.open_at(new))
     if reads and new != key:
         does = "is read by nothing" if asked.sign else "does not start with it"
         text = f"{verl} {does}: the key is {new} there."
-        yield Finding("warning", "renamed", key, text, "The recipe has it so.")
+        yield LaunchFinding("warning", "renamed", key, text, "The recipe has it so.")
     elif reads and not asked.sign:
         text = f"{verl} takes it only with a + before it."
-        yield Finding("warning", "plus", key, text, "The command of the recipe has one.")
+        yield LaunchFinding("warning", "plus", key, text, "The command of the recipe has one.")
     elif not reads:
         yield _unread(asked, target, kind)
 
 
-def _unread(asked: Asked, target: Release, kind: Mapping[str, bool]) -> Finding:
+def _unread(asked: Asked, target: Release, kind: Mapping[str, bool]) -> LaunchFinding:
     """A key that the release has under no name."""
     other = release_of(target.verl, megatron=not kind["megatron"])
     if other.lists(asked.key):
         engine = "FSDP" if kind["megatron"] else "Megatron"
         text = f"a setting of {engine}, and this run is not of it."
-        return Finding("warning", "engine", asked.key, text, "It is left out of the command.")
+        return LaunchFinding("warning", "engine", asked.key, text, "It is left out of the command.")
     where = [r.verl for r in _all_releases() if r.lists(asked.key) or r.lists(asked.canonical)]
     if where:
         text = f"verl {target.verl} has no such setting (verl {where[0]} has)."
-        return Finding("warning", "no-such-setting", asked.key, text)
+        return LaunchFinding("warning", "no-such-setting", asked.key, text)
     text = f"no release of verl lists it.{_nearest(asked.key)}"
-    return Finding("warning", "plus", asked.key, text, "See that something reads it.")
+    return LaunchFinding("warning", "plus", asked.key, text, "See that something reads it.")
 
 
 @cache

@@ -9,7 +9,7 @@ from itertools import compress
 from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.findings import Finding, ordered
+from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.overrides import KEY, parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER
 from rewardkit.launch.presets import ACTOR
@@ -55,7 +55,7 @@ class Imported:
     """
 
     recipe: Mapping[str, Any]
-    findings: list[Finding]
+    findings: list[LaunchFinding]
     unresolved: list[str]
     left_out: list[Setting]
     where: str
@@ -76,7 +76,7 @@ def import_script(text: str, where: str, verl: str) -> Imported:
     """
     script = parse_script(text, where)
     redactor = _redactor(script, text)
-    found: list[Finding] = []
+    found: list[LaunchFinding] = []
     asked = [_asked(setting, found, redactor) for setting in script.overrides]
     known = [one for one in asked if one and is_known(one)]
     unknown = [one for one in asked if one and not is_known(one)]
@@ -106,7 +106,7 @@ def import_script(text: str, where: str, verl: str) -> Imported:
     ]
     return Imported(
         recipe=redactor.tree(tree),
-        findings=[_without_secrets(finding, redactor) for finding in ordered(findings)],
+        findings=[_without_secrets(finding, redactor) for finding in sort_by_severity(findings)],
         unresolved=redactor.tree(script.unresolved),
         left_out=[
             Setting(redactor.text(told), line) for told, line in compress(script.overrides, out)
@@ -134,12 +134,12 @@ def _redactor(script: Script, text: str) -> Redactor:
     return Redactor().learn([script.variables, text, *settings])
 
 
-def _without_secrets(finding: Finding, redactor: Redactor) -> Finding:
+def _without_secrets(finding: LaunchFinding, redactor: Redactor) -> LaunchFinding:
     text, key = redactor.text(finding.text), redactor.text(finding.key)
     return replace(finding, key=key, text=text, fix=redactor.text(finding.fix))
 
 
-def _asked(setting: Setting, found: list[Finding], redactor: Redactor) -> Asked | None:
+def _asked(setting: Setting, found: list[LaunchFinding], redactor: Redactor) -> Asked | None:
     """An override as a value; None, with a finding, where a recipe cannot have it."""
     key, _, value = setting.text.partition("=")
     bare = key.lstrip("+~").strip()
@@ -160,7 +160,9 @@ def _asked(setting: Setting, found: list[Finding], redactor: Redactor) -> Asked 
                 )
             reason = "a value of Hydra's own grammar, which a recipe cannot have."
     text = f"{reason.rstrip('.')} (line {setting.line})."
-    found.append(Finding("error", "L-76", bare[:200] or setting.text[:80], text, "It is left out."))
+    found.append(
+        LaunchFinding("error", "L-76", bare[:200] or setting.text[:80], text, "It is left out.")
+    )
     return None
 
 
@@ -235,15 +237,15 @@ def _at_home(key: str, value: Any) -> Any:
     return re.sub(r"^\$(?:HOME|\{HOME\})(?=/)", "~", value) if isinstance(value, str) else value
 
 
-def _secret(name: str, place: str = "") -> Finding:
+def _secret(name: str, place: str = "") -> LaunchFinding:
     # The bracket keeps "NAME: looks" from being taken for a variable and its value, and hidden.
     text = f"{place or '(a variable)'} looks like a secret, and is not in the recipe, which others read."
     fix = "Export it where the run starts, or give it to rewardkit train after `--`."
-    return Finding("info", "secret", name, text, fix)
+    return LaunchFinding("info", "secret", name, text, fix)
 
 
 def _env(
-    env: Mapping[str, str], found: list[Finding], redactor: Redactor
+    env: Mapping[str, str], found: list[LaunchFinding], redactor: Redactor
 ) -> Iterator[tuple[str, str]]:
     """The variables that belong in a recipe."""
     for name, value in env.items():
@@ -251,45 +253,57 @@ def _env(
             found.append(_secret(name))
         elif _INTERFACE.fullmatch(name):
             text = f"may differ from node to node, and is found on each; the script has {value!r}."
-            found.append(Finding("info", "interface", name, text, "Or set cluster.interface."))
+            found.append(
+                LaunchFinding("info", "interface", name, text, "Or set cluster.interface.")
+            )
         else:
             yield name, value
 
 
-def _problem(problem: Problem) -> Finding:
+def _problem(problem: Problem) -> LaunchFinding:
     shown = ", ".join(map(str, problem.lines[:8]))
     more = f" and {len(problem.lines) - 8} more" if len(problem.lines) > 8 else ""
     place = f"line{'s' if len(problem.lines) > 1 else ''} {shown}{more}"
-    return Finding("error" if problem.breaks else "info", "L-76", place, problem.text)
+    return LaunchFinding("error" if problem.breaks else "info", "L-76", place, problem.text)
 
 
-def _launch(script: Script, target: Release, kind: Mapping[str, bool]) -> Iterator[Finding]:
+def _launch(script: Script, target: Release, kind: Mapping[str, bool]) -> Iterator[LaunchFinding]:
     """What the release makes of the module and of Hydra's options."""
     if script.module == DAPO_RECIPE and not kind["dapo_recipe"]:
         text = f"not part of verl {target.verl}, whose own trainer samples dynamically."
-        yield Finding("warning", "module", script.module, text, f"The recipe starts {TRAINER}.")
+        yield LaunchFinding(
+            "warning", "module", script.module, text, f"The recipe starts {TRAINER}."
+        )
     elif script.module not in {"", TRAINER, DAPO_RECIPE}:
         text = f"a trainer that recipes do not start; this one starts {TRAINER}."
-        yield Finding("warning", "module", script.module, text)
+        yield LaunchFinding("warning", "module", script.module, text)
     name = script.config_name
     if name == "ppo_megatron_trainer" and target.number >= ENGINE_SINCE:
         text = f"verl {target.verl} has model_engine=megatron for it."
-        yield Finding("info", "renamed", f"--config-name={name}", text, "The recipe's command too.")
+        yield LaunchFinding(
+            "info", "renamed", f"--config-name={name}", text, "The recipe's command too."
+        )
     elif name not in {"", "ppo_trainer", "ppo_megatron_trainer", "dapo_trainer"}:
         text = "a configuration that is not verl's: what it sets is not in the script."
         fix = "Put what it sets under verl:."
-        yield Finding("warning", "config-name", f"--config-name={name}", text, fix)
+        yield LaunchFinding("warning", "config-name", f"--config-name={name}", text, fix)
 
 
-def _mistyped(asked: Asked, target: Release) -> Finding:
+def _mistyped(asked: Asked, target: Release) -> LaunchFinding:
     text = f"{asked.value!r} is text where verl {target.verl} has a number (line {asked.line})."
-    return Finding("error", "L-76", asked.key, text, "It is left out: put the value in the recipe.")
+    return LaunchFinding(
+        "error", "L-76", asked.key, text, "It is left out: put the value in the recipe."
+    )
 
 
-def _unresolved(raw: str, script: Script) -> Finding:
+def _unresolved(raw: str, script: Script) -> LaunchFinding:
     """A finding for what is known only when the script runs."""
     keys = [s.text.partition("=")[0].lstrip("+") for s in script.overrides if raw in s.text]
     text = f"known only when the script runs; in {', '.join(keys[:4])}"
     if raw in {"$HOME", "${HOME}"} and {*map(to_latest_key, keys)} <= HOME_KEYS:
-        return Finding("info", "unresolved", raw, f"{text}. The recipe has ~ in names of files.")
-    return Finding("warning", "unresolved", raw[:80], f"{text}.", "Put the value in the recipe.")
+        return LaunchFinding(
+            "info", "unresolved", raw, f"{text}. The recipe has ~ in names of files."
+        )
+    return LaunchFinding(
+        "warning", "unresolved", raw[:80], f"{text}.", "Put the value in the recipe."
+    )

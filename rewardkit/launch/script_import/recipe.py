@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import RewardkitError
-from rewardkit.launch.findings import Finding
+from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.plan import DAPO_RECIPE, Plan, make_plan
 from rewardkit.launch.presets import ACTOR, OVERLONG
 from rewardkit.launch.recipe import Dapo, read_recipe
@@ -93,7 +93,7 @@ class Draft:
         return value
 
 
-def drafted(draft: Draft, env: Mapping[str, str]) -> tuple[dict[str, Any], list[Finding]]:
+def drafted(draft: Draft, env: Mapping[str, str]) -> tuple[dict[str, Any], list[LaunchFinding]]:
     """A recipe with the effect of a script, and where it differs from the script.
 
     Args:
@@ -103,7 +103,7 @@ def drafted(draft: Draft, env: Mapping[str, str]) -> tuple[dict[str, Any], list[
     Returns:
         The mapping that `read_recipe` takes, its keys in the order of the recipe's model.
     """
-    found: list[Finding] = []
+    found: list[LaunchFinding] = []
     tree = _fields(draft, found)
     base = make_plan(read_recipe(tree, draft.where), draft.target.verl)
     kept = {name: value for name, value in env.items() if base.env.get(name) != value}
@@ -156,7 +156,7 @@ def _joined(head: str, inner: dict[str, Any]) -> dict[str, Any]:
     return {f"{head}.{name}": value for name, value in inner.items()}
 
 
-def _fields(draft: Draft, found: list[Finding]) -> dict[str, Any]:
+def _fields(draft: Draft, found: list[LaunchFinding]) -> dict[str, Any]:
     """The fields of the recipe's own."""
     algorithm = _algorithm(draft, found)
     tree: dict[str, Any] = {
@@ -175,7 +175,7 @@ def _fields(draft: Draft, found: list[Finding]) -> dict[str, Any]:
     return {**tree, "dapo": settings} if settings else tree
 
 
-def _algorithm(draft: Draft, found: list[Finding]) -> str:
+def _algorithm(draft: Draft, found: list[LaunchFinding]) -> str:
     estimator = draft.get("algorithm.adv_estimator")
     if estimator == "gae":
         return "ppo"
@@ -183,7 +183,7 @@ def _algorithm(draft: Draft, found: list[Finding]) -> str:
         text = (
             f"{estimator!r} has no preset: the recipe starts from grpo's and keeps the estimator."
         )
-        found.append(Finding("info", "algorithm", "algorithm.adv_estimator", text))
+        found.append(LaunchFinding("info", "algorithm", "algorithm.adv_estimator", text))
     own = (
         draft.script.module == DAPO_RECIPE,
         draft.get(f"{FILTER}.enable") is True,
@@ -204,7 +204,7 @@ def _name(draft: Draft) -> str:
     return re.sub(r"[^\w.\-]+", "-", str(given)).strip("-.")[:80] or "imported"
 
 
-def _count(draft: Draft, key: str, default: int, found: list[Finding]) -> int:
+def _count(draft: Draft, key: str, default: int, found: list[LaunchFinding]) -> int:
     value = draft.get(key)
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
@@ -213,22 +213,22 @@ def _count(draft: Draft, key: str, default: int, found: list[Finding]) -> int:
             f"the script has {value!r}, which is no whole number from 1; the recipe has {default}."
         )
         fix = "Set nodes and devices_per_node in the recipe."
-        found.append(Finding("warning", "unresolved", key, text, fix))
+        found.append(LaunchFinding("warning", "unresolved", key, text, fix))
     return default
 
 
-def _given(draft: Draft, key: str, found: list[Finding]) -> list[str]:
+def _given(draft: Draft, key: str, found: list[LaunchFinding]) -> list[str]:
     """Files, or the model; where the script gives none, verl's own default, with a finding."""
     value = draft.get(key)
     names = [str(name) for name in (value if isinstance(value, list) else [value]) if name]
     if key not in draft.settings or not names:
         names = [str(draft.default(key))]
         text = f"the script does not give it; the recipe has verl's default, {names[0]}."
-        found.append(Finding("warning", "incomplete", key, text, "Put your own there."))
+        found.append(LaunchFinding("warning", "incomplete", key, text, "Put your own there."))
     return names
 
 
-def _data(draft: Draft, found: list[Finding]) -> dict[str, Any]:
+def _data(draft: Draft, found: list[LaunchFinding]) -> dict[str, Any]:
     train, val = (_given(draft, key, found) for key in FILES)
     every = draft.get("trainer.test_freq")
     off = isinstance(every, int) and every <= 0 and draft.get("trainer.val_before_train") is False
@@ -236,7 +236,7 @@ def _data(draft: Draft, found: list[Finding]) -> dict[str, Any]:
         text = "the validation file is the training file: it validates nothing."
         left = f" Validation is off (test_freq={every}); the recipe has no data.val." if off else ""
         fix = "Keep some rows apart, or take another set, for data.val."
-        found.append(Finding("warning", "L-62", FILES[1], text + left, fix))
+        found.append(LaunchFinding("warning", "L-62", FILES[1], text + left, fix))
     files = {"train": train[0] if len(train) == 1 else train}
     if train != val or not off:
         files["val"] = val[0] if len(val) == 1 else val
@@ -284,7 +284,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _rest(draft: Draft, base: Plan, found: list[Finding]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _rest(
+    draft: Draft, base: Plan, found: list[LaunchFinding]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the fields do not say: the script's other settings, and verl's defaults that they hide.
 
     Returns:
@@ -305,7 +307,7 @@ def _rest(draft: Draft, base: Plan, found: list[Finding]) -> tuple[dict[str, Any
             text = (
                 f"the script does not give it (verl's default: {default}); {OURS[key]} ({value})."
             )
-            found.append(Finding("info", "differs", key, text))
+            found.append(LaunchFinding("info", "differs", key, text))
         else:
             rest[key] = default
     return rest, signed
@@ -344,12 +346,12 @@ def _expanded(key: str, value: Any) -> Any:
     return value
 
 
-def _differences(draft: Draft, tree: Mapping[str, Any]) -> Iterator[Finding]:
+def _differences(draft: Draft, tree: Mapping[str, Any]) -> Iterator[LaunchFinding]:
     """What the recipe does not do as the script has it: found by planning it."""
     try:
         plan = make_plan(read_recipe(tree, draft.where), draft.target.verl)
     except RewardkitError as error:
-        yield Finding("error", "plan", "the recipe", f"cannot be planned: {error}")
+        yield LaunchFinding("error", "plan", "the recipe", f"cannot be planned: {error}")
         return
     for key, value in draft.settings.items():
         is_group = "@" in key or "/" in key or key == "model_engine" or key.startswith("hydra.")
@@ -358,6 +360,6 @@ def _differences(draft: Draft, tree: Mapping[str, Any]) -> Iterator[Finding]:
             continue
         got = plan.settings.get(key, plan.get(key))
         if not _same(got, _expanded(key, value)):
-            yield Finding(
+            yield LaunchFinding(
                 "warning", "differs", key, f"the script has {value!r}, the recipe {got!r}."
             )

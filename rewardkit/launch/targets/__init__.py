@@ -22,7 +22,6 @@ TARGETS: Mapping[str, str] = {
     "ray-job": "ray_job",
     "script": "script",
     "slurm": "slurm",
-    "symmetric-run": "symmetric_run",
     "kuberay": "kuberay",
     "skypilot": "skypilot",
     "ascend": "ascend",

@@ -9,16 +9,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rewardkit.devices import INTERFACE_VARIABLES
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.targets.base import File, Launch, check_ports, filled
-
-#: The variables that name a node's network interface, by device.
-INTERFACE_VARIABLES = {
-    "npu": ("HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"),
-    "gpu": ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"),
-    "cpu": ("GLOO_SOCKET_IFNAME",),
-}
 
 
 def launch(plan: Plan, folder: Path) -> Launch:

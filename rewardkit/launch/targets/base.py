@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rewardkit.devices import RAY_RESOURCES
 from rewardkit.errors import UsageError
 from rewardkit.launch.secret_values import MARK, shell_word, variables_of
 from rewardkit.launch.verl.keys import PKG_SINCE, parse_release
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 #: Ray gives these ports to its workers and refuses a component of its own on one of them.
 WORKER_PORTS = range(10002, 20000)
-
-#: Ray's name of a device; CPUs need no counting.
-RAY_NAMES: Mapping[str, str] = {"gpu": "GPU", "npu": "NPU", "cpu": ""}
 
 #: Targets that carry the scorer's file, and the folder it is in on the nodes.
 SHIPPED: Mapping[str, str] = {
@@ -191,7 +189,7 @@ def filled(template: str, plan: Plan, **values: Any) -> str:
         recipe=recipe,
         cluster=recipe.cluster,
         name=slug(recipe.name),
-        device=RAY_NAMES[recipe.devices],
+        device=RAY_RESOURCES[recipe.devices],
         ray_arguments=ray_start_arguments(recipe),
         needed=needed_files(plan),
         secrets=variables_of(plan.arguments),

@@ -25,7 +25,7 @@ def launch(plan: Plan, _folder: Path) -> Launch:
     if recipe.nodes > 1:
         raise UsageError(
             f"nodes: {recipe.nodes}, and cluster.target local is one machine; choose ray-job, slurm, "
-            "ascend, symmetric-run, kuberay, skypilot or modelarts."
+            "ascend, kuberay, skypilot or modelarts."
         )
     if recipe.cluster.setup:
         raise UsageError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rewardkit.devices import cpus_needed
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.targets.ascend import node_script
@@ -15,9 +16,6 @@ from rewardkit.launch.targets.base import File, Launch, check_port, filled
 
 #: Slurm's usual name of a device; `cluster.device_resource` where the site has another.
 GRES = {"gpu": "gpu", "npu": "npu"}
-
-#: CPUs for each device (verl's placement groups reserve three) and for everything else on a node.
-CPUS_PER_DEVICE, CPUS_BESIDES = 3, 16
 
 
 def launch(plan: Plan, folder: Path) -> Launch:
@@ -28,7 +26,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         "slurm.sh.j2",
         plan,
         folder=str(folder),
-        cpus=CPUS_PER_DEVICE * recipe.devices_per_node + CPUS_BESIDES,
+        cpus=cpus_needed(recipe.devices_per_node),
         gres=recipe.cluster.device_resource or GRES.get(recipe.devices),
     )
     return Launch(
