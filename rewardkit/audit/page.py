@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewardkit import __version__
 from rewardkit.audit.model import SEVERITIES, AuditReport, Finding
-from rewardkit.pages.model import Bars, Line, Page, Section, Table
+from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
 
 
 def audit_page(report: AuditReport) -> Page:
@@ -38,7 +38,7 @@ def _sections(report: AuditReport) -> tuple[Section, ...]:
 
 def _readings(report: AuditReport) -> Table:
     lines = (
-        Line(
+        TableRow(
             (
                 reading.data_source or "(none)",
                 f"{reading.rows:,}",
@@ -56,7 +56,7 @@ def _readings(report: AuditReport) -> Table:
 
 def _table(title: str, findings: tuple[Finding, ...], note: str) -> Table:
     lines = (
-        Line(
+        TableRow(
             (f.attack, f.kind, f.severity, f"{f.tried:,}", f"{f.failed:,}", f.about),
             tuple(pair.text for pair in f.failures),
         )

@@ -1,7 +1,7 @@
-"""Histograms: values into bins, and where each line of the picture goes.
+"""Layout of histograms: values in bins, and the place of every line and label.
 
-Across, places are per cent of the picture's width, so that its texts keep their size on a narrow
-screen; down, they are pixels.
+Horizontal places are percentages of the chart's width, so that labels keep their size on a narrow
+screen; vertical places are pixels.
 """
 
 from __future__ import annotations
@@ -13,127 +13,141 @@ from itertools import count
 
 from rewardkit.pages.model import Histogram
 
-#: Bins at most.
-BINS = 40
+#: Bins at most, the overflow bin included.
+MAX_BINS = 40
 
-#: One row in so many may lie beyond the axis, if showing it there would squeeze the others.
-STRAGGLERS = 200
+#: Up to one row in this many may go to the overflow bin, if it would squeeze the others.
+ROWS_PER_OVERFLOW_ROW = 200
 
-#: Pixels: how high the highest bar is, and the line of a mark's label above it.
-HEIGHT = 150
-LABEL = 16
+#: Height of the highest bar, and of the line of a marker's label above it.
+HEIGHT_PIXELS = 150
+LABEL_PIXELS = 16
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Rows with values from `low` to `high`; `rest` if these are the stragglers."""
+    """Rows with values from `low` to `high`, both included.
+
+    `is_overflow` marks the last bin of a few values far above the others: it is not to scale.
+    """
 
     low: int
     high: int
     count: int
-    rest: bool = False
+    is_overflow: bool = False
 
 
 @dataclass(frozen=True)
-class Axis:
+class HistogramAxis:
     """Values from `start` up to, but not including, `stop`."""
 
     start: int
     stop: int
 
     def place(self, value: int) -> float:
-        """Where a value is, in per cent: the middle of the room it takes."""
+        """Return the middle of a value's room, in percent of the width."""
         place = (2 * (value - self.start) + 1) / (2 * (self.stop - self.start))
         return 100 * min(max(place, 0.0), 1.0)
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A line across the picture with a label; `end` if the label goes to the left of it."""
+class Marker:
+    """A vertical line with a label, which stands left of the line if `label_is_left`."""
 
     label: str
     x: float
     y: int
-    end: bool
-    limit: bool
+    label_is_left: bool
+    is_limit: bool
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A bin as a box."""
+class HistogramBar:
+    """A bin as a rectangle."""
 
-    of: Bin
+    bin: Bin
     x: float
     width: float
     y: float
     height: float
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A histogram ready to be drawn: `top` and `base` are where the highest bar and all bars end.
+@dataclass(frozen=True, kw_only=True)
+class HistogramLayout:
+    """A histogram ready to be drawn.
 
-    `over` counts the rows above the limit.
+    Attributes:
+        bars: a rectangle for each bin.
+        markers: lines with labels, such as percentiles.
+        x_ticks: values below the axis, with their places.
+        y_ticks: counts left of the chart, with their places.
+        top: pixel of the top of the highest bar.
+        base: pixel of the bottom of all bars.
+        total: number of rows.
+        over_limit: number of rows above the limit.
     """
 
-    bars: tuple[Bar, ...]
-    marks: tuple[Mark, ...]
-    across: tuple[tuple[int, float], ...]
-    up: tuple[tuple[int, float], ...]
+    bars: tuple[HistogramBar, ...]
+    markers: tuple[Marker, ...]
+    x_ticks: tuple[tuple[int, float], ...]
+    y_ticks: tuple[tuple[int, float], ...]
     top: int
     base: int
     total: int
-    over: int
+    over_limit: int
 
 
-def bins(counts: Mapping[int, int], limit: int | None = None) -> tuple[Bin, ...]:
-    """The values in at most `BINS` bins of one round width, and every value in one of them.
+def make_bins(counts: Mapping[int, int], limit: int | None = None) -> tuple[Bin, ...]:
+    """Put values into at most `MAX_BINS` bins of one round width, every value into one of them.
 
-    A few values far above the others (`STRAGGLERS`) share a last bin.
+    A few values far above the others share an overflow bin (`ROWS_PER_OVERFLOW_ROW`).
     """
     counts = {value: n for value, n in counts.items() if n > 0}
     if not counts:
         return ()
-    low, end = min(counts), _end(counts, limit)
-    width = next(step for step in _round_steps() if end // step - low // step + 1 < BINS)
+    low, end = min(counts), _last_value_to_scale(counts, limit)
+    width = next(step for step in _round_steps() if end // step - low // step + 1 < MAX_BINS)
     starts = range(low // width * width, end + 1, width)
-    filled: Counter[int] = Counter()
+    rows_by_start: Counter[int] = Counter()
     for value, n in counts.items():
-        filled[min(value // width * width, starts[-1] + width)] += n
-    closed = (Bin(start, start + width - 1, filled[start]) for start in starts)
+        rows_by_start[min(value // width * width, starts[-1] + width)] += n
+    bins = (Bin(start, start + width - 1, rows_by_start[start]) for start in starts)
     stop = starts[-1] + width
-    rest = (Bin(stop, max(counts), filled[stop], rest=True),) if filled[stop] else ()
-    return *closed, *rest
+    if not rows_by_start[stop]:
+        return tuple(bins)
+    return *bins, Bin(stop, max(counts), rows_by_start[stop], is_overflow=True)
 
 
-def picture(histogram: Histogram) -> Picture | None:
-    """The histogram's picture; None if it has no rows."""
-    found = bins(histogram.counts, histogram.limit)
-    if not found:
+def histogram_layout(histogram: Histogram) -> HistogramLayout | None:
+    """Lay out a histogram; None if it has no rows."""
+    bins = make_bins(histogram.counts, histogram.limit)
+    if not bins:
         return None
-    axis = _axis(found, histogram.limit)
-    marks = tuple(_marks(histogram, axis))
-    top = LABEL * len(marks) + 8
-    highest = max(item.count for item in found)
+    axis = _axis(bins, histogram.limit)
+    markers = tuple(_markers(histogram, axis))
+    top = LABEL_PIXELS * len(markers) + 8
+    highest = max(item.count for item in bins)
     step = next(step for step in _round_steps() if 5 * step >= highest)
-    return Picture(
-        tuple(_bar(item, found[0], axis, top, highest) for item in found),
-        marks,
-        tuple((value, axis.place(value)) for value in _ticks(found, axis)),
-        tuple((n, top + HEIGHT * (1 - n / highest)) for n in range(0, highest + 1, step)),
-        top,
-        top + HEIGHT,
-        sum(item.count for item in found),
-        _over(histogram),
+    return HistogramLayout(
+        bars=tuple(_bar(item, bins[0], axis, top, highest) for item in bins),
+        markers=markers,
+        x_ticks=tuple((value, axis.place(value)) for value in _x_ticks(bins, axis)),
+        y_ticks=tuple(
+            (n, top + HEIGHT_PIXELS * (1 - n / highest)) for n in range(0, highest + 1, step)
+        ),
+        top=top,
+        base=top + HEIGHT_PIXELS,
+        total=sum(item.count for item in bins),
+        over_limit=_rows_over_limit(histogram),
     )
 
 
-def _end(counts: Mapping[int, int], limit: int | None) -> int:
-    """The last value on the axis: the greatest, unless only stragglers make it go that far."""
+def _last_value_to_scale(counts: Mapping[int, int], limit: int | None) -> int:
+    """The greatest value, unless a few rows alone stretch the axis that far."""
     low, high = min(counts), max(counts)
-    if high - low < BINS:
+    if high - low < MAX_BINS:
         return high
-    spare = sum(counts.values()) // STRAGGLERS
+    spare = sum(counts.values()) // ROWS_PER_OVERFLOW_ROW
     end = high
     for value in sorted(counts, reverse=True):
         end = value
@@ -145,47 +159,47 @@ def _end(counts: Mapping[int, int], limit: int | None) -> int:
     return end if high - low > 2 * (end - low) else high
 
 
-def _axis(found: tuple[Bin, ...], limit: int | None) -> Axis:
+def _axis(bins: tuple[Bin, ...], limit: int | None) -> HistogramAxis:
     """From the first bin to the last, or to a limit that is not far away."""
-    first, last = found[0], found[-1]
+    first, last = bins[0], bins[-1]
     width = first.high - first.low + 1
     stop = last.low + width
     near = stop + (stop - first.low) // 2
-    if limit is not None and not last.rest and stop <= limit < near:
+    if limit is not None and not last.is_overflow and stop <= limit < near:
         stop = limit + width
-    return Axis(first.low, stop)
+    return HistogramAxis(first.low, stop)
 
 
-def _bar(item: Bin, first: Bin, axis: Axis, top: int, highest: int) -> Bar:
+def _bar(item: Bin, first: Bin, axis: HistogramAxis, top: int, highest: int) -> HistogramBar:
     span = axis.stop - axis.start
-    height = HEIGHT * item.count / highest
-    return Bar(
+    height = HEIGHT_PIXELS * item.count / highest
+    return HistogramBar(
         item,
         100 * (item.low - axis.start) / span,
         100 * (first.high - first.low + 1) / span,
-        top + HEIGHT - height,
+        top + HEIGHT_PIXELS - height,
         height,
     )
 
 
-def _marks(histogram: Histogram, axis: Axis) -> Iterator[Mark]:
-    """The marks, and the limit if it is on the axis; each has a line for its label."""
+def _markers(histogram: Histogram, axis: HistogramAxis) -> Iterator[Marker]:
+    """The marks, and the limit if it is on the axis; each has a line of its own for its label."""
     marks = [(name, value, False) for name, value in histogram.marks]
     if histogram.limit is not None and axis.start <= histogram.limit < axis.stop:
         marks.append(("limit", histogram.limit, True))
-    for i, (name, value, limit) in enumerate(marks):
+    for i, (name, value, is_limit) in enumerate(marks):
         x = axis.place(value)
-        yield Mark(f"{name} {value:,}", x, LABEL * (i + 1), x > 60, limit)
+        yield Marker(f"{name} {value:,}", x, LABEL_PIXELS * (i + 1), x > 60, is_limit)
 
 
-def _ticks(found: tuple[Bin, ...], axis: Axis) -> range:
+def _x_ticks(bins: tuple[Bin, ...], axis: HistogramAxis) -> range:
     """Up to six round values that are drawn to scale."""
-    stop = found[-1].low if found[-1].rest else axis.stop
+    stop = bins[-1].low if bins[-1].is_overflow else axis.stop
     step = next(step for step in _round_steps() if 5 * step >= stop - axis.start)
     return range(-(-axis.start // step) * step, stop, step)
 
 
-def _over(histogram: Histogram) -> int:
+def _rows_over_limit(histogram: Histogram) -> int:
     limit = histogram.limit
     if limit is None:
         return 0

@@ -1,69 +1,127 @@
-"""A page as one HTML file: no script, nothing fetched, all text escaped."""
+"""HTML from templates: the one Jinja environment of all pages, and the one place that writes them.
+
+Every page extends `base.html.j2`. Its policy lets the page fetch nothing, and lets no script run
+but the one that is passed here. Every text is escaped.
+"""
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from jinja2 import Environment
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from rewardkit.output import atomic
-from rewardkit.pages.compare import compare
-from rewardkit.pages.environment import environment
-from rewardkit.pages.histogram import picture
+from rewardkit.pages.histogram import histogram_layout
+from rewardkit.pages.line_chart import line_layout
 from rewardkit.pages.model import Bars, Page
-from rewardkit.pages.text import brief, clip, rows, share
+from rewardkit.pages.shared_words import mark_shared_words
+from rewardkit.pages.text import brief, clean, clip, row_count, share
 
-#: Bars of a section that are drawn; the others are one bar together.
-BARS = 20
+#: Bars that a section draws; the last one sums up all that follow.
+MAX_BARS = 20
 
-#: Characters of a cell that is not broken into lines on a wide screen.
-SHORT_CELL = 24
-
-
-def to_html(page: Page) -> str:
-    """The page as an HTML document that fetches nothing and can be encoded whatever its texts."""
-    return _environment().get_template("page.html.j2").render(page=page)
+#: Longest cell, in characters, that is kept on one line.
+SHORT_CELL_CHARACTERS = 24
 
 
-def write_html(page: Page, out: Path, *, overwrite: bool) -> None:
-    """Write the page to a file.
+def render(
+    template: str, *, title: str, lang: str = "en", script: str = "", **values: object
+) -> Iterator[str]:
+    """Render a template that extends `pages/base.html.j2`, piece by piece.
+
+    Args:
+        template: path of the template in the package, e.g. `trainlog/page.html.j2`.
+        title: title of the page.
+        lang: language of the page, for the browser.
+        script: JavaScript of the package that the page runs; empty for a page without a script.
+        values: what the template needs besides.
+    """
+    digest = b64encode(sha256(script.encode()).digest()).decode() if script else ""
+    code = Markup(script)  # noqa: S704 - a file of the package
+    page = _environment().get_template(template)
+    return page.generate(title=title, lang=lang, script=code, digest=digest, **values)
+
+
+def write_pieces(pieces: Iterable[str], out: Path, *, overwrite: bool) -> None:
+    """Write a rendered page to a file.
 
     Raises:
         OutputError: `out` exists and `overwrite` is False, or it cannot be written.
     """
-    text = to_html(page)
-    with atomic(out, overwrite=overwrite) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    with (
+        atomic(out, overwrite=overwrite) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.writelines(pieces)
+
+
+def to_html(page: Page) -> str:
+    """Return the page as an HTML document without a script, encodable whatever its texts."""
+    return "".join(_render_page(page))
+
+
+def write_html(page: Page, out: Path, *, overwrite: bool) -> None:
+    """Write the page to a file; errors as in `write_pieces`."""
+    write_pieces(_render_page(page), out, overwrite=overwrite)
+
+
+def script_json(data: object) -> Markup:
+    """Return JSON for a `script` element, which no text in it can end."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    escaped = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Markup(escaped)  # noqa: S704 - escaped in the line above
+
+
+def _render_page(page: Page) -> Iterator[str]:
+    return render("pages/page.html.j2", title=page.title, page=page)
 
 
 @cache
 def _environment() -> Environment:
-    made = environment("rewardkit.pages")
-    made.filters |= {
-        "bars": _bars,
+    environment = Environment(
+        loader=PackageLoader("rewardkit", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    filters: dict[str, Any] = {
         "brief": brief,
         "cell_class": _cell_class,
+        "clean": clean,
         "clip": clip,
-        "picture": picture,
-        "rows": rows,
+        "histogram_layout": histogram_layout,
+        "limited_bars": _limited_bars,
+        "line_layout": line_layout,
+        "number": "{:,}".format,
+        "percent": "{:.1%}".format,
+        "row_count": row_count,
         "share": share,
     }
-    made.globals["compare"] = compare
-    return made
+    environment.filters |= filters
+    environment.globals["mark_shared_words"] = mark_shared_words
+    return environment
 
 
-def _bars(section: Bars) -> list[tuple[str, int]]:
-    """The bars to be drawn, in a page's bounds."""
-    if len(section.counts) <= BARS:
+def _limited_bars(section: Bars) -> list[tuple[str, int]]:
+    """At most `MAX_BARS` bars; the last one is the sum of the others if there are more."""
+    if len(section.counts) <= MAX_BARS:
         return list(section.counts)
-    rest = section.counts[BARS - 1 :]
+    rest = section.counts[MAX_BARS - 1 :]
     others = (f"{len(rest):,} others", sum(n for _, n in rest))
-    return [*section.counts[: BARS - 1], others]
+    return [*section.counts[: MAX_BARS - 1], others]
 
 
 def _cell_class(cell: str) -> str:
-    """Numbers go to the right; short cells stay on one line, so that long ones get the room."""
+    """CSS class of a cell: `n` aligns a number to the right, `short` keeps a text on one line."""
     if cell.strip(" %+-").replace(",", "").replace(".", "").isdecimal():
         return "n"
-    return "short" if len(cell) <= SHORT_CELL and "\n" not in cell else ""
+    return "short" if len(cell) <= SHORT_CELL_CHARACTERS and "\n" not in cell else ""

@@ -1,6 +1,6 @@
-"""What a report page says, free of how it looks.
+"""Content of a report page, independent of its looks.
 
-Every text may be hostile and of any length: whoever draws a page clips and escapes it.
+Every text may be hostile and of any length: `html` clips and escapes it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ class Steps:
     """A funnel of rows.
 
     Attributes:
-        title: what the section is about, like in all sections.
-        steps: each step, and the rows left after it; the first is what came in.
-        note: a sentence or two under the title, like in all sections.
+        title: heading of the section, as in all sections.
+        steps: each step with the number of rows left after it; the first is the input.
+        note: a sentence or two under the title, as in all sections.
     """
 
     kind: ClassVar[str] = "steps"
@@ -27,7 +27,7 @@ class Steps:
     note: str = ""
 
     def losses(self) -> Iterator[tuple[str, int, int]]:
-        """Every step, the rows left after it and those lost in it; less than 0 if it added some."""
+        """Each step, the rows left after it, and the rows it lost (negative if it added rows)."""
         before = self.steps[0][1] if self.steps else 0
         for label, left in self.steps:
             yield label, left, before - left
@@ -36,7 +36,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Bars:
-    """Rows by a label, in the order given."""
+    """Rows by label, in the given order."""
 
     kind: ClassVar[str] = "bars"
 
@@ -50,8 +50,8 @@ class Histogram:
     """Rows by a whole number.
 
     Attributes:
-        counts: how many rows have each value.
-        unit: what the values are, in the plural: `characters`.
+        counts: number of rows with each value.
+        unit: unit of the values, in the plural: `characters`.
         marks: values to point out, each with its name: `("p50", 213)`.
         limit: a value that rows should not exceed.
     """
@@ -67,34 +67,72 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A row of a table: its cells, and texts that are folded away below it."""
+class TableRow:
+    """A row of a table.
+
+    Attributes:
+        cells: its texts.
+        details: texts that are folded away below it.
+        link: relative URL that the first cell leads to; empty for none.
+        bold: indices of the cells in bold.
+    """
 
     cells: tuple[str, ...]
-    folded: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+    link: str = ""
+    bold: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Table:
-    """Lines under headers; `folded` says what it is that lines fold away, in the plural."""
+    """Rows under headers; `details_name` names the rows' details, in the plural."""
 
     kind: ClassVar[str] = "table"
 
     title: str
     headers: tuple[str, ...]
-    lines: tuple[Line, ...]
-    folded: str = "examples"
+    rows: tuple[TableRow, ...]
+    details_name: str = "examples"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class LinePoint:
+    """A share from 0 to 1 at a training step, with the ends of its interval."""
+
+    step: int
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """A share by training step.
+
+    Attributes:
+        points: in the order of their steps.
+        table: the same and more as a table, folded away below; its title is not shown.
+        from_zero: start the axis at 0, not near the lowest point.
+    """
+
+    kind: ClassVar[str] = "line_chart"
+
+    title: str
+    points: tuple[LinePoint, ...]
+    table: Table | None = None
+    from_zero: bool = False
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two texts that are much the same.
+    """Two texts that are nearly the same.
 
     Attributes:
-        caption: what they have to do with each other.
-        names: what each of them is.
-        texts: the two.
+        caption: how the two are related.
+        names: name of each text.
+        texts: the two texts.
         alarm: what is wrong with them, in a word or two.
     """
 
@@ -115,13 +153,21 @@ class Pairs:
     note: str = ""
 
 
-Section: TypeAlias = Steps | Bars | Histogram | Table | Pairs
+Section: TypeAlias = Steps | Bars | Histogram | Table | LineChart | Pairs
 
 
 @dataclass(frozen=True)
 class Page:
-    """A report: the title is what it comes to, the facts are how it came about."""
+    """A report.
+
+    Attributes:
+        title: the result in one line.
+        facts: names and values of its circumstances.
+        sections: in order.
+        warnings: sentences in the header, such as limits of the comparison.
+    """
 
     title: str
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
+    warnings: tuple[str, ...] = ()

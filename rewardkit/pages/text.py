@@ -1,28 +1,28 @@
-"""Texts of any kind and length, made fit to be shown. Escaping is the template's work."""
+"""Texts of any kind and length, made fit for a page. The templates escape them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 #: Characters of a text that a page holds.
-KEPT = 2000
+MAX_CHARACTERS = 2000
 
-#: Characters and lines of a text that is shown without being opened.
-SHORT = 240
+#: Characters and lines of a text that is shown without being unfolded.
+SHORT_CHARACTERS = 240
 SHORT_LINES = 5
 
-#: Not printable by Unicode's count, and yet what a reader expects to see as it is.
-_SEEN = frozenset("\n\t\N{NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}\N{ZERO WIDTH JOINER}")
+#: Not printable according to Unicode, and yet readers expect to see them as they are.
+_ALLOWED = frozenset("\n\t\N{NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}\N{ZERO WIDTH JOINER}")
 
 
 @dataclass(frozen=True)
-class Clipped:
-    """A text to be shown.
+class ClippedText:
+    """A text to show.
 
     Attributes:
-        head: what is shown at first; all of the text if it is short.
-        body: what is shown when it is opened; empty if there is nothing to open.
-        cut: how many characters even that leaves out.
+        head: what is visible at first; the whole text if it is short.
+        body: what unfolding shows; empty if there is nothing to unfold.
+        cut: number of characters that even `body` leaves out.
     """
 
     head: str
@@ -31,37 +31,39 @@ class Clipped:
 
 
 def clean(text: str) -> str:
-    """The text with what a page must not hold, or a reader would not see, written as an escape.
+    """Replace characters that a page must not hold, or a reader would not see, by escapes.
 
-    Those are NUL and other controls, lone surrogates (no file can hold them), and marks that turn
-    the direction of writing or take no room.
+    Those are NUL and other controls, lone surrogates (no file can hold them), and marks that change
+    the direction of writing or have no width.
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in _SEEN else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c in _ALLOWED else ascii(c)[1:-1] for c in text)
 
 
-def brief(text: str, kept: int = 160) -> str:
-    """The start of a text on one line, for where nothing can be opened."""
-    line = " ".join(text[: 2 * kept].split())
-    whole = len(line) <= kept and len(text) <= 2 * kept
-    return clean(line) if whole else f"{clean(line[:kept])}…"
+def brief(text: str, most: int = 160) -> str:
+    """Return the start of a text on one line, for places where nothing can be unfolded."""
+    line = " ".join(text[: 2 * most].split())
+    is_whole = len(line) <= most and len(text) <= 2 * most
+    return clean(line) if is_whole else f"{clean(line[:most])}…"
 
 
-def clip(text: str) -> Clipped:
-    """The text as it is if it is short, else a start and as much as a page keeps."""
-    if len(text) <= SHORT and text.count("\n") < SHORT_LINES:
-        return Clipped(clean(text))
-    return Clipped(brief(text), clean(text[:KEPT]), max(0, len(text) - KEPT))
+def clip(text: str) -> ClippedText:
+    """Return a short text as it is, of a longer one its start and up to `MAX_CHARACTERS`."""
+    if len(text) <= SHORT_CHARACTERS and text.count("\n") < SHORT_LINES:
+        return ClippedText(clean(text))
+    return ClippedText(
+        brief(text), clean(text[:MAX_CHARACTERS]), max(0, len(text) - MAX_CHARACTERS)
+    )
 
 
-def rows(n: int) -> str:
-    """`1 row`, `1,200 rows`."""
+def row_count(n: int) -> str:
+    """Return `1 row` or `1,200 rows`."""
     return f"{n:,} row" if n == 1 else f"{n:,} rows"
 
 
 def share(part: int, whole: int) -> str:
-    """`12.3%`; something is never 0%, and not all is never 100%."""
+    """Return `12.3%`; only nothing is 0%, and only everything is 100%."""
     percent = 100 * part / whole if whole else 0.0
     if 0 < percent < 0.1:
         return "< 0.1%"

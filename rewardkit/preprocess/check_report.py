@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rewardkit.pages.text import rows as count_rows
+from rewardkit.pages.text import row_count
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.lengths import Lengths
 from rewardkit.preprocess.quality import RULES, Finding
@@ -85,13 +85,13 @@ class CheckReport:
     def verdict(self) -> str:
         """What was found, in a few words."""
         if self.ok:
-            return f"{count_rows(self.rows)}, all good"
+            return f"{row_count(self.rows)}, all good"
         if self.counts["missing"]:
-            return f"{count_rows(self.rows)}, not checked: verl needs other columns"
+            return f"{row_count(self.rows)}, not checked: verl needs other columns"
         if not self.rows:
             return "the file has no rows"
         if not self.bad_rows:
-            return f"{count_rows(self.rows)} without a finding, but the schema has one"
+            return f"{row_count(self.rows)} without a finding, but the schema has one"
         return f"{self.bad_rows:,} of {self.rows:,} rows are bad"
 
     def listed(self) -> Iterator[tuple[str, str, str]]:

@@ -7,9 +7,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rewardkit import __version__
-from rewardkit.pages.model import Bars, Histogram, Line, Page, Pair, Pairs, Section, Steps, Table
-from rewardkit.pages.text import rows as count_rows
-from rewardkit.pages.text import share
+from rewardkit.pages.model import (
+    Bars,
+    Histogram,
+    Page,
+    Pair,
+    Pairs,
+    Section,
+    Steps,
+    Table,
+    TableRow,
+)
+from rewardkit.pages.text import row_count, share
 from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.quality import RULES, dropped_path
@@ -30,7 +39,7 @@ def prep_page(report: PrepReport) -> Page:
         ("template", report.template),
         ("scorer", report.scorer),
         *(
-            (f"{split.split}, from {split.origin}", f"{count_rows(split.written)} in {split.out}")
+            (f"{split.split}, from {split.origin}", f"{row_count(split.written)} in {split.out}")
             for split in report.splits
         ),
         ("rewardkit", __version__),
@@ -41,7 +50,7 @@ def prep_page(report: PrepReport) -> Page:
         for split in report.splits
         for section in split_sections(split, f"{split.split}: " if several else "")
     )
-    return Page(f"{report.dataset}: {count_rows(written)} written", facts, tuple(sections))
+    return Page(f"{report.dataset}: {row_count(written)} written", facts, tuple(sections))
 
 
 def mix_page(report: MixReport) -> Page:
@@ -56,7 +65,7 @@ def mix_page(report: MixReport) -> Page:
     )
     headers = ("file", "weight", "share", "rows there", "taken", "each at most")
     parts = tuple(
-        Line(
+        TableRow(
             (
                 str(part.path),
                 f"{part.weight:g}",
@@ -70,7 +79,7 @@ def mix_page(report: MixReport) -> Page:
         for part in report.parts
     )
     table = Table("files", headers, parts, "changed and left out")
-    title = f"{report.out.name}: {count_rows(report.written)} mixed"
+    title = f"{report.out.name}: {row_count(report.written)} mixed"
     return Page(title, facts, (table, *stats_sections(report.stats)))
 
 
@@ -154,7 +163,7 @@ def clusters_section(
     """
     conflicts = sum(conflict for _, conflict in clusters)
     note = (
-        f"{count_rows(found[0])} in {found[1]:,} clusters; golds conflict in {conflicts:,} of them."
+        f"{row_count(found[0])} in {found[1]:,} clusters; golds conflict in {conflicts:,} of them."
         f"{_shown(found[1])} What two rows have in common is marked."
         if clusters
         else "No two rows are nearly the same."
@@ -177,7 +186,7 @@ def overlaps_section(overlaps: Sequence[Overlap], found: int) -> Pairs:
         "" if len(overlaps) == found else f"Of the first {len(overlaps):,} of {found:,} findings: "
     )
     note = (
-        f"{these}Evaluation items in {count_rows(len({o.row for o in overlaps}))}: {sources}."
+        f"{these}Evaluation items in {row_count(len({o.row for o in overlaps}))}: {sources}."
         f"{_shown(found)} What an item and a row have in common is marked."
         if overlaps
         else "No evaluation item was found in any row."
@@ -188,7 +197,7 @@ def overlaps_section(overlaps: Sequence[Overlap], found: int) -> Pairs:
 
 def _dropped(split: SplitReport, prefix: str) -> Table:
     lines = (
-        Line(
+        TableRow(
             (reason, f"{n:,}", share(n, split.distinct)),
             tuple(_at(i, what) for why, i, what in split.examples if why == reason),
         )
@@ -203,12 +212,12 @@ def _findings(report: CheckReport) -> Iterator[Section]:
     if report.ok:
         return
     rules = [(rule, todo) for rule, todo in RULES.items() if report.counts[rule]]
-    lines = (Line((rule, f"{report.counts[rule]:,}", todo)) for rule, todo in rules)
+    lines = (TableRow((rule, f"{report.counts[rule]:,}", todo)) for rule, todo in rules)
     yield Table("findings", ("rule", "found", "what to do"), tuple(lines))
     yield Table(
         "examples",
         ("where", "rule", "what"),
-        tuple(Line(cells) for cells in report.listed()),
+        tuple(TableRow(cells) for cells in report.listed()),
         note="The first findings of each rule; rows count from 0.",
     )
 

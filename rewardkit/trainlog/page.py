@@ -6,25 +6,17 @@ nothing be fetched. Names of runs and metrics enter the page escaped.
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from collections.abc import Sequence
-from functools import cache
-from hashlib import sha256
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment
-from markupsafe import Markup
-
-from rewardkit.output import atomic
-from rewardkit.pages.environment import environment
+from rewardkit.pages.html import render, script_json, write_pieces
 from rewardkit.pages.text import brief, clean
 from rewardkit.trainlog.charts import COLOURS, SMOOTHED, Chart, charts, hours, others, window_of
 from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.rules import Finding
-from rewardkit.trainlog.show import duration, number
+from rewardkit.trainlog.show import duration
 from rewardkit.trainlog.summary import summarize
 from rewardkit.trainlog.translations import PAGE_WORDS
 
@@ -49,7 +41,6 @@ def write_page(
     """
     first = charts(runs, findings, lang)
     script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
-    summaries = [summarize(run, lang) for run in runs]
     data = {
         "charts": [_plain(chart) for chart in first],
         "others": [_plain(chart) for chart in _bounded(others(runs))],
@@ -67,23 +58,22 @@ def write_page(
         "x": x,
         "words": PAGE_WORDS[lang],
     }
-    text = (
-        _environment()
-        .get_template("page_logs.html.j2")
-        .render(
-            lang=lang,
-            words=PAGE_WORDS[lang],
-            summaries=summaries,
-            findings=[finding for found in findings for finding in found],
-            several=len(runs) > 1,
-            colours=COLOURS,
-            script=Markup(script),  # noqa: S704 - our own file
-            digest=b64encode(sha256(script.encode()).digest()).decode(),
-            data=Markup(_embedded(data)),  # noqa: S704 - escaped there
-        )
+    names = ", ".join(run.name for run in runs)
+    pieces = render(
+        "trainlog/page.html.j2",
+        title=f"{PAGE_WORDS[lang]['title']}: {names}",
+        names=names,
+        lang=lang,
+        script=script,
+        words=PAGE_WORDS[lang],
+        summaries=[summarize(run, lang) for run in runs],
+        findings=[finding for found in findings for finding in found],
+        several=len(runs) > 1,
+        colours=COLOURS,
+        duration=duration,
+        data=script_json(data),
     )
-    with atomic(out, overwrite=overwrite) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_pieces(pieces, out, overwrite=overwrite)
 
 
 def _plain(chart: Chart) -> dict[str, Any]:
@@ -116,16 +106,3 @@ def _hours(run: Run) -> dict[str, list[float]] | None:
     if found is None:
         return None
     return {"steps": list(map(float, run.steps)), "at": [round(hour, 4) for hour in found]}
-
-
-def _embedded(data: object) -> str:
-    """JSON that cannot end the element it is in, whatever texts it has."""
-    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-@cache
-def _environment() -> Environment:
-    made = environment("rewardkit.trainlog")
-    made.filters |= {"brief": brief, "clean": clean, "duration": duration, "figure": number}
-    return made

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 import typer
-from hypothesis import given
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from rewardkit.cli.eval import command as eval_command
@@ -23,7 +21,7 @@ from rewardkit.evaluate.client import Server
 from rewardkit.evaluate.generate import Generation
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.evaluate.suite import Member
-from rewardkit.evaluate.watch.curve import Point, chart, read_curves, write_curves
+from rewardkit.evaluate.watch.curve import Point, read_curves, write_curves
 from rewardkit.evaluate.watch.serving import command_of, served
 from rewardkit.evaluate.watch.watch import Told, Watch, watch, whole_steps
 
@@ -384,30 +382,6 @@ def test_wrong_options_are_one_line(run, tmp_path, monkeypatch, arguments, said)
     assert isinstance(error, RewardkitError), error
     assert said in str(error)
     assert "\n" not in str(error)
-
-
-POINTS = st.lists(
-    st.tuples(st.integers(0, 10**6), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)),
-    min_size=1,
-    max_size=30,
-    unique_by=lambda point: point[0],
-)
-
-
-@given(POINTS)
-def test_every_point_and_interval_is_inside_the_chart(found):
-    points = []
-    for step, *values in sorted(found):
-        low, value, high = sorted(values)
-        points.append(Point(step, value, (low, high), 10, 1, None, 0.0))
-    drawn = chart("set", points)
-    for point in drawn.points:
-        assert 0 <= point.x <= 640
-        assert -0.01 <= point.high <= point.y <= point.low <= 240
-    levels = [y for _, y in drawn.up]
-    assert levels == sorted(levels, reverse=True)
-    assert 2 <= len(levels) <= 12
-    assert len(drawn.across) <= 10
 
 
 def test_names_cannot_break_the_page(tmp_path):

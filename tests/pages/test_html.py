@@ -9,11 +9,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewardkit.errors import OutputError
-from rewardkit.pages.compare import LOOKED_AT, compare
-from rewardkit.pages.histogram import BINS, Bin, bins, picture
-from rewardkit.pages.html import BARS, to_html, write_html
-from rewardkit.pages.model import Bars, Histogram, Line, Page, Pair, Pairs, Steps, Table
-from rewardkit.pages.text import KEPT, brief, clean, clip
+from rewardkit.pages.histogram import MAX_BINS, Bin, histogram_layout, make_bins
+from rewardkit.pages.html import MAX_BARS, to_html, write_html
+from rewardkit.pages.line_chart import MAX_DOTS, line_layout
+from rewardkit.pages.model import (
+    Bars,
+    Histogram,
+    LineChart,
+    LinePoint,
+    Page,
+    Pair,
+    Pairs,
+    Steps,
+    Table,
+    TableRow,
+)
+from rewardkit.pages.shared_words import MAX_COMPARED_CHARACTERS, mark_shared_words
+from rewardkit.pages.text import MAX_CHARACTERS, brief, clean, clip
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -75,9 +87,16 @@ def full_page(text, count=3):
             Steps(text, ((text, 10), (text, 7), (text, 14)), text),
             Bars(text, ((text, count), ("b", 1)), text),
             Histogram(text, Counter({1: count, 9: 1}), text, ((text, 1),), 5, text),
-            Table(text, (text, "n"), (Line((text, "12"), (text, "x")),), text, text),
+            Table(text, (text, "n"), (TableRow((text, "12"), (text, "x")),), text, text),
+            LineChart(
+                text,
+                (LinePoint(1, 0.5, 0.4, 0.6),),
+                Table(text, (text,), (TableRow((text,)),)),
+                note=text,
+            ),
             Pairs(text, (Pair(text, (text, "b"), (text, f"{text} more"), text),), text),
         ),
+        (text,),
     )
 
 
@@ -111,7 +130,7 @@ def test_any_text_leaves_the_page_whole(text):
     page = full_page(text)
     html = seen(page)
     assert_inert(html)
-    assert clean(text[:KEPT]) in html.text
+    assert clean(text[:MAX_CHARACTERS]) in html.text
     to_html(page).encode("utf-8")
     harmless = [tag for tag, _ in seen(full_page("a")).elements]
     # Only what is long, and so folded away, and what is marked as shared depends on the text.
@@ -138,9 +157,9 @@ def test_chinese_and_line_breaks_are_shown_as_they_are():
 def test_a_text_of_a_megabyte_is_cut_and_the_cut_is_said():
     text = "x" * 1_000_000
     html = seen(one(Bars("t", ((text, 1),))))
-    assert f"… {1_000_000 - KEPT:,} more characters" in html.text
-    assert "x" * KEPT in html.text
-    assert "x" * (KEPT + 1) not in html.text
+    assert f"… {1_000_000 - MAX_CHARACTERS:,} more characters" in html.text
+    assert "x" * MAX_CHARACTERS in html.text
+    assert "x" * (MAX_CHARACTERS + 1) not in html.text
     assert len(to_html(full_page(text))) < 60_000
     assert len(to_html(full_page("\0" * 1_000_000))) < 150_000
 
@@ -166,7 +185,10 @@ def test_headers_have_a_scope_and_pictures_a_name():
     html = seen(full_page("a"))
     assert all("scope" in attrs for tag, attrs in html.elements if tag == "th")
     pictures = [attrs for tag, attrs in html.elements if tag == "svg"]
-    named = [i for attrs in pictures for i in attrs["aria-labelledby"].split()]
+    shown = [attrs for attrs in pictures if "aria-hidden" not in attrs]
+    assert len(shown) == 2
+    assert all({"aria-label", "aria-labelledby"} & attrs.keys() for attrs in shown)
+    named = [i for attrs in shown for i in attrs.get("aria-labelledby", "").split()]
     assert len(named) == 2
     assert set(named) <= set(html.ids())
 
@@ -174,7 +196,7 @@ def test_headers_have_a_scope_and_pictures_a_name():
 def test_links_lead_to_the_sections():
     html = seen(full_page("a"))
     links = [attrs["href"][1:] for tag, attrs in html.elements if tag == "a"]
-    assert len(links) == 5
+    assert len(links) == 6
     assert set(links) <= set(html.ids())
 
 
@@ -200,9 +222,9 @@ def test_a_step_that_adds_rows_shows_them_as_added():
 
 def test_many_bars_end_in_one_for_the_others():
     text = seen(one(Bars("b", tuple((f"label {i}", 2) for i in range(100))))).text
-    assert f"label {BARS - 2}" in text
-    assert f"label {BARS - 1}" not in text
-    assert f"{100 - BARS + 1} others" in text
+    assert f"label {MAX_BARS - 2}" in text
+    assert f"label {MAX_BARS - 1}" not in text
+    assert f"{100 - MAX_BARS + 1} others" in text
 
 
 def test_a_little_is_not_nothing_and_nearly_all_is_not_all():
@@ -218,15 +240,15 @@ COUNTS = st.dictionaries(st.integers(), st.integers(0, 10**6), max_size=60)
 @example({5: 1000, 7: 1}, None)
 @example({1: 100_000, 10**400: 1}, 3)
 def test_every_value_is_in_one_bin(counts, limit):
-    found = bins(counts, limit)
-    assert len(found) <= BINS
+    found = make_bins(counts, limit)
+    assert len(found) <= MAX_BINS
     assert sum(item.count for item in found) == sum(counts.values())
     for value, n in counts.items():
         homes = [item for item in found if item.low <= value <= item.high]
         assert len(homes) == 1 or not n
     for item in found:
         assert item.count == sum(counts.get(v, 0) for v in counts if item.low <= v <= item.high)
-    widths = {item.high - item.low + 1 for item in found if not item.rest}
+    widths = {item.high - item.low + 1 for item in found if not item.is_overflow}
     assert len(widths) == bool(found)
     assert all(a.high + 1 == b.low for a, b in pairwise(found))
 
@@ -234,25 +256,25 @@ def test_every_value_is_in_one_bin(counts, limit):
 @given(COUNTS, st.none() | st.integers())
 def test_all_of_a_picture_is_in_its_frame(counts, limit):
     marks = (("p50", min(counts, default=0)), ("max", max(counts, default=0)))
-    it = picture(Histogram("t", counts, "tokens", marks, limit))
+    it = histogram_layout(Histogram("t", counts, "tokens", marks, limit))
     if it is None:
         assert not any(counts.values())
         return
     assert it.total == sum(counts.values())
-    assert it.over == sum(n for v, n in counts.items() if limit is not None and v > limit)
+    assert it.over_limit == sum(n for v, n in counts.items() if limit is not None and v > limit)
     for bar in it.bars:
         assert -0.01 <= bar.x <= bar.x + bar.width <= 100.01
         assert it.top - 0.01 <= bar.y <= it.base + 0.01
-    places = [x for _, x in it.across] + [mark.x for mark in it.marks]
+    places = [x for _, x in it.x_ticks] + [mark.x for mark in it.markers]
     assert all(0 <= x <= 100 for x in places)
-    assert 1 <= len(it.across) <= 6 or len(counts) <= 6
+    assert 1 <= len(it.x_ticks) <= 6 or len(counts) <= 6
 
 
 def test_a_few_stragglers_do_not_squeeze_the_rest():
     counts = {**dict.fromkeys(range(100), 10), 100_000: 1}
-    found = bins(counts)
-    assert found[-1] == Bin(100, 100_000, 1, rest=True)
-    assert len(found) > BINS / 2
+    found = make_bins(counts)
+    assert found[-1] == Bin(100, 100_000, 1, is_overflow=True)
+    assert len(found) > MAX_BINS / 2
     text = seen(one(Histogram("t", counts, "tokens"))).text
     assert "the last bar is all of the 1 row with 100 to 100,000 tokens" in text
 
@@ -260,8 +282,8 @@ def test_a_few_stragglers_do_not_squeeze_the_rest():
 def test_a_limit_tells_how_many_are_above_it_drawn_or_not():
     counts = dict.fromkeys(range(100), 1)
     near, far = (Histogram("t", counts, "tokens", limit=limit) for limit in (89, 8192))
-    assert [mark.limit for mark in picture(near).marks] == [True]
-    assert picture(far).marks == ()
+    assert [mark.is_limit for mark in histogram_layout(near).markers] == [True]
+    assert histogram_layout(far).markers == ()
     assert "10 rows (10.0%) above the limit of 89" in seen(one(near)).text
     assert "0 rows (0.0%) above the limit of 8,192" in seen(one(far)).text
 
@@ -271,7 +293,7 @@ def shared(excerpt):
 
 
 def test_runs_of_words_that_both_texts_have_are_marked():
-    left, right = compare(
+    left, right = mark_shared_words(
         "Tom has 3 apples, and he buys 9 more. How many?",
         "Ann has 3 apples and he buys 10 more. How many?",
     )
@@ -280,25 +302,25 @@ def test_runs_of_words_that_both_texts_have_are_marked():
 
 
 def test_chinese_is_compared_by_character():
-    left, right = compare("小明有三个苹果", "小红有三个梨子")
+    left, right = mark_shared_words("小明有三个苹果", "小红有三个梨子")
     assert (shared(left), shared(right)) == (["有三个"], ["有三个"])
 
 
 def test_the_part_of_a_long_text_that_is_shared_is_the_part_shown():
     item = "find the sum of all positive integers n such that this holds"
-    _, row = compare(item, "padding " * 2000 + item + " padding" * 2000)
+    _, row = mark_shared_words(item, "padding " * 2000 + item + " padding" * 2000)
     assert shared(row) == [item]
     assert row.before > 10_000 < row.after
 
 
 @given(ANY_TEXT, ANY_TEXT)
 @example("a b " * 20_000, "b a " * 20_000)
-@example("x" * (LOOKED_AT + 1), "x")
+@example("x" * (MAX_COMPARED_CHARACTERS + 1), "x")
 def test_an_excerpt_is_a_piece_of_its_text(left, right):
-    for text, excerpt in zip((left, right), compare(left, right), strict=True):
+    for text, excerpt in zip((left, right), mark_shared_words(left, right), strict=True):
         piece = text[excerpt.before : len(text) - excerpt.after]
         assert "".join(part for part, _ in excerpt.parts) == clean(piece)
-        assert len(piece) == min(KEPT, len(text)) or excerpt.before
+        assert len(piece) == min(MAX_CHARACTERS, len(text)) or excerpt.before
 
 
 def test_a_page_is_written_once_unless_told(tmp_path):
@@ -308,3 +330,45 @@ def test_a_page_is_written_once_unless_told(tmp_path):
         write_html(page, out, overwrite=False)
     write_html(page, out, overwrite=True)
     assert out.read_bytes() == to_html(page).encode()
+
+
+POINTS = st.lists(
+    st.tuples(st.integers(0, 10**6), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)),
+    min_size=1,
+    max_size=80,
+    unique_by=lambda point: point[0],
+)
+
+
+@given(POINTS, st.booleans())
+def test_every_point_and_interval_is_inside_the_line_chart(values, from_zero):
+    points = []
+    for step, *shares in sorted(values):
+        low, value, high = sorted(shares)
+        points.append(LinePoint(step, value, low, high))
+    it = line_layout(LineChart("t", tuple(points), from_zero=from_zero))
+    for dot in it.dots:
+        assert 0 <= dot.x <= 100
+        assert -0.01 <= dot.high_y <= dot.y <= dot.low_y <= it.height + 0.01
+    levels = [y for _, y in it.y_ticks]
+    assert levels == sorted(levels, reverse=True)
+    assert 2 <= len(levels) <= 12
+    assert len(it.x_ticks) <= 6
+    assert it.y_ticks[0][0] == ("0%" if "." not in it.y_ticks[0][0] else "0.0%") or not from_zero
+
+
+def test_a_long_line_has_a_band_and_a_short_one_has_dots():
+    points = tuple(LinePoint(step, 0.5, 0.4, 0.6) for step in range(MAX_DOTS + 1))
+    html = to_html(one(LineChart("t", points)))
+    assert "<polygon" in html
+    assert "<circle" not in html
+    html = to_html(one(LineChart("t", points[1:])))
+    assert "<polygon" not in html
+    assert html.count("<circle") == MAX_DOTS
+
+
+def test_a_row_can_lead_to_another_page_and_have_cells_in_bold():
+    row = TableRow(("name", "1"), link="pages/1-a%20b.html", bold=(1,))
+    html = seen(one(Table("t", ("run", "n"), (row,))))
+    assert [attrs["href"] for tag, attrs in html.elements if tag == "a"] == ["pages/1-a%20b.html"]
+    assert [attrs["class"] for tag, attrs in html.elements if tag == "td"] == ["short", "n bold"]

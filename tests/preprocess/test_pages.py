@@ -27,7 +27,7 @@ def sections(page, kind):
 
 
 def cells(table):
-    return [line.cells for line in table.lines]
+    return [row.cells for row in table.rows]
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_prep_page_accounts_for_every_row(dropping):
     assert [left for _, left, _ in steps.losses()] == [4, 3, 2]
     assert sorted(cell[1:] for cell in cells(table)) == [("1", "25.0%"), ("1", "25.0%")]
     assert "out.parquet.dropped.jsonl" in table.note
-    assert sorted(line.folded[0].partition(":")[0] for line in table.lines) == ["row 1", "row 2"]
+    assert sorted(line.details[0].partition(":")[0] for line in table.rows) == ["row 1", "row 2"]
     assert "<script>" not in to_html(page)
 
 

@@ -6,18 +6,17 @@ Names of runs and data sources enter the page and the Markdown escaped.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
-
-from jinja2 import Environment
 
 from rewardkit.errors import OutputError, UsageError
 from rewardkit.evaluate.leaderboard.leaderboard import Board, Row
-from rewardkit.output import atomic, refuse_existing
-from rewardkit.pages.environment import environment
-from rewardkit.pages.text import brief, clean
+from rewardkit.output import refuse_existing
+from rewardkit.pages.html import write_html
+from rewardkit.pages.model import Page, Section, Table, TableRow
+from rewardkit.pages.text import clean
 from rewardkit.responses.report.page import write_report
 
 #: Responses that a run's page holds, an even sample if there are more; its figures count all.
@@ -120,19 +119,58 @@ def write_page(
             progress=progress,
         )
         links.append(f"{quote(folder.name)}/{quote(page.name)}")
-    template = _environment().get_template("board.html.j2")
-    lines = [(row, cells(board, row), link) for row, link in zip(board.rows, links, strict=True)]
-    text = template.render(board=board, title=title(board), head=head(board), lines=lines)
-    with atomic(out, overwrite=overwrite) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_html(board_page(board, links), out, overwrite=overwrite)
+
+
+def board_page(board: Board, links: Sequence[str]) -> Page:
+    """Return the page of a board; `links` are the relative URLs of the runs' pages, row by row."""
+    sections = (_scores(board, links), _rates(board), _models(board))
+    return Page(f"Leaderboard: {title(board)}", (), sections, board.notes)
+
+
+def _scores(board: Board, links: Sequence[str]) -> Section:
+    rows = []
+    for row, link in zip(board.rows, links, strict=True):
+        texts = (row.run.name, *cells(board, row))
+        bold = tuple(i for i, cell in enumerate(texts) if i and "*" in cell)
+        rows.append(TableRow(texts, link=link, bold=bold))
+    note = (
+        "In brackets: the 95% interval over questions. *: best of its column. ~: the difference to "
+        "the best, question by question, may be chance (paired t-test, p of 0.05 or more, not "
+        "corrected for the number of runs). The average weights every data source equally."
+    )
+    return Table("scores", ("run", *head(board)), tuple(rows), note=note)
+
+
+def _rates(board: Board) -> Section:
+    headers = ("run", "data source", "questions", "n", "truncated", "no answer", "mean tokens")
+    rows = (
+        TableRow((row.run.name, source or "(none)", *_rate_cells(rates)))
+        for row, sources in board.rates()
+        for source, rates in sources.items()
+    )
+    return Table("questions and responses", headers, tuple(rows))
+
+
+def _rate_cells(rates: Mapping[str, Any]) -> tuple[str, ...]:
+    (fewest, most), tokens, truncated = rates["n"], rates["mean_tokens"], rates["truncated"]
+    return (
+        f"{rates['questions']:,}",
+        f"{fewest}" if fewest == most else f"{fewest} to {most}",
+        "unknown" if truncated is None else f"{truncated:.1%}",
+        f"{rates['no_answer']:.1%}",
+        "unknown" if tokens is None else f"{tokens:,.0f}",
+    )
+
+
+def _models(board: Board) -> Section:
+    rows = (
+        TableRow((row.run.name, key, f"{n:,}"))
+        for row in board.rows
+        for key, n in row.run.keys.most_common()
+    )
+    return Table("models and sampling", ("run", "model and sampling", "responses"), tuple(rows))
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", name)[:60]
-
-
-@cache
-def _environment() -> Environment:
-    made = environment("rewardkit.evaluate.leaderboard")
-    made.filters |= {"brief": brief}
-    return made

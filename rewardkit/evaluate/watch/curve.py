@@ -5,28 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from math import floor, log10
 from pathlib import Path
 from typing import TypeAlias
-
-from jinja2 import Environment
 
 from rewardkit.errors import DataError
 from rewardkit.evaluate.run import Report
 from rewardkit.output import atomic
-from rewardkit.pages.environment import environment
-from rewardkit.pages.text import brief
+from rewardkit.pages.html import write_html
+from rewardkit.pages.model import LineChart, LinePoint, Page, Table, TableRow
 
 #: Points by data source and step.
 Curves: TypeAlias = dict[str, dict[int, "Point"]]
 
-#: Of a chart, in pixels: the whole, and the room for labels at the left, below and elsewhere.
-WIDTH, HEIGHT = 640, 240
-LEFT, BELOW, MARGIN = 48, 24, 10
-
-#: Lines across a chart, about.
-TICKS = 5
+#: Columns of the table under a chart.
+HEADERS = (
+    "step",
+    "mean@n",
+    "95%",
+    "questions",
+    "n",
+    "truncated",
+    "no answer",
+    "no usable response",
+)
 
 
 @dataclass(frozen=True)
@@ -52,32 +53,6 @@ class Point:
     truncated: float | None
     no_answer: float
     unusable: int = 0
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A point in pixels: where it is, and the ends of its interval."""
-
-    of: Point
-    x: float
-    y: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A curve ready to be drawn; labels of each axis come with their pixel."""
-
-    source: str
-    points: tuple[Drawn, ...]
-    across: tuple[tuple[str, float], ...]
-    up: tuple[tuple[str, float], ...]
-
-    @property
-    def line(self) -> str:
-        """The curve as SVG's `points`."""
-        return " ".join(f"{point.x:.1f},{point.y:.1f}" for point in self.points)
 
 
 def points(step: int, reports: Mapping[str, Report]) -> Iterator[tuple[str, Point]]:
@@ -122,62 +97,38 @@ def write_curves(curves: Curves, title: str, folder: Path) -> None:
     Raises:
         OutputError: one cannot be written.
     """
-    template = _environment().get_template("curve.html.j2")
     ordered = {source: [found[step] for step in sorted(found)] for source, found in curves.items()}
-    charts = [chart(source, found) for source, found in ordered.items()]
-    page = template.render(title=title, charts=charts, width=WIDTH, height=HEIGHT, left=LEFT)
     values = {source: [vars(point) for point in found] for source, found in ordered.items()}
-    data = json.dumps(values, indent=1)
-    for name, text in (("curve.json", f"{data}\n"), ("curve.html", page)):
-        with atomic(folder / name, overwrite=True) as temporary:
-            temporary.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+    with atomic(folder / "curve.json", overwrite=True) as temporary:
+        temporary.write_text(f"{json.dumps(values, indent=1)}\n", encoding="utf-8", newline="\n")
+    charts = (curve_chart(source, found) for source, found in ordered.items())
+    write_html(Page(title, (), tuple(charts)), folder / "curve.html", overwrite=True)
 
 
-def chart(source: str, found: Sequence[Point]) -> Chart:
-    """A curve in pixels.
+def curve_chart(source: str, found: Sequence[Point]) -> LineChart:
+    """Return the chart of a data source, with a table of its checkpoints.
 
     Args:
-        source: what it is called.
-        found: at least one point, in the order of steps.
+        source: name of the data source.
+        found: its points in the order of their steps.
     """
-    steps = [point.step for point in found]
-    first, last = steps[0], max(steps[-1], steps[0] + 1)
-    lowest = min(point.interval[0] for point in found)
-    highest = max(point.interval[1] for point in found)
-    unit = _unit(highest - lowest)
-    bottom = floor(lowest / unit + 1e-9) * unit
-    lines = max(1, -floor((bottom - highest) / unit + 1e-9))
-    top = bottom + lines * unit
-
-    def at(step: float) -> float:
-        return LEFT + (WIDTH - LEFT - MARGIN) * (step - first) / (last - first)
-
-    def up(value: float) -> float:
-        return MARGIN + (HEIGHT - BELOW - MARGIN) * (top - value) / (top - bottom)
-
-    drawn = (Drawn(each, at(each.step), up(each.value), *map(up, each.interval)) for each in found)
-    digits = 0 if unit >= 0.01 else 1
-    across = dict.fromkeys(steps[:: -(-len(steps) // 10)])
-    return Chart(
-        source,
-        tuple(drawn),
-        tuple((f"{step:,}", at(step)) for step in across),
-        tuple(
-            (f"{100 * (bottom + i * unit):.{digits}f} %", up(bottom + i * unit))
-            for i in range(lines + 1)
-        ),
+    return LineChart(
+        source or "(none)",
+        tuple(LinePoint(point.step, point.value, *point.interval) for point in found),
+        Table("", HEADERS, tuple(TableRow(_cells(point)) for point in found)),
+        note="mean@n of each checkpoint, with its 95% interval over questions.",
     )
 
 
-def _unit(span: float) -> float:
-    """A round distance between lines, for about `TICKS` of them."""
-    rough = max(span, 0.001) / TICKS
-    power = 10.0 ** floor(log10(rough))
-    return float(next(step * power for step in (1, 2, 5, 10) if step * power >= rough))
-
-
-@cache
-def _environment() -> Environment:
-    made = environment("rewardkit.evaluate.watch")
-    made.filters |= {"brief": brief}
-    return made
+def _cells(point: Point) -> tuple[str, ...]:
+    low, high = point.interval
+    return (
+        f"{point.step:,}",
+        f"{point.value:.1%}",
+        f"{100 * low:.1f} to {high:.1%}",
+        f"{point.questions:,}",
+        str(point.n),
+        "unknown" if point.truncated is None else f"{point.truncated:.1%}",
+        f"{point.no_answer:.1%}",
+        f"{point.unusable:,}",
+    )

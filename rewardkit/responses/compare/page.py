@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rewardkit import __version__
-from rewardkit.pages.model import Bars, Line, Page, Section, Table
+from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
 from rewardkit.pages.text import share
 from rewardkit.responses.compare.comparison import CompareReport, Example
 from rewardkit.statistics import wilson_interval
@@ -79,10 +79,10 @@ def cause_rows(report: CompareReport) -> Iterator[tuple[tuple[str, ...], list[Ex
 def _sections(report: CompareReport) -> Iterator[Section]:
     yield Bars("verdicts", verdicts(report), note=f"{agreement(report)}.")
     note = "Right and mean score: of the samples that both judged. First calls are not timed."
-    yield Table("scorers", SCORERS, tuple(map(Line, scorer_rows(report))), note=note)
+    yield Table("scorers", SCORERS, tuple(map(TableRow, scorer_rows(report))), note=note)
     if report.groups:
         lines = (
-            Line(cells, tuple(map(_folded, examples))) for cells, examples in cause_rows(report)
+            TableRow(cells, tuple(map(_folded, examples))) for cells, examples in cause_rows(report)
         )
         yield Table("disagreements", CAUSES, tuple(lines), note="The most frequent first.")
     if raised := tuple(_raised(report)):
@@ -93,7 +93,7 @@ def _folded(it: Example) -> str:
     return f"{it.where}: gold {it.gold!r}, A read {it.pred_a!r}, B read {it.pred_b!r}\n…{it.ending}"
 
 
-def _raised(report: CompareReport) -> Iterator[Line]:
+def _raised(report: CompareReport) -> Iterator[TableRow]:
     for side in (report.a, report.b):
         for name, times in side.raised.most_common():
-            yield Line((side.name, name, f"{times:,}", side.first[name]))
+            yield TableRow((side.name, name, f"{times:,}", side.first[name]))

@@ -6,11 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TypeVar
 
+from rewardkit.pages.line_chart import spread
+from rewardkit.pages.model import LineChart, LinePoint
 from rewardkit.responses.report.summary import Cell, Estimate, Sums, Tally
-
-T = TypeVar("T")
 
 #: Prompts shown of those that got better, and of those that got worse.
 CHANGED = 10
@@ -48,53 +47,12 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Course:
-    """An accuracy by step: where its points are, of 100 by 100, and the top of the scale."""
-
-    name: str
-    steps: tuple[int, ...]
-    points: tuple[Estimate, ...]
-    x: tuple[float, ...]
-    top: float
-
-    def y(self, share: float) -> float:
-        """Where a share is."""
-        return 100 * (1 - share / self.top)
-
-    @property
-    def line(self) -> str:
-        """The points of the line."""
-        pairs = zip(self.x, self.points, strict=True)
-        return " ".join(f"{x:.2f},{self.y(point.share):.2f}" for x, point in pairs)
-
-    @property
-    def band(self) -> str:
-        """The outline of the interval."""
-        pairs = list(zip(self.x, self.points, strict=True))
-        above = [f"{x:.2f},{self.y(point.high):.2f}" for x, point in pairs]
-        below = [f"{x:.2f},{self.y(point.low):.2f}" for x, point in reversed(pairs)]
-        return " ".join(above + below)
-
-    @property
-    def ticks(self) -> list[tuple[int, float]]:
-        """Steps named under the line."""
-        return spread(list(zip(self.steps, self.x, strict=True)), 6)
-
-
-@dataclass(frozen=True)
 class Change:
     """A prompt's share of right responses at each place of a strip; None where it has none."""
 
     prompt: str
     change: float
     shares: tuple[float | None, ...]
-
-
-def spread(items: Sequence[T], most: int) -> list[T]:
-    """At most so many of the items, evenly, the first and the last among them."""
-    if len(items) <= most:
-        return list(items)
-    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
 def groups(cells: Iterable[Cell]) -> Groups:
@@ -146,27 +104,27 @@ def scores(counts: Mapping[float, int]) -> list[tuple[str, int]]:
     return [(f"{ends[i]:.3g} to {ends[i + 1]:.3g}", filled[i]) for i in range(SCORES)]
 
 
-def courses(sums: Sums) -> list[Course]:
+def courses(sums: Sums) -> list[LineChart]:
     """Accuracy by step: of everything, and of each data source if there are several."""
     if len(sums.steps) < 2:
         return []
-    found = [_course("all", sums.accuracies(lambda _, step: step))]
+    charts = [_course("all", sums.accuracies(lambda _, step: step))]
     if 1 < len(sums.sources) <= PARTS:
         both = sums.accuracies(lambda source, step: (source, step))
         for source in sums.sources:
             own = {step: point for (name, step), point in both.items() if name == source}
-            found.append(_course(source or "(none)", own))
-    return [course for course in found if len(course.steps) > 1]
+            charts.append(_course(source or "(none)", own))
+    return [chart for chart in charts if len(chart.points) > 1]
 
 
-def _course(name: str, accuracies: Mapping[int | None, Estimate]) -> Course:
-    steps = tuple(sorted(step for step in accuracies if step is not None))
-    points = tuple(accuracies[step] for step in steps)
-    span = steps[-1] - steps[0] if len(steps) > 1 else 1
-    x = tuple(100 * (step - steps[0]) / span for step in steps)
-    highest = max((point.high for point in points), default=1.0)
-    top = next(top for top in (0.1, 0.2, 0.4, 0.6, 0.8, 1.0) if top >= min(highest, 1.0))
-    return Course(name, steps, points, x, top)
+def _course(name: str, accuracies: Mapping[int | None, Estimate]) -> LineChart:
+    points = (
+        LinePoint(step, it.share, it.low, it.high)
+        for step, it in accuracies.items()
+        if step is not None
+    )
+    ordered = sorted(points, key=lambda point: point.step)
+    return LineChart(f"Accuracy of {name}", tuple(ordered), from_zero=True)
 
 
 def changes(sums: Sums) -> tuple[list[str], list[Change], list[Change]]:

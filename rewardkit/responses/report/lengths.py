@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from rewardkit.pages.histogram import HEIGHT, Axis, Bin, bins
-from rewardkit.responses.report.figures import spread
+from rewardkit.pages.histogram import HEIGHT_PIXELS, Bin, HistogramAxis, make_bins
+from rewardkit.pages.line_chart import spread
 
 #: Shares of the responses at the marks of a box.
 _BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -53,33 +53,33 @@ class Lengths:
 
 def lengths(counts: Mapping[bool, Counter[int]]) -> Lengths | None:
     """The histogram of lengths; None of nothing."""
-    found = bins(counts[True] + counts[False])
-    if not found:
+    bins = make_bins(counts[True] + counts[False])
+    if not bins:
         return None
-    width = found[0].high - found[0].low + 1
-    axis = Axis(found[0].low, found[-1].low + width)
-    highest = max(item.count for item in found)
-    columns = tuple(_column(item, width, axis, highest, counts[True]) for item in found)
+    width = bins[0].high - bins[0].low + 1
+    axis = HistogramAxis(bins[0].low, bins[-1].low + width)
+    highest = max(item.count for item in bins)
+    columns = tuple(_column(item, width, axis, highest, counts[True]) for item in bins)
     boxes = (_box(name, counts[key], axis) for name, key in (("right", True), ("not", False)))
-    ticks = spread([(item.low, axis.place(item.low)) for item in found], 6)
+    ticks = spread([(item.low, axis.place(item.low)) for item in bins], 6)
     return Lengths(
-        columns, tuple(box for box in boxes if box), tuple(ticks), highest, found[-1].rest
+        columns, tuple(box for box in boxes if box), tuple(ticks), highest, bins[-1].is_overflow
     )
 
 
 def _column(
-    item: Bin, width: int, axis: Axis, highest: int, right_ones: Mapping[int, int]
+    item: Bin, width: int, axis: HistogramAxis, highest: int, right_ones: Mapping[int, int]
 ) -> Column:
     right = sum(n for value, n in right_ones.items() if item.low <= value <= item.high)
     other, span = item.count - right, axis.stop - axis.start
     x, heights = 100 * (item.low - axis.start) / span, (right, other)
-    right_height, other_height = (HEIGHT * n / highest for n in heights)
+    right_height, other_height = (HEIGHT_PIXELS * n / highest for n in heights)
     return Column(
         item.low, item.high, right, other, x, 100 * width / span, right_height, other_height
     )
 
 
-def _box(name: str, counts: Mapping[int, int], axis: Axis) -> Box | None:
+def _box(name: str, counts: Mapping[int, int], axis: HistogramAxis) -> Box | None:
     if not counts:
         return None
     values = sorted(counts)

@@ -10,29 +10,26 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from jinja2 import Environment
-
 from rewardkit.errors import DataError
 from rewardkit.output import atomic, refuse_existing, refuse_input
-from rewardkit.pages.environment import environment
+from rewardkit.pages.html import render
 from rewardkit.pages.text import brief, share
 from rewardkit.responses.files import expand
 from rewardkit.responses.isolated_scorer import SECONDS
 from rewardkit.responses.read import Unread
 from rewardkit.responses.report import figures
+from rewardkit.responses.report.figures import Groups
 from rewardkit.responses.report.lengths import lengths
 from rewardkit.responses.report.response import View, view
 from rewardkit.responses.report.rows import responses
 from rewardkit.responses.report.sample import Kept
-from rewardkit.responses.report.summary import Response, Sums
+from rewardkit.responses.report.summary import Estimate, Response, Sums
 from rewardkit.scorers.base import Status
 
 #: Responses that a page holds, if not told otherwise.
@@ -186,36 +183,40 @@ def utf16(text: str, at: int) -> int:
 
 
 def _write(page: Path, names: list[str], sums: Sums, packed: Packed, reserved: int) -> None:
-    script = _asset("report.js")
-    parts = (
-        _environment()
-        .get_template("report.html.j2")
-        .generate(
-            names=names,
-            sums=sums,
-            figures=figures,
-            lengths=lengths(sums.lengths),
-            overall=sums.accuracies(lambda *_: None)[None],
-            listed=len(packed.columns["status"]),
-            reserved=reserved,
-            bad_gold=sums.total.statuses[Status.BAD_GROUND_TRUTH],
-            script=script,
-            digest=b64encode(sha256(script.encode()).digest()).decode(),
-            index=packed.index(),
-            chunks=packed.chunks,
-            chunk=CHUNK,
-        )
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    files = f"{names[0]}{more}"
+    groups = figures.groups(sums.cells.values())
+    overall = sums.accuracies(lambda *_: None)[None]
+    pieces = render(
+        "responses/report/report.html.j2",
+        title=files,
+        script=Path(__file__).with_name("report.js").read_text(encoding="utf-8"),
+        overall=overall,
+        facts=list(_facts(files, sums, groups, overall)),
+        sums=sums,
+        groups=groups,
+        figures=figures,
+        lengths=lengths(sums.lengths),
+        listed=len(packed.columns["status"]),
+        reserved=reserved,
+        index=packed.index(),
+        chunks=packed.chunks,
+        chunk=CHUNK,
     )
     with page.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(parts)
+        file.writelines(pieces)
 
 
-def _asset(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-@cache
-def _environment() -> Environment:
-    made = environment("rewardkit.responses.report")
-    made.filters |= {"brief": brief, "share": share, "number": "{:,}".format}
-    return made
+def _facts(files: str, sums: Sums, groups: Groups, overall: Estimate) -> Iterator[tuple[str, str]]:
+    total = sums.total
+    yield "file", files
+    yield "95% interval", f"{overall.low:.1%} to {overall.high:.1%}"
+    yield "mean score", f"{total.score_sum / total.n:.4f}"
+    yield "prompts", f"{len(sums.heads):,}"
+    yield "no answer", share(total.no_answer, total.n)
+    if bad_gold := total.statuses[Status.BAD_GROUND_TRUTH]:
+        yield "gold cannot be scored", f"{bad_gold:,}"
+    if groups.n:
+        yield "groups without a gradient", share(groups.flat, groups.n)
+    if unread := sums.unread.total():
+        yield "lines not read", f"{unread:,}"

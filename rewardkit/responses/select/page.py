@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rewardkit import __version__
 from rewardkit.pages.model import Bars, Histogram, Page, Section, Steps
-from rewardkit.pages.text import rows, share
+from rewardkit.pages.text import row_count, share
 from rewardkit.preprocess.quality import dropped_path
 from rewardkit.responses.select.report import SelectReport
 
@@ -23,7 +23,7 @@ def select_page(report: SelectReport) -> Page:
         ("rows with fewer", "kept" if wanted.unseen else "dropped"),
         ("rewardkit", __version__),
     )
-    title = f"{report.out.name}: {report.written:,} of {rows(report.rows)} kept"
+    title = f"{report.out.name}: {report.written:,} of {row_count(report.rows)} kept"
     return Page(title, facts, tuple(_sections(report)))
 
 
@@ -36,7 +36,7 @@ def joined(report: SelectReport) -> str:
 def zero_variance(report: SelectReport) -> str:
     """How many groups have no advantage, in a sentence."""
     return (
-        f"zero-variance groups: {report.alike:,} of {rows(report.groups)} with two responses or "
+        f"zero-variance groups: {report.alike:,} of {row_count(report.groups)} with two responses or "
         f"more ({share(report.alike, report.groups)})"
     )
 

@@ -1,4 +1,4 @@
-"""The words that two texts share, to be marked in both."""
+"""The words that two texts share, marked in both."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
-from rewardkit.pages.text import KEPT, clean
+from rewardkit.pages.text import MAX_CHARACTERS, clean
 
-#: Words in a row that make a run in common: any two texts share single words.
-RUN = 3
+#: Shortest run of shared words that is marked: any two texts share single words.
+MIN_RUN_WORDS = 3
 
-#: Characters of a text that are looked at; bounds the time that hostile texts take.
-LOOKED_AT = 100_000
+#: Characters of a text that are compared; bounds the time that hostile texts take.
+MAX_COMPARED_CHARACTERS = 100_000
 
 _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 
-#: Chinese and Japanese have a word to a character here; operators tell formulas apart.
+#: Each Chinese or Japanese character is a word; operators distinguish formulas.
 _WORD = re.compile(rf"[{_CJK}]|\d+|[^\W\d_{_CJK}]+|[-+*/^=<>]")
 
 _Span: TypeAlias = tuple[int, int]
@@ -27,12 +27,12 @@ _Span: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True)
 class Excerpt:
-    """As much of a text as a page keeps.
+    """The part of a text that a page shows.
 
     Attributes:
-        before: characters left out before it.
+        before: number of characters left out before it.
         parts: its pieces in order, each with whether the other text has it too.
-        after: characters left out after it.
+        after: number of characters left out after it.
     """
 
     before: int
@@ -40,14 +40,14 @@ class Excerpt:
     after: int
 
 
-def compare(left: str, right: str) -> tuple[Excerpt, Excerpt]:
-    """Both texts with what they share told apart: runs of `RUN` words or more that are in both.
+def mark_shared_words(left: str, right: str) -> tuple[Excerpt, Excerpt]:
+    """Mark the runs of `MIN_RUN_WORDS` words or more that both texts have.
 
     Case, space and punctuation do not count. The time is linear in the lengths. Of a long text the
-    part is kept that has the longest run.
+    part with the longest run is shown.
     """
     words = _words(left), _words(right)
-    size = max(1, min(RUN, len(words[0]), len(words[1])))
+    size = max(1, min(MIN_RUN_WORDS, len(words[0]), len(words[1])))
     grams = _grams(words[0], size), _grams(words[1], size)
     return (
         _excerpt(left, list(_runs(words[0], grams[0], frozenset(grams[1])))),
@@ -56,7 +56,7 @@ def compare(left: str, right: str) -> tuple[Excerpt, Excerpt]:
 
 
 def _words(text: str) -> list[re.Match[str]]:
-    return list(_WORD.finditer(text[:LOOKED_AT]))
+    return list(_WORD.finditer(text[:MAX_COMPARED_CHARACTERS]))
 
 
 def _grams(words: Sequence[re.Match[str]], size: int) -> list[tuple[str, ...]]:
@@ -67,26 +67,26 @@ def _grams(words: Sequence[re.Match[str]], size: int) -> list[tuple[str, ...]]:
 def _runs(
     words: Sequence[re.Match[str]],
     grams: Sequence[tuple[str, ...]],
-    others: AbstractSet[tuple[str, ...]],
+    other_grams: AbstractSet[tuple[str, ...]],
 ) -> Iterator[_Span]:
-    """Where the words of grams that are in `others` begin and end, neighbours joined."""
+    """Spans of text covered by grams that are in `other_grams`, with neighbours joined."""
     size = len(words) - len(grams) + 1
     shared = bytearray(len(words))
     for i, gram in enumerate(grams):
-        if gram in others:
+        if gram in other_grams:
             shared[i : i + size] = b"\1" * size
     for is_shared, run in groupby(range(len(words)), key=lambda i: bool(shared[i])):
         if is_shared:
-            places = list(run)
-            yield words[places[0]].start(), words[places[-1]].end()
+            indices = list(run)
+            yield words[indices[0]].start(), words[indices[-1]].end()
 
 
 def _excerpt(text: str, runs: Sequence[_Span]) -> Excerpt:
     start = 0
     first, last = max(runs, key=lambda run: run[1] - run[0], default=(0, 0))
-    if last > KEPT:
-        start = max(0, first - KEPT // 4)
-    end = min(start + KEPT, len(text))
+    if last > MAX_CHARACTERS:
+        start = max(0, first - MAX_CHARACTERS // 4)
+    end = min(start + MAX_CHARACTERS, len(text))
     return Excerpt(start, tuple(_parts(text, runs, start, end)), len(text) - end)
 
 

@@ -1,0 +1,116 @@
+"""Layout of line charts: a share by training step, with its interval.
+
+Horizontal places are percentages of the chart's width, vertical places pixels, as in `histogram`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+from typing import TypeVar
+
+from rewardkit.pages.model import LineChart, LinePoint
+
+T = TypeVar("T")
+
+#: Height of the plot, and of the room above it for half a label.
+HEIGHT_PIXELS = 160
+TOP_PIXELS = 8
+
+#: Horizontal lines, about; steps named below the axis at most.
+Y_TICKS, X_TICKS = 5, 6
+
+#: A line of more points has a band in place of a dot and an interval for each point.
+MAX_DOTS = 60
+
+
+@dataclass(frozen=True)
+class LineDot:
+    """A point in the chart, and the ends of its interval."""
+
+    point: LinePoint
+    x: float
+    y: float
+    low_y: float
+    high_y: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineLayout:
+    """A line chart ready to be drawn.
+
+    Attributes:
+        dots: all points in order.
+        x_ticks: steps below the axis, with their places.
+        y_ticks: percentages left of the chart, with their places, the lowest first.
+        height: pixels of the whole chart without the labels below it.
+        has_dots: whether each point gets a dot and its interval, else the line gets a band.
+    """
+
+    dots: tuple[LineDot, ...]
+    x_ticks: tuple[tuple[int, float], ...]
+    y_ticks: tuple[tuple[str, float], ...]
+    height: int
+    has_dots: bool
+
+    @property
+    def line(self) -> str:
+        """Points of the line for SVG, with x from 0 to 100."""
+        return " ".join(f"{dot.x:.2f},{dot.y:.2f}" for dot in self.dots)
+
+    @property
+    def band(self) -> str:
+        """Outline of the intervals for SVG, with x from 0 to 100."""
+        above = [f"{dot.x:.2f},{dot.high_y:.2f}" for dot in self.dots]
+        below = [f"{dot.x:.2f},{dot.low_y:.2f}" for dot in reversed(self.dots)]
+        return " ".join(above + below)
+
+
+def line_layout(chart: LineChart) -> LineLayout | None:
+    """Lay out a line chart; None if it has no points."""
+    if not chart.points:
+        return None
+    first = chart.points[0].step
+    last = max(chart.points[-1].step, first + 1)
+    lowest = 0.0 if chart.from_zero else min(point.low for point in chart.points)
+    highest = max(point.high for point in chart.points)
+    levels = _levels(lowest, highest)
+    bottom, top = levels[0], levels[-1]
+
+    def x(step: int) -> float:
+        return 100 * (step - first) / (last - first)
+
+    def y(value: float) -> float:
+        return TOP_PIXELS + HEIGHT_PIXELS * (top - value) / (top - bottom)
+
+    digits = 0 if levels[1] - bottom > 0.0099 else 1
+    return LineLayout(
+        dots=tuple(
+            LineDot(point, x(point.step), y(point.value), y(point.low), y(point.high))
+            for point in chart.points
+        ),
+        x_ticks=tuple(
+            (step, x(step)) for step in spread([point.step for point in chart.points], X_TICKS)
+        ),
+        y_ticks=tuple((f"{100 * level:.{digits}f}%", y(level)) for level in levels),
+        height=TOP_PIXELS + HEIGHT_PIXELS,
+        has_dots=len(chart.points) <= MAX_DOTS,
+    )
+
+
+def spread(items: Sequence[T], most: int) -> list[T]:
+    """At most `most` of the items, evenly spaced, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
+
+
+def _levels(lowest: float, highest: float) -> list[float]:
+    """Round values, two at least, that enclose the lowest and the highest one."""
+    rough = max(highest - lowest, 0.001) / Y_TICKS
+    power = 10.0 ** floor(log10(rough))
+    unit = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
+    bottom = floor(lowest / unit + 1e-9) * unit
+    count = max(1, -floor((bottom - highest) / unit + 1e-9))
+    return [bottom + i * unit for i in range(count + 1)]
