@@ -38,7 +38,7 @@ EXAMPLES = examples(
     "rewardkit logs train.log --follow",
     "rewardkit logs train.log --html train.html --lang zh",
     "rewardkit logs compare with_kl.log without_kl.log",
-    "rewardkit logs with_kl.log without_kl.log --png ablation.png --x hours",
+    "rewardkit logs with_kl.log without_kl.log --html ablation.html --x hours",
     "rewardkit logs train.log --csv steps.csv --parquet steps.parquet",
     "rewardkit logs tensorboard_log/project/experiment --config .hydra/config.yaml",
 )
@@ -89,10 +89,6 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Also draw the curves as a page to look around in."),
     ] = None,
-    png: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also draw them as a picture; needs matplotlib."),
-    ] = None,
     lang: Annotated[Lang, typer.Option(help="The language of all but names and rules.")] = Lang.en,
     x: Annotated[
         Across, typer.Option(help="What goes across in them, and what is aligned.")
@@ -130,11 +126,9 @@ def command(
     from rewardkit.output import refuse_same, require_suffix
     from rewardkit.trainlog.export import write_csv, write_parquet
     from rewardkit.trainlog.page import write_page
-    from rewardkit.trainlog.plot import write_png
     from rewardkit.trainlog.rules import diagnose
 
-    outputs = {"csv": csv, "parquet": parquet, "html": html, "png": png}
-    refuse_same(**outputs)
+    refuse_same(csv=csv, parquet=parquet, html=html)
     require_suffix("--parquet", parquet, ".parquet")
     require_suffix("--csv", csv, ".csv")
     if follow:
@@ -144,11 +138,11 @@ def command(
         _follow(runs, interval, lang.value)
         return
     compare = runs[0] == COMPARE and not Path(COMPARE).exists()
-    drawn = bool(html or png)
+    drawn = html is not None
     refuse_alone(ctx, "interval", "--follow", given=False)
-    refuse_alone(ctx, "smooth", "--html or --png", given=drawn)
-    refuse_alone(ctx, "x", "compare, --html or --png", given=drawn or compare)
-    refuse_alone(ctx, "lang", "--html or --png", given=drawn or not compare)
+    refuse_alone(ctx, "smooth", "--html", given=drawn)
+    refuse_alone(ctx, "x", "compare or --html", given=drawn or compare)
+    refuse_alone(ctx, "lang", "--html", given=drawn or not compare)
     read = _read(runs[1:] if compare else runs, config)
     findings = [diagnose(run) for run in read]
     options = {"overwrite": overwrite}
@@ -156,9 +150,8 @@ def command(
         write_csv(read, csv, **options)
     if parquet:
         write_parquet(read, parquet, **options)
-    for out, write in ((html, write_page), (png, write_png)):
-        if out:
-            write(read, findings, out, lang=lang.value, x=x.value, window=smooth, **options)
+    if html:
+        write_page(read, findings, html, lang=lang.value, x=x.value, window=smooth, **options)
     if compare:
         _compare(read, x, as_json=as_json)
     else:

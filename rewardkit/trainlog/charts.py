@@ -98,21 +98,6 @@ def hours(run: Run) -> list[float] | None:
     return found
 
 
-def smooth(points: Series, window: int) -> list[tuple[int, float]]:
-    """Each point's mean with its neighbours, `window` points in all where there are so many.
-
-    At the ends, and beside what is no number, there are fewer. Curves of few points stay.
-    """
-    if window <= 1 or len(points) < SMOOTHED:
-        return list(points)
-    half = window // 2
-    found = []
-    for i, (step, value) in enumerate(points):
-        near = [y for _, y in points[max(0, i - half) : i + half + 1] if isfinite(y)]
-        found.append((step, sum(near) / len(near) if near and isfinite(value) else value))
-    return found
-
-
 def window_of(charts_: Iterable[Chart]) -> int:
     """How many points to smooth over, if not told: a fiftieth of the longest curve, an odd number."""
     longest = max((len(curve.points) for chart in charts_ for curve in chart.curves), default=0)

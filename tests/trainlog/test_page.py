@@ -1,4 +1,4 @@
-"""Pictures: the page and the PNG show every curve that the run has, and nothing a log says runs."""
+"""The page shows every curve that the run has, and runs nothing that a log says."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
-from math import isnan, nan
+from math import nan
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rewardkit.errors import OutputError, UsageError
+from rewardkit.errors import OutputError
 from rewardkit.trainlog.build import Builder
-from rewardkit.trainlog.charts import POINTS, charts, hours, others, smooth
+from rewardkit.trainlog.charts import POINTS, charts, hours, others
 from rewardkit.trainlog.page import write_page
-from rewardkit.trainlog.plot import write_png
 from rewardkit.trainlog.rules import diagnose
 from rewardkit.trainlog.translations import CHART_WORDS, PAGE_WORDS
 
@@ -102,21 +98,6 @@ def test_hours_are_of_the_clock_or_the_sum_of_the_steps():
     assert hours(builder.run(name="r", path="r", source="console")) == [0, 2]
 
 
-@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=80), st.integers(1, 31))
-def test_smoothing_keeps_within_the_curve_and_its_gaps(values, window):
-    points = [(i, nan if i % 7 == 3 else value) for i, value in enumerate(values)]
-    found = smooth(points, window)
-    assert [step for step, _ in found] == [step for step, _ in points]
-    assert [isnan(y) for _, y in found] == [isnan(y) for _, y in points]
-    known = [y for _, y in points if not isnan(y)]
-    assert all(min(known) - 1e-9 <= y <= max(known) + 1e-9 for _, y in found if not isnan(y))
-
-
-def test_curves_of_few_points_are_not_smoothed():
-    points = [(i, float(i % 2)) for i in range(20)]
-    assert smooth(points, 9) == points
-
-
 def test_a_page_holds_the_curves_and_fetches_nothing(tmp_path):
     text = page(tmp_path, make(), window=5, x="hours")
     held = data(text)
@@ -174,19 +155,3 @@ def test_a_browser_draws_every_chart(tmp_path):
     assert shown.stdout.count("<svg") == 4
     assert shown.stdout.count('<rect class="mark error"') == 1
     assert len(re.findall(r'<button type="button" aria-pressed="true"', shown.stdout)) == 2
-
-
-def test_a_png_is_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
-    out = tmp_path / "run.png"
-    runs = [make(grad=nan), make(80, "other")]
-    write_png(runs, [diagnose(run) for run in runs], out, x="hours")
-    assert out.read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(UsageError, match="no times"):
-        write_png([make(times=False)], [[]], tmp_path / "b.png", x="hours")
-
-
-def test_without_matplotlib_a_png_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"pip install 'rewardkit\[plot\]'"):
-        write_png([make()], [[]], tmp_path / "run.png")
