@@ -8,6 +8,11 @@ message and nothing else, which keeps them picklable across processes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
 
 class RewardkitError(Exception):
     """Base of every error a user can cause. The command line exits with `exit_code`."""
@@ -35,3 +40,21 @@ class SourceError(RewardkitError, OSError):
 
 class OutputError(RewardkitError, OSError):
     """A result cannot be written, or would overwrite something."""
+
+
+class ScorerExitedError(RuntimeError):
+    """Stands for the SystemExit of a scorer, or of another file of the user's."""
+
+
+def call_catching(function: Callable[..., T], *arguments: Any, **options: Any) -> T | Exception:
+    """Return what a function returns, or the exception that it raised.
+
+    This is the only place that catches every exception. Use it for scorers and users' files only:
+    code whose failure has to be scored or reported.
+    """
+    try:
+        return function(*arguments, **options)
+    except Exception as error:  # noqa: BLE001 - a user's scorer may raise anything; none is lost
+        return error
+    except SystemExit as error:
+        return ScorerExitedError(f"it calls sys.exit({error.code!r})")

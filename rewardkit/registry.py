@@ -28,8 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.scorers.base import guarded
+from rewardkit.errors import UnknownNameError, UsageError, call_catching
 
 DATASETS: Mapping[str, str] = {
     "aime": "rewardkit.preprocess.datasets.aime:DATASET",
@@ -136,7 +135,7 @@ def _import_file(path: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise UsageError(f"{path}: not a Python file.")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    error = guarded(spec.loader.exec_module, module)
+    error = call_catching(spec.loader.exec_module, module)
     if isinstance(error, Exception):
         raise UsageError(f"{path} does not import: {type(error).__name__}: {error}.") from error
     return module
@@ -160,7 +159,7 @@ def _plugins(group: str) -> dict[str, str]:
 
 
 def _import(module_name: str) -> ModuleType:
-    module = guarded(importlib.import_module, module_name)
+    module = call_catching(importlib.import_module, module_name)
     if isinstance(module, Exception):
         raise UsageError(f"{module_name} does not import: {module}.") from module
     return module

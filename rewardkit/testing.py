@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 import pyarrow.parquet as pq
 
 from rewardkit import registry
+from rewardkit.errors import call_catching
 from rewardkit.preprocess.base import Dataset, Dropped, Problem, ToProblem
 from rewardkit.preprocess.pipeline import card_of, load_dataset, prep
 from rewardkit.preprocess.quality import RULES, another_answer
@@ -35,7 +36,7 @@ from rewardkit.preprocess.report import SplitReport
 from rewardkit.preprocess.template import load_template
 from rewardkit.row import IMAGES, SCHEMA, Row, read_rows
 from rewardkit.scorers.auto import scorer_for
-from rewardkit.scorers.base import Score, Scorer, Status, guarded, to_verl
+from rewardkit.scorers.base import Score, Scorer, Status, to_verl
 from rewardkit.scorers.load import load_scorer, location, respond_of
 
 #: What a column of text may hold in a row that is broken.
@@ -58,7 +59,7 @@ ODD_TEXTS = (
     "\\boxed{\\frac{1}{" * 1_000,
 )
 
-_KEYS = frozenset(to_verl(Score(0.0, correct=False, pred="", status=Status.WRONG)))
+_KEYS = frozenset(to_verl(Score.wrong()))
 
 
 def check_dataset(dataset: str | Dataset, source: Path | str | None = None) -> None:
@@ -188,7 +189,7 @@ def check_types(
     """A value of another type is no crash: `to_problem` may raise a TypeError, nothing else."""
     for raw in raws:
         for column, value in product(raw, values):
-            found = guarded(to_problem, {**raw, column: value})
+            found = call_catching(to_problem, {**raw, column: value})
             _require(
                 isinstance(found, (Problem, Dropped, TypeError)),
                 f"{column}={value!r}: {type(found).__name__}: {found}; return a Problem, or a Dropped "
@@ -251,7 +252,7 @@ def _check_file(
     function = _as_verl_loads(path).compute_score
 
     def call(response: Any, gold: Any, extra: Any, **kwargs: Any) -> Mapping[str, Any]:
-        said = guarded(function, source, response, gold, extra, **kwargs)
+        said = call_catching(function, source, response, gold, extra, **kwargs)
         where = f"{path}: compute_score({source!r}, {response!r}, {gold!r}, {extra!r}): {said!r}"
         if not isinstance(said, Mapping):
             _fail(f"{where}; verl needs a dictionary.")
@@ -281,7 +282,7 @@ def _check_conduct(
     given = deepcopy(dict(info))
 
     def call(pair: tuple[str, str]) -> object:
-        verdict = guarded(judge, *pair, given)
+        verdict = call_catching(judge, *pair, given)
         if isinstance(verdict, Exception):
             _fail(f"{_short(pair)}: {type(verdict).__name__}: {verdict}.")
         check_verdict(verdict)
@@ -294,7 +295,7 @@ def _check_conduct(
         again = list(pool.map(call, reversed(calls)))[::-1]
     for pair, before, after in zip(calls, first, again, strict=True):
         _require(before == after, f"{_short(pair)}: {before}, and later {after}.")
-    sent = guarded(pickle.dumps, judge)
+    sent = call_catching(pickle.dumps, judge)
     _require(isinstance(sent, bytes), f"it cannot be sent to Ray's workers: {sent!r}.")
 
 

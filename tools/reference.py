@@ -233,10 +233,11 @@ STATUSES = {
     "no_answer": "nothing in the response is an answer in the form that the scorer reads",
     "unparsed_answer": "an answer is there, and it cannot be read as one of the gold's kind",
     "ambiguous_answer": "it says several things at once (`18 or 20`): wrong",
-    "bad_ground_truth": "the gold cannot be scored, or scoring failed: the data is at fault, not the "
-    "policy",
+    "bad_ground_truth": "the gold cannot be scored: the data is at fault, not the policy",
     "timeout": "the helper process ran out of its time (`math_verify`)",
     "too_long": "the helper process died or outgrew its memory (`math_verify`)",
+    "failed": "the scorer raised, crashed or returned something that is not a score",
+    "unknown_data_source": "no scorer is registered for the row (reward server)",
 }
 KEYS = {
     "score": "the reward",
@@ -244,7 +245,8 @@ KEYS = {
     "pred": "the answer that was read; text, so that verl computes maj@k",
     "no_answer": "1.0 if the status is `no_answer`",
     "timeout": "1.0 if the status is `timeout`",
-    "error": "1.0 if the status is `bad_ground_truth`: look at the data and the configuration",
+    "error": "1.0 if the status is `bad_ground_truth`, `failed` or `unknown_data_source`: look at the "
+    "data and the configuration",
 }
 
 
@@ -256,7 +258,7 @@ def score() -> str:
 
     said = attributes(Score)
     fields = [(code(n), getattr(t, "__name__", t), said[n]) for n, t in hints(Score).items()]
-    keys = to_verl(Score(0.0, correct=False, pred="", status=Status.NO_ANSWER))
+    keys = to_verl(Score.wrong("", Status.NO_ANSWER))
     kinds = {name: "text" if isinstance(value, str) else "number" for name, value in keys.items()}
     names = {target: name for name, target in SCORERS.items()}
     return page(

@@ -12,9 +12,10 @@ from threading import Lock
 from typing import Any
 
 from rewardkit import registry
-from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.errors import UnknownNameError, UsageError, call_catching
 from rewardkit.scorers.auto import compute_score
-from rewardkit.scorers.base import Scorer, as_scorer, as_text, failed, guarded, verl_result
+from rewardkit.scorers.base import Scorer, as_text, failure_result, verl_result
+from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.load import check_options, load_scorer
 
 #: The columns that an adapter looks at, where its trainer hands over columns. The gold is the first
@@ -65,7 +66,7 @@ class Judge:
             check_options(self.scorer, _loaded(self.scorer), self.options)
             return
         scorer = load_scorer(self.scorer, **self.options)
-        wrong = None if self.scorer == "auto" else guarded(scorer, "", "1", {})
+        wrong = None if self.scorer == "auto" else call_catching(scorer, "", "1", {})
         if isinstance(wrong, UsageError):  # `math_verify` needs a package
             raise wrong
 
@@ -87,18 +88,18 @@ class Judge:
             row, gold = {**row, **gold}, _gold(gold)
         source, extra = row.get("data_source"), _mapping(row.get("extra_info"))
         if isinstance(extra, ValueError):
-            return failed(self.name, extra)
+            return failure_result(self.name, extra)
         info = {**extra}
         text = text_of(response)
         if self.scorer != "auto":
             info["data_source"] = source
             named = source or self.name  # in the log
-            scorer = guarded(_loaded, self.scorer)
+            scorer = call_catching(_loaded, self.scorer)
             if isinstance(scorer, Exception):  # unpickled where its file is not
-                return failed(named, scorer)
+                return failure_result(named, scorer)
             return verl_result(scorer, named, text, gold, info, self.options)
         if not as_text(source) and not info.get("scorer"):
-            return failed(self.name, UnknownNameError(_NO_SOURCE))
+            return failure_result(self.name, UnknownNameError(_NO_SOURCE))
         return compute_score(source, text, gold, info, **self.options)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from rewardkit.adapters.common import Judge, scorer_name
 from rewardkit.reward_server.openrlhf import response_of
-from rewardkit.scorers.base import as_text, failed
+from rewardkit.scorers.base import as_text, failure_result
 
 _LOGS = ("acc", "no_answer", "timeout", "error")
 
@@ -53,7 +53,7 @@ def _reward(
 
 def _verdict(judge: Judge, response: str | None, label: Any) -> dict[str, float | str]:
     if response is None:  # examples in the prompt must not be judged
-        return failed(judge.name, ValueError("the query does not begin with the prompt."))
+        return failure_result(judge.name, ValueError("the query does not begin with the prompt."))
     return judge(response, {"ground_truth": label})
 
 

@@ -25,8 +25,8 @@ from typing import Any, TypeAlias
 
 from rewardkit import registry
 from rewardkit.audit.model import MARK
-from rewardkit.errors import RewardkitError
-from rewardkit.scorers.base import ScorerExitedError, as_text, guarded, to_verl
+from rewardkit.errors import RewardkitError, ScorerExitedError, call_catching
+from rewardkit.scorers.base import as_text, to_verl
 from rewardkit.scorers.load import load_scorer, respond_of
 from rewardkit.scorers.options import VERL_PARAMETERS
 
@@ -151,7 +151,7 @@ def _outcome(entry: Entry, call: Call, counter: _Counter) -> dict[str, Any]:
     own = copy.deepcopy(call)
     written, start = counter.written, time.perf_counter()
     outcome: dict[str, Any]
-    result = guarded(entry, own)
+    result = call_catching(entry, own)
     if isinstance(result, ScorerExitedError):
         outcome = {"exited": True}
     elif isinstance(result, Exception):

@@ -18,7 +18,7 @@ from rewardkit.cli.shared.console import (
     prints_to_stderr,
     scorer_options,
 )
-from rewardkit.errors import DataError, RewardkitError
+from rewardkit.errors import DataError, RewardkitError, call_catching
 
 EXAMPLES = examples(
     "rewardkit explain --gold '\\frac12' --response answer.txt",
@@ -37,18 +37,19 @@ def command(
     as_json: JsonFlag = False,
 ) -> None:
     """Say how one response gets its score: what was read where, and which rung decided."""
-    from rewardkit.responses.isolated_scorer import asked, loaded, why_not
+    from rewardkit.responses.isolated_scorer import loaded
+    from rewardkit.scorers.call import failure_reason
     from rewardkit.scorers.explain import explain_verdict
 
     text = _read(response)
     options = scorer_options(settings)
     with prints_to_stderr(), loaded(scorer, options, seconds_per_row) as judge:
-        found = asked(explain_verdict, judge, scorer, text, gold)
+        found = call_catching(explain_verdict, judge, scorer, text, gold)
     if isinstance(found, Exception):
         raise (
             found
             if isinstance(found, RewardkitError)
-            else DataError(f"{scorer}: {why_not(found)}.")
+            else DataError(f"{scorer}: {failure_reason(found)}.")
         )
     rungs = [f"{rung}: {said}" for rung, said in found.rungs]
     facts = {

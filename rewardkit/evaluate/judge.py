@@ -15,17 +15,15 @@ from rewardkit.evaluate.completions import UNUSABLE
 from rewardkit.evaluate.questions import Question
 from rewardkit.evaluate.response_log import Kept
 from rewardkit.parallel import in_order
-from rewardkit.responses.isolated_scorer import asked, is_ours, why_not
+from rewardkit.responses.isolated_scorer import is_ours
 from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.unit import Plan, scorer_for
 from rewardkit.row import batched
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
+from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
 
 #: Responses that one process judges at a time; fewer for a scorer that may be slow.
 BATCH, BATCH_APART = 256, 16
-
-#: The status of a response on which the scorer gave no verdict; it counts as wrong.
-NO_VERDICT = "no_verdict"
 
 #: A response of more tokens than this has another number by mistake.
 MOST_TOKENS = 1 << 40
@@ -86,26 +84,17 @@ def _score(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
     info.setdefault("data_source", line["data_source"])
     # What the server broke off may hold the right answer; it is not what the model came to.
     response = "" if line.get("finish_reason") in UNUSABLE else line["response"]
-    result = asked(_call, scorer, response, line["ground_truth"], info)
+    result = call_scorer_or_stop(scorer, response, line["ground_truth"], info)
     if isinstance(result, Score):
         return {**to_verl(result), "status": result.status.value}
-    wrong = to_verl(Score(0.0, correct=False, pred="", status=Status.BAD_GROUND_TRUTH))
-    return {**wrong, "status": NO_VERDICT, "reason": why_not(result)}
+    wrong = Score.wrong("", Status.FAILED)
+    return {**to_verl(wrong), "status": wrong.status.value, "reason": failure_reason(result)}
 
 
 def judged_by(plan: Plan) -> str:
     """The scorer and its options, as a result says them."""
     options = ",".join(f"{name}={value}" for name, value in sorted(plan.options))
     return f"{plan.scorer}?{options}" if options else str(plan.scorer)
-
-
-def _call(scorer: Scorer, response: str, gold: str, info: Mapping[str, Any]) -> Score:
-    result = scorer(response, gold, info)
-    if not isinstance(result, Score):
-        raise TypeError(f"it returned {type(result).__name__}")
-    if not isfinite(result.score):
-        raise ValueError(f"its score is {result.score}")
-    return result
 
 
 def outcome(line: Mapping[str, Any]) -> Outcome:
@@ -127,7 +116,7 @@ def outcome(line: Mapping[str, Any]) -> Outcome:
         line["acc"] > 0,
         score,
         vote,
-        str(line["status"]),
+        Status(line["status"]).value,
         str(line.get("finish_reason") or ""),
         len(line["response"]),
         tokens if type(tokens) is int and 0 <= tokens < MOST_TOKENS else None,

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 from rewardkit.evaluate.completions import REFUSED, TRUNCATED, UNUSABLE
 from rewardkit.evaluate.estimators import best_at_n, majority, pass_at_k
-from rewardkit.evaluate.judge import NO_VERDICT, Outcome
+from rewardkit.evaluate.judge import Outcome
 from rewardkit.responses.tally import count_no_answer
+from rewardkit.scorers.base import Status
 from rewardkit.statistics import mean_interval, percentile
 
 
@@ -129,7 +130,7 @@ class Group:
             "no_answer": self._share(count_no_answer(self.statuses)),
             "refused": self.finishes[REFUSED],
             "unusable": self.unusable,
-            "no_verdict": self.statuses[NO_VERDICT],
+            "failed": self.statuses[Status.FAILED.value],
             "statuses": dict(self.statuses.most_common()),
             "characters": _lengths(self.characters),
             "tokens": _lengths(self.tokens),

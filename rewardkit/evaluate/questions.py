@@ -8,10 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardkit.errors import DataError, RewardkitError
+from rewardkit.errors import DataError, RewardkitError, call_catching
 from rewardkit.row import open_parquet, read_rows
 from rewardkit.scorers.auto import scorer_for
-from rewardkit.scorers.base import as_text, guarded
+from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
 
 
@@ -83,7 +83,7 @@ def refuse_unjudged(parquet: Path) -> None:
         key = question.data_source, as_text(question.extra_info.get("scorer"))
         if key in known:
             continue
-        found = guarded(scorer_for, question.data_source, question.extra_info)
+        found = call_catching(scorer_for, question.data_source, question.extra_info)
         if isinstance(found, RewardkitError):
             raise DataError(f"{parquet} row {question.row}: {found} Or name one with --scorer.")
         known.add(key)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.errors import DataError, SourceError, UsageError, call_catching
 from rewardkit.preprocess.stats import share_over
-from rewardkit.scorers.base import guarded
 from rewardkit.statistics import percentile_of_counts
 
 Messages: TypeAlias = Sequence[dict[str, Any]]
@@ -79,7 +78,7 @@ def tokens_of(name: str) -> Measure:
 
     def measure(messages: Messages) -> int:
         if has_chat:
-            text = guarded(
+            text = call_catching(
                 tokenizer.apply_chat_template,
                 list(messages),
                 add_generation_prompt=True,

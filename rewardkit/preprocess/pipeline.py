@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, TextIO, TypeAlias
 
 from rewardkit import __version__, registry
-from rewardkit.errors import DataError, UnknownNameError, UsageError
+from rewardkit.errors import DataError, UnknownNameError, UsageError, call_catching
 from rewardkit.output import atomic, refuse_existing, refuse_input, require_suffix
 from rewardkit.parallel import in_order, travels
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
@@ -35,7 +35,6 @@ from rewardkit.preprocess.source import Hub, Source, find
 from rewardkit.preprocess.template import Template, load_template
 from rewardkit.preprocess.whole_rows import whole_rows
 from rewardkit.row import BATCH_ROWS, Row, batched, build_row, read_rows, write_rows
-from rewardkit.scorers.base import guarded
 
 
 def prep(
@@ -210,7 +209,7 @@ class _Job:
         return RawRows(self.source.files, self.card.columns, self.dataset.repeats)
 
     def problem(self, raw: Raw) -> Problem | Dropped:
-        problem = guarded(self.dataset.to_problem, raw)
+        problem = call_catching(self.dataset.to_problem, raw)
         if isinstance(problem, TypeError):  # a null or a number where the dataset has text
             return Dropped("unexpected type", str(problem))
         if isinstance(problem, Exception):

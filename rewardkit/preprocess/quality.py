@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.answers.number import read_number
-from rewardkit.errors import DataError
+from rewardkit.errors import call_catching
 from rewardkit.output import json_value
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.row import Row
 from rewardkit.scorers.auto import scorer_for
-from rewardkit.scorers.base import Score, Scorer, Status, as_text, guarded, options_for
+from rewardkit.scorers.base import Score, Scorer, Status, as_text, options_for
+from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop
 from rewardkit.scorers.gold import MISSING, accept_gold, explain_bad_gold, unwrap_gold
 from rewardkit.scorers.load import passed_on, respond_of
 
@@ -85,7 +86,7 @@ def check_row(
         respond: writes an answer as `scorer` asks for it, where that runs in another process.
 
     Raises:
-        DataError: `scorer` runs in another process and has not given one verdict.
+        NeverAnswersError: `scorer` is isolated and failed on all of its first responses.
     """
     found = list(_contents(row)) or list(_self_check(row, scorer, options or {}, respond))
     return [Finding(index, rule, message) for rule, message in found]
@@ -144,7 +145,7 @@ def _self_check(
 ) -> Iterator[tuple[str, str]]:
     info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
     gold = unwrap_gold(row["reward_model"]["ground_truth"])
-    own = guarded(scorer_for, row["data_source"], info) if scorer is None else scorer
+    own = call_catching(scorer_for, row["data_source"], info) if scorer is None else scorer
     if isinstance(own, Exception):
         yield "unknown_data_source", str(own)
         return
@@ -191,7 +192,7 @@ def _asked_forms(prompt: list[Mapping[str, Any]], answer: str) -> list[str]:
 
 def _solution_scorer(data_source: str, judge: Scorer) -> Scorer:
     """A dataset's solutions keep its own form, whatever form the template asks for."""
-    own = guarded(scorer_for, data_source, {})
+    own = call_catching(scorer_for, data_source, {})
     return judge if isinstance(own, Exception) else own
 
 
@@ -201,10 +202,10 @@ def _expect_right(
     """One of the responses must be right; what the first of them got is reported."""
     first = None
     for response in responses:
-        result = _call(judge, response, gold, info)
+        result = call_scorer_or_stop(judge, response, gold, info)
         if isinstance(result, Score) and result.correct:
             return
-        if _gave_no_verdict(result):
+        if isinstance(result, NoVerdictError):  # another response would cost as much time again
             yield "scorer_raises", str(result)
             return
         first = first or result
@@ -221,32 +222,16 @@ def _expect_wrong(
 ) -> Iterator[tuple[str, str]]:
     """No response may be right, nor may it show that the gold is at fault."""
     for response in responses:
-        result = _call(judge, response, gold, info)
+        result = call_scorer_or_stop(judge, response, gold, info)
         if isinstance(result, Score) and result.correct:
             yield "wrong_is_right", f"gold {gold[:80]!r}, yet {response[:80]!r} scores as right"
         elif isinstance(result, Score) and result.status is Status.BAD_GROUND_TRUTH:
             yield "bad_gold", _bad_gold(judge, gold)
-        elif _gave_no_verdict(result):
+        elif isinstance(result, NoVerdictError):
             yield "scorer_raises", str(result)
         else:
             continue
         return
-
-
-def _call(judge: Scorer, response: str, gold: str, info: Mapping[str, Any]) -> Score | Exception:
-    """What a scorer returns or raises; one in another process that never answers is raised."""
-    result = guarded(judge, response, gold, info)
-    if isinstance(result, DataError):
-        raise result
-    return result
-
-
-def _gave_no_verdict(result: Score | Exception) -> bool:
-    """Whether a scorer in another process took too long or ended it (`rollouts.apart`).
-
-    Another response would cost as much time again. Those errors live above this layer.
-    """
-    return hasattr(result, "did")
 
 
 def _bad_gold(judge: Scorer, gold: str) -> str:

@@ -9,11 +9,10 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Literal, TypeAlias
 
-from rewardkit.errors import SourceError, UsageError
+from rewardkit.errors import SourceError, UsageError, call_catching
 from rewardkit.preprocess.card import Card, Hosted
 from rewardkit.preprocess.read import READERS
 from rewardkit.registry import home
-from rewardkit.scorers.base import guarded
 
 Hub: TypeAlias = Literal["huggingface", "modelscope"]
 
@@ -152,7 +151,7 @@ def _downloaded(name: str, hosted: Hosted, hub: Hub) -> Source:
     download = _from_modelscope if hub == "modelscope" else _from_huggingface
     if not (hosted.modelscope if hub == "modelscope" else hosted.huggingface):
         raise SourceError(_ways_out(name, hosted, hub, "it is not there"))
-    found = guarded(download, hosted)  # the hubs' clients raise errors of many families
+    found = call_catching(download, hosted)  # the hubs' clients raise errors of many families
     if isinstance(found, SourceError):
         raise found
     if isinstance(found, Exception):

@@ -21,12 +21,13 @@ from multiprocessing.connection import Connection
 from socket import SO_SNDTIMEO, SOL_SOCKET, socketpair
 from tempfile import TemporaryFile
 from time import monotonic
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import DataError, UsageError
+from rewardkit.errors import UnknownNameError, UsageError, call_catching
 from rewardkit.responses.scorer_child import MARK, SHARED_BYTES, STATUS
-from rewardkit.scorers.base import Score, Scorer, Status, guarded
+from rewardkit.scorers.base import Score, Scorer, Status
+from rewardkit.scorers.call import InvalidScoreError, NeverAnswersError, NoVerdictError
 from rewardkit.scorers.load import load_scorer
 
 #: A scorer's time for one response, if not told otherwise.
@@ -61,29 +62,24 @@ _CHILD = "import sys; sys.path[:] = sys.argv[4:]; from rewardkit.responses.score
 #: A response, its gold and its extra_info.
 Request: TypeAlias = tuple[str, str, Mapping[str, Any]]
 
-T = TypeVar("T")
-
-
-class NoVerdictError(RuntimeError):
-    """A scorer gave no verdict; `did` says in a word or two what it did."""
-
-    did = "gave no verdict"
-
 
 class EndedError(NoVerdictError):
     """A scorer ended its process."""
 
-    did = "ended its process"
+    description = "ended its process"
 
 
 class LateError(NoVerdictError):
     """A scorer gave no verdict in time."""
 
-    did = "took too long"
+    description = "took too long"
+    status = Status.TIMEOUT
 
 
-class NeverAnswersError(DataError):
-    """A scorer has not given one verdict."""
+#: The errors of ours that a scorer's process may send by name; others get a type of their name.
+OUR_ERRORS: Mapping[str, type[Exception]] = {
+    error.__name__: error for error in (InvalidScoreError, UnknownNameError, UsageError)
+}
 
 
 class _TimeIsOverError(Exception):
@@ -327,8 +323,9 @@ class Apart:
 def _result(*verdict: Any) -> Score | Exception:
     """A verdict, or an exception, as `_child` sends them."""
     if len(verdict) == 3:
-        raised: type[Exception] = type(verdict[0], (Exception,), {})
-        return raised(verdict[1])
+        name, message, _ = verdict
+        raised: type[Exception] = OUR_ERRORS.get(name) or type(name, (Exception,), {})
+        return raised(message)
     score, correct, pred, status, _ = verdict
     return Score(score, correct, pred, Status(status))
 
@@ -336,7 +333,7 @@ def _result(*verdict: Any) -> Score | Exception:
 def _exit_text(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
-    name = guarded(signal.Signals, -code)
+    name = call_catching(signal.Signals, -code)
     return f"signal {-code}" if isinstance(name, Exception) else name.name
 
 
@@ -373,23 +370,3 @@ def close(scorer: Scorer) -> None:
     """End the process of a scorer that has one."""
     if isinstance(scorer, Apart):
         scorer.close()
-
-
-def asked(function: Callable[..., T], *arguments: Any) -> T | Exception:
-    """What a scorer returns or raises; a scorer that never answers is raised."""
-    result = guarded(function, *arguments)
-    if isinstance(result, NeverAnswersError):
-        raise result
-    return result
-
-
-def why_not(error: Exception) -> str:
-    """Why a response has no score, in a line."""
-    if isinstance(error, NoVerdictError):
-        return str(error)
-    return f"the scorer raised {type(error).__name__}: {in_a_line(error)}"
-
-
-def in_a_line(error: Exception) -> str:
-    """What an exception says, without the ends of lines."""
-    return " ".join(str(error).split())

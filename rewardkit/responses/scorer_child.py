@@ -23,8 +23,9 @@ from signal import SIGKILL
 from time import monotonic, perf_counter_ns
 from typing import Any, NoReturn
 
-from rewardkit.errors import RewardkitError
-from rewardkit.scorers.base import Score, Scorer, Status, as_text, guarded
+from rewardkit.errors import RewardkitError, call_catching
+from rewardkit.scorers.base import Scorer
+from rewardkit.scorers.call import call_scorer
 from rewardkit.scorers.load import load_scorer
 
 #: What is in shared memory: when the response at hand was begun (`time.monotonic`), and its number.
@@ -77,7 +78,7 @@ def _judge_all(connection: socket.socket, mark: mmap.mmap) -> None:
     requests = Connection(os.dup(connection.fileno()))
     name, options = requests.recv()
     pid = os.getpid()
-    loaded = guarded(load_scorer, name, **options)
+    loaded = call_catching(load_scorer, name, **options)
     if os.getpid() != pid:  # the scorer's file forked while it was imported
         os._exit(0)
     if isinstance(loaded, Exception):
@@ -115,23 +116,13 @@ def _serve(
 def _verdict(scorer: Scorer, sample: tuple[str, str, Mapping[str, Any]]) -> list[Any]:
     """Score, correct, pred and status, or the exception's name and message; then nanoseconds."""
     start = perf_counter_ns()
-    result = guarded(_judge, scorer, *sample)
+    result = call_scorer(scorer, *sample)
     taken = perf_counter_ns() - start
     if isinstance(result, Exception):
-        message = guarded(str, result)
+        message = call_catching(str, result)
         text = message[:MESSAGE_LENGTH] if isinstance(message, str) else ""
         return [type(result).__name__, text, taken]
     return [*result, taken]
-
-
-def _judge(
-    scorer: Scorer, response: str, gold: str, info: Mapping[str, Any]
-) -> tuple[float, bool, str, str]:
-    result = scorer(response, gold, info)
-    if not isinstance(result, Score):
-        raise TypeError(f"it returned {type(result).__name__}, not a Score")
-    status = Status(result.status)
-    return float(result.score), bool(result.correct), as_text(result.pred), status.value
 
 
 def _send(connection: socket.socket, value: Any) -> None:

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from time import monotonic
 from typing import Any
 
@@ -16,16 +15,15 @@ from rewardkit.responses.json_lines import json_text, plain_json
 from rewardkit.responses.prompt_groups import group_of, prompt_of
 from rewardkit.responses.read import Sample, Unread, samples_of
 from rewardkit.responses.tally import Tally, group_place
-from rewardkit.scorers.base import Score, Scorer, Status, guarded, to_verl
+from rewardkit.scorers.base import Score, Scorer, to_verl
+from rewardkit.scorers.call import call_scorer, failure_reason
 
 #: Lines that could not be scored and are kept to be shown; all are counted.
 EXAMPLES = 20
 
 
 #: What a scored row has of ours.
-OUR_FIELDS = frozenset(
-    {*to_verl(Score(0.0, correct=False, pred="", status=Status.WRONG)), "status"}
-)
+OUR_FIELDS = frozenset({*to_verl(Score.wrong()), "status"})
 
 _scorers: dict[Plan, Scorer] = {}
 
@@ -104,7 +102,7 @@ def score_unit(plan: Plan, unit: Unit) -> Scored:
         sample, result = judged
         source, step = both = _groups(sample)
         place = group_place(group_of(sample, prompt_of(sample)))
-        counts[source, step, result.status.value, bool(result.correct), place] += 1
+        counts[source, step, result.status.value, result.correct, place] += 1
         sums[both] = sums.get(both, 0.0) + result.score
         if plan.lines:
             lines.append(write(_row(sample.fields, result)))
@@ -159,22 +157,15 @@ def _judged(
         if isinstance(sample, Unread):
             yield sample
         else:
-            result = next(batch) if batch else guarded(scorer, *_request(sample))
-            score = _score_or_reason(result)
-            yield Unread(sample.where, score) if isinstance(score, str) else (sample, score)
+            result = next(batch) if batch else call_scorer(scorer, *_request(sample))
+            if isinstance(result, Exception):
+                yield Unread(sample.where, failure_reason(result))
+            else:
+                yield sample, result
 
 
 def _request(sample: Sample) -> isolated_scorer.Request:
     return sample.response, sample.ground_truth, sample.extra_info
-
-
-def _score_or_reason(result: object) -> Score | str:
-    """What a scorer returned, or why it cannot be counted."""
-    if isinstance(result, Exception):
-        return isolated_scorer.why_not(result)
-    if not isinstance(result, Score):
-        return f"the scorer returned {type(result).__name__}, not a Score"
-    return result if isfinite(result.score) else f"its score is {result.score}"
 
 
 def _groups(sample: Sample) -> tuple[str, str | None]:

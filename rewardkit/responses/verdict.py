@@ -13,9 +13,10 @@ from typing import Any
 from rewardkit.answers.number import read_number
 from rewardkit.answers.reading.typography import spelling
 from rewardkit.preprocess.stats import answer_kind
-from rewardkit.responses.isolated_scorer import Apart, NoVerdictError, asked, in_a_line
+from rewardkit.responses.isolated_scorer import Apart
 from rewardkit.responses.read import Sample
-from rewardkit.scorers.base import Score, Scorer, Status, as_text
+from rewardkit.scorers.base import Scorer, Status
+from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop, one_line
 from rewardkit.statistics import percentile
 
 #: What verl's `math_dapo` gives as the pred of a response without an answer.
@@ -104,12 +105,14 @@ class Cause:
 
 def verdict(scorer: Scorer, sample: Sample) -> Verdict:
     """What the scorer says of the sample. Nothing that it raises is raised here."""
-    result = asked(_judged, scorer, sample)
+    # a copy: what one scorer does to extra_info must not reach the other
+    info = dict(sample.extra_info)
+    result = call_scorer_or_stop(scorer, sample.response, sample.ground_truth, info)
     if isinstance(result, Exception):
         name = type(result).__name__
-        status = result.did if isinstance(result, NoVerdictError) else f"raised {name}"
-        return Verdict(None, 0.0, "", status, in_a_line(result)[:LOOKED_AT])
-    return result
+        status = result.description if isinstance(result, NoVerdictError) else f"raised {name}"
+        return Verdict(None, 0.0, "", status, one_line(result)[:LOOKED_AT])
+    return Verdict(result.correct, result.score, result.pred, result.status.value)
 
 
 def cause(sample: Sample, a: Verdict, b: Verdict) -> Cause:
@@ -145,12 +148,3 @@ def _between(a: str, b: str) -> str:
     if a in b:
         return "A's pred is part of B's"
     return "B's pred is part of A's" if b in a else "different preds"
-
-
-def _judged(scorer: Scorer, sample: Sample) -> Verdict:
-    # a copy: what one scorer does to extra_info must not reach the other
-    result = scorer(sample.response, sample.ground_truth, dict(sample.extra_info))
-    if not isinstance(result, Score):
-        raise TypeError(f"the scorer returned {type(result).__name__}, not a Score")
-    status = as_text(getattr(result.status, "value", result.status))
-    return Verdict(bool(result.correct), float(result.score), as_text(result.pred), status)

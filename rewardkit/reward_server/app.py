@@ -127,7 +127,7 @@ class _Service:
             if len(verdicts) < len(items):
                 raise ClientDisconnect
         for label, verdict in zip(labels, verdicts, strict=True):
-            self.metrics.responses[label, verdict.status] += 1
+            self.metrics.responses[label, verdict.score.status.value] += 1
             if verdict.error:
                 self.metrics.errors[label] += 1
         return verdicts

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rewardkit.reward_server.strict_json import as_list, as_object, as_text, read_json, refuse
-from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.base import Score
 from rewardkit.scorers.gold import unwrap_gold
 
 #: What an item may have. A name that is none of these is refused: it would be left out silently.
@@ -19,9 +19,6 @@ FIELDS = ("data_source", "response", "ground_truth", "extra_info")
 #: longer one: seconds for a body full.
 MAX_NAME = 256
 
-
-#: The statuses of an item that no scorer judged: none is known for it, or it failed.
-UNKNOWN_SOURCE, NO_VERDICT = "unknown_data_source", "no_verdict"
 
 #: Characters of an extracted answer that are told: what nobody reads would wait in memory.
 MAX_PRED = 4096
@@ -44,16 +41,14 @@ class Asked(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A score, and why it is not one of the response's if something else is at fault.
+    """The score of an item, and the reason if something else than the response is at fault.
 
     Attributes:
-        score: that of a wrong answer where there is no other.
-        status: of the score; `UNKNOWN_SOURCE` or `NO_VERDICT` where nobody judged.
+        score: the score; that of a wrong answer if the scorer failed.
         error: what went wrong and what to do, "" if nothing did.
     """
 
     score: Score
-    status: str
     error: str = ""
 
 
@@ -81,19 +76,12 @@ def score_reply(verdicts: Sequence[Verdict], *, single: bool) -> dict[str, Any]:
             "score": score.score,
             "correct": score.correct,
             "pred": score.pred[:MAX_PRED],
-            "status": status,
+            "status": score.status.value,
             "error": error,
         }
-        for score, status, error in verdicts
+        for score, error in verdicts
     ]
     return told[0] if single else {"items": told}
-
-
-def failure(reason: str, score: float, status: str = NO_VERDICT) -> Verdict:
-    """What is answered where no scorer gave a verdict: the score of a wrong answer, and why."""
-    late = status == Status.TIMEOUT.value
-    flag = Status.TIMEOUT if late else Status.BAD_GROUND_TRUTH  # what sets `error` in charts
-    return Verdict(Score(score, correct=False, pred="", status=flag), status, reason)
 
 
 def item_of(value: dict[str, Any], where: str) -> Item:

@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from math import isfinite
 from queue import LifoQueue
 from threading import Event
 from typing import Any
 
-from rewardkit.errors import RewardkitError, UnknownNameError, UsageError
+from rewardkit.errors import RewardkitError, UnknownNameError, UsageError, call_catching
 from rewardkit.responses import isolated_scorer
-from rewardkit.reward_server.payload import NO_VERDICT, UNKNOWN_SOURCE, Item, Verdict, failure
+from rewardkit.reward_server.payload import Item, Verdict
 from rewardkit.scorers.auto import scorer_for
-from rewardkit.scorers.base import Score, Scorer, Status, failed, guarded, wrong_score
+from rewardkit.scorers.base import Score, Scorer, Status, failure_result, wrong_score
+from rewardkit.scorers.call import call_scorer, failed_score, failure_reason
 from rewardkit.scorers.gold import explain_bad_gold
 
 #: Scorers that look at a text once and never wait: a thread would cost more than they do.
@@ -27,8 +27,6 @@ AT_ONCE = frozenset({"gsm8k", "mcq"})
 
 #: Items of a batch that one of our scorers judges before others get their turn.
 PART = 16
-
-NO_GOLD = "the ground truth cannot be scored"
 
 
 class Judge:
@@ -57,7 +55,7 @@ class Judge:
         self._load = partial(isolated_scorer.scorer_of, name, options, seconds)
         self._ours = isolated_scorer.is_ours(name)
         self._first = first = self._load()
-        tried = guarded(first, "", "1", {}) if self._ours and name != "auto" else None
+        tried = call_catching(first, "", "1", {}) if self._ours and name != "auto" else None
         if isinstance(tried, UsageError):  # `math_verify` needs a package
             raise tried
         self._wrong = wrong_score(first) if wrong is None else wrong
@@ -83,7 +81,7 @@ class Judge:
         """The scorer of an item, as metrics name it: never a text of the client's."""
         if self.name != "auto" or not self._ours:
             return self.name
-        chosen = guarded(scorer_for, item.data_source, item.extra_info)
+        chosen = call_catching(scorer_for, item.data_source, item.extra_info)
         if isinstance(chosen, Exception):
             return "unknown"
         return str(getattr(chosen, "__module__", "unknown")).rpartition(".")[2]
@@ -120,9 +118,9 @@ class Judge:
         scorer = self._free.get()
         try:
             if scorer is None:
-                made = guarded(self._load)
+                made = call_catching(self._load)
                 if isinstance(made, Exception):
-                    return [failure(str(made), self._wrong)] * len(items)
+                    return [Verdict(failed_score(made, self._wrong), str(made))] * len(items)
                 scorer = made
             return self._judged(scorer, items)
         finally:
@@ -133,31 +131,21 @@ class Judge:
 
     def _each(self, scorer: Scorer, items: Sequence[Item]) -> Iterator[Verdict]:
         for item in items:
-            result = guarded(_call, scorer, item)
+            info = {**item.extra_info, "data_source": item.data_source}
+            result = call_scorer(scorer, item.response, item.ground_truth, info)
             if isinstance(result, Exception):
-                failed("reward-server", result)  # logs each cause once
-                yield failure(_why(result), self._wrong, _status(result))
+                failure_result("reward-server", result)  # logs each cause once
+                yield _failed(result, self._wrong)
+            elif result.status is Status.BAD_GROUND_TRUTH:
+                reason = explain_bad_gold(item.ground_truth, scorer)
+                yield Verdict(result, f"the ground truth cannot be scored{reason}")
             else:
-                bad = result.status is Status.BAD_GROUND_TRUTH
-                why = explain_bad_gold(item.ground_truth, scorer)
-                yield Verdict(result, result.status.value, f"{NO_GOLD}{why}" if bad else "")
+                yield Verdict(result)
 
 
-def _call(scorer: Scorer, item: Item) -> Score:
-    info = {**item.extra_info, "data_source": item.data_source}
-    result = scorer(item.response, item.ground_truth, info)
-    if not isfinite(result.score):
-        raise ValueError(f"its score is {result.score}")
-    return result
-
-
-def _status(error: Exception) -> str:
-    """The status of an item that was not judged, by what happened, here or in another process."""
-    if isinstance(error, (isolated_scorer.LateError, isolated_scorer.NeverAnswersError)):
-        return Status.TIMEOUT.value
-    unknown = type(error).__name__ == UnknownNameError.__name__
-    return UNKNOWN_SOURCE if unknown else NO_VERDICT
-
-
-def _why(error: Exception) -> str:
-    return str(error) if isinstance(error, RewardkitError) else isolated_scorer.why_not(error)
+def _failed(error: Exception, wrong_score: float) -> Verdict:
+    """Return the verdict on an item on which the scorer failed, here or in another process."""
+    reason = str(error) if isinstance(error, RewardkitError) else failure_reason(error)
+    if isinstance(error, UnknownNameError):
+        return Verdict(Score.wrong("", Status.UNKNOWN_DATA_SOURCE, wrong_score), reason)
+    return Verdict(failed_score(error, wrong_score), reason)

@@ -12,18 +12,17 @@ from functools import cache
 from typing import Any
 
 from rewardkit import registry
-from rewardkit.errors import UnknownNameError
+from rewardkit.errors import UnknownNameError, call_catching
 from rewardkit.scorers.base import (
     VERL_KWARGS,
     Score,
     Scorer,
-    as_scorer,
     as_text,
-    failed,
-    guarded,
+    failure_result,
     options_for,
     verl_result,
 )
+from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.load import passed_on
 
 
@@ -57,9 +56,9 @@ def compute_score(
 ) -> dict[str, float | str]:
     """The function verl calls: the chosen scorer's `score` as the dictionary verl logs."""
     info = {**extra_info} if isinstance(extra_info, Mapping) else {}
-    chosen = guarded(scorer_for, data_source, info)
+    chosen = call_catching(scorer_for, data_source, info)
     if isinstance(chosen, Exception):
-        return failed(data_source, chosen)
+        return failure_result(data_source, chosen)
     info["data_source"] = data_source
     given = {name: value for name, value in kwargs.items() if name not in VERL_KWARGS}
     own = passed_on(chosen, given) if given else given

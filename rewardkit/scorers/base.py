@@ -8,16 +8,27 @@ and trains on the remaining samples. `verl_result` is the one boundary that cope
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Hashable, Mapping
-from enum import Enum
-from functools import partial
-from inspect import iscoroutine, signature
-from math import isfinite
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Hashable, Mapping
+from typing import Any
 
-from rewardkit.errors import RewardkitError
+from rewardkit.errors import RewardkitError, call_catching
+from rewardkit.scorers.call import require_score
 from rewardkit.scorers.gold import explain_bad_gold, unwrap_gold
 from rewardkit.scorers.options import check_values, option_names, unwrapped
+from rewardkit.scorers.score import Score, Scorer, Status, as_text
+
+#: What a scorer's file needs; `Score`, `Scorer`, `Status` and `as_text` are defined in `score`.
+__all__ = [
+    "Score",
+    "Scorer",
+    "Status",
+    "as_text",
+    "failure_result",
+    "options_for",
+    "to_verl",
+    "verl_result",
+    "wrong_score",
+]
 
 _log = logging.getLogger("rewardkit")
 _logged: set[Hashable] = set()
@@ -37,48 +48,18 @@ VERL_KWARGS = frozenset(
 )
 
 
-class Status(str, Enum):
-    """Why a response got its score. A closed set."""
-
-    CORRECT = "correct"
-    WRONG = "wrong"
-    NO_ANSWER = "no_answer"
-    UNPARSED_ANSWER = "unparsed_answer"
-    AMBIGUOUS_ANSWER = "ambiguous_answer"
-    BAD_GROUND_TRUTH = "bad_ground_truth"
-    TIMEOUT = "timeout"
-    TOO_LONG = "too_long"
-
+#: The statuses that mean that the data or the configuration is at fault, not the policy.
+_ERRORS = (Status.BAD_GROUND_TRUTH, Status.FAILED, Status.UNKNOWN_DATA_SOURCE)
 
 #: The flags of each status. Looked up: a member of an enum is slow to reach by its name.
 _FLAGS = {
     status: {
         "no_answer": float(status is Status.NO_ANSWER),
         "timeout": float(status is Status.TIMEOUT),
-        "error": float(status is Status.BAD_GROUND_TRUTH),
+        "error": float(status in _ERRORS),
     }
     for status in Status
 }
-
-
-class Score(NamedTuple):
-    """One response, judged. A named tuple: made once per sample, at a third of a dataclass's cost.
-
-    Attributes:
-        score: the reward; its range is the scorer's.
-        correct: whether the answer is right.
-        pred: the extracted answer, "" if there is none.
-        status: why.
-    """
-
-    score: float
-    correct: bool
-    pred: str
-    status: Status
-
-
-Scorer: TypeAlias = Callable[..., Score]
-T = TypeVar("T")
 
 
 def verl_result(
@@ -104,9 +85,9 @@ def verl_result(
         computes maj@k), and `no_answer`, `timeout`, `error` (1.0 or 0.0), which verl averages
         into charts. `error` means that the data or the configuration is at fault, not the policy.
     """
-    result = guarded(_verl_call, scorer, solution_str, ground_truth, extra_info, kwargs)
+    result = call_catching(_verl_call, scorer, solution_str, ground_truth, extra_info, kwargs)
     if isinstance(result, Exception):
-        return failed(data_source, result, wrong_score(scorer))
+        return failure_result(data_source, result, wrong_score(scorer))
     if result.status is Status.BAD_GROUND_TRUTH:
         source = _name(data_source)
         _log_once(
@@ -124,28 +105,7 @@ def _verl_call(
     info = extra_info if isinstance(extra_info, Mapping) else None
     options = options_for(scorer, kwargs) if kwargs else kwargs
     result = scorer(as_text(solution_str), unwrap_gold(ground_truth), info, **options)
-    if not isinstance(result, Score):
-        raise TypeError(f"the scorer returned {type(result).__name__}, not a Score")
-    if not isfinite(result.score):
-        raise ValueError(f"its score is {result.score}")
-    return result if type(result.score) is float else result._replace(score=float(result.score))
-
-
-class ScorerExitedError(RuntimeError):
-    """A scorer called `sys.exit`."""
-
-
-def guarded(function: Callable[..., T], *arguments: Any, **options: Any) -> T | Exception:
-    """What a function returns, or what it raised: the one place that catches whatever is raised.
-
-    It stands before scorers and users' files only: code whose failures must be scored, or named.
-    """
-    try:
-        return function(*arguments, **options)
-    except Exception as error:  # noqa: BLE001 - a user's scorer may raise anything; none is lost
-        return error
-    except SystemExit as left:
-        return ScorerExitedError(f"it calls sys.exit({left.code!r})")
+    return require_score(result)
 
 
 def wrong_score(scorer: Scorer) -> float:
@@ -153,7 +113,9 @@ def wrong_score(scorer: Scorer) -> float:
     return float(getattr(unwrapped(scorer), "__globals__", {}).get("WRONG_SCORE", 0.0))
 
 
-def failed(data_source: Any, error: Exception, score: float = 0.0) -> dict[str, float | str]:
+def failure_result(
+    data_source: Any, error: Exception, score: float = 0.0
+) -> dict[str, float | str]:
     """The result for verl where scoring failed: wrong, with `error` set; the cause is logged."""
     source = _name(data_source)
     said = str(error) if isinstance(error, RewardkitError) else f"{type(error).__name__}: {error}"
@@ -161,7 +123,7 @@ def failed(data_source: Any, error: Exception, score: float = 0.0) -> dict[str, 
         (source, type(error), _line(error)),
         f"{source}: {said[:500]} Such samples count as wrong.",
     )
-    return to_verl(Score(score, correct=False, pred="", status=Status.BAD_GROUND_TRUTH))
+    return to_verl(Score.wrong("", Status.FAILED, score))
 
 
 def to_verl(score: Score) -> dict[str, float | str]:
@@ -172,11 +134,6 @@ def to_verl(score: Score) -> dict[str, float | str]:
         "pred": score.pred,
         **_FLAGS[score.status],
     }
-
-
-def as_text(value: Any) -> str:
-    """A plain `str` of what verl hands over: `np.str_`, a number, or None (the empty string)."""
-    return "" if value is None else str(value)
 
 
 def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,50 +152,8 @@ def options_for(scorer: Scorer, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def as_scorer(function: Callable[..., Any]) -> Scorer:
-    """A function with verl's signature as a scorer; any other as it is."""
-    if "solution_str" in signature(function).parameters:
-        return partial(call_verl_function, function)
-    return function
-
-
-def call_verl_function(
-    function: Callable[..., Any],
-    response: str,
-    ground_truth: str,
-    extra_info: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Score:
-    """Call a reward with verl's signature and read its result: a number, or a dictionary.
-
-    `data_source` is taken from `extra_info["data_source"]`. A bare number counts as right from 1.0
-    on; a coroutine is run to its end, as verl 0.9 does.
-    """
-    info = dict(extra_info or {})
-    result = function(
-        data_source=info.pop("data_source", ""),
-        solution_str=response,
-        ground_truth=ground_truth,
-        extra_info=info,
-        **options,
-    )
-    if iscoroutine(result):
-        result = _finished(result)
-    fields = result if isinstance(result, Mapping) else {"score": result}
-    value = float(fields["score"])
-    correct = bool(fields.get("acc", value >= 1))
-    status = Status.CORRECT if correct else Status.WRONG
-    return Score(value, correct, as_text(fields.get("pred")), status)
-
-
-def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    import asyncio
-
-    return asyncio.run(coroutine)
-
-
 def _name(data_source: Any) -> str:
-    text = guarded(as_text, data_source)
+    text = call_catching(as_text, data_source)
     return text if isinstance(text, str) else type(data_source).__name__
 
 

@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.errors import UnknownNameError, UsageError
+from rewardkit.errors import UnknownNameError, UsageError, call_catching
 from rewardkit.output import atomic
 from rewardkit.scorers import shaping
 from rewardkit.scorers.base import (
@@ -51,8 +51,7 @@ from rewardkit.scorers.base import (
     Scorer,
     Status,
     as_text,
-    failed,
-    guarded,
+    failure_result,
     to_verl,
     verl_result,
 )
@@ -62,7 +61,7 @@ from rewardkit.scorers.options import check_values
 #: The value of a part: what it makes of the scorer's verdict and the response.
 Value: TypeAlias = Callable[[Score, str], float]
 
-_NO_SCORE = Score(0.0, correct=False, pred="", status=Status.NO_ANSWER)
+_NO_SCORE = Score.wrong("", Status.NO_ANSWER)
 #: Keys of the result that are no part's: ours, and those verl sets itself.
 RESERVED = frozenset({*to_verl(_NO_SCORE), "reward", "overlong", "overlong_reward"})
 
@@ -141,9 +140,9 @@ class Reward:
         base, response = _score_of(fields), as_text(solution_str)
         values = {}
         for part in self.parts:
-            value = guarded(partial(_part_score, part, base), response, "", None)
+            value = call_catching(partial(_part_score, part, base), response, "", None)
             if isinstance(value, Exception):
-                fields["error"] = failed(data_source, value)["error"]
+                fields["error"] = failure_result(data_source, value)["error"]
                 value = _NO_SCORE
             values[part.name] = (part.weight, value.score)
         fields["score"], contributions = shaping.weighted(values)
@@ -275,7 +274,7 @@ def _part(where: str, name: str, said: Any) -> Part:
 def _scorer(name: str, options: Mapping[str, Any]) -> Scorer:
     """The scorer with its options; one of ours is called once, as `math_verify` needs a package."""
     scorer = load_scorer(name, **options)
-    tried = None if registry.is_path(name) else guarded(scorer, "", "0", None)
+    tried = None if registry.is_path(name) else call_catching(scorer, "", "0", None)
     # `auto` knows no scorer for a row that names none: that is no fault of the reward.
     if isinstance(tried, UsageError) and not isinstance(tried, UnknownNameError):
         raise tried
@@ -313,7 +312,7 @@ def _score_of(fields: Mapping[str, Any]) -> Score:
 
 
 def _part_score(part: Part, base: Score, response: str, *_: Any) -> Score:
-    """A part's value in the form of a scorer's result, for `guarded`."""
+    """A part's value in the form of a scorer's result, for `call_catching`."""
     value = float(part.value(base, response))
     if not math.isfinite(value):  # one NaN would reach every weight of the policy
         raise ValueError(f"part {part.name!r} is {value}")

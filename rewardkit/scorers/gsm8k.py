@@ -71,11 +71,11 @@ def score(
     else:
         raise wrong_value(score, "method", method)
     if pred and pred == ground_truth:
-        return Score(1.0, True, pred, _CORRECT)
+        return Score.right(pred)
     missed = 0.0 if pred is None else format_score
     if not ground_truth.isdecimal() and not _is_gold(ground_truth, method):
-        return Score(missed, False, pred or "", Status.BAD_GROUND_TRUTH)
-    return Score(missed, False, pred or "", Status.NO_ANSWER if pred is None else Status.WRONG)
+        return Score.wrong(pred or "", Status.BAD_GROUND_TRUTH, missed)
+    return Score.wrong(pred or "", Status.NO_ANSWER if pred is None else Status.WRONG, missed)
 
 
 def compute_score(
@@ -128,17 +128,17 @@ def _last_number(tail: str) -> str | None:
 def _robust(response: str, ground_truth: str, format_score: float) -> Score:
     pred = last_hash(response)
     if pred == ground_truth and pred.isdecimal() and pred.isascii():
-        return Score(1.0, True, pred, _CORRECT)
+        return Score.right(pred)
     gold = read_number(ground_truth)
     if gold is None or gold is AMBIGUOUS:
-        return Score(0.0, False, pred or "", Status.BAD_GROUND_TRUTH)
+        return Score.wrong(pred or "", Status.BAD_GROUND_TRUTH)
     if not pred:
-        return Score(0.0, False, "", Status.NO_ANSWER)
+        return Score.wrong("", Status.NO_ANSWER)
     value = read_number(pred)
     if value is None:
-        return Score(0.0, False, pred, Status.UNPARSED_ANSWER)
+        return Score.wrong(pred, Status.UNPARSED_ANSWER)
     if value is AMBIGUOUS:
-        return Score(0.0, False, pred, Status.AMBIGUOUS_ANSWER)
+        return Score.wrong(pred, Status.AMBIGUOUS_ANSWER)
     if value == gold:
-        return Score(1.0, True, pred, Status.CORRECT)
-    return Score(format_score, False, pred, Status.WRONG)
+        return Score.right(pred)
+    return Score.wrong(pred, Status.WRONG, format_score)

@@ -9,7 +9,8 @@ from typing import Any
 
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.scorers.base import Scorer, as_scorer
+from rewardkit.scorers.base import Scorer
+from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.options import (
     annotation,
     check_values,

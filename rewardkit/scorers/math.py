@@ -45,7 +45,7 @@ def score(
     answer = final_answer(response, gold)
     pred = gold if response == gold else answer.text if answer else ""
     if not gold:
-        return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
+        return Score.wrong(pred, Status.BAD_GROUND_TRUTH)
     if len(gold) < 20 and (letters := gold_letters(gold)) is not None:
         return _choice(response, gold, letters, answer)
     policy = (

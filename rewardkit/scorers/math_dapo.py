@@ -106,7 +106,7 @@ def score(
         raise wrong_value(score, "mode", mode)
     ground_truth = accept_gold(ground_truth)
     if len(ground_truth) > MAX_GOLD_CHARS:
-        return Score(WRONG_SCORE, False, "", Status.BAD_GROUND_TRUTH)
+        return Score.wrong("", Status.BAD_GROUND_TRUTH, WRONG_SCORE)
     tail = response[-TAIL_CHARS:]
     if strict_box:
         return _judged(_last_box(tail), ground_truth, ground_truth.strip())
@@ -144,11 +144,11 @@ def _judged(pred: str | None, gold: str, normal_gold: str) -> Score:
     """The score of `pred` against `gold`, which counts for nothing if its normal form is none."""
     payable = normal_gold != INVALID and bool(gold.strip())
     if payable and pred == gold:
-        return Score(RIGHT_SCORE, True, pred, Status.CORRECT)
+        return Score.right(pred, RIGHT_SCORE)
     if not payable or not normal_gold:
-        return Score(WRONG_SCORE, False, pred or "", Status.BAD_GROUND_TRUTH)
+        return Score.wrong(pred or "", Status.BAD_GROUND_TRUTH, WRONG_SCORE)
     missing = not pred or pred == INVALID
-    return Score(WRONG_SCORE, False, pred or "", Status.NO_ANSWER if missing else Status.WRONG)
+    return Score.wrong(pred or "", Status.NO_ANSWER if missing else Status.WRONG, WRONG_SCORE)
 
 
 def _answer_line(tail: str) -> str:

@@ -56,7 +56,7 @@ def score(
     """
     gold = accept_gold(ground_truth)
     if not gold.strip() or len(gold) > MAX_CHARS:
-        return Score(0.0, False, "", Status.BAD_GROUND_TRUTH)
+        return Score.wrong("", Status.BAD_GROUND_TRUTH)
     payload = {"gold": gold, "response": response[-MAX_CHARS:]}
     reply = call(_TARGET, payload, cpu_seconds=seconds, wall_seconds=_WALL_FACTOR * seconds)
     return _judged(reply.value) if reply.status == "ok" else _failed(reply)
@@ -80,9 +80,9 @@ def respond(answer: str) -> str:
 
 def _judged(value: Mapping[str, Any]) -> Score:
     if not value["gold_parsed"]:
-        return Score(0.0, False, "", Status.BAD_GROUND_TRUTH)
+        return Score.wrong("", Status.BAD_GROUND_TRUTH)
     if value["pred"] is None:
-        return Score(0.0, False, "", Status.NO_ANSWER)
+        return Score.wrong("", Status.NO_ANSWER)
     correct = bool(value["correct"])
     status = Status.CORRECT if correct else Status.WRONG
     return Score(float(correct), correct, value["pred"], status)
@@ -97,7 +97,7 @@ def _failed(reply: Reply) -> Score:
         )
     if reply.detail.startswith("no helper process"):
         raise RewardkitError(f"math_verify: {reply.detail}; REWARDKIT_DEBUG=1 shows its output.")
-    return Score(0.0, False, "", _FAILURES[reply.status])
+    return Score.wrong("", _FAILURES[reply.status])
 
 
 _FAILURES = {

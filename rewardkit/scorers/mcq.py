@@ -76,16 +76,16 @@ def score(
     row_options = extra_info.get("options") if extra_info else None
     if letter := _plain_box(response, row_options):
         if letter == ground_truth:
-            return Score(1.0, True, letter, _CORRECT)
+            return Score.right(letter)
         if _is_plain(ground_truth, row_options):
-            return Score(0.0, False, letter, _WRONG)
+            return Score.wrong(letter, _WRONG)
     options = option_texts(row_options)
     legal = frozenset(options) if options else DEFAULT_LETTERS
     text, letters = final_choice(response, legal, options, final_letter=final_letter)
     gold = read_gold(ground_truth, legal)
     if isinstance(letters, frozenset):
         return _compare(letters, gold, partial=partial)
-    return Score(0.0, False, text, _why_unread(text, letters, gold))
+    return Score.wrong(text, _why_unread(text, letters, gold))
 
 
 def compute_score(
@@ -107,11 +107,11 @@ def respond(answer: str) -> str:
 def _compare(letters: frozenset[str], gold: frozenset[str] | None, *, partial: bool) -> Score:
     pred = "".join(sorted(letters))
     if not gold:
-        return Score(0.0, False, pred, Status.BAD_GROUND_TRUTH)
+        return Score.wrong(pred, Status.BAD_GROUND_TRUTH)
     if letters == gold:
-        return Score(1.0, True, pred, Status.CORRECT)
+        return Score.right(pred)
     part = len(letters) / len(gold) if partial and letters < gold else 0.0
-    return Score(part, False, pred, Status.WRONG)
+    return Score.wrong(pred, Status.WRONG, part)
 
 
 def _plain_box(response: str, options: Any) -> str:
@@ -152,13 +152,13 @@ def _count_letters(response: str, ground_truth: str, mode: str) -> Score:
     box = _last_box(response, mode)
     gold = _dianjin_letters(ground_truth)
     if not gold:
-        return Score(0.0, False, _dianjin_letters(box or ""), Status.BAD_GROUND_TRUTH)
+        return Score.wrong(_dianjin_letters(box or ""), Status.BAD_GROUND_TRUTH)
     if box is None:
-        return Score(0.0, False, "", Status.NO_ANSWER)
+        return Score.wrong("", Status.NO_ANSWER)
     pred = _dianjin_letters(box)
     if pred == gold:
-        return Score(1.0, True, pred, Status.CORRECT)
-    return Score(0.0, False, pred or box, Status.WRONG if pred else Status.UNPARSED_ANSWER)
+        return Score.right(pred)
+    return Score.wrong(pred or box, Status.WRONG if pred else Status.UNPARSED_ANSWER)
 
 
 def _last_box(response: str, mode: str) -> str | None:

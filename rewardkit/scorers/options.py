@@ -17,7 +17,8 @@ from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from rewardkit.errors import UsageError
+from rewardkit.errors import UsageError, call_catching
+from rewardkit.scorers.call import call_verl_function
 
 #: The parameters of verl's signature, which are not options.
 VERL_PARAMETERS = frozenset({"data_source", "solution_str", "ground_truth", "extra_info"})
@@ -49,8 +50,6 @@ def option_names(scorer: Any) -> frozenset[str] | None:
 
 def unwrapped(scorer: Any) -> Any:
     """The function behind a scorer with options, or behind one with verl's signature."""
-    from rewardkit.scorers.base import call_verl_function
-
     function = scorer
     while isinstance(function, partial):
         function = function.args[0] if function.func is call_verl_function else function.func
@@ -102,8 +101,6 @@ def wrong_value_of(kinds: Iterable[Any], option: str, value: Any, owner: str) ->
 @cache
 def annotation(scorer: Any, option: str) -> Any:
     """The annotation of an option; Any if it has none, or one that cannot be evaluated."""
-    from rewardkit.scorers.base import guarded
-
     function = unwrapped(scorer)
     if not isfunction(function) or option not in function.__annotations__:
         return Any
@@ -112,7 +109,7 @@ def annotation(scorer: Any, option: str) -> Any:
         return written
     # Each by itself: an import that only a type checker makes spoils no other annotation.
     alone = SimpleNamespace(__annotations__={option: written})
-    hints = guarded(get_type_hints, alone, function.__globals__, include_extras=True)
+    hints = call_catching(get_type_hints, alone, function.__globals__, include_extras=True)
     return Any if isinstance(hints, Exception) else hints[option]
 
 

@@ -503,7 +503,7 @@ def test_a_response_without_a_verdict_counts_as_wrong_and_says_why(serve, go, pa
         judging = Judging(f"{scorer}:score")
         report = evaluate(parquet(4), asked, tmp_path / "m.jsonl", judging)
     total = report.figures.summary()["total"]
-    assert total["no_verdict"] == 1
+    assert total["failed"] == 1
     assert total["mean"]["value"] == 0.75
     lines = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
     assert "boom" in lines[1]["reason"]

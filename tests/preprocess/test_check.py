@@ -11,6 +11,7 @@ from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.preprocess.quality import RULES
 from rewardkit.row import SCHEMA, build_row, read_rows, write_rows
 from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.call import NeverAnswersError, NoVerdictError
 from rewardkit.scorers.load import load_scorer
 
 
@@ -382,8 +383,8 @@ def test_an_option_reaches_the_rows_whose_scorer_takes_it(tmp_path):
     assert checked(tmp_path, *rows, options={"mode": "robust"}).ok
 
 
-class LateError(RuntimeError):
-    did = "took too long"
+class LateError(NoVerdictError):
+    description = "took too long"
 
 
 def test_a_scorer_that_gives_no_verdict_is_asked_once_for_each_row(tmp_path):
@@ -401,7 +402,7 @@ def test_a_scorer_that_gives_no_verdict_is_asked_once_for_each_row(tmp_path):
 
 def test_a_scorer_in_another_process_that_never_answers_ends_the_check(tmp_path):
     def never(response, ground_truth, extra_info=None):
-        raise DataError("no verdict on the first 5 responses")
+        raise NeverAnswersError("no verdict on the first 5 responses")
 
     with pytest.raises(DataError, match="no verdict on the first 5"):
         checked(tmp_path, row(1), scorer=never)

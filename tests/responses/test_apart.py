@@ -58,7 +58,7 @@ REASONS = {
     "5": "no verdict within 3 s",
     "6": "the scorer raised LookupError: five",
     "7": "the scorer raised ScorerExitedError: it calls sys.exit('six')",
-    "8": "the scorer raised TypeError: it returned float, not a Score",
+    "8": "the scorer returned float, not a Score",
 }
 
 
@@ -313,7 +313,13 @@ def test_verdicts_of_a_batch_keep_their_place_whatever_breaks_in_it(bad):
         order = [1, 4, 3, 1, 2, 5, 10, 4, 8, 7, 2]
         results = judge.judge([(f"row {i}", "1", {}) for i in order])
     kinds = [type(result).__name__ for result in results]
-    names = {2: "EndedError", 3: "EndedError", 4: "LateError", 5: "LookupError", 7: "TypeError"}
+    names = {
+        2: "EndedError",
+        3: "EndedError",
+        4: "LateError",
+        5: "LookupError",
+        7: "InvalidScoreError",
+    }
     assert kinds == [names.get(i, "Score") for i in order]
 
 

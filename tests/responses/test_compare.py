@@ -126,7 +126,7 @@ def test_any_two_preds_differ_in_some_way(a, b):
 def test_what_is_no_score_counts_as_raised(returned):
     sample = Sample("x:1", "r", "g", {}, {})
     said = verdict(lambda *_: returned, sample)
-    assert (said.correct, said.status) == (None, "raised TypeError")
+    assert (said.correct, said.status) == (None, "returned an invalid score")
 
 
 def test_one_scorer_cannot_change_what_the_other_sees(tmp_path):

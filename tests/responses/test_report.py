@@ -143,7 +143,7 @@ def test_a_scorer_that_gives_no_number_is_not_believed(write, tmp_path):
         "    return float('nan')\n"
     )
     (found,) = responses([str(write(row(score=None)))], f"{tmp_path}/nan.py:compute_score")
-    assert "gave nan" in found.reason
+    assert "score is nan" in found.reason
 
 
 def test_a_parquet_with_chats_is_read(tmp_path):

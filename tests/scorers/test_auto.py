@@ -2,7 +2,7 @@ import pytest
 
 from rewardkit.errors import UnknownNameError
 from rewardkit.scorers import auto
-from rewardkit.scorers.base import as_scorer
+from rewardkit.scorers.call import as_scorer
 
 
 def test_the_scorer_a_row_names_wins_over_its_data_source():

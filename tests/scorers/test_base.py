@@ -110,7 +110,15 @@ def test_the_statuses_are_a_closed_set():
         "bad_ground_truth",
         "timeout",
         "too_long",
+        "failed",
+        "unknown_data_source",
     }
+
+
+def test_the_status_no_verdict_of_older_files_reads_as_failed():
+    assert Status("no_verdict") is Status.FAILED
+    with pytest.raises(ValueError, match="no_such"):
+        Status("no_such")
 
 
 @pytest.mark.parametrize("status", list(Status))
@@ -143,7 +151,7 @@ def test_bad_golds_are_flagged_and_logged_once_per_data_source(caplog):
 def test_the_log_of_causes_is_bounded(caplog):
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
         for i in range(base.MAX_CAUSES + 50):
-            base.failed(f"source {i}", ValueError("x"))
+            base.failure_result(f"source {i}", ValueError("x"))
     assert len(caplog.records) == base.MAX_CAUSES
 
 

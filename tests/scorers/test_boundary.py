@@ -5,18 +5,10 @@ import sys
 
 import pytest
 
-from rewardkit.errors import UsageError
+from rewardkit.errors import UsageError, call_catching
 from rewardkit.scorers import auto, base, math_dapo
-from rewardkit.scorers.base import (
-    Score,
-    Status,
-    as_scorer,
-    call_verl_function,
-    guarded,
-    options_for,
-    verl_result,
-    wrong_score,
-)
+from rewardkit.scorers.base import Score, Status, options_for, verl_result, wrong_score
+from rewardkit.scorers.call import as_scorer, call_verl_function
 from rewardkit.scorers.options import option_names
 
 
@@ -70,11 +62,11 @@ def test_what_a_scorer_raises_and_its_exit_are_caught_and_an_interrupt_is_not():
     def ends(error):
         raise error
 
-    assert isinstance(guarded(ends, ValueError("x")), ValueError)
-    assert "sys.exit(3)" in str(guarded(sys.exit, 3))
-    assert guarded(int, "12", base=3) == 5
+    assert isinstance(call_catching(ends, ValueError("x")), ValueError)
+    assert "sys.exit(3)" in str(call_catching(sys.exit, 3))
+    assert call_catching(int, "12", base=3) == 5
     with pytest.raises(KeyboardInterrupt):
-        guarded(ends, KeyboardInterrupt())
+        call_catching(ends, KeyboardInterrupt())
 
 
 @pytest.mark.parametrize("extra_info", [None, "text", 3, ["a"]])
@@ -144,7 +136,7 @@ def test_the_same_cause_in_another_set_and_another_place_is_logged_again(caplog)
 def test_a_hundred_causes_are_logged_in_one_process(caplog):
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
         for n in range(150):
-            base.failed(f"source {n}", ValueError("x"))
+            base.failure_result(f"source {n}", ValueError("x"))
     assert len(caplog.records) == 100
 
 

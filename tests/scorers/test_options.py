@@ -10,7 +10,7 @@ from rewardkit import registry
 from rewardkit.adapters.common import Judge
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.scorers import auto, base
-from rewardkit.scorers.base import as_scorer
+from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.load import load_scorer, passed_on
 from rewardkit.scorers.options import annotation, option_names
 

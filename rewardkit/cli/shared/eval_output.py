@@ -85,6 +85,8 @@ def _bar() -> Progress:
 
 def warn_of(report: Report) -> None:
     """What the figures leave out, or count as wrong for another reason than the answer."""
+    from rewardkit.scorers.base import Status
+
     total, rows = report.figures.total, report.rows
     if report.placed and report.placed.unread:
         for row in report.placed.examples[:3]:
@@ -99,8 +101,10 @@ def warn_of(report: Report) -> None:
         warn(f"{report.unanswered:,} of {rows:,} questions have no response: in no figure.")
     if note := total.unusable_note():
         warn(note)
-    if silent := total.statuses["no_verdict"]:
-        warn(f"{silent:,} responses have no verdict; they count as wrong, 'reason' says why.")
+    if failures := total.statuses[Status.FAILED.value]:
+        warn(
+            f"The scorer failed on {failures:,} responses; they count as wrong, 'reason' says why."
+        )
 
 
 def print_report(report: Report, *, as_json: bool) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rewardkit.errors import call_catching
 from rewardkit.pages.text import clean
 from rewardkit.responses.report.summary import Response
-from rewardkit.scorers.base import guarded, options_for
+from rewardkit.scorers.base import options_for
 from rewardkit.scorers.explain import Explanation, explain
 from rewardkit.scorers.math import score as math_score
 
@@ -141,7 +142,7 @@ def why(response: Response, options: Mapping[str, Any]) -> str:
     if not response.is_math:
         return ""
     own = options_for(math_score, options) if options else {}
-    found = guarded(explain, "math", response.text, response.gold, None, **own)
+    found = call_catching(explain, "math", response.text, response.gold, None, **own)
     if isinstance(found, Exception) or found.score.status is not response.status:
         return ""
     return shown(" · ".join(_said(found)))

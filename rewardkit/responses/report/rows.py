@@ -8,12 +8,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from rewardkit.responses.isolated_scorer import SECONDS, asked, loaded, why_not
+from rewardkit.errors import call_catching
+from rewardkit.responses.isolated_scorer import SECONDS, loaded
 from rewardkit.responses.prompt_groups import group_of, prompt_of
 from rewardkit.responses.read import Sample, Unread, read_samples
 from rewardkit.responses.report.summary import Response
 from rewardkit.scorers.auto import scorer_for
-from rewardkit.scorers.base import Score, Scorer, Status, guarded
+from rewardkit.scorers.base import Score, Scorer, Status
+from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
 from rewardkit.scorers.math import score as math_score
 
 
@@ -40,11 +42,9 @@ def responses(
 def _response(sample: Sample, scorer: str, judge: Scorer) -> Response | Unread:
     result: Score | Exception | None = _given(sample.fields)
     if result is None:
-        result = asked(judge, sample.response, sample.ground_truth, sample.extra_info)
+        result = call_scorer_or_stop(judge, sample.response, sample.ground_truth, sample.extra_info)
     if isinstance(result, Exception):
-        return Unread(sample.where, why_not(result))
-    if _number(result.score) is None:
-        return Unread(sample.where, f"the scorer gave {result.score}, which is no score")
+        return Unread(sample.where, failure_reason(result))
     prompt = prompt_of(sample)
     name = group_of(sample, prompt)
     return Response(
@@ -75,7 +75,7 @@ def _given(fields: Mapping[str, Any]) -> Score | None:
 
 
 def _status(fields: Mapping[str, Any], correct: bool) -> Status:
-    status = guarded(Status, fields.get("status"))
+    status = call_catching(Status, fields.get("status"))
     if isinstance(status, Status):
         return status
     flags = (
@@ -103,4 +103,4 @@ def _is_math(sample: Sample, scorer: str) -> bool:
     if scorer != "auto":
         return scorer == "math"
     find = partial(scorer_for, sample.extra_info.get("data_source"), sample.extra_info)
-    return guarded(find) is math_score
+    return call_catching(find) is math_score

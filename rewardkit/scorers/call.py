@@ -1,0 +1,169 @@
+"""Calling a scorer: the one place that checks what it returns and catches what it raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from inspect import iscoroutine, signature
+from math import isfinite
+from typing import Any
+
+from rewardkit.errors import DataError, call_catching
+from rewardkit.scorers.score import Score, Scorer, Status, as_text
+
+#: The types of a score's fields that need no conversion.
+_PLAIN_TYPES = (float, bool, str, Status)
+
+
+class NoVerdictError(RuntimeError):
+    """A scorer produced no score, for another reason than an exception that it raised.
+
+    Attributes:
+        description: what the scorer did, in two or three words, for tables.
+        status: the status of the response.
+    """
+
+    description = "produced no score"
+    status = Status.FAILED
+
+
+class InvalidScoreError(NoVerdictError):
+    """A scorer returned something other than a `Score` with a finite number."""
+
+    description = "returned an invalid score"
+
+
+class NeverAnswersError(DataError):
+    """An isolated scorer failed on every response that it was called with."""
+
+    status = Status.TIMEOUT
+
+
+def call_scorer(
+    scorer: Scorer,
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Score | Exception:
+    """Return the score of a response, or the exception that explains why there is none.
+
+    Never raises. `failed_score` makes a `Score` of the exception, `failure_reason` a sentence.
+    """
+    return call_catching(_checked_call, scorer, response, ground_truth, extra_info, options)
+
+
+def call_scorer_or_stop(
+    scorer: Scorer,
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+) -> Score | Exception:
+    """Call a scorer as `call_scorer` does, for a command that scores many responses.
+
+    Raises:
+        NeverAnswersError: the scorer failed on all of its first responses, each after its timeout.
+    """
+    result = call_scorer(scorer, response, ground_truth, extra_info)
+    if isinstance(result, NeverAnswersError):
+        raise result
+    return result
+
+
+def _checked_call(
+    scorer: Scorer,
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> Score:
+    return require_score(scorer(response, ground_truth, extra_info, **options))
+
+
+def require_score(result: object) -> Score:
+    """Return the result of a scorer with plain types in its fields.
+
+    Raises:
+        InvalidScoreError: the result is not a `Score`, its score is not finite, or its status is
+            not one of `Status`.
+    """
+    if not isinstance(result, Score):
+        raise InvalidScoreError(f"the scorer returned {type(result).__name__}, not a Score")
+    score, correct, pred, status = result
+    if not isfinite(score):
+        raise InvalidScoreError(f"its score is {score}")
+    if (type(score), type(correct), type(pred), type(status)) == _PLAIN_TYPES:
+        return result
+    known = call_catching(Status, status)
+    if isinstance(known, Exception):
+        raise InvalidScoreError(f"its status is {str(status)[:80]!r}")
+    return Score(float(score), bool(correct), as_text(pred), known)
+
+
+def failed_score(error: Exception, score: float = 0.0) -> Score:
+    """Return the score of a response on which the scorer failed.
+
+    Args:
+        error: the exception from `call_scorer`.
+        score: the reward of a wrong answer.
+    """
+    return Score.wrong("", failure_status(error), score)
+
+
+def failure_status(error: Exception) -> Status:
+    """Return the status of a response on which the scorer failed: `timeout` or `failed`."""
+    return error.status if isinstance(error, NoVerdictError | NeverAnswersError) else Status.FAILED
+
+
+def failure_reason(error: Exception) -> str:
+    """Return one line that says why a response has no score."""
+    if isinstance(error, NoVerdictError):
+        return str(error)
+    return f"the scorer raised {type(error).__name__}: {one_line(error)}"
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an exception without line ends."""
+    return " ".join(str(error).split())
+
+
+def as_scorer(function: Callable[..., Any]) -> Scorer:
+    """Return a function with verl's signature as a scorer; return any other function unchanged."""
+    if "solution_str" in signature(function).parameters:
+        return partial(call_verl_function, function)
+    return function
+
+
+def call_verl_function(
+    function: Callable[..., Any],
+    response: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Score:
+    """Call a reward function with verl's signature and convert its number or dictionary.
+
+    `data_source` is taken from `extra_info["data_source"]`. A bare number counts as correct from
+    1.0 on. A coroutine is run to its end, as verl 0.9 does.
+    """
+    info = dict(extra_info or {})
+    result = function(
+        data_source=info.pop("data_source", ""),
+        solution_str=response,
+        ground_truth=ground_truth,
+        extra_info=info,
+        **options,
+    )
+    if iscoroutine(result):
+        result = _run_coroutine(result)
+    fields = result if isinstance(result, Mapping) else {"score": result}
+    score = float(fields["score"])
+    correct = bool(fields.get("acc", score >= 1))
+    pred = as_text(fields.get("pred"))
+    return Score.right(pred, score) if correct else Score.wrong(pred, score=score)
+
+
+def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    import asyncio
+
+    return asyncio.run(coroutine)

@@ -1,0 +1,67 @@
+"""The verdict on one response: `Score`, and `Status`, the only vocabulary for why it got that score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
+
+
+class Status(str, Enum):
+    """Why a response got its score. A closed set."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    NO_ANSWER = "no_answer"
+    UNPARSED_ANSWER = "unparsed_answer"
+    AMBIGUOUS_ANSWER = "ambiguous_answer"
+    BAD_GROUND_TRUTH = "bad_ground_truth"
+    TIMEOUT = "timeout"
+    TOO_LONG = "too_long"
+    #: The scorer raised, crashed or returned something that is not a score.
+    FAILED = "failed"
+    #: No scorer is registered for the row.
+    UNKNOWN_DATA_SOURCE = "unknown_data_source"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Status | None:
+        """Read `no_verdict`, which files of rewardkit 0.1 have in place of `failed`."""
+        return cls.FAILED if value == "no_verdict" else None
+
+
+class Score(NamedTuple):
+    """The verdict on one response.
+
+    A named tuple, because one is created per sample and a dataclass costs three times as much.
+
+    Attributes:
+        score: the reward; its range depends on the scorer.
+        correct: whether the answer is right.
+        pred: the extracted answer, "" if there is none.
+        status: why the response got this score.
+    """
+
+    score: float
+    correct: bool
+    pred: str
+    status: Status
+
+    @classmethod
+    def right(cls, pred: str, score: float = 1.0) -> Score:
+        """Return the score of a correct answer."""
+        return cls(score, True, pred, _CORRECT)
+
+    @classmethod
+    def wrong(cls, pred: str = "", status: Status = Status.WRONG, score: float = 0.0) -> Score:
+        """Return the score of a response that is not correct, for the reason in `status`."""
+        return cls(score, False, pred, status)
+
+
+_CORRECT = Status.CORRECT  # looking it up in the class takes a tenth of a fast scorer's time
+
+Scorer: TypeAlias = Callable[..., Score]
+
+
+def as_text(value: Any) -> str:
+    """Return a value from verl (text, `np.str_`, a number) as a plain `str`; None becomes ""."""
+    return "" if value is None else str(value)
