@@ -47,7 +47,7 @@ def atomic(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
         OutputError: `out` exists and `overwrite` is False, or it cannot be written.
     """
     out = resolve_output(out)
-    with _os_errors_of(out):
+    with raise_output_errors(out):
         refuse_existing(out, overwrite=overwrite)
         with _temporary(out.parent, f".{_short(out.name)}") as temporary:
             yield temporary
@@ -63,7 +63,10 @@ def atomic_folder(out: Path) -> Iterator[Path]:
     """
     if out.is_symlink() or out.exists():
         raise OutputError(f"{out} exists; name another folder with --out.")
-    with _os_errors_of(out), _temporary(out.parent, f".{_short(out.name)}", 0o777) as temporary:
+    with (
+        raise_output_errors(out),
+        _temporary(out.parent, f".{_short(out.name)}", 0o777) as temporary,
+    ):
         yield temporary
         temporary.rename(out)
 
@@ -73,6 +76,17 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
     """A folder of our own in the machine's folder for temporary files, removed with the block."""
     with _temporary(Path(gettempdir()), f"rewardkit-{purpose}", 0o700) as folder:
         yield folder
+
+
+@contextmanager
+def raise_output_errors(out: Path) -> Iterator[None]:
+    """Raise `OutputError`, with the name of the output, for what the system says while it is written."""
+    try:
+        yield
+    except RewardkitError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written: {error.strerror or error}.") from error
 
 
 def open_no_follow(path: Path) -> IO[bytes]:
@@ -164,16 +178,6 @@ def json_value(value: Any) -> Any:
 
 def _short(name: str) -> str:
     return os.fsdecode(os.fsencode(name)[:_NAME_BYTES])
-
-
-@contextmanager
-def _os_errors_of(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except RewardkitError:
-        raise
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be written: {error.strerror or error}.") from error
 
 
 @contextmanager

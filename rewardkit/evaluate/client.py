@@ -17,8 +17,8 @@ from typing import Any
 import httpx
 
 from rewardkit.errors import SourceError, UsageError
-from rewardkit.evaluate.completions import Reply, read_json, reply_of
 from rewardkit.evaluate.sampling import ENDPOINTS
+from rewardkit.responses.completions import Reply, read_json, reply_of
 
 #: Characters of what a server says that are told.
 TOLD = 300

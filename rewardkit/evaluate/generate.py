@@ -22,11 +22,11 @@ from rewardkit.evaluate.client import (
     UnusableError,
     ask,
 )
-from rewardkit.evaluate.completions import REFUSED, WITHHELD, Reply
 from rewardkit.evaluate.questions import Question
-from rewardkit.evaluate.response_log import Kept, Part
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.redact import Redactor
+from rewardkit.responses.completions import REFUSED, WITHHELD, Reply
+from rewardkit.responses.response_log import ResponseIndex, ResponseLog
 
 #: Of so many requests that fail with none answered between them, the server is given up.
 FAILURES = 5
@@ -109,8 +109,8 @@ class Run:
 def generate(
     generation: Generation,
     questions: Iterable[Question],
-    part: Part,
-    kept: Kept,
+    part: ResponseLog,
+    kept: ResponseIndex,
     progress: Callable[[int, int], object] = lambda _responses, _tokens: None,
 ) -> Run:
     """Ask for every response that is not kept yet, and keep it.
@@ -128,7 +128,7 @@ def generate(
     """
     asks = _missing(questions, kept, generation)
     run = asyncio.run(_Loop(generation, part, progress).all(asks))
-    if part.empty and (run.lost or run.missing):
+    if part.is_empty and (run.lost or run.missing):
         reasons = {fields["finish_reason"] for fields in run.missing.values()}
         what = "it refuses every prompt" if reasons == {REFUSED} else "no usable response at all"
         what = "no answer to any request" if run.lost else what
@@ -136,10 +136,12 @@ def generate(
     return run
 
 
-def _missing(questions: Iterable[Question], kept: Kept, generation: Generation) -> Iterator[Ask]:
+def _missing(
+    questions: Iterable[Question], kept: ResponseIndex, generation: Generation
+) -> Iterator[Ask]:
     places, size = kept.by_row(), generation.per_request
     for question in questions:
-        if not kept.of_prompt(question):
+        if not kept.answers_prompt(question.row, question.digest):
             raise DataError(
                 f"row {question.row}: its prompt has changed since the interrupted run; name "
                 "another --out, or --overwrite to throw its responses away."
@@ -156,7 +158,7 @@ class _Loop:
     """What the requests of a run share."""
 
     def __init__(
-        self, generation: Generation, part: Part, progress: Callable[[int, int], object]
+        self, generation: Generation, part: ResponseLog, progress: Callable[[int, int], object]
     ) -> None:
         self.generation, self.part, self.progress = generation, part, progress
         self.run = Run()
@@ -275,6 +277,6 @@ class _Loop:
             }
             for choice in choices
         ]
-        self.part.append(asked.question, asked.first, lines)
+        self.part.append(asked.question.row, asked.question.digest, asked.first, lines)
         self.progress(len(choices), reply.tokens or 0)
         return len(choices)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from rewardkit.answers.reading.typography import spelling
 from rewardkit.errors import DataError
-from rewardkit.evaluate.completions import UNUSABLE
 from rewardkit.evaluate.questions import Question
-from rewardkit.evaluate.response_log import Kept
 from rewardkit.parallel import in_order
+from rewardkit.responses.completions import UNUSABLE
 from rewardkit.responses.isolated_scorer import is_ours
 from rewardkit.responses.json_lines import json_line
+from rewardkit.responses.response_log import ResponseIndex
 from rewardkit.responses.unit import Plan, scorer_for
 from rewardkit.row import batched
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
@@ -126,7 +126,7 @@ def outcome(line: Mapping[str, Any]) -> Outcome:
 def joined(
     questions: Iterable[Question],
     path: Path,
-    kept: Kept,
+    kept: ResponseIndex,
     n: int | None = None,
     missing: Mapping[tuple[int, int, int], Mapping[str, Any]] | None = None,
 ) -> Iterator[dict[str, Any]]:
@@ -134,7 +134,7 @@ def joined(
 
     Args:
         questions: of the parquet.
-        path: as `part.Part` writes it.
+        path: as `ResponseLog` writes it.
         kept: where its responses are.
         n: samples to take of each question; None for all.
         missing: what is said of those that the server did not give; see `generate.Run`.
@@ -145,7 +145,7 @@ def joined(
     places, not_given = kept.by_row(), _by_row(missing or {})
     with path.open("rb") as file:
         for question in questions:
-            if not kept.of_prompt(question):
+            if not kept.answers_prompt(question.row, question.digest):
                 raise DataError(
                     f"{path}: its responses to row {question.row} are to another prompt than that "
                     "of the parquet; give the parquet that they were made from."

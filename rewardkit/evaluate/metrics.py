@@ -18,9 +18,9 @@ from itertools import groupby
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from rewardkit.evaluate.completions import REFUSED, TRUNCATED, UNUSABLE
 from rewardkit.evaluate.estimators import best_at_n, majority, pass_at_k
 from rewardkit.evaluate.judge import Outcome
+from rewardkit.responses.completions import REFUSED, TRUNCATED, UNUSABLE
 from rewardkit.responses.tally import count_no_answer
 from rewardkit.scorers.base import Status
 from rewardkit.statistics import mean_interval, percentile

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError, UsageError
-from rewardkit.evaluate.formats import Given, given
 from rewardkit.evaluate.questions import Question, questions
-from rewardkit.evaluate.response_log import Part, open_part
 from rewardkit.responses.files import expand
+from rewardkit.responses.formats import ResponseRecord, read_response_records
 from rewardkit.responses.matching.match import PLACE_ALONE, find_match
 from rewardkit.responses.matching.train_index import Mismatch, TrainIndex, index_rows
-from rewardkit.responses.read import Sample, Unread
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.response_log import ResponseLog, open_response_log
+from rewardkit.responses.samples import Sample
 from rewardkit.row import question_of
 
 #: Responses that could not be used and are kept to be shown; all are counted.
@@ -38,9 +39,9 @@ class Placed:
     responses: int = 0
     unconfirmed: int = 0
     unread: int = 0
-    examples: list[Unread] = field(default_factory=list)
+    examples: list[SkippedRow] = field(default_factory=list)
 
-    def skip(self, record: Unread) -> None:
+    def skip(self, record: SkippedRow) -> None:
         """Count a record whose responses are not used."""
         self.unread += 1
         if len(self.examples) < EXAMPLES:
@@ -64,7 +65,7 @@ class _Rows:
     numbered: bool
 
 
-def place(names: Sequence[str], parquet: Path, path: Path) -> Placed:
+def match_to_rows(names: Sequence[str], parquet: Path, path: Path) -> Placed:
     """Write the responses of files as a part, each under the row that it answers.
 
     A response answers the row whose question (`extra_info.question`, else the last message) the
@@ -86,38 +87,45 @@ def place(names: Sequence[str], parquet: Path, path: Path) -> Placed:
         if not Path(name).is_file():
             raise UsageError(f"--responses {name}: no plain file; responses are read twice.")
     rows, placed = _rows(parquet, files), Placed()
-    with open_part(path, {}, fresh=True) as (part, _):
-        _place_all(given(files), rows, part, placed)
+    with open_response_log(path, {}, overwrite=True) as (part, _):
+        _place_all(read_response_records(files), rows, part, placed)
     if not placed.responses:
         why = f" {placed.examples[0].where}: {placed.examples[0].reason}." if placed.unread else ""
         raise DataError(f"{', '.join(files)[:200]}: no response to a row of {parquet}.{why}")
     return placed
 
 
-def _place_all(records: Iterable[Given | Unread], rows: _Rows, part: Part, placed: Placed) -> None:
+def _place_all(
+    records: Iterable[ResponseRecord | SkippedRow], rows: _Rows, part: ResponseLog, placed: Placed
+) -> None:
     samples: Counter[int] = Counter()
-    copy: str | None = None
+    variant: str | None = None
     for record in records:
-        if isinstance(record, Unread):
+        if isinstance(record, SkippedRow):
             placed.skip(record)
             continue
-        copy = record.copy if copy is None else copy
-        if record.copy != copy:
+        variant = record.variant if variant is None else variant
+        if record.variant != variant:
             continue  # lm-eval writes each response once for every filter
         found = _row_of(record, rows)
-        if isinstance(found, Unread):
+        if isinstance(found, SkippedRow):
             placed.skip(found)
             continue
         row, is_confirmed = found
         lines = [text._asdict() for text in record.texts]
-        part.append(rows.questions[row], samples[row], lines)
+        question = rows.questions[row]
+        part.append(row, question.digest, samples[row], lines)
         samples[row] += len(lines)
         placed.responses += len(lines)
         placed.unconfirmed += 0 if is_confirmed else len(lines)
 
 
 def _rows(parquet: Path, files: Sequence[str]) -> _Rows:
-    ids = {each.custom_id: None for each in given(files) if isinstance(each, Given)}
+    ids = {
+        record.custom_id: None
+        for record in read_response_records(files)
+        if isinstance(record, ResponseRecord)
+    }
     ids.pop("", None)
     found: list[Question] = []
     index = index_rows(_seen(questions(parquet), found), str(parquet))
@@ -147,7 +155,7 @@ def _seen(rows: Iterable[Question], found: list[Question]) -> Iterator[dict[str,
         found.append(row._replace(prompt=[], ground_truth="", extra_info={"source_id": source_id}))
 
 
-def _row_of(record: Given, rows: _Rows) -> tuple[int, bool] | Unread:
+def _row_of(record: ResponseRecord, rows: _Rows) -> tuple[int, bool] | SkippedRow:
     """The row that a record answers, and whether anything beside its place says so.
 
     Raises:
@@ -157,26 +165,26 @@ def _row_of(record: Given, rows: _Rows) -> tuple[int, bool] | Unread:
         return rows.ids[record.custom_id], not rows.numbered
     if "prompt_sha256" in record.fields:
         row = _own_row(record, rows)
-        return row if isinstance(row, Unread) else (row, True)
+        return row if isinstance(row, SkippedRow) else (row, True)
     info = record.fields.get("extra_info")
     named = dict(info) if isinstance(info, Mapping) else {}
     named.setdefault("data_source", record.fields.get("data_source") or "")
     match = find_match(
-        rows.index, Sample(record.where, "", record.gold, named, {"input": record.asked})
+        rows.index, Sample(record.where, "", record.gold, named, {"input": record.prompt})
     )
     if match is None:
-        return Unread(record.where, "no row of the parquet has its question")
+        return SkippedRow(record.where, "no row of the parquet has its question")
     if isinstance(match, Mismatch):
         if match.contradicts:
             raise DataError(f"{record.where} {match.reason}")
-        return Unread(record.where, f"it {match.reason}")
+        return SkippedRow(record.where, f"it {match.reason}")
     return rows.index.prompts[match.place].row, match.way != PLACE_ALONE
 
 
-def _own_row(record: Given, rows: _Rows) -> int | Unread:
+def _own_row(record: ResponseRecord, rows: _Rows) -> int | SkippedRow:
     row = record.fields.get("row")
     if type(row) is not int or not 0 <= row < len(rows.questions):
-        return Unread(record.where, f"row {row} is not in the parquet")
+        return SkippedRow(record.where, f"row {row} is not in the parquet")
     if record.fields["prompt_sha256"] != rows.questions[row].digest:
         raise DataError(
             f"{record.where} answers row {row}, but row {row} of the parquet has another prompt "

@@ -13,10 +13,11 @@ from rewardkit.evaluate.generate import Generation, Run, generate
 from rewardkit.evaluate.judge import Outcome, joined, judged
 from rewardkit.evaluate.metrics import Figures, figures
 from rewardkit.evaluate.questions import count, questions, refuse_unjudged
-from rewardkit.evaluate.response_file import Placed, place
-from rewardkit.evaluate.response_log import Kept, load, open_part, part_of
+from rewardkit.evaluate.response_file import Placed, match_to_rows
 from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_output, temporary_folder
+from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.isolated_scorer import SECONDS
+from rewardkit.responses.response_log import ResponseIndex, open_response_log, read_response_index
 from rewardkit.responses.unit import Plan, forget, scorer_for
 
 
@@ -108,11 +109,11 @@ def evaluate(
     """
     out = resolve_output(out)
     _refuse(parquet, out, overwrite=overwrite)
-    judging, path = judging or Judging(), part_of(out)
+    judging, path = judging or Judging(), part_path(out)
     # The part is locked until it is judged: another run of the same command would take it away.
     with (
         _loaded(judging, parquet) as plan,
-        open_part(path, generation.key(), fresh=overwrite) as (part, kept),
+        open_response_log(path, generation.key(), overwrite=overwrite) as (part, kept),
     ):
         rows = count(parquet)
         start(len(kept.rows), rows * generation.n)
@@ -123,7 +124,9 @@ def evaluate(
                 f"{run.reason} The rest is in {path}; the same command asks for what is "
                 f"missing, --responses {path} judges what is there."
             )
-        found = _summed(plan, parquet, path, load(path), judging.jobs, out, generation.n, run)
+        found = _summed(
+            plan, parquet, path, read_response_index(path), judging.jobs, out, generation.n, run
+        )
         path.unlink()
     return Report(parquet, rows, found)
 
@@ -136,7 +139,7 @@ def evaluate_responses(
     *,
     overwrite: bool = False,
 ) -> Report:
-    """Judge responses that were generated before; see `responses.place` and `evaluate`.
+    """Judge responses that were generated before; see `match_to_rows` and `evaluate`.
 
     Raises:
         DataError: no response can be placed, one contradicts its row, a file cannot be read, or
@@ -150,8 +153,8 @@ def evaluate_responses(
     judging = judging or Judging()
     with _loaded(judging, parquet) as plan, temporary_folder("eval") as folder:
         path, rows = folder / "part", count(parquet)
-        placed = place(names, parquet, path)
-        found = _summed(plan, parquet, path, load(path), judging.jobs, out)
+        placed = match_to_rows(names, parquet, path)
+        found = _summed(plan, parquet, path, read_response_index(path), judging.jobs, out)
     return Report(parquet, rows, found, placed)
 
 
@@ -179,7 +182,7 @@ def _summed(
     plan: Plan,
     parquet: Path,
     path: Path,
-    kept: Kept,
+    kept: ResponseIndex,
     jobs: int,
     out: Path | None,
     n: int | None = None,

@@ -8,12 +8,14 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from rewardkit.output import json_value
 
-def parse_line(line: bytes) -> Any:
-    """The value of a line of JSON, as `json.loads` reads it, at 40 % of its time.
 
-    Integers of any size stay exact. What pydantic's parser refuses (lone surrogates, deep nesting)
-    is left to `json.loads`.
+def parse_json(line: bytes) -> Any:
+    """The value of a line of JSON, as `json.loads` reads it, in 40 % of the time.
+
+    Integers of any size stay exact. `json.loads` reads the lines that pydantic's parser refuses
+    (lone surrogates, deep nesting).
 
     Raises:
         ValueError: the line is not JSON.
@@ -25,29 +27,23 @@ def parse_line(line: bytes) -> Any:
         return json.loads(line)
 
 
-def plain_json(fields: Mapping[str, Any]) -> bytes:
-    """JSON of values that came from JSON, in a third of the time of `json_text`."""
+def parsed_json_bytes(fields: Mapping[str, Any]) -> bytes:
+    """JSON of values that were parsed from JSON, in a third of the time of `json_bytes`."""
     try:
         return to_json(fields, inf_nan_mode="constants")
     except ValueError:  # a lone surrogate
-        return json_text(fields)
+        return json_bytes(fields)
 
 
-def json_text(fields: Mapping[str, Any]) -> bytes:
-    """JSON in ASCII, which holds lone surrogates too; of bytes only their number."""
+def json_bytes(fields: Mapping[str, Any]) -> bytes:
+    """JSON of any values in ASCII, which has lone surrogates too; bytes are only counted."""
     return _ENCODER.encode(fields).encode()
 
 
 def json_line(fields: Mapping[str, Any]) -> str:
-    """`json_text` as a line of text."""
+    """`json_bytes` as a line of text."""
     return _ENCODER.encode(fields) + "\n"
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
-
-
-#: Made once: `json.dumps` would make one for every row.
-_ENCODER = json.JSONEncoder(default=_plain)
+#: Created once: `json.dumps` would create one for every row.
+_ENCODER = json.JSONEncoder(default=json_value)

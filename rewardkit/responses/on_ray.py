@@ -15,8 +15,8 @@ from typing import Any
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.responses.files import Unit, units
-from rewardkit.responses.read import Unread
-from rewardkit.responses.tally import Tally
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.tally import tallies_as_values, tallies_from_values
 from rewardkit.responses.unit import Plan, Scored, score_unit
 from rewardkit.row import batched
 
@@ -102,16 +102,12 @@ def _units(piece: dict[str, Any]) -> Iterator[Unit]:
 
 
 def _row(scored: Scored) -> dict[str, Any]:
-    tallies = {
-        group: {name: vars(tally) for name, tally in named.items()}
-        for group, named in scored.tallies.items()
-    }
     examples = [[row.where, row.reason] for row in scored.examples]
     return {
         "lines": scored.lines,
         "unscored": scored.unscored,
         "n": scored.n_unscored,
-        "rest": json.dumps([tallies, examples]),
+        "rest": json.dumps([tallies_as_values(scored.tallies), examples]),
     }
 
 
@@ -120,7 +116,7 @@ def _scored(row: dict[str, Any]) -> Scored:
     return Scored(
         bytes(row["lines"]),
         bytes(row["unscored"]),
-        [Unread(*example) for example in examples],
+        [SkippedRow(*example) for example in examples],
         int(row["n"]),
-        {g: {n: Tally.of(t) for n, t in named.items()} for g, named in tallies.items()},
+        tallies_from_values(tallies),
     )

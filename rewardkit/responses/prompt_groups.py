@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rewardkit.responses.read import Sample
+from rewardkit.responses.samples import Sample
 
 #: The names under which prompts are found; verl's dumps say `input`.
 PROMPT_KEYS = ("input", "prompt", "question", "problem")

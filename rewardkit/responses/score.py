@@ -16,9 +16,13 @@ from rewardkit.parallel import ALONE, in_order
 from rewardkit.registry import is_path
 from rewardkit.responses.files import UNIT_BYTES, Unit, expand, units
 from rewardkit.responses.isolated_scorer import SECONDS, is_ours
-from rewardkit.responses.journal import Journal, fingerprints, open_journal
-from rewardkit.responses.read import Unread
-from rewardkit.responses.tally import Tally
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.resumable_output import (
+    ResumableOutput,
+    fingerprints,
+    open_resumable_output,
+)
+from rewardkit.responses.tally import Tallies, Tally, merge_tallies
 from rewardkit.responses.unit import EXAMPLES, Plan, Scored, forget, score_units, scorer_for
 from rewardkit.scorers.base import Scorer
 
@@ -49,9 +53,9 @@ class ScoreReport:
     """
 
     files: tuple[str, ...]
-    tallies: dict[str, dict[str, Tally]] = field(default_factory=dict)
+    tallies: Tallies = field(default_factory=dict)
     unscored: int = 0
-    examples: list[Unread] = field(default_factory=list)
+    examples: list[SkippedRow] = field(default_factory=list)
 
     @property
     def total(self) -> Tally:
@@ -62,9 +66,7 @@ class ScoreReport:
         """Count a unit."""
         self.unscored += scored.n_unscored
         self.examples += scored.examples[: EXAMPLES - len(self.examples)]
-        for group, named in scored.tallies.items():
-            for name, tally in named.items():
-                self.tallies.setdefault(group, {}).setdefault(name, Tally()).merge(tally)
+        merge_tallies(self.tallies, scored.tallies)
 
     def summary(self) -> dict[str, Any]:
         """The report as plain values, for people and for JSON."""
@@ -146,10 +148,12 @@ def score_files(
     report = ScoreReport(tuple(files))
     with _checked(plan, apart=jobs > 1 or engine == "ray"):
         run = _run(plan, files)
-        journal = (
-            open_journal(out, run, resume=resume, overwrite=overwrite) if out else nullcontext()
+        opened = (
+            open_resumable_output(out, run, resume=resume, overwrite=overwrite)
+            if out
+            else nullcontext()
         )
-        with journal as growing:
+        with opened as growing:
             start = growing.state.units if growing else 0
             if growing and start:
                 state = growing.state
@@ -244,19 +248,19 @@ def _size(files: Sequence[str]) -> int:
     return sum(Path(file).stat().st_size for file in files if file != "-")
 
 
-def _finish(journal: Journal, plan: Plan, out: Path, *, overwrite: bool) -> None:
+def _finish(output: ResumableOutput, plan: Plan, out: Path, *, overwrite: bool) -> None:
     """The part becomes the output; rows that could not be scored get a file if there are any.
 
     The output comes last: until then, the interrupted run's files are whole and it can go on.
     """
-    journal.save()
-    journal.finish(out.with_name(f"{out.name}.unscored.jsonl"))
+    output.save()
+    output.finish(out.with_name(f"{out.name}.unscored.jsonl"))
     if out.suffix == ".parquet":
         from rewardkit.responses.table import write_table
 
         with atomic(out, overwrite=overwrite) as temporary:
-            write_table(journal.part, temporary, plan.response_key, plan.gold_key)
+            write_table(output.part, temporary, plan.response_key, plan.gold_key)
     else:
         refuse_existing(out, overwrite=overwrite)
-        journal.part.replace(out)
-    journal.remove()
+        output.part.replace(out)
+    output.remove()

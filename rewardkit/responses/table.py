@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewardkit.responses.read import GOLD_KEYS, RESPONSE_KEYS, first_of
+from rewardkit.responses.records import GOLD_KEYS, RESPONSE_KEYS, first_value
 from rewardkit.row import batched
 
 #: Rows of one run differ in their fields, and parquet's columns cannot: `row` has them all.
@@ -50,8 +50,8 @@ def _row(line: bytes, response_keys: Sequence[str], gold_keys: Sequence[str]) ->
         **{name: row.get(name) for name in ("score", "acc", "no_answer", "timeout", "error")},
         "pred": _text(row.get("pred")),
         "status": row.get("status"),
-        "response": _text(first_of(row, response_keys)[1]),
-        "ground_truth": _text(first_of(row, gold_keys)[1]),
+        "response": _text(first_value(row, response_keys)[1]),
+        "ground_truth": _text(first_value(row, gold_keys)[1]),
         "data_source": _text(row.get("data_source") or ""),
         "step": step if type(step) is int and abs(step) < 1 << 63 else None,
         "row": line.decode().rstrip("\n"),

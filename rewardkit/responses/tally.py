@@ -1,89 +1,131 @@
-"""Scores summed up."""
+"""Counts of scores, and the figures computed from them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 from zlib import crc32
 
-from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.base import Status
 from rewardkit.statistics import clustered_interval
 
-#: Into so many groups the prompts fall. Responses to one prompt are in one group, whoever scores
-#: them and when; the share's variance over the groups is that over prompts but for chance (a few
-#: per cent of the interval's width), in memory that does not grow with the number of prompts.
-GROUPS = 256
+#: Prompts are hashed into this many buckets. All responses to one prompt are in one bucket, in
+#: whatever process they are scored. The variance over buckets estimates that over prompts (the
+#: interval's width differs by a few per cent), in memory that does not grow with the prompts.
+PROMPT_BUCKETS = 256
 
-#: A group's responses are counted above this, those that are right below.
-_ONE = 1 << 32
+#: A bucket is one number: the responses above this bit, the correct ones below it.
+_ONE_RESPONSE = 1 << 32
 
 
-def count_no_answer(statuses: Mapping[Any, int]) -> int:
-    """How many responses have no answer: the status `no_answer`, and no other.
+def count_no_answer(statuses: Mapping[str, int]) -> int:
+    """The number of responses with the status `no_answer`, which verl charts under that name.
 
-    It is what verl charts under that name. An answer that cannot be read, or that says several
-    things, is an answer: those have statuses of their own.
+    An answer that cannot be read, or that is ambiguous, is an answer and has another status.
     """
-    return sum(n for status, n in statuses.items() if status == Status.NO_ANSWER)
+    return statuses.get(Status.NO_ANSWER.value, 0)
 
 
-def group_place(group: str) -> int:
-    """The group that a prompt falls into."""
-    return crc32(group.encode("utf-8", "surrogatepass")) % GROUPS
+def prompt_bucket(prompt: str) -> int:
+    """The bucket of a prompt."""
+    return crc32(prompt.encode("utf-8", "surrogatepass")) % PROMPT_BUCKETS
 
 
 @dataclass
-class Tally:
-    """Scores summed up; `groups` are those of prompts, responses and right ones in one number."""
+class ScoreCounts:
+    """Counts of scores.
+
+    Attributes:
+        n: scores.
+        correct: scores of correct responses.
+        score_sum: their sum.
+        statuses: scores by status.
+    """
 
     n: int = 0
     correct: int = 0
     score_sum: float = 0.0
     statuses: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def no_answer(self) -> int:
+        """The number of responses without an answer."""
+        return count_no_answer(self.statuses)
+
+
+@dataclass
+class Tally(ScoreCounts):
+    """Counts of scores, and of the buckets that their prompts are in (`groups`)."""
+
     groups: dict[int, int] = field(default_factory=dict)
 
-    def add(self, score: Score, group: str = "") -> None:
-        """Count one score, of a response to the prompt with that name."""
-        self.count(score.status.value, bool(score.correct), group_place(group), 1)
-        self.score_sum += score.score
-
-    def count(self, status: str, correct: bool, place: int, n: int) -> None:
-        """Count `n` scores that have the status, the verdict and the group of prompts in common."""
+    def count(self, status: str, correct: bool, bucket: int, n: int) -> None:
+        """Count `n` scores with the same status, correctness and bucket, without their sum."""
         self.n += n
         self.statuses[status] += n
         self.correct += correct * n
-        self.groups[place] = self.groups.get(place, 0) + (_ONE + correct) * n
+        self.groups[bucket] = self.groups.get(bucket, 0) + (_ONE_RESPONSE + correct) * n
 
     def merge(self, other: Tally) -> None:
-        """Add another tally's scores."""
+        """Add the counts of another tally."""
         self.n += other.n
         self.correct += other.correct
         self.score_sum += other.score_sum
         self.statuses += other.statuses
-        for place, counts in other.groups.items():
-            self.groups[place] = self.groups.get(place, 0) + counts
+        for bucket, counts in other.groups.items():
+            self.groups[bucket] = self.groups.get(bucket, 0) + counts
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the share of right ones, over prompts."""
-        return clustered_interval(divmod(counts, _ONE) for counts in self.groups.values())
+        """The 95 % interval of the share of correct responses, over prompts."""
+        return clustered_interval(divmod(counts, _ONE_RESPONSE) for counts in self.groups.values())
 
     def summary(self) -> dict[str, Any]:
-        """Count, means (0.0 of nothing), the accuracy's interval, and statuses."""
+        """Count, means (0.0 without scores), the accuracy's interval, and statuses."""
         n = max(self.n, 1)
         return {
             "n": self.n,
             "mean_score": self.score_sum / n,
             "accuracy": self.correct / n,
             "interval": self.interval,
-            "no_answer": count_no_answer(self.statuses) / n,
+            "no_answer": self.no_answer / n,
             "statuses": dict(self.statuses.most_common()),
         }
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Tally:
-        """The tally that `vars` of one, through JSON, was."""
-        groups = {int(place): counts for place, counts in values["groups"].items()}
-        return cls(**{**values, "statuses": Counter(values["statuses"]), "groups": groups})
+
+#: Tallies by the name of a group, within `total` (one, named ""), `data_source` and `step`.
+Tallies: TypeAlias = dict[str, dict[str, Tally]]
+
+
+def merge_tallies(tallies: Tallies, others: Tallies) -> None:
+    """Add the counts of other tallies, each to that of its name."""
+    for group, named in others.items():
+        for name, tally in named.items():
+            tallies.setdefault(group, {}).setdefault(name, Tally()).merge(tally)
+
+
+def tallies_as_values(tallies: Tallies) -> dict[str, Any]:
+    """Tallies as values that JSON has."""
+    return {
+        group: {name: vars(tally) for name, tally in named.items()}
+        for group, named in tallies.items()
+    }
+
+
+def tallies_from_values(values: Mapping[str, Any]) -> Tallies:
+    """The tallies that `tallies_as_values` described, from JSON.
+
+    Raises:
+        KeyError, TypeError, AttributeError, ValueError: the values do not describe tallies.
+    """
+    return {
+        group: {name: _tally(tally) for name, tally in named.items()}
+        for group, named in values.items()
+    }
+
+
+def _tally(values: Mapping[str, Any]) -> Tally:
+    groups = {int(bucket): counts for bucket, counts in values["groups"].items()}
+    return Tally(**{**values, "statuses": Counter(values["statuses"]), "groups": groups})

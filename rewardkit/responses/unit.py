@@ -11,10 +11,11 @@ from typing import Any
 
 from rewardkit.responses import isolated_scorer
 from rewardkit.responses.files import Unit
-from rewardkit.responses.json_lines import json_text, plain_json
+from rewardkit.responses.json_lines import json_bytes, parsed_json_bytes
 from rewardkit.responses.prompt_groups import group_of, prompt_of
-from rewardkit.responses.read import Sample, Unread, samples_of
-from rewardkit.responses.tally import Tally, group_place
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.samples import Sample, samples_of
+from rewardkit.responses.tally import Tallies, Tally, prompt_bucket
 from rewardkit.scorers.base import Score, Scorer, to_verl
 from rewardkit.scorers.call import call_scorer, failure_reason
 
@@ -65,9 +66,9 @@ class Scored:
 
     lines: bytes = b""
     unscored: bytes = b""
-    examples: list[Unread] = field(default_factory=list)
+    examples: list[SkippedRow] = field(default_factory=list)
     n_unscored: int = 0
-    tallies: dict[str, dict[str, Tally]] = field(default_factory=dict)
+    tallies: Tallies = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -90,19 +91,19 @@ def score_unit(plan: Plan, unit: Unit) -> Scored:
     if plan.train:
         samples = (_looked_up(sample, plan.train) for sample in samples)
     # What a parquet holds may be nothing that JSON has.
-    write = json_text if unit.rows else plain_json
+    write = json_bytes if unit.rows else parsed_json_bytes
     lines: list[bytes] = []
     unscored: list[str] = []
     counts: Counter[tuple[str, str | None, str, bool, int]] = Counter()
     sums: dict[tuple[str, str | None], float] = {}
     for judged in _judged(scorer_for(plan), samples):
-        if isinstance(judged, Unread):
+        if isinstance(judged, SkippedRow):
             skip(scored, judged, unscored)
             continue
         sample, result = judged
         source, step = both = _groups(sample)
-        place = group_place(group_of(sample, prompt_of(sample)))
-        counts[source, step, result.status.value, result.correct, place] += 1
+        bucket = prompt_bucket(group_of(sample, prompt_of(sample)))
+        counts[source, step, result.status.value, result.correct, bucket] += 1
         sums[both] = sums.get(both, 0.0) + result.score
         if plan.lines:
             lines.append(write(_row(sample.fields, result)))
@@ -112,7 +113,7 @@ def score_unit(plan: Plan, unit: Unit) -> Scored:
     return scored
 
 
-def skip(found: Scored, row: Unread, unscored: list[str]) -> None:
+def skip(found: Scored, row: SkippedRow, unscored: list[str]) -> None:
     """Count a row that could not be scored."""
     found.n_unscored += 1
     unscored.append(json.dumps({"where": row.where, "reason": row.reason}) + "\n")
@@ -139,27 +140,27 @@ def forget(plan: Plan) -> None:
         isolated_scorer.close(scorer)
 
 
-def _looked_up(sample: Sample | Unread, train: str) -> Sample | Unread:
+def _looked_up(sample: Sample | SkippedRow, train: str) -> Sample | SkippedRow:
     from rewardkit.responses.matching.join import completed
 
-    return sample if isinstance(sample, Unread) else completed(sample, train)
+    return sample if isinstance(sample, SkippedRow) else completed(sample, train)
 
 
 def _judged(
-    scorer: Scorer, samples: Iterable[Sample | Unread]
-) -> Iterator[tuple[Sample, Score] | Unread]:
+    scorer: Scorer, samples: Iterable[Sample | SkippedRow]
+) -> Iterator[tuple[Sample, Score] | SkippedRow]:
     """Each sample with its verdict, or why there is none. A scorer apart gets all of them at once."""
     batch: Iterator[Score | Exception] | None = None
     if isinstance(scorer, isolated_scorer.Apart):
         samples = list(samples)
         batch = iter(scorer.judge([_request(s) for s in samples if isinstance(s, Sample)]))
     for sample in samples:
-        if isinstance(sample, Unread):
+        if isinstance(sample, SkippedRow):
             yield sample
         else:
             result = next(batch) if batch else call_scorer(scorer, *_request(sample))
             if isinstance(result, Exception):
-                yield Unread(sample.where, failure_reason(result))
+                yield SkippedRow(sample.where, failure_reason(result))
             else:
                 yield sample, result
 
@@ -178,14 +179,14 @@ def _groups(sample: Sample) -> tuple[str, str | None]:
 def _summed(
     counts: Mapping[tuple[str, str | None, str, bool, int], int],
     sums: Mapping[tuple[str, str | None], float],
-) -> dict[str, dict[str, Tally]]:
+) -> Tallies:
     """What was counted by data source and step together, by each of them."""
     tallies: dict[tuple[str, str | None], Tally] = {
         both: Tally(score_sum=s) for both, s in sums.items()
     }
-    for (source, step, status, correct, place), n in counts.items():
-        tallies[source, step].count(status, correct, place, n)
-    summed: dict[str, dict[str, Tally]] = {}
+    for (source, step, status, correct, bucket), n in counts.items():
+        tallies[source, step].count(status, correct, bucket, n)
+    summed: Tallies = {}
     for (source, step), tally in tallies.items():
         for group, name in {"total": "", "data_source": source, "step": step}.items():
             if name is not None:

@@ -14,7 +14,7 @@ from rewardkit.answers.number import read_number
 from rewardkit.answers.reading.typography import spelling
 from rewardkit.preprocess.stats import answer_kind
 from rewardkit.responses.isolated_scorer import Apart
-from rewardkit.responses.read import Sample
+from rewardkit.responses.samples import Sample
 from rewardkit.scorers.base import Scorer, Status
 from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop, one_line
 from rewardkit.statistics import percentile

@@ -17,9 +17,9 @@ from rewardkit.evaluate import generate as module
 from rewardkit.evaluate.adaptive_concurrency import Limit
 from rewardkit.evaluate.client import Clients, Server, _retry_after
 from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.response_log import part_of
 from rewardkit.evaluate.run import Judging, evaluate
 from rewardkit.evaluate.sampling import Sampling
+from rewardkit.responses.append_only_file import part_path
 
 E400 = (400, {}, {"error": {"message": "This model's maximum context length is 512 tokens"}})
 E404 = (404, {}, {"object": "error", "message": "The model `M` does not exist.", "code": 404})
@@ -305,7 +305,7 @@ def test_a_run_of_another_model_or_prompt_is_not_mixed_in(serve, go, parquet, tm
             go(server, rows=6, n=1, tries=1, concurrency=1)
         with pytest.raises(DataError, match="another model or sampling"):
             go(server, rows=6, n=1, model="other")
-        part = part_of(tmp_path / "m.jsonl")
+        part = part_path(tmp_path / "m.jsonl")
         part.write_bytes(
             re.sub(rb'"prompt_sha256": "..', b'"prompt_sha256": "00', part.read_bytes())
         )
@@ -319,7 +319,7 @@ def test_a_torn_last_request_is_asked_again(serve, go, tmp_path):
         _, expected = go(server, rows=3, n=4, per_request=4, out="clean.jsonl")
     with serve(faults={2: E500}) as server, pytest.raises(SourceError):
         go(server, rows=3, n=4, per_request=4, tries=1, concurrency=1)
-    part = part_of(tmp_path / "m.jsonl")
+    part = part_path(tmp_path / "m.jsonl")
     whole = part.read_bytes()
     for cut in (1, len(whole.splitlines()[-1]) + 30):
         part.write_bytes(whole[:-cut])
@@ -354,9 +354,9 @@ OURS = {"row": 0, "sample": 0, "prompt_sha256": "0" * 64, "request": [0, 1], "re
     ],
 )
 def test_a_file_that_is_not_ours_is_not_written_to(serve, go, tmp_path, line):
-    part = part_of(tmp_path / "m.jsonl")
+    part = part_path(tmp_path / "m.jsonl")
     part.write_text(f"{line}\n{line}\n")
-    with serve() as server, pytest.raises(DataError, match=r"part:1: no response"):
+    with serve() as server, pytest.raises(DataError, match=r"part:1: not a response"):
         go(server)
     assert part.read_text() == f"{line}\n{line}\n"
 
@@ -364,7 +364,7 @@ def test_a_file_that_is_not_ours_is_not_written_to(serve, go, tmp_path, line):
 def test_two_runs_do_not_write_one_file(serve, go, tmp_path):
     import fcntl
 
-    part = part_of(tmp_path / "m.jsonl")
+    part = part_path(tmp_path / "m.jsonl")
     with part.open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with serve() as server, pytest.raises(OutputError, match="another run is writing it"):

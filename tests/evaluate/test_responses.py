@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.client import Server
 from rewardkit.evaluate.compare import compare
-from rewardkit.evaluate.formats import _given
 from rewardkit.evaluate.generate import Generation
 from rewardkit.evaluate.questions import questions
 from rewardkit.evaluate.response_file import rows_of_ids
 from rewardkit.evaluate.run import evaluate, evaluate_responses
 from rewardkit.evaluate.sampling import Sampling
-from rewardkit.responses.read import Unread
+from rewardkit.responses.formats import parse_record
+from rewardkit.responses.records import Record, SkippedRow
 
 ROWS = 4
 
@@ -225,8 +225,8 @@ names = st.sampled_from(KEYS)
 
 @given(st.dictionaries(names, json_values | st.dictionaries(names, json_values), max_size=6))
 def test_no_record_of_any_shape_raises(record):
-    found = _given("f:1", record)
-    assert isinstance(found, Unread) or all(isinstance(t.response, str) for t in found.texts)
+    found = parse_record(Record("f:1", record))
+    assert isinstance(found, SkippedRow) or all(isinstance(t.response, str) for t in found.texts)
 
 
 def test_a_comparison_pairs_questions_and_tells_how_sure_it_is(parquet, tmp_path):

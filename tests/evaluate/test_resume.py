@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from rewardkit.evaluate.response_log import Kept, load, part_of
+from rewardkit.responses.append_only_file import part_path
+from rewardkit.responses.response_log import ResponseIndex, read_response_index
 
 
 def start(server, parquet, out, *more, before=()):
@@ -45,18 +46,18 @@ def test_a_run_killed_twice_ends_with_the_file_of_one_that_was_not(
             os.kill(process.pid, signal.SIGKILL)
             process.wait(60)
             wait_for(lambda: server.active == 0)
-            kept = load(part_of(killed))
+            kept = read_response_index(part_path(killed))
             assert len(kept.rows) >= 10 * kill
             asked.append((len(server.bodies), len(kept.rows)))
         assert start(server, rows, killed, *more).wait(60) == 0
     assert killed.read_bytes() == whole.read_bytes()
     # Only what was under way at a kill, 4 requests at most, is asked once more.
     assert len(server.bodies) <= 240 // per_request + 2 * 4
-    assert not part_of(killed).exists()
+    assert not part_path(killed).exists()
 
 
 def test_responses_are_in_the_order_of_their_samples_and_of_two_of_one_the_first_counts():
-    kept = Kept()
+    kept = ResponseIndex()
     for offset, (row, sample) in enumerate([(2, 1), (0, 0), (2, 0), (2, 1), (0, 0), (2, 3)]):
         kept.add(row, sample, offset, "0" * 64)
     assert {row: list(found) for row, found in kept.by_row().items()} == {0: [1], 2: [2, 0, 5]}
@@ -85,7 +86,7 @@ def test_a_disk_that_is_full_costs_no_response_that_was_kept(serve, parquet, tmp
         limit = ["bash", "-c", 'ulimit -f 10; exec "$@"', "-"]  # files of up to 10 KiB
         assert start(server, rows, out, before=limit).wait(60) != 0
         assert "cannot be written: File too large." in out.with_suffix(".said").read_text()
-        kept = len(load(part_of(out)).rows)
+        kept = len(read_response_index(part_path(out)).rows)
         assert kept > 20
         asked = len(server.bodies)
         assert start(server, rows, out).wait(60) == 0

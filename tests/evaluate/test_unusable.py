@@ -9,16 +9,17 @@ from rewardkit.cli.shared.eval_output import warn_of
 from rewardkit.errors import DataError, OutputError, SourceError
 from rewardkit.evaluate import generate as module
 from rewardkit.evaluate.client import Server, _retry_after
-from rewardkit.evaluate.completions import choice_of
 from rewardkit.evaluate.generate import Generation
 from rewardkit.evaluate.leaderboard.leaderboard import board
-from rewardkit.evaluate.response_log import PART_LINE_BYTES, part_of
 from rewardkit.evaluate.results import read_results
 from rewardkit.evaluate.run import Judging, evaluate, evaluate_responses
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.evaluate.suite import Member, evaluate_all
 from rewardkit.evaluate.watch.curve import points
 from rewardkit.lines import MAX_LINE_BYTES
+from rewardkit.responses.append_only_file import part_path
+from rewardkit.responses.completions import choice_of
+from rewardkit.responses.response_log import MAX_LOG_LINE_BYTES
 
 INTERRUPTED = ["abort", "error", "insufficient_system_resource"]
 WITHHELD = ["content_filter", "no_content"]
@@ -123,7 +124,7 @@ def test_null_content_without_anything_else_is_not_a_response(message, finish):
 
 
 def test_a_text_longer_than_any_model_writes_is_not_kept(monkeypatch):
-    monkeypatch.setattr("rewardkit.evaluate.completions.MAX_CHARACTERS", 10)
+    monkeypatch.setattr("rewardkit.responses.completions.MAX_CHARACTERS", 10)
     found = choice_of({"message": {"content": "a" * 6, "reasoning": "b" * 5}})
     assert (found.text, found.reasoning, found.finish_reason) == ("", "", "too_long")
 
@@ -199,7 +200,7 @@ def test_a_link_planted_in_place_of_the_part_is_refused_and_its_target_untouched
 ):
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    part_of(tmp_path / "m.jsonl").symlink_to(victim)
+    part_path(tmp_path / "m.jsonl").symlink_to(victim)
     with (
         serve() as server,
         pytest.raises(OutputError, match=r"\.m\.jsonl\.part is a symbolic link"),
@@ -235,9 +236,9 @@ def test_a_line_of_any_length_among_results_is_an_error_that_names_it(serve, go,
 
 @pytest.mark.full
 def test_a_part_with_a_line_of_any_length_is_an_error_that_names_it(serve, go, tmp_path):
-    part = part_of(tmp_path / "m.jsonl")
+    part = part_path(tmp_path / "m.jsonl")
     part.touch()
-    os.truncate(part, PART_LINE_BYTES + 10)
+    os.truncate(part, MAX_LOG_LINE_BYTES + 10)
     with (
         serve() as server,
         pytest.raises(DataError, match=r"part:1: the line has 268,435,466 bytes"),

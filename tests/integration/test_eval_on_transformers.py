@@ -18,8 +18,9 @@ import typer
 from typer.testing import CliRunner
 
 from rewardkit.cli.eval import command
-from rewardkit.evaluate.response_log import load, part_of
 from rewardkit.launch.rehearsal.tiny import write_model
+from rewardkit.responses.append_only_file import part_path
+from rewardkit.responses.response_log import read_response_index
 from rewardkit.row import build_row, write_rows
 
 NEEDED = ("fastapi", "openai", "transformers.cli.serve", "uvicorn")
@@ -177,11 +178,11 @@ def test_a_killed_run_goes_on_with_what_is_missing_alone(server, rows, evaluated
     out, more = tmp_path / "m.jsonl", ["-n", 6, "--temperature", 1]
     line = [sys.executable, "-m", "rewardkit", "eval", *arguments(server, rows, out, *more)]
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    part, asked = part_of(out), server[2]
+    part, asked = part_path(out), server[2]
     wait_for(lambda: part.exists() and part.read_bytes().count(b"\n") >= 5, 60)
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)
-    before, kept = asked(), load(part)
+    before, kept = asked(), read_response_index(part)
     had = {(x["row"], x["sample"]): x for x in map(json.loads, part.read_bytes().splitlines())}
     left = ROWS * 6 - len(kept.rows)
     assert left >= 5

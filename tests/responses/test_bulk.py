@@ -14,14 +14,19 @@ import pytest
 import rewardkit
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.responses import files as files_module
-from rewardkit.responses import journal as journal_module
+from rewardkit.responses import resumable_output as output_module
 from rewardkit.responses.files import expand
-from rewardkit.responses.journal import Journal, paths
 from rewardkit.responses.report.page import write_report
+from rewardkit.responses.resumable_output import ResumableOutput, output_paths
 from rewardkit.responses.score import score_files
-from rewardkit.responses.tally import GROUPS, Tally
+from rewardkit.responses.tally import (
+    PROMPT_BUCKETS,
+    Tally,
+    prompt_bucket,
+    tallies_as_values,
+    tallies_from_values,
+)
 from rewardkit.row import read_rows
-from rewardkit.scorers.base import Score, Status
 from rewardkit.statistics import wilson_interval
 
 ROWS = [
@@ -127,7 +132,7 @@ def test_an_interrupted_run_goes_on_without_losing_or_repeating_a_row(tmp_path, 
     with pytest.raises(StopError):
         score_files([file], "gsm8k", out=out, progress=stop)
     assert not out.exists()
-    part, _, _ = paths(out)
+    part, _, _ = output_paths(out)
     with part.open("ab") as file_object:  # what a kill in the middle of a write leaves
         file_object.write(rest)
     with pytest.raises(OutputError, match="--resume goes on"):
@@ -140,7 +145,7 @@ def test_an_interrupted_run_goes_on_without_losing_or_repeating_a_row(tmp_path, 
     assert report.total == whole.total
     assert (report.total.n, report.unscored) == (400, 1)
     assert 0 < sum(again) < 401 - 200
-    assert not any(path.exists() for path in paths(out))
+    assert not any(path.exists() for path in output_paths(out))
 
 
 BAD = """
@@ -267,7 +272,7 @@ def test_resume_needs_an_output_and_files_and_a_whole_state(tmp_path):
         score_files([file], "gsm8k", resume=True)
     with pytest.raises(UsageError, match="files that can be read again"):
         score_files(["-"], "gsm8k", resume=True, out=out)
-    paths(out)[2].write_text("")
+    output_paths(out)[2].write_text("")
     with pytest.raises(DataError, match="not a state that this version wrote"):
         score_files([file], "gsm8k", resume=True, out=out)
     with pytest.raises(OutputError, match="cannot be written"):
@@ -372,9 +377,10 @@ def test_score_and_report_give_about_the_same_interval(tmp_path):
 def test_memory_of_the_interval_does_not_grow_with_prompts():
     tally = Tally()
     for i in range(100_000):
-        tally.add(Score(1.0, bool(i % 3), "", Status.CORRECT), f"prompt {i}")
-    assert len(tally.groups) == GROUPS
-    assert Tally.of(json.loads(json.dumps(vars(tally)))) == tally
+        tally.count("correct", bool(i % 3), prompt_bucket(f"prompt {i}"), 1)
+    assert len(tally.groups) == PROMPT_BUCKETS
+    values = tallies_as_values({"total": {"": tally}})
+    assert tallies_from_values(json.loads(json.dumps(values)))["total"][""] == tally
     assert tally.interval == pytest.approx(wilson_interval(tally.correct, tally.n), abs=2e-3)
 
 
@@ -393,14 +399,14 @@ def test_even_a_small_file_is_work_for_several_processes_of_a_user_s_scorer(tmp_
 
 def test_the_state_of_a_run_is_not_written_for_every_unit(tmp_path, small_units, monkeypatch):
     written = []
-    save = Journal.save
+    save = ResumableOutput.save
 
-    def counted(journal):
-        written.append(journal.state.units)
-        save(journal)
+    def counted(output):
+        written.append(output.state.units)
+        save(output)
 
-    monkeypatch.setattr(Journal, "save", counted)
-    monkeypatch.setattr(journal_module, "SECONDS", 1000.0)
+    monkeypatch.setattr(ResumableOutput, "save", counted)
+    monkeypatch.setattr(output_module, "SAVE_SECONDS", 1000.0)
     score_files([write(tmp_path / "x.jsonl", ROWS)], "gsm8k", out=tmp_path / "out.jsonl")
     assert len(written) == 2  # after the first unit, and at the end
     assert written[0] == 1 < written[1]
@@ -416,6 +422,9 @@ class FullDisk:
         self.file.write(text[: len(text) // 2])
         raise OSError(28, "No space left on device")
 
+    def truncate(self, size):
+        self.file.truncate(size)
+
     def fileno(self):
         return self.file.fileno()
 
@@ -425,15 +434,15 @@ def disk_full_at(monkeypatch):
     """Let the disk be full from the nth write of scored rows on."""
 
     def fail_at(n):
-        write_rows, calls = Journal.write, []
+        write_rows, calls = ResumableOutput.write, []
 
-        def counted(journal, lines, unscored):
+        def counted(output, lines, unscored):
             calls.append(1)
             if len(calls) == n:
-                journal._files = (FullDisk(journal._files[0]), journal._files[1])
-            write_rows(journal, lines, unscored)
+                output._files[0].file = FullDisk(output._files[0].file)
+            write_rows(output, lines, unscored)
 
-        monkeypatch.setattr(Journal, "write", counted)
+        monkeypatch.setattr(ResumableOutput, "write", counted)
 
     return fail_at
 
@@ -442,7 +451,7 @@ def disk_full_at(monkeypatch):
 def test_figures_after_a_full_disk_are_those_of_the_rows_on_it(
     tmp_path, small_units, disk_full_at, monkeypatch, seconds
 ):
-    monkeypatch.setattr(journal_module, "SECONDS", seconds)
+    monkeypatch.setattr(output_module, "SAVE_SECONDS", seconds)
     file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
     whole = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
     disk_full_at(4)
@@ -487,7 +496,7 @@ def test_a_run_that_is_ended_while_its_output_is_finished_goes_on(
             raise StopError
 
         with monkeypatch.context() as patch:
-            patch.setattr(Journal, step, stop)
+            patch.setattr(ResumableOutput, step, stop)
             if step == "remove":
                 patch.setattr("pathlib.Path.replace", stop)
             with pytest.raises(StopError):
@@ -507,7 +516,7 @@ def test_a_part_that_is_not_what_its_state_says_is_refused(tmp_path, small_units
     """A power cut may leave less than was written, or zeros in its place."""
     rows = [{"nothing": 1}, *ROWS]
     file, out, _ = interrupted(tmp_path, rows)
-    part = paths(out)[place]
+    part = output_paths(out)[place]
     text = part.read_bytes()
     if damage == "gone":
         part.unlink()
@@ -557,7 +566,7 @@ def test_a_link_in_place_of_the_output_stays_and_one_of_a_growing_file_is_refuse
     other = tmp_path / "other.jsonl"
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    for planted in paths(other):
+    for planted in output_paths(other):
         planted.symlink_to(victim)
         with pytest.raises(OutputError, match="symbolic link that rewardkit did not make"):
             score_files([file], "gsm8k", out=other, overwrite=True)

@@ -10,7 +10,7 @@ from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.pages.html import to_html
 from rewardkit.responses.compare.comparison import EXAMPLES, compare_file, compare_files
 from rewardkit.responses.compare.page import agreement, compare_page
-from rewardkit.responses.read import Sample
+from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import score_file
 from rewardkit.responses.verdict import Side, Verdict, difference, verdict
 from rewardkit.scorers.base import Score, Status

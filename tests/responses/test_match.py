@@ -20,7 +20,7 @@ from rewardkit.responses.matching import join as rows_join
 from rewardkit.responses.matching.evidence import gold_agrees
 from rewardkit.responses.matching.match import PLACE, PLACE_ALONE, PROMPT, SOURCE_ID, join
 from rewardkit.responses.matching.train_index import index_rows
-from rewardkit.responses.read import Sample
+from rewardkit.responses.samples import Sample
 from rewardkit.row import read_rows
 
 QUESTIONS = (

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.evaluate.run import evaluate_responses
 from rewardkit.pages.text import clean
-from rewardkit.responses.read import Unread
+from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
 from rewardkit.responses.report.lengths import lengths
 from rewardkit.responses.report.page import CHUNK, FIELD, RECORD, utf16, write_report
@@ -127,7 +127,7 @@ def test_rows_without_a_score_are_scored_on_the_way(write):
     ]
     right, unread = read(*rows, write=write)
     assert (right.status, right.pred, right.source) == (Status.CORRECT, "1", "openai/gsm8k")
-    assert isinstance(unread, Unread)
+    assert isinstance(unread, SkippedRow)
     assert "no scorer is known" in unread.reason
 
 

@@ -13,7 +13,7 @@ from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.pages.html import to_html
 from rewardkit.responses.matching.match import PLACE, PROMPT, SOURCE_ID, join
 from rewardkit.responses.matching.train_index import index_rows
-from rewardkit.responses.read import Sample
+from rewardkit.responses.samples import Sample
 from rewardkit.responses.select.page import select_page
 from rewardkit.responses.select.report import Rate, SelectReport, Wanted
 from rewardkit.responses.select.selection import parse_bounds, select

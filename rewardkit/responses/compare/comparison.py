@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 from rewardkit.output import atomic, refuse_input, require_suffix
 from rewardkit.responses.files import expand
 from rewardkit.responses.json_lines import json_line
-from rewardkit.responses.read import Sample, Unread, read_samples
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.responses.verdict import Cause, Side, Verdict, cause
 from rewardkit.scorers.base import Scorer
 from rewardkit.statistics import mcnemar_p_value, wilson_interval
@@ -67,7 +68,7 @@ class CompareReport:
     right: Counter[tuple[bool, bool]] = field(default_factory=Counter)
     groups: dict[Cause, Group] = field(default_factory=dict)
     unread: int = 0
-    unread_examples: list[Unread] = field(default_factory=list)
+    unread_examples: list[SkippedRow] = field(default_factory=list)
 
     @property
     def judged(self) -> int:
@@ -102,7 +103,7 @@ class CompareReport:
                 gold = sample.ground_truth
                 group.examples.append(Example(sample.where, gold, a.pred, b.pred, ending))
 
-    def skip(self, line: Unread) -> None:
+    def skip(self, line: SkippedRow) -> None:
         """Count a line that holds no sample."""
         self.unread += 1
         if len(self.unread_examples) < EXAMPLES:
@@ -184,7 +185,7 @@ def compare_files(
     with _sink(export, report, overwrite=overwrite) as keep:
         samples = (s for f in files for s in read_samples(Path(f), response_key, gold_key))
         for number, sample in enumerate(samples):
-            if isinstance(sample, Unread):
+            if isinstance(sample, SkippedRow):
                 report.skip(sample)
             else:
                 said = _both(report, a[1], b[1], sample, b_first=number % 2 == 1)

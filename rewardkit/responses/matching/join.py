@@ -10,11 +10,12 @@ from rewardkit.errors import DataError
 from rewardkit.preprocess.conform import is_blank
 from rewardkit.responses.matching.match import PLACE_ALONE, find_match
 from rewardkit.responses.matching.train_index import Mismatch, TrainIndex, index_rows
-from rewardkit.responses.read import Sample, Unread
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.samples import Sample
 from rewardkit.row import open_parquet, read_rows
 
 
-def completed(sample: Sample, train: str) -> Sample | Unread:
+def completed(sample: Sample, train: str) -> Sample | SkippedRow:
     """A sample with the `data_source` and `extra_info` of its row in a training parquet.
 
     A sample that has a `data_source` stays as it is. verl's dumps have none: their `input` holds
@@ -27,11 +28,11 @@ def completed(sample: Sample, train: str) -> Sample | Unread:
     match = find_match(index, sample)
     if match is None:
         reason = f"it answers no row of {train}: none has its prompt, place or id"
-        return Unread(sample.where, reason)
+        return SkippedRow(sample.where, reason)
     if isinstance(match, Mismatch):
-        return Unread(sample.where, f"it {match.reason}")
+        return SkippedRow(sample.where, f"it {match.reason}")
     if match.way == PLACE_ALONE:
-        return Unread(
+        return SkippedRow(
             sample.where, f"only its split and index say that it answers a row of {train}"
         )
     info = {**infos[index.prompts[match.place].row], **_own(sample)}

@@ -35,7 +35,7 @@ from rewardkit.responses.matching.train_index import (
     source_id_of,
     text_of,
 )
-from rewardkit.responses.read import Sample
+from rewardkit.responses.samples import Sample
 
 #: The ways to join, in the order they are tried.
 PLACE, PROMPT, SOURCE_ID = "data_source, split and index", "prompt", "source_id"

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from rewardkit.pages.line_chart import spread
 from rewardkit.pages.model import LineChart, LinePoint
-from rewardkit.responses.report.summary import Cell, Estimate, Sums, Tally
+from rewardkit.responses.report.summary import Cell, Estimate, ResponseCounts, Sums
 
 #: Prompts shown of those that got better, and of those that got worse.
 CHANGED = 10
@@ -68,7 +68,7 @@ def groups(cells: Iterable[Cell]) -> Groups:
     )
 
 
-def by_step(sums: Sums) -> list[tuple[int, Tally, Estimate, Groups]]:
+def by_step(sums: Sums) -> list[tuple[int, ResponseCounts, Estimate, Groups]]:
     """What there is to say of each step, of at most `STEPS` of them."""
     accuracies = sums.accuracies(lambda _, step: step)
     cells: defaultdict[int | None, list[Cell]] = defaultdict(list)
@@ -80,16 +80,16 @@ def by_step(sums: Sums) -> list[tuple[int, Tally, Estimate, Groups]]:
     ]
 
 
-def by_source(sums: Sums) -> list[tuple[str, Tally, Estimate]]:
+def by_source(sums: Sums) -> list[tuple[str, ResponseCounts, Estimate]]:
     """What there is to say of the largest data sources."""
     accuracies = sums.accuracies(lambda source, _: source)
     largest = sorted(sums.sources.items(), key=lambda item: -item[1].n)[:SOURCES]
     return [(source or "(none)", tally, accuracies[source]) for source, tally in largest]
 
 
-def statuses(tally: Tally) -> list[tuple[str, int]]:
+def statuses(tally: ResponseCounts) -> list[tuple[str, int]]:
     """Responses by status."""
-    return [(status.value.replace("_", " "), n) for status, n in tally.statuses.most_common()]
+    return [(status.replace("_", " "), n) for status, n in tally.statuses.most_common()]
 
 
 def scores(counts: Mapping[float, int]) -> list[tuple[str, int]]:

@@ -22,7 +22,7 @@ from rewardkit.pages.html import render
 from rewardkit.pages.text import brief, share
 from rewardkit.responses.files import expand
 from rewardkit.responses.isolated_scorer import SECONDS
-from rewardkit.responses.read import Unread
+from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
 from rewardkit.responses.report.figures import Groups
 from rewardkit.responses.report.lengths import lengths
@@ -65,7 +65,7 @@ class Written:
             "listed": self.kept,
             "unread": sum(self.sums.unread.values()),
             "no_answer": total.no_answer / max(total.n, 1),
-            "statuses": {status.value: n for status, n in total.statuses.most_common()},
+            "statuses": dict(total.statuses.most_common()),
         }
 
 
@@ -140,7 +140,7 @@ def write_report(
         sums, kept = Sums(), Kept(max_responses, spool)
         for item in responses(names, scorer, options, response_key, gold_key, seconds):
             progress(1)
-            if isinstance(item, Unread):
+            if isinstance(item, SkippedRow):
                 sums.skip(item)
             else:
                 sums.add(item)
@@ -214,7 +214,7 @@ def _facts(files: str, sums: Sums, groups: Groups, overall: Estimate) -> Iterato
     yield "mean score", f"{total.score_sum / total.n:.4f}"
     yield "prompts", f"{len(sums.heads):,}"
     yield "no answer", share(total.no_answer, total.n)
-    if bad_gold := total.statuses[Status.BAD_GROUND_TRUTH]:
+    if bad_gold := total.statuses[Status.BAD_GROUND_TRUTH.value]:
         yield "gold cannot be scored", f"{bad_gold:,}"
     if groups.n:
         yield "groups without a gradient", share(groups.flat, groups.n)

@@ -11,8 +11,9 @@ from typing import Any
 from rewardkit.errors import call_catching
 from rewardkit.responses.isolated_scorer import SECONDS, loaded
 from rewardkit.responses.prompt_groups import group_of, prompt_of
-from rewardkit.responses.read import Sample, Unread, read_samples
+from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report.summary import Response
+from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
@@ -26,7 +27,7 @@ def responses(
     response_key: str | None = None,
     gold_key: str | None = None,
     seconds: float = SECONDS,
-) -> Iterator[Response | Unread]:
+) -> Iterator[Response | SkippedRow]:
     """The responses of files in order; those without a score are scored, in `seconds` at most.
 
     Raises:
@@ -36,15 +37,15 @@ def responses(
     with loaded(scorer, options or {}, seconds) as judge:
         for file in files:
             for sample in read_samples(Path(file), response_key, gold_key):
-                yield sample if isinstance(sample, Unread) else _response(sample, scorer, judge)
+                yield sample if isinstance(sample, SkippedRow) else _response(sample, scorer, judge)
 
 
-def _response(sample: Sample, scorer: str, judge: Scorer) -> Response | Unread:
+def _response(sample: Sample, scorer: str, judge: Scorer) -> Response | SkippedRow:
     result: Score | Exception | None = _given(sample.fields)
     if result is None:
         result = call_scorer_or_stop(judge, sample.response, sample.ground_truth, sample.extra_info)
     if isinstance(result, Exception):
-        return Unread(sample.where, failure_reason(result))
+        return SkippedRow(sample.where, failure_reason(result))
     prompt = prompt_of(sample)
     name = group_of(sample, prompt)
     return Response(

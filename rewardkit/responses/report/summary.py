@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from rewardkit.responses.read import Unread
-from rewardkit.responses.tally import count_no_answer
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.tally import ScoreCounts
 from rewardkit.scorers.base import Status
 from rewardkit.statistics import clustered_interval
 
@@ -61,34 +61,27 @@ class Cell:
 
 
 @dataclass
-class Tally:
-    """Responses summed up."""
+class ResponseCounts(ScoreCounts):
+    """Counts of scores, and the sum of the responses' lengths in characters."""
 
-    n: int = 0
-    score_sum: float = 0.0
     length_sum: int = 0
-    statuses: Counter[Status] = field(default_factory=Counter)
 
     def add(self, response: Response) -> None:
         """Count one response."""
         self.n += 1
+        self.correct += response.correct
         self.score_sum += response.score
         self.length_sum += len(response.text)
-        self.statuses[response.status] += 1
-
-    @property
-    def no_answer(self) -> int:
-        """How many have no answer, as `score` counts them."""
-        return count_no_answer(self.statuses)
+        self.statuses[response.status.value] += 1
 
 
 @dataclass
 class Sums:
     """All responses summed up; memory grows with the number of prompts, not of responses."""
 
-    total: Tally = field(default_factory=Tally)
-    sources: dict[str, Tally] = field(default_factory=dict)
-    steps: dict[int, Tally] = field(default_factory=dict)
+    total: ResponseCounts = field(default_factory=ResponseCounts)
+    sources: dict[str, ResponseCounts] = field(default_factory=dict)
+    steps: dict[int, ResponseCounts] = field(default_factory=dict)
     cells: dict[_Key, Cell] = field(default_factory=dict)
     heads: dict[bytes, str] = field(default_factory=dict)
     scores: Counter[float] = field(default_factory=Counter)
@@ -98,7 +91,7 @@ class Sums:
     unread: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
 
-    def skip(self, line: Unread) -> None:
+    def skip(self, line: SkippedRow) -> None:
         """Count a line that holds no response, and keep where each reason was first met."""
         self.unread[line.reason] += 1
         self.first.setdefault(line.reason, line.where)
@@ -106,9 +99,9 @@ class Sums:
     def add(self, response: Response) -> None:
         """Count one response."""
         self.total.add(response)
-        self.sources.setdefault(response.source, Tally()).add(response)
+        self.sources.setdefault(response.source, ResponseCounts()).add(response)
         if response.step is not None:
-            self.steps.setdefault(response.step, Tally()).add(response)
+            self.steps.setdefault(response.step, ResponseCounts()).add(response)
         key = (response.source, response.step, response.group)
         self.cells.setdefault(key, Cell()).add(response)
         self.heads.setdefault(response.group, response.prompt[:HEAD])

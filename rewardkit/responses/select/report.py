@@ -8,7 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from rewardkit.responses.read import Unread
+from rewardkit.responses.records import SkippedRow
 
 #: Lines that could not be read or joined and are kept to be shown; all are counted.
 EXAMPLES = 3
@@ -108,7 +108,7 @@ class SelectReport:
     groups: int = 0
     alike: int = 0
 
-    def skip(self, line: Unread) -> None:
+    def skip(self, line: SkippedRow) -> None:
         """Keep an example of a line that does not count."""
         if len(self.examples) < EXAMPLES:
             self.examples.append(f"{line.where}: {line.reason}")

@@ -24,7 +24,8 @@ from rewardkit.responses.files import expand
 from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.matching.match import join
 from rewardkit.responses.matching.train_index import TrainIndex, index_rows
-from rewardkit.responses.read import Sample, Unread, read_samples
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.responses.select.report import Rate, SelectReport, Wanted
 from rewardkit.row import BATCH_ROWS, open_parquet
 
@@ -117,35 +118,35 @@ def _index(train: Path) -> TrainIndex:
 
 
 def _count(
-    sample: Sample | Unread, index: TrainIndex, rates: list[Rate], report: SelectReport
+    sample: Sample | SkippedRow, index: TrainIndex, rates: list[Rate], report: SelectReport
 ) -> None:
-    right = sample if isinstance(sample, Unread) else _right(sample)
-    if isinstance(right, Unread):
+    right = sample if isinstance(sample, SkippedRow) else _right(sample)
+    if isinstance(right, SkippedRow):
         report.unread += 1
         report.skip(right)
     elif isinstance(sample, Sample):
         found = join(index, sample)
         if found is None:
             report.unjoined += 1
-            report.skip(Unread(sample.where, f"answers no row of {report.train}"))
+            report.skip(SkippedRow(sample.where, f"answers no row of {report.train}"))
         else:
             report.responses[found.way] += 1
             rates[found.place].add(right)
 
 
-def _right(sample: Sample) -> float | Unread:
+def _right(sample: Sample) -> float | SkippedRow:
     """How right a scored response is, from 0 to 1."""
     for name in ("acc", "score"):
         value = sample.fields.get(name)
         if value is None:
             continue
         if not isinstance(value, (int, float)) or not isfinite(value):
-            return Unread(sample.where, f"{name} is {value!r:.40}, not a number")
+            return SkippedRow(sample.where, f"{name} is {value!r:.40}, not a number")
         if name == "score":
             return float(value >= 1)
         within = 0 <= value <= 1
-        return float(value) if within else Unread(sample.where, f"acc is {value}, not 0 to 1")
-    return Unread(sample.where, "neither acc nor score: run rewardkit score --out first")
+        return float(value) if within else SkippedRow(sample.where, f"acc is {value}, not 0 to 1")
+    return SkippedRow(sample.where, "neither acc nor score: run rewardkit score --out first")
 
 
 def _why_none(report: SelectReport) -> str:

@@ -1,0 +1,87 @@
+"""The records of files of responses: JSON objects of lines, and rows of parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from rewardkit.responses.files import Unit
+from rewardkit.responses.json_lines import parse_json
+
+#: The keys under which responses and golds are looked up, in this order. `output` and `gts` are
+#: those of verl's rollout and validation dumps.
+RESPONSE_KEYS = ("response", "output", "solution_str", "completion", "responses")
+GOLD_KEYS = ("ground_truth", "gts", "gold", "reward_model.ground_truth")
+
+
+class SkippedRow(NamedTuple):
+    """A row without a usable response, or without a score; `where` is file:line."""
+
+    where: str
+    reason: str
+
+
+class Record(NamedTuple):
+    """The fields of a row; `where` is file:line."""
+
+    where: str
+    fields: dict[str, Any]
+
+
+def read_records(unit: Unit) -> Iterator[Record | SkippedRow]:
+    """The records of a unit in order, and the lines that are not a record."""
+    number = unit.first
+    for row in unit.rows:
+        yield Record(f"{unit.path} row {number}", _unpack(row))
+        number += 1
+    for line in BytesIO(unit.text):
+        if not line.isspace():
+            yield _parse_record(f"{unit.path}:{number}", line)
+        number += 1
+    if unit.cut:
+        yield SkippedRow(f"{unit.path}:{number}", unit.cut)
+
+
+def first_value(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]:
+    """The first key whose value is not null, and the value; a dot leads into a nested field."""
+    for key in keys:
+        value = _nested_value(row, key) if "." in key else row.get(key)
+        if value is not None:
+            return key, value
+    return "", None
+
+
+def _nested_value(row: Mapping[str, Any], key: str) -> Any:
+    value: Any = row
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _parse_record(where: str, line: bytes) -> Record | SkippedRow:
+    fields = _parse_object(line)
+    if isinstance(fields, dict):
+        return Record(where, fields)
+    is_whole = line.endswith(b"\n")
+    return SkippedRow(
+        where, fields if is_whole else f"{fields}; it has no end: is it still being written?"
+    )
+
+
+def _parse_object(line: bytes) -> dict[str, Any] | str:
+    """The object of a line of JSON, or why there is none."""
+    try:
+        value = parse_json(line)
+    except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
+        return f"not JSON ({error})"
+    return value if isinstance(value, dict) else f"a {type(value).__name__}, not an object"
+
+
+def _unpack(row: dict[str, Any]) -> dict[str, Any]:
+    """The fields that a row of our own parquet of scores has as JSON in its column `row`."""
+    packed = row.get("row")
+    if "status" not in row or not isinstance(packed, str):
+        return row
+    fields = _parse_object(packed.encode())
+    return row if isinstance(fields, str) else fields

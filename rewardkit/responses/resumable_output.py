@@ -1,0 +1,223 @@
+"""The output of `rewardkit score`, which grows over hours and from which a killed run goes on.
+
+Rows are appended to `.OUT.part`, and every few seconds `.OUT.state` records how many of its bytes are
+complete: their number, their checksum and the figures of exactly these rows. It is written after the
+rows are safe on the disk. A run that resumes verifies them and cuts the file there, so that each row
+is there exactly once, however the run before it ended. When all rows are scored the part becomes OUT.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import IO, Any
+from zlib import crc32
+
+from rewardkit.errors import DataError, OutputError
+from rewardkit.fingerprint import fingerprint
+from rewardkit.output import atomic, refuse_existing
+from rewardkit.responses.append_only_file import AppendOnlyFile, open_append_only, part_path
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.tally import Tallies, tallies_as_values, tallies_from_values
+
+#: How often the state is written: a run that resumes scores the rows of this time again.
+SAVE_SECONDS = 5.0
+
+#: Bytes that are read at a time to compute a checksum.
+CHECKSUM_PIECE_BYTES = 1 << 20
+
+
+@dataclass
+class ScoringState:
+    """How far a run has come.
+
+    Attributes:
+        run: what is scored and how; a run with another value cannot resume this one.
+        units: number of chunks that are scored.
+        sizes: bytes of the part, and of the rows that could not be scored.
+        checksums: CRC-32 of those bytes.
+        unscored: number of rows that could not be scored.
+        examples: the first of these.
+        tallies: the figures of the scored rows.
+    """
+
+    run: dict[str, Any]
+    units: int = 0
+    sizes: tuple[int, int] = (0, 0)
+    checksums: tuple[int, int] = (0, 0)
+    unscored: int = 0
+    examples: list[SkippedRow] = field(default_factory=list)
+    tallies: Tallies = field(default_factory=dict)
+
+
+class ResumableOutput:
+    """The files of an unfinished output. Use `open_resumable_output`."""
+
+    def __init__(
+        self, out: Path, files: tuple[AppendOnlyFile, AppendOnlyFile], state: ScoringState
+    ) -> None:
+        self.state = state
+        self.part, self.unscored, self._state_path = output_paths(out)
+        self._files = files
+        self._checksums = list(state.checksums)
+        self._save_time = -SAVE_SECONDS  # never, by the clock
+        self._can_save = False
+
+    def write(self, lines: bytes, unscored: bytes) -> None:
+        """Append the rows of a chunk; they count once `advance` is called."""
+        self._can_save = False
+        for place, text in enumerate((lines, unscored)):
+            self._files[place].append(text)
+            self._checksums[place] = crc32(text, self._checksums[place])
+
+    def advance(self, tallies: Tallies, unscored: int, examples: list[SkippedRow]) -> None:
+        """Count the chunk that was written; the arguments are the figures of all rows so far."""
+        state = self.state
+        state.sizes = self._files[0].size, self._files[1].size
+        state.checksums = self._checksums[0], self._checksums[1]
+        state.units, state.tallies = state.units + 1, tallies
+        state.unscored, state.examples = unscored, examples
+        self._can_save = True
+        if monotonic() - self._save_time >= SAVE_SECONDS:
+            self.save()
+
+    def save(self) -> None:
+        """Make the rows safe from a power cut, then write the state that counts them."""
+        for file in self._files:
+            file.sync()
+        values = {**vars(self.state), "tallies": tallies_as_values(self.state.tallies)}
+        with (
+            atomic(self._state_path, overwrite=True) as temporary,
+            temporary.open("wb") as state_file,
+        ):
+            state_file.write(json.dumps(values).encode())
+            state_file.flush()
+            os.fsync(state_file.fileno())
+        self._save_time, self._can_save = monotonic(), False
+
+    def close(self) -> None:
+        """Save the chunks since the last state, unless one is half written."""
+        if self._can_save:
+            self.save()
+        elif not self.state.units:  # there is nothing to resume
+            self.remove()
+
+    def finish(self, unscored: Path) -> None:
+        """Copy the rows that could not be scored, if there are any, to a file that stays."""
+        if self.state.unscored:
+            with atomic(unscored, overwrite=True) as temporary:
+                shutil.copyfile(self.unscored, temporary)
+        else:
+            unscored.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove the files that a finished output does not need."""
+        self._can_save = False
+        for path in (self.part, self.unscored, self._state_path):
+            path.unlink(missing_ok=True)
+
+
+def output_paths(out: Path) -> tuple[Path, Path, Path]:
+    """The part, the rows that could not be scored, and the state."""
+    return (
+        part_path(out),
+        out.with_name(f".{out.name}.unscored.part"),
+        out.with_name(f".{out.name}.state"),
+    )
+
+
+@contextmanager
+def open_resumable_output(
+    out: Path, run: dict[str, Any], *, resume: bool, overwrite: bool
+) -> Iterator[ResumableOutput]:
+    """The files of an output, new or as an interrupted run left them.
+
+    Args:
+        out: the output.
+        run: what is scored and how, in values that JSON has.
+        resume: go on with an interrupted run.
+        overwrite: replace the output, and the files of an interrupted run.
+
+    Raises:
+        OutputError: the output exists; an interrupted run can be resumed and neither `resume` nor
+            `overwrite` is set; another run writes the output; or it cannot be written.
+        DataError: the interrupted run scored something else, or in another way, or its files are
+            not as its state says.
+    """
+    refuse_existing(out, overwrite=overwrite)
+    part, unscored, state_path = output_paths(out)
+    with ExitStack() as stack:
+        files = (
+            stack.enter_context(open_append_only(part, out)),
+            stack.enter_context(open_append_only(unscored, out)),
+        )
+        state = _read_state(out, run, resume=resume, overwrite=overwrite)
+        if state is None:
+            state = ScoringState(run)
+            state_path.unlink(missing_ok=True)
+        else:
+            for place, name in enumerate((part, unscored)):
+                _verify(files[place].file, name, state.sizes[place], state.checksums[place])
+        for file, size in zip(files, state.sizes, strict=True):
+            file.truncate(size)
+        output = ResumableOutput(out, files, state)
+        stack.callback(output.close)
+        yield output
+
+
+def fingerprints(files: Sequence[str]) -> list[list[Any]]:
+    """The name and the fingerprint of each file."""
+    return [[file, *fingerprint(file)] for file in files if file != "-"]
+
+
+def _read_state(
+    out: Path, run: dict[str, Any], *, resume: bool, overwrite: bool
+) -> ScoringState | None:
+    """The state of an interrupted run that is to be resumed; None to start anew."""
+    path = output_paths(out)[2]
+    if path.is_symlink():
+        raise OutputError(f"{path} is a symbolic link that rewardkit did not make; remove it.")
+    if not path.exists():
+        return None
+    if not resume:
+        if overwrite:
+            return None
+        raise OutputError(
+            f"{out}: an earlier run was interrupted; --resume goes on with it, --overwrite starts "
+            "again."
+        )
+    try:
+        values = json.loads(path.read_bytes())
+        tallies = tallies_from_values(values["tallies"])
+        pairs = {name: tuple(values[name]) for name in ("sizes", "checksums")}
+        examples = [SkippedRow(*row) for row in values["examples"]]
+        state = ScoringState(**{**values, **pairs, "examples": examples, "tallies": tallies})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{path}: is not a state that this version wrote; --overwrite starts again."
+        ) from error
+    if state.run != json.loads(json.dumps(run)):
+        raise DataError(
+            f"{out}: the interrupted run read other files or scored in another way; --overwrite "
+            "starts again."
+        )
+    return state
+
+
+def _verify(file: IO[bytes], path: Path, size: int, checksum: int) -> None:
+    """Raise `DataError` unless the file begins with `size` bytes of that checksum."""
+    file.seek(0)
+    remaining, actual = size, 0
+    while remaining and (piece := file.read(min(remaining, CHECKSUM_PIECE_BYTES))):
+        remaining, actual = remaining - len(piece), crc32(piece, actual)
+    if remaining or actual != checksum:
+        raise DataError(
+            f"{path}: is not what the interrupted run wrote ({size - remaining:,} of {size:,} bytes "
+            "are there); --overwrite starts again."
+        )
