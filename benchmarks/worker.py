@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rewardkit.isolate import worker
+from rewardkit.isolate import child_process, worker
 
 TARGETS = """
 import re
@@ -76,9 +76,9 @@ def kills(function: str, payload: int, times: int) -> tuple[list[float], list[fl
 
 def held() -> tuple[int, int, int]:
     """Descriptors, helpers, and resident kB of this process and its supervisors."""
-    pids = [os.getpid(), *(helper.process.pid for helper in worker._live)]
+    pids = [os.getpid(), *(helper._process.pid for helper in child_process._live)]
     pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
-    return len([*Path("/proc/self/fd").iterdir()]), len(worker._live), pages * 4
+    return len([*Path("/proc/self/fd").iterdir()]), len(child_process._live), pages * 4
 
 
 def row(what: str, values: list[float], unit: str) -> None:

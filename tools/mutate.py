@@ -34,7 +34,7 @@ Record: TypeAlias = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 15  # of tests per mutant, as long as they took when their calls were noted
-CALLERS = {"worker_child.py": "worker.py", "_math_verify_target.py": "math_verify.py"}
+CALLERS = {"isolated_child.py": "isolated.py", "_math_verify_target.py": "math_verify.py"}
 
 
 def main(results: Path, size: int = 500, seed: int = 9, part: str = "") -> None:

@@ -161,15 +161,15 @@ def _judging(
 
     A scorer of the user's runs in one process of its own, as in `score`.
     """
-    from rewardkit.responses.isolated_scorer import is_ours, loaded
+    from rewardkit.scorers.isolated import is_built_in, open_scorer
     from rewardkit.scorers.load import load_scorer
 
     if name == "auto":
         load_scorer(name, **options)  # a wrong option is reported before anything is downloaded
         yield {"options": options, "jobs": jobs}
         return
-    with loaded(name, options, seconds) as judge:
-        if is_ours(name):
+    with open_scorer(name, options, seconds) as judge:
+        if is_built_in(name):
             yield {"scorer": judge, "jobs": jobs}
         else:
             yield {"scorer": judge, "respond": _respond(name, options, seconds)}

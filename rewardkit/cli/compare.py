@@ -70,7 +70,7 @@ def command(
     """
     from rewardkit.output import refuse_existing, refuse_input
     from rewardkit.responses.compare.comparison import compare_files
-    from rewardkit.responses.isolated_scorer import loaded
+    from rewardkit.scorers.isolated import open_scorer
 
     if len(scorers) != 2:
         raise UsageError(f"--scorer is given {len(scorers)} times; name two scorers, A and B.")
@@ -85,8 +85,8 @@ def command(
         " ".join([s, *(given or ())]) for s, given in zip(scorers, (set_a, set_b), strict=True)
     ]
     with (
-        loaded(scorers[0], options[0], seconds_per_row) as a,
-        loaded(scorers[1], options[1], seconds_per_row) as b,
+        open_scorer(scorers[0], options[0], seconds_per_row) as a,
+        open_scorer(scorers[1], options[1], seconds_per_row) as b,
         progress(f"comparing on {', '.join(files)[:60]}") as advance,
     ):
         report = compare_files(

@@ -37,13 +37,13 @@ def command(
     as_json: JsonFlag = False,
 ) -> None:
     """Say how one response gets its score: what was read where, and which rung decided."""
-    from rewardkit.responses.isolated_scorer import loaded
     from rewardkit.scorers.call import failure_reason
     from rewardkit.scorers.explain import explain_verdict
+    from rewardkit.scorers.isolated import open_scorer
 
     text = _read(response)
     options = scorer_options(settings)
-    with prints_to_stderr(), loaded(scorer, options, seconds_per_row) as judge:
+    with prints_to_stderr(), open_scorer(scorer, options, seconds_per_row) as judge:
         found = call_catching(explain_verdict, judge, scorer, text, gold)
     if isinstance(found, Exception):
         raise (

@@ -14,13 +14,13 @@ from rewardkit.errors import DataError
 from rewardkit.evaluate.questions import Question
 from rewardkit.parallel import in_order
 from rewardkit.responses.completions import UNUSABLE
-from rewardkit.responses.isolated_scorer import is_ours
 from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.response_log import ResponseIndex
 from rewardkit.responses.unit import Plan, scorer_for
 from rewardkit.row import batched
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
 from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
+from rewardkit.scorers.isolated import is_built_in
 
 #: Responses that one process judges at a time; fewer for a scorer that may be slow.
 BATCH, BATCH_APART = 256, 16
@@ -65,7 +65,7 @@ def judged(
         lines: as `joined` gives them.
         jobs: processes.
     """
-    others = isinstance(plan.scorer, str) and not is_ours(plan.scorer)
+    others = isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
     batches = batched(lines, BATCH_APART if others else BATCH)
     for _, result in in_order(partial(judge, plan), batches, jobs, 0 if others else 16):
         yield result

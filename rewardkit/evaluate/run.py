@@ -16,9 +16,9 @@ from rewardkit.evaluate.questions import count, questions, refuse_unjudged
 from rewardkit.evaluate.response_file import Placed, match_to_rows
 from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_output, temporary_folder
 from rewardkit.responses.append_only_file import part_path
-from rewardkit.responses.isolated_scorer import SECONDS
 from rewardkit.responses.response_log import ResponseIndex, open_response_log, read_response_index
 from rewardkit.responses.unit import Plan, forget, scorer_for
+from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Judging:
 
     scorer: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float = SECONDS
+    seconds: float = CALL_TIMEOUT_SECONDS
     jobs: int = 1
 
     def plan(self) -> Plan:

@@ -15,7 +15,6 @@ from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_outp
 from rewardkit.parallel import ALONE, in_order
 from rewardkit.registry import is_path
 from rewardkit.responses.files import UNIT_BYTES, Unit, expand, units
-from rewardkit.responses.isolated_scorer import SECONDS, is_ours
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.resumable_output import (
     ResumableOutput,
@@ -25,6 +24,7 @@ from rewardkit.responses.resumable_output import (
 from rewardkit.responses.tally import Tallies, Tally, merge_tallies
 from rewardkit.responses.unit import EXAMPLES, Plan, Scored, forget, score_units, scorer_for
 from rewardkit.scorers.base import Scorer
+from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS, is_built_in
 
 Engine: TypeAlias = Literal["local", "ray"]
 
@@ -97,7 +97,7 @@ def score_files(
     jobs: int = 1,
     engine: Engine = "local",
     address: str | None = None,
-    seconds: float = SECONDS,
+    seconds: float = CALL_TIMEOUT_SECONDS,
     progress: Callable[[int], object] = lambda _: None,
 ) -> ScoreReport:
     """Score every response of files, folders and patterns.
@@ -221,7 +221,7 @@ def _scored(
     if not isinstance(plan.scorer, str):
         jobs = 1
     # Others may be slow, as one that asks a model is: even a small file is work for all processes.
-    others = isinstance(plan.scorer, str) and not is_ours(plan.scorer)
+    others = isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
     share = SHARE if others else 1
     alone = 0 if others or _size(files) > LARGE else ALONE
     return _paced(plan, islice(units(files, share), start, None), jobs, alone, share)

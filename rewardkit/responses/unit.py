@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from rewardkit.responses import isolated_scorer
 from rewardkit.responses.files import Unit
 from rewardkit.responses.json_lines import json_bytes, parsed_json_bytes
 from rewardkit.responses.prompt_groups import group_of, prompt_of
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, samples_of
 from rewardkit.responses.tally import Tallies, Tally, prompt_bucket
+from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Scorer, to_verl
 from rewardkit.scorers.call import call_scorer, failure_reason
 
@@ -48,7 +48,7 @@ class Plan:
     response_key: str | None = None
     gold_key: str | None = None
     train: str | None = None
-    seconds: float = isolated_scorer.SECONDS
+    seconds: float = isolated.CALL_TIMEOUT_SECONDS
     lines: bool = True
 
 
@@ -130,14 +130,14 @@ def scorer_for(plan: Plan) -> Scorer:
     if not isinstance(plan.scorer, str):
         return plan.scorer
     if plan not in _scorers:
-        _scorers[plan] = isolated_scorer.scorer_of(plan.scorer, dict(plan.options), plan.seconds)
+        _scorers[plan] = isolated.start_scorer(plan.scorer, dict(plan.options), plan.seconds)
     return _scorers[plan]
 
 
 def forget(plan: Plan) -> None:
     """Let go of the scorer of a plan, and of its process if it has one."""
     if scorer := _scorers.pop(plan, None):
-        isolated_scorer.close(scorer)
+        isolated.close_scorer(scorer)
 
 
 def _looked_up(sample: Sample | SkippedRow, train: str) -> Sample | SkippedRow:
@@ -149,11 +149,11 @@ def _looked_up(sample: Sample | SkippedRow, train: str) -> Sample | SkippedRow:
 def _judged(
     scorer: Scorer, samples: Iterable[Sample | SkippedRow]
 ) -> Iterator[tuple[Sample, Score] | SkippedRow]:
-    """Each sample with its verdict, or why there is none. A scorer apart gets all of them at once."""
+    """Each sample with its verdict, or why there is none. An isolated scorer gets all of them at once."""
     batch: Iterator[Score | Exception] | None = None
-    if isinstance(scorer, isolated_scorer.Apart):
+    if isinstance(scorer, isolated.IsolatedScorer):
         samples = list(samples)
-        batch = iter(scorer.judge([_request(s) for s in samples if isinstance(s, Sample)]))
+        batch = iter(scorer.score_batch([_request(s) for s in samples if isinstance(s, Sample)]))
     for sample in samples:
         if isinstance(sample, SkippedRow):
             yield sample
@@ -165,7 +165,7 @@ def _judged(
                 yield sample, result
 
 
-def _request(sample: Sample) -> isolated_scorer.Request:
+def _request(sample: Sample) -> isolated.Request:
     return sample.response, sample.ground_truth, sample.extra_info
 
 

@@ -13,10 +13,10 @@ from typing import Any
 from rewardkit.answers.number import read_number
 from rewardkit.answers.reading.typography import spelling
 from rewardkit.preprocess.stats import answer_kind
-from rewardkit.responses.isolated_scorer import Apart
 from rewardkit.responses.samples import Sample
 from rewardkit.scorers.base import Scorer, Status
 from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop, one_line
+from rewardkit.scorers.isolated import IsolatedScorer
 from rewardkit.statistics import percentile
 
 #: What verl's `math_dapo` gives as the pred of a response without an answer.
@@ -76,7 +76,9 @@ class Side:
         """The scorer's verdict, timed."""
         start = perf_counter_ns()
         said = verdict(scorer, sample)
-        taken = scorer.taken if isinstance(scorer, Apart) else perf_counter_ns() - start
+        taken = (
+            scorer.last_call_ns if isinstance(scorer, IsolatedScorer) else perf_counter_ns() - start
+        )
         self.nanoseconds.append(taken)
         if said.correct is None:
             self.raised[said.status] += 1

@@ -1,6 +1,6 @@
 """The scorers behind a reward server: those that answer in microseconds at once, others in threads.
 
-A scorer that is not ours has a process of its own for each thread (`rollouts.apart`), which is ended
+A scorer that is not ours has a process of its own for each thread (`scorers.isolated`), which is ended
 where it takes too long: nothing it does stops the server.
 """
 
@@ -15,8 +15,8 @@ from threading import Event
 from typing import Any
 
 from rewardkit.errors import RewardkitError, UnknownNameError, UsageError, call_catching
-from rewardkit.responses import isolated_scorer
 from rewardkit.reward_server.payload import Item, Verdict
+from rewardkit.scorers import isolated
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, failure_result, wrong_score
 from rewardkit.scorers.call import call_scorer, failed_score, failure_reason
@@ -52,8 +52,8 @@ class Judge:
             UsageError: it does not load, or does not take its options.
         """
         self.name = name
-        self._load = partial(isolated_scorer.scorer_of, name, options, seconds)
-        self._ours = isolated_scorer.is_ours(name)
+        self._load = partial(isolated.start_scorer, name, options, seconds)
+        self._ours = isolated.is_built_in(name)
         self._first = first = self._load()
         tried = call_catching(first, "", "1", {}) if self._ours and name != "auto" else None
         if isinstance(tried, UsageError):  # `math_verify` needs a package
@@ -70,7 +70,7 @@ class Judge:
         self._threads.shutdown(wait=True, cancel_futures=True)
         while not self._free.empty():
             if scorer := self._free.get():
-                isolated_scorer.close(scorer)
+                isolated.close_scorer(scorer)
 
     @property
     def judging(self) -> int:

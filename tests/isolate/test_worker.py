@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rewardkit.errors import UsageError
-from rewardkit.isolate import worker
+from rewardkit.isolate import child_process, worker
 from rewardkit.isolate.worker import call
 
 ROOT = Path(__file__).parents[2]
@@ -64,10 +64,10 @@ def targets(tmp_path_factory, monkeypatch):
     (folder / "broken.py").write_text("import no_such_module", encoding="utf-8")
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setattr(worker, "_ALLOWED", ("rewardkit.", "targets", "broken"))
-    worker._stop_all()  # what other tests left: some tests here count the helpers
+    child_process.close_all()  # what other tests left: some tests here count the helpers
     worker._pools.clear()
     yield folder
-    worker._stop_all()
+    child_process.close_all()
     worker._pools.clear()
 
 
@@ -166,7 +166,7 @@ def test_a_function_that_ends_its_process_is_a_crash(function, code):
 
 @pytest.mark.parametrize(
     ("function", "number", "detail"),
-    [("leave", 7, "exited with code 7"), ("die", 9, "killed by signal 9")],
+    [("leave", 7, "exit code 7"), ("die", 9, "SIGKILL")],
 )
 def test_a_crash_says_how_the_process_ended(function, number, detail):
     assert call(f"targets:{function}", number) == ("crash", None, detail)
@@ -180,7 +180,7 @@ def test_what_a_function_prints_is_no_reply():
 @pytest.mark.parametrize("target", ["os:getcwd", "rewardkit:f", "rewardkit.answers", "", "x", ":f"])
 def test_a_target_outside_rewardkit_is_refused(target, monkeypatch):
     monkeypatch.undo()
-    with pytest.raises(UsageError, match="no 'rewardkit.module:function'"):
+    with pytest.raises(UsageError, match="is not a 'rewardkit.module:function'"):
         call(target, None)
 
 
@@ -206,7 +206,7 @@ def test_a_deadline_is_at_most_a_day(option):
 
 def test_two_helpers_hash_text_alike():
     first = call("targets:seed", None)
-    worker._stop_all()
+    child_process.close_all()
     assert call("targets:seed", None) == first
 
 
@@ -236,12 +236,12 @@ def test_sixteen_threads_get_their_own_answers():
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(ask, range(16)))
     assert answers == [[[thread, i] for i in range(200)] for thread in range(16)]
-    assert len(worker._live) <= worker._HELPERS
+    assert len(child_process._live) <= worker._MAX_HELPERS
 
 
 def test_a_single_caller_needs_a_single_helper():
     assert all(works() for _ in range(20))
-    assert len(worker._live) == 1
+    assert len(child_process._live) == 1
 
 
 def test_asyncio_calls_go_through_an_executor():
@@ -316,7 +316,7 @@ def test_sigkill_of_the_caller_leaves_no_process():
     """An idle helper ends at once, a stuck child at its own deadline."""
     code = (
         "import threading, time; from rewardkit.isolate import worker\n"
-        "worker._ALLOWED = ('targets',); worker._HELPERS = 2\n"
+        "worker._ALLOWED = ('targets',); worker._MAX_HELPERS = 2\n"
         "ask = lambda: worker.call('targets:loop', 0, cpu_seconds=1.0, wall_seconds=3)\n"
         "print(*worker.call('targets:pid', 0).value, flush=True)\n"
         "threading.Thread(target=ask, daemon=True).start(); time.sleep(0.2)\n"
@@ -351,7 +351,7 @@ def test_a_helper_that_died_between_calls_is_replaced(victim, number):
 def test_a_helper_that_cannot_start_is_a_crash(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     assert call("targets:echo", 1).status == "crash"
-    assert not worker._live
+    assert not child_process._live
 
 
 def test_an_interrupted_call_does_not_leave_its_reply_to_the_next(monkeypatch):
@@ -361,7 +361,7 @@ def test_an_interrupted_call_does_not_leave_its_reply_to_the_next(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(worker._Helper, "_receive", interrupted)
+        patch.setattr(child_process.ChildProcess, "receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
             call("targets:echo", "lost")
     assert works()
@@ -370,7 +370,11 @@ def test_an_interrupted_call_does_not_leave_its_reply_to_the_next(monkeypatch):
 @pytest.mark.full
 def test_two_thousand_calls_leak_no_descriptor_process_or_thread():
     def held():
-        return len([*Path("/proc/self/fd").iterdir()]), len(worker._live), threading.active_count()
+        return (
+            len([*Path("/proc/self/fd").iterdir()]),
+            len(child_process._live),
+            threading.active_count(),
+        )
 
     assert works()
     before = held()

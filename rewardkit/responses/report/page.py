@@ -21,7 +21,6 @@ from rewardkit.output import atomic, refuse_existing, refuse_input
 from rewardkit.pages.html import render
 from rewardkit.pages.text import brief, share
 from rewardkit.responses.files import expand
-from rewardkit.responses.isolated_scorer import SECONDS
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
 from rewardkit.responses.report.figures import Groups
@@ -31,6 +30,7 @@ from rewardkit.responses.report.rows import responses
 from rewardkit.responses.report.sample import Kept
 from rewardkit.responses.report.summary import Estimate, Response, Sums
 from rewardkit.scorers.base import Status
+from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
 
 #: Responses that a page holds, if not told otherwise.
 MAX_RESPONSES = 50_000
@@ -110,7 +110,7 @@ def write_report(
     response_key: str | None = None,
     gold_key: str | None = None,
     max_responses: int = MAX_RESPONSES,
-    seconds: float = SECONDS,
+    seconds: float = CALL_TIMEOUT_SECONDS,
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> Written:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import call_catching
-from rewardkit.responses.isolated_scorer import SECONDS, loaded
 from rewardkit.responses.prompt_groups import group_of, prompt_of
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report.summary import Response
@@ -17,6 +16,7 @@ from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
+from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS, open_scorer
 from rewardkit.scorers.math import score as math_score
 
 
@@ -26,7 +26,7 @@ def responses(
     options: Mapping[str, Any] | None = None,
     response_key: str | None = None,
     gold_key: str | None = None,
-    seconds: float = SECONDS,
+    seconds: float = CALL_TIMEOUT_SECONDS,
 ) -> Iterator[Response | SkippedRow]:
     """The responses of files in order; those without a score are scored, in `seconds` at most.
 
@@ -34,7 +34,7 @@ def responses(
         DataError: a file cannot be read, or a scorer that is not ours never answers.
         UnknownNameError: no such scorer, or it has no such option.
     """
-    with loaded(scorer, options or {}, seconds) as judge:
+    with open_scorer(scorer, options or {}, seconds) as judge:
         for file in files:
             for sample in read_samples(Path(file), response_key, gold_key):
                 yield sample if isinstance(sample, SkippedRow) else _response(sample, scorer, judge)

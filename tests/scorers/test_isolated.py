@@ -11,18 +11,19 @@ from pathlib import Path
 import pytest
 
 from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.responses import isolated_scorer
+from rewardkit.isolate.child_process import ChildProcess
 from rewardkit.responses.compare.comparison import compare_files
-from rewardkit.responses.isolated_scorer import (
-    EndedError,
-    LateError,
-    NeverAnswersError,
-    is_ours,
-    loaded,
-)
 from rewardkit.responses.report.page import write_report
 from rewardkit.responses.score import score_files
+from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.call import NeverAnswersError
+from rewardkit.scorers.isolated import (
+    ScorerCrashError,
+    ScorerTimeoutError,
+    is_built_in,
+    open_scorer,
+)
 
 BAD = """
 import os, sys, time
@@ -99,7 +100,7 @@ def test_report_and_compare_live_through_the_same(bad, rows, tmp_path):
     assert written.sums.first["no verdict within 3 s"].endswith("r.jsonl:5")
 
     export = tmp_path / "changed.jsonl"
-    with loaded(bad, {}, 3) as a, loaded("gsm8k", {}) as b:
+    with open_scorer(bad, {}, 3) as a, open_scorer("gsm8k", {}) as b:
         report = compare_files([rows], ("bad", a), ("gsm8k", b), export=export)
     assert report.judged == 12 - len(REASONS)
     assert dict(report.a.raised) == {
@@ -116,31 +117,32 @@ def test_report_and_compare_live_through_the_same(bad, rows, tmp_path):
 
 
 def test_a_scorer_of_ours_stays_in_this_process_and_any_other_gets_its_own(bad):
-    with loaded("gsm8k", {}) as ours:
+    with open_scorer("gsm8k", {}) as ours:
         assert ours("#### 1", "1").correct
-        assert not isinstance(ours, isolated_scorer.Apart)
-    with loaded(bad, {"mark": "m"}) as theirs:
+        assert not isinstance(ours, isolated.IsolatedScorer)
+    with open_scorer(bad, {"mark": "m"}) as theirs:
         pid, mark = theirs("row 1", "1").pred.split()
     assert (int(pid) != os.getpid(), mark) == (True, "m")
     assert not Path(f"/proc/{pid}").exists()
-    assert [is_ours(name) for name in ("auto", "math", "x.py:f", "acme")] == [True, True] + 2 * [
-        False
-    ]
+    assert [is_built_in(name) for name in ("auto", "math", "x.py:f", "acme")] == [
+        True,
+        True,
+    ] + 2 * [False]
 
 
 def test_auto_is_not_ours_once_another_package_has_scorers(monkeypatch):
-    monkeypatch.setattr(isolated_scorer.registry, "_plugins", lambda group: {"acme": "acme:score"})
-    assert not is_ours("auto")
+    monkeypatch.setattr(isolated.registry, "_plugins", lambda group: {"acme": "acme:score"})
+    assert not is_built_in("auto")
 
 
 def test_what_was_ended_from_outside_is_tried_once_more(bad, tmp_path):
-    with loaded(bad, {}, 5) as judge:
+    with open_scorer(bad, {}, 5) as judge:
         assert judge("row 9", "1").correct
         assert (tmp_path / "once").exists()
 
 
 def test_a_process_that_was_killed_between_two_calls_is_started_again(bad):
-    with loaded(bad, {}, 5) as judge:
+    with open_scorer(bad, {}, 5) as judge:
         pid = int(judge("row 1", "1").pred.split()[0])
         os.kill(pid, 9)
         time.sleep(0.2)
@@ -157,9 +159,9 @@ def test_an_endless_loop_ends_with_what_it_started(tmp_path):
         "    Path(__file__).with_name('pid').write_text(str(child.pid))\n"
         "    time.sleep(60)\n"
     )
-    with loaded(scorer(tmp_path, text), {}, 3) as judge:
+    with open_scorer(scorer(tmp_path, text), {}, 3) as judge:
         assert judge("fine", "1").correct
-        with pytest.raises(LateError, match="no verdict within 3 s"):
+        with pytest.raises(ScorerTimeoutError, match="no verdict within 3 s"):
             judge("hang", "1")
         assert judge("fine", "1").correct
     state = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
@@ -216,7 +218,7 @@ def test_a_scorer_gets_what_it_got_and_cannot_change_the_row(tmp_path):
         "    extra_info.clear()\n"
         "    return Score(0.25, False, said, Status.WRONG)\n"
     )
-    with loaded(scorer(tmp_path, text), {}) as judge:
+    with open_scorer(scorer(tmp_path, text), {}) as judge:
         info = {"data_source": "d", "b": b"\xff"}
         long = "é \ud800 \n" * 100_000
         said = judge(long, "1", info)
@@ -227,14 +229,14 @@ def test_a_scorer_gets_what_it_got_and_cannot_change_the_row(tmp_path):
 def test_other_folders_modules_do_not_stand_in_for_python_s(tmp_path, bad, monkeypatch):
     (tmp_path / "select.py").write_text("raise RuntimeError('not the one')")
     monkeypatch.chdir(tmp_path)
-    with loaded(bad, {}) as judge:
+    with open_scorer(bad, {}) as judge:
         assert judge("row 1", "1").correct
 
 
 def test_ended_is_told_with_its_number(bad):
-    with loaded(bad, {}, 5) as judge:
+    with open_scorer(bad, {}, 5) as judge:
         judge("row 1", "1")
-        with pytest.raises(EndedError, match="exit code 3"):
+        with pytest.raises(ScorerCrashError, match="exit code 3"):
             judge("row 2", "1")
 
 
@@ -295,28 +297,28 @@ def test_a_batch_is_one_exchange_and_a_slow_scorer_sends_each_verdict(tmp_path, 
         "    return Score(1.0, True, response, Status.CORRECT)\n"
     )
     replies = []
-    reply = isolated_scorer.Apart._reply
+    receive = ChildProcess.receive
 
-    def counted(self, deadline):
-        replies.append(reply(self, deadline))
+    def recorded(self, deadline):
+        replies.append(receive(self, deadline))
         return replies[-1]
 
-    with loaded(scorer(tmp_path, text), {}) as judge:
-        monkeypatch.setattr(isolated_scorer.Apart, "_reply", counted)
-        assert [score.pred for score in judge.judge([("slow", "1", {})] * 4)] == ["slow"] * 4
+    with open_scorer(scorer(tmp_path, text), {}) as judge:
+        monkeypatch.setattr(ChildProcess, "receive", recorded)
+        assert [score.pred for score in judge.score_batch([("slow", "1", {})] * 4)] == ["slow"] * 4
         assert [len(verdicts) for _, _, verdicts in replies] == [1, 1, 1, 1]
 
 
 def test_verdicts_of_a_batch_keep_their_place_whatever_breaks_in_it(bad):
-    with loaded(bad, {}, 3) as judge:
+    with open_scorer(bad, {}, 3) as judge:
         judge("row 0", "1")
         order = [1, 4, 3, 1, 2, 5, 10, 4, 8, 7, 2]
-        results = judge.judge([(f"row {i}", "1", {}) for i in order])
+        results = judge.score_batch([(f"row {i}", "1", {}) for i in order])
     kinds = [type(result).__name__ for result in results]
     names = {
-        2: "EndedError",
-        3: "EndedError",
-        4: "LateError",
+        2: "ScorerCrashError",
+        3: "ScorerCrashError",
+        4: "ScorerTimeoutError",
         5: "LookupError",
         7: "InvalidScoreError",
     }
@@ -376,9 +378,9 @@ def test_what_a_scorer_starts_ends_with_the_command_however_that_ends(tmp_path, 
 def test_no_process_of_a_scorer_is_left_to_others_to_collect(bad):
     """Where nobody collects orphans, as in many containers, each would stay as a zombie."""
     pids = []
-    with loaded(bad, {}, 3) as judge:
+    with open_scorer(bad, {}, 3) as judge:
         for row in (1, 2, 1, 4, 1):
-            (result,) = judge.judge([(f"row {row}", "1", {})])
+            (result,) = judge.score_batch([(f"row {row}", "1", {})])
             if isinstance(result, Score):
                 pids.append(int(result.pred.split()[0]))
     assert len(set(pids)) == 3
@@ -386,7 +388,7 @@ def test_no_process_of_a_scorer_is_left_to_others_to_collect(bad):
 
 
 def test_a_scorer_s_process_ends_with_its_guard(bad):
-    with loaded(bad, {}, 5) as judge:
+    with open_scorer(bad, {}, 5) as judge:
         first = int(judge("row 1", "1").pred.split()[0])
         guard = int(Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(guard, signal.SIGKILL)

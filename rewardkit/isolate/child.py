@@ -1,0 +1,126 @@
+"""The child's end of `child_process`: two processes, one of which guards the other.
+
+The guard is the parent. It waits until the code ends, or until the caller does, however that
+happens. Then it kills the whole process group: the code and everything that the code started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from importlib import import_module
+from mmap import mmap
+from multiprocessing.connection import Connection
+from select import POLLIN, poll
+from signal import (
+    SIG_DFL,
+    SIG_SETMASK,
+    SIGALRM,
+    SIGCHLD,
+    SIGKILL,
+    SIGPROF,
+    Signals,
+    pthread_sigmask,
+    set_wakeup_fd,
+    signal,
+)
+from struct import Struct
+from time import monotonic
+from typing import Any, NoReturn
+
+#: In shared memory: when the item in progress began (`time.monotonic`), and its number.
+MARK = Struct("=dq")
+
+#: Behind the mark: the wait status of the process that runs the code; -1 while it lives.
+WAIT_STATUS = Struct("=i")
+
+#: Bytes of shared memory.
+SHARED_BYTES = MARK.size + WAIT_STATUS.size
+
+
+class Channel:
+    """The connection to the caller. Python's own descriptors 0, 1 and 2 are not part of it."""
+
+    def __init__(self, replies: socket.socket, memory: mmap) -> None:
+        self._replies, self._memory = replies, memory
+        self._requests = Connection(os.dup(replies.fileno()))
+
+    def receive(self) -> Any:
+        """Return the next request. Ends the process if the caller is gone."""
+        try:
+            return self._requests.recv()
+        except (EOFError, ConnectionResetError):
+            os._exit(0)
+
+    def send(self, value: Any) -> None:
+        """Send a JSON value."""
+        self.send_text(json.dumps(value))
+
+    def send_text(self, text: str) -> None:
+        """Send a value that is JSON text in one line of ASCII already."""
+        self._replies.sendall(text.encode("ascii") + b"\n")
+
+    def set_mark(self, number: int) -> None:
+        """Tell the caller that item `number` of the request begins now."""
+        MARK.pack_into(self._memory, 0, monotonic(), number)
+
+    @property
+    def number(self) -> int:
+        """The number of the last mark."""
+        return int(MARK.unpack_from(self._memory)[1])
+
+
+def main() -> None:
+    """Start the guard, and run `serve` of the module that the command line names."""
+    connection, life, shared = (int(number) for number in sys.argv[1:4])
+    for descriptor in (connection, life, shared):
+        os.set_inheritable(descriptor, False)  # what the code starts must not hold them open
+    memory = mmap(shared, SHARED_BYTES)
+    _reset_signals()
+    child_ended, wakeup = os.pipe()
+    os.set_blocking(wakeup, False)
+    signal(SIGCHLD, lambda *_: None)
+    set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+    if child := os.fork():
+        os.close(connection)
+        _guard(child, life, child_ended, memory)
+    set_wakeup_fd(-1)
+    signal(SIGCHLD, SIG_DFL)
+    for descriptor in (life, shared, child_ended, wakeup):
+        os.close(descriptor)
+    import_module(sys.argv[4]).serve(Channel(socket.socket(fileno=connection), memory))
+    os._exit(0)  # threads of the code may still run
+
+
+def exit_text(code: int) -> str:
+    """How a process ended, from its exit code, which is negative for a signal."""
+    if code >= 0:
+        return f"exit code {code}"
+    return Signals(-code).name if -code in list(Signals) else f"signal {-code}"
+
+
+def _reset_signals() -> None:
+    """Undo what is inherited: deadlines and the guard need these signals' default action."""
+    pthread_sigmask(SIG_SETMASK, ())
+    for number in (SIGALRM, SIGPROF, SIGCHLD):
+        signal(number, SIG_DFL)
+
+
+def _guard(child: int, life: int, child_ended: int, memory: mmap) -> NoReturn:
+    """Wait until the child ends or the caller closes `life`. Then kill the process group."""
+    events = poll()  # select would refuse a descriptor above 1023
+    for descriptor in (life, child_ended):
+        events.register(descriptor, POLLIN)
+    ended, status = 0, -1
+    while not ended:
+        orphaned = life in dict(events.poll())
+        if orphaned:
+            os.kill(child, SIGKILL)
+        else:
+            os.read(child_ended, 1 << 12)
+        ended, status = os.waitpid(child, 0 if orphaned else os.WNOHANG)
+    WAIT_STATUS.pack_into(memory, MARK.size, status)
+    os.killpg(0, SIGKILL)
+    os._exit(0)

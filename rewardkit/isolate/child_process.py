@@ -1,0 +1,263 @@
+"""A child process that can always be ended: start, messages with a deadline, kill, exit text.
+
+`ChildProcess(module)` runs `serve(channel)` of a module. A guard process between it and the caller
+(see `child`) ends the code with everything that the code started, also if the caller is killed.
+
+Requests are pickled, because they come from this process. Replies are lines of JSON, because the
+code that sends them is not trusted: they are never unpickled, and text that the code itself writes
+to the socket is noticed.
+
+It works from any thread, daemonic process, Ray actor and fork. It installs no signal handler and
+starts no thread. One caller at a time may use a `ChildProcess`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from mmap import mmap
+from multiprocessing.connection import Connection
+from signal import SIGKILL
+from socket import SO_SNDTIMEO, SOL_SOCKET, socketpair
+from struct import Struct
+from tempfile import TemporaryFile
+from time import monotonic
+from typing import Any, Literal, TypeAlias
+
+from rewardkit.isolate.child import MARK, SHARED_BYTES, WAIT_STATUS, exit_text
+
+#: How a call in a child process fails: it takes too long, the process ends, or the code raises.
+FailureKind: TypeAlias = Literal["timeout", "crash", "error"]
+
+#: Seconds between two checks that the process lives while a reply is awaited. Its end is noticed at
+#: once, unless something that it forked holds the socket open.
+POLL_SECONDS = 0.5
+
+#: Seconds for the guard to end its process, before the caller kills the process group.
+GUARD_TIMEOUT_SECONDS = 10.0
+
+#: Bytes of one reply.
+MAX_REPLY_BYTES = 1 << 28
+
+#: Why a process is ended that sends something other than replies.
+STRAY_OUTPUT = "it wrote to the socket that its verdicts are sent through"
+
+# The path of this process comes before any import: a folder may have a `select.py`.
+_MAIN = "import sys; sys.path[:] = sys.argv[5:]; from rewardkit.isolate.child import main; main()"
+_SECONDS_AND_MICROSECONDS = Struct("@ll")
+
+
+class ChildTimeoutError(Exception):
+    """The process did not reply, or did not read, before the deadline. It was ended."""
+
+
+class ChildCrashError(Exception):
+    """The process ended. The message says how: an exit code or the name of a signal."""
+
+
+class ChildProcess:
+    """A process that runs `serve(channel)` of a module, in a session of its own.
+
+    After a `ChildTimeoutError` or a `ChildCrashError` the process is closed. A process that cannot
+    be started is one that has crashed.
+
+    Args:
+        module: the module to run; its `serve` gets a `child.Channel`.
+        environment: environment variables to add to those of this process.
+        is_quiet: whether to discard what the code prints, unless REWARDKIT_DEBUG=1.
+    """
+
+    def __init__(
+        self, module: str, *, environment: Mapping[str, str] | None = None, is_quiet: bool = False
+    ) -> None:
+        self._received = bytearray()
+        self._exit_text = ""
+        output = subprocess.DEVNULL if is_quiet and not _is_debugging() else None
+        try:
+            with _starting:
+                self._start(module, {**os.environ, **(environment or {})}, output)
+                _live.add(self)
+        except OSError as error:
+            self._exit_text = f"it cannot start: {error}"
+
+    def _start(self, module: str, environment: Mapping[str, str], output: int | None) -> None:
+        with ExitStack() as ours, ExitStack() as theirs:
+            self._socket, socket = map(ours.enter_context, socketpair())
+            theirs.enter_context(socket)
+            self._requests = ours.enter_context(Connection(os.dup(self._socket.fileno())))
+            life, own_end = os.pipe()
+            theirs.callback(os.close, life)
+            ours.callback(os.close, own_end)
+            shared = theirs.enter_context(TemporaryFile())
+            shared.truncate(SHARED_BYTES)
+            self._memory = mmap(shared.fileno(), SHARED_BYTES)
+            WAIT_STATUS.pack_into(self._memory, MARK.size, -1)
+            passed = [socket.fileno(), life, shared.fileno()]
+            self._process = subprocess.Popen(  # noqa: S603 - our own module
+                [sys.executable, "-c", _MAIN, *map(str, passed), module, *sys.path],
+                stdin=subprocess.DEVNULL,
+                stdout=output or 2,  # stdout is for the results of a command
+                stderr=output,
+                env=environment,
+                pass_fds=passed,
+                start_new_session=True,  # its guard kills the group; Ctrl-C is the caller's
+            )
+            self._descriptors = ours.pop_all()  # closing them is how the guard is told to kill
+        self._readable = select.poll()
+        self._readable.register(self._socket, select.POLLIN)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process can take a request."""
+        return self in _live and self._process.poll() is None
+
+    @property
+    def mark(self) -> tuple[float, int]:
+        """When the code began the item in progress, by `time.monotonic`, and its number."""
+        began, number = MARK.unpack_from(self._memory)
+        return began, number
+
+    def reset_mark(self) -> None:
+        """Mark item 0 as begun now: a request is about to be sent."""
+        MARK.pack_into(self._memory, 0, monotonic(), 0)
+
+    def exchange(self, request: Any, seconds: float) -> Any:
+        """Send a request and return the reply to it. An interrupted exchange ends the process.
+
+        Raises:
+            ChildTimeoutError: that takes more seconds.
+            ChildCrashError: the process ended.
+        """
+        deadline, is_complete = monotonic() + seconds, False
+        try:
+            self.send(request, seconds)
+            reply = self.receive(lambda: deadline)
+            is_complete = True
+        finally:
+            if not is_complete:  # or the next request would get a late reply to this one
+                self.close()
+        return reply
+
+    def send(self, request: Any, seconds: float) -> None:
+        """Send a request.
+
+        Raises:
+            ChildTimeoutError: the process does not read it in these seconds.
+            ChildCrashError: the process ended.
+        """
+        if self not in _live:
+            raise self._crash()
+        limit = _SECONDS_AND_MICROSECONDS.pack(int(seconds), int(seconds % 1 * 1e6) or 1)
+        try:
+            self._socket.setsockopt(SOL_SOCKET, SO_SNDTIMEO, limit)
+            self._requests.send(request)
+        except BlockingIOError as error:
+            self.close()
+            raise ChildTimeoutError from error
+        except OSError as error:  # a broken pipe
+            raise self._crash() from error
+
+    def receive(self, deadline: Callable[[], float]) -> Any:
+        """Return the next reply.
+
+        Args:
+            deadline: returns the time, by `time.monotonic`, to wait for; it may move meanwhile.
+
+        Raises:
+            ChildTimeoutError: there was none before the deadline.
+            ChildCrashError: the process ended, or sent something other than a reply.
+        """
+        searched = 0
+        while (end := self._received.find(b"\n", searched)) < 0:
+            searched = len(self._received)
+            seconds = deadline() - monotonic()
+            # Also after the deadline: this process may have been the slow one.
+            if self._readable.poll(max(0.0, min(seconds, POLL_SECONDS)) * 1000):
+                self._read()
+            elif seconds <= 0:
+                self.close()
+                raise ChildTimeoutError
+            elif self._process.poll() is not None:
+                raise self._crash()
+        line = self._received[:end]
+        del self._received[: end + 1]
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError):
+            raise self.stray_output() from None
+
+    def stray_output(self) -> ChildCrashError:
+        """End a process that sent something other than replies. Return the error to raise."""
+        self.close()
+        return ChildCrashError(STRAY_OUTPUT)
+
+    def close(self) -> str:
+        """End the code, and everything it started. Return how the code ended."""
+        if self not in _live:
+            return self._exit_text
+        _live.discard(self)
+        self._descriptors.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GUARD_TIMEOUT_SECONDS)
+        (status,) = WAIT_STATUS.unpack_from(self._memory, MARK.size)
+        if status < 0:  # the guard was killed itself
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, SIGKILL)
+        code = self._process.wait()
+        self._exit_text = exit_text(code if status < 0 else os.waitstatus_to_exitcode(status))
+        return self._exit_text
+
+    def _read(self) -> None:
+        try:
+            piece = self._socket.recv(1 << 16)
+        except ConnectionResetError:
+            piece = b""
+        if not piece or len(self._received) > MAX_REPLY_BYTES:
+            raise self._crash()
+        self._received += piece
+
+    def _crash(self) -> ChildCrashError:
+        """The error for a process that is gone, or about to be: it closes its socket before."""
+        if self in _live:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(1)
+        return ChildCrashError(self.close())
+
+    def _drop_in_fork(self) -> None:
+        """Close a forked process's copies, which would keep the child alive."""
+        self._descriptors.close()
+        self._process.returncode = 0  # not a child of this process: nothing to wait for
+
+
+def _is_debugging() -> bool:
+    return os.environ.get("REWARDKIT_DEBUG") == "1"
+
+
+_live: set[ChildProcess] = set()
+_starting = threading.RLock()  # no fork until the descriptors of a start are known
+
+
+def close_all() -> None:
+    """End every child process of this process."""
+    for process in tuple(_live):
+        process.close()
+
+
+def _after_fork() -> None:
+    _starting.release()
+    for process in _live:
+        process._drop_in_fork()  # noqa: SLF001 - the hook of this class
+    _live.clear()
+
+
+atexit.register(close_all)
+os.register_at_fork(
+    before=_starting.acquire, after_in_parent=_starting.release, after_in_child=_after_fork
+)
