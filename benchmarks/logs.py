@@ -19,8 +19,8 @@ from pathlib import Path
 from measure import best
 
 from rewardkit.trainlog.export import rows
-from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.training_run import TrainingRun
 
 METRICS = 80
 
@@ -64,7 +64,7 @@ def loop(path: Path) -> dict[int, dict[str, float]]:
     return table
 
 
-def rewardkit(path: Path) -> Run:
+def rewardkit(path: Path) -> TrainingRun:
     """The same with rewardkit."""
     return read_run(path)
 

@@ -22,7 +22,7 @@ NEEDED = {
     "recipes": r"rewardkit/launch/recipes/[\w.-]+\.yaml",
     "verl's keys": r"rewardkit/launch/verl/release_keys/[\d.]+\.json",
     "scripts": r"rewardkit/launch/targets/\w+\.sh\.j2",
-    "rules and glossary": r"rewardkit/trainlog/\w+\.yaml",
+    "rules and glossary": r"rewardkit/(?:trainlog|glossary)/\w+\.yaml",
     "pages": r"rewardkit/(?:pages|responses/report|trainlog)/\w+\.(?:html\.j2|css|js)",
 }
 

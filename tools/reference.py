@@ -418,7 +418,7 @@ def rules() -> str:
 
 def metrics() -> str:
     """Where the metrics are explained, and which rule looks at which."""
-    from rewardkit.trainlog.glossary import keys, metrics
+    from rewardkit.glossary.lookup import keys, metrics
     from rewardkit.trainlog.rules import rules as log_rules
 
     looked_at: dict[str, list[str]] = {}

@@ -11,7 +11,7 @@ from rewardkit.cli.shared.console import JsonFlag, examples, print_json, print_t
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.trainlog.glossary import Key, Metric
+    from rewardkit.glossary.lookup import KeyEntry, MetricEntry
 
 METRIC_EXAMPLES = examples(
     "rewardkit explain-metric response_length/clip_ratio",
@@ -39,17 +39,17 @@ def explain_metric(
     as_json: JsonFlag = False,
 ) -> None:
     """Say what a metric means, where it is healthy, and which keys move it."""
-    from rewardkit.trainlog.glossary import markdown_metrics, metric, metrics
+    from rewardkit.glossary.lookup import find_metric, markdown_metrics, metrics
 
     if _asked(name, everything=everything) is not None:
-        _say(_metric_facts(metric(str(name)), lang.value), as_json=as_json)
+        _say(_metric_facts(find_metric(str(name)), lang.value), as_json=as_json)
     elif as_json:
         print_json([_metric_facts(entry, lang.value) for entry in metrics()])
     else:
         typer.echo(markdown_metrics(lang.value), nl=False)
 
 
-def _metric_facts(entry: Metric, lang: str) -> dict[str, Any]:
+def _metric_facts(entry: MetricEntry, lang: str) -> dict[str, Any]:
     from rewardkit.trainlog.rules import rules
 
     judged = [rule for rule in rules() if set(entry.names) & set(rule.metrics)]
@@ -70,25 +70,25 @@ def explain_key(
     as_json: JsonFlag = False,
 ) -> None:
     """Say what a configuration key does, how to choose it, and its default in each release."""
-    from rewardkit.trainlog.glossary import key, keys, markdown_keys
+    from rewardkit.glossary.lookup import find_key, keys, markdown_keys
 
     if _asked(name, everything=everything) is not None:
-        _say(_key_facts(key(str(name)), lang.value), as_json=as_json)
+        _say(_key_facts(find_key(str(name)), lang.value), as_json=as_json)
     elif as_json:
         print_json([_key_facts(entry, lang.value) for entry in keys()])
     else:
         typer.echo(markdown_keys(lang.value), nl=False)
 
 
-def _key_facts(entry: Key, lang: str) -> dict[str, Any]:
-    from rewardkit.trainlog.glossary import changes, defaults, metrics
+def _key_facts(entry: KeyEntry, lang: str) -> dict[str, Any]:
+    from rewardkit.glossary.lookup import key_changes, key_defaults, metrics
 
     return {
         "key": entry.key,
         "meaning": entry.meaning[lang],
         "choose": entry.choose[lang],
-        "defaults": [f"{value} ({span})" for span, value in defaults(entry.key)],
-        "changes": list(changes(entry.key)),
+        "defaults": [f"{value} ({span})" for span, value in key_defaults(entry.key)],
+        "changes": list(key_changes(entry.key)),
         "metrics": [it.names[0] for it in metrics() if entry.key in it.keys],
     }
 

@@ -28,9 +28,9 @@ from rewardkit.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from rewardkit.trainlog.follow import Tail
-    from rewardkit.trainlog.model import Run
-    from rewardkit.trainlog.rules import Finding
+    from rewardkit.trainlog.follow import LogTail
+    from rewardkit.trainlog.rules import LogFinding
+    from rewardkit.trainlog.training_run import TrainingRun
 
 EXAMPLES = examples(
     "rewardkit logs train.log",
@@ -159,8 +159,8 @@ def command(
     _fail([finding for found in findings for finding in found], fail_on)
 
 
-def _read(paths: Sequence[str], config: Path | None) -> list[Run]:
-    from rewardkit.trainlog.config import with_config
+def _read(paths: Sequence[str], config: Path | None) -> list[TrainingRun]:
+    from rewardkit.trainlog.config_file import with_config
     from rewardkit.trainlog.read import read_runs
 
     with progress(f"reading {', '.join(paths)[:60]}") as advance:
@@ -172,16 +172,16 @@ def _read(paths: Sequence[str], config: Path | None) -> list[Run]:
     return [with_config(runs[0], config)]
 
 
-def _compare(runs: Sequence[Run], x: Across, *, as_json: bool) -> None:
-    from rewardkit.trainlog.compare import compare
-    from rewardkit.trainlog.show import compared
+def _compare(runs: Sequence[TrainingRun], x: Across, *, as_json: bool) -> None:
+    from rewardkit.trainlog.run_comparison import compare_runs
+    from rewardkit.trainlog.tables import comparison_tables
 
-    found = compare(runs, "hours" if x == Across.hours else "step")
+    found = compare_runs(runs, "hours" if x == Across.hours else "step")
     if as_json:
         print_json([it.plain() for it in found])
         return
     for it in found:
-        for table in compared(it):
+        for table in comparison_tables(it):
             print_table(table.columns, table.rows, title=table.title)
         if sum(it.only):
             typer.echo(f"{it.only[0]:,} settings only the first has, {it.only[1]:,} the other.")
@@ -192,7 +192,11 @@ def _compare(runs: Sequence[Run], x: Across, *, as_json: bool) -> None:
 
 
 def _show(
-    runs: Sequence[Run], findings: Sequence[Sequence[Finding]], lang: str, *, as_json: bool
+    runs: Sequence[TrainingRun],
+    findings: Sequence[Sequence[LogFinding]],
+    lang: str,
+    *,
+    as_json: bool,
 ) -> None:
     from rewardkit.trainlog.export import rows
     from rewardkit.trainlog.summary import summarize
@@ -213,13 +217,13 @@ def _show(
     print_json(documents[0] if len(documents) == 1 else documents)
 
 
-def _print(run: Run, findings: Sequence[Finding], lang: str) -> None:
-    from rewardkit.trainlog.show import ASCII, BLOCKS, tables
+def _print(run: TrainingRun, findings: Sequence[LogFinding], lang: str) -> None:
     from rewardkit.trainlog.summary import summarize
+    from rewardkit.trainlog.tables import ASCII, BLOCKS, run_tables
     from rewardkit.trainlog.translations import TABLE_WORDS
 
     marks = BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else ASCII
-    for table in tables(summarize(run, lang), findings, lang=lang, marks=marks):
+    for table in run_tables(summarize(run, lang), findings, lang=lang, marks=marks):
         print_table(table.columns, table.rows, title=table.title)
     for item in run.examples:
         warn(f"{run.path}: {item.where}: not read: {item.reason}")
@@ -227,18 +231,18 @@ def _print(run: Run, findings: Sequence[Finding], lang: str) -> None:
         typer.echo(TABLE_WORDS[lang]["nothing"])
 
 
-def _fail(findings: Sequence[Finding], fail_on: FailOn | None) -> None:
+def _fail(findings: Sequence[LogFinding], fail_on: FailOn | None) -> None:
     counted = {FailOn.error: {"error"}, FailOn.warning: {"error", "warning"}}
     if fail_on and any(finding.rule.severity in counted[fail_on] for finding in findings):
         raise typer.Exit(1)
 
 
 def _follow(paths: Sequence[str], interval: float, lang: str) -> None:
-    from rewardkit.trainlog.follow import Tail
+    from rewardkit.trainlog.follow import LogTail
 
     if len(paths) != 1:
         raise UsageError("--follow takes one RUN.")
-    tail = Tail(Path(paths[0]))
+    tail = LogTail(Path(paths[0]))
     show = _live if sys.stdout.isatty() else _lines
     try:
         show(tail, interval, lang)
@@ -249,10 +253,10 @@ def _follow(paths: Sequence[str], interval: float, lang: str) -> None:
 _WAITING = "{}: not there; waiting for it."
 
 
-def _lines(tail: Tail, interval: float, lang: str) -> NoReturn:
+def _lines(tail: LogTail, interval: float, lang: str) -> NoReturn:
     """A line for every step, and for every finding when it first shows; never returns."""
     from rewardkit.trainlog.rules import diagnose
-    from rewardkit.trainlog.show import step_line
+    from rewardkit.trainlog.tables import format_step
 
     last, restarts, begun, missing = -1, 0, 0, False
     told: set[str] = set()
@@ -270,7 +274,7 @@ def _lines(tail: Tail, interval: float, lang: str) -> NoReturn:
                 typer.echo(f"restart at step {run.restarts[-1].step:,}")
             for step in run.steps:
                 if step > last:
-                    typer.echo(step_line(run, step))
+                    typer.echo(format_step(run, step))
             last = run.steps[-1]
             for finding in diagnose(run):
                 if finding.rule.id not in told:
@@ -281,7 +285,7 @@ def _lines(tail: Tail, interval: float, lang: str) -> NoReturn:
         sleep(interval)
 
 
-def _live(tail: Tail, interval: float, lang: str) -> NoReturn:
+def _live(tail: LogTail, interval: float, lang: str) -> NoReturn:
     """The tables, drawn anew as the log grows; never returns."""
     from rich.live import Live
     from rich.text import Text
@@ -297,7 +301,7 @@ def _live(tail: Tail, interval: float, lang: str) -> NoReturn:
             sleep(interval)
 
 
-def _drawn(run: Run, lang: str) -> Group:
+def _drawn(run: TrainingRun, lang: str) -> Group:
     """The tables of a run for a terminal, as `print_table` prints them."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
@@ -305,11 +309,11 @@ def _drawn(run: Run, lang: str) -> Group:
     from rich.text import Text
 
     from rewardkit.trainlog.rules import diagnose
-    from rewardkit.trainlog.show import tables
     from rewardkit.trainlog.summary import summarize
+    from rewardkit.trainlog.tables import run_tables
 
     drawn = []
-    for table in tables(summarize(run, lang), diagnose(run), lang=lang, brief=True):
+    for table in run_tables(summarize(run, lang), diagnose(run), lang=lang, brief=True):
         title = Text(printable(table.title))
         shown = Table(*table.columns, box=SIMPLE_HEAD, title=title, title_justify="left")
         for row in table.rows:

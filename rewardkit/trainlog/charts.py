@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from rewardkit.trainlog.model import Run
-from rewardkit.trainlog.rules import Finding
-from rewardkit.trainlog.stats import Series
-from rewardkit.trainlog.topics import TOPICS, step_seconds, title, validations
+from rewardkit.trainlog.rules import LogFinding
+from rewardkit.trainlog.series import Series
+from rewardkit.trainlog.topics import TOPICS, step_seconds, topic_title, validations
+from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import CHART_WORDS
 
 #: Points of a curve that are drawn; of a longer one, the means of neighbours.
-POINTS = 2000
+MAX_CURVE_POINTS = 2000
 
 #: Points of a curve that is smoothed; of fewer, as validations have, each one counts.
-SMOOTHED = 40
+MIN_SMOOTHED_POINTS = 40
 
 #: Distinguishable with any colour vision (Okabe and Ito), and on light and dark paper.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
 
 
 @dataclass(frozen=True)
-class Curve:
+class ChartCurve:
     """A run's curve in a chart; where it has no number, a piece of it ends."""
 
     run: int
@@ -31,7 +31,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Mark:
+class FindingMark:
     """Steps of a run that a finding is about."""
 
     run: int
@@ -42,20 +42,22 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Chart:
+class MetricChart:
     """Curves of one thing, of each run that has it."""
 
     title: str
-    curves: tuple[Curve, ...]
-    marks: tuple[Mark, ...]
+    curves: tuple[ChartCurve, ...]
+    marks: tuple[FindingMark, ...]
 
 
-def charts(
-    runs: Sequence[Run], findings: Sequence[Sequence[Finding]], lang: str = "en"
-) -> list[Chart]:
+def topic_charts(
+    runs: Sequence[TrainingRun], findings: Sequence[Sequence[LogFinding]], lang: str = "en"
+) -> list[MetricChart]:
     """The curves people look at first: the validations, and every topic that a run has."""
     found = [
-        Chart(title(topic, runs, lang), curves, tuple(_marks(findings, topic.names, lang)))
+        MetricChart(
+            topic_title(topic, runs, lang), curves, tuple(_marks(findings, topic.names, lang))
+        )
         for topic in TOPICS
         if (curves := _curves(run.series(*topic.names) for run in runs))
     ]
@@ -63,7 +65,7 @@ def charts(
     names = dict.fromkeys(name for one in checked for name in one)
     flat = tuple(_marks(findings, (), lang, rule="validation_flat"))
     validated = [
-        Chart(
+        MetricChart(
             f"{CHART_WORDS[lang]['validation']}: {name}",
             _curves(one.get(name, ()) for one in checked),
             flat,
@@ -73,13 +75,13 @@ def charts(
     return [*found[:1], *validated, *found[1:]]
 
 
-def others(runs: Sequence[Run]) -> list[Chart]:
+def metric_charts(runs: Sequence[TrainingRun]) -> list[MetricChart]:
     """A chart for every metric there is, by its name."""
     names = sorted({metric for run in runs for metric in run.table})
-    return [Chart(name, _curves(run.series(name) for run in runs), ()) for name in names]
+    return [MetricChart(name, _curves(run.series(name) for run in runs), ()) for name in names]
 
 
-def hours(run: Run) -> list[float] | None:
+def elapsed_hours(run: TrainingRun) -> list[float] | None:
     """When each step ended, in hours from the start; None if the run does not tell.
 
     By the time stamps of its steps, else by the sum of their times.
@@ -98,19 +100,21 @@ def hours(run: Run) -> list[float] | None:
     return found
 
 
-def window_of(charts_: Iterable[Chart]) -> int:
+def default_window(charts_: Iterable[MetricChart]) -> int:
     """How many points to smooth over, if not told: a fiftieth of the longest curve, an odd number."""
     longest = max((len(curve.points) for chart in charts_ for curve in chart.curves), default=0)
-    return longest // 50 * 2 + 1 if longest >= SMOOTHED else 1
+    return longest // 50 * 2 + 1 if longest >= MIN_SMOOTHED_POINTS else 1
 
 
-def _curves(series: Iterable[Series]) -> tuple[Curve, ...]:
-    return tuple(Curve(i, tuple(_thinned(points))) for i, points in enumerate(series) if points)
+def _curves(series: Iterable[Series]) -> tuple[ChartCurve, ...]:
+    return tuple(
+        ChartCurve(i, tuple(_thinned(points))) for i, points in enumerate(series) if points
+    )
 
 
 def _thinned(points: Series) -> Iterator[tuple[int, float]]:
-    """At most `POINTS` points: of longer curves, the means of neighbours."""
-    size = -(-len(points) // POINTS)
+    """At most `MAX_CURVE_POINTS` points: of longer curves, the means of neighbours."""
+    size = -(-len(points) // MAX_CURVE_POINTS)
     for at in range(0, len(points), size):
         near = points[at : at + size]
         known = [value for _, value in near if isfinite(value)]
@@ -119,8 +123,8 @@ def _thinned(points: Series) -> Iterator[tuple[int, float]]:
 
 
 def _marks(
-    findings: Sequence[Sequence[Finding]], names: Sequence[str], lang: str, rule: str = ""
-) -> Iterator[Mark]:
+    findings: Sequence[Sequence[LogFinding]], names: Sequence[str], lang: str, rule: str = ""
+) -> Iterator[FindingMark]:
     for run, found in enumerate(findings):
         for finding in found:
             if (
@@ -129,4 +133,4 @@ def _marks(
             ):
                 first, last = finding.evidence.steps
                 label = finding.rule.title[lang]
-                yield Mark(run, first, last, finding.rule.severity, label)
+                yield FindingMark(run, first, last, finding.rule.severity, label)

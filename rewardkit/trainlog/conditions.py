@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
 
-from rewardkit.trainlog.model import FIXED, FULL, Run
-from rewardkit.trainlog.stats import Series, finite, mean, part
+from rewardkit.trainlog.series import Series, finite, mean, part
 from rewardkit.trainlog.topics import step_seconds
+from rewardkit.trainlog.training_run import FIXED, FULL, TrainingRun
 
 #: Steps at the end of a run whose mean is compared with a limit: one odd step is no finding.
 LAST = 10
@@ -33,7 +33,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RuleEvidence:
     """Why a condition holds: its numbers, and the steps to look at.
 
     Attributes:
@@ -47,30 +47,30 @@ class Evidence:
     metrics: tuple[str, ...] = ()
 
 
-Condition: TypeAlias = Callable[[Run], Evidence | None]
+Condition: TypeAlias = Callable[[TrainingRun], RuleEvidence | None]
 
 
-def fact(what: str, points: Series) -> Fact:
+def mean_fact(what: str, points: Series) -> Fact:
     """The mean of some points, or the value of one."""
     return Fact(what, (points[0][0], points[-1][0]), mean(points))
 
 
-def evidence(*facts: Fact | None, steps: tuple[int, int] | None = None) -> Evidence:
+def evidence_of(*facts: Fact | None, steps: tuple[int, int] | None = None) -> RuleEvidence:
     """Evidence of the facts that there are; of the steps of the first, if no others are said."""
     found = tuple(item for item in facts if item)
-    return Evidence(found, steps or found[0].steps)
+    return RuleEvidence(found, steps or found[0].steps)
 
 
 def last_above(limit: float, *names: str, below: float | None = None) -> Condition:
     """The mean of a metric over the last steps is above a limit, and not above another one."""
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         series = finite(run.series(*names))
         last = series[-LAST:]
         if not last or not mean(last) > limit or (below is not None and mean(last) > below):
             return None
-        name = name_of(run, names)
-        return evidence(fact(name, last), _worst(name, series), steps=_span(series, limit))
+        name = logged_name(run, names)
+        return evidence_of(mean_fact(name, last), _worst(name, series), steps=_span(series, limit))
 
     return holds
 
@@ -78,13 +78,13 @@ def last_above(limit: float, *names: str, below: float | None = None) -> Conditi
 def often_above(limit: float, least: int, *names: str) -> Condition:
     """A metric is above a limit in several of the last steps."""
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         series = finite(run.series(*names))
         if sum(value > limit for _, value in series[-LAST:]) < least:
             return None
-        name = name_of(run, names)
-        return evidence(
-            fact(name, series[-LAST:]), _worst(name, series), steps=_span(series, limit)
+        name = logged_name(run, names)
+        return evidence_of(
+            mean_fact(name, series[-LAST:]), _worst(name, series), steps=_span(series, limit)
         )
 
     return holds
@@ -93,11 +93,11 @@ def often_above(limit: float, least: int, *names: str) -> Condition:
 def last_outside(low: float, high: float, *names: str) -> Condition:
     """The mean of a metric over the last steps is outside of a range."""
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         last = finite(run.series(*names))[-LAST:]
         if not last or low <= mean(last) <= high:
             return None
-        return evidence(fact(name_of(run, names), last))
+        return evidence_of(mean_fact(logged_name(run, names), last))
 
     return holds
 
@@ -111,7 +111,7 @@ def at_limit(limit: float, kind: str, *keys: str, infer: bool = False) -> Condit
     0.1 to 0.8 counts if the longest is the same in all of the last steps, or is not logged.
     """
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         cut = finite(run.series(f"{kind}/clip_ratio"))
         last = cut[-LAST:]
         if not last or not mean(last) > limit:
@@ -120,10 +120,10 @@ def at_limit(limit: float, kind: str, *keys: str, infer: bool = False) -> Condit
         allowed = _configured(run, keys) or (_plateau(longest) if infer else None)
         if not _reached(longest[-LAST:], allowed, of_limit=run.era in {FIXED, FULL}):
             return None
-        return evidence(
-            fact(f"{kind}/clip_ratio", last),
+        return evidence_of(
+            mean_fact(f"{kind}/clip_ratio", last),
             _worst(f"{kind}/clip_ratio", cut),
-            fact(f"{kind}/max", longest[-LAST:]) if longest else None,
+            mean_fact(f"{kind}/max", longest[-LAST:]) if longest else None,
             steps=_span(cut, limit),
         )
 
@@ -133,7 +133,7 @@ def at_limit(limit: float, kind: str, *keys: str, infer: bool = False) -> Condit
 def not_a_number(*prefixes: str) -> Condition:
     """A metric of the training itself is NaN or infinite."""
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         bad = {
             metric: steps
             for metric in run.table
@@ -150,7 +150,7 @@ def not_a_number(*prefixes: str) -> Condition:
         ]
         first = min(steps[0] for steps in bad.values())
         last = max(steps[-1] for steps in bad.values())
-        return Evidence(tuple(facts), (first, last), tuple(bad))
+        return RuleEvidence(tuple(facts), (first, last), tuple(bad))
 
     return holds
 
@@ -161,7 +161,7 @@ def never_differs(low: tuple[str, ...], high: tuple[str, ...], first: int, most:
     For all of at least `first` steps, or for the first `most`.
     """
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         lows, highs = dict(finite(run.series(*low))), dict(finite(run.series(*high)))
         steps = [step for step in run.steps if step in lows and step in highs]
         same: list[tuple[int, float]] = []
@@ -171,7 +171,9 @@ def never_differs(low: tuple[str, ...], high: tuple[str, ...], first: int, most:
             same.append((step, lows[step]))
         if len(same) < first or (len(same) < len(steps) and len(same) < most):
             return None
-        return evidence(fact(name_of(run, low), same), fact(name_of(run, high), same))
+        return evidence_of(
+            mean_fact(logged_name(run, low), same), mean_fact(logged_name(run, high), same)
+        )
 
     return holds
 
@@ -179,14 +181,16 @@ def never_differs(low: tuple[str, ...], high: tuple[str, ...], first: int, most:
 def both_zero(low: str, high: str, least: int) -> Condition:
     """Lowest and highest of a batch are exactly 0 in several steps: it trained nothing."""
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         lows, highs = dict(run.series(low)), dict(run.series(high))
         # A mean of 0.000 with three decimals may be anything below half a thousandth.
         steps = [] if run.era == FIXED else [s for s in lows if lows[s] == highs.get(s) == 0]
         if len(steps) < least:
             return None
         span = (steps[0], steps[-1])
-        return Evidence((Fact(f"number of steps with {low} = {high} = 0", span, len(steps)),), span)
+        return RuleEvidence(
+            (Fact(f"number of steps with {low} = {high} = 0", span, len(steps)),), span
+        )
 
     return holds
 
@@ -194,17 +198,17 @@ def both_zero(low: str, high: str, least: int) -> Condition:
 def falls_to(share: float, limit: float, *names: str) -> Condition:
     """A metric ends below a share of where it began, and below a limit."""
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         series = finite(run.series(*names))
         if len(series) < LONG:
             return None
         begin, end = part(series, 0, 0.1), series[-LAST:]
         if not (mean(end) < share * mean(begin) and mean(end) < limit):
             return None
-        name = name_of(run, names)
+        name = logged_name(run, names)
         low = [point for point in series if point[1] < share * mean(begin)]
         steps = (low[0][0], series[-1][0]) if low else None
-        return evidence(fact(name, begin), fact(name, end), steps=steps)
+        return evidence_of(mean_fact(name, begin), mean_fact(name, end), steps=steps)
 
     return holds
 
@@ -212,16 +216,16 @@ def falls_to(share: float, limit: float, *names: str) -> Condition:
 def time_share(limit: float, *names: str) -> Condition:
     """A part takes more than a share of the time of the last steps."""
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         spent, whole = dict(finite(run.series(*names))), dict(finite(step_seconds(run)))
         shares = [(s, spent[s] / whole[s]) for s in run.steps if s in spent and whole.get(s)]
         last = shares[-LAST:]
         if not last or mean(last) <= limit:
             return None
-        name = name_of(run, names)
-        return evidence(
-            fact(f"{name} as a share of the step", last),
-            fact(name, [(step, spent[step]) for step, _ in last]),
+        name = logged_name(run, names)
+        return evidence_of(
+            mean_fact(f"{name} as a share of the step", last),
+            mean_fact(name, [(step, spent[step]) for step, _ in last]),
         )
 
     return holds
@@ -230,7 +234,7 @@ def time_share(limit: float, *names: str) -> Condition:
 def imbalanced(limit: float) -> Condition:
     """After balancing, the fullest worker has clearly more tokens than the emptiest."""
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         names = ("balanced_max", "balanced_min", "mean")
         high, low, mid = (dict(finite(run.series(f"global_seqlen/{name}"))) for name in names)
         spread = [(s, (high[s] - low[s]) / mid[s]) for s in high if s in low and mid.get(s)]
@@ -238,8 +242,8 @@ def imbalanced(limit: float) -> Condition:
         if not last or mean(last) <= limit:
             return None
         at = last[-1][0]
-        return evidence(
-            fact("(balanced_max - balanced_min) / mean of global_seqlen", last),
+        return evidence_of(
+            mean_fact("(balanced_max - balanced_min) / mean of global_seqlen", last),
             Fact("global_seqlen/balanced_max", (at, at), high[at]),
             Fact("global_seqlen/balanced_min", (at, at), low[at]),
         )
@@ -247,7 +251,7 @@ def imbalanced(limit: float) -> Condition:
     return holds
 
 
-def _configured(run: Run, keys: Iterable[str]) -> float | None:
+def _configured(run: TrainingRun, keys: Iterable[str]) -> float | None:
     try:
         return float(run.setting(*keys))
     except (TypeError, ValueError):
@@ -271,7 +275,7 @@ def _plateau(longest: Series) -> float | None:
     return top if values.count(top) >= max(3, len(values) / 4) else None
 
 
-def name_of(run: Run, names: Iterable[str]) -> str:
+def logged_name(run: TrainingRun, names: Iterable[str]) -> str:
     """The first of these metrics that the run has, else the first."""
     return next((name for name in names if name in run.table), next(iter(names)))
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.output import atomic
-from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.training_run import TrainingRun
 
 #: What a spreadsheet takes for the beginning of a formula, in its full width too.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-def rows(run: Run) -> Iterator[dict[str, float]]:
+def rows(run: TrainingRun) -> Iterator[dict[str, float]]:
     """The steps in order, each with the metrics that were logged of it."""
     columns = list(run.table.items())
     for i, step in enumerate(run.steps):
@@ -22,7 +22,7 @@ def rows(run: Run) -> Iterator[dict[str, float]]:
         yield {"step": step, **{key: value for key, value in values if value is not None}}
 
 
-def write_csv(runs: Sequence[Run], out: Path, *, overwrite: bool) -> None:
+def write_csv(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> None:
     """The runs as CSV, with a `run` column if there are several; what is missing is empty.
 
     A name that a spreadsheet would take for a formula begins with an apostrophe; see `as_text`.
@@ -41,7 +41,7 @@ def write_csv(runs: Sequence[Run], out: Path, *, overwrite: bool) -> None:
             writer.writerows(_named(as_text(run.name), row, names) for row in rows(run))
 
 
-def write_parquet(runs: Sequence[Run], out: Path, *, overwrite: bool) -> None:
+def write_parquet(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> None:
     """The runs as parquet: `step` as int64, metrics as float64; what is missing is null.
 
     Raises:
@@ -69,7 +69,7 @@ def as_text(name: str) -> str:
     return f"'{name}" if name.startswith(FORMULAS) else name
 
 
-def _all(run: Run, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _all(run: TrainingRun, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     return (_named(run.name, row, names) for row in rows(run))
 
 
@@ -77,7 +77,7 @@ def _named(name: str, row: dict[str, float], names: Sequence[str]) -> dict[str, 
     return {"run": name, **row} if names[0] == "run" else dict(row)
 
 
-def _columns(runs: Sequence[Run]) -> list[str]:
+def _columns(runs: Sequence[TrainingRun]) -> list[str]:
     first = ["run", "step"] if len(runs) > 1 else ["step"]
     found = dict.fromkeys(key for run in runs for key in run.table)
     return [*first, *(key for key in found if key not in first)]

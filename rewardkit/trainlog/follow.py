@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rewardkit.errors import DataError, SourceError, UsageError
-from rewardkit.trainlog.console import Console
-from rewardkit.trainlog.jsonl import Jsonl
-from rewardkit.trainlog.model import Run
-from rewardkit.trainlog.read import CHUNK, HEAD, reader_of
+from rewardkit.trainlog.console_reader import ConsoleReader
+from rewardkit.trainlog.jsonl_reader import JsonlReader
+from rewardkit.trainlog.read import CHUNK, HEAD, choose_reader
+from rewardkit.trainlog.training_run import TrainingRun
 
 #: Bytes at the top of a file by which it is known to be the same.
 TOP = 4096
 
 
 @dataclass
-class Tail:
+class LogTail:
     """A console log or a file of verl's `file` logger that grows.
 
     A file that was begun anew, as the `file` logger does when a run is resumed, is read anew.
@@ -31,12 +31,12 @@ class Tail:
     path: Path
     begun: int = 0
     missing: bool = False
-    _reader: Console | Jsonl | None = None
+    _reader: ConsoleReader | JsonlReader | None = None
     _at: int = 0
     _inode: int = 0
     _top: bytes = field(default=b"", repr=False)
 
-    def poll(self) -> Run | None:
+    def poll(self) -> TrainingRun | None:
         """The run as far as it goes if the file has grown and has a step; else None.
 
         Raises:
@@ -85,5 +85,5 @@ class Tail:
         self._top = b""
         if not head.strip() or (b"\n" not in head.lstrip() and len(head) < HEAD):
             return False
-        self._reader = reader_of(head, self.path)
+        self._reader = choose_reader(head, self.path)
         return True

@@ -13,20 +13,28 @@ from typing import Any
 
 from rewardkit.pages.html import render, script_json, write_pieces
 from rewardkit.pages.text import brief, clean
-from rewardkit.trainlog.charts import COLOURS, SMOOTHED, Chart, charts, hours, others, window_of
-from rewardkit.trainlog.model import Run
-from rewardkit.trainlog.rules import Finding
-from rewardkit.trainlog.show import duration
+from rewardkit.trainlog.charts import (
+    COLOURS,
+    MIN_SMOOTHED_POINTS,
+    MetricChart,
+    default_window,
+    elapsed_hours,
+    metric_charts,
+    topic_charts,
+)
+from rewardkit.trainlog.rules import LogFinding
 from rewardkit.trainlog.summary import summarize
+from rewardkit.trainlog.tables import format_duration
+from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import PAGE_WORDS
 
 #: Points of all curves that are not among the first looked at; beyond, metrics are left out.
-MORE = 2_000_000
+MAX_OTHER_POINTS = 2_000_000
 
 
 def write_page(
-    runs: Sequence[Run],
-    findings: Sequence[Sequence[Finding]],
+    runs: Sequence[TrainingRun],
+    findings: Sequence[Sequence[LogFinding]],
     out: Path,
     *,
     lang: str = "en",
@@ -39,11 +47,11 @@ def write_page(
     Raises:
         OutputError: `out` cannot be written, or exists and `overwrite` is False.
     """
-    first = charts(runs, findings, lang)
+    first = topic_charts(runs, findings, lang)
     script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
     data = {
         "charts": [_plain(chart) for chart in first],
-        "others": [_plain(chart) for chart in _bounded(others(runs))],
+        "others": [_plain(chart) for chart in _bounded(metric_charts(runs))],
         "runs": [
             {
                 "name": brief(run.name, 60),
@@ -53,8 +61,8 @@ def write_page(
             }
             for i, run in enumerate(runs)
         ],
-        "window": window_of(first) if window is None else window,
-        "smoothed": SMOOTHED,
+        "window": default_window(first) if window is None else window,
+        "smoothed": MIN_SMOOTHED_POINTS,
         "x": x,
         "words": PAGE_WORDS[lang],
     }
@@ -70,13 +78,13 @@ def write_page(
         findings=[finding for found in findings for finding in found],
         several=len(runs) > 1,
         colours=COLOURS,
-        duration=duration,
+        format_duration=format_duration,
         data=script_json(data),
     )
     write_pieces(pieces, out, overwrite=overwrite)
 
 
-def _plain(chart: Chart) -> dict[str, Any]:
+def _plain(chart: MetricChart) -> dict[str, Any]:
     """A chart for the script: what is no number is null."""
     return {
         "title": clean(chart.title),
@@ -92,17 +100,17 @@ def _plain(chart: Chart) -> dict[str, Any]:
     }
 
 
-def _bounded(all_charts: Sequence[Chart]) -> list[Chart]:
+def _bounded(all_charts: Sequence[MetricChart]) -> list[MetricChart]:
     kept, total = [], 0
     for chart in all_charts:
         total += sum(len(curve.points) for curve in chart.curves)
-        if total <= MORE:
+        if total <= MAX_OTHER_POINTS:
             kept.append(chart)
     return kept
 
 
-def _hours(run: Run) -> dict[str, list[float]] | None:
-    found = hours(run)
+def _hours(run: TrainingRun) -> dict[str, list[float]] | None:
+    found = elapsed_hours(run)
     if found is None:
         return None
     return {"steps": list(map(float, run.steps)), "at": [round(hour, 4) for hour in found]}

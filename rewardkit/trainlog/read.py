@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rewardkit.errors import DataError, SourceError
-from rewardkit.trainlog.console import Console
-from rewardkit.trainlog.dumps import dump_files, read_dumps
-from rewardkit.trainlog.events import is_events, read_events
-from rewardkit.trainlog.jsonl import Jsonl, record_of
-from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.console_reader import ConsoleReader
+from rewardkit.trainlog.jsonl_reader import JsonlReader, parse_record
+from rewardkit.trainlog.rollout_dumps import list_dumps, read_dumps
+from rewardkit.trainlog.tensorboard import is_event_file, read_events
+from rewardkit.trainlog.training_run import TrainingRun
 
 #: Bytes that are read at a time.
 CHUNK = 4 << 20
@@ -40,7 +40,7 @@ _NOT_LOGS = {
 
 def read_run(
     path: Path | str, name: str = "", progress: Callable[[int], object] = lambda _: None
-) -> Run:
+) -> TrainingRun:
     """Read a run from what it left behind.
 
     Args:
@@ -59,9 +59,9 @@ def read_run(
         if path.is_dir():
             return _read_folder(path, name)
         head = _head(path)
-        if is_events(head):
+        if is_event_file(head):
             return read_events([path], name, str(path))
-        reader = reader_of(head, path)
+        reader = choose_reader(head, path)
         for data in _chunks(path):
             reader.feed(data)
             progress(len(data))
@@ -72,7 +72,7 @@ def read_run(
 
 def read_runs(
     paths: Iterable[Path | str], progress: Callable[[int], object] = lambda _: None
-) -> list[Run]:
+) -> list[TrainingRun]:
     """Read several runs and give each a name of its own."""
     runs = [read_run(path, progress=progress) for path in paths]
     same = Counter(run.name for run in runs)
@@ -85,7 +85,7 @@ def read_runs(
     return runs
 
 
-def reader_of(head: bytes, path: Path) -> Console | Jsonl:
+def choose_reader(head: bytes, path: Path) -> ConsoleReader | JsonlReader:
     """What reads a file that begins like this.
 
     Raises:
@@ -97,11 +97,11 @@ def reader_of(head: bytes, path: Path) -> Console | Jsonl:
         if head.startswith(magic):
             raise DataError(f"{path}: no training log but {what}.")
     lines = (line for line in head.split(b"\n") if line.strip())
-    return Jsonl() if any(map(record_of, islice(lines, FIRST))) else Console()
+    return JsonlReader() if any(map(parse_record, islice(lines, FIRST))) else ConsoleReader()
 
 
-def _read_folder(path: Path, name: str) -> Run:
-    if dump_files(path):
+def _read_folder(path: Path, name: str) -> TrainingRun:
+    if list_dumps(path):
         return read_dumps(path, name)
     if events := sorted(path.rglob("*tfevents*")):
         folders = sorted({str(file.parent) for file in events})
@@ -120,11 +120,11 @@ def _read_folder(path: Path, name: str) -> Run:
     )
 
 
-def _finished(reader: Console | Jsonl, name: str, path: Path) -> Run:
+def _finished(reader: ConsoleReader | JsonlReader, name: str, path: Path) -> TrainingRun:
     try:
         return reader.finish(name, str(path))
     except DataError as error:
-        if isinstance(reader, Console) and reader.binary:
+        if isinstance(reader, ConsoleReader) and reader.binary:
             raise DataError(f"{path}: no training log but a binary file.") from error
         raise
 

@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from rewardkit.trainlog import conditions, trends
-from rewardkit.trainlog.conditions import Condition, Evidence
-from rewardkit.trainlog.model import Run
+from rewardkit.trainlog import conditions, trend_conditions
+from rewardkit.trainlog.conditions import Condition, RuleEvidence
+from rewardkit.trainlog.training_run import TrainingRun
 
 Severity: TypeAlias = Literal["error", "warning"]
 
@@ -33,16 +33,16 @@ _CONDITIONS: Mapping[str, Callable[..., Condition]] = {
         conditions.not_a_number,
         conditions.often_above,
         conditions.time_share,
-        trends.grow_together,
-        trends.grows_without_reward,
-        trends.lost,
-        trends.unseen_by_validation,
+        trend_conditions.grow_together,
+        trend_conditions.grows_without_reward,
+        trend_conditions.loses_gain,
+        trend_conditions.rises_without_validation,
     )
 }
 
 
 @dataclass(frozen=True)
-class Rule:
+class LogRule:
     """Something that goes wrong.
 
     Attributes:
@@ -71,12 +71,12 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Finding:
+class LogFinding:
     """A rule that holds for a run, with its evidence."""
 
-    rule: Rule
+    rule: LogRule
     run: str
-    evidence: Evidence
+    evidence: RuleEvidence
 
     def plain(self, lang: str = "en") -> dict[str, Any]:
         """The finding as plain values for JSON."""
@@ -99,16 +99,18 @@ class Finding:
         }
 
 
-def diagnose(run: Run) -> list[Finding]:
+def diagnose(run: TrainingRun) -> list[LogFinding]:
     """What is wrong with a run, errors first; nothing if nothing shows."""
     found = [
-        Finding(rule, run.name, evidence) for rule in rules() if (evidence := rule.condition(run))
+        LogFinding(rule, run.name, evidence)
+        for rule in rules()
+        if (evidence := rule.condition(run))
     ]
     return sorted(found, key=lambda finding: finding.rule.severity)
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[LogRule, ...]:
     """All rules, in the order of the file."""
     import yaml
 
@@ -116,8 +118,8 @@ def rules() -> tuple[Rule, ...]:
     return tuple(map(_rule, yaml.safe_load(text)))
 
 
-def _rule(fields: dict[str, Any]) -> Rule:
+def _rule(fields: dict[str, Any]) -> LogRule:
     make = _CONDITIONS[fields.pop("condition")]
     arguments, options = fields.pop("arguments"), fields.pop("options", {})
     fields |= {name: tuple(fields[name]) for name in ("keys", "metrics")}
-    return Rule(condition=make(*arguments, **options), **fields)
+    return LogRule(condition=make(*arguments, **options), **fields)

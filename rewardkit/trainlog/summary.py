@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from rewardkit.trainlog.model import Restart, Run, Unread
-from rewardkit.trainlog.stats import Series, finite, trend
-from rewardkit.trainlog.topics import curves, step_seconds, time_parts, title, validations
+from rewardkit.trainlog.series import Series, finite, trend
+from rewardkit.trainlog.topics import (
+    step_seconds,
+    time_parts,
+    topic_series,
+    topic_title,
+    validations,
+)
+from rewardkit.trainlog.training_run import Restart, TrainingRun, UnreadLine
 
 #: Settings that tell what a run is; the first key that is set counts.
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -27,7 +33,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Curve:
+class CurveSummary:
     """Where a curve went.
 
     Attributes:
@@ -52,7 +58,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """A run in figures.
 
     Attributes:
@@ -66,14 +72,14 @@ class Summary:
         validations: by data source.
     """
 
-    run: Run
+    run: TrainingRun
     algorithm: str
     settings: dict[str, Any]
     seconds: float | None
     hours: float | None
     parts: dict[str, float]
-    curves: tuple[Curve, ...]
-    validations: tuple[Curve, ...]
+    curves: tuple[CurveSummary, ...]
+    validations: tuple[CurveSummary, ...]
 
     def plain(self) -> dict[str, Any]:
         """The summary as plain values for JSON."""
@@ -97,11 +103,11 @@ class Summary:
         }
 
 
-def summarize(run: Run, lang: str = "en") -> Summary:
+def summarize(run: TrainingRun, lang: str = "en") -> RunSummary:
     """The run in figures; titles in `en` or `zh`."""
     times = step_seconds(run)
     settings = {name: run.setting(*keys) for name, keys in SETTINGS.items()}
-    return Summary(
+    return RunSummary(
         run=run,
         algorithm=str(settings.pop("algorithm") or _guess(run)),
         settings={name: value for name, value in settings.items() if value is not None},
@@ -109,16 +115,19 @@ def summarize(run: Run, lang: str = "en") -> Summary:
         hours=_hours(run),
         parts=_parts(run, times),
         curves=tuple(
-            curve(topic.id, title(topic, [run], lang), points) for topic, points in curves(run)
+            summarize_curve(topic.id, topic_title(topic, [run], lang), points)
+            for topic, points in topic_series(run)
         ),
-        validations=tuple(curve(name, name, points) for name, points in validations(run).items()),
+        validations=tuple(
+            summarize_curve(name, name, points) for name, points in validations(run).items()
+        ),
     )
 
 
-def curve(name: str, title: str, points: Series) -> Curve:
+def summarize_curve(name: str, title: str, points: Series) -> CurveSummary:
     """Where a curve went."""
     known = finite(points)
-    return Curve(
+    return CurveSummary(
         name,
         title,
         known[0] if known else None,
@@ -131,19 +140,19 @@ def curve(name: str, title: str, points: Series) -> Curve:
     )
 
 
-def _guess(run: Run) -> str:
+def _guess(run: TrainingRun) -> str:
     """The algorithm as far as the metrics tell it."""
     if "critic/vf_loss" in run.table:
         return "PPO (has a critic)"
     return "SFT" if "train/loss" in run.table else ""
 
 
-def _hours(run: Run) -> float | None:
+def _hours(run: TrainingRun) -> float | None:
     times = [time for time in run.clock if time is not None]
     return (times[-1] - times[0]) / 3600 if len(times) > 1 else None
 
 
-def _parts(run: Run, times: Iterable[tuple[int, float]]) -> dict[str, float]:
+def _parts(run: TrainingRun, times: Iterable[tuple[int, float]]) -> dict[str, float]:
     """Shares of the steps' time, the largest first, and what no part accounts for."""
     total = sum(seconds for _, seconds in times if isfinite(seconds))
     if total <= 0:
@@ -159,7 +168,7 @@ def _parts(run: Run, times: Iterable[tuple[int, float]]) -> dict[str, float]:
     }
 
 
-def _curve_plain(it: Curve) -> dict[str, Any]:
+def _curve_plain(it: CurveSummary) -> dict[str, Any]:
     return {
         "title": it.title,
         "points": len(it.points),
@@ -168,5 +177,5 @@ def _curve_plain(it: Curve) -> dict[str, Any]:
     }
 
 
-def _plain(item: Restart | Unread) -> dict[str, Any]:
+def _plain(item: Restart | UnreadLine) -> dict[str, Any]:
     return dict(vars(item))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rewardkit.trainlog.model import V1, Run
+from rewardkit.trainlog.training_run import V1, TrainingRun
 
 _MEAN = re.compile(r"val-(core|aux)/(.+)/([^/]+)/mean@(\d{1,9})")
 _OLD = re.compile(r"(?:val/)?test_score/(.+)")
@@ -82,14 +82,14 @@ TOPICS = (
 REWARD, STEP_TIME = TOPICS[0], TOPICS[-1]
 
 
-def curves(run: Run) -> Iterator[tuple[Topic, list[tuple[int, float]]]]:
+def topic_series(run: TrainingRun) -> Iterator[tuple[Topic, list[tuple[int, float]]]]:
     """The topics a run has values for."""
     for topic in TOPICS:
         if series := run.series(*topic.names):
             yield topic, series
 
 
-def title(topic: Topic, runs: Iterable[Run], lang: str) -> str:
+def topic_title(topic: Topic, runs: Iterable[TrainingRun], lang: str) -> str:
     """What a topic is called; 0.9's shares of responses cut need more words than those before.
 
     A source that does not tell its release may be of 0.9.
@@ -98,7 +98,7 @@ def title(topic: Topic, runs: Iterable[Run], lang: str) -> str:
     return f"{topic.title[lang]} {_OR_LONGEST[lang]}" if longest else topic.title[lang]
 
 
-def validations(run: Run) -> dict[str, list[tuple[int, float]]]:
+def validations(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
     """Data source -> the mean score of its validations, (step, value).
 
     Up to 0.3 a source has one score, `test_score/SOURCE`; since then `val-core` and `val-aux` have
@@ -136,7 +136,7 @@ def _variables(source: str, known: Iterable[str], core: Collection[tuple[str, st
     return [name for name in known if (source, name) in core] or [first]
 
 
-def _smallest(run: Run, by_n: Mapping[int, Sequence[str]]) -> dict[int, float]:
+def _smallest(run: TrainingRun, by_n: Mapping[int, Sequence[str]]) -> dict[int, float]:
     """The values of the configured N, else of the smallest that a step has."""
     configured = str(run.setting("actor_rollout_ref.rollout.val_kwargs.n"))
     values: dict[int, float] = {}
@@ -146,7 +146,7 @@ def _smallest(run: Run, by_n: Mapping[int, Sequence[str]]) -> dict[int, float]:
     return values
 
 
-def time_parts(run: Run) -> dict[str, list[tuple[int, float]]]:
+def time_parts(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
     """The parts of a step by name: (step, seconds)."""
     parts = {}
     for metric in run.table:
@@ -156,7 +156,7 @@ def time_parts(run: Run) -> dict[str, list[tuple[int, float]]]:
     return parts
 
 
-def step_seconds(run: Run) -> list[tuple[int, float]]:
+def step_seconds(run: TrainingRun) -> list[tuple[int, float]]:
     """How long each step took, a validation and a checkpoint after it included.
 
     `timing_s/step` leaves out the validation from 0.6.1 on, and the checkpoint in 0.6.1 and 0.7.0

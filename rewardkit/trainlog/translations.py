@@ -13,7 +13,7 @@ PAGE_WORDS: Mapping[str, Mapping[str, str]] = {
         "curves": "Curves",
         "time": "Where the time went",
         "evidence": "Seen",
-        "rule": "Rule",
+        "rule": "LogRule",
         "advice": "Change",
         "steps": "steps",
         "step": "step",

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rewardkit.trainlog.console import Console
+from rewardkit.trainlog.console_reader import ConsoleReader
 from rewardkit.trainlog.read import read_run
 
 words = st.text(
@@ -67,7 +67,7 @@ def test_any_metrics_of_verls_console_logger_come_back(logged, dressing):
         text.write(DRESSINGS[dressing])
         with contextlib.redirect_stdout(text):
             LocalLogger().log(metrics, step)
-    reader = Console()
+    reader = ConsoleReader()
     reader.feed(text.getvalue().encode())
     run = reader.finish("run", "run.log")
     assert run.unread == 0
@@ -122,7 +122,7 @@ def test_the_printed_configuration_of_verl_is_read(compose, capsys):
     printed = "".join(
         f"(TaskRunner pid=1) {line}\n" for line in capsys.readouterr().out.splitlines()
     )
-    reader = Console()
+    reader = ConsoleReader()
     reader.feed(f"{printed}(TaskRunner pid=1) step:1 - actor/entropy:0.5\n".encode())
     run = reader.finish("run", "run.log")
     assert run.unread == 0
@@ -134,6 +134,6 @@ def test_the_printed_configuration_of_verl_is_read(compose, capsys):
 def test_verls_validation_metrics_as_it_prints_them_are_read(capsys):
     metrics = {f"val-core/a data set/acc/mean@{n}": np.float64(1 / n) for n in range(1, 9)}
     pprint.pprint(f"Initial validation metrics: {metrics}")
-    reader = Console()
+    reader = ConsoleReader()
     reader.feed(f"{capsys.readouterr().out}step:1 - actor/entropy:0.5\n".encode())
     same(reader.finish("run", "run.log"), 0, metrics)

@@ -19,7 +19,7 @@ from rewardkit.launch.rehearsal.engines import INSIDE
 from rewardkit.launch.rehearsal.first_error import first_error, last_lines
 from rewardkit.launch.rehearsal.run_command import run, session_members
 from rewardkit.launch.rehearsal.sample import Sample
-from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.training_run import TrainingRun
 
 #: A process that starts another, which leaves its parent, will not be told, and outlives it.
 STUBBORN = """
@@ -204,7 +204,7 @@ def evidence(tmp_path, watch, results, **changes):
     fields = {
         "folder": tmp_path,
         "text": "dataset len: 4\nfilter dataset len: 4\ndataset len: 2\n",
-        "run": Run("verl", "verl.log", "console", "", (1, 2), table),
+        "run": TrainingRun("verl", "verl.log", "console", "", (1, 2), table),
         "steps": 2,
         "train": Sample((), 4, 80),
         "val": Sample((), 2, 80),

@@ -12,11 +12,11 @@ from random import Random
 import pytest
 
 from rewardkit.errors import DataError, SourceError
-from rewardkit.trainlog import build, jsonl
-from rewardkit.trainlog.build import METRICS, Builder
-from rewardkit.trainlog.console import STEP_LINE
+from rewardkit.trainlog import jsonl_reader, table_builder
+from rewardkit.trainlog.console_reader import STEP_LINE
 from rewardkit.trainlog.export import write_csv
 from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.table_builder import METRICS, TableBuilder
 
 
 def named(n, prefix="m"):
@@ -33,7 +33,7 @@ def test_a_line_with_any_number_of_new_metrics_is_read_as_far_as_there_is_room(t
 
 
 def test_a_step_that_has_only_metrics_without_room_is_left_out_and_told():
-    builder = Builder()
+    builder = TableBuilder()
     builder.add(1, named(METRICS), "line 1")
     builder.add(2, named(METRICS, "other"), "line 2")
     builder.add(3, {"m/0": 2.0, "other/0": 1.0}, "line 3")
@@ -45,16 +45,16 @@ def test_a_step_that_has_only_metrics_without_room_is_left_out_and_told():
 
 
 def test_only_steps_without_room_are_one_clear_error(monkeypatch):
-    monkeypatch.setattr(build, "METRICS", 0)
-    builder = Builder()
+    monkeypatch.setattr(table_builder, "METRICS", 0)
+    builder = TableBuilder()
     builder.add(1, {"a/b": 1.0}, "line 1")
     with pytest.raises(DataError, match="more than 0 different metrics"):
         builder.run(name="", path="x", source="")
 
 
 def test_a_table_that_does_not_fit_into_memory_is_cut_and_told(monkeypatch):
-    monkeypatch.setattr(build, "VALUES", 100)
-    builder = Builder()
+    monkeypatch.setattr(table_builder, "VALUES", 100)
+    builder = TableBuilder()
     for step in range(50):
         builder.add(step, {"a/b": 1.0, "a/c": 1.0, "a/d": 1.0}, f"line {step}")
     run = builder.run(name="", path="", source="")
@@ -63,8 +63,8 @@ def test_a_table_that_does_not_fit_into_memory_is_cut_and_told(monkeypatch):
 
 
 def test_rows_that_a_restart_drops_make_room_again(monkeypatch):
-    monkeypatch.setattr(build, "VALUES", 10)
-    builder = Builder()
+    monkeypatch.setattr(table_builder, "VALUES", 10)
+    builder = TableBuilder()
     for _ in range(20):
         builder.launch()
         for step in range(5):
@@ -87,7 +87,7 @@ def test_a_jsonl_line_of_any_length_is_left_out_whole_and_counted_once(tmp_path,
     record = '{"step": %d, "data": {"a/b": 1}}'
     path = tmp_path / "run.jsonl.gz"
     with gzip.open(path, "wt", compresslevel=1) as file:
-        file.write(f"{record % 1}\n" + " " * (3 * jsonl.LONGEST) + record % 2)
+        file.write(f"{record % 1}\n" + " " * (3 * jsonl_reader.LONGEST) + record % 2)
         file.write(f"\n{record % 3}\nx\n{record % 4}" + tail)
     run = read_run(path)
     assert run.steps == (1, 3, 4)
@@ -154,7 +154,7 @@ FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_no_spreadsheet_takes_a_name_in_a_csv_for_a_formula(tmp_path, name):
-    builder = Builder()
+    builder = TableBuilder()
     builder.add(1, {name: -1.5, "a/b": 2.0}, "")
     runs = [builder.run(name=name, path="", source=""), builder.run(name="b", path="", source="")]
     write_csv(runs, tmp_path / "out.csv", overwrite=False)

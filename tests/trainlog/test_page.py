@@ -14,15 +14,15 @@ from math import nan
 import pytest
 
 from rewardkit.errors import OutputError
-from rewardkit.trainlog.build import Builder
-from rewardkit.trainlog.charts import POINTS, charts, hours, others
+from rewardkit.trainlog.charts import MAX_CURVE_POINTS, elapsed_hours, metric_charts, topic_charts
 from rewardkit.trainlog.page import write_page
 from rewardkit.trainlog.rules import diagnose
+from rewardkit.trainlog.table_builder import TableBuilder
 from rewardkit.trainlog.translations import CHART_WORDS, PAGE_WORDS
 
 
 def make(n=60, name="run", *, grad=0.5, times=True):
-    builder = Builder()
+    builder = TableBuilder()
     for step in range(1, n + 1):
         row = {"critic/rewards/mean": step / n, "actor/grad_norm": grad if step > n / 2 else 0.5}
         if times:
@@ -45,7 +45,7 @@ def data(text):
 
 def test_charts_are_of_every_topic_and_validation_with_findings_at_their_steps():
     run = make(grad=nan)
-    drawn = {chart.title: chart for chart in charts([run], [diagnose(run)])}
+    drawn = {chart.title: chart for chart in topic_charts([run], [diagnose(run)])}
     assert list(drawn) == ["reward", "validation: a set", "gradient norm", "seconds per step"]
     (mark,) = drawn["gradient norm"].marks
     assert (mark.first, mark.last, mark.severity) == (31, 60, "error")
@@ -56,7 +56,7 @@ def test_a_number_that_is_none_marks_the_curve_that_has_it():
     run = make()
     table = {**run.table, "actor/kl_loss": (nan,) * 60}
     run = replace(run, table=table)
-    drawn = {chart.title: chart for chart in charts([run], [diagnose(run)])}
+    drawn = {chart.title: chart for chart in topic_charts([run], [diagnose(run)])}
     marked = [title for title, chart in drawn.items() if chart.marks]
     assert marked == ["KL to the reference"]
 
@@ -75,27 +75,27 @@ def test_control_characters_of_names_are_escaped_in_the_page(tmp_path):
 
 def test_runs_are_laid_over_each_other():
     runs = [make(10, "a"), make(20, "b")]
-    assert [curve.run for curve in charts(runs, [[], []])[0].curves] == [0, 1]
+    assert [curve.run for curve in topic_charts(runs, [[], []])[0].curves] == [0, 1]
 
 
 def test_every_metric_can_be_added():
-    assert [chart.title for chart in others([make()])] == sorted(make().table)
+    assert [chart.title for chart in metric_charts([make()])] == sorted(make().table)
 
 
 def test_long_curves_are_thinned_to_means_and_keep_their_end():
-    (curve,) = charts([make(5000)], [[]])[0].curves
-    assert len(curve.points) <= POINTS
+    (curve,) = topic_charts([make(5000)], [[]])[0].curves
+    assert len(curve.points) <= MAX_CURVE_POINTS
     assert curve.points[-1][0] == 5000
     assert curve.points[0][1] == pytest.approx((1 + 2 + 3) / 3 / 5000)
 
 
 def test_hours_are_of_the_clock_or_the_sum_of_the_steps():
-    assert hours(make(3)) == pytest.approx([0.01, 0.02, 0.03])
-    assert hours(make(3, times=False)) is None
-    builder = Builder()
+    assert elapsed_hours(make(3)) == pytest.approx([0.01, 0.02, 0.03])
+    assert elapsed_hours(make(3, times=False)) is None
+    builder = TableBuilder()
     for step in (1, 2):
         builder.add(step, {"a/b": 1.0, "timing_s/step": 1.0}, "here", clock=step * 7200.0)
-    assert hours(builder.run(name="r", path="r", source="console")) == [0, 2]
+    assert elapsed_hours(builder.run(name="r", path="r", source="console")) == [0, 2]
 
 
 def test_a_page_holds_the_curves_and_fetches_nothing(tmp_path):
@@ -115,7 +115,7 @@ def test_the_policy_lets_the_pages_own_script_run_and_no_other(tmp_path):
 
 
 def test_what_a_log_says_is_text_in_the_page(tmp_path):
-    builder = Builder()
+    builder = TableBuilder()
     hostile = "</script><script>alert(1)</script>"
     builder.add(1, {f"val-core/{hostile}/acc/mean@1": 1.0, f"x/{hostile}": 2.0}, "here")
     run = builder.run(name=hostile, path="x", source="console")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rewardkit.launch.rehearsal.calls import Call
 from rewardkit.launch.rehearsal.sample import Sample
-from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.training_run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Evidence:
 
     folder: Path
     text: str
-    run: Run | None
+    run: TrainingRun | None
     steps: int
     train: Sample
     val: Sample
@@ -132,7 +132,7 @@ def _rewards(evidence: Evidence) -> tuple[bool, str]:
     return True, f"mean by step {told}{note}"
 
 
-def rewards(run: Run | None) -> tuple[float, ...]:
+def rewards(run: TrainingRun | None) -> tuple[float, ...]:
     """The mean reward of each step."""
     return tuple(value for _, value in run.series("critic/score/mean")) if run else ()
 

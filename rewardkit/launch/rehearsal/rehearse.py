@@ -29,8 +29,8 @@ from rewardkit.launch.rehearsal.run_command import Ended, run
 from rewardkit.launch.rehearsal.sandbox import Stage, prepare
 from rewardkit.launch.start import made_folder
 from rewardkit.redact import secrets_of
-from rewardkit.trainlog.model import Run
 from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.training_run import TrainingRun
 
 __all__ = ["Call", "Check", "Rehearsal", "rehearse"]
 
@@ -195,7 +195,7 @@ def _judged(stage: Stage, ended: Ended, steps: int, seconds: float) -> Rehearsal
     )
 
 
-def _run_of(folder: Path) -> Run | None:
+def _run_of(folder: Path) -> TrainingRun | None:
     """The run as its log tells it; releases without a logger to a file get that file from us."""
     try:
         told = read_run(folder / "verl.log")

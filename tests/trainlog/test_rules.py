@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rewardkit.launch
-from rewardkit.trainlog.build import Builder
-from rewardkit.trainlog.model import FIXED, FULL, V1
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.rules import diagnose, rules
+from rewardkit.trainlog.table_builder import TableBuilder
+from rewardkit.trainlog.training_run import FIXED, FULL, V1
 from tests.tables import every
 
 RELEASES = Path(rewardkit.launch.__file__).parent / "verl/release_keys"
@@ -65,7 +65,7 @@ def healthy(rng, n, limit=1024):
 
 
 def run_of(steps, *, era=FULL, config=None):
-    builder = Builder(config=config or {})
+    builder = TableBuilder(config=config or {})
     for step, row in steps:
         builder.add(step, row, "here")
     return builder.run(name="run", path="run.log", source="console", era=era)

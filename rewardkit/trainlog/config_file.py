@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rewardkit.errors import DataError, SourceError
 from rewardkit.redact import Redactor
-from rewardkit.trainlog.literal import flat
-from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.python_literal import flatten
+from rewardkit.trainlog.training_run import TrainingRun
 
 
-def with_config(run: Run, path: Path) -> Run:
+def with_config(run: TrainingRun, path: Path) -> TrainingRun:
     """The run with the settings of a YAML or JSON file, as Hydra's `.hydra/config.yaml`.
 
     Raises:
@@ -21,7 +21,7 @@ def with_config(run: Run, path: Path) -> Run:
     import yaml
 
     try:
-        found = Redactor().tree(dict(flat(yaml.safe_load(path.read_text(encoding="utf-8")))))
+        found = Redactor().tree(dict(flatten(yaml.safe_load(path.read_text(encoding="utf-8")))))
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:

@@ -16,9 +16,9 @@ from typing import Any
 
 from rewardkit.errors import DataError
 from rewardkit.lines import LongLine, bounded_lines
-from rewardkit.trainlog.build import Builder
-from rewardkit.trainlog.jsonl import HIGHEST
-from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.jsonl_reader import HIGHEST
+from rewardkit.trainlog.table_builder import TableBuilder
+from rewardkit.trainlog.training_run import TrainingRun
 
 #: 0.9's trainer names a response `<group>_<session>_<index>`; before, `uid` is the group's.
 _SESSION = re.compile(r"(.+)_\d+_\d+")
@@ -54,20 +54,20 @@ class _Step:
             yield "groups/zero_variance", len(flat) / len(several)
 
 
-def dump_files(folder: Path) -> list[Path]:
+def list_dumps(folder: Path) -> list[Path]:
     """The dumps in a folder, by step."""
     found = [(match, file) for file in folder.iterdir() if (match := _FILE.fullmatch(file.name))]
     return [file for _, file in sorted(found, key=lambda pair: int(pair[0][1]))]
 
 
-def read_dumps(folder: Path, name: str) -> Run:
+def read_dumps(folder: Path, name: str) -> TrainingRun:
     """The run whose responses a folder holds.
 
     Raises:
         DataError: no file has a response with a score.
     """
-    builder = Builder()
-    for file in dump_files(folder):
+    builder = TableBuilder()
+    for file in list_dumps(folder):
         step = _Step()
         with file.open("rb") as lines:
             for i, line in enumerate(bounded_lines(lines), 1):
@@ -84,7 +84,7 @@ def read_dumps(folder: Path, name: str) -> Run:
     return builder.run(name=name, path=str(folder), source="rollouts")
 
 
-def _take(step: _Step, line: bytes, builder: Builder, where: str) -> None:
+def _take(step: _Step, line: bytes, builder: TableBuilder, where: str) -> None:
     if not line.strip():
         return
     try:

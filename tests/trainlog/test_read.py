@@ -13,10 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, SourceError
-from rewardkit.trainlog.console import Console
-from rewardkit.trainlog.model import FIXED, FULL, V1
-from rewardkit.trainlog.number import number
+from rewardkit.trainlog.console_reader import ConsoleReader
+from rewardkit.trainlog.metric_value import parse_value
 from rewardkit.trainlog.read import read_run, read_runs
+from rewardkit.trainlog.training_run import FIXED, FULL, V1
 
 RAY = "\x1b[36m(TaskRunner pid=77, ip=10.0.0.9)\x1b[0m "
 BAR = "\rTraining Progress:   3%|▎         | 1/40 [00:49<31:53, 49.09s/it]"
@@ -24,7 +24,7 @@ STEP = "step:{} - critic/score/mean:{} - actor/entropy:{}\n"
 
 
 def console(text, pieces=1):
-    reader = Console()
+    reader = ConsoleReader()
     data = text.encode()
     size = -(-len(data) // pieces)
     for i in range(0, len(data), max(size, 1)):
@@ -129,14 +129,14 @@ def test_a_log_reads_the_same_in_whatever_pieces_it_arrives(pieces):
     [("0.500", 0.5), ("1e-06", 1e-6), ("np.float64(0.5)", 0.5), ("np.int32(2)", 2), ("True", 1)],
 )
 def test_numbers_are_read_as_verl_prints_them(text, value):
-    assert number(text) == value
+    assert parse_value(text) == value
 
 
 @pytest.mark.parametrize(
     "text", ["", "x", "1_0", " 1", "３", "0x1", "np.float64(x)", "Decimal('1')"]
 )
 def test_what_verl_does_not_print_is_no_number(text):
-    assert number(text) is None
+    assert parse_value(text) is None
 
 
 def test_eras_are_told_by_how_numbers_are_written():
@@ -319,7 +319,7 @@ def test_times_before_a_step_become_its_clock():
 
 
 def test_a_line_without_end_does_not_fill_memory():
-    reader = Console()
+    reader = ConsoleReader()
     for _ in range(80):
         reader.feed(b"x" * (1 << 20))
         assert len(reader._rest) <= (33 << 20)
@@ -334,7 +334,7 @@ def test_no_bytes_break_the_reader_and_pieces_do_not_matter(parts, size):
     data = b"".join(parts)
 
     def read(pieces):
-        reader = Console()
+        reader = ConsoleReader()
         for piece in pieces:
             reader.feed(piece)
         try:
@@ -362,7 +362,7 @@ def test_no_bytes_break_the_reader_and_pieces_do_not_matter(parts, size):
     ],
 )
 def test_hostile_lines_are_read_in_a_moment(line):
-    reader = Console()
+    reader = ConsoleReader()
     started = time.process_time()
     reader.feed(line + b"\n" + STEP.format(2, 1, 1).encode())
     assert reader.finish("run", "run.log").steps[-1] == 2

@@ -19,15 +19,15 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, SourceError, UsageError
-from rewardkit.trainlog.build import Builder
-from rewardkit.trainlog.config import with_config
-from rewardkit.trainlog.follow import Tail
-from rewardkit.trainlog.model import FULL, V1
+from rewardkit.trainlog.config_file import with_config
+from rewardkit.trainlog.follow import LogTail
 from rewardkit.trainlog.read import read_run
-from rewardkit.trainlog.show import duration, number, step_line
-from rewardkit.trainlog.stats import finite, sparkline, trend
+from rewardkit.trainlog.series import finite, sparkline, trend
 from rewardkit.trainlog.summary import summarize
+from rewardkit.trainlog.table_builder import TableBuilder
+from rewardkit.trainlog.tables import format_duration, format_number, format_step
 from rewardkit.trainlog.topics import step_seconds, validations
+from rewardkit.trainlog.training_run import FULL, V1
 from rewardkit.trainlog.translations import TABLE_WORDS
 
 app = typer.Typer()
@@ -200,24 +200,24 @@ def test_a_straight_line_has_its_own_trend(n, slope):
 
 
 def test_figures_are_short():
-    assert [number(x) for x in (0, 0.25, 1e-6, 123456, 1e12)] == [
+    assert [format_number(x) for x in (0, 0.25, 1e-6, 123456, 1e12)] == [
         "0",
         "0.25",
         "1.00e-06",
         "123,456",
         "1.00e+12",
     ]
-    assert [duration(x) for x in (48.7, 720, 23701)] == ["48.7 s", "12 min", "6 h 35 min"]
+    assert [format_duration(x) for x in (48.7, 720, 23701)] == ["48.7 s", "12 min", "6 h 35 min"]
 
 
 def test_a_step_in_one_line_has_what_people_look_at(path):
-    assert step_line(read_run(path), 20) == "step 20  reward 1  entropy 0.5  grad 0.25  s 50"
+    assert format_step(read_run(path), 20) == "step 20  reward 1  entropy 0.5  grad 0.25  s 50"
 
 
 def test_a_tail_reads_what_is_new_and_waits_for_the_end_of_a_line(tmp_path):
     path = tmp_path / "run.log"
     path.write_text("starting\n")
-    tail = Tail(path)
+    tail = LogTail(path)
     assert tail.poll() is None
     with path.open("a") as file:
         file.write("step:1 - a/b:0.5\nstep:2 - a/b:0.")
@@ -231,7 +231,7 @@ def test_a_tail_reads_what_is_new_and_waits_for_the_end_of_a_line(tmp_path):
 def test_a_file_that_is_begun_anew_is_read_anew(tmp_path):
     path = tmp_path / "run.jsonl"
     path.write_text('{"step": 1, "data": {"a": 1}}\n{"step": 2, "data": {"a": 2}}\n')
-    tail = Tail(path)
+    tail = LogTail(path)
     assert tail.poll().steps == (1, 2)
     path.write_text('{"step": 2, "data": {"a": 3}}\n')
     assert tail.poll().table == {"a": (3,)}
@@ -244,12 +244,12 @@ def test_nothing_is_written_while_a_run_is_followed(path, tmp_path):
 
 def test_a_folder_cannot_be_followed(tmp_path):
     with pytest.raises(UsageError, match="--follow"):
-        Tail(tmp_path).poll()
+        LogTail(tmp_path).poll()
 
 
 def test_a_file_that_is_not_there_yet_or_no_longer_is_waited_for(tmp_path):
     path = tmp_path / "run.log"
-    tail = Tail(path)
+    tail = LogTail(path)
     assert (tail.poll(), tail.missing) == (None, True)
     path.write_text("step:1 - a/b:0.5\n")
     assert tail.poll().steps == (1,)
@@ -264,7 +264,7 @@ def test_a_file_that_is_not_there_yet_or_no_longer_is_waited_for(tmp_path):
 def test_a_file_that_was_begun_anew_and_is_longer_by_now_is_read_anew(tmp_path):
     path = tmp_path / "run.log"
     path.write_text("step:1 - a/b:0.5\n")
-    tail = Tail(path)
+    tail = LogTail(path)
     tail.poll()
     path.write_text("step:1 - a/b:0.25\nstep:2 - a/b:0.75\n")
     assert tail.poll().table == {"a/b": (0.25, 0.75)}
@@ -275,7 +275,7 @@ def test_a_file_that_was_begun_anew_and_is_longer_by_now_is_read_anew(tmp_path):
 def test_a_file_without_a_whole_line_is_not_judged_yet(tmp_path, start):
     path = tmp_path / "run.jsonl"
     path.write_text(start)
-    tail = Tail(path)
+    tail = LogTail(path)
     assert tail.poll() is None
     with path.open("a") as file:
         file.write(
@@ -339,7 +339,7 @@ def test_following_waits_for_the_file_and_says_when_it_is_begun_anew(tmp_path):
 
 
 def made(rows, era=V1, **config):
-    builder = Builder(config=config)
+    builder = TableBuilder(config=config)
     for step, row in rows.items():
         builder.add(step, row, "here")
     return builder.run(name="run", path="run.log", source="console", era=era)

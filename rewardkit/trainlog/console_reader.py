@@ -13,10 +13,24 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from rewardkit.lines import LongLine
-from rewardkit.trainlog.build import Builder
-from rewardkit.trainlog.line import STEP, Line, Shapes, glued, parse, plain
-from rewardkit.trainlog.literal import LINE, Block, evaluated, flat, metrics, undressed
-from rewardkit.trainlog.model import FIXED, FULL, V1, Run
+from rewardkit.trainlog.python_literal import (
+    MAX_LINE_CHARACTERS,
+    LiteralCollector,
+    flatten,
+    literal_value,
+    printed_metrics,
+    split_processes,
+)
+from rewardkit.trainlog.step_line import (
+    STEP,
+    LineShapes,
+    StepLine,
+    decode_line,
+    parse_step_line,
+    split_steps,
+)
+from rewardkit.trainlog.table_builder import TableBuilder
+from rewardkit.trainlog.training_run import FIXED, FULL, V1, TrainingRun
 
 #: A line longer than this is taken as it is: memory stays flat on a file without line ends.
 LONGEST = 32 << 20
@@ -50,15 +64,15 @@ _STAMP = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?")
 
 
 @dataclass
-class Console:
+class ConsoleReader:
     """A console log that is fed in pieces."""
 
-    builder: Builder = field(default_factory=Builder)
+    builder: TableBuilder = field(default_factory=TableBuilder)
     binary: bool = False
     _rest: bytes = b""
     _line: int = 1
     _seen: int = 0
-    _block: Block | None = None
+    _block: LiteralCollector | None = None
     _kind: str = ""
     _opened: int = 0
     _last: int = 0
@@ -66,7 +80,7 @@ class Console:
     _fixed: bool = True
     _v1: bool = False
     _slashed: bool = False
-    _shapes: Shapes = field(default_factory=Shapes)
+    _shapes: LineShapes = field(default_factory=LineShapes)
     _bare: list[tuple[int, dict[str, float], str]] = field(default_factory=list)
 
     def feed(self, data: bytes) -> None:
@@ -79,7 +93,7 @@ class Console:
         self._rest = data[end:]
         self._scan(data[:end])
 
-    def finish(self, name: str, path: str) -> Run:
+    def finish(self, name: str, path: str) -> TrainingRun:
         """The run that the log tells of; a last line without a line end is read as far as it goes.
 
         Raises:
@@ -95,7 +109,7 @@ class Console:
         self._judge_bare()
         return self.run(name, path)
 
-    def run(self, name: str, path: str) -> Run:
+    def run(self, name: str, path: str) -> TrainingRun:
         """The run as far as it has been read."""
         era = V1 if self._v1 else FIXED if self._fixed else FULL
         return self.builder.run(name=name, path=path, source="console", era=era)
@@ -113,12 +127,12 @@ class Console:
             self._collect(data, fed, end)
             fed = max(fed, end + 1)
             if token == _STEP:
-                *first, last = glued(data[start:end])
+                *first, last = split_steps(data[start:end])
                 for raw in first:
                     self._step(raw, f"line {here:,}", cut=False)
                 self._step(last, f"line {here:,}", cut=cut and end == len(data))
             elif token == _COMMAND:
-                self._command(plain(data[start : min(end, start + _COMMAND_LINE)]))
+                self._command(decode_line(data[start : min(end, start + _COMMAND_LINE)]))
             elif not self._block:
                 self._opened = here
                 self._open(data, start, end, token)
@@ -135,19 +149,19 @@ class Console:
             return
         if cut and self._slashed and self._fixed:
             cut = not _WHOLE.search(raw)
-        line = parse(raw, cut=cut)
+        line = parse_step_line(raw, cut=cut)
         if line is None:
             return
         if line.rest or not line.metrics:
             why = "the file ends in this line" if cut else "no 'key:number'"
-            self.builder.skip(where, f"{why}: {line.rest or plain(raw).strip()!r}")
+            self.builder.skip(where, f"{why}: {line.rest or decode_line(raw).strip()!r}")
         if not line.metrics:
             return
         if not any("/" in key for key in line.metrics):
             self._set_aside(line, where)
             return
         if self._fixed and not line.fixed:
-            self._fixed, self._shapes = False, Shapes(fixed=False)
+            self._fixed, self._shapes = False, LineShapes(fixed=False)
         self._shapes.learn(line)
         self._add(line.step, line.metrics, where, raw)
 
@@ -158,7 +172,7 @@ class Console:
         if self._initial:
             self._place_initial(step, found)
 
-    def _set_aside(self, line: Line, where: str) -> None:
+    def _set_aside(self, line: StepLine, where: str) -> None:
         if len(self._bare) < KEPT:
             self._bare.append((line.step, line.metrics, where))
         else:
@@ -185,29 +199,29 @@ class Console:
             self.builder.add(step, missing, "validation metrics")
 
     def _command(self, text: str) -> None:
-        if _LAUNCH.search(text[:LINE]):
+        if _LAUNCH.search(text[:MAX_LINE_CHARACTERS]):
             self.builder.launch()
             if found := overrides(text):
                 self.builder.config = dict(found)
 
     def _open(self, data: bytes, start: int, end: int, token: bytes) -> None:
         """Begin to collect a literal at this line."""
-        for process, text in undressed(plain(data[start:end])):
+        for process, text in split_processes(decode_line(data[start:end])):
             if self._block:
                 self._feed(process, text)
             elif token == _CONFIG and (found := text.find(_CONFIG.decode())) >= 0:
-                self._kind, self._block = "config", Block(process)
+                self._kind, self._block = "config", LiteralCollector(process)
                 self.builder.launch()
                 self._feed(process, text[found:])
             elif token == _VALIDATION and (said := _SAID.search(text)):
-                self._kind, self._block = said[2] or said[3], Block(process)
+                self._kind, self._block = said[2] or said[3], LiteralCollector(process)
                 self._feed(process, text[said.start() if said[1] else said.end() :])
 
     def _collect(self, data: bytes, start: int, stop: int) -> None:
         """Feed the lines from one place to another to the literal, until it is complete."""
         while self._block and start < stop:
             end = _end(data, start)
-            for process, text in undressed(plain(data[start:end])):
+            for process, text in split_processes(decode_line(data[start:end])):
                 self._feed(process, text)
             start = end + 1
 
@@ -222,16 +236,16 @@ class Console:
         if self._kind == "config":
             self._configure(block)
             return
-        text = block.text if block.text.startswith("{") else str(evaluated(block.text))
-        if not (found := metrics(text)):
+        text = block.text if block.text.startswith("{") else str(literal_value(block.text))
+        if not (found := printed_metrics(text)):
             self._missed("validation metrics without a number")
         elif self._kind == "Initial":
             self._initial = found
         else:
             self._fill(found, self._last)
 
-    def _configure(self, block: Block) -> None:
-        found = dict(flat(evaluated(block.text)))
+    def _configure(self, block: LiteralCollector) -> None:
+        found = dict(flatten(literal_value(block.text)))
         self.builder.config = found if block.whole and found else {**self.builder.config, **found}
         if not block.whole or not found:
             self._missed(f"the configuration is not whole; {len(found):,} settings of it were read")

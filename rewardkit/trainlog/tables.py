@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rewardkit.trainlog.compare import Comparison, Interval
-from rewardkit.trainlog.model import Run
-from rewardkit.trainlog.rules import Finding
-from rewardkit.trainlog.stats import sparkline
-from rewardkit.trainlog.summary import Curve, Summary
+from rewardkit.trainlog.rules import LogFinding
+from rewardkit.trainlog.run_comparison import MeanInterval, RunComparison
+from rewardkit.trainlog.series import sparkline
+from rewardkit.trainlog.summary import CurveSummary, RunSummary
+from rewardkit.trainlog.training_run import TrainingRun
 from rewardkit.trainlog.translations import TABLE_WORDS
 
 #: Bars of a curve, where the terminal has no others.
@@ -24,7 +24,7 @@ PARTS = 8
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A title, columns and rows of text."""
 
     title: str
@@ -32,14 +32,14 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-def tables(
-    summary: Summary,
-    findings: Sequence[Finding],
+def run_tables(
+    summary: RunSummary,
+    findings: Sequence[LogFinding],
     *,
     lang: str = "en",
     marks: str = BLOCKS,
     brief: bool = False,
-) -> list[Table]:
+) -> list[TextTable]:
     """What there is to say of a run, from the whole to the parts.
 
     Args:
@@ -50,32 +50,32 @@ def tables(
         brief: a line for each finding.
     """
     words = TABLE_WORDS[lang]
-    found = [Table(summary.run.name, (words["run"], ""), tuple(_facts(summary, words)))]
+    found = [TextTable(summary.run.name, (words["run"], ""), tuple(_facts(summary, words)))]
     columns = tuple(words[name] for name in _COLUMNS)
     if curves := tuple(_row(curve, marks) for curve in summary.curves):
-        found.append(Table(words["curves"], (words["metric"], *columns), curves))
+        found.append(TextTable(words["curves"], (words["metric"], *columns), curves))
     if rows := tuple(_row(curve, marks) for curve in summary.validations):
-        found.append(Table(words["validation"], (words["source"], *columns), rows))
+        found.append(TextTable(words["validation"], (words["source"], *columns), rows))
     if brief and findings:
         lines = tuple(
             (words[it.rule.severity], _headline(it, lang), str(it.evidence.facts[0]))
             for it in findings
         )
-        return [*found, Table(words["findings"], ("", words["what"], words["seen"]), lines)]
+        return [*found, TextTable(words["findings"], ("", words["what"], words["seen"]), lines)]
     return [*found, *(_finding(finding, lang) for finding in findings)]
 
 
 _COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
 
 
-def compared(it: Comparison) -> list[Table]:
+def comparison_tables(it: RunComparison) -> list[TextTable]:
     """Two runs: where they differ, and in which settings."""
     rows = tuple(
         (
             item.title,
             f"{item.n:,}",
-            number(item.base),
-            number(item.other),
+            format_number(item.base),
+            format_number(item.other),
             _interval(item.whole),
             _interval(item.end),
         )
@@ -84,18 +84,18 @@ def compared(it: Comparison) -> list[Table]:
     unit = "steps" if it.align == "step" else "times"
     title = f"{it.other} against {it.base}, at the same {'step' if unit == 'steps' else 'hours'}"
     columns = ("curve", unit, "first", "other", "other - first (95 %)", "in the last fifth (95 %)")
-    found = [Table(title, columns, rows)]
+    found = [TextTable(title, columns, rows)]
     if it.settings:
         settings = tuple(
             (item.key, _short(item.base), _short(item.other)) for item in it.settings[:SETTINGS]
         )
         more = len(it.settings) - len(settings)
         title = "settings that differ" + (f" (and {more:,} more, see --json)" if more else "")
-        found.append(Table(title, ("key", "first", "other"), settings))
+        found.append(TextTable(title, ("key", "first", "other"), settings))
     return found
 
 
-def _interval(it: Interval) -> str:
+def _interval(it: MeanInterval) -> str:
     if it.low is None or it.high is None:
         return f"{_signed(it.mean)} (too few)"
     mark = " *" if it.clear else ""
@@ -103,7 +103,7 @@ def _interval(it: Interval) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{'+' if value > 0 else ''}{number(value)}"
+    return f"{'+' if value > 0 else ''}{format_number(value)}"
 
 
 def _short(value: object) -> str:
@@ -111,14 +111,14 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def step_line(run: Run, step: int) -> str:
+def format_step(run: TrainingRun, step: int) -> str:
     """One step of a run in progress in one line."""
     at = run.steps.index(step)
     cells = [f"step {step:,}"]
     for name, metrics in _LINE.items():
         column = run.column(*metrics)
         if column and (value := column[at]) is not None:
-            cells.append(f"{name} {number(value)}")
+            cells.append(f"{name} {format_number(value)}")
     return "  ".join(cells)
 
 
@@ -134,14 +134,14 @@ _LINE = {
 }
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A figure in at most six characters or so."""
     if value == 0 or 0.001 <= abs(value) < 10_000:
         return f"{value:.4g}"
     return f"{value:,.0f}" if 10_000 <= abs(value) < 1e9 else f"{value:.2e}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """`48.7 s`, `12 min`, `6 h 35 min`."""
     if seconds < 100:
         return f"{seconds:.3g} s"
@@ -149,7 +149,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60:,} h {minutes % 60:02d} min"
 
 
-def _facts(summary: Summary, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     run = summary.run
     ends = {"n": len(run.steps), "first": run.steps[0], "last": run.steps[-1]}
     yield words["log"], ", ".join(filter(None, (run.source, run.era)))
@@ -167,10 +167,10 @@ def _facts(summary: Summary, words: Mapping[str, str]) -> Iterator[tuple[str, st
         at = words["restarted"].format(step=restart.step, where=restart.where)
         yield words["restart"], at + lost
     if summary.seconds is not None:
-        each = duration(summary.seconds / len(run.steps))
-        yield words["time"], words["spent"].format(all=duration(summary.seconds), each=each)
+        each = format_duration(summary.seconds / len(run.steps))
+        yield words["time"], words["spent"].format(all=format_duration(summary.seconds), each=each)
     if summary.hours is not None:
-        yield words["clock"], duration(summary.hours * 3600)
+        yield words["clock"], format_duration(summary.hours * 3600)
     if summary.parts:
         parts = list(summary.parts.items())[:PARTS]
         yield words["parts"], ", ".join(f"{name} {share:.1%}" for name, share in parts)
@@ -180,19 +180,19 @@ def _facts(summary: Summary, words: Mapping[str, str]) -> Iterator[tuple[str, st
         yield words["unread"], first if run.unread == 1 else said
 
 
-def _row(curve: Curve, marks: str) -> tuple[str, ...]:
+def _row(curve: CurveSummary, marks: str) -> tuple[str, ...]:
     ends = (curve.first, curve.last)
     extremes = (curve.low, curve.high)
     return (
         curve.title,
-        *(number(point[1]) if point else "none" for point in ends),
-        *(f"{number(point[1])} @{point[0]:,}" if point else "none" for point in extremes),
+        *(format_number(point[1]) if point else "none" for point in ends),
+        *(f"{format_number(point[1])} @{point[0]:,}" if point else "none" for point in extremes),
         _signed(curve.trend) if curve.trend else "=",
         sparkline(curve.points, marks=marks),
     )
 
 
-def _finding(finding: Finding, lang: str) -> Table:
+def _finding(finding: LogFinding, lang: str) -> TextTable:
     rule, words = finding.rule, TABLE_WORDS[lang]
     rows = [
         (words["seen"], "; ".join(map(str, finding.evidence.facts))),
@@ -201,10 +201,10 @@ def _finding(finding: Finding, lang: str) -> Table:
         (words["change"], rule.advice[lang]),
         *((words["key"] if i == 0 else "", key) for i, key in enumerate(rule.keys)),
     ]
-    return Table("", (words[rule.severity], _headline(finding, lang)), tuple(rows))
+    return TextTable("", (words[rule.severity], _headline(finding, lang)), tuple(rows))
 
 
-def _headline(finding: Finding, lang: str) -> str:
+def _headline(finding: LogFinding, lang: str) -> str:
     first, last = finding.evidence.steps
     at = TABLE_WORDS[lang]["at" if first == last else "at_all"].format(first=first, last=last)
     return f"{finding.rule.title[lang]} ({finding.rule.id}), {at}"

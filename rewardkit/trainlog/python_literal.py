@@ -8,26 +8,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewardkit.trainlog.number import NUMBER, number
+from rewardkit.trainlog.metric_value import VALUE, parse_value
 
 #: A literal of more lines or characters than this is none of verl's.
-LINES, CHARACTERS = 20_000, 2_000_000
+MAX_LINES, MAX_CHARACTERS = 20_000, 2_000_000
 
 #: Characters of a line that are looked at; what verl prints over several lines has short ones.
-LINE = 20_000
+MAX_LINE_CHARACTERS = 20_000
 
 #: Lines of the same process that do not go on with the literal, until it is given up.
-STRANGE = 50
+MAX_STRANGE_LINES = 50
 
 #: Characters without a comma, texts left out: `1+1+1...` of 400,000 ends Python 3.10 (its C stack).
-CHAIN = 20_000
+MAX_UNSEPARATED_CHARACTERS = 20_000
 
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
 
 _STRING = r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
 _TEXTS = re.compile(rf"\s*(?:{_STRING})\s*")
 _TOKENS = re.compile(rf"{_STRING}|[\[({{]|[\])}}]")
-_PAIR = re.compile(rf"({_STRING}): ({NUMBER})(?=, *['\"]|\}})")
+_PAIR = re.compile(rf"({_STRING}): ({VALUE})(?=, *['\"]|\}})")
 
 #: What a collector, or whoever watches a file, puts before each line.
 _TIME = re.compile(
@@ -38,12 +38,12 @@ _TIME = re.compile(
 _RAY = re.compile(r"\(([^()]* pid=\d+)[^()]*\) ?")
 
 
-def undressed(text: str) -> Iterator[tuple[str, str]]:
+def split_processes(text: str) -> Iterator[tuple[str, str]]:
     """Which process wrote a line ("" if Ray does not say), and what it wrote.
 
     Several, where the output of one process broke into another's line.
     """
-    text = text[:LINE]
+    text = text[:MAX_LINE_CHARACTERS]
     if stamp := _TIME.match(text):
         text = text[stamp.end() :]
     process, at = "", 0
@@ -55,7 +55,7 @@ def undressed(text: str) -> Iterator[tuple[str, str]]:
 
 
 @dataclass
-class Block:
+class LiteralCollector:
     """A literal that is being collected from the lines of one process.
 
     Attributes:
@@ -83,7 +83,11 @@ class Block:
     def feed(self, process: str, text: str) -> bool:
         """Take what a process wrote in a line; True when the literal is complete or given up."""
         self._lines += 1
-        if self._lines > LINES or self._length > CHARACTERS or self._strange > STRANGE:
+        if (
+            self._lines > MAX_LINES
+            or self._length > MAX_CHARACTERS
+            or self._strange > MAX_STRANGE_LINES
+        ):
             return True
         if process != self.process:
             return False
@@ -104,9 +108,11 @@ class Block:
         return self.whole
 
 
-def evaluated(text: str) -> Any:
+def literal_value(text: str) -> Any:
     """The literal's value; None if it is none."""
-    if len(text) > CHAIN and any(len(part) > CHAIN for part in _TEXTS.sub("''", text).split(",")):
+    if len(text) > MAX_UNSEPARATED_CHARACTERS and any(
+        len(part) > MAX_UNSEPARATED_CHARACTERS for part in _TEXTS.sub("''", text).split(",")
+    ):
         return None
     try:
         return ast.literal_eval(text.strip())
@@ -114,20 +120,20 @@ def evaluated(text: str) -> Any:
         return None
 
 
-def metrics(text: str) -> dict[str, float]:
+def printed_metrics(text: str) -> dict[str, float]:
     """The numbers of a printed dictionary of metrics, NaN and NumPy scalars among them."""
     found: dict[str, float] = {}
     for match in _PAIR.finditer(text):
-        key, value = evaluated(match[1]), number(match[2])
+        key, value = literal_value(match[1]), parse_value(match[2])
         if isinstance(key, str) and value is not None:
             found[key] = value
     return found
 
 
-def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """A nested dictionary as dotted keys and values; lists are values."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
-            yield from flat(inner, f"{prefix}.{key}" if prefix else str(key))
+            yield from flatten(inner, f"{prefix}.{key}" if prefix else str(key))
     elif prefix:
         yield prefix, value

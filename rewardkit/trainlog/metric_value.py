@@ -11,14 +11,14 @@ import re
 _PLAIN = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf|nan)"
 
 #: A value: bare, in a NumPy scalar's repr, or a truth value.
-NUMBER = rf"(?:{_PLAIN}|(?:np|numpy)\.\w+\((?:{_PLAIN}|True|False)\)|(?:np\.)?(?:True|False)_?)"
+VALUE = rf"(?:{_PLAIN}|(?:np|numpy)\.\w+\((?:{_PLAIN}|True|False)\)|(?:np\.)?(?:True|False)_?)"
 
 _BARE = re.compile(_PLAIN)
 _WRAPPED = re.compile(r"(?:np|numpy)\.\w+\((.*)\)")
 _TRUTH = {"True": 1, "False": 0, "np.True_": 1, "np.False_": 0}
 
 
-def number(text: str) -> float | None:
+def parse_value(text: str) -> float | None:
     """The number that a text is; None if it is none.
 
     Integers stay integers, so that large counts keep all their digits. True is 1.
@@ -28,7 +28,7 @@ def number(text: str) -> float | None:
     if text in _TRUTH:
         return _TRUTH[text]
     wrapped = _WRAPPED.fullmatch(text)
-    return number(wrapped[1]) if wrapped and not _WRAPPED.fullmatch(wrapped[1]) else None
+    return parse_value(wrapped[1]) if wrapped and not _WRAPPED.fullmatch(wrapped[1]) else None
 
 
 def _plain(text: str) -> float | None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError
-from rewardkit.trainlog.events import _masked, is_events, read_events
 from rewardkit.trainlog.read import read_run
+from rewardkit.trainlog.tensorboard import _masked, is_event_file, read_events
 
 
 def varint(value):
@@ -133,8 +133,8 @@ def test_no_bytes_in_a_record_do_more_than_count(tmp_path_factory, data):
 
 @given(st.binary(max_size=200))
 def test_other_files_are_not_taken_for_events(data):
-    assert is_events(VERSION + data)
-    assert is_events(data) == (len(data) >= 12 and data[8:12] == pack("<I", _masked(data[:8])))
+    assert is_event_file(VERSION + data)
+    assert is_event_file(data) == (len(data) >= 12 and data[8:12] == pack("<I", _masked(data[:8])))
 
 
 def test_a_folder_of_events_without_a_scalar_is_refused(write):

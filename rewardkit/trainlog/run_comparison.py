@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.statistics import student_t_quantile
-from rewardkit.trainlog.charts import hours
-from rewardkit.trainlog.model import Run
-from rewardkit.trainlog.stats import Series, finite, part
+from rewardkit.trainlog.charts import elapsed_hours
+from rewardkit.trainlog.series import Series, finite, part
 from rewardkit.trainlog.topics import TOPICS, validations
+from rewardkit.trainlog.training_run import TrainingRun
 
 Align: TypeAlias = Literal["step", "hours"]
 
@@ -37,7 +37,7 @@ MAX_SETTING = 10_000
 
 
 @dataclass(frozen=True)
-class Interval:
+class MeanInterval:
     """A mean difference with its 95 % interval; None where there are too few points for one."""
 
     mean: float
@@ -51,7 +51,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Difference:
+class CurveDifference:
     """A curve of two runs.
 
     Attributes:
@@ -66,12 +66,12 @@ class Difference:
     n: int
     base: float
     other: float
-    whole: Interval
-    end: Interval
+    whole: MeanInterval
+    end: MeanInterval
 
 
 @dataclass(frozen=True)
-class Setting:
+class SettingDifference:
     """A configuration key with its value in both runs."""
 
     key: str
@@ -80,7 +80,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """A run against the first one.
 
     Attributes:
@@ -94,8 +94,8 @@ class Comparison:
     base: str
     other: str
     align: Align
-    differences: tuple[Difference, ...]
-    settings: tuple[Setting, ...]
+    differences: tuple[CurveDifference, ...]
+    settings: tuple[SettingDifference, ...]
     only: tuple[int, int]
 
     def plain(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Comparison:
         }
 
 
-def compare(runs: Sequence[Run], align: Align = "step") -> list[Comparison]:
+def compare_runs(runs: Sequence[TrainingRun], align: Align = "step") -> list[RunComparison]:
     """Every run against the first.
 
     Raises:
@@ -125,7 +125,7 @@ def compare(runs: Sequence[Run], align: Align = "step") -> list[Comparison]:
     return [_compare(runs[0], other, align) for other in runs[1:]]
 
 
-def interval(differences: Sequence[float]) -> Interval:
+def mean_interval(differences: Sequence[float]) -> MeanInterval:
     """The mean, with a 95 % interval where there are points enough.
 
     Neighbouring steps are alike. So `n` of them are worth `n * (1 - r) / (1 + r)` independent ones,
@@ -135,21 +135,21 @@ def interval(differences: Sequence[float]) -> Interval:
     """
     n, middle = len(differences), fmean(differences)
     if n < FEWEST:
-        return Interval(middle)
+        return MeanInterval(middle)
     off = [value - middle for value in differences]
     spread = fsum(value * value for value in off)
     if spread <= (1e-9 * middle) ** 2 * n:  # one and the same difference throughout
-        return Interval(middle, middle, middle)
+        return MeanInterval(middle, middle, middle)
     alike = fsum(a * b for a, b in pairwise(off)) / spread
     alike = min(max(alike + (1 + 3 * alike) / n, 0.0), 1.0)
     worth = n * (1 - alike) / (1 + alike)
     if worth < WORTH:
-        return Interval(middle)
+        return MeanInterval(middle)
     reach = student_t_quantile(worth - 1) * sqrt(spread / n / (worth - 1))
-    return Interval(middle, middle - reach, middle + reach)
+    return MeanInterval(middle, middle - reach, middle + reach)
 
 
-def _compare(base: Run, other: Run, align: Align) -> Comparison:
+def _compare(base: TrainingRun, other: TrainingRun, align: Align) -> RunComparison:
     times = (_times(base, align), _times(other, align))
     found = []
     for title, first, second in _pairs(base, other):
@@ -159,19 +159,19 @@ def _compare(base: Run, other: Run, align: Align) -> Comparison:
     if not found:
         raise DataError(f"{base.path} and {other.path} have no two steps of one curve in common.")
     settings, only = _settings(base.config, other.config)
-    return Comparison(base.name, other.name, align, tuple(found), settings, only)
+    return RunComparison(base.name, other.name, align, tuple(found), settings, only)
 
 
-def _difference(title: str, together: Sequence[tuple[float, float]]) -> Difference:
+def _difference(title: str, together: Sequence[tuple[float, float]]) -> CurveDifference:
     ones, others = zip(*together, strict=True)
     apart = [b - a for a, b in together]
     end = [value for _, value in part(list(enumerate(apart)), END, 1.0)]
-    return Difference(
-        title, len(together), fmean(ones), fmean(others), interval(apart), interval(end)
+    return CurveDifference(
+        title, len(together), fmean(ones), fmean(others), mean_interval(apart), mean_interval(end)
     )
 
 
-def _pairs(base: Run, other: Run) -> Iterator[tuple[str, Series, Series]]:
+def _pairs(base: TrainingRun, other: TrainingRun) -> Iterator[tuple[str, Series, Series]]:
     """The curves that both have."""
     for topic in TOPICS:
         yield topic.title["en"], base.series(*topic.names), other.series(*topic.names)
@@ -210,10 +210,10 @@ def _at(points: Sequence[tuple[float, float]], places: Sequence[float]) -> Itera
         yield points[i][1]
 
 
-def _times(run: Run, align: Align) -> dict[int, float]:
+def _times(run: TrainingRun, align: Align) -> dict[int, float]:
     if align == "step":
         return {}
-    found = hours(run)
+    found = elapsed_hours(run)
     if found is None:
         raise UsageError(f"{run.path}: the log has no times; use --x step.")
     return dict(zip(run.steps, found, strict=True))
@@ -221,9 +221,9 @@ def _times(run: Run, align: Align) -> dict[int, float]:
 
 def _settings(
     base: Mapping[str, Any], other: Mapping[str, Any]
-) -> tuple[tuple[Setting, ...], tuple[int, int]]:
+) -> tuple[tuple[SettingDifference, ...], tuple[int, int]]:
     both = sorted(base.keys() & other.keys())
-    different = (Setting(key, base[key], other[key]) for key in both)
+    different = (SettingDifference(key, base[key], other[key]) for key in both)
     found = tuple(item for item in different if _value(item.base) != _value(item.other))
     return found, (len(base.keys() - other.keys()), len(other.keys() - base.keys()))
 

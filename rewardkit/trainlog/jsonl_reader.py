@@ -11,8 +11,8 @@ from math import nan
 from typing import Any
 
 from rewardkit.lines import LongLine
-from rewardkit.trainlog.build import Builder
-from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.table_builder import TableBuilder
+from rewardkit.trainlog.training_run import TrainingRun
 
 #: Bytes of a line at most: as many metrics as a table may have take two MiB, and JSON takes up to
 #: twenty times its size in memory.
@@ -26,10 +26,10 @@ HIGHEST = 10**307
 
 
 @dataclass
-class Jsonl:
+class JsonlReader:
     """Such a file, fed in pieces."""
 
-    builder: Builder = field(default_factory=Builder)
+    builder: TableBuilder = field(default_factory=TableBuilder)
     _rest: bytes = b""
     _line: int = 0
     _dropped: int = 0
@@ -49,7 +49,7 @@ class Jsonl:
         if len(self._rest) > LONGEST:
             self._dropped, self._rest = len(self._rest), b""
 
-    def finish(self, name: str, path: str) -> Run:
+    def finish(self, name: str, path: str) -> TrainingRun:
         """The run that the file tells of.
 
         Raises:
@@ -62,7 +62,7 @@ class Jsonl:
             self._take(rest)
         return self.run(name, path)
 
-    def run(self, name: str, path: str) -> Run:
+    def run(self, name: str, path: str) -> TrainingRun:
         """The run as far as it has been read."""
         return self.builder.run(name=name, path=path, source="jsonl")
 
@@ -80,7 +80,7 @@ class Jsonl:
         if not line.strip():
             return
         where = f"line {self._line:,}"
-        record = record_of(line)
+        record = parse_record(line)
         if record is None:
             self.builder.skip(
                 where, "no JSON object with a whole 'step' of at most 12 digits and a 'data' object"
@@ -95,7 +95,7 @@ class Jsonl:
             self.builder.add(step, found, where)
 
 
-def record_of(line: bytes) -> tuple[int, dict[str, Any]] | None:
+def parse_record(line: bytes) -> tuple[int, dict[str, Any]] | None:
     """Step and data of a line; None if it is not of this kind."""
     try:
         record = json.loads(line)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 #: A metric's value in every row; None where the run did not log it. NaN is a value.
-Column: TypeAlias = tuple[float | None, ...]
+MetricColumn: TypeAlias = tuple[float | None, ...]
 
 #: The releases that write a log like this; "" where the source does not tell.
 FIXED = "verl 0.1-0.4 (fixed decimals)"
@@ -32,7 +32,7 @@ class Restart:
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadLine:
     """A line that could not be read, or not wholly: where it is, and why."""
 
     where: str
@@ -40,7 +40,7 @@ class Unread:
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """A training run.
 
     Attributes:
@@ -62,14 +62,14 @@ class Run:
     source: str
     era: str
     steps: tuple[int, ...]
-    table: Mapping[str, Column]
-    clock: Column = ()
+    table: Mapping[str, MetricColumn]
+    clock: MetricColumn = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     restarts: tuple[Restart, ...] = ()
     unread: int = 0
-    examples: tuple[Unread, ...] = ()
+    examples: tuple[UnreadLine, ...] = ()
 
-    def column(self, *names: str) -> Column:
+    def column(self, *names: str) -> MetricColumn:
         """The first of these metrics that the run has; empty if it has none."""
         return next((self.table[name] for name in names if name in self.table), ())
 

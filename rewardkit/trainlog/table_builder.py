@@ -10,9 +10,9 @@ from typing import Any
 
 from rewardkit.errors import DataError
 from rewardkit.redact import Redactor
-from rewardkit.trainlog.model import Column, Restart, Run, Unread
+from rewardkit.trainlog.training_run import MetricColumn, Restart, TrainingRun, UnreadLine
 
-#: Unread lines that are kept to be shown.
+#: UnreadLine lines that are kept to be shown.
 EXAMPLES = 5
 
 #: Characters of such a line.
@@ -34,7 +34,7 @@ def is_validation(metric: str) -> bool:
 
 
 @dataclass
-class Builder:
+class TableBuilder:
     """Rows by step. What is logged of one step in several places becomes one row.
 
     Where a step before the last is logged again with other values, or the program was started
@@ -47,7 +47,7 @@ class Builder:
     config: dict[str, Any] = field(default_factory=dict)
     restarts: list[Restart] = field(default_factory=list)
     unread: int = 0
-    examples: list[Unread] = field(default_factory=list)
+    examples: list[UnreadLine] = field(default_factory=list)
     _launched: bool = False
     _top: int = -1
     _names: set[str] = field(default_factory=set)
@@ -85,9 +85,9 @@ class Builder:
         """Count a line that could not be read."""
         self.unread += 1
         if len(self.examples) < EXAMPLES:
-            self.examples.append(Unread(where, Redactor().text(reason)[:SHOWN]))
+            self.examples.append(UnreadLine(where, Redactor().text(reason)[:SHOWN]))
 
-    def run(self, *, name: str, path: str, source: str, era: str = "") -> Run:
+    def run(self, *, name: str, path: str, source: str, era: str = "") -> TrainingRun:
         """The run.
 
         Raises:
@@ -100,7 +100,7 @@ class Builder:
                 f"'step:N - ', its file logger lines of JSON with 'step' and 'data'.{reason}"
             )
         steps = tuple(sorted(self.rows))
-        return Run(
+        return TrainingRun(
             name=name,
             path=path,
             source=source,
@@ -124,7 +124,7 @@ class Builder:
         self.skip(where, f"more than {METRICS:,} different metrics; new ones are left out")
         return {key: value for key, value in metrics.items() if key in self._names}
 
-    def _table(self, steps: Sequence[int]) -> dict[str, Column]:
+    def _table(self, steps: Sequence[int]) -> dict[str, MetricColumn]:
         """The rows as columns. Neighbours with the same metrics, as most are, go together."""
         columns: dict[str, list[float | None]] = {}
         at = 0

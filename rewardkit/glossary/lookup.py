@@ -1,6 +1,6 @@
 """What verl's metrics and configuration keys mean, in English and Chinese.
 
-The texts are in `glossary_metrics.yaml` and `glossary_keys.yaml`. A key's defaults are those that
+The texts are in `metrics.yaml` and `keys.yaml`. A key's defaults are those that
 verl's releases compose (`rewardkit.launch.verl.releases`), and what became of it is from
 `rewardkit.launch.verl.key_renames`.
 """
@@ -23,7 +23,7 @@ Text = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricEntry:
     """A metric, or several that are read together.
 
     Attributes:
@@ -42,7 +42,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Key:
+class KeyEntry:
     """A configuration key.
 
     Attributes:
@@ -56,7 +56,7 @@ class Key:
     choose: Text
 
 
-def metric(name: str) -> Metric:
+def find_metric(name: str) -> MetricEntry:
     """The entry of a metric; its exact name wins over a group's.
 
     Raises:
@@ -76,7 +76,7 @@ def metric(name: str) -> Metric:
     )
 
 
-def key(name: str) -> Key:
+def find_key(name: str) -> KeyEntry:
     """The entry of a configuration key, by its dotted name or an ending that only one has.
 
     Raises:
@@ -98,30 +98,30 @@ def key(name: str) -> Key:
 
 
 @cache
-def metrics() -> tuple[Metric, ...]:
+def metrics() -> tuple[MetricEntry, ...]:
     """All metrics."""
     return tuple(
-        Metric(
+        MetricEntry(
             tuple(item["names"]),
             {"en": item["en"], "zh": item["zh"]},
             item["healthy"],
             item["moves"],
             tuple(item["keys"]),
         )
-        for item in _read("glossary_metrics.yaml")
+        for item in _read("metrics.yaml")
     )
 
 
 @cache
-def keys() -> tuple[Key, ...]:
+def keys() -> tuple[KeyEntry, ...]:
     """All configuration keys."""
     return tuple(
-        Key(item["key"], {"en": item["en"], "zh": item["zh"]}, item["choose"])
-        for item in _read("glossary_keys.yaml")
+        KeyEntry(item["key"], {"en": item["en"], "zh": item["zh"]}, item["choose"])
+        for item in _read("keys.yaml")
     )
 
 
-def defaults(name: str) -> list[tuple[str, str]]:
+def key_defaults(name: str) -> list[tuple[str, str]]:
     """A key's default by release: (`0.4.1 to 0.8.0`, default), neighbours with the same joined."""
     from rewardkit.launch.verl.releases import known_releases, release_of
 
@@ -135,7 +135,7 @@ def defaults(name: str) -> list[tuple[str, str]]:
     return found
 
 
-def changes(name: str) -> Iterator[str]:
+def key_changes(name: str) -> Iterator[str]:
     """What became of a key: other names, and releases that do not act on it."""
     from rewardkit.launch.verl.key_renames import IGNORED_KEYS, RENAMES
 
@@ -171,7 +171,7 @@ def markdown_keys(lang: str) -> str:
             _code(it.key),
             it.meaning[lang],
             it.choose[lang],
-            "; ".join(f"{value} ({span})" for span, value in defaults(it.key)),
+            "; ".join(f"{value} ({span})" for span, value in key_defaults(it.key)),
         )
         for it in keys()
     ]

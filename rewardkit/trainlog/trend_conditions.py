@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from rewardkit.trainlog.conditions import LONG, Condition, Evidence, evidence, fact, name_of
-from rewardkit.trainlog.model import Run
-from rewardkit.trainlog.stats import ERRORS, Series, change, finite, mean, noise, part, trend
+from rewardkit.trainlog.conditions import (
+    LONG,
+    Condition,
+    RuleEvidence,
+    evidence_of,
+    logged_name,
+    mean_fact,
+)
+from rewardkit.trainlog.series import ERRORS, Series, change, finite, mean, noise, part, trend
 from rewardkit.trainlog.topics import REWARD, validations
+from rewardkit.trainlog.training_run import TrainingRun
 
 #: Parts of a run that are compared: its middle third, and its last tenth.
 MIDDLE, END = (0.33, 0.67), (0.9, 1.0)
@@ -25,21 +32,21 @@ def grows_without_reward(
     """
     spans = ((MIDDLE, factor, least, ERRORS), ((0.0, first), 2.0, beyond, SURE))
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         series, reward = finite(run.series(*names)), finite(run.series(*REWARD.names))
         if len(series) < 2 * LONG or len(reward) < 2 * LONG:
             return None
-        name, rewards = name_of(run, names), name_of(run, REWARD.names)
+        name, rewards = logged_name(run, names), logged_name(run, REWARD.names)
         end = part(series, *END)
         for span, times, low, errors in spans:
             early = part(series, *span)
             grown = mean(end) >= max(times * mean(early), low) and change(series, span, END) > 0
             if grown and not change(reward, span, END, errors) > 0:
-                return evidence(
-                    fact(name, early),
-                    fact(name, end),
-                    fact(rewards, part(reward, *span)),
-                    fact(rewards, part(reward, *END)),
+                return evidence_of(
+                    mean_fact(name, early),
+                    mean_fact(name, end),
+                    mean_fact(rewards, part(reward, *span)),
+                    mean_fact(rewards, part(reward, *END)),
                     steps=(early[-1][0], end[-1][0]),
                 )
         return None
@@ -50,28 +57,30 @@ def grows_without_reward(
 def grow_together(first: tuple[str, float], second: tuple[str, float]) -> Condition:
     """Two metrics both grow, each by its factor, since the first fifth or the middle third."""
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         both = [(name, finite(run.series(name)), factor) for name, factor in (first, second)]
         if any(len(series) < 2 * LONG for _, series, _ in both):
             return None
         for span in (MIDDLE, (0.0, 0.2)):
             if all(_grown(series, span, factor) for _, series, factor in both):
                 facts = [
-                    fact(name, part(series, *at)) for name, series, _ in both for at in (span, END)
+                    mean_fact(name, part(series, *at))
+                    for name, series, _ in both
+                    for at in (span, END)
                 ]
-                return evidence(*facts, steps=facts[1].steps)
+                return evidence_of(*facts, steps=facts[1].steps)
         return None
 
     return holds
 
 
-def lost(share: float) -> Condition:
+def loses_gain(share: float) -> Condition:
     """The reward loses a share of what it had gained, or ends below where it began.
 
     By more than its noise, and by a tenth of the range of scores (0.05 where that is not logged).
     """
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         reward = finite(run.series(*REWARD.names))
         if len(reward) < 2 * LONG:
             return None
@@ -83,24 +92,24 @@ def lost(share: float) -> Condition:
         gained = max(mean(peak) - mean(begin), 8 * error)
         if not fell > max(share * gained, 6 * error, 0.1 * _range(run)) or not fell:
             return None
-        name = name_of(run, REWARD.names)
-        return evidence(
-            fact(name, begin),
-            fact(name, peak),
-            fact(name, end),
+        name = logged_name(run, REWARD.names)
+        return evidence_of(
+            mean_fact(name, begin),
+            mean_fact(name, peak),
+            mean_fact(name, end),
             steps=(peak[-1][0], end[-1][0]),
         )
 
     return holds
 
 
-def unseen_by_validation(gain: float, share: float, ceiling: float) -> Condition:
+def rises_without_validation(gain: float, share: float, ceiling: float) -> Condition:
     """The training reward rises, and no data source's validation does.
 
     Of sources with validations enough, and not at their ceiling from the start.
     """
 
-    def holds(run: Run) -> Evidence | None:
+    def holds(run: TrainingRun) -> RuleEvidence | None:
         reward = finite(run.series(*REWARD.names))
         rise = trend(reward) if len(reward) >= LONG else 0.0
         sources = {
@@ -112,15 +121,15 @@ def unseen_by_validation(gain: float, share: float, ceiling: float) -> Condition
         if rise < gain or not sources:
             return None
         facts = [
-            fact(name_of(run, REWARD.names), part(reward, 0, 0.2)),
-            fact(name_of(run, REWARD.names), part(reward, 0.8, 1)),
+            mean_fact(logged_name(run, REWARD.names), part(reward, 0, 0.2)),
+            mean_fact(logged_name(run, REWARD.names), part(reward, 0.8, 1)),
         ]
         for name, known in sources.items():
             early, late = part(known, 0, 0.34), part(known, 0.66, 1)
             if mean(late) - mean(early) > share * rise:
                 return None
-            facts += (fact(f"validation {name}", early), fact(f"validation {name}", late))
-        return evidence(*facts[:8], steps=(reward[0][0], reward[-1][0]))
+            facts += (mean_fact(f"validation {name}", early), mean_fact(f"validation {name}", late))
+        return evidence_of(*facts[:8], steps=(reward[0][0], reward[-1][0]))
 
     return holds
 
@@ -139,7 +148,7 @@ def _slow_noise(series: Series) -> float:
     return noise(means)
 
 
-def _range(run: Run) -> float:
+def _range(run: TrainingRun) -> float:
     """From the lowest to the highest score of the run; 0.5 where they are not logged."""
     low = [y for _, y in finite(run.series("critic/rewards/min", "critic/score/min", "score/min"))]
     high = [y for _, y in finite(run.series("critic/rewards/max", "critic/score/max", "score/max"))]

@@ -5,7 +5,7 @@ A file is a sequence of records: the length (8 bytes), a checksum of it (4), the
 record from anything else. Of the messages these fields are read, by their numbers in
 TensorFlow's `event.proto`, `summary.proto` and `tensor.proto`:
 
-    Event: 1 wall_time, 2 step, 5 summary     Summary: 1 value
+    Event: 1 wall_time, 2 step, 5 summary     RunSummary: 1 value
     Value: 1 tag, 2 simple_value, 8 tensor    Tensor: 1 dtype, 4 tensor_content, 5 float_val,
                                                       6 double_val
 """
@@ -19,8 +19,8 @@ from struct import error, unpack
 from typing import BinaryIO, TypeAlias
 
 from rewardkit.errors import DataError
-from rewardkit.trainlog.build import Builder
-from rewardkit.trainlog.model import Run
+from rewardkit.trainlog.table_builder import TableBuilder
+from rewardkit.trainlog.training_run import TrainingRun
 
 #: Bytes of a record at most; images and graphs, which are skipped, may be large.
 RECORD = 256 << 20
@@ -31,18 +31,18 @@ _FLOAT, _DOUBLE = 1, 2
 _Field: TypeAlias = tuple[int, int | bytes]
 
 
-def is_events(head: bytes) -> bool:
+def is_event_file(head: bytes) -> bool:
     """Whether a file that begins like this is an event file."""
     return len(head) >= 12 and unpack("<I", head[8:12])[0] == _masked(head[:8])
 
 
-def read_events(files: Iterable[Path], name: str, path: str) -> Run:
+def read_events(files: Iterable[Path], name: str, path: str) -> TrainingRun:
     """The run whose scalars these files hold, in the order of their names.
 
     Raises:
         DataError: there is not one step.
     """
-    builder = Builder()
+    builder = TableBuilder()
     for file in files:
         with file.open("rb") as stream:
             for where, record in _records(stream, builder, file.name):
@@ -53,13 +53,13 @@ def read_events(files: Iterable[Path], name: str, path: str) -> Run:
     return builder.run(name=name, path=path, source="tensorboard")
 
 
-def _records(stream: BinaryIO, builder: Builder, name: str) -> Iterator[tuple[str, bytes]]:
+def _records(stream: BinaryIO, builder: TableBuilder, name: str) -> Iterator[tuple[str, bytes]]:
     for i in range(1 << 62):
         head = stream.read(12)
         if not head:
             return
         where = f"{name}, record {i + 1:,}"
-        if not is_events(head) or (length := unpack("<Q", head[:8])[0]) > RECORD:
+        if not is_event_file(head) or (length := unpack("<Q", head[:8])[0]) > RECORD:
             builder.skip(where, "no record of TensorBoard; the rest of the file is not read")
             return
         record = stream.read(length + 4)
@@ -69,7 +69,7 @@ def _records(stream: BinaryIO, builder: Builder, name: str) -> Iterator[tuple[st
         yield where, record[:length]
 
 
-def _take(record: bytes, builder: Builder, where: str) -> None:
+def _take(record: bytes, builder: TableBuilder, where: str) -> None:
     """Put an event's scalars into the table."""
     clock, step = 0.0, 0
     found: dict[str, float] = {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from sys import intern
 
-from rewardkit.trainlog.number import NUMBER, number
+from rewardkit.trainlog.metric_value import VALUE, parse_value
 
 #: What a step line has and few others do. Its first bytes are what a file is searched for.
 STEP = re.compile(rb"(?:(?<![\w/.-])|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm))step:(\d{1,12}) - ")
@@ -27,7 +27,7 @@ _REPEATED = re.compile(r"\[repeated \d+x across cluster\].*$")
 _OTHER = re.compile(r"\([\w.:-]+ pid=\d+(?:, ip=[\w.:]+)?\)")
 
 #: A pair with more text after its value.
-_PAIR = re.compile(rf"(.+?):({NUMBER})(?=[\s(])", re.DOTALL)
+_PAIR = re.compile(rf"(.+?):({VALUE})(?=[\s(])", re.DOTALL)
 
 _BETWEEN, _WORD = " - ", b"step:"
 
@@ -43,7 +43,7 @@ SHAPES = 8
 
 
 @dataclass(frozen=True)
-class Line:
+class StepLine:
     """What a step line says.
 
     Attributes:
@@ -59,13 +59,13 @@ class Line:
     fixed: bool
 
 
-def plain(raw: bytes) -> str:
+def decode_line(raw: bytes) -> str:
     """The text of a line, without colours."""
     text = raw.decode("utf-8", "replace")
     return _ANSI.sub("", text) if "\x1b" in text else text
 
 
-def glued(raw: bytes) -> list[bytes]:
+def split_steps(raw: bytes) -> list[bytes]:
     """A line of a log, cut before each step but its first: two processes may write into one line.
 
     A pair named `step` is none of them.
@@ -79,7 +79,7 @@ def glued(raw: bytes) -> list[bytes]:
     return [raw[a:b] for a, b in pairwise((0, *starts[1:], len(raw)))]
 
 
-def parse(raw: bytes, *, cut: bool = False) -> Line | None:
+def parse_step_line(raw: bytes, *, cut: bool = False) -> StepLine | None:
     """The step line in a line of a log; None if there is none.
 
     Args:
@@ -89,7 +89,7 @@ def parse(raw: bytes, *, cut: bool = False) -> Line | None:
     match = STEP.search(raw)
     if match is None:
         return None
-    text = plain(raw[match.end() :]).rstrip()
+    text = decode_line(raw[match.end() :]).rstrip()
     if "[repeated " in text:
         text = _REPEATED.sub("", text).rstrip()
     text, *others = _OTHER.split(text, maxsplit=1)
@@ -98,7 +98,7 @@ def parse(raw: bytes, *, cut: bool = False) -> Line | None:
     cut_off = pieces.pop() if cut and not others else ""
     rest, fixed = _pairs(pieces, metrics)
     rest = _BETWEEN.join(filter(None, (rest, cut_off, *map(str.strip, others))))
-    return Line(int(match[1]), metrics, rest, fixed)
+    return StepLine(int(match[1]), metrics, rest, fixed)
 
 
 def _pairs(pieces: list[str], metrics: dict[str, float]) -> tuple[str, bool]:
@@ -116,14 +116,14 @@ def _pairs(pieces: list[str], metrics: dict[str, float]) -> tuple[str, bool]:
             metrics[intern(key)] = float(value)
             fixed = fixed and value[-4:-3] == "."
             continue
-        found = number(value) if key else None
+        found = parse_value(value) if key else None
         if found is None:
             pending = piece
             continue
         metrics[intern(key)] = found
         fixed = fixed and not value[-1].isdigit()
     if pending and (last := _PAIR.match(pending)):
-        metrics[last[1]] = number(last[2]) or 0.0
+        metrics[last[1]] = parse_value(last[2]) or 0.0
         pending = pending[last.end() :].strip()
     return _BETWEEN.join([*left, pending] if pending else left), fixed
 
@@ -138,7 +138,7 @@ class _Shape:
 
 
 @dataclass
-class Shapes:
+class LineShapes:
     """What step lines have looked like so far.
 
     A run logs the same metrics in the same order at nearly every step. In a line like an earlier
@@ -157,7 +157,7 @@ class Shapes:
         match = STEP.search(raw) if self._known else None
         if match is None:
             return None
-        text = plain(raw[match.end() :]).rstrip()
+        text = decode_line(raw[match.end() :]).rstrip()
         if "np." in text:
             text = _SCALAR.sub(r"\1", text)
         pieces = text.split(_BETWEEN)
@@ -168,7 +168,7 @@ class Shapes:
                     return self._numbers(int(match[1]), pieces, shape)
         return None
 
-    def learn(self, line: Line) -> None:
+    def learn(self, line: StepLine) -> None:
         """Remember what a line looks like, once another one has looked so."""
         keys = tuple(line.metrics)
         if line.rest or len(self._known) >= SHAPES or any(_BETWEEN in key for key in keys):

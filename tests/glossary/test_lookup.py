@@ -12,17 +12,17 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import glossary
 from rewardkit.errors import UnknownNameError, UsageError
-from rewardkit.launch.verl.releases import DAPO_RECIPE, known_releases, release_of
-from rewardkit.trainlog.glossary import (
-    changes,
-    defaults,
-    key,
+from rewardkit.glossary.lookup import (
+    find_key,
+    find_metric,
+    key_changes,
+    key_defaults,
     keys,
     markdown_keys,
     markdown_metrics,
-    metric,
     metrics,
 )
+from rewardkit.launch.verl.releases import DAPO_RECIPE, known_releases, release_of
 from rewardkit.trainlog.rules import rules
 from rewardkit.trainlog.topics import TOPICS
 
@@ -53,14 +53,14 @@ def test_every_metric_of_rules_and_curves_is_explained():
     for name in {name for topic in TOPICS for name in topic.names} | {
         name for rule in rules() for name in rule.metrics
     }:
-        assert metric(name)
+        assert find_metric(name)
 
 
 def test_every_key_that_is_named_anywhere_is_explained():
     for name in {name for entry in metrics() for name in entry.keys} | {
         name for rule in rules() for name in rule.keys if not name.startswith("+")
     }:
-        assert key(name).key == name
+        assert find_key(name).key == name
 
 
 def test_every_key_exists_in_a_release_of_verl():
@@ -86,20 +86,20 @@ def test_every_key_exists_in_a_release_of_verl():
     ],
 )
 def test_a_metric_is_found_by_its_name_its_old_name_and_its_group(name, found):
-    assert metric(name).names[0] == found
+    assert find_metric(name).names[0] == found
 
 
 def test_a_key_is_found_by_its_end_and_as_it_is_written_on_a_command_line():
-    assert key("clip_ratio_high").key == "actor_rollout_ref.actor.clip_ratio_high"
-    assert key("+data.truncation='error'").key == "data.truncation"
+    assert find_key("clip_ratio_high").key == "actor_rollout_ref.actor.clip_ratio_high"
+    assert find_key("+data.truncation='error'").key == "data.truncation"
 
 
 @pytest.mark.parametrize(
     ("find", "name", "says"),
     [
-        (metric, "actor/entrpy", "Did you mean 'actor/entropy'"),
-        (key, "data.max_respnse_length", "Did you mean 'data.max_response_length'"),
-        (key, "n", "end of several"),
+        (find_metric, "actor/entrpy", "Did you mean 'actor/entropy'"),
+        (find_key, "data.max_respnse_length", "Did you mean 'data.max_response_length'"),
+        (find_key, "n", "end of several"),
     ],
 )
 def test_unknown_names_suggest_the_nearest(find, name, says):
@@ -108,21 +108,24 @@ def test_unknown_names_suggest_the_nearest(find, name, says):
 
 
 def test_defaults_are_those_of_the_releases():
-    assert defaults("data.max_response_length") == [("0.4.1 to 0.9.1", "512")]
-    assert defaults("reward.custom_reward_function.path")[0] == ("0.4.1 to 0.7.0", "no such key")
-    joined = defaults("actor_rollout_ref.rollout.calculate_log_probs")
+    assert key_defaults("data.max_response_length") == [("0.4.1 to 0.9.1", "512")]
+    assert key_defaults("reward.custom_reward_function.path")[0] == (
+        "0.4.1 to 0.7.0",
+        "no such key",
+    )
+    joined = key_defaults("actor_rollout_ref.rollout.calculate_log_probs")
     assert joined == [("0.4.1 to 0.8.0", "false"), ("0.9.0 to 0.9.1", "true")]
 
 
 def test_a_key_that_moved_says_where_to():
     assert any(
-        "reward.reward_manager.name" in one for one in changes("reward_model.reward_manager")
+        "reward.reward_manager.name" in one for one in key_changes("reward_model.reward_manager")
     )
     assert any(
         "custom_reward_function.path" in one
-        for one in changes("reward.custom_reward_function.path")
+        for one in key_changes("reward.custom_reward_function.path")
     )
-    assert list(changes("data.train_batch_size")) == []
+    assert list(key_changes("data.train_batch_size")) == []
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -168,10 +171,10 @@ def test_every_metric_and_parameter_of_the_inventory_is_explained(shared):
         first = re.match(r"`([^`]+)`", row)
         if first:
             head, _, inner = first[1].partition("{")
-            assert metric(head + inner.rstrip("}").partition(",")[0])
+            assert find_metric(head + inner.rstrip("}").partition(",")[0])
     parameters = re.findall(r"^\| P-\d+ \| `([^`]+)`", text, re.MULTILINE)
     assert len(parameters) == 71
-    assert all(key(name).key == name for name in parameters)
+    assert all(find_key(name).key == name for name in parameters)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +193,7 @@ def test_every_metric_and_parameter_of_the_inventory_is_explained(shared):
     ],
 )
 def test_metrics_that_are_easily_misread_are_explained_as_verl_computes_them(name, en, zh):
-    found = metric(name)
+    found = find_metric(name)
     assert en in found.meaning["en"]
     assert zh in found.meaning["zh"]
 

@@ -13,15 +13,15 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, UsageError
-from rewardkit.trainlog.build import Builder
-from rewardkit.trainlog.compare import compare, interval
+from rewardkit.trainlog.run_comparison import compare_runs, mean_interval
+from rewardkit.trainlog.table_builder import TableBuilder
 
 app = typer.Typer()
 app.command()(logs.command)
 
 
 def make(name, rewards, first=1, seconds=36.0, **config):
-    builder = Builder(config={key.replace("__", "."): value for key, value in config.items()})
+    builder = TableBuilder(config={key.replace("__", "."): value for key, value in config.items()})
     for step, reward in enumerate(rewards, first):
         row = {
             "critic/rewards/mean": reward,
@@ -33,7 +33,7 @@ def make(name, rewards, first=1, seconds=36.0, **config):
 
 
 def test_runs_are_compared_at_the_steps_they_share():
-    (found,) = compare([make("a", [0.0] * 13), make("b", [0.5] * 13, first=6)])
+    (found,) = compare_runs([make("a", [0.0] * 13), make("b", [0.5] * 13, first=6)])
     reward = found.differences[0]
     assert (reward.title, reward.n, reward.base, reward.other) == ("reward", 8, 0.0, 0.5)
     assert (reward.whole.low, reward.whole.mean, reward.whole.high) == (0.5, 0.5, 0.5)
@@ -43,15 +43,15 @@ def test_runs_are_compared_at_the_steps_they_share():
 def test_runs_are_compared_at_the_same_time():
     slow = make("slow", [i / 10 for i in range(1, 11)], seconds=72.0)
     fast = make("fast", [i / 10 for i in range(1, 11)])
-    (found,) = compare([slow, fast], "hours")
+    (found,) = compare_runs([slow, fast], "hours")
     reward = found.differences[0]
     assert reward.whole.mean > 0.1
-    (same,) = compare([slow, fast])
+    (same,) = compare_runs([slow, fast])
     assert same.differences[0].whole.mean == 0
 
 
 def test_every_curve_that_both_have_is_compared():
-    (found,) = compare([make("a", [0.0] * 4), make("b", [0.5] * 4)])
+    (found,) = compare_runs([make("a", [0.0] * 4), make("b", [0.5] * 4)])
     assert [item.title for item in found.differences] == [
         "reward",
         "seconds per step",
@@ -61,24 +61,24 @@ def test_every_curve_that_both_have_is_compared():
 
 def test_runs_without_a_step_in_common_are_refused():
     with pytest.raises(DataError, match=r"a\.log and b\.log"):
-        compare([make("a", [1, 2, 3]), make("b", [1, 2, 3], first=100)])
+        compare_runs([make("a", [1, 2, 3]), make("b", [1, 2, 3], first=100)])
 
 
 def test_one_run_cannot_be_compared():
     with pytest.raises(UsageError, match="two runs"):
-        compare([make("a", [1, 2])])
+        compare_runs([make("a", [1, 2])])
 
 
 def test_the_last_fifth_is_looked_at_for_itself():
-    (found,) = compare([make("a", [0.0] * 100), make("b", [0.0] * 80 + [1.0] * 20)])
+    (found,) = compare_runs([make("a", [0.0] * 100), make("b", [0.0] * 80 + [1.0] * 20)])
     assert found.differences[0].end.mean == 1.0
     assert found.differences[0].whole.mean == pytest.approx(0.2)
 
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=60))
 def test_an_interval_is_around_the_mean_and_the_same_each_time(values):
-    found = interval(values)
-    assert found == interval(values)
+    found = mean_interval(values)
+    assert found == mean_interval(values)
     assert (found.low is None) == (found.high is None)
     if found.low is not None:
         assert found.low <= found.mean <= found.high
@@ -87,7 +87,7 @@ def test_an_interval_is_around_the_mean_and_the_same_each_time(values):
 
 @pytest.mark.parametrize("values", [[1.0] * 7, [0.1 * i for i in range(40)]])
 def test_too_few_points_have_no_interval_and_no_star(values):
-    found = interval(values)
+    found = mean_interval(values)
     assert (found.low, found.high, found.clear) == (None, None, False)
 
 
@@ -101,19 +101,19 @@ def test_noise_without_a_difference_is_seldom_clear(alike, n, most):
         for _ in range(n + 50):
             value = alike * value + rng.gauss(0, 1)
             values.append(value)
-        clear += interval(values[50:]).clear
+        clear += mean_interval(values[50:]).clear
     assert clear <= most * 1000
 
 
 def test_a_difference_well_above_its_noise_is_clear():
     rng = Random(1)
-    assert interval([0.5 + rng.gauss(0, 0.2) for _ in range(20)]).clear
+    assert mean_interval([0.5 + rng.gauss(0, 0.2) for _ in range(20)]).clear
 
 
 def test_settings_differ_by_value_not_by_how_they_are_written():
     a = make("a", [1, 2], actor__lr="1e-6", actor__use_kl_loss="True", data__n=8, only_a=1)
     b = make("b", [1, 2], actor__lr=1e-06, actor__use_kl_loss=False, data__n=16)
-    (found,) = compare([a, b])
+    (found,) = compare_runs([a, b])
     assert [(item.key, item.base, item.other) for item in found.settings] == [
         ("actor.use_kl_loss", "True", False),
         ("data.n", 8, 16),

@@ -1,0 +1,1 @@
+"""Meaning of verl's metrics and configuration keys, in English and Chinese."""
