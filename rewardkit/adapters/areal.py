@@ -1,17 +1,18 @@
-"""AReaL: the function that `RLVRWorkflow` (`reward_fn`) and the trainers' `workflow_kwargs` take.
+"""AReaL: the function for `reward_fn` of `RLVRWorkflow` or of the trainers' `workflow_kwargs`.
 
     from rewardkit.adapters.areal import reward
     RLVRWorkflow(reward_fn=reward("gsm8k", method="robust"), ...)
 
     RLVRWorkflow(reward_fn="rewardkit.adapters.areal.reward_func", ...)    # by name
 
-Data: `messages`, and `data_source`, `ground_truth` (or `answer`) and, if the scorer reads it,
-`extra_info`; the parquet of `rewardkit prep` with
+Data: `messages`, `data_source`, `ground_truth` (or `answer`) and, if the scorer reads it,
+`extra_info`. The parquet of `rewardkit prep` works with
 `data_extract_prompt_fn=lambda row: row["prompt"]`. `data_source` chooses the scorer, unless
 `REWARDKIT_SCORER` or `reward(...)` names one. A gold that cannot be scored counts as a wrong
 answer.
 
-AReaL calls it in a pool of processes: it is pickled by name, and slow scorers block nothing.
+AReaL calls the function in a pool of processes. It is pickled by name, and slow scorers block
+nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from rewardkit.adapters.common import Judge, scorer_name
+from rewardkit.adapters.common import SampleScorer, scorer_name
 
 
 def _reward(
-    judge: Judge,
+    scorer: SampleScorer,
     prompt: str,
     completions: str,
     prompt_ids: Sequence[int],
@@ -32,23 +33,23 @@ def _reward(
     /,
     **row: Any,
 ) -> float:
-    """The reward of a response.
+    """Return the reward of a response.
 
     Args:
-        judge: the scorer.
+        scorer: the scorer.
         prompt: unused.
-        completions: the response, special tokens kept.
+        completions: the response, with special tokens.
         prompt_ids: unused.
         completion_ids: unused.
-        row: the data's columns; one may be called `prompt`, as in verl's parquet.
+        row: the columns of the data; one may be called `prompt`, as in verl's parquet.
     """
     del prompt, prompt_ids, completion_ids
-    return float(judge(completions, row)["score"])
+    return float(scorer(completions, row)["score"])
 
 
 def reward(scorer: str = "auto", **options: Any) -> Callable[..., float]:
-    """A reward function of that scorer with these options; `auto`: by `data_source`."""
-    return partial(_reward, Judge(scorer, options))
+    """Return a reward function; the scorer `auto` goes by the column `data_source`."""
+    return partial(_reward, SampleScorer(scorer, options))
 
 
 reward_func = reward(scorer_name())

@@ -1,14 +1,14 @@
-"""TRL's GRPOTrainer (and RLOO): a reward function of lists.
+"""TRL's GRPOTrainer and RLOOTrainer: a reward function of batches.
 
     trl grpo --reward_funcs rewardkit.adapters.trl.reward_func ...     # TRL's script
 
     from rewardkit.adapters.trl import reward
     GRPOTrainer(reward_funcs=[reward("gsm8k", method="robust")], ...)      # in code
 
-Data: `prompt` (text or chat) and `data_source`, `ground_truth` and, if the scorer reads it,
-`extra_info`; the parquet of `rewardkit prep` as it is. `data_source` chooses the scorer, unless
-`REWARDKIT_SCORER` or `reward(...)` names one. A gold that cannot be scored, like an unknown
-`data_source`, gives None: TRL leaves that completion out.
+Data: `prompt` (text or chat), `data_source`, `ground_truth` and, if the scorer reads it,
+`extra_info`. The parquet of `rewardkit prep` works unchanged. `data_source` chooses the scorer,
+unless `REWARDKIT_SCORER` or `reward(...)` names one. A gold that cannot be scored and an unknown
+`data_source` return None, and TRL leaves that completion out.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rewardkit.adapters.common import COLUMNS, Judge, scorer_name
+from rewardkit.adapters.common import COLUMNS, FLAGS, SampleScorer, scorer_name
 
 
 class Rewardkit:
-    """A reward function that pickles, as asynchronous GRPO asks for, named after its scorer."""
+    """A reward function named after its scorer. Picklable, as asynchronous GRPO requires."""
 
-    def __init__(self, judge: Judge) -> None:
-        self.judge = judge
-        self.__name__ = judge.name
+    def __init__(self, scorer: SampleScorer) -> None:
+        self.scorer = scorer
+        self.__name__ = scorer.name
 
     def __call__(self, completions: Sequence[Any], **columns: Any) -> list[float | None]:
-        """The rewards of a batch; None where the data is at fault. Logs acc, no_answer, ...
+        """Return the rewards of a batch; None for rows with a fault in the data. Logs the flags.
 
         Args:
-            completions: texts, or lists of messages where the prompts are chats.
-            columns: the data's columns, `prompts`, and TRL's `log_metric` and `log_extra`.
+            completions: texts, or lists of messages if the prompts are chats.
+            columns: the columns of the data, `prompts`, and TRL's `log_metric` and `log_extra`.
         """
         rows = {name: columns[name] for name in COLUMNS if name in columns}
-        verdicts = [
-            self.judge(completion, {name: values[i] for name, values in rows.items()})
+        results = [
+            self.scorer(completion, {name: values[i] for name, values in rows.items()})
             for i, completion in enumerate(completions)
         ]
-        if verdicts and (log_metric := columns.get("log_metric")):
-            for flag in ("acc", "no_answer", "timeout", "error"):
-                mean = sum(float(each[flag]) for each in verdicts) / len(verdicts)
+        if results and (log_metric := columns.get("log_metric")):
+            for flag in FLAGS:
+                mean = sum(float(result[flag]) for result in results) / len(results)
                 log_metric(f"{self.__name__}/{flag}", mean)
         if log_extra := columns.get("log_extra"):
-            log_extra(f"{self.__name__}_pred", [each["pred"] for each in verdicts])
-        return [None if each["error"] else float(each["score"]) for each in verdicts]
+            log_extra(f"{self.__name__}_pred", [result["pred"] for result in results])
+        return [None if result["error"] else float(result["score"]) for result in results]
 
 
 def reward(scorer: str = "auto", **options: Any) -> Rewardkit:
-    """A reward function of that scorer with these options; `auto`: by `data_source`."""
-    return Rewardkit(Judge(scorer, options))
+    """Return a reward function; the scorer `auto` goes by the column `data_source`."""
+    return Rewardkit(SampleScorer(scorer, options))
 
 
 reward_func = reward(scorer_name())

@@ -1,16 +1,16 @@
-"""verifiers (and prime-rl): a reward that a taskset's configuration plugs in.
+"""verifiers (and prime-rl): a reward for the configuration of a taskset.
 
     [env.taskset.task.rewards]
     right = { fn = "rewardkit.adapters.verifiers:reward_func", weight = 1.0 }
 
     rubric = vf.Rubric(funcs=[reward_of_rubric("gsm8k")])           # verifiers before 0.4
 
-Data: the task's fields `data_source`, `ground_truth` (or `answer`) and, if the scorer reads it,
-`extra_info` (or `info`); in a rubric `answer` and `info`. `data_source`, of the task or in `info`,
-chooses the scorer, unless `REWARDKIT_SCORER` or the call names one. The response is the trace's
-last reply. A gold that cannot be scored counts as a wrong answer.
+Data: the fields `data_source`, `ground_truth` (or `answer`) and, if the scorer reads it,
+`extra_info` (or `info`) of the task; in a rubric `answer` and `info`. `data_source`, of the task or
+in `info`, chooses the scorer, unless `REWARDKIT_SCORER` or the call names one. The response is the
+last reply of the trace. A gold that cannot be scored counts as a wrong answer.
 
-Scoring is done in threads: the event loop, which feeds the rollouts, goes on meanwhile.
+Scorers run in threads, so the event loop can feed the rollouts meanwhile.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from rewardkit.adapters.common import Judge, scorer_name
+from rewardkit.adapters.common import SampleScorer, scorer_name
 
 
-async def _score(judge: Judge, response: Any, row: Mapping[str, Any]) -> float:
+async def _score(scorer: SampleScorer, response: Any, row: Mapping[str, Any]) -> float:
     info = row.get("extra_info") or row.get("info")
     info = info if isinstance(info, Mapping) else {}
     row = {
@@ -30,28 +30,28 @@ async def _score(judge: Judge, response: Any, row: Mapping[str, Any]) -> float:
         "extra_info": info,
         "data_source": row.get("data_source") or info.get("data_source"),
     }
-    return float((await asyncio.to_thread(judge, response, row))["score"])
+    return float((await asyncio.to_thread(scorer, response, row))["score"])
 
 
 def reward(scorer: str = "auto", **options: Any) -> Callable[[Any, Any], Awaitable[float]]:
-    """A reward of verifiers 0.4 (`verifiers.v1`) with that scorer; `auto`: by `data_source`."""
-    judge = Judge(scorer, options)
+    """Return a reward for verifiers 0.4 (`verifiers.v1`); `auto` goes by `data_source`."""
+    sample_scorer = SampleScorer(scorer, options)
 
-    async def rewarded(task: Any, trace: Any) -> float:
-        return await _score(judge, trace.last_reply, dict(task))
+    async def task_reward(task: Any, trace: Any) -> float:
+        return await _score(sample_scorer, trace.last_reply, dict(task))
 
-    return rewarded
+    return task_reward
 
 
 def reward_of_rubric(scorer: str = "auto", **options: Any) -> Callable[..., Awaitable[float]]:
-    """A reward for `Rubric(funcs=[...])` of verifiers 0.1 to 0.3; `auto`: by `data_source`."""
-    judge = Judge(scorer, options)
+    """Return a reward for `Rubric(funcs=[...])` of verifiers 0.1 to 0.3."""
+    sample_scorer = SampleScorer(scorer, options)
 
-    async def rewarded(completion: Any, answer: Any = None, info: Any = None) -> float:
-        return await _score(judge, completion, {"answer": answer, "info": info})
+    async def rubric_reward(completion: Any, answer: Any = None, info: Any = None) -> float:
+        return await _score(sample_scorer, completion, {"answer": answer, "info": info})
 
-    rewarded.__name__ = judge.name  # that of its metric
-    return rewarded
+    rubric_reward.__name__ = sample_scorer.name  # verifiers names the metric after it
+    return rubric_reward
 
 
 reward_func = reward(scorer_name())

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from unicodedata import normalize
 
-from rewardkit.adapters.common import text_of
+from rewardkit.adapters.response_text import response_after_prompt
 from rewardkit.reward_server.payload import Asked, Verdict, item_of
 from rewardkit.reward_server.strict_json import as_list, as_object, as_text, read_json, refuse
 from rewardkit.scorers.base import to_verl
@@ -40,7 +39,9 @@ def read_openrlhf(body: bytes, limit: int) -> Asked:
         refuse(f"query, prompts and labels have {sizes} items: give as many of each.")
     items = []
     for i, (query, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True)):
-        response = response_of(as_text(query, f"query[{i}]"), as_text(prompt, f"prompts[{i}]"))
+        response = response_after_prompt(
+            as_text(query, f"query[{i}]"), as_text(prompt, f"prompts[{i}]")
+        )
         if response is None:
             refuse(f"query[{i}]: does not begin with prompts[{i}]: what is the response?")
         gold = "" if label is None else label
@@ -69,45 +70,3 @@ def openrlhf_reply(verdicts: Sequence[Verdict], *, single: bool) -> dict[str, An
 
 #: What is read of a label that is an object.
 LABEL = ("ground_truth", "data_source", "extra_info")
-
-#: The prompt's last characters: by them its end is found where it was cut, or decoded otherwise.
-TAIL = 64
-
-#: Places where the prompt's end is looked for, if it was decoded otherwise: composed, it is shorter.
-LOOKED_AT = 2_000
-
-#: The response's last characters, where special tokens are taken off: a body full of them took 5 s.
-ENDING = 1024
-
-
-def response_of(query: str, prompt: str) -> str | None:
-    """The response in a query: without the prompt before it, and without special tokens after it.
-
-    OpenRLHF decodes prompt and response with special tokens kept, cuts a long prompt at its start,
-    and its tokenizer may compose characters (NFC) or clean up spaces. None where the prompt's end
-    is not found: examples in the prompt must not be judged as the response.
-    """
-    end = _prompt_end(query, prompt)
-    if end is None:
-        return None
-    rest = query[end:]
-    return rest[:-ENDING] + text_of(rest[-ENDING:])
-
-
-def _prompt_end(query: str, prompt: str) -> int | None:
-    """Where the prompt ends in a query."""
-    if query.startswith(prompt):
-        return len(prompt)
-    tail = prompt[-TAIL:]
-    if (at := query.rfind(tail, 0, len(prompt) + TAIL)) >= 0:
-        return at + len(tail)
-    wanted, last = _bare(tail), min(len(query), len(prompt) + TAIL)
-    for end in range(last, max(0, last - LOOKED_AT), -1):
-        if wanted and _bare(query[max(0, end - 2 * TAIL) : end]).endswith(wanted):
-            return end
-    return None
-
-
-def _bare(text: str) -> str:
-    """A text as tokenizers that normalise it see it: composed, without spaces."""
-    return "".join(normalize("NFC", text).split())

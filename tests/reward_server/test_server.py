@@ -22,12 +22,11 @@ from hypothesis import strategies as st
 from rewardkit.errors import OutputError, UnknownNameError, UsageError
 from rewardkit.reward_server import app
 from rewardkit.reward_server.gate import Limits
-from rewardkit.reward_server.openrlhf import read_openrlhf, response_of
-from rewardkit.reward_server.payload import read_score
+from rewardkit.reward_server.openrlhf import read_openrlhf
+from rewardkit.reward_server.payload import Item, read_score
 from rewardkit.reward_server.scoring import Judge
 from rewardkit.reward_server.server import Serving, serve, token_of
 from rewardkit.reward_server.strict_json import RefusedError, read_json
-from tests.tables import every
 
 TOKEN = "a-token-for-tests"
 
@@ -473,28 +472,6 @@ def test_what_another_json_writer_writes_is_read_as_it_was(value):
     assert read_json(text.encode()) == expected
 
 
-@every(
-    ("query", "prompt", "response"),
-    [
-        ("2+2= 4</s>", "2+2=", " 4"),
-        ("2+2= 4", "", "2+2= 4"),
-        ("Q<|im_end|>A<|im_end|>\n<|endoftext|>", "Q<|im_end|>", "A"),
-        ("Q<｜Assistant｜>x > y<｜end▁of▁sentence｜>", "Q<｜Assistant｜>", "x > y"),
-        ("Qa < b and b > c", "Q", "a < b and b > c"),
-        ("Q<answer>4</answer>", "Q", "<answer>4</answer>"),
-        ("of it?\nA: 4", "a" * 90 + "the end of it?\nA:", None),
-        ("#### 5\nNow: 2 Ω?<|im_end|>No.", "#### 5\nNow: 2 \u2126?<|im_end|>", "No."),
-        ("caf\u00e9 " * 30 + "No.", "cafe\u0301 " * 30, "No."),
-        ("a , b ? No.", "a, b ?", "No."),
-        ("x" * 70 + " 4 #### 2", "cut off" + "x" * 80, " 4 #### 2"),
-        ("<s> " + "x" * 70 + " 4", "x" * 70, " 4"),
-        ("Q" + "long " * 999 + "4</s>", "Q", "long " * 999 + "4"),
-    ],
-)
-def test_a_query_is_cut_where_its_prompt_ends(query, prompt, response):
-    assert response_of(query, prompt) == response
-
-
 def test_what_cannot_be_served_is_told(fast, tmp_path, monkeypatch):
     """Each as the error that the command prints in a line."""
     broken = tmp_path / "broken.py"
@@ -524,3 +501,33 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "needs uvicorn: pip install 'rewardkit[server]'" in done.stderr
+
+
+def test_the_reward_model_of_prep_is_a_label():
+    label = {"style": "rule", "ground_truth": "18"}
+    body = {"query": ["Q#### 18"], "prompts": ["Q"], "labels": [label]}
+    assert read_openrlhf(json.dumps(body).encode(), 8).items[0].ground_truth == "18"
+
+
+def test_many_names_are_refused_in_linear_time():
+    names = ",".join(f'"{i}":0' for i in range(200_000))
+    started = time.process_time()
+    with pytest.raises(RefusedError, match="given twice"):
+        read_json(f'{{{names},"0":0}}'.encode())
+    assert time.process_time() - started < 5
+
+
+def test_a_query_without_its_prompt_is_refused():
+    """Its examples must not be judged."""
+    body = {"query": ["#### 5\nquite other"], "prompts": ["#### 5\nNow?"], "labels": ["5"]}
+    with pytest.raises(RefusedError, match="does not begin with"):
+        read_openrlhf(json.dumps(body).encode(), 8)
+
+
+def test_a_scorer_that_fails_gives_the_score_of_a_wrong_answer():
+    judge = Judge("gsm8k", {}, 1, 1.0, wrong=-1.0)
+    try:
+        (result,) = judge._judged(lambda *_: 1 / 0, [Item("", "a", "b", {})])
+    finally:
+        judge.close()
+    assert result.score.score == -1.0

@@ -1,0 +1,93 @@
+"""The text that an adapter takes as the response."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from rewardkit.adapters.common import SampleScorer
+from rewardkit.adapters.response_text import response_after_prompt, response_text
+from rewardkit.scorers import math_dapo
+from tests.tables import every
+
+ROW = {"data_source": "openai/gsm8k", "ground_truth": "4", "extra_info": {"index": 0}}
+
+
+@pytest.mark.parametrize(
+    "mark", ["<|im_end|>", "</s>", "<｜end▁of▁sentence｜>", "<|im_end|>\n<|endoftext|>"]
+)
+def test_marks_at_the_end_of_a_turn_are_no_part_of_the_response(mark):
+    """With one, math_dapo gives what verl would not give: verl takes special tokens off."""
+    assert math_dapo.score(f"Answer: 4{mark}", "4").score == -1.0
+    assert SampleScorer("math_dapo")(f"Answer: 4{mark}", ROW)["score"] == 1.0
+    assert response_text(f"a {mark} b ") == f"a {mark} b "
+
+
+def test_many_marks_take_linear_time():
+    text = "<|a|> " * 50_000
+    start = time.process_time()
+    assert response_text(f"x{text}") == "x"
+    assert (
+        time.process_time() - start < 10
+    )  # seconds of this process; a quadratic step takes minutes
+
+
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([{"role": "assistant", "content": "#### 4"}], "#### 4"),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "#### 4"}]}], "#### 4"),
+        ([SimpleNamespace(role="assistant", content="#### 4")], "#### 4"),
+        (
+            [
+                {"role": "assistant", "content": None, "tool_calls": []},
+                {"role": "tool", "content": "5"},
+                {"role": "assistant", "content": "#### 4"},
+            ],
+            "#### 4",
+        ),
+        ([{"role": "assistant", "content": "#### 5"}, {"role": "assistant", "content": None}], ""),
+        ([{"role": "user", "content": "#### 4"}], ""),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_of_messages_the_last_of_the_assistant_is_the_response(messages, text):
+    assert response_text(messages) == text
+
+
+def test_what_was_only_thought_is_no_part_of_the_answer():
+    parts = [{"type": "reasoning", "text": r"maybe \boxed{B}"}, {"type": "text", "text": "No."}]
+    assert response_text([{"role": "assistant", "content": parts}]) == "No."
+    assert response_text({"role": "assistant", "content": ["#### 1", "8"]}) == "#### 18"
+
+
+@pytest.mark.parametrize("mark", ["[EOS]", "[|endofturn|]", "<seed:eos>", "<turn|>", "<|im_end|>"])
+def test_marks_of_the_end_are_taken_off(mark):
+    assert response_text(f"#### 18{mark}") == "#### 18"
+
+
+def test_a_number_between_bars_is_no_mark():
+    assert response_text("the answer is <|18|>") == "the answer is <|18|>"
+
+
+@every(
+    ("query", "prompt", "response"),
+    [
+        ("2+2= 4</s>", "2+2=", " 4"),
+        ("2+2= 4", "", "2+2= 4"),
+        ("Q<|im_end|>A<|im_end|>\n<|endoftext|>", "Q<|im_end|>", "A"),
+        ("Q<｜Assistant｜>x > y<｜end▁of▁sentence｜>", "Q<｜Assistant｜>", "x > y"),
+        ("Qa < b and b > c", "Q", "a < b and b > c"),
+        ("Q<answer>4</answer>", "Q", "<answer>4</answer>"),
+        ("of it?\nA: 4", "a" * 90 + "the end of it?\nA:", None),
+        ("#### 5\nNow: 2 Ω?<|im_end|>No.", "#### 5\nNow: 2 \u2126?<|im_end|>", "No."),
+        ("caf\u00e9 " * 30 + "No.", "cafe\u0301 " * 30, "No."),
+        ("a , b ? No.", "a, b ?", "No."),
+        ("x" * 70 + " 4 #### 2", "cut off" + "x" * 80, " 4 #### 2"),
+        ("<s> " + "x" * 70 + " 4", "x" * 70, " 4"),
+        ("Q" + "long " * 999 + "4</s>", "Q", "long " * 999 + "4"),
+    ],
+)
+def test_a_query_is_cut_where_its_prompt_ends(query, prompt, response):
+    assert response_after_prompt(query, prompt) == response
