@@ -50,7 +50,7 @@ def test_the_width_of_the_terminal_changes_nothing(reference):
 def test_every_command_and_option_that_there_is_stands_in_the_page(cli, reference):
     """Against --help itself, which is made another way."""
     page = reference.cli()
-    for command in ("prep", "recipes import", "eval"):
+    for command in ("prep", "recipes import", "eval run"):
         done = cli(*command.split(), "--help")
         words = done.stdout.split()
         options = {word.rstrip(",") for word in words if word.startswith("--")} - {"--help"}

@@ -429,8 +429,8 @@ def metrics() -> str:
         "Metrics",
         f"The meaning, the healthy range and the keys of verl's metrics ({len(metrics())} entries),\n"
         f"and what {len(keys())} configuration keys do, are in [../glossary.md](../glossary.md) and,\n"
-        "in Chinese, [../glossary.zh-CN.md](../glossary.zh-CN.md). `rewardkit explain-metric NAME`\n"
-        "and `rewardkit explain-key NAME` say the same of one.",
+        "in Chinese, [../glossary.zh-CN.md](../glossary.zh-CN.md). `rewardkit glossary NAME`\n"
+        "prints one entry.",
         "## What our scorers add",
         "verl averages the numbers that a reward returns. In the validation they are charts of their\n"
         "own; what each is stands in [score.md](score.md#what-verl-gets).",

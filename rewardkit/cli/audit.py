@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import (
-    HtmlFile,
-    JsonFlag,
-    Overwrite,
-    Settings,
-    examples,
-    print_json,
-    print_table,
-    progress,
-    scorer_options,
-)
+from rewardkit.cli.shared.console import print_json, print_table, progress
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import HtmlFile, JsonFlag, Overwrite, Settings, scorer_options
 
 if TYPE_CHECKING:
     from rewardkit.audit.model import AuditReport

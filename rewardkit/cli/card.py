@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import JsonFlag, examples, print_json, prints_to_stderr
+from rewardkit.cli.shared.console import print_json, prints_to_stderr
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import JsonFlag
 
 EXAMPLES = examples("rewardkit card gsm8k", "rewardkit card gsm8k --json")
 

@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardkit.cli.prep import HubName
 from rewardkit.cli.shared.console import (
-    HtmlFile,
-    Jobs,
-    JsonFlag,
-    Overwrite,
-    SecondsPerRow,
-    Settings,
-    examples,
     print_json,
     print_table,
     print_wrapped,
     printable,
     prints_to_stderr,
     progress,
-    refuse_alone,
-    refuse_unused,
+)
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import (
+    HtmlFile,
+    HubName,
+    Jobs,
+    JsonFlag,
+    Overwrite,
+    SecondsPerRow,
+    Settings,
+    require_companion,
+    require_unused,
     scorer_options,
 )
 from rewardkit.errors import DataError, UsageError
@@ -113,7 +115,7 @@ def command(
     looked at: verl's own validation, the rules, the files, the reward. --set is a field of it.
     """
     if _is_recipe(file):
-        refuse_unused(ctx, "a recipe", {"file", "settings", "strict", "verl_version"})
+        require_unused(ctx, "a recipe", {"file", "settings", "strict", "verl_version"})
         _check_recipe(str(file), settings, verl_version, strict=strict, as_json=as_json)
         return
     from rewardkit.parallel import cores
@@ -190,10 +192,10 @@ def _respond(name: str, options: dict[str, Any], seconds: float) -> Callable[[st
 def _refuse_alone(ctx: typer.Context, against: list[str] | None, tokenizer: str | None) -> None:
     """Raise if an option of a parquet's check was given without the one that it goes with."""
     for option in ("strict", "verl_version"):
-        refuse_alone(ctx, option, "a recipe", given=False)
+        require_companion(ctx, option, "a recipe", is_set=False)
     for option in ("drop_overlap", "threshold", "hub"):
-        refuse_alone(ctx, option, "--against", given=bool(against))
-    refuse_alone(ctx, "max_prompt_length", "--tokenizer", given=bool(tokenizer))
+        require_companion(ctx, option, "--against", is_set=bool(against))
+    require_companion(ctx, "max_prompt_length", "--tokenizer", is_set=bool(tokenizer))
 
 
 def _refuse_page(html: Path, file: Path, out: Path | None, *, overwrite: bool) -> None:
@@ -221,16 +223,16 @@ def _is_recipe(file: Path) -> bool:
 def _check_recipe(
     name: str, fields: list[str] | None, verl: str | None, *, strict: bool, as_json: bool
 ) -> None:
-    from rewardkit.cli.shared import findings
+    from rewardkit.cli.shared.preflight import print_preflight, run_preflight
     from rewardkit.cli.train import plan_of, set_fields
     from rewardkit.launch.recipe import load_tree
 
     asked = plan_of(set_fields(load_tree(name), fields), name, [], None, verl)
-    found = findings.look(asked.plan)
+    found = run_preflight(asked.plan)
     if as_json:
         print_json({"ok": not found.fatal(strict=strict), **vars(found), "notes": asked.plan.notes})
     else:
-        findings.say(found, err=False)
+        print_preflight(found, err=False)
     if found.fatal(strict=strict):
         raise typer.Exit(1)
 

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import (
+from rewardkit.cli.shared.console import print_json, print_table, printable, progress, warn
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import (
     HtmlFile,
     JsonFlag,
     Overwrite,
     SecondsPerRow,
-    examples,
-    print_json,
-    print_table,
-    printable,
-    progress,
     scorer_options,
-    warn,
 )
 from rewardkit.errors import UsageError
 

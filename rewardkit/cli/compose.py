@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import Overwrite, examples
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import Overwrite
 
 EXAMPLES = examples(
     "rewardkit compose reward.yaml --out reward.py",

@@ -1,382 +1,354 @@
-"""`rewardkit eval`."""
+"""`rewardkit eval`: `run`, `responses`, `watch` and `compare`."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.prep import HubName
-from rewardkit.cli.shared.console import (
-    EndedError,
-    Jobs,
-    JsonFlag,
-    Overwrite,
-    SecondsPerRow,
-    Settings,
-    examples,
-    prints_to_stderr,
-    progress,
-    refuse_unused,
-    scorer_options,
-    warn,
-)
+from rewardkit.cli.shared.console import TerminatedError, prints_to_stderr, progress, warn
 from rewardkit.cli.shared.eval_output import (
-    asking,
+    generation_progress,
     print_comparison,
     print_point,
     print_report,
     print_suite,
-    warn_of,
+    warn_about,
+)
+from rewardkit.cli.shared.help import PanelGroup, examples
+from rewardkit.cli.shared.options import (
+    Hub,
+    HubName,
+    Jobs,
+    JsonFlag,
+    Overwrite,
+    Scorer,
+    SecondsPerRow,
+    Settings,
+    require_companion,
+    scorer_options,
+)
+from rewardkit.cli.shared.request_options import (
+    Api,
+    ApiKeyEnv,
+    ApiName,
+    Concurrency,
+    ExtraBody,
+    MaxTokens,
+    Parquet,
+    PerRequest,
+    RequestSeconds,
+    Samples,
+    Seed,
+    Stop,
+    Suite,
+    SuiteFolder,
+    Temperature,
+    TopK,
+    TopP,
+    Tries,
+    generation_of,
 )
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.evaluate.generate import Generation
     from rewardkit.evaluate.run import Judging
     from rewardkit.evaluate.suite import Member
 
-EXAMPLES = examples(
-    "rewardkit eval test.parquet --base-url http://127.0.0.1:8000/v1 --model M -n 32 --out m.jsonl",
-    "rewardkit eval test.parquet --base-url https://api.example.com/v1 --api-key-env EXAMPLE_KEY \\",
-    "    --model M -n 4 --temperature 0.6 --max-tokens 8192 --seed 1 --out runs/m.jsonl",
-    "rewardkit eval --suite aime2024:32,aime2025:32,math-500:4,gsm8k --base-url URL --model M \\",
-    "    --out runs/m",
-    "rewardkit eval --suite math-500 --watch checkpoints/DAPO/qwen3 --out runs/qwen3 \\",
+RUN_EXAMPLES = (
+    "rewardkit eval run test.parquet --base-url http://127.0.0.1:8000/v1 --model M -n 32 \\",
+    "    --out m.jsonl",
+    "rewardkit eval run test.parquet --base-url https://api.example.com/v1 \\",
+    "    --api-key-env EXAMPLE_KEY --model M -n 4 --temperature 0.6 --seed 1 --out runs/m.jsonl",
+    "rewardkit eval run --suite aime2024:32,aime2025:32,math-500:4,gsm8k --base-url URL \\",
+    "    --model M --out runs/m",
+)
+RESPONSES_EXAMPLES = (
+    "rewardkit eval responses test.parquet validation_dumps/100.jsonl --json",
+    "rewardkit eval responses test.parquet lm_eval/*.jsonl --out runs/lm_eval.jsonl",
+)
+WATCH_EXAMPLES = (
+    "rewardkit eval watch checkpoints/DAPO/qwen3 --suite math-500 --out runs/qwen3 \\",
     "    --serve 'vllm serve {model} --port {port} --tensor-parallel-size 8'",
-    "rewardkit eval test.parquet --responses validation_dumps/100.jsonl --json",
-    "rewardkit eval --compare runs/before.jsonl runs/after.jsonl",
+)
+COMPARE_EXAMPLES = ("rewardkit eval compare runs/before.jsonl runs/after.jsonl",)
+
+app = typer.Typer(
+    cls=PanelGroup,
+    help="Evaluate a model with the reward it was trained on.",
+    no_args_is_help=True,
+    epilog=examples(*RUN_EXAMPLES[:2], RESPONSES_EXAMPLES[0], *WATCH_EXAMPLES, *COMPARE_EXAMPLES),
+    rich_markup_mode=None,
 )
 
 
-#: The options that each of them looks at: judging, asking a server, naming sets, and watching.
-JUDGING = frozenset({"parquet", "out", "scorer", "settings", "seconds_per_row", "jobs"})
-ASKING = frozenset(
-    {
-        *("model", "n", "api", "temperature", "top_p", "top_k", "max_tokens", "stop", "seed"),
-        *("extra_body", "per_request", "concurrency", "request_seconds", "tries", "api_key_env"),
-    }
-)
-SETS = frozenset({"suite", "suite_dir", "hub"})
-WATCHING = frozenset({"serve", "serve_seconds", "every", "once", "until"})
-
-
-class Api(str, Enum):
-    """What kind of request is sent."""
-
-    chat = "chat"
-    completions = "completions"
-
-
-def command(
+@app.command("run", epilog=examples(*RUN_EXAMPLES))
+def run(
     ctx: typer.Context,
-    parquet: Annotated[Path | None, typer.Argument(help="The verl rows to answer.")] = None,
     base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Of the server: http://HOST:PORT/v1.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="As the server calls it.")] = None,
-    n: Annotated[int, typer.Option("-n", min=1, help="Responses to each question.")] = 1,
+        str, typer.Option(metavar="URL", help="Base URL of the server: http://HOST:PORT/v1.")
+    ],
+    model: Annotated[str, typer.Option(help="Model name sent to the server.")],
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The jsonl to write: responses with their scores. A folder with --suite."
-        ),
-    ] = None,
-    api: Annotated[
-        Api, typer.Option(help="completions: the messages' text, without a chat template.")
-    ] = Api.chat,
-    temperature: Annotated[float | None, typer.Option(min=0.0, help="0 is greedy.")] = None,
-    top_p: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="As for vLLM.")] = None,
-    top_k: Annotated[int | None, typer.Option(min=-1, help="Not every server has it.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Of a response.")] = None,
-    stop: Annotated[list[str] | None, typer.Option(help="Ends a response. Repeatable.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Each request gets its own, made of this one.")
-    ] = None,
-    extra_body: Annotated[
-        str | None, typer.Option(metavar="JSON", help="More fields of the request.")
-    ] = None,
-    per_request: Annotated[int, typer.Option(min=1, help="Choices that one request asks for.")] = 1,
-    concurrency: Annotated[
-        int, typer.Option(min=1, max=4096, help="Requests under way at once, at most.")
-    ] = 256,
-    request_seconds: Annotated[
-        float, typer.Option(min=0.1, help="That one request may take.")
-    ] = 1800.0,
-    tries: Annotated[int, typer.Option(min=1, help="Of one request; they take two minutes.")] = 9,
-    api_key_env: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The variable that holds the API key.")
-    ] = None,
-    responses: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Judge these; nothing is generated. Repeatable."),
-    ] = None,
-    scorer: Annotated[
-        str, typer.Option(help="A scorer's name or file.py:function; auto: each row's own.")
-    ] = "auto",
+        Path,
+        typer.Option(help="jsonl file for the scored responses; a folder with --suite."),
+    ],
+    parquet: Parquet = None,
+    suite: Suite = None,
+    suite_dir: SuiteFolder = None,
+    hub: Hub = HubName.huggingface,
+    n: Samples = 1,
+    api: ApiName = Api.chat,
+    temperature: Temperature = None,
+    top_p: TopP = None,
+    top_k: TopK = None,
+    max_tokens: MaxTokens = None,
+    stop: Stop = None,
+    seed: Seed = None,
+    extra_body: ExtraBody = None,
+    per_request: PerRequest = 1,
+    concurrency: Concurrency = 256,
+    request_seconds: RequestSeconds = 1800.0,
+    tries: Tries = 9,
+    api_key_env: ApiKeyEnv = None,
+    scorer: Scorer = "auto",
     settings: Settings = None,
     seconds_per_row: SecondsPerRow = 60.0,
     jobs: Jobs = None,
-    suite: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Sets with commas between: gsm8k, aime2024:32 (n of its own), my.parquet. Missing "
-            "ones are prepared.",
-        ),
-    ] = None,
-    suite_dir: Annotated[
-        Path | None,
-        typer.Option(help="Of prepared sets, instead of ~/.cache/rewardkit/suite."),
-    ] = None,
-    hub: Annotated[HubName, typer.Option(help="Sets come from there.")] = HubName.huggingface,
-    watch: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Evaluate each global_step_N in it once, when it is whole."
-        ),
-    ] = None,
-    serve: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="With --watch: a server of {model} on {port}, that stays in the foreground; no shell.",
-        ),
-    ] = None,
-    serve_seconds: Annotated[
-        float, typer.Option(min=1, help="That the server may take until it answers.")
-    ] = 1800.0,
-    every: Annotated[
-        float, typer.Option(min=0.1, help="Seconds between two looks at the folder.")
-    ] = 30.0,
-    once: Annotated[
-        bool, typer.Option("--once", help="With --watch: end when what is there is done.")
-    ] = False,
-    until: Annotated[
-        int | None, typer.Option(min=0, help="With --watch: end when this step is done.")
-    ] = None,
-    compare: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option(metavar="A B", help="Two files of --out: is B better, and how surely?"),
-    ] = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Judge a model with the reward it was trained on: generate, score, and sum up.
+    """Generate responses with a model server and score them.
 
-    Responses come from any OpenAI-compatible server and are kept as they come: the same command
-    goes on with a run that was interrupted. Or they are read, with --responses: verl's dumps, the
-    output of a batch, and logs of AISBench, lm-eval and lighteval. Figures are mean@n, pass@k and
-    maj@k with intervals over questions; the JSON has every k, every subject and every level.
-
-    With --suite and --watch, --out is a folder; --watch keeps curve.html in it. Put runs side by
-    side with rewardkit leaderboard.
+    Any OpenAI-compatible server works. Responses are written as they arrive: run the same command
+    again to resume an interrupted evaluation. The table has mean@n, pass@k and maj@k with
+    intervals over questions; the JSON has every k, every subject and every level. Compare runs
+    with `rewardkit leaderboard`.
     """
-    if compare:
-        refuse_unused(ctx, "--compare", {"compare"})
-        print_comparison(*compare, as_json=as_json)
-        return
-    if (parquet is None) == (suite is None):
-        raise UsageError(
-            "name the parquet with the questions, or sets of them with --suite; or two files with "
-            "--compare."
+    from rewardkit.evaluate.run import evaluate
+    from rewardkit.evaluate.suite import evaluate_all
+
+    judging = _judging(scorer, settings, seconds_per_row, jobs)
+    generation = generation_of(ctx.params)(base_url, model)
+    _warn_if_greedy(temperature, n, suite)
+    sets = _questions(ctx, parquet, suite, suite_dir, n, hub, judging.jobs)
+    with _resumable(out), generation_progress() as (start, advance), prints_to_stderr():
+        if parquet:
+            report = evaluate(
+                parquet,
+                generation,
+                out,
+                judging,
+                overwrite=overwrite,
+                start=partial(start, model),
+                progress=advance,
+            )
+        else:
+            reports = evaluate_all(
+                sets,
+                generation,
+                out,
+                judging,
+                overwrite=overwrite,
+                start=start,
+                progress=advance,
+            )
+    if parquet:
+        print_report(report, as_json=as_json)
+    else:
+        print_suite(reports, out, as_json=as_json)
+
+
+@app.command("responses", epilog=examples(*RESPONSES_EXAMPLES))
+def responses(
+    ctx: typer.Context,
+    parquet: Annotated[Path, typer.Argument(help="verl parquet with the questions.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Response files: verl's dumps, results of `eval run`, output of a batch API, or "
+            "logs of AISBench, lm-eval or lighteval."
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="jsonl file for the scored responses.")] = None,
+    scorer: Scorer = "auto",
+    settings: Settings = None,
+    seconds_per_row: SecondsPerRow = 60.0,
+    jobs: Jobs = None,
+    overwrite: Overwrite = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Score responses that already exist.
+
+    Responses are matched to the questions of the parquet; nothing is generated.
+    """
+    from rewardkit.evaluate.run import evaluate_responses
+
+    with prints_to_stderr():
+        report = evaluate_responses(
+            parquet,
+            files,
+            out,
+            _judging(scorer, settings, seconds_per_row, jobs),
+            overwrite=overwrite,
         )
+    print_report(report, as_json=as_json)
+
+
+@app.command("watch", epilog=examples(*WATCH_EXAMPLES))
+def watch(
+    ctx: typer.Context,
+    checkpoints: Annotated[
+        Path, typer.Argument(help="Folder in which verl writes global_step_N checkpoints.")
+    ],
+    serve: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="Command that serves {model} on {port} in the foreground; runs without a shell.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the scored responses and curve.html.")],
+    parquet: Parquet = None,
+    suite: Suite = None,
+    suite_dir: SuiteFolder = None,
+    hub: Hub = HubName.huggingface,
+    serve_seconds: Annotated[
+        float, typer.Option(min=1, help="Timeout for the server to start, in seconds.")
+    ] = 1800.0,
+    every: Annotated[
+        float, typer.Option(min=0.1, help="Interval between two scans of the folder, in seconds.")
+    ] = 30.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop after the checkpoints that exist now.")
+    ] = False,
+    until: Annotated[
+        int | None, typer.Option(min=0, help="Stop after the checkpoint of this step.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Model name sent to the server; the default is the checkpoint's path."),
+    ] = None,
+    n: Samples = 1,
+    api: ApiName = Api.chat,
+    temperature: Temperature = None,
+    top_p: TopP = None,
+    top_k: TopK = None,
+    max_tokens: MaxTokens = None,
+    stop: Stop = None,
+    seed: Seed = None,
+    extra_body: ExtraBody = None,
+    per_request: PerRequest = 1,
+    concurrency: Concurrency = 256,
+    request_seconds: RequestSeconds = 1800.0,
+    tries: Tries = 9,
+    api_key_env: ApiKeyEnv = None,
+    scorer: Scorer = "auto",
+    settings: Settings = None,
+    seconds_per_row: SecondsPerRow = 60.0,
+    jobs: Jobs = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Evaluate each checkpoint of a run once it is complete.
+
+    Each checkpoint is served with --serve, evaluated, and added to curve.html in --out. The
+    command runs until Ctrl-C unless --once or --until is set; run it again to resume.
+    """
+    from rewardkit.evaluate.watch.curve import points, read_curves, write_curves
+    from rewardkit.evaluate.watch.serving import command_of
+    from rewardkit.evaluate.watch.watch import Told, Watch
+    from rewardkit.evaluate.watch.watch import watch as watch_checkpoints
+
+    judging = _judging(scorer, settings, seconds_per_row, jobs)
+    generation = generation_of(ctx.params)
+    _warn_if_greedy(temperature, n, suite)
+    command_of(serve, checkpoints, 0)  # an error is raised now, not after hours of waiting
+    curves = read_curves(out)
+    with _resumable(out), generation_progress() as (start, advance):
+        config = Watch(
+            checkpoints,
+            serve,
+            out,
+            _questions(ctx, parquet, suite, suite_dir, n, hub, judging.jobs),
+            lambda url, name: generation(url, model or name),
+            judging,
+            told=Told(warn, start, advance),
+            start_seconds=serve_seconds,
+            every=every,
+            once=once,
+            until=until,
+        )
+        for step, reports in watch_checkpoints(config):
+            for report in reports.values():
+                warn_about(report)
+            for source, point in points(step, reports):
+                curves.setdefault(source, {})[step] = point
+                print_point(source, point, as_json=as_json)
+            write_curves(curves, f"{checkpoints}: accuracy against steps", out)
+
+
+@app.command("compare", epilog=examples(*COMPARE_EXAMPLES))
+def compare(
+    a: Annotated[Path, typer.Argument(help="Results of the first run, written by --out.")],
+    b: Annotated[Path, typer.Argument(help="Results of the second run.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare the results of two runs, question by question.
+
+    Prints the difference B - A with its interval and p-value (paired t-test over questions).
+    """
+    from rewardkit.evaluate.compare import compare as compare_results
+
+    print_comparison(compare_results(a, b), as_json=as_json)
+
+
+def _judging(scorer: str, settings: list[str] | None, seconds: float, jobs: int | None) -> Judging:
     from rewardkit.evaluate.run import Judging
-    from rewardkit.evaluate.sampling import Sampling
     from rewardkit.parallel import cores
 
-    judging = Judging(scorer, scorer_options(settings), seconds_per_row, jobs or cores())
-    if responses:
-        refuse_unused(ctx, "--responses", {"responses", "overwrite"} | JUDGING)
-        _responses(parquet, responses, out, judging, overwrite=overwrite, as_json=as_json)
-        return
-    stops, extra = tuple(stop or ()), _json_object(extra_body)
-    sampling = Sampling(api.value, temperature, top_p, top_k, max_tokens, stops, seed, extra)
-    server = {"api": api.value, "key": _key(api_key_env), "seconds": request_seconds}
-    how = (sampling, n, per_request, concurrency, tries)
-    ask = partial(_generation, server, model, how)
-    sets = partial(_members, suite, parquet, suite_dir, n, hub, judging.jobs)
-    _warn_if_greedy(temperature, n, suite)
-    if watch:
-        used = {"watch", *WATCHING} | JUDGING | ASKING
-        refuse_unused(ctx, "--watch", used | SETS if suite else used)
-        timing = {"start_seconds": serve_seconds, "every": every, "once": once, "until": until}
-        _watch(watch, serve, out, sets, ask, judging, timing, as_json=as_json)
-        return
-    used = {"base_url", "overwrite"} | JUDGING | ASKING
-    refuse_unused(ctx, "--base-url", used | SETS if suite else used)
-    if not (base_url and model and out):
-        raise UsageError("give --base-url, --model and --out to generate, or --responses FILE.")
-    generation = ask(base_url, model)
-    if suite:
-        _suite(sets(), generation, out, judging, overwrite=overwrite, as_json=as_json)
-    elif parquet:
-        _one(parquet, generation, out, judging, overwrite=overwrite, as_json=as_json)
+    return Judging(scorer, scorer_options(settings), seconds, jobs or cores())
 
 
-def _json_object(text: str | None) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text) if text else {}
-    except ValueError as error:
-        raise UsageError(f"--extra-body: not JSON ({error}).") from error
-    if not isinstance(value, dict):
-        raise UsageError('--extra-body: write a JSON object, as {"min_p": 0.05}.')
-    return value
+def _questions(
+    ctx: typer.Context,
+    parquet: Path | None,
+    suite: str | None,
+    suite_dir: Path | None,
+    n: int,
+    hub: HubName,
+    jobs: int,
+) -> list[Member]:
+    """The sets of questions; those of a suite are prepared first."""
+    from rewardkit.evaluate.suite import Member, default_folder, members, prepare
 
-
-def _generation(
-    server: Mapping[str, Any], model: str | None, how: tuple[Any, ...], url: str, of: str
-) -> Generation:
-    """What to ask of the server at a URL, for the model of that name if none was named."""
-    from rewardkit.evaluate.client import Server
-    from rewardkit.evaluate.generate import Generation
-
-    return Generation(Server(url, **server), model or of, *how)
+    for name in ("suite_dir", "hub"):
+        require_companion(ctx, name, "--suite", is_set=suite is not None)
+    if (parquet is None) == (suite is None):
+        raise UsageError("name either a parquet with questions, or sets with --suite.")
+    if parquet:
+        return [Member(parquet.stem, parquet, n)]
+    sets = members(suite or "", suite_dir or default_folder(), n)
+    for member in sets:
+        with progress(f"preparing {member.name}") as advance:
+            if prepare(member, hub.value, jobs, advance):
+                warn(f"{member.name}: prepared {member.parquet}")
+    return sets
 
 
 def _warn_if_greedy(temperature: float | None, n: int, suite: str | None) -> None:
     if temperature == 0 and (n > 1 or re.search(r":(?!1\b)\d", suite or "")):
-        warn("temperature 0 is greedy: more than one response to a question says nothing new.")
-
-
-def _key(variable: str | None) -> str:
-    """The API key: only from the environment, where no list of processes shows it."""
-    if variable is None:
-        return ""
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise UsageError(f"--api-key-env {variable}: no such variable, or it is empty.")
-    if not (key.isascii() and key.isprintable()):
-        raise UsageError(f"--api-key-env {variable}: what it holds cannot be an API key.")
-    return key
+        warn("temperature 0 is greedy: all responses to a question will be the same.")
 
 
 @contextmanager
 def _resumable(out: Path) -> Iterator[None]:
     try:
         yield
-    except (KeyboardInterrupt, SystemExit, EndedError):
-        warn(f"{out}: interrupted; the same command goes on.")
+    except (KeyboardInterrupt, SystemExit, TerminatedError):
+        warn(f"{out}: interrupted; run the same command again to resume.")
         raise
-
-
-def _responses(
-    parquet: Path | None,
-    files: list[str],
-    out: Path | None,
-    judging: Judging,
-    *,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
-    from rewardkit.evaluate.run import evaluate_responses
-
-    if parquet is None:
-        raise UsageError("--responses: name the parquet with their questions.")
-    with prints_to_stderr():
-        report = evaluate_responses(parquet, files, out, judging, overwrite=overwrite)
-    print_report(report, as_json=as_json)
-
-
-def _one(
-    parquet: Path,
-    generation: Generation,
-    out: Path,
-    judging: Judging,
-    *,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
-    from rewardkit.evaluate.run import evaluate
-
-    with _resumable(out), asking() as (start, advance), prints_to_stderr():
-        report = evaluate(
-            parquet,
-            generation,
-            out,
-            judging,
-            overwrite=overwrite,
-            start=partial(start, generation.model),
-            progress=advance,
-        )
-    print_report(report, as_json=as_json)
-
-
-def _members(
-    suite: str | None, parquet: Path | None, folder: Path | None, n: int, hub: HubName, jobs: int
-) -> list[Member]:
-    """The sets to ask, each with its parquet prepared."""
-    from rewardkit.evaluate.suite import Member, default_folder, members, prepare
-
-    if parquet:
-        return [Member(parquet.stem, parquet, n)]
-    found = members(suite or "", folder or default_folder(), n)
-    for member in found:
-        with progress(f"preparing {member.name}") as advance:
-            if prepare(member, hub.value, jobs, advance):
-                warn(f"{member.name}: prepared {member.parquet}")
-    return found
-
-
-def _suite(
-    found: list[Member],
-    generation: Generation,
-    out: Path,
-    judging: Judging,
-    *,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
-    from rewardkit.evaluate.suite import evaluate_all
-
-    with _resumable(out), asking() as (start, advance), prints_to_stderr():
-        reports = evaluate_all(
-            found,
-            generation,
-            out,
-            judging,
-            overwrite=overwrite,
-            start=start,
-            progress=advance,
-        )
-    print_suite(reports, out, as_json=as_json)
-
-
-def _watch(
-    folder: Path,
-    serve: str | None,
-    out: Path | None,
-    sets: Callable[[], list[Member]],
-    ask: Callable[[str, str], Generation],
-    judging: Judging,
-    timing: Mapping[str, Any],
-    *,
-    as_json: bool,
-) -> None:
-    """Each checkpoint's figures as they come: a line, or with --json a JSON line, and the curve."""
-    from rewardkit.evaluate.watch.curve import points, read_curves, write_curves
-    from rewardkit.evaluate.watch.serving import command_of
-    from rewardkit.evaluate.watch.watch import Told, Watch, watch
-
-    if not (serve and out):
-        raise UsageError("--watch needs --serve and --out.")
-    command_of(serve, folder, 0)  # said now, not after hours of waiting
-    curves = read_curves(out)
-    with _resumable(out), asking() as (start, advance):
-        told = Told(warn, start, advance)
-        what = Watch(folder, serve, out, sets(), ask, judging, told=told, **timing)
-        for step, reports in watch(what):
-            for report in reports.values():
-                warn_of(report)
-            for source, point in points(step, reports):
-                curves.setdefault(source, {})[step] = point
-                print_point(source, point, as_json=as_json)
-            write_curves(curves, f"{folder}: accuracy against steps", out)

@@ -8,16 +8,9 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import (
-    JsonFlag,
-    SecondsPerRow,
-    Settings,
-    examples,
-    print_json,
-    print_table,
-    prints_to_stderr,
-    scorer_options,
-)
+from rewardkit.cli.shared.console import print_json, print_table, prints_to_stderr
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import JsonFlag, SecondsPerRow, Settings, scorer_options
 from rewardkit.errors import DataError, RewardkitError, call_catching
 
 EXAMPLES = examples(

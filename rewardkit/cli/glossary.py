@@ -1,4 +1,4 @@
-"""`rewardkit explain-metric` and `explain-key`."""
+"""`rewardkit glossary`."""
 
 from __future__ import annotations
 
@@ -7,77 +7,74 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rewardkit.cli.logs import Lang
-from rewardkit.cli.shared.console import JsonFlag, examples, print_json, print_table
+from rewardkit.cli.shared.console import print_json, print_table
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import JsonFlag
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
     from rewardkit.glossary.lookup import KeyEntry, MetricEntry
 
-METRIC_EXAMPLES = examples(
-    "rewardkit explain-metric response_length/clip_ratio",
-    "rewardkit explain-metric actor/entropy --lang zh",
-    "rewardkit explain-metric --all > metrics.md",
-)
-KEY_EXAMPLES = examples(
-    "rewardkit explain-key actor_rollout_ref.actor.kl_loss_coef",
-    "rewardkit explain-key clip_ratio_high --lang zh",
-    "rewardkit explain-key --all > keys.md",
+EXAMPLES = examples(
+    "rewardkit glossary response_length/clip_ratio",
+    "rewardkit glossary actor_rollout_ref.actor.kl_loss_coef",
+    "rewardkit glossary clip_ratio_high --lang zh",
+    "rewardkit glossary --all > glossary.md",
 )
 
-Everything = Annotated[
-    bool, typer.Option("--all", help="Print all of them, as a table in Markdown.")
-]
-Language = Annotated[Lang, typer.Option(help="en or zh.")]
 
-
-def explain_metric(
+def command(
     name: Annotated[
-        str | None, typer.Argument(help="Metric name as verl logs it, e.g. actor/entropy.")
+        str | None,
+        typer.Argument(
+            help="Metric as verl logs it (actor/entropy), or a configuration key or its last parts "
+            "(kl_loss_coef)."
+        ),
     ] = None,
-    lang: Language = Lang.en,
-    everything: Everything = False,
+    lang: Annotated[Lang, typer.Option(help="Language of the text.")] = Lang.en,
+    all_entries: Annotated[
+        bool, typer.Option("--all", help="Print all entries as Markdown tables.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say what a metric means, where it is healthy, and which keys move it."""
-    from rewardkit.glossary.lookup import find_metric, markdown_metrics, metrics
+    """Explain a verl metric or configuration key.
 
-    if _asked(name, everything=everything) is not None:
-        _say(_metric_facts(find_metric(str(name)), lang.value), as_json=as_json)
-    elif as_json:
-        print_json([_metric_facts(entry, lang.value) for entry in metrics()])
+    A metric: what it means, which range is healthy, and which keys move it. A key: what it does,
+    how to choose it, and its default in each release of verl.
+    """
+    from rewardkit.glossary.lookup import find_entries, keys, markdown, metrics
+
+    if (name is None) != all_entries:
+        raise UsageError("name a metric or key, or use --all.")
+    entries: list[MetricEntry | KeyEntry] = find_entries(name) if name else [*metrics(), *keys()]
+    if as_json:
+        print_json([_facts(entry, lang.value) for entry in entries])
+    elif name is None:
+        typer.echo(markdown(lang.value), nl=False)
     else:
-        typer.echo(markdown_metrics(lang.value), nl=False)
+        for entry in entries:
+            _print(_facts(entry, lang.value))
+
+
+def _facts(entry: MetricEntry | KeyEntry, lang: str) -> dict[str, Any]:
+    from rewardkit.glossary.lookup import MetricEntry
+
+    return _metric_facts(entry, lang) if isinstance(entry, MetricEntry) else _key_facts(entry, lang)
 
 
 def _metric_facts(entry: MetricEntry, lang: str) -> dict[str, Any]:
     from rewardkit.trainlog.rules import rules
 
-    judged = [rule for rule in rules() if set(entry.names) & set(rule.metrics)]
     return {
-        "names": list(entry.names),
+        "metric": list(entry.names),
         "meaning": entry.meaning[lang],
         "healthy": entry.healthy[lang],
         "moved_by": entry.moves[lang],
         "keys": list(entry.keys),
-        "rules": [f"{rule.id}: {rule.when}" for rule in judged],
+        "rules": [
+            f"{rule.id}: {rule.when}" for rule in rules() if set(entry.names) & set(rule.metrics)
+        ],
     }
-
-
-def explain_key(
-    name: Annotated[str | None, typer.Argument(help="Dotted, or its end.")] = None,
-    lang: Language = Lang.en,
-    everything: Everything = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Say what a configuration key does, how to choose it, and its default in each release."""
-    from rewardkit.glossary.lookup import find_key, keys, markdown_keys
-
-    if _asked(name, everything=everything) is not None:
-        _say(_key_facts(find_key(str(name)), lang.value), as_json=as_json)
-    elif as_json:
-        print_json([_key_facts(entry, lang.value) for entry in keys()])
-    else:
-        typer.echo(markdown_keys(lang.value), nl=False)
 
 
 def _key_facts(entry: KeyEntry, lang: str) -> dict[str, Any]:
@@ -89,23 +86,15 @@ def _key_facts(entry: KeyEntry, lang: str) -> dict[str, Any]:
         "choose": entry.choose[lang],
         "defaults": [f"{value} ({span})" for span, value in key_defaults(entry.key)],
         "changes": list(key_changes(entry.key)),
-        "metrics": [it.names[0] for it in metrics() if entry.key in it.keys],
+        "metrics": [metric.names[0] for metric in metrics() if entry.key in metric.keys],
     }
 
 
-def _asked(name: str | None, *, everything: bool) -> str | None:
-    if (name is None) != everything:
-        raise UsageError("name one, or say --all.")
-    return name
-
-
-def _say(facts: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(facts)
-        return
+def _print(facts: dict[str, Any]) -> None:
+    """Print a table with one row per value; only the first row of a list is labelled."""
     rows = [
         (name.replace("_", " ") if i == 0 else "", cell)
         for name, value in facts.items()
         for i, cell in enumerate([value] if isinstance(value, str) else value)
     ]
-    print_table(("what", ""), rows)
+    print_table(("", ""), rows)

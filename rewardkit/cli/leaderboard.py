@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import (
-    Overwrite,
-    examples,
-    print_json,
-    print_table,
-    progress,
-    warn,
-)
+from rewardkit.cli.shared.console import print_json, print_table, progress, warn
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import Overwrite
 
 if TYPE_CHECKING:
     from rewardkit.evaluate.leaderboard.leaderboard import Board

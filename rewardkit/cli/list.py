@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rewardkit.cli.shared.console import (
-    JsonFlag,
-    examples,
-    print_json,
-    print_table,
-    prints_to_stderr,
-    warn,
-)
+from rewardkit.cli.shared.console import print_json, print_table, prints_to_stderr, warn
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import JsonFlag
 from rewardkit.errors import RewardkitError
 
 if TYPE_CHECKING:

@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from rewardkit.cli.shared.console import (
-    JsonFlag,
-    Overwrite,
-    examples,
-    print_json,
-    print_table,
-    printable,
-    progress,
-    refuse_alone,
-    refuse_unused,
-    warn,
-)
+from rewardkit.cli.shared.console import print_json, print_table, printable, progress, warn
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import JsonFlag, Overwrite, require_companion, require_unused
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -132,17 +123,17 @@ def command(
     require_suffix("--parquet", parquet, ".parquet")
     require_suffix("--csv", csv, ".csv")
     if follow:
-        refuse_unused(ctx, "--follow", {"runs", "follow", "interval", "lang"})
+        require_unused(ctx, "--follow", {"runs", "follow", "interval", "lang"})
         if as_json:
             raise UsageError("--json is not used with --follow: leave it out.")
         _follow(runs, interval, lang.value)
         return
     compare = runs[0] == COMPARE and not Path(COMPARE).exists()
-    drawn = html is not None
-    refuse_alone(ctx, "interval", "--follow", given=False)
-    refuse_alone(ctx, "smooth", "--html", given=drawn)
-    refuse_alone(ctx, "x", "compare or --html", given=drawn or compare)
-    refuse_alone(ctx, "lang", "--html", given=drawn or not compare)
+    has_page = html is not None
+    require_companion(ctx, "interval", "--follow", is_set=False)
+    require_companion(ctx, "smooth", "--html", is_set=has_page)
+    require_companion(ctx, "x", "compare or --html", is_set=has_page or compare)
+    require_companion(ctx, "lang", "--html", is_set=has_page or not compare)
     read = _read(runs[1:] if compare else runs, config)
     findings = [diagnose(run) for run in read]
     options = {"overwrite": overwrite}

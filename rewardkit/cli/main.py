@@ -34,56 +34,58 @@ from rewardkit.cli import (
     reward_server,
     score,
     select,
-    serve,
     show,
     train,
 )
 from rewardkit.cli import eval as eval_
 from rewardkit.cli import list as list_
-from rewardkit.cli.shared.console import EndedError, warn
+from rewardkit.cli.shared.console import TerminatedError, warn
+from rewardkit.cli.shared.help import PanelGroup
 from rewardkit.errors import OutputError, RewardkitError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+#: Headings of `--help`, and the commands under each.
+PANELS = {
+    "Data": {"prep": prep, "check": check, "mix": mix, "show": show},
+    "Rewards": {
+        "path": path,
+        "explain": explain,
+        "compose": compose,
+        "audit": audit,
+        "reward-server": reward_server,
+    },
+    "Responses": {"score": score, "report": report, "compare": compare, "select": select},
+    "Training": {"train": train, "recipes": recipes, "logs": logs, "merge": merge},
+    "Evaluation": {"eval": eval_, "leaderboard": leaderboard},
+    "Look-up and tools": {
+        "list": list_,
+        "card": card,
+        "glossary": glossary,
+        "doctor": doctor,
+        "new": new,
+    },
+}
+
 app = typer.Typer(
+    cls=PanelGroup,
     help="Correct, fast and checkable data and rewards for RL with verl.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: half the start-up time, and examples keep their lines
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("prep", epilog=prep.EXAMPLES)(prep.command)
-app.command("check", epilog=check.EXAMPLES)(check.command)
-app.command("mix", epilog=mix.EXAMPLES)(mix.command)
-app.command("score", epilog=score.EXAMPLES)(score.command)
-app.command("report", epilog=report.EXAMPLES)(report.command)
-app.command("compare", epilog=compare.EXAMPLES)(compare.command)
-app.command("select", epilog=select.EXAMPLES)(select.command)
-app.command("audit", epilog=audit.EXAMPLES)(audit.command)
-app.command("train", epilog=train.EXAMPLES)(train.command)
-app.add_typer(recipes.app, name="recipes")
-app.command("eval", epilog=eval_.EXAMPLES)(eval_.command)
-app.command("leaderboard", epilog=leaderboard.EXAMPLES)(leaderboard.command)
-app.command("logs", epilog=logs.EXAMPLES)(logs.command)
-app.command("explain-metric", epilog=glossary.METRIC_EXAMPLES)(glossary.explain_metric)
-app.command("explain-key", epilog=glossary.KEY_EXAMPLES)(glossary.explain_key)
-app.command("merge", epilog=merge.EXAMPLES)(merge.command)
-app.command("serve", epilog=serve.EXAMPLES)(serve.command)
-app.command("reward-server", epilog=reward_server.EXAMPLES)(reward_server.command)
-app.command("compose", epilog=compose.EXAMPLES)(compose.command)
-app.command("explain", epilog=explain.EXAMPLES)(explain.command)
-app.command("path", epilog=path.EXAMPLES)(path.command)
-app.command("list", epilog=list_.EXAMPLES)(list_.command)
-app.command("show", epilog=show.EXAMPLES)(show.command)
-app.command("card", epilog=card.EXAMPLES)(card.command)
-app.add_typer(new.app, name="new")
-app.command("doctor", epilog=doctor.EXAMPLES)(doctor.command)
+for panel, modules in PANELS.items():
+    for name, module in modules.items():
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name, rich_help_panel=panel)
+        else:
+            app.command(name, epilog=module.EXAMPLES, rich_help_panel=panel)(module.command)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         typer.echo(f"rewardkit {__version__}")
         raise typer.Exit
 
@@ -91,36 +93,41 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Correct, fast and checkable data and rewards for RL with verl."""
 
 
 def run() -> None:
-    """Run the command line; every foreseen error is one line on stderr and its exit code."""
+    """Run the command line; an expected error is one line on stderr and sets the exit code."""
     if os.environ.get("REWARDKIT_DEBUG") != "1":
-        sys.excepthook = _say_bug
-    for number in (signal.SIGTERM, signal.SIGHUP):  # these ends must clean up as Ctrl-C does
+        sys.excepthook = _report_bug
+    for number in (signal.SIGTERM, signal.SIGHUP):  # clean up as after Ctrl-C
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
-            signal.signal(number, _end)
+            signal.signal(number, _terminate)
     try:
         _open_streams()
         try:
-            typer.main.get_command(app)()  # app() itself would put typer's own hook in place
+            typer.main.get_command(app)(
+                prog_name="rewardkit"
+            )  # app() itself would put typer's own hook in place
         finally:
-            sys.stdout.flush()  # while a failure can still be said; at exit it is too late
+            sys.stdout.flush()  # a failure at exit could not be reported
     except RewardkitError as error:
         if os.environ.get("REWARDKIT_DEBUG") == "1":
             raise
         warn(f"error: {error}")
         sys.exit(error.exit_code)
-    except EndedError as ended:
-        sys.exit(ended.args[0])
+    except TerminatedError as termination:
+        sys.exit(termination.args[0])
 
 
 class _Stdout(FileIO):
-    """Standard output of which a failed write is an error of ours, whatever was printing."""
+    """Standard output that raises our own error when a write fails, whoever was printing."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Write the bytes.
@@ -131,18 +138,18 @@ class _Stdout(FileIO):
         try:
             return super().write(data)
         except OSError as error:
-            # what is still buffered would fail again, and be reported, when Python ends
+            # what is still buffered would fail once more when Python ends, and print a traceback
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             raise OutputError(f"standard output cannot be written: {error.strerror}.") from error
 
 
 def _open_streams() -> None:
-    """Make stdout and stderr print lone surrogates too, and stdout say what fails.
+    """Make stdout and stderr print lone surrogates too, and stdout report failed writes.
 
     Raises:
         OutputError: standard output is closed.
     """
-    if sys.stderr is None:  # closed by whoever started us: nobody reads messages
+    if sys.stderr is None:  # closed by the parent process: nobody reads messages
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
     if sys.stdout is None:
         raise OutputError("standard output is closed: redirect it, to /dev/null for example.")
@@ -158,11 +165,11 @@ def _open_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _end(number: int, _: object) -> None:
-    raise EndedError(128 + number)
+def _terminate(number: int, _: object) -> None:
+    raise TerminatedError(128 + number)
 
 
-def _say_bug(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
+def _report_bug(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
     warn(
         f"error: unexpected {kind.__name__}: {error}. This is a bug in rewardkit; run again with "
         "REWARDKIT_DEBUG=1 and report the traceback."

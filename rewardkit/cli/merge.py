@@ -7,21 +7,28 @@ import subprocess
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import examples, warn
+from rewardkit.cli.shared.completion import complete_recipes
+from rewardkit.cli.shared.console import warn
+from rewardkit.cli.shared.help import examples
 from rewardkit.errors import OutputError, UsageError
 
+if TYPE_CHECKING:
+    from rewardkit.launch.checkpoints import Checkpoint
+
 EXAMPLES = examples(
-    "rewardkit merge checkpoints/DAPO/qwen3-32b/global_step_100 /models/qwen3-32b-dapo",
+    "rewardkit merge checkpoints/DAPO/qwen3-32b/global_step_100 /models/qwen3-32b-dapo \\",
+    "    --recipe qwen3-32b-dapo",
     "rewardkit merge checkpoints/DAPO/qwen3-32b /models/latest --dry-run",
+    "rewardkit merge /models/qwen3-32b-dapo --recipe qwen3-32b-dapo --port 6380",
 )
 
 
 class Part(str, Enum):
-    """Whose weights."""
+    """The model of a checkpoint to merge."""
 
     actor = "actor"
     critic = "critic"
@@ -29,36 +36,99 @@ class Part(str, Enum):
 
 def command(
     checkpoint: Annotated[
-        Path, typer.Argument(help="A global_step_N of verl's, its actor folder, or the run's.")
+        Path,
+        typer.Argument(help="Checkpoint of verl: a global_step_N, its actor folder, or the run's."),
     ],
-    out: Annotated[Path, typer.Argument(help="The new folder, with Hugging Face weights.")],
-    part: Annotated[Part, typer.Option(help="Whose weights.")] = Part.actor,
+    out: Annotated[
+        Path | None,
+        typer.Argument(help="New folder for the weights; not needed if they are merged already."),
+    ] = None,
+    part: Annotated[Part, typer.Option(help="Model to merge.")] = Part.actor,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=complete_recipes,
+            help="Recipe of the run; prints the vLLM command that serves the merged model with "
+            "the recipe's lengths.",
+        ),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port of the vLLM server, at 127.0.0.1.")
+    ] = 8000,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Model name that the vLLM server uses; the default is the recipe's."),
+    ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print verl's command and do nothing.")
+        bool, typer.Option("--dry-run", help="Print verl's merge command and do not run it.")
     ] = False,
 ) -> None:
-    """Merge a checkpoint's shards into Hugging Face weights, with verl's own merger.
+    """Merge a checkpoint into Hugging Face weights.
 
-    FSDP or Megatron is found out; shards that lie on other nodes are named before anything starts.
+    verl's own merger does the work; FSDP and Megatron checkpoints are told apart automatically,
+    and shards that are missing on this node are reported before anything starts. With --recipe
+    the vLLM command that serves the merged model is printed too. On NPU the same command runs
+    with vLLM-Ascend; do not start it in /home of the Ascend image.
     """
-    from rewardkit.launch.checkpoints import find_checkpoint, merge_command
-    from rewardkit.launch.verl.keys import installed_verl
+    from rewardkit.launch.checkpoints import find_checkpoint
 
-    found = find_checkpoint(checkpoint, part.value)
-    if found.backend == "hf":
-        typer.echo(str(found.model))
-        warn("these are Hugging Face weights already: nothing to merge.")
-        return
+    shards = find_checkpoint(checkpoint, part.value)
+    merged = shards.backend == "hf"
+    model = shards.model if merged else _require_new(out)
+    lines = _serve_lines(model, recipe, port, name) if recipe else [str(model)]
+    if merged:
+        warn("the checkpoint has Hugging Face weights already: nothing to merge.")
+    elif dry_run:
+        lines = [shlex.join(_merger(shards, model)), *(lines if recipe else ())]
+    else:
+        _merge(shards, model)
+    typer.echo("\n".join(lines))
+    if not recipe:
+        warn("to print the vLLM command that serves the model, add --recipe RECIPE.")
+
+
+def _require_new(out: Path | None) -> Path:
+    if out is None:
+        raise UsageError("name a new folder for the merged weights after the checkpoint.")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out} is not empty; name a new folder.")
-    merger = merge_command(found, out, sys.executable)
-    if dry_run:
-        typer.echo(shlex.join(merger))
-        return
+    return out
+
+
+def _merger(shards: Checkpoint, out: Path) -> list[str]:
+    from rewardkit.launch.checkpoints import merge_command
+
+    return merge_command(shards, out, sys.executable)
+
+
+def _merge(shards: Checkpoint, out: Path) -> None:
+    from rewardkit.launch.verl.keys import installed_verl
+
     if installed_verl() is None:
-        raise UsageError("merging is verl's: install rewardkit where verl is, or see --dry-run.")
-    code = subprocess.run(merger, check=False).returncode  # noqa: S603 - verl's own module
+        raise UsageError(
+            "merging needs verl: install rewardkit in verl's environment, or use --dry-run to "
+            "print the command."
+        )
+    code = subprocess.run(_merger(shards, out), check=False).returncode  # noqa: S603 - verl's own
     if code:
         warn(f"error: verl's merger ended with exit code {code}.")
         raise typer.Exit(1)
-    typer.echo(str(out))
+
+
+def _serve_lines(model: Path, recipe: str, port: int, name: str | None) -> list[str]:
+    """The environment and the vLLM command for a model, with the lengths of its recipe."""
+    from rewardkit.cli.train import plan_of
+    from rewardkit.launch.checkpoints import serve_command, serve_env
+    from rewardkit.launch.recipe import load_tree
+    from rewardkit.launch.rules.values import response_length
+
+    plan = plan_of(load_tree(recipe), recipe, []).plan
+    command = serve_command(
+        str(model),
+        lengths=(plan.get("data.max_prompt_length", 0), response_length(plan) or 0),
+        tp=plan.get("actor_rollout_ref.rollout.tensor_model_parallel_size", 1),
+        port=port,
+        name=name or plan.recipe.name,
+    )
+    exports = [f"export {key}={value}" for key, value in serve_env(plan.recipe.devices).items()]
+    return [*exports, shlex.join(command)]

@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import (
-    HtmlFile,
-    JsonFlag,
-    Overwrite,
-    examples,
-    print_json,
-    print_table,
-    printable,
-    progress,
-)
+from rewardkit.cli.shared.console import print_json, print_table, printable, progress
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import HtmlFile, JsonFlag, Overwrite
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.report import MixReport

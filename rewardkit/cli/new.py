@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import examples, warn
+from rewardkit.cli.shared.console import warn
+from rewardkit.cli.shared.help import examples
 
 if TYPE_CHECKING:
     from rewardkit.scaffold import Kind

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import Settings, examples, scorer_options, warn
+from rewardkit.cli.shared.console import warn
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import Settings, scorer_options
 
 EXAMPLES = examples(
     "rewardkit path gsm8k",

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import (
+from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import (
     HtmlFile,
+    HubName,
     Jobs,
     JsonFlag,
     Overwrite,
-    examples,
-    print_json,
-    print_table,
-    print_wrapped,
-    progress,
-    refuse_alone,
-    refuse_unused,
+    require_companion,
+    require_unused,
 )
 from rewardkit.errors import UsageError
 
@@ -36,13 +34,6 @@ EXAMPLES = examples(
     "rewardkit prep my_dataset.py --source rows.csv --out my.parquet",
     "rewardkit prep gsm8k --out demo.parquet --sample",
 )
-
-
-class HubName(str, Enum):
-    """Where rows are downloaded from."""
-
-    huggingface = "huggingface"
-    modelscope = "modelscope"
 
 
 class LanguageName(str, Enum):
@@ -158,9 +149,9 @@ def _refuse_unused(ctx: typer.Context, *, downloads: bool) -> None:
     """Raise if options exclude each other, or one would have no effect."""
     if ctx.params["split"] and ctx.params["year"]:
         raise UsageError("--split and --year exclude each other.")
-    refuse_alone(ctx, "seed", "--shuffle", given=ctx.params["shuffle"])
+    require_companion(ctx, "seed", "--shuffle", is_set=ctx.params["shuffle"])
     if not downloads:
-        refuse_unused(ctx, "a file, --source or --sample", set(ctx.params) - {"hub"})
+        require_unused(ctx, "a file, --source or --sample", set(ctx.params) - {"hub"})
 
 
 def _refuse_page(html: Path, out: Path, source: Path, *, overwrite: bool) -> None:

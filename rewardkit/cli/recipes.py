@@ -8,15 +8,9 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import (
-    JsonFlag,
-    Overwrite,
-    examples,
-    print_json,
-    print_table,
-    printable,
-    warn,
-)
+from rewardkit.cli.shared.console import print_json, print_table, printable, warn
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import JsonFlag, Overwrite
 from rewardkit.errors import UsageError
 
 EXAMPLES = examples(

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import (
+from rewardkit.cli.shared.console import as_share, print_json, progress, warn
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import (
     JsonFlag,
     Overwrite,
     SecondsPerRow,
     Settings,
-    as_share,
-    examples,
-    print_json,
-    progress,
     scorer_options,
-    warn,
 )
 
 if TYPE_CHECKING:

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rewardkit.cli.shared.console import (
+    as_share,
+    print_json,
+    print_table,
+    printable,
+    progress,
+    warn,
+)
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import (
     Jobs,
     JsonFlag,
     Overwrite,
     SecondsPerRow,
     Settings,
-    as_share,
-    examples,
-    print_json,
-    print_table,
-    printable,
-    progress,
     scorer_options,
-    warn,
 )
 
 if TYPE_CHECKING:

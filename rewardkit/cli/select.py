@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rewardkit.cli.shared.console import (
-    HtmlFile,
-    JsonFlag,
-    Overwrite,
     as_share,
-    examples,
     print_json,
     print_table,
     printable,
     progress,
     warn,
 )
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import HtmlFile, JsonFlag, Overwrite
 
 if TYPE_CHECKING:
     from rewardkit.responses.select.report import SelectReport

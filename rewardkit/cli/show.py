@@ -8,15 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli.prep import HubName
-from rewardkit.cli.shared.console import (
-    JsonFlag,
-    examples,
-    print_json,
-    printable,
-    prints_to_stderr,
-    refuse_unused,
-)
+from rewardkit.cli.shared.console import print_json, printable, prints_to_stderr
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import HubName, JsonFlag, require_unused
 
 EXAMPLES = examples(
     "rewardkit show gsm8k -n 3",
@@ -44,11 +38,11 @@ def command(
     from rewardkit.row import read_rows
 
     if name.endswith(".parquet"):
-        refuse_unused(ctx, "a parquet", {"name", "n"})
+        require_unused(ctx, "a parquet", {"name", "n"})
         rows = list(islice(read_rows(Path(name)), n))
     else:
         if source or sample:
-            refuse_unused(ctx, "--source or --sample", set(ctx.params) - {"hub"})
+            require_unused(ctx, "--source or --sample", set(ctx.params) - {"hub"})
         with prints_to_stderr():
             rows = preview(
                 name,

@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardkit.cli.shared import findings
-from rewardkit.cli.shared.console import (
-    JsonFlag,
-    examples,
-    print_json,
-    printable,
-    progress,
-    redactor,
-    warn,
-)
+from rewardkit.cli.shared.console import print_json, printable, progress, redactor, warn
+from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import JsonFlag
+from rewardkit.cli.shared.preflight import print_preflight, run_preflight, stop_if_fatal
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -117,9 +111,9 @@ def command(
     for one in asked:
         _notes(one.plan)
         if not no_check and not rehearse:
-            found = findings.look(one.plan)
-            findings.say(found, err=True)
-            findings.stop_if_fatal(found, strict=strict)
+            found = run_preflight(one.plan)
+            print_preflight(found, err=True)
+            stop_if_fatal(found, strict=strict)
     folders = [out / one.plan.recipe.name if out and sweep else out for one in asked]
     if rehearse:
         _rehearse_all(asked, folders, as_json=as_json)

@@ -51,7 +51,7 @@ class Comparison:
 
 
 def compare(a: Path, b: Path) -> Comparison:
-    """Compare two files that `rewardkit eval --out` wrote, B against A.
+    """Compare two files that `rewardkit eval run --out` wrote, B against A.
 
     Questions are the same if data source, question and gold are; the prompts and the number of
     responses may differ.

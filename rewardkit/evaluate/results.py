@@ -1,4 +1,4 @@
-"""Files of judged responses, as `rewardkit eval --out` writes them, read again."""
+"""Files of judged responses, as `rewardkit eval run --out` writes them, read again."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def result_lines(path: Path) -> Iterator[tuple[dict[str, Any], Outcome]]:
                     lacks = f"it has no {error}" if isinstance(error, KeyError) else error
                     raise DataError(
                         f"{path}:{number}: no judged response ({lacks}); "
-                        "name files that 'rewardkit eval --out' wrote."
+                        "name files that 'rewardkit eval run --out' wrote."
                     ) from error
                 yield line, found
     except OSError as error:

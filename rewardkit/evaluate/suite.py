@@ -215,5 +215,5 @@ def finished(parquet: Path, generation: Generation, path: Path, judging: Judging
 def _other(path: Path, what: str) -> DataError:
     return DataError(
         f"{path} is of another {what}: name another --out. With another scorer, judge what is there "
-        f"again: rewardkit eval PARQUET --responses {path} --scorer NAME --out NEW.jsonl"
+        f"again: rewardkit eval responses PARQUET {path} --scorer NAME --out NEW.jsonl"
     )

@@ -56,44 +56,80 @@ class KeyEntry:
     choose: Text
 
 
-def find_metric(name: str) -> MetricEntry:
-    """The entry of a metric; its exact name wins over a group's.
+def find_entries(name: str) -> list[MetricEntry | KeyEntry]:
+    """Return the entries of a name: a metric, a configuration key, or one of each.
 
     Raises:
-        UnknownNameError: there is none; the message suggests the nearest.
+        UnknownNameError: neither has that name (the message suggests the nearest), or several keys
+            end in it.
     """
-    exact = {one: entry for entry in metrics() for one in entry.names}
-    # 0.1 has timing/ where later releases have timing_s/.
-    for wanted in (name, name.replace("timing/", "timing_s/", 1)):
-        if wanted in exact:
-            return exact[wanted]
-        for pattern, entry in exact.items():
-            if fnmatchcase(wanted, pattern):
-                return entry
-    raise UnknownNameError(
-        f"unknown metric {name!r}.{did_you_mean(name, exact)} "
-        "`rewardkit explain-metric --all` lists what is known."
-    )
+    entries: list[MetricEntry | KeyEntry] = []
+    if found := _metric(name):
+        entries.append(found)
+    matches = _keys(name)
+    if len(matches) == 1:
+        entries.append(matches[0])
+    if entries:
+        return entries
+    if matches:
+        raise _several_keys(name, matches)
+    names = [one for entry in metrics() for one in entry.names] + [entry.key for entry in keys()]
+    raise _unknown("metric or key", name, names)
+
+
+def find_metric(name: str) -> MetricEntry:
+    """Return the entry of a metric; its exact name wins over a group's.
+
+    Raises:
+        UnknownNameError: no metric has that name; the message suggests the nearest.
+    """
+    if entry := _metric(name):
+        return entry
+    raise _unknown("metric", name, [one for entry in metrics() for one in entry.names])
 
 
 def find_key(name: str) -> KeyEntry:
-    """The entry of a configuration key, by its dotted name or an ending that only one has.
+    """Return the entry of a configuration key, by its dotted name or an ending that only one has.
 
     Raises:
-        UnknownNameError: there is none, or several end so; the message suggests the nearest.
+        UnknownNameError: no key or several keys end in the name.
     """
-    known = {entry.key: entry for entry in keys()}
-    wanted = name.lstrip("+~").partition("=")[0]
-    if wanted in known:
-        return known[wanted]
-    ending = [one for one in known if one.endswith(f".{wanted}")]
-    if len(ending) == 1:
-        return known[ending[0]]
-    if ending:
-        raise UnknownNameError(f"{name!r} is the end of several keys: {', '.join(ending)}.")
-    raise UnknownNameError(
-        f"unknown key {name!r}.{did_you_mean(wanted, known)} "
-        "`rewardkit explain-key --all` lists what is known."
+    matches = _keys(name)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise _several_keys(name, matches)
+    raise _unknown("key", name, [entry.key for entry in keys()])
+
+
+def _metric(name: str) -> MetricEntry | None:
+    entries = {one: entry for entry in metrics() for one in entry.names}
+    # 0.1 has timing/ where later releases have timing_s/.
+    for spelling in (name, name.replace("timing/", "timing_s/", 1)):
+        if spelling in entries:
+            return entries[spelling]
+        for pattern, entry in entries.items():
+            if fnmatchcase(spelling, pattern):
+                return entry
+    return None
+
+
+def _keys(name: str) -> list[KeyEntry]:
+    """The key of that name, or else all keys that end in it; `+key=value` names `key`."""
+    dotted = name.lstrip("+~").partition("=")[0]
+    exact = [entry for entry in keys() if entry.key == dotted]
+    return exact or [entry for entry in keys() if entry.key.endswith(f".{dotted}")]
+
+
+def _several_keys(name: str, matches: Sequence[KeyEntry]) -> UnknownNameError:
+    names = ", ".join(entry.key for entry in matches)
+    return UnknownNameError(f"{name!r} is the end of several keys: {names}.")
+
+
+def _unknown(kind: str, name: str, names: list[str]) -> UnknownNameError:
+    return UnknownNameError(
+        f"unknown {kind} {name!r}.{did_you_mean(name.lstrip('+~').partition('=')[0], names)} "
+        "`rewardkit glossary --all` lists all entries."
     )
 
 
@@ -149,6 +185,11 @@ def key_changes(name: str) -> Iterator[str]:
         if _fits(name, dead.key):
             yield f"from {'.'.join(map(str, dead.since))} on: {dead.why}"
             break
+
+
+def markdown(lang: str) -> str:
+    """Return all metrics and all keys as two tables in Markdown."""
+    return f"{markdown_metrics(lang)}\n{markdown_keys(lang)}"
 
 
 def markdown_metrics(lang: str) -> str:

@@ -34,10 +34,8 @@ COMMANDS = (
     "recipes",
     "eval",
     "logs",
-    "explain-metric",
-    "explain-key",
+    "glossary",
     "merge",
-    "serve",
 )
 
 
@@ -335,7 +333,7 @@ PRINTING = (
     ("card", "gsm8k"),
     ("doctor", "--offline"),
     ("path", "gsm8k"),
-    ("explain-key", "--all"),
+    ("glossary", "--all"),
     ("recipes", "list"),
     ("--version",),
     ("prep", "--help"),
@@ -351,7 +349,7 @@ def test_a_full_disk_under_stdout_is_one_line_and_exits_1(run, arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("list", "--json"), ("path", "gsm8k"), ("explain-key", "--all")]
+    "arguments", [("list", "--json"), ("path", "gsm8k"), ("glossary", "--all")]
 )
 def test_a_reader_that_is_gone_is_one_line_and_exits_1(run, arguments):
     reader, writer = os.pipe()
@@ -379,12 +377,11 @@ def test_a_title_is_on_one_line_however_narrow_its_table(run, tmp_path):
     assert text.startswith(f"{name}: data_source {name}, template boxed, scorer math\n")
 
 
-@pytest.mark.parametrize("command", ["explain-metric", "explain-key"])
-def test_all_entries_of_the_glossary_are_json_if_asked(run, command):
+def test_all_entries_of_the_glossary_are_json_if_asked(run):
     for lang in ("en", "zh"):
-        entries = json.loads(ok(run(command, "--all", "--json", "--lang", lang)))
-        first = entries[0]
-        name = first["key"] if command == "explain-key" else first["names"][0].replace("*", "x")
-        assert json.loads(ok(run(command, name, "--json", "--lang", lang))) == first
-        assert len(entries) > 50
-    assert ok(run(command, "--all")).startswith("| ")
+        entries = json.loads(ok(run("glossary", "--all", "--json", "--lang", lang)))
+        assert len(entries) > 100
+        first, last = entries[0], entries[-1]
+        for name, entry in ((first["metric"][0].replace("*", "x"), first), (last["key"], last)):
+            assert json.loads(ok(run("glossary", name, "--json", "--lang", lang))) == [entry]
+    assert ok(run("glossary", "--all")).startswith("| ")

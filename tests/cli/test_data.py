@@ -279,7 +279,8 @@ def test_all_kinds_of_answers_are_printed_and_add_up(run, tmp_path):
         (("logs", "train.log", "--follow", "--config", "c.yaml"), "--config is not used with --follow"),
         (("show", "t.parquet", "--hub", "modelscope"), "--hub is not used with a parquet"),
         (("show", "gsm8k", "--sample", "--hub", "modelscope"), "--hub is not used with --source or"),
-        (("eval", "t.parquet", "--watch", "c", "--suite-dir", "s"), "--suite-dir is not used with"),
+        (("eval", "watch", "c", "t.parquet", "--suite-dir", "s", "--serve", "sh {model} {port}", "--out", "o"),
+         "--suite-dir needs --suite."),
     ],
 )  # fmt: skip
 def test_an_option_without_what_it_goes_with_is_refused(run, tmp_path, arguments, said):

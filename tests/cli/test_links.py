@@ -14,13 +14,13 @@ CALLS = {
     "prep": ["prep", "gsm8k", "--sample", "--out", "LINK"],
     "prep --html": ["prep", "gsm8k", "--sample", "--out", "new.parquet", "--html", "LINK"],
     "recipes cp": ["recipes", "cp", "qwen2.5-0.5b-ppo-gsm8k", "LINK"],
-    "eval --responses": ["eval", "rows.parquet", "--responses", "scored.jsonl", "--out", "LINK"],
+    "eval responses": ["eval", "responses", "rows.parquet", "scored.jsonl", "--out", "LINK"],
 }
 SUFFIXES = {
     "prep": "parquet",
     "recipes cp": "yaml",
     "logs --csv": "csv",
-    "eval --responses": "jsonl",
+    "eval responses": "jsonl",
 }
 
 
@@ -46,7 +46,7 @@ def test_an_output_that_is_a_link_stays_one_and_its_file_is_written(
         "score": 1.0,
         "data_source": "openai/gsm8k",
     }
-    if call == "eval --responses":
+    if call == "eval responses":
         shown = invoke(["show", "rows.parquet", "-n", "1", "--json"]).stdout
         asked = json.loads(shown)
         asked = asked[0] if isinstance(asked, list) else asked

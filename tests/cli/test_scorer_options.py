@@ -73,7 +73,7 @@ def responses(tmp_path):
         ("explain", "--gold", "1", "--response", "RESPONSES", "--scorer", "gsm8k", "--set", "method=robst"),
         ("audit", "gsm8k", "--set", "method=robst"),
         ("report", "RESPONSES", "--html", "OUT.html", "--scorer", "gsm8k", "--set", "method=robst"),
-        ("eval", "PARQUET", "--responses", "RESPONSES", "--out", "OUT.jsonl", "--scorer", "gsm8k", "--set", "method=robst"),
+        ("eval", "responses", "PARQUET", "RESPONSES", "--out", "OUT.jsonl", "--scorer", "gsm8k", "--set", "method=robst"),
         ("reward-server", "gsm8k", "--port", "0", "--set", "method=robst"),
         ("train", "qwen2.5-0.5b-ppo-gsm8k", "--dry-run", "--set", "reward.options={method: robst}"),
     ],

@@ -273,7 +273,7 @@ def test_logs_and_doctor_show_no_secret(run, tmp_path):
         ("logs", "a.log", "--html", "a.html"),
         ("logs", "a.log", "--json"),
         ("logs", "compare", "a.log", "b.log"),
-        ("explain-key", "trainer.logger"),
+        ("glossary", "trainer.logger"),
     ):
         assert leaks(tmp_path, run(*command), given) == []
     done = run("doctor", HF_ENDPOINT=f"http://me:{CANARY}@127.0.0.1:9", WANDB_API_KEY=CANARY)
@@ -284,17 +284,18 @@ def test_logs_and_doctor_show_no_secret(run, tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        ("--base-url", f"http://me:{CANARY}@127.0.0.1:9/v1"),
-        ("--base-url", f"http://me:{CANARY}@127.0.0.1:99999999/v1"),
-        ("--base-url", "http://127.0.0.1:9/v1", "--api-key", CANARY),
-        ("--base-url", f"http://127.0.0.1:9/v1?api_key={CANARY}"),
-        ("--base-url", "http://127.0.0.1:9/v1", "--extra-body", f'{{"api_key": "{CANARY}"'),
-        ("--watch", ".", "--serve", f"vllm serve {{model}} --port {{port}} --api-key {CANARY}"),
+        ("run", "--base-url", f"http://me:{CANARY}@127.0.0.1:9/v1"),
+        ("run", "--base-url", f"http://me:{CANARY}@127.0.0.1:99999999/v1"),
+        ("run", "--base-url", "http://127.0.0.1:9/v1", "--api-key", CANARY),
+        ("run", "--base-url", f"http://127.0.0.1:9/v1?api_key={CANARY}"),
+        ("run", "--base-url", "http://127.0.0.1:9/v1", "--extra-body", f'{{"api_key": "{CANARY}"'),
+        ("watch", ".", "--serve", f"vllm serve {{model}} --port {{port}} --api-key {CANARY}"),
     ],
 )
 def test_eval_refuses_without_showing_the_secret(run, tmp_path, options):
     run("prep", "gsm8k", "--sample", "--out", "t.parquet")
-    done = run("eval", "t.parquet", "--model", "m", "--out", "r.jsonl", *options)
+    command, *rest = options
+    done = run("eval", command, *rest, "t.parquet", "--model", "m", "--out", "r.jsonl")
     assert done.returncode
     assert leaks(tmp_path, done) == []
 

@@ -305,16 +305,19 @@ def test_merge_prints_verl_s_command(run, tmp_path):
     failed(run("merge", "global_step_5", "out/x"), 1, "out/x is not empty")
 
 
-def test_serve_prints_a_command_with_the_recipe_s_lengths(run, tmp_path):
+def test_merge_prints_the_server_s_command_with_the_recipe_s_lengths(run, tmp_path):
     (tmp_path / "hf").mkdir()
     (tmp_path / "hf" / "model.safetensors").touch()
-    done = run("serve", "hf", "--recipe", "qwen3-32b-dapo")
+    done = run("merge", "hf", "--recipe", "qwen3-32b-dapo")
     assert "--max-model-len 22528" in done.stdout
     assert "--tensor-parallel-size 4" in done.stdout
     assert "export VLLM_USE_V1=1" in done.stdout
     weights = tmp_path / "hf" / "model.safetensors"
     weights.rename(weights.with_name("model_world_size_1_rank_0.pt"))
-    failed(run("serve", "hf", "--recipe", "qwen3-32b-dapo"), 1, "merge them first")
+    failed(run("merge", "hf", "--recipe", "qwen3-32b-dapo"), 2, "name a new folder")
+    planned = run("merge", "hf", "out", "--recipe", "qwen3-32b-dapo", "--dry-run").stdout
+    assert "verl.model_merger merge" in planned
+    assert "vllm serve out --served-model-name qwen3-32b-dapo" in planned
 
 
 def test_no_verl_is_needed_to_plan(run):

@@ -6,10 +6,9 @@ import subprocess
 import sys
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from rewardkit.cli.eval import command
+from rewardkit.cli.eval import app
 from rewardkit.errors import RewardkitError
 
 
@@ -27,58 +26,58 @@ def test_generate_print_and_compare(serve, parquet, run, tmp_path):
     with serve() as server:
         for name, seed in (("a", 1), ("b", 2)):
             asked = ["--base-url", server.url, "--model", "M", "-n", 4, "--seed", seed]
-            done = run(rows, *asked, "--out", f"runs/{name}.jsonl", "--api-key-env", "K", K="sk-1")
+            done = run(
+                "run", rows, *asked, "--out", f"runs/{name}.jsonl", "--api-key-env", "K", K="sk-1"
+            )
             assert done.returncode == 0, done.stderr
     assert "openai/gsm8k" in done.stdout
     assert "openai/gsm8k: geometry" in done.stdout
     assert "pass@k, unbiased (Chen et al. 2021)" in done.stdout
     assert "with replacement, biased low" in " ".join(done.stdout.split())
     assert "sk-1" not in done.stdout + done.stderr
-    compared = run("--compare", "runs/a.jsonl", "runs/b.jsonl", "--json")
+    compared = run("compare", "runs/a.jsonl", "runs/b.jsonl", "--json")
     found = json.loads(compared.stdout)
     assert found["total"]["questions"] == 12
     assert found["a"]["of"][0]["sampling"]["seed"] == 1
-    shown = run("--compare", "runs/a.jsonl", "runs/b.jsonl")
+    shown = run("compare", "runs/a.jsonl", "runs/b.jsonl")
     assert "B - A, points" in shown.stdout
-    again = run(rows, "--responses", "runs/a.jsonl", "--json")
+    again = run("responses", rows, "runs/a.jsonl", "--json")
     total = json.loads(again.stdout)["total"]
     assert total["mean"]["value"] == found["total"]["mean_a"]
     assert len(total["pass@k"]) == len(total["maj@k"]) == 4
 
 
-def test_each_wrong_request_is_one_line_that_says_what_to_do(parquet, run, tmp_path, monkeypatch):
+def test_each_wrong_request_is_one_line_that_says_what_to_do(parquet, tmp_path, monkeypatch):
     rows = parquet(2)
-    asked = [rows, "--base-url", "http://127.0.0.1:9/v1", "--model", "M"]
+    asked = ["run", "--base-url", "http://127.0.0.1:9/v1", "--model", "M", "--out"]
     cases = {
-        (): "name the parquet",
-        (rows,): "give --base-url, --model and --out",
-        (*asked, "--out", "m.txt"): "write .jsonl",
-        (*asked, "--out", "m.jsonl", "--extra-body", "[1]"): "write a JSON object",
-        (*asked, "--out", "m.jsonl", "--api-key-env", "NO_SUCH"): "no such variable",
-        (*asked, "--out", "m.jsonl", "--scorer", "nope"): "nope",
-        (rows, "--base-url", "host:8000", "--model", "M", "--out", "m.jsonl"): "http://HOST:PORT",
-        (rows, "--responses", "none.jsonl"): "no such file",
-        ("none.parquet", "--responses", "none.jsonl"): "none.parquet: no such file",
-        (rows, "--compare", "a.jsonl", "b.jsonl"): "not used with --compare",
+        (*asked, "m.jsonl"): "either a parquet with questions, or sets with --suite",
+        (*asked, "m.jsonl", rows, "--suite", "gsm8k"): "either a parquet with questions",
+        (*asked, "m.jsonl", rows, "--hub", "modelscope"): "--hub needs --suite",
+        (*asked, "m.txt", rows): "write .jsonl",
+        (*asked, "m.jsonl", rows, "--extra-body", "[1]"): "write a JSON object",
+        (*asked, "m.jsonl", rows, "--api-key-env", "NO_SUCH"): "the variable is not set",
+        (*asked, "m.jsonl", rows, "--scorer", "nope"): "nope",
+        (*asked, "m.jsonl", rows, "--base-url", "host:8000"): "http://HOST:PORT",
+        ("responses", rows, "none.jsonl"): "no such file",
+        ("responses", "none.parquet", "none.jsonl"): "none.parquet: no such file",
     }
-    app = typer.Typer()
-    app.command()(command)
     monkeypatch.chdir(tmp_path)
     for arguments, said in cases.items():
         error = CliRunner().invoke(app, list(map(str, arguments))).exception
         assert isinstance(error, RewardkitError), (arguments, error)
         assert said in str(error)
         assert "\n" not in str(error)
-    done = run(rows)
+
+
+def test_an_option_that_is_missing_is_named(parquet, run):
+    done = run("run", parquet(2))
     assert done.returncode == 2
-    assert (
-        done.stderr
-        == "error: give --base-url, --model and --out to generate, or --responses FILE.\n"
-    )
+    assert "Missing option '--base-url'" in done.stderr
 
 
 def test_the_help_ends_in_examples(run):
-    assert "rewardkit eval --compare runs/before.jsonl" in run("--help").stdout
+    assert "rewardkit eval compare runs/before.jsonl" in run("--help").stdout
 
 
 def test_loading_the_command_loads_no_http_and_no_arrow():

@@ -14,7 +14,18 @@ from rewardkit.responses.response_log import ResponseIndex, read_response_index
 
 def start(server, parquet, out, *more, before=()):
     arguments = ["--base-url", server.url, "--model", "M", "-n", "4", "--seed", "1"]
-    command = [sys.executable, "-m", "rewardkit", "eval", parquet, *arguments, "--out", out, *more]
+    command = [
+        sys.executable,
+        "-m",
+        "rewardkit",
+        "eval",
+        "run",
+        parquet,
+        *arguments,
+        "--out",
+        out,
+        *more,
+    ]
     command = [*before, *map(str, command)]
     said = out.with_suffix(".said").open("w")
     with said:
@@ -64,7 +75,7 @@ def test_responses_are_in_the_order_of_their_samples_and_of_two_of_one_the_first
 
 
 @pytest.mark.full
-def test_an_interrupted_run_says_that_the_same_command_goes_on(serve, parquet, tmp_path):
+def test_an_interrupted_run_says_how_to_resume(serve, parquet, tmp_path):
     out = tmp_path / "m.jsonl"
     with serve(seconds=0.05) as server:
         process = start(server, parquet(60), out)
@@ -72,7 +83,8 @@ def test_an_interrupted_run_says_that_the_same_command_goes_on(serve, parquet, t
         process.send_signal(signal.SIGINT)
         assert process.wait(60) != 0
         assert (
-            f"{out}: interrupted; the same command goes on." in out.with_suffix(".said").read_text()
+            f"{out}: interrupted; run the same command again to resume."
+            in out.with_suffix(".said").read_text()
         )
         assert start(server, parquet(60), out).wait(60) == 0
     assert len(out.read_text().splitlines()) == 240

@@ -123,7 +123,7 @@ def test_results_of_another_model_sampling_n_or_other_rows_are_refused(serve, pa
         ):
             with pytest.raises(DataError, match=said):
                 evaluate_all(*what, tmp_path / "out", Judging())
-        with pytest.raises(DataError, match=r"another scorer \(auto\).*--responses"):
+        with pytest.raises(DataError, match=r"another scorer \(auto\).*eval responses"):
             evaluate_all(
                 suite, ask(server), tmp_path / "out", Judging("gsm8k", {"method": "robust"})
             )
@@ -144,7 +144,7 @@ def test_the_command_prepares_asks_and_prints_a_line_for_each_set(
     parquet(4, "own.parquet")
     with serve() as server:
         line = [
-            *("eval", "--suite", "gsm8k:2,own.parquet"),
+            *("eval", "run", "--suite", "gsm8k:2,own.parquet"),
             *("--suite-dir", "sets", "--base-url", server.url, "--model", "M", "--out", "runs/m"),
         ]
         done = cli(*line, cwd=tmp_path)

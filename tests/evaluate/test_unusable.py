@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from rewardkit.cli.shared.eval_output import warn_of
+from rewardkit.cli.shared.eval_output import warn_about
 from rewardkit.errors import DataError, OutputError, SourceError
 from rewardkit.evaluate import generate as module
 from rewardkit.evaluate.client import Server, _retry_after
@@ -72,7 +72,7 @@ def test_one_that_never_comes_counts_as_wrong_and_is_told(serve, go, reason, cap
     summary = report.summary()
     assert summary["total"]["unusable"] == {reason: 1}
     assert (summary["total"]["responses"], summary["unanswered"]) == (4, 0)
-    warn_of(report)
+    warn_about(report)
     assert f"no usable response for 1 of 4 ({reason} 1)" in capsys.readouterr().err
 
 
@@ -144,7 +144,7 @@ def test_responses_from_elsewhere_that_were_not_finished_count_as_wrong_and_are_
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
     report = evaluate_responses(parquet(4), [str(file)], out)
     assert [line["acc"] for line in map(json.loads, out.read_text().splitlines())] == [1, 0, 0, 0]
-    warn_of(report)
+    warn_about(report)
     said = capsys.readouterr().err
     assert "no usable response for 3 of 4 (abort 1, content_filter 1, no_content 1)" in said
 

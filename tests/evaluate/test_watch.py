@@ -12,10 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from rewardkit.cli.eval import command as eval_command
+from rewardkit.cli.eval import app as eval_app
 from rewardkit.errors import DataError, OutputError, RewardkitError, SourceError, UsageError
 from rewardkit.evaluate.client import Server
 from rewardkit.evaluate.generate import Generation
@@ -309,7 +308,7 @@ def test_a_command_is_words_and_no_shell(tmp_path):
 def test_the_command_prints_a_line_for_each_step_and_draws_the_curve(cli, run, tmp_path):
     run.save(50, 2)
     run.save(100, 6)
-    watched = ("test.parquet", "--watch", "run", "--serve", run.serve, "--out", "out", "--once")
+    watched = ("watch", "run", "test.parquet", "--serve", run.serve, "--out", "out", "--once")
     done = cli("eval", *watched, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"step (\d+): openai/gsm8k: ([\d.]+)%", done.stdout) == [
@@ -341,7 +340,7 @@ def test_however_it_ends_the_server_ends_with_it(run, tmp_path, signals, code):
     deaf = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     run.script.write_text(deaf + slow if len(signals) > 1 else slow)
     command = [
-        *(sys.executable, "-m", "rewardkit", "eval", "test.parquet", "--watch", "run"),
+        *(sys.executable, "-m", "rewardkit", "eval", "watch", "run", "test.parquet"),
         *("--serve", run.serve, "--out", "out"),
     ]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
@@ -356,7 +355,7 @@ def test_however_it_ends_the_server_ends_with_it(run, tmp_path, signals, code):
     finally:
         process.kill()
     assert process.returncode == code
-    assert ("the same command goes on" in said) is (code != -9)
+    assert ("run the same command again to resume" in said) is (code != -9)
     until = time.monotonic() + 60
     while alive(run.starts()[0][1]) and time.monotonic() < until:
         time.sleep(0.1)
@@ -366,22 +365,32 @@ def test_however_it_ends_the_server_ends_with_it(run, tmp_path, signals, code):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--watch", "run", "--out", "o"], "--watch needs --serve and --out"),
-        (["--watch", "run", "--serve", "x {model} {port}"], "--watch needs --serve and --out"),
-        (["--watch", "run", "--serve", "x {model}", "--out", "o"], "{port} is missing"),
-        (["--watch", "none", "--serve", "sh {model} {port}", "--out", "o"], "no such folder"),
-        (["--watch", "run", "--base-url", "http://h/v1"], "--base-url is not used with --watch"),
-        (["--watch", "run", "--responses", "f"], "--watch is not used with --responses"),
+        (["--serve", "x {model}"], "{port} is missing"),
+        (["--serve", "sh {model} {port}", "--suite", "gsm8k"], "either a parquet"),
+        (["--serve", "sh {model} {port}", "--hub", "modelscope"], "--hub needs --suite"),
     ],
 )
 def test_wrong_options_are_one_line(run, tmp_path, monkeypatch, arguments, said):
-    app = typer.Typer()
-    app.command()(eval_command)
     monkeypatch.chdir(tmp_path)
-    error = CliRunner().invoke(app, ["test.parquet", *arguments]).exception
+    line = ["watch", "run", "test.parquet", "--out", "o", *arguments]
+    error = CliRunner().invoke(eval_app, line).exception
     assert isinstance(error, RewardkitError), error
     assert said in str(error)
     assert "\n" not in str(error)
+
+
+def test_a_folder_that_does_not_exist_is_one_line(cli, run, tmp_path):
+    line = ["eval", "watch", "none", "test.parquet", "--out", "o", "--serve", "sh {model} {port}"]
+    done = cli(*line, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no such folder" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", [["--base-url", "http://h/v1"], ["--responses", "f"]])
+def test_options_of_other_commands_are_unknown(option):
+    done = CliRunner().invoke(eval_app, ["watch", "run", "--serve", "s", "--out", "o", *option])
+    assert done.exit_code == 2
 
 
 def test_names_cannot_break_the_page(tmp_path):
@@ -409,7 +418,7 @@ def test_curves_are_read_as_they_were_written_and_drawn_in_the_order_of_steps(tm
 
 
 def test_points_of_checkpoints_that_are_gone_stay_in_the_curve(cli, run, tmp_path):
-    watched = ("test.parquet", "--watch", "run", "--serve", run.serve, "--out", "out", "--once")
+    watched = ("watch", "run", "test.parquet", "--serve", run.serve, "--out", "out", "--once")
     for step in (1, 2):
         run.save(step, step)
         done = cli("eval", *watched, "--json", cwd=tmp_path)

@@ -13,6 +13,9 @@ from typer.testing import CliRunner
 from rewardkit.cli import glossary
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.glossary.lookup import (
+    KeyEntry,
+    MetricEntry,
+    find_entries,
     find_key,
     find_metric,
     key_changes,
@@ -100,6 +103,9 @@ def test_a_key_is_found_by_its_end_and_as_it_is_written_on_a_command_line():
         (find_metric, "actor/entrpy", "Did you mean 'actor/entropy'"),
         (find_key, "data.max_respnse_length", "Did you mean 'data.max_response_length'"),
         (find_key, "n", "end of several"),
+        (find_entries, "actor/entrpy", "Did you mean 'actor/entropy'"),
+        (find_entries, "max_respnse_length", "Did you mean 'data.max_response_length'"),
+        (find_entries, "n", "end of several"),
     ],
 )
 def test_unknown_names_suggest_the_nearest(find, name, says):
@@ -137,29 +143,36 @@ def test_the_tables_have_a_row_for_everything(lang):
 
 
 app = typer.Typer()
-app.command("metric")(glossary.explain_metric)
-app.command("key")(glossary.explain_key)
+app.command()(glossary.command)
 
 
 def run(*arguments):
     return CliRunner().invoke(app, list(arguments))
 
 
-def test_the_commands_explain():
-    found = json.loads(run("metric", "response_length/clip_ratio", "--json").stdout)
-    assert found["keys"] == ["data.max_response_length"]
-    assert found["rules"][0].startswith("truncation")
-    assert "回答" in run("metric", "response_length/mean", "--lang", "zh").stdout
-    found = json.loads(run("key", "kl_loss_coef", "--json").stdout)
-    assert found["metrics"] == ["actor/kl_loss", "actor/kl_coef"]
-    assert "0.001 (0.4.1 to 0.9.1)" in found["defaults"]
+def test_the_command_explains_metrics_and_keys():
+    (entry,) = json.loads(run("response_length/clip_ratio", "--json").stdout)
+    assert entry["keys"] == ["data.max_response_length"]
+    assert entry["rules"][0].startswith("truncation")
+    assert "回答" in run("response_length/mean", "--lang", "zh").stdout
+    (entry,) = json.loads(run("kl_loss_coef", "--json").stdout)
+    assert entry["metrics"] == ["actor/kl_loss", "actor/kl_coef"]
+    assert "0.001 (0.4.1 to 0.9.1)" in entry["defaults"]
 
 
-def test_the_commands_print_everything_as_markdown():
-    assert run("metric", "--all").stdout == markdown_metrics("en")
-    assert run("key", "--all", "--lang", "zh").stdout == markdown_keys("zh")
-    assert isinstance(run("key").exception, UsageError)
-    assert isinstance(run("metric", "actor/lr", "--all").exception, UsageError)
+def test_a_name_that_is_a_metric_and_a_key_shows_both(monkeypatch):
+    entry = MetricEntry(("kl_loss_coef",), *[{"en": "a metric", "zh": "指标"}] * 3, keys=())
+    monkeypatch.setattr("rewardkit.glossary.lookup.metrics", lambda: (entry,))
+    assert [type(one) for one in find_entries("kl_loss_coef")] == [MetricEntry, KeyEntry]
+    assert "a metric" in run("kl_loss_coef").stdout
+    assert "actor_rollout_ref.actor.kl_loss_coef" in run("kl_loss_coef").stdout
+
+
+def test_the_command_prints_all_entries_as_markdown():
+    assert run("--all").stdout == f"{markdown_metrics('en')}\n{markdown_keys('en')}"
+    assert run("--all", "--lang", "zh").stdout == f"{markdown_metrics('zh')}\n{markdown_keys('zh')}"
+    assert isinstance(run().exception, UsageError)
+    assert isinstance(run("actor/lr", "--all").exception, UsageError)
 
 
 @pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")

@@ -14,10 +14,9 @@ from importlib.util import find_spec
 from urllib.request import urlopen
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from rewardkit.cli.eval import command
+from rewardkit.cli.eval import app
 from rewardkit.launch.rehearsal.tiny import write_model
 from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.response_log import read_response_index
@@ -117,14 +116,12 @@ def rows(tmp_path_factory):
 def arguments(server, rows, out, *more):
     url, model, _ = server
     asked = ["--base-url", url, "--model", model, "--out", out, "--max-tokens", TOKENS]
-    return [str(each) for each in (rows, *asked, "--concurrency", 2, "--jobs", 1, *more)]
+    return [str(each) for each in ("run", rows, *asked, "--concurrency", 2, "--jobs", 1, *more)]
 
 
 @pytest.fixture
 def evaluated(server, rows, tmp_path):
     """Evaluate in this process; the JSON printed and the lines written."""
-    app = typer.Typer()
-    app.command()(command)
 
     def run(name, *more):
         out = tmp_path / name

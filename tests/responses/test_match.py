@@ -318,12 +318,12 @@ def test_select_refuses_responses_to_a_file_that_was_prepared_anew(anew):
 
 
 def test_eval_refuses_responses_to_a_file_that_was_prepared_anew(anew):
-    found = run("eval", "q2.parquet", "--responses", "scored.jsonl", code=1)
+    found = run("eval", "responses", "q2.parquet", "scored.jsonl", code=1)
     assert "scored.jsonl:1 joins row 0 of q2.parquet" in found
     assert "its gold is '6', the row's '99'" in found
     for parquet, responses in (("q.parquet", "scored.jsonl"), ("q2.parquet", "dump.jsonl")):
         out = json.loads(
-            CliRunner().invoke(app, ["eval", parquet, "--responses", responses, "--json"]).stdout
+            CliRunner().invoke(app, ["eval", "responses", parquet, responses, "--json"]).stdout
         )
         assert out["total"]["mean"]["value"] == 5 / 8
         assert out["unconfirmed"] == 0
@@ -351,8 +351,8 @@ def test_a_join_by_place_alone_is_said(tmp_path, monkeypatch):
         "select", "s.jsonl", "--train", "t.parquet", "--pass-rate", "0:1", "--out", "o.parquet"
     )
     assert "2 responses were joined by data_source, split and index alone" in out
-    out = run("eval", "t.parquet", "--responses", "s.jsonl")
-    assert "2 responses were joined to rows by their number alone" in out
+    out = run("eval", "responses", "t.parquet", "s.jsonl")
+    assert "2 responses were matched to rows by row number only" in out
 
 
 # How much work it is

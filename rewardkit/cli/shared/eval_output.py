@@ -1,4 +1,4 @@
-"""What `rewardkit eval` prints: tables, warnings, and progress of responses."""
+"""Output of `rewardkit eval`: progress, tables, warnings and comparisons."""
 
 from __future__ import annotations
 
@@ -21,43 +21,45 @@ if TYPE_CHECKING:
     from rewardkit.evaluate.run import Report
     from rewardkit.evaluate.watch.curve import Point
 
-#: Of pass@k and maj@k, the k that the table shows; the JSON has all.
-SHOWN = 8
+#: Columns of the table of pass@k and maj@k; the JSON has every k.
+MAX_K_COLUMNS = 8
 
 COLUMNS = ("", "questions", "n", "mean@n", "95 %", "truncated", "no answer", "mean tokens")
-NOTE = "95 %: over questions (Korn and Graubard); truncated: finish_reason is length."
+NOTE = "95 %: interval over questions (Korn and Graubard); truncated: finish_reason is length."
 
 
 @contextmanager
-def asking() -> Iterator[tuple[Callable[[str, int, int], object], Callable[[int, int], object]]]:
-    """Responses, tokens a second and time left on stderr, if it is a terminal.
+def generation_progress() -> Iterator[
+    tuple[Callable[[str, int, int], object], Callable[[int, int], object]]
+]:
+    """Show responses, tokens per second and time left on stderr, if it is a terminal.
 
-    Yields what starts a set (its name, the responses it has, those wanted), and what counts
-    responses and tokens.
+    Yields a function that starts a set (its name, finished responses, all responses), and one that
+    counts responses and tokens.
     """
     if not sys.stderr.isatty():
-        yield (lambda _name, _have, _all: None), (lambda _responses, _tokens: None)
+        yield (lambda _name, _finished, _total: None), (lambda _responses, _tokens: None)
         return
-    began, tokens = monotonic(), 0
-    with _bar() as bar:
+    started, tokens = monotonic(), 0
+    with _progress_bar() as bar:
         task = bar.add_task("", total=None, speed="", visible=False)
 
-        def start(name: str, have: int, wanted: int) -> None:
-            nonlocal began, tokens
-            began, tokens = monotonic(), 0
-            bar.reset(task, total=wanted, completed=have, visible=True)
-            bar.update(task, description=f"asking {printable(name)[:40]}", speed="")
+        def start(name: str, finished: int, total: int) -> None:
+            nonlocal started, tokens
+            started, tokens = monotonic(), 0
+            bar.reset(task, total=total, completed=finished, visible=True)
+            bar.update(task, description=f"generating {printable(name)[:40]}", speed="")
 
-        def advance(responses: int, more: int) -> None:
+        def advance(responses: int, new_tokens: int) -> None:
             nonlocal tokens
-            tokens += more
-            seconds = max(monotonic() - began, 1e-9)
+            tokens += new_tokens
+            seconds = max(monotonic() - started, 1e-9)
             bar.update(task, advance=responses, speed=f"{tokens / seconds:,.0f} tokens/s")
 
         yield start, advance
 
 
-def _bar() -> Progress:
+def _progress_bar() -> Progress:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -79,37 +81,39 @@ def _bar() -> Progress:
         console=Console(stderr=True),
         transient=True,
         speed_estimate_period=300,
-        redirect_stdout=sys.stdout.isatty(),  # else results would go to stderr
+        redirect_stdout=sys.stdout.isatty(),  # otherwise results would go to stderr
     )
 
 
-def warn_of(report: Report) -> None:
-    """What the figures leave out, or count as wrong for another reason than the answer."""
+def warn_about(report: Report) -> None:
+    """Warn about responses that no figure counts, or that count as wrong because scoring failed."""
     from rewardkit.scorers.base import Status
 
     total, rows = report.figures.total, report.rows
     if report.placed and report.placed.unread:
         for row in report.placed.examples[:3]:
-            warn(f"{row.where}: not used: {row.reason}")
-        warn(f"{report.placed.unread:,} records were not used.")
+            warn(f"{row.where}: skipped: {row.reason}")
+        warn(f"{report.placed.unread:,} records were skipped.")
     if report.placed and report.placed.unconfirmed:
         warn(
-            f"{report.placed.unconfirmed:,} responses were joined to rows by their number alone: "
-            "nothing else in them confirms it."
+            f"{report.placed.unconfirmed:,} responses were matched to rows by row number only; "
+            "nothing else in them confirms the match."
         )
     if report.unanswered:
-        warn(f"{report.unanswered:,} of {rows:,} questions have no response: in no figure.")
+        warn(
+            f"{report.unanswered:,} of {rows:,} questions have no response; no figure counts them."
+        )
     if note := total.unusable_note():
         warn(note)
     if failures := total.statuses[Status.FAILED.value]:
         warn(
-            f"The scorer failed on {failures:,} responses; they count as wrong, 'reason' says why."
+            f"the scorer failed on {failures:,} responses; they count as wrong, 'reason' says why."
         )
 
 
 def print_report(report: Report, *, as_json: bool) -> None:
-    """The figures of a report, by data source, subject, level and k."""
-    warn_of(report)
+    """Print the figures of a report, by data source, subject, level and k."""
+    warn_about(report)
     summary = report.summary()
     if as_json:
         print_json(summary)
@@ -130,9 +134,9 @@ def print_report(report: Report, *, as_json: bool) -> None:
 
 
 def print_suite(reports: Mapping[str, Report], out: Path, *, as_json: bool) -> None:
-    """The figures of several sets, a line for each data source."""
+    """Print the figures of several sets, one line per data source."""
     for report in reports.values():
-        warn_of(report)
+        warn_about(report)
     summaries = {name: report.summary() for name, report in reports.items()}
     if as_json:
         print_json(summaries)
@@ -143,11 +147,13 @@ def print_suite(reports: Mapping[str, Report], out: Path, *, as_json: bool) -> N
         for source, group in summary["by_data_source"].items()
     ]
     print_table(COLUMNS, rows, title=f"{out}: {len(reports)} sets")
-    typer.echo(f"{NOTE}\npass@k and maj@k: --json, or rewardkit leaderboard --figure pass@8.")
+    typer.echo(
+        f"{NOTE}\nFor pass@k and maj@k use --json, or rewardkit leaderboard --figure pass@8."
+    )
 
 
 def print_point(source: str, point: Point, *, as_json: bool) -> None:
-    """A checkpoint's figure: a line, or one of JSON."""
+    """Print the figure of a checkpoint as one line of text or JSON."""
     if as_json:
         typer.echo(json.dumps({"data_source": source, **vars(point)}))
         return
@@ -179,13 +185,13 @@ def _row(name: str, group: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _print_at_k(groups: Mapping[str, Mapping[str, Any]]) -> None:
-    """pass@k and maj@k for some k, and verl's best@N, each kind in a table of its own."""
+    """Print one table each for pass@k, maj@k and verl's best@N."""
     least = min(group["n"][0] for group in groups.values())
-    shown = sorted({1 << i for i in range(SHOWN - 1) if 1 << i < least} | {least})
+    shown = sorted({1 << i for i in range(MAX_K_COLUMNS - 1) if 1 << i < least} | {least})
     columns = ("", *(f"k = {k}" for k in shown))
     titles = {
         "pass@k": "pass@k, unbiased (Chen et al. 2021)",
-        "maj@k": "maj@k: ties are shared, no answer is no vote",
+        "maj@k": "maj@k: ties are shared; responses without an answer do not vote",
         "verl_best@N": "verl's best@N: with replacement, biased low",
     }
     for figure, title in titles.items():
@@ -205,20 +211,17 @@ def _at(figure: Any) -> str:
     return f"{figure['value']:.1%} ({low:.1%} to {high:.1%})"
 
 
-def print_comparison(a: Path, b: Path, *, as_json: bool) -> None:
-    """The difference of two files of results, paired by question."""
-    from rewardkit.evaluate.compare import compare
-
-    found = compare(a, b)
-    _warn_of_sides(found)
+def print_comparison(comparison: Comparison, *, as_json: bool) -> None:
+    """Print the difference of two files of results, paired by question."""
+    _warn_about_sides(comparison)
     if as_json:
-        print_json(found.summary())
+        print_json(comparison.summary())
         return
     rows = []
-    for name, (mean_a, mean_b) in found.means.items():
-        if name and len(found.means) == 2:
+    for name, (mean_a, mean_b) in comparison.means.items():
+        if name and len(comparison.means) == 2:
             continue  # the one data source is all
-        pair = found.differences[name]
+        pair = comparison.differences[name]
         low, high = (100 * end for end in pair.interval or (0.0, 0.0))
         interval = f"{low:+.1f} to {high:+.1f}" if pair.interval else "unknown"
         rows.append(
@@ -232,21 +235,23 @@ def print_comparison(a: Path, b: Path, *, as_json: bool) -> None:
                 f"{pair.p:.3g}",
             )
         )
-    title = f"A {found.a.name}, B {found.b.name}: paired by question"
+    title = f"A {comparison.a.name}, B {comparison.b.name}: paired by question"
     print_table(("", "questions", "A", "B", "B - A, points", "95 %", "p"), rows, title=title)
-    typer.echo("mean@n; interval and p: Student's paired t over questions.")
+    typer.echo("mean@n; interval and p-value: Student's paired t-test over questions.")
 
 
-def _warn_of_sides(found: Comparison) -> None:
-    only_a, only_b = found.only()
+def _warn_about_sides(comparison: Comparison) -> None:
+    only_a, only_b = comparison.only()
     if only_a or only_b:
-        warn(f"{only_a:,} questions only A has, {only_b:,} only B: in no figure.")
-    if found.a.n != found.b.n:
-        warn(f"A has {_times(found.a.n)} responses to a question, B {_times(found.b.n)}.")
-    for letter, side in (("A", found.a), ("B", found.b)):
+        warn(f"{only_a:,} questions are only in A, {only_b:,} only in B; no figure counts them.")
+    if comparison.a.n != comparison.b.n:
+        warn(
+            f"A has {_count_range(comparison.a.n)} responses per question, B {_count_range(comparison.b.n)}."
+        )
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
         if len(side.keys) > 1:
-            warn(f"{letter}: {len(side.keys):,} models or samplings in one file.")
+            warn(f"{letter}: {len(side.keys):,} different models or sampling settings in one file.")
 
 
-def _times(n: tuple[int, int]) -> str:
+def _count_range(n: tuple[int, int]) -> str:
     return str(n[0]) if n[0] == n[1] else f"{n[0]} to {n[1]}"

@@ -1,4 +1,4 @@
-"""`rewardkit eval --watch`: each checkpoint of a run evaluated once, as soon as it is whole."""
+"""`rewardkit eval watch`: each checkpoint of a run evaluated once, as soon as it is whole."""
 
 from __future__ import annotations
 

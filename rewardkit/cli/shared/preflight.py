@@ -1,4 +1,4 @@
-"""Printing what was found before a run starts; shared by `check RECIPE` and `train`."""
+"""The preflight of a run: run it, print its findings, and stop on errors."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ if TYPE_CHECKING:
     from rewardkit.launch.preflight import Preflight
 
 
-def look(plan: Plan) -> Preflight:
-    """Run the preflight of a plan, with progress."""
+def run_preflight(plan: Plan) -> Preflight:
+    """Run the preflight of a plan, with progress on stderr."""
     from rewardkit.launch.preflight import preflight
 
     with progress(f"checking {plan.recipe.name}") as advance:
         return preflight(plan, progress=advance)
 
 
-def say(found: Preflight, *, err: bool) -> None:
-    """The findings, the worst first, a line each; then what was not looked at."""
-    for finding in found.findings:
+def print_preflight(result: Preflight, *, err: bool) -> None:
+    """Print one line per finding, the worst first; then what was not checked."""
+    for finding in result.findings:
         source = f" [{finding.source}]" if finding.source else ""
         line = f"{finding.severity:<7} {finding.rule:<9} {finding}{source}"
         typer.echo(printable(redactor().text(line)), err=err)
-    for line in found.unchecked:
+    for line in result.unchecked:
         typer.echo(printable(redactor().text(f"not checked: {line}")), err=err)
     counts = [
         f"{n} {kind}{'s' if n != 1 and kind != 'info' else ''}"
         for kind in ("error", "warning", "info")
-        if (n := sum(finding.severity == kind for finding in found.findings))
+        if (n := sum(finding.severity == kind for finding in result.findings))
     ]
     typer.echo(f"preflight: {', '.join(counts) or 'nothing found'}", err=err)
 
 
-def stop_if_fatal(found: Preflight, *, strict: bool) -> None:
-    """End with exit code 1 where the run must not start."""
-    if found.fatal(strict=strict):
-        worst = "errors" if found.fatal(strict=False) else "warnings are errors with --strict"
-        warn(f"error: not started: {worst} above. Mend them, or see --no-check.")
+def stop_if_fatal(result: Preflight, *, strict: bool) -> None:
+    """End the command with exit code 1 if the run must not start."""
+    if result.fatal(strict=strict):
+        worst = "errors" if result.fatal(strict=False) else "warnings are errors with --strict"
+        warn(f"error: not started: {worst} above. Fix them, or start anyway with --no-check.")
         raise typer.Exit(1)
