@@ -13,10 +13,10 @@ from rewardkit.answers.reading.typography import spelling
 from rewardkit.errors import DataError
 from rewardkit.evaluate.questions import Question
 from rewardkit.parallel import in_order
+from rewardkit.responses.chunk_scores import ScoringPlan, plan_scorer
 from rewardkit.responses.completions import UNUSABLE
 from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.response_log import ResponseIndex
-from rewardkit.responses.unit import Plan, scorer_for
 from rewardkit.row import batched
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
 from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
 
 
 def judged(
-    plan: Plan, lines: Iterable[dict[str, Any]], jobs: int
+    plan: ScoringPlan, lines: Iterable[dict[str, Any]], jobs: int
 ) -> Iterator[tuple[bytes, list[Outcome]]]:
     """Batches of responses with their scores, as jsonl and as outcomes, in order.
 
@@ -71,9 +71,9 @@ def judged(
         yield result
 
 
-def judge(plan: Plan, lines: Iterable[dict[str, Any]]) -> tuple[bytes, list[Outcome]]:
+def judge(plan: ScoringPlan, lines: Iterable[dict[str, Any]]) -> tuple[bytes, list[Outcome]]:
     """Judge a batch; a response without a verdict counts as wrong, and says why."""
-    scorer = scorer_for(plan)
+    scorer = plan_scorer(plan)
     by = judged_by(plan)
     done = [{**line, **_score(scorer, line), "scorer": by} for line in lines]
     return "".join(map(json_line, done)).encode(), [outcome(line) for line in done]
@@ -91,7 +91,7 @@ def _score(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
     return {**to_verl(wrong), "status": wrong.status.value, "reason": failure_reason(result)}
 
 
-def judged_by(plan: Plan) -> str:
+def judged_by(plan: ScoringPlan) -> str:
     """The scorer and its options, as a result says them."""
     options = ",".join(f"{name}={value}" for name, value in sorted(plan.options))
     return f"{plan.scorer}?{options}" if options else str(plan.scorer)

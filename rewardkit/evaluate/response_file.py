@@ -11,7 +11,7 @@ from typing import Any
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.questions import Question, questions
-from rewardkit.responses.files import expand
+from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.formats import ResponseRecord, read_response_records
 from rewardkit.responses.matching.match import PLACE_ALONE, find_match
 from rewardkit.responses.matching.train_index import Mismatch, TrainIndex, index_rows
@@ -82,7 +82,7 @@ def match_to_rows(names: Sequence[str], parquet: Path, path: Path) -> Placed:
         DataError: no response can be placed, one contradicts its row, or a file cannot be read.
         UsageError: what is named can be read only once.
     """
-    files = [*{Path(name).resolve(): name for name in expand(names)}.values()]
+    files = [*{Path(name).resolve(): name for name in expand_paths(names)}.values()]
     for name in files:
         if not Path(name).is_file():
             raise UsageError(f"--responses {name}: no plain file; responses are read twice.")

@@ -16,8 +16,8 @@ from rewardkit.evaluate.questions import count, questions, refuse_unjudged
 from rewardkit.evaluate.response_file import Placed, match_to_rows
 from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_output, temporary_folder
 from rewardkit.responses.append_only_file import part_path
+from rewardkit.responses.chunk_scores import ScoringPlan, plan_scorer, release_scorer
 from rewardkit.responses.response_log import ResponseIndex, open_response_log, read_response_index
-from rewardkit.responses.unit import Plan, forget, scorer_for
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
 
 
@@ -37,9 +37,9 @@ class Judging:
     seconds: float = CALL_TIMEOUT_SECONDS
     jobs: int = 1
 
-    def plan(self) -> Plan:
-        """The same, for `rollouts.unit`."""
-        return Plan(self.scorer, tuple(self.options.items()), seconds=self.seconds)
+    def plan(self) -> ScoringPlan:
+        """The same, for `responses.chunk_scores`."""
+        return ScoringPlan(self.scorer, tuple(self.options.items()), seconds=self.seconds)
 
 
 @dataclass
@@ -166,20 +166,20 @@ def _refuse(parquet: Path, out: Path, *, overwrite: bool) -> None:
 
 
 @contextmanager
-def _loaded(judging: Judging, parquet: Path) -> Iterator[Plan]:
+def _loaded(judging: Judging, parquet: Path) -> Iterator[ScoringPlan]:
     """Load the scorer, so that what is wrong with it is said first; let go of it in the end."""
     plan = judging.plan()
     try:
-        scorer_for(plan)
+        plan_scorer(plan)
         if judging.scorer == "auto":
             refuse_unjudged(parquet)
         yield plan
     finally:
-        forget(plan)
+        release_scorer(plan)
 
 
 def _summed(
-    plan: Plan,
+    plan: ScoringPlan,
     parquet: Path,
     path: Path,
     kept: ResponseIndex,

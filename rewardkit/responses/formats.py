@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from rewardkit.responses.chunks import read_chunks
 from rewardkit.responses.completions import choice_of, tokens_of
-from rewardkit.responses.files import units
 from rewardkit.responses.records import (
     GOLD_KEYS,
     RESPONSE_KEYS,
@@ -66,8 +66,8 @@ def read_response_records(files: Sequence[str]) -> Iterator[ResponseRecord | Ski
     Raises:
         DataError: a file cannot be read.
     """
-    for unit in units(files):
-        for record in read_records(unit):
+    for chunk in read_chunks(files):
+        for record in read_records(chunk):
             yield record if isinstance(record, SkippedRow) else parse_record(record)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from rewardkit.responses.files import Unit
+from rewardkit.responses.chunks import Chunk
 from rewardkit.responses.json_lines import parse_json
 
 #: The keys under which responses and golds are looked up, in this order. `output` and `gts` are
@@ -29,18 +29,18 @@ class Record(NamedTuple):
     fields: dict[str, Any]
 
 
-def read_records(unit: Unit) -> Iterator[Record | SkippedRow]:
-    """The records of a unit in order, and the lines that are not a record."""
-    number = unit.first
-    for row in unit.rows:
-        yield Record(f"{unit.path} row {number}", _unpack(row))
+def read_records(chunk: Chunk) -> Iterator[Record | SkippedRow]:
+    """The records of a chunk in order, and the lines that are not a record."""
+    number = chunk.first
+    for row in chunk.rows:
+        yield Record(f"{chunk.path} row {number}", _unpack(row))
         number += 1
-    for line in BytesIO(unit.text):
+    for line in BytesIO(chunk.text):
         if not line.isspace():
-            yield _parse_record(f"{unit.path}:{number}", line)
+            yield _parse_record(f"{chunk.path}:{number}", line)
         number += 1
-    if unit.cut:
-        yield SkippedRow(f"{unit.path}:{number}", unit.cut)
+    if chunk.damage:
+        yield SkippedRow(f"{chunk.path}:{number}", chunk.damage)
 
 
 def first_value(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]:

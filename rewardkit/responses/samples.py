@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardkit.responses.files import Unit, units
+from rewardkit.responses.chunks import Chunk, read_chunks
 from rewardkit.responses.records import (
     GOLD_KEYS,
     RESPONSE_KEYS,
@@ -45,17 +45,17 @@ def read_samples(
     Raises:
         DataError: the file cannot be opened, or is not parquet.
     """
-    for unit in units([str(path)]):
-        yield from samples_of(unit, response_key, gold_key)
+    for chunk in read_chunks([str(path)]):
+        yield from samples_of(chunk, response_key, gold_key)
 
 
 def samples_of(
-    unit: Unit, response_key: str | None = None, gold_key: str | None = None
+    chunk: Chunk, response_key: str | None = None, gold_key: str | None = None
 ) -> Iterator[Sample | SkippedRow]:
-    """The samples of a unit; a row with a list of responses has one for each."""
+    """The samples of a chunk; a row with a list of responses has one for each."""
     response_keys = (response_key,) if response_key else RESPONSE_KEYS
     gold_keys = (gold_key,) if gold_key else GOLD_KEYS
-    for record in read_records(unit):
+    for record in read_records(chunk):
         if isinstance(record, SkippedRow):
             yield record
             continue

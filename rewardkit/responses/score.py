@@ -1,4 +1,4 @@
-"""`rewardkit score`: judge what a run produced, in bulk, and sum up."""
+"""`rewardkit score`: score the responses of a run in bulk and summarise them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from rewardkit.errors import UsageError
 from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_output
 from rewardkit.parallel import ALONE, in_order
 from rewardkit.registry import is_path
-from rewardkit.responses.files import UNIT_BYTES, Unit, expand, units
+from rewardkit.responses.chunk_scores import (
+    MAX_EXAMPLES,
+    ScoredChunk,
+    ScoringPlan,
+    plan_scorer,
+    release_scorer,
+    score_chunks,
+)
+from rewardkit.responses.chunks import CHUNK_BYTES, Chunk, expand_paths, read_chunks
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.resumable_output import (
     ResumableOutput,
@@ -22,34 +30,33 @@ from rewardkit.responses.resumable_output import (
     open_resumable_output,
 )
 from rewardkit.responses.tally import Tallies, Tally, merge_tallies
-from rewardkit.responses.unit import EXAMPLES, Plan, Scored, forget, score_units, scorer_for
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS, is_built_in
 
 Engine: TypeAlias = Literal["local", "ray"]
 
-#: Units are so many times smaller for a scorer that is not ours.
-SHARE = 16
+#: The size of chunks is divided by this for a custom scorer, which may be slow.
+CUSTOM_SCORER_DIVISOR = 16
 
-#: Units that together take less than this are sent to a process together.
+#: Chunks that together take less than this are sent to a process together.
 GROUP_SECONDS = 0.25
 
-#: Bytes from which other processes are started at once.
-LARGE = 3 * ALONE * UNIT_BYTES
+#: Size of the input from which other processes are started at once.
+LARGE_INPUT_BYTES = 3 * ALONE * CHUNK_BYTES
 
-#: What `out` may end in.
-OUT = (".jsonl", ".parquet")
+#: Suffixes of `out`.
+OUT_SUFFIXES = (".jsonl", ".parquet")
 
 
 @dataclass
 class ScoreReport:
-    """What scoring found.
+    """The figures of the scored responses.
 
     Attributes:
-        files: what was read.
-        tallies: scores summed up by `total` (one, named ""), `data_source` and `step`.
-        unscored: how many rows could not be scored.
-        examples: the first of them.
+        files: the files that were read.
+        tallies: the figures by `total` (one, named ""), `data_source` and `step`.
+        unscored: number of rows that could not be scored.
+        examples: the first of these.
     """
 
     files: tuple[str, ...]
@@ -59,18 +66,18 @@ class ScoreReport:
 
     @property
     def total(self) -> Tally:
-        """All samples that were scored."""
+        """The figures of all samples that were scored."""
         return self.tallies.get("total", {}).get("", Tally())
 
-    def add(self, scored: Scored) -> None:
-        """Count a unit."""
-        self.unscored += scored.n_unscored
-        self.examples += scored.examples[: EXAMPLES - len(self.examples)]
-        merge_tallies(self.tallies, scored.tallies)
+    def add(self, chunk: ScoredChunk) -> None:
+        """Add the figures of a chunk."""
+        self.unscored += chunk.n_unscored
+        self.examples += chunk.examples[: MAX_EXAMPLES - len(self.examples)]
+        merge_tallies(self.tallies, chunk.tallies)
 
     def summary(self) -> dict[str, Any]:
         """The report as plain values, for people and for JSON."""
-        named = {
+        summaries = {
             group: {name: tally.summary() for name, tally in self.tallies.get(group, {}).items()}
             for group in ("data_source", "step")
         }
@@ -79,7 +86,7 @@ class ScoreReport:
             "unscored": self.unscored,
             "unscored_examples": [f"{row.where}: {row.reason}" for row in self.examples],
             "total": self.total.summary(),
-            **{f"by_{group}": tallies for group, tallies in named.items()},
+            **{f"by_{group}": summary for group, summary in summaries.items()},
         }
 
 
@@ -105,31 +112,31 @@ def score_files(
     Args:
         names: jsonl (also `.gz`, `.zst`) and parquet files, folders and patterns of them; `-` for
             jsonl on standard input.
-        scorer: a scorer's name or `file.py:function`; `auto` judges each row with its own. A
-            function is called in this process only.
+        scorer: a scorer's name or `file.py:function`; `auto` scores each row with its own scorer.
+            A function is called in this process only.
         options: of the scorer.
-        response_key: the field with the response, or a list of them; see `rollouts.read`.
+        response_key: the field with the response or a list of responses; see `read_samples`.
         gold_key: the field with the ground truth.
         train: a training parquet, in which rows without a `data_source` are looked up.
         out: a jsonl or parquet to write: every row with `score`, `acc`, `pred`, `status` and the
-            flags. A field of that name that the row had is kept as `<name>_before`. Rows that
-            could not be scored are in `<out>.unscored.jsonl`, with the reason.
-        overwrite: replace `out` if it exists, and forget an interrupted run.
-        resume: go on with an interrupted run, whose rows are not scored again.
-        jobs: processes.
+            flags. A field of the row with one of these names is renamed to `<name>_before`. Rows
+            that could not be scored are written to `<out>.unscored.jsonl`, with the reason.
+        overwrite: replace `out` if it exists, and discard an interrupted run.
+        resume: continue an interrupted run, without scoring its rows again.
+        jobs: number of processes.
         engine: `local`, or `ray` for Ray Data on the cluster at `address`.
         address: of the cluster; None for a private one on this machine.
-        seconds: that a scorer which is not ours may take for a response. It runs in a process of
-            its own; a response on which it ends that process, or takes longer, is not scored.
-        progress: called with the number of rows done since the last call.
+        seconds: timeout per response for a custom scorer. It runs in a process of its own; a
+            response on which it ends that process or exceeds the timeout is not scored.
+        progress: called with the number of rows since the last call.
 
     Raises:
         UsageError: the scorer does not load, `out` has another suffix, or the arguments exclude
             each other.
-        DataError: a file cannot be read, or a scorer that is not ours never answers.
-        OutputError: `out` cannot be written, or an interrupted run's part is there.
+        DataError: a file cannot be read, or a custom scorer fails on all of its first responses.
+        OutputError: `out` cannot be written, or an interrupted run can be resumed.
     """
-    plan = Plan(
+    plan = ScoringPlan(
         scorer,
         tuple((options or {}).items()),
         response_key,
@@ -138,52 +145,63 @@ def score_files(
         seconds,
         lines=out is not None,
     )
-    _refuse(out, train, engine, address)
+    _check_arguments(out, train, engine, address)
     out = resolve_output(out) if out else None
-    files = expand(names)
+    files = expand_paths(names)
     for file in [*files, *([str(train)] if train else [])]:
         refuse_input(out, Path(file))
     if resume and (out is None or "-" in files):
         raise UsageError("--resume needs --out, and files that can be read again.")
     report = ScoreReport(tuple(files))
-    with _checked(plan, apart=jobs > 1 or engine == "ray"):
-        run = _run(plan, files)
-        opened = (
-            open_resumable_output(out, run, resume=resume, overwrite=overwrite)
-            if out
-            else nullcontext()
-        )
-        with opened as growing:
-            start = growing.state.units if growing else 0
-            if growing and start:
-                state = growing.state
-                report.tallies, report.unscored = state.tallies, state.unscored
-                report.examples = state.examples
-            for scored in _scored(plan, files, start, jobs, engine, address):
-                if growing:
-                    growing.write(scored.lines, scored.unscored)
-                report.add(scored)
-                if growing:
-                    growing.advance(report.tallies, report.unscored, report.examples)
-                progress(scored.n)
-            if out and growing:
-                _finish(growing, plan, out, overwrite=overwrite)
+    with (
+        _loaded_scorer(plan, other_processes=jobs > 1 or engine == "ray"),
+        open_resumable_output(out, _run_key(plan, files), resume=resume, overwrite=overwrite)
+        if out
+        else nullcontext() as output,
+    ):
+        n_done = _restore(report, output) if output else 0
+        for chunk in _scored_chunks(plan, files, n_done, jobs, engine, address):
+            if output:  # first: until `advance`, what is written does not count
+                output.write(chunk.lines, chunk.unscored)
+            report.add(chunk)
+            if output:
+                output.advance(report.tallies, report.unscored, report.examples)
+            progress(chunk.n)
+        if out and output:
+            _finish(output, plan, out, overwrite=overwrite)
     return report
 
 
-def _run(plan: Plan, files: list[str]) -> dict[str, Any]:
-    """What is scored and how, so that another run does not go on with this one's rows."""
+def score_file(path: Path | str, scorer: str | Scorer = "auto", **options: Any) -> ScoreReport:
+    """Score every response of one file; see `score_files`."""
+    return score_files([str(path)], scorer, **options)
+
+
+def _restore(report: ScoreReport, output: ResumableOutput) -> int:
+    """Put the figures of an interrupted run into the report; the number of its chunks."""
+    state = output.state
+    if state.units:
+        report.tallies, report.unscored = state.tallies, state.unscored
+        report.examples = state.examples
+    return state.units
+
+
+def _run_key(plan: ScoringPlan, files: list[str]) -> dict[str, Any]:
+    """What is scored and how: only a run with the same key can be resumed."""
     scorer = str(plan.scorer)
     code = [scorer.partition(":")[0]] if isinstance(plan.scorer, str) and is_path(scorer) else []
-    read = [*files, *code, *([plan.train] if plan.train else [])]
-    how = [str(value) for name, value in vars(plan).items() if name != "seconds"]
-    return {"files": fingerprints(read), "plan": how}
+    inputs = [*files, *code, *([plan.train] if plan.train else [])]
+    values = [str(value) for name, value in vars(plan).items() if name != "seconds"]
+    return {"files": fingerprints(inputs), "plan": values}
 
 
-def _refuse(out: Path | None, train: Path | None, engine: Engine, address: str | None) -> None:
-    """Raise what can be known to be wrong before anything is read."""
-    if out is not None and out.suffix not in OUT:
-        raise UsageError(f"--out {out}: write {' or '.join(OUT)}; that is no name of either.")
+def _check_arguments(
+    out: Path | None, train: Path | None, engine: Engine, address: str | None
+) -> None:
+    """Raise what is known to be wrong before anything is read."""
+    if out is not None and out.suffix not in OUT_SUFFIXES:
+        suffixes = " or ".join(OUT_SUFFIXES)
+        raise UsageError(f"--out {out}: name a file that ends in {suffixes}.")
     if address is not None and engine != "ray":
         raise UsageError("--address is that of a Ray cluster: add --engine ray.")
     if train is not None:
@@ -193,73 +211,79 @@ def _refuse(out: Path | None, train: Path | None, engine: Engine, address: str |
 
 
 @contextmanager
-def _checked(plan: Plan, *, apart: bool) -> Iterator[None]:
-    """Load the scorer, so that what is wrong with it is said first; let go of it in the end."""
+def _loaded_scorer(plan: ScoringPlan, *, other_processes: bool) -> Iterator[None]:
+    """Load the scorer, so that its errors come first, and release it at the end."""
     try:
-        scorer_for(plan)
-        if apart:  # other processes load their own
-            forget(plan)
+        plan_scorer(plan)
+        if other_processes:  # they load their own
+            release_scorer(plan)
         yield
     finally:
-        forget(plan)
+        release_scorer(plan)
 
 
-def score_file(path: Path | str, scorer: str | Scorer = "auto", **options: Any) -> ScoreReport:
-    """Score every response of one file; see `score_files`."""
-    return score_files([str(path)], scorer, **options)
-
-
-def _scored(
-    plan: Plan, files: list[str], start: int, jobs: int, engine: Engine, address: str | None
-) -> Iterator[Scored]:
+def _scored_chunks(
+    plan: ScoringPlan,
+    files: list[str],
+    start: int,
+    jobs: int,
+    engine: Engine,
+    address: str | None,
+) -> Iterator[ScoredChunk]:
+    """The scored chunks from number `start` on, in order."""
     if engine == "ray":
-        from rewardkit.responses.on_ray import scored_on_ray
+        from rewardkit.responses.ray_engine import score_on_ray
 
         if not isinstance(plan.scorer, str) or start:
             raise UsageError("--engine ray takes a scorer by name, and no --resume.")
-        return scored_on_ray(plan, files, address)
+        return score_on_ray(plan, files, address)
     if not isinstance(plan.scorer, str):
         jobs = 1
-    # Others may be slow, as one that asks a model is: even a small file is work for all processes.
-    others = isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
-    share = SHARE if others else 1
-    alone = 0 if others or _size(files) > LARGE else ALONE
-    return _paced(plan, islice(units(files, share), start, None), jobs, alone, share)
+    # A custom scorer may be slow, as one that calls a model is: then even a small file is enough
+    # work for all processes.
+    is_custom = isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
+    divisor = CUSTOM_SCORER_DIVISOR if is_custom else 1
+    inline = 0 if is_custom or _size(files) > LARGE_INPUT_BYTES else ALONE
+    chunks = islice(read_chunks(files, divisor), start, None)
+    return _score_in_groups(plan, chunks, jobs, inline, divisor)
 
 
-def _paced(plan: Plan, left: Iterator[Unit], jobs: int, alone: int, most: int) -> Iterator[Scored]:
-    """The units, scored in order; a process gets one at a time, or up to `most` if they are fast.
+def _score_in_groups(
+    plan: ScoringPlan, chunks: Iterator[Chunk], jobs: int, inline: int, max_size: int
+) -> Iterator[ScoredChunk]:
+    """The scored chunks in order.
 
-    So a slow scorer's verdicts are kept one small unit at a time, and a fast one's cost few messages.
+    A process gets one chunk at a time, or up to `max_size` if they take little time: the scores of
+    a slow scorer arrive chunk by chunk, and those of a fast one in few messages.
     """
     size = 1
 
-    def groups() -> Iterator[list[Unit]]:
-        while group := list(islice(left, size)):
+    def groups() -> Iterator[list[Chunk]]:
+        while group := list(islice(chunks, size)):
             yield group
 
-    for _, (seconds, results) in in_order(partial(score_units, plan), groups(), jobs, alone):
-        yield from results
-        size = min(2 * size, most) if seconds < GROUP_SECONDS else max(size // 2, 1)
+    for _, (seconds, scored) in in_order(partial(score_chunks, plan), groups(), jobs, inline):
+        yield from scored
+        size = min(2 * size, max_size) if seconds < GROUP_SECONDS else max(size // 2, 1)
 
 
 def _size(files: Sequence[str]) -> int:
-    """Bytes; standard input has none."""
+    """Size in bytes; standard input counts as empty."""
     return sum(Path(file).stat().st_size for file in files if file != "-")
 
 
-def _finish(output: ResumableOutput, plan: Plan, out: Path, *, overwrite: bool) -> None:
-    """The part becomes the output; rows that could not be scored get a file if there are any.
+def _finish(output: ResumableOutput, plan: ScoringPlan, out: Path, *, overwrite: bool) -> None:
+    """Turn the part into the output, and write the file of rows that could not be scored.
 
-    The output comes last: until then, the interrupted run's files are whole and it can go on.
+    The output comes last: until then the files of the run are complete and it can be resumed.
     """
     output.save()
     output.finish(out.with_name(f"{out.name}.unscored.jsonl"))
     if out.suffix == ".parquet":
-        from rewardkit.responses.table import write_table
+        from rewardkit.responses.parquet_output import write_scored_parquet
 
         with atomic(out, overwrite=overwrite) as temporary:
-            write_table(output.part, temporary, plan.response_key, plan.gold_key)
+            write_scored_parquet(output.part, temporary, plan.response_key, plan.gold_key)
     else:
         refuse_existing(out, overwrite=overwrite)
         output.part.replace(out)

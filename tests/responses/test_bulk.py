@@ -13,9 +13,9 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, OutputError, UsageError
-from rewardkit.responses import files as files_module
+from rewardkit.responses import chunks as chunks_module
 from rewardkit.responses import resumable_output as output_module
-from rewardkit.responses.files import expand
+from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.report.page import write_report
 from rewardkit.responses.resumable_output import ResumableOutput, output_paths
 from rewardkit.responses.score import score_files
@@ -55,10 +55,10 @@ def write(path, rows):
 
 
 @pytest.fixture
-def small_units(monkeypatch):
-    """Units of a few rows, so that small files have many."""
-    monkeypatch.setattr(files_module, "UNIT_BYTES", 2000)
-    monkeypatch.setattr(files_module, "UNIT_ROWS", 32)
+def small_chunks(monkeypatch):
+    """Chunks of a few rows, so that small files have many."""
+    monkeypatch.setattr(chunks_module, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(chunks_module, "CHUNK_ROWS", 32)
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet"])
@@ -75,13 +75,13 @@ def test_folders_and_patterns_are_read_in_the_order_of_their_numbers(tmp_path):
     for step in (10, 9, 1):
         write(tmp_path / f"dump/{step}.jsonl", ROWS[:3])
     write(tmp_path / "dump/notes.txt", [])
-    names = [name.rpartition("/")[2] for name in expand([str(tmp_path / "dump")])]
+    names = [name.rpartition("/")[2] for name in expand_paths([str(tmp_path / "dump")])]
     assert names == ["1.jsonl", "9.jsonl", "10.jsonl"]
-    assert len(expand([str(tmp_path / "dump/1*.jsonl")])) == 2
+    assert len(expand_paths([str(tmp_path / "dump/1*.jsonl")])) == 2
     with pytest.raises(DataError, match="no such file, and no files of that pattern"):
-        expand([str(tmp_path / "nope*")])
+        expand_paths([str(tmp_path / "nope*")])
     with pytest.raises(UsageError, match="is read alone"):
-        expand(["-", str(tmp_path / "dump")])
+        expand_paths(["-", str(tmp_path / "dump")])
 
 
 def test_a_row_with_several_responses_gives_a_score_for_each(tmp_path):
@@ -99,7 +99,7 @@ def test_a_row_with_several_responses_gives_a_score_for_each(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_any_number_of_processes_gives_the_same_bytes(tmp_path, small_units, suffix):
+def test_any_number_of_processes_gives_the_same_bytes(tmp_path, small_chunks, suffix):
     file = write(tmp_path / "x.jsonl", ROWS)
     outs = [tmp_path / f"{jobs}.{suffix}" for jobs in (1, 2)]
     reports = [
@@ -117,7 +117,7 @@ class StopError(Exception):
 
 
 @pytest.mark.parametrize("rest", [b"", b'{"half a line'])
-def test_an_interrupted_run_goes_on_without_losing_or_repeating_a_row(tmp_path, small_units, rest):
+def test_an_interrupted_run_goes_on_without_losing_or_repeating_a_row(tmp_path, small_chunks, rest):
     rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
     file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
     whole = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
@@ -167,7 +167,7 @@ def score(response, ground_truth, extra_info=None):
 
 
 @pytest.mark.parametrize(("jobs", "dies"), [(1, False), (2, True)])
-def test_a_scorer_that_misbehaves_on_some_rows_loses_only_those(tmp_path, small_units, jobs, dies):
+def test_a_scorer_that_misbehaves_on_some_rows_loses_only_those(tmp_path, small_chunks, jobs, dies):
     (tmp_path / "bad.py").write_text(BAD.format(dies=dies))
     rows = [{"response": f"row {i}", "ground_truth": "1"} for i in range(300)]
     file = write(tmp_path / "x.jsonl", rows)
@@ -320,8 +320,8 @@ def test_lists_of_scores_beside_lists_of_responses_are_one_for_each(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"out": "x.csv"}, UsageError, "write .jsonl or .parquet"),
-        ({"out": "x.jsonl.gz"}, UsageError, "write .jsonl or .parquet"),
+        ({"out": "x.csv"}, UsageError, "ends in .jsonl or .parquet"),
+        ({"out": "x.jsonl.gz"}, UsageError, "ends in .jsonl or .parquet"),
         ({"address": "auto"}, UsageError, "add --engine ray"),
         ({"train": "nope.parquet"}, DataError, "no such file"),
         ({"train": "x.jsonl"}, DataError, "not a readable parquet"),
@@ -397,7 +397,7 @@ def test_even_a_small_file_is_work_for_several_processes_of_a_user_s_scorer(tmp_
     assert len({json.loads(line)["pred"] for line in out.read_text().splitlines()}) == 2
 
 
-def test_the_state_of_a_run_is_not_written_for_every_unit(tmp_path, small_units, monkeypatch):
+def test_the_state_of_a_run_is_not_written_for_every_chunk(tmp_path, small_chunks, monkeypatch):
     written = []
     save = ResumableOutput.save
 
@@ -408,7 +408,7 @@ def test_the_state_of_a_run_is_not_written_for_every_unit(tmp_path, small_units,
     monkeypatch.setattr(ResumableOutput, "save", counted)
     monkeypatch.setattr(output_module, "SAVE_SECONDS", 1000.0)
     score_files([write(tmp_path / "x.jsonl", ROWS)], "gsm8k", out=tmp_path / "out.jsonl")
-    assert len(written) == 2  # after the first unit, and at the end
+    assert len(written) == 2  # after the first chunk, and at the end
     assert written[0] == 1 < written[1]
 
 
@@ -449,7 +449,7 @@ def disk_full_at(monkeypatch):
 
 @pytest.mark.parametrize("seconds", [0.0, 1000.0])
 def test_figures_after_a_full_disk_are_those_of_the_rows_on_it(
-    tmp_path, small_units, disk_full_at, monkeypatch, seconds
+    tmp_path, small_chunks, disk_full_at, monkeypatch, seconds
 ):
     monkeypatch.setattr(output_module, "SAVE_SECONDS", seconds)
     file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
@@ -458,7 +458,7 @@ def test_figures_after_a_full_disk_are_those_of_the_rows_on_it(
     with pytest.raises(OutputError, match="No space left"):
         score_files([file], "gsm8k", out=out)
     monkeypatch.undo()
-    monkeypatch.setattr(files_module, "UNIT_BYTES", 2000)
+    monkeypatch.setattr(chunks_module, "CHUNK_BYTES", 2000)
     report = score_files([file], "gsm8k", out=out, resume=True)
     assert report.summary() == whole.summary()
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
@@ -483,7 +483,7 @@ def interrupted(tmp_path, rows):
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_a_run_that_is_ended_while_its_output_is_finished_goes_on(
-    tmp_path, small_units, monkeypatch, suffix
+    tmp_path, small_chunks, monkeypatch, suffix
 ):
     """Whatever step of the end is the last one, nothing that the next run needs is gone."""
     rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
@@ -512,7 +512,7 @@ def test_a_run_that_is_ended_while_its_output_is_finished_goes_on(
 
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("damage", ["cut", "zeros", "gone"])
-def test_a_part_that_is_not_what_its_state_says_is_refused(tmp_path, small_units, damage, place):
+def test_a_part_that_is_not_what_its_state_says_is_refused(tmp_path, small_chunks, damage, place):
     """A power cut may leave less than was written, or zeros in its place."""
     rows = [{"nothing": 1}, *ROWS]
     file, out, _ = interrupted(tmp_path, rows)
@@ -528,7 +528,7 @@ def test_a_part_that_is_not_what_its_state_says_is_refused(tmp_path, small_units
     assert score_files([file], "gsm8k", out=out, overwrite=True).total.n == 400
 
 
-def test_a_second_run_to_the_same_output_is_refused(tmp_path, small_units):
+def test_a_second_run_to_the_same_output_is_refused(tmp_path, small_chunks):
     file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
     refused = []
 
@@ -544,7 +544,7 @@ def test_a_second_run_to_the_same_output_is_refused(tmp_path, small_units):
     assert len(out.read_text().splitlines()) == 400
 
 
-def test_an_input_that_changed_behind_the_same_size_and_time_is_noticed(tmp_path, small_units):
+def test_an_input_that_changed_behind_the_same_size_and_time_is_noticed(tmp_path, small_chunks):
     file, out, _ = interrupted(tmp_path, ROWS)
     path = tmp_path / "x.jsonl"
     before = path.stat()
@@ -575,8 +575,8 @@ def test_a_link_in_place_of_the_output_stays_and_one_of_a_growing_file_is_refuse
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst"])
-def test_a_line_that_is_too_long_costs_itself_alone(tmp_path, monkeypatch, small_units, suffix):
-    monkeypatch.setattr(files_module, "MAX_LINE_BYTES", 5000)
+def test_a_line_that_is_too_long_costs_itself_alone(tmp_path, monkeypatch, small_chunks, suffix):
+    monkeypatch.setattr(chunks_module, "MAX_LINE_BYTES", 5000)
     long = {"output": "x" * 20_000, "gts": "1"}
     rows = [*ROWS[:50], long, *ROWS[50:100], long]
     report = score_files([write(tmp_path / f"x.{suffix}", rows)], "gsm8k")
@@ -606,8 +606,8 @@ def test_a_line_of_a_gigabyte_in_a_small_file_takes_no_gigabyte(tmp_path):
     assert peak < 500_000  # kilobytes
 
 
-def test_units_that_take_no_time_go_to_a_process_together(tmp_path, small_units, monkeypatch):
-    """The figures and rows stay those of single units, in their order."""
+def test_chunks_that_take_no_time_go_to_a_process_together(tmp_path, small_chunks, monkeypatch):
+    """The figures and rows stay those of single chunks, in their order."""
     from rewardkit.responses import score as score_module
 
     (tmp_path / "mine.py").write_text(
@@ -615,13 +615,13 @@ def test_units_that_take_no_time_go_to_a_process_together(tmp_path, small_units,
         "def score(r, g, e=None): return Score(1.0, True, r, Status.CORRECT)\n"
     )
     file, sizes = write(tmp_path / "x.jsonl", ROWS), []
-    score_together = score_module.score_units
+    score_together = score_module.score_chunks
 
     def counted(plan, some):
         sizes.append(len(some))
         return score_together(plan, some)
 
-    monkeypatch.setattr(score_module, "score_units", counted)
+    monkeypatch.setattr(score_module, "score_chunks", counted)
     for seconds, largest in ((1000.0, True), (0.0, False)):
         sizes.clear()
         monkeypatch.setattr(score_module, "GROUP_SECONDS", seconds)

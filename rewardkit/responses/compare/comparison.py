@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit.output import atomic, refuse_input, require_suffix
-from rewardkit.responses.files import expand
+from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
@@ -161,10 +161,10 @@ def compare_files(
     """Judge every response of files, folders and patterns with two scorers.
 
     Args:
-        names: jsonl and parquet; see `rollouts.files.expand`.
+        names: jsonl and parquet; see `expand_paths`.
         a: a scorer and what to call it.
         b: another.
-        response_key: the field with the response; see `rollouts.read`.
+        response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
         export: a jsonl to write: every sample with another verdict, and both verdicts.
         overwrite: replace `export` if it exists.
@@ -176,7 +176,7 @@ def compare_files(
         OutputError: `export` cannot be written.
     """
     require_suffix("--export", export, ".jsonl")
-    files = expand(names)
+    files = expand_paths(names)
     for file in files:
         refuse_input(export, Path(file))
     short_name = Path(files[0]).name if len(files) == 1 else f"{len(files):,} files"

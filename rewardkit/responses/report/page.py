@@ -20,7 +20,7 @@ from rewardkit.errors import DataError
 from rewardkit.output import atomic, refuse_existing, refuse_input
 from rewardkit.pages.html import render
 from rewardkit.pages.text import brief, share
-from rewardkit.responses.files import expand
+from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
 from rewardkit.responses.report.figures import Groups
@@ -121,7 +121,7 @@ def write_report(
         out: the page.
         scorer: of rows without a score; `auto` is each row's own.
         options: of the scorer.
-        response_key: the field with the response; see `rollouts.read`.
+        response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
         max_responses: how many the list holds; the figures count all.
         seconds: that a scorer of the user's may take for a response.
@@ -132,7 +132,7 @@ def write_report(
         DataError: a file cannot be read, or there is not one response.
         OutputError: `out` cannot be written.
     """
-    names = expand([str(file) for file in files])
+    names = expand_paths([str(file) for file in files])
     refuse_existing(out, overwrite=overwrite)
     for name in names:
         refuse_input(out, Path(name))

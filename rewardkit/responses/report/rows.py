@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import call_catching
-from rewardkit.responses.prompt_groups import group_of, prompt_of
+from rewardkit.responses.prompt_groups import prompt_group, prompt_text
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report.summary import Response
 from rewardkit.responses.samples import Sample, read_samples
@@ -46,8 +46,8 @@ def _response(sample: Sample, scorer: str, judge: Scorer) -> Response | SkippedR
         result = call_scorer_or_stop(judge, sample.response, sample.ground_truth, sample.extra_info)
     if isinstance(result, Exception):
         return SkippedRow(sample.where, failure_reason(result))
-    prompt = prompt_of(sample)
-    name = group_of(sample, prompt)
+    prompt = prompt_text(sample)
+    name = prompt_group(sample, prompt)
     return Response(
         sample.where,
         prompt,

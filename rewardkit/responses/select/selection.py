@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from rewardkit.errors import DataError, UsageError
 from rewardkit.output import atomic, refuse_existing, refuse_input, require_suffix
 from rewardkit.preprocess.quality import dropped_path
-from rewardkit.responses.files import expand
+from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.matching.match import join
 from rewardkit.responses.matching.train_index import TrainIndex, index_rows
@@ -70,7 +70,7 @@ def select(
         train: a verl parquet.
         out: the parquet to write; the other rows go to `<out>.dropped.jsonl`.
         wanted: which rows are kept.
-        response_key: the field with the response; see `rollouts.read`.
+        response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
         overwrite: replace what exists.
         progress: called with 1 for every scored line.
@@ -81,7 +81,7 @@ def select(
             all join none, or no row would be kept.
         OutputError: `out` cannot be written.
     """
-    files = expand([str(scored)] if isinstance(scored, Path) else scored)
+    files = expand_paths([str(scored)] if isinstance(scored, Path) else scored)
     for source in (*map(Path, files), train):
         refuse_input(out, source)
         refuse_input(dropped_path(out), source)

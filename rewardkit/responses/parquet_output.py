@@ -1,4 +1,4 @@
-"""Scored rows as parquet: what every row has in columns of its own, the rest as JSON."""
+"""Scored rows as parquet: the fields that every row has in columns, the whole row as JSON."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewardkit.responses.records import GOLD_KEYS, RESPONSE_KEYS, first_value
-from rewardkit.row import batched
+from rewardkit.row import BATCH_ROWS, batched
 
-#: Rows of one run differ in their fields, and parquet's columns cannot: `row` has them all.
-SCHEMA = pa.schema(
+#: Rows of one run have different fields, which columns of a parquet cannot; `row` has all of them.
+SCORED_SCHEMA = pa.schema(
     [
         ("data_source", pa.string()),
         ("step", pa.int64()),
@@ -32,34 +32,39 @@ SCHEMA = pa.schema(
 )
 
 
-def write_table(lines: Path, out: Path, response_key: str | None, gold_key: str | None) -> None:
+def write_scored_parquet(
+    lines: Path, out: Path, response_key: str | None, gold_key: str | None
+) -> None:
     """Write a jsonl of scored rows as parquet, in bounded memory."""
     keys = (
         (response_key,) if response_key else RESPONSE_KEYS,
         (gold_key,) if gold_key else GOLD_KEYS,
     )
-    with lines.open("rb") as source, pq.ParquetWriter(out, SCHEMA, compression="zstd") as writer:
-        for rows in batched((_row(line, *keys) for line in source), 2048):
-            writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
+    with (
+        lines.open("rb") as source,
+        pq.ParquetWriter(out, SCORED_SCHEMA, compression="zstd") as writer,
+    ):
+        for rows in batched((_columns(line, *keys) for line in source), BATCH_ROWS):
+            writer.write_table(pa.Table.from_pylist(rows, schema=SCORED_SCHEMA))
 
 
-def _row(line: bytes, response_keys: Sequence[str], gold_keys: Sequence[str]) -> dict[str, Any]:
+def _columns(line: bytes, response_keys: Sequence[str], gold_keys: Sequence[str]) -> dict[str, Any]:
     row = json.loads(line)
     step = row.get("step")
     return {
         **{name: row.get(name) for name in ("score", "acc", "no_answer", "timeout", "error")},
-        "pred": _text(row.get("pred")),
+        "pred": _as_text(row.get("pred")),
         "status": row.get("status"),
-        "response": _text(first_value(row, response_keys)[1]),
-        "ground_truth": _text(first_value(row, gold_keys)[1]),
-        "data_source": _text(row.get("data_source") or ""),
+        "response": _as_text(first_value(row, response_keys)[1]),
+        "ground_truth": _as_text(first_value(row, gold_keys)[1]),
+        "data_source": _as_text(row.get("data_source") or ""),
         "step": step if type(step) is int and abs(step) < 1 << 63 else None,
         "row": line.decode().rstrip("\n"),
     }
 
 
-def _text(value: Any) -> str | None:
-    """A value as text that parquet takes: what is no Unicode is written out."""
+def _as_text(value: Any) -> str | None:
+    """A value as text that parquet accepts: lone surrogates are escaped."""
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,200 @@
+"""The scores of a chunk of responses: what every engine computes, in any process."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, TypeAlias
+
+from rewardkit.responses.chunks import Chunk
+from rewardkit.responses.json_lines import json_bytes, parsed_json_bytes
+from rewardkit.responses.prompt_groups import prompt_group, prompt_text
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.samples import Sample, samples_of
+from rewardkit.responses.tally import Tallies, Tally, merge_tallies, prompt_bucket
+from rewardkit.scorers import isolated
+from rewardkit.scorers.base import Score, Scorer, to_verl
+from rewardkit.scorers.call import call_scorer, failure_reason
+
+#: Failed rows that a report lists; all are counted.
+MAX_EXAMPLES = 20
+
+#: The fields that scoring adds to a row.
+SCORE_FIELDS = frozenset({*to_verl(Score.wrong()), "status"})
+
+#: Source and step, which a sample is counted under.
+_GroupKey: TypeAlias = tuple[str, str | None]
+
+_scorers: dict[ScoringPlan, Scorer] = {}
+
+
+@dataclass(frozen=True)
+class ScoringPlan:
+    """How responses are scored. It can be pickled, unless the scorer is a function.
+
+    Attributes:
+        scorer: a name or `file.py:function`, loaded in every process; or a function.
+        options: of the scorer, as `(name, value)`.
+        response_key: the field with the response; see `read_samples`.
+        gold_key: the field with the ground truth.
+        train: the training parquet in which rows without a `data_source` are looked up.
+        seconds: timeout per response for a custom scorer.
+        lines: whether to return the rows with their scores, beside the figures.
+    """
+
+    scorer: str | Scorer
+    options: tuple[tuple[str, Any], ...] = ()
+    response_key: str | None = None
+    gold_key: str | None = None
+    train: str | None = None
+    seconds: float = isolated.CALL_TIMEOUT_SECONDS
+    lines: bool = True
+
+
+@dataclass
+class ScoredChunk:
+    """The scores of a chunk.
+
+    Attributes:
+        lines: the rows with their scores, as jsonl.
+        unscored: `where` and `reason` of the rows that could not be scored, as jsonl.
+        examples: the first of these.
+        n_unscored: their number.
+        tallies: the figures of the scored rows.
+    """
+
+    lines: bytes = b""
+    unscored: bytes = b""
+    examples: list[SkippedRow] = field(default_factory=list)
+    n_unscored: int = 0
+    tallies: Tallies = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        total = self.tallies.get("total", {}).get("", Tally())
+        return total.n + self.n_unscored
+
+
+def score_chunks(plan: ScoringPlan, chunks: Sequence[Chunk]) -> tuple[float, list[ScoredChunk]]:
+    """The time in seconds that scoring took, and the scored chunks."""
+    start = monotonic()
+    scored = [score_chunk(plan, chunk) for chunk in chunks]
+    return monotonic() - start, scored
+
+
+def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
+    """Score the rows of a chunk; a row that cannot be scored is returned with the reason."""
+    samples = samples_of(chunk, plan.response_key, plan.gold_key)
+    if plan.train:
+        samples = (_look_up(sample, plan.train) for sample in samples)
+    # A parquet may have values that JSON does not.
+    to_json = json_bytes if chunk.rows else parsed_json_bytes
+    lines: list[bytes] = []
+    unscored: list[SkippedRow] = []
+    counts: Counter[tuple[_GroupKey, str, bool, int]] = Counter()
+    sums: dict[_GroupKey, float] = {}
+    for result in _score_samples(plan_scorer(plan), samples):
+        if isinstance(result, SkippedRow):
+            unscored.append(result)
+            continue
+        sample, score = result
+        key = _group_key(sample)
+        bucket = prompt_bucket(prompt_group(sample, prompt_text(sample)))
+        counts[key, score.status.value, score.correct, bucket] += 1
+        sums[key] = sums.get(key, 0.0) + score.score
+        if plan.lines:
+            lines.append(to_json(_scored_row(sample.fields, score)))
+    return ScoredChunk(
+        lines=b"\n".join([*lines, b""]) if lines else b"",
+        unscored="".join(json.dumps(row._asdict()) + "\n" for row in unscored).encode(),
+        examples=unscored[:MAX_EXAMPLES],
+        n_unscored=len(unscored),
+        tallies=_tallies(counts, sums),
+    )
+
+
+def plan_scorer(plan: ScoringPlan) -> Scorer:
+    """The scorer of a plan, loaded once in a process.
+
+    Raises:
+        UsageError: it does not load.
+    """
+    if not isinstance(plan.scorer, str):
+        return plan.scorer
+    if plan not in _scorers:
+        _scorers[plan] = isolated.start_scorer(plan.scorer, dict(plan.options), plan.seconds)
+    return _scorers[plan]
+
+
+def release_scorer(plan: ScoringPlan) -> None:
+    """Drop the scorer of a plan from this process, and end its own process if it has one."""
+    if scorer := _scorers.pop(plan, None):
+        isolated.close_scorer(scorer)
+
+
+def _look_up(sample: Sample | SkippedRow, train: str) -> Sample | SkippedRow:
+    from rewardkit.responses.matching.join import completed
+
+    return sample if isinstance(sample, SkippedRow) else completed(sample, train)
+
+
+def _score_samples(
+    scorer: Scorer, samples: Iterable[Sample | SkippedRow]
+) -> Iterator[tuple[Sample, Score] | SkippedRow]:
+    """Each sample with its score, or the reason why it has none.
+
+    An isolated scorer gets all samples as one batch.
+    """
+    batch: Iterator[Score | Exception] | None = None
+    if isinstance(scorer, isolated.IsolatedScorer):
+        samples = list(samples)
+        batch = iter(scorer.score_batch([_request(s) for s in samples if isinstance(s, Sample)]))
+    for sample in samples:
+        if isinstance(sample, SkippedRow):
+            yield sample
+            continue
+        result = next(batch) if batch else call_scorer(scorer, *_request(sample))
+        if isinstance(result, Exception):
+            yield SkippedRow(sample.where, failure_reason(result))
+        else:
+            yield sample, result
+
+
+def _request(sample: Sample) -> isolated.Request:
+    return sample.response, sample.ground_truth, sample.extra_info
+
+
+def _group_key(sample: Sample) -> _GroupKey:
+    step = sample.fields.get("step")
+    source = sample.extra_info.get("data_source") or ""
+    return str(source), None if step is None else str(step)
+
+
+def _tallies(
+    counts: Mapping[tuple[_GroupKey, str, bool, int], int], sums: Mapping[_GroupKey, float]
+) -> Tallies:
+    """The tallies of all rows, of each data source and of each step."""
+    by_key = {key: Tally(score_sum=score_sum) for key, score_sum in sums.items()}
+    for (key, status, correct, bucket), n in counts.items():
+        by_key[key].count(status, correct, bucket, n)
+    tallies: Tallies = {}
+    for (source, step), tally in by_key.items():
+        names = {"total": "", "data_source": source, "step": step}
+        for group, name in names.items():
+            if name is not None:
+                merge_tallies(tallies, {group: {name: tally}})
+    return tallies
+
+
+def _scored_row(fields: Mapping[str, Any], score: Score) -> dict[str, Any]:
+    """A row with its score; a field that has the name of ours is renamed to `<name>_before`."""
+    row = {**fields}
+    for name in SCORE_FIELDS.intersection(row):
+        row[f"{name}_before"] = row[name]
+    row.update(to_verl(score))
+    row["status"] = score.status.value
+    return row

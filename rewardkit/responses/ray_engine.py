@@ -1,0 +1,124 @@
+"""Scoring on a Ray cluster with Ray Data, which distributes, retries and keeps the order.
+
+Every worker reads its part of the files, so all nodes must see them under the same path, and
+rewardkit (and the user's scorer file) must be installed there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import DataError, UsageError
+from rewardkit.responses.chunk_scores import ScoredChunk, ScoringPlan, score_chunk
+from rewardkit.responses.chunks import Chunk, read_chunks
+from rewardkit.responses.records import SkippedRow
+from rewardkit.responses.tally import tallies_as_values, tallies_from_values
+from rewardkit.row import batched
+
+#: Chunks of a plain jsonl in one task.
+TASK_CHUNKS = 8
+
+#: How often the task of a dead worker is retried.
+MAX_RETRIES = 3
+
+
+def score_on_ray(
+    plan: ScoringPlan, files: Sequence[str], address: str | None
+) -> Iterator[ScoredChunk]:
+    """The scored chunks of files, in order.
+
+    Args:
+        plan: how responses are scored, by the name of a scorer.
+        files: on a path that every node sees.
+        address: of a running cluster (`auto`, `ray://...`); None starts one on this machine and
+            stops it at the end.
+
+    Raises:
+        UsageError: Ray is not installed, or standard input is to be read.
+        DataError: a task failed in all retries.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError("--engine ray needs Ray Data: pip install 'ray[data]'.") from error
+    if "-" in files:
+        raise UsageError("--engine ray reads files, not standard input.")
+    is_started_here = not ray.is_initialized()
+    if is_started_here:
+        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR")
+    try:
+        yield from _run(ray, plan, files)
+    finally:
+        if is_started_here:
+            ray.shutdown()
+
+
+def _run(ray: Any, plan: ScoringPlan, files: Sequence[str]) -> Iterator[ScoredChunk]:
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.enable_progress_bars = False
+    tasks = [task for file in files for task in _tasks(file)]
+    if not tasks:
+        return
+    dataset = ray.data.from_items(tasks, override_num_blocks=len(tasks))
+    scored = dataset.flat_map(partial(_score_task, plan), max_retries=MAX_RETRIES)
+    try:
+        for row in scored.iter_rows():
+            yield _scored_chunk(row)
+    except ray.exceptions.RayError as error:
+        reason = str(error).strip().splitlines()[-1][:200]
+        raise DataError(
+            f"Ray gave up on a part of {', '.join(files)[:100]} ({reason}). --engine local scores "
+            "without it."
+        ) from error
+
+
+def _tasks(file: str) -> Iterator[dict[str, Any]]:
+    """The tasks of a file: some chunks of a plain jsonl, all of any other file."""
+    whole = {"file": str(Path(file).resolve()), "name": file, "chunks": "[]"}
+    if not file.endswith(".jsonl"):
+        yield whole
+        return
+    for chunks in batched(read_chunks([file]), TASK_CHUNKS):
+        places = [[chunk.first, *chunk.span, chunk.damage] for chunk in chunks]
+        yield {**whole, "chunks": json.dumps(places)}
+
+
+def _score_task(plan: ScoringPlan, task: dict[str, Any]) -> list[dict[str, Any]]:
+    return [_row(score_chunk(plan, chunk)) for chunk in _chunks(task)]
+
+
+def _chunks(task: dict[str, Any]) -> Iterator[Chunk]:
+    """The chunks of a task, under the name that the user gave the file."""
+    places = json.loads(task["chunks"])
+    if not places:
+        for chunk in read_chunks([task["file"]]):
+            yield replace(chunk, path=task["name"])
+    for first, start, size, damage in places:
+        lines = Chunk(path=task["file"], first=first, span=(start, size)).text
+        yield Chunk(path=task["name"], first=first, lines=lines, damage=damage)
+
+
+def _row(scored: ScoredChunk) -> dict[str, Any]:
+    return {
+        "lines": scored.lines,
+        "unscored": scored.unscored,
+        "n": scored.n_unscored,
+        "rest": json.dumps([tallies_as_values(scored.tallies), scored.examples]),
+    }
+
+
+def _scored_chunk(row: dict[str, Any]) -> ScoredChunk:
+    tallies, examples = json.loads(row["rest"])
+    return ScoredChunk(
+        bytes(row["lines"]),
+        bytes(row["unscored"]),
+        [SkippedRow(*example) for example in examples],
+        int(row["n"]),
+        tallies_from_values(tallies),
+    )
