@@ -18,7 +18,7 @@ from rewardkit.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from rewardkit.responses.report.page import Written
+    from rewardkit.responses.report.page import WrittenReport
 
 EXAMPLES = examples(
     "rewardkit report scored.jsonl --html report.html",
@@ -75,7 +75,7 @@ def command(
         typer.echo(_said(written, html))
 
 
-def _said(written: Written, html: Path) -> str:
+def _said(written: WrittenReport, html: Path) -> str:
     total = written.sums.total
     right = sum(written.sums.lengths[True].values())
     listed = "" if written.kept == total.n else f" {written.kept:,} of them are listed."

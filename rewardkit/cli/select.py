@@ -67,10 +67,10 @@ def command(
     """
     from rewardkit.output import refuse_existing, refuse_input
     from rewardkit.responses.matching.match import PLACE_ALONE
-    from rewardkit.responses.select.report import Wanted
+    from rewardkit.responses.select.report import PassRateFilter
     from rewardkit.responses.select.selection import parse_bounds, select
 
-    wanted = Wanted(*parse_bounds(pass_rate), min_samples, unseen is Unseen.keep)
+    wanted = PassRateFilter(*parse_bounds(pass_rate), min_samples, unseen is Unseen.keep)
     if html:
         refuse_existing(html, overwrite=overwrite)
         for source in (*map(Path, scored), train):

@@ -13,7 +13,7 @@ from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.questions import Question, questions
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.formats import ResponseRecord, read_response_records
-from rewardkit.responses.matching.match import PLACE_ALONE, find_match
+from rewardkit.responses.matching.match import PLACE_ALONE, try_match_row
 from rewardkit.responses.matching.train_index import Mismatch, TrainIndex, index_rows
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.response_log import ResponseLog, open_response_log
@@ -169,7 +169,7 @@ def _row_of(record: ResponseRecord, rows: _Rows) -> tuple[int, bool] | SkippedRo
     info = record.fields.get("extra_info")
     named = dict(info) if isinstance(info, Mapping) else {}
     named.setdefault("data_source", record.fields.get("data_source") or "")
-    match = find_match(
+    match = try_match_row(
         rows.index, Sample(record.where, "", record.gold, named, {"input": record.prompt})
     )
     if match is None:

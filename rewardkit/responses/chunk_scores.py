@@ -137,9 +137,9 @@ def release_scorer(plan: ScoringPlan) -> None:
 
 
 def _look_up(sample: Sample | SkippedRow, train: str) -> Sample | SkippedRow:
-    from rewardkit.responses.matching.join import completed
+    from rewardkit.responses.matching.lookup import look_up_row
 
-    return sample if isinstance(sample, SkippedRow) else completed(sample, train)
+    return sample if isinstance(sample, SkippedRow) else look_up_row(sample, train)
 
 
 def _score_samples(

@@ -205,9 +205,9 @@ def _check_arguments(
     if address is not None and engine != "ray":
         raise UsageError("--address is that of a Ray cluster: add --engine ray.")
     if train is not None:
-        from rewardkit.responses.matching.join import refuse_no_train
+        from rewardkit.responses.matching.lookup import require_train_parquet
 
-        refuse_no_train(train)
+        require_train_parquet(train)
 
 
 @contextmanager

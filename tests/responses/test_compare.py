@@ -10,9 +10,14 @@ from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.pages.html import to_html
 from rewardkit.responses.compare.comparison import EXAMPLES, compare_file, compare_files
 from rewardkit.responses.compare.page import agreement, compare_page
+from rewardkit.responses.compare.scorer_calls import (
+    CallResult,
+    ScorerCalls,
+    call_on_sample,
+    describe_difference,
+)
 from rewardkit.responses.samples import Sample
 from rewardkit.responses.score import score_file
-from rewardkit.responses.verdict import Side, Verdict, difference, verdict
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.load import load_scorer
 
@@ -103,29 +108,29 @@ def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_pat
     ],
 )
 def test_preds_differ_in_one_of_these_ways(a, b, said):
-    one, other = (Verdict(False, 0.0, pred, "wrong") for pred in (a, b))
-    assert difference(one, other) == said
+    one, other = (CallResult(False, 0.0, pred, "wrong") for pred in (a, b))
+    assert describe_difference(one, other) == said
 
 
 @pytest.mark.parametrize(
     ("status", "pred"), [("no_answer", "[INVALID]"), ("wrong", "[INVALID]"), ("no_answer", "none")]
 )
 def test_what_stands_for_no_answer_is_no_pred(status, pred):
-    none, other = Verdict(False, -1.0, pred, status), Verdict(True, 1.0, "A", "correct")
-    assert difference(none, other) == "only B has a pred"
-    assert difference(none, none) == "no pred"
+    none, other = CallResult(False, -1.0, pred, status), CallResult(True, 1.0, "A", "correct")
+    assert describe_difference(none, other) == "only B has a pred"
+    assert describe_difference(none, none) == "no pred"
 
 
 @given(st.text(st.characters(), max_size=600), st.text(st.characters(), max_size=600))
 def test_any_two_preds_differ_in_some_way(a, b):
-    one, other = (Verdict(False, 0.0, pred, "wrong") for pred in (a, b))
-    assert difference(one, other)
+    one, other = (CallResult(False, 0.0, pred, "wrong") for pred in (a, b))
+    assert describe_difference(one, other)
 
 
 @pytest.mark.parametrize("returned", [1.0, None, {"score": 1.0}, ("a",)])
 def test_what_is_no_score_counts_as_raised(returned):
     sample = Sample("x:1", "r", "g", {}, {})
-    said = verdict(lambda *_: returned, sample)
+    said = call_on_sample(lambda *_: returned, sample)
     assert (said.correct, said.status) == (None, "returned an invalid score")
 
 
@@ -143,11 +148,11 @@ def test_one_scorer_cannot_change_what_the_other_sees(tmp_path):
 
 
 def test_the_first_call_is_not_timed_unless_it_is_the_only_one():
-    side = Side("s")
+    side = ScorerCalls("s")
     side.nanoseconds.extend([9_000_000, 1000, 2000, 3000])
     assert (side.speed()["median_us"], side.speed()["p99_us"]) == (2.0, 3.0)
     assert side.speed()["calls_per_second"] == pytest.approx(500_000)
-    assert Side("none").speed()["median_us"] == 0.0
+    assert ScorerCalls("none").speed()["median_us"] == 0.0
 
 
 def test_changed_verdicts_are_exported_as_cases_that_give_the_same_again(tmp_path):

@@ -15,10 +15,9 @@ from typer.testing import CliRunner
 import rewardkit
 from rewardkit.cli.main import app
 from rewardkit.errors import DataError, RewardkitError
-from rewardkit.responses.matching import evidence, match, train_index
-from rewardkit.responses.matching import join as rows_join
+from rewardkit.responses.matching import evidence, lookup, match, train_index
 from rewardkit.responses.matching.evidence import gold_agrees
-from rewardkit.responses.matching.match import PLACE, PLACE_ALONE, PROMPT, SOURCE_ID, join
+from rewardkit.responses.matching.match import PLACE, PLACE_ALONE, PROMPT, SOURCE_ID, match_row
 from rewardkit.responses.matching.train_index import index_rows
 from rewardkit.responses.samples import Sample
 from rewardkit.row import read_rows
@@ -83,7 +82,7 @@ ROWS = index_rows([row(i) for i in range(3)], "t.parquet")
 )
 def test_a_contradiction_names_the_response_and_the_row_and_what_differs(response, said):
     with pytest.raises(DataError) as error:
-        join(ROWS, response)
+        match_row(ROWS, response)
     message = str(error.value)
     assert message.startswith("s:7 joins row 0 of t.parquet by ")
     assert said in message
@@ -94,13 +93,13 @@ def test_a_contradiction_names_the_response_and_the_row_and_what_differs(respons
 
 def test_all_that_differs_is_named():
     with pytest.raises(DataError, match=r"that of row 1; its gold is '240', the row's '19'"):
-        join(ROWS, at(0, "240", input=ASK.format(QUESTIONS[1])))
+        match_row(ROWS, at(0, "240", input=ASK.format(QUESTIONS[1])))
 
 
 def test_long_texts_are_quoted_in_part():
     index = index_rows([row(0, "word " * 5_000)])
     with pytest.raises(DataError) as error:
-        join(index, at(0, "7" * 5_000, info={"question": "other " * 5_000}))
+        match_row(index, at(0, "7" * 5_000, info={"question": "other " * 5_000}))
     assert len(str(error.value)) < 600
 
 
@@ -179,7 +178,7 @@ CHAT = f"system\nYou are a helpful assistant.\nuser\n{MESSAGE}\nassistant\n"
     ],
 )
 def test_a_template_around_the_prompt_confirms_the_row(given_text):
-    assert join(ROWS, at(0, input=given_text)) == (PLACE, 0)
+    assert match_row(ROWS, at(0, input=given_text)) == (PLACE, 0)
 
 
 @pytest.mark.parametrize(
@@ -193,21 +192,21 @@ def test_a_template_around_the_prompt_confirms_the_row(given_text):
     ],
 )
 def test_a_prompt_that_was_cut_contradicts_nothing_and_confirms_nothing(left):
-    assert join(ROWS, at(0, input=left)) == (PLACE_ALONE, 0)
-    assert join(ROWS, at(0, "19.0", input=left)) == (PLACE, 0)
+    assert match_row(ROWS, at(0, input=left)) == (PLACE_ALONE, 0)
+    assert match_row(ROWS, at(0, "19.0", input=left)) == (PLACE, 0)
     with pytest.raises(DataError, match="does not contain|is that of row 0"):
-        join(ROWS, at(1, input=left))
+        match_row(ROWS, at(1, input=left))
 
 
 def test_a_prompt_that_lost_a_single_character_is_another():
     index = index_rows([row(0, "What is 13 plus 3?")])
     with pytest.raises(DataError, match="does not contain 'What is 13 plus 3"):
-        join(index, at(0, input=CHAT.replace(QUESTIONS[0], "What is 1 plus 3?")))
+        match_row(index, at(0, input=CHAT.replace(QUESTIONS[0], "What is 1 plus 3?")))
 
 
 def test_composed_and_decomposed_characters_are_the_same():
     index = index_rows([row(0, "Where is the cafe\u0301?")])
-    assert join(index, at(0, input=ASK.format("Where is the caf\u00e9?"))) == (PLACE, 0)
+    assert match_row(index, at(0, input=ASK.format("Where is the caf\u00e9?"))) == (PLACE, 0)
 
 
 def test_pictures_and_messages_in_parts_confirm_the_row():
@@ -215,20 +214,20 @@ def test_pictures_and_messages_in_parts_confirm_the_row():
     seen = "user\n<|vision_start|><|image_pad|><|vision_end|>" + ASK.format(
         "Find the area of the square."
     )
-    assert join(index, at(0, input=seen)) == (PLACE, 0)
+    assert match_row(index, at(0, input=seen)) == (PLACE, 0)
     parts = [
         {"type": "image"},
         {"type": "text", "text": ASK.format("Find the area of the square.")},
     ]
-    assert join(index, at(0, prompt=[{"role": "user", "content": parts}])) == (PLACE, 0)
+    assert match_row(index, at(0, prompt=[{"role": "user", "content": parts}])) == (PLACE, 0)
 
 
 def test_what_pandas_makes_of_a_missing_value_says_nothing():
     nan = float("nan")
     gone = {"index": nan, "split": nan, "source_id": nan, "question": nan}
     text = ASK.format(QUESTIONS[1])
-    assert join(ROWS, sample("240", source=nan, info=gone, input=text)) == (PROMPT, 1)
-    assert join(ROWS, sample("240", source=nan, info=gone)) is None
+    assert match_row(ROWS, sample("240", source=nan, info=gone, input=text)) == (PROMPT, 1)
+    assert match_row(ROWS, sample("240", source=nan, info=gone)) is None
 
 
 def test_a_system_prompt_that_the_template_leaves_out_contradicts_nothing():
@@ -236,28 +235,31 @@ def test_a_system_prompt_that_the_template_leaves_out_contradicts_nothing():
     rows = [row(0), row(1)]
     for each in rows:
         each["prompt"] = [system, *each["prompt"]]
-    assert join(index_rows(rows), at(1, input=ASK.format(QUESTIONS[1]))) == (PLACE, 1)
+    assert match_row(index_rows(rows), at(1, input=ASK.format(QUESTIONS[1]))) == (PLACE, 1)
 
 
 def test_a_copy_of_a_dataset_with_ids_of_its_own_has_the_same_questions():
     text = ASK.format(QUESTIONS[1])
-    assert join(ROWS, sample(info={"source_id": "2024-I-1"}, input=text)) == (PROMPT, 1)
+    assert match_row(ROWS, sample(info={"source_id": "2024-I-1"}, input=text)) == (PROMPT, 1)
 
 
 def test_rows_that_differ_in_white_space_alone_share_their_responses():
     index = index_rows([row(0, "What is 1 + 1?"), row(0, "What is  1+1?"), row(1)])
     assert index.rows == [0, 0, 1]
-    assert join(index, sample("19", source="", input=ASK.format("What is 1+1?"))) == (PROMPT, 0)
+    assert match_row(index, sample("19", source="", input=ASK.format("What is 1+1?"))) == (
+        PROMPT,
+        0,
+    )
 
 
 # How sure a join is
 
 
 def test_a_place_alone_is_a_way_of_its_own():
-    assert join(ROWS, at(2)) == (PLACE_ALONE, 2)
-    assert join(ROWS, at(2, "6")) == (PLACE, 2)
-    assert join(ROWS, at(2, info={"source_id": "id-2"})) == (PLACE, 2)
-    assert join(ROWS, sample(info={"source_id": "id-2"})) == (SOURCE_ID, 2)
+    assert match_row(ROWS, at(2)) == (PLACE_ALONE, 2)
+    assert match_row(ROWS, at(2, "6")) == (PLACE, 2)
+    assert match_row(ROWS, at(2, info={"source_id": "id-2"})) == (PLACE, 2)
+    assert match_row(ROWS, sample(info={"source_id": "id-2"})) == (SOURCE_ID, 2)
 
 
 def test_of_rows_with_one_place_the_prompt_finds_the_one():
@@ -266,7 +268,7 @@ def test_of_rows_with_one_place_the_prompt_finds_the_one():
     response = sample(
         source="", info={"index": 0, "split": "train"}, input=ASK.format(QUESTIONS[1])
     )
-    assert join(index_rows(rows), response) == (PLACE, 1)
+    assert match_row(index_rows(rows), response) == (PLACE, 1)
 
 
 # The commands
@@ -360,7 +362,7 @@ def test_a_join_by_place_alone_is_said(tmp_path, monkeypatch):
 
 def steps(call):
     """Lines that the package's modules for joining run during a call."""
-    modules = {module.__file__ for module in (evidence, match, rows_join, train_index)}
+    modules = {module.__file__ for module in (evidence, match, lookup, train_index)}
     count = 0
 
     def trace(frame, event, _argument):
@@ -453,7 +455,7 @@ def test_the_work_for_a_response_does_not_grow_with_the_rows(make, carries):
         index = index_rows(rows)
         asked = [answer(rows[i]) for i in range(0, n, n // 50)]
         places = []
-        work[n] = steps(lambda a=asked, i=index, p=places: p.extend(join(i, s)[1] for s in a))
+        work[n] = steps(lambda a=asked, i=index, p=places: p.extend(match_row(i, s)[1] for s in a))
         assert [index.prompts[place].row for place in places] == [*range(0, n, n // 50)]
         work[n, "index"] = steps(lambda r=rows: index_rows(r))
     assert work[400] < 1.5 * work[50]
@@ -467,6 +469,6 @@ def test_score_looks_a_response_up_in_steps_that_do_not_grow_with_the_rows_of_tr
         rows = [row(i, wordy(i, n)) for i in range(n)]
         pq.write_table(pa.Table.from_pylist(rows), train)
         asked = [sample("", source="", input=each["prompt"][0]["content"]) for each in rows[:50]]
-        rows_join.completed(sample("", source="", input="?"), str(train))  # reads the file
-        work[n] = steps(lambda a=asked, t=train: [rows_join.completed(s, str(t)) for s in a])
+        lookup.look_up_row(sample("", source="", input="?"), str(train))  # reads the file
+        work[n] = steps(lambda a=asked, t=train: [lookup.look_up_row(s, str(t)) for s in a])
     assert work[400] < 1.5 * work[50]

@@ -24,10 +24,16 @@ from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
 from rewardkit.responses.report.lengths import lengths
 from rewardkit.responses.report.page import CHUNK, FIELD, RECORD, utf16, write_report
-from rewardkit.responses.report.response import KEPT, answer_span, fold_end, shown, view
-from rewardkit.responses.report.rows import responses
-from rewardkit.responses.report.sample import Kept
-from rewardkit.responses.report.summary import Response, Sums, estimate
+from rewardkit.responses.report.response_view import (
+    KEPT,
+    answer_span,
+    display_text,
+    reasoning_end,
+    view_response,
+)
+from rewardkit.responses.report.scored_responses import read_scored_responses
+from rewardkit.responses.report.shown_responses import ShownResponses
+from rewardkit.responses.report.totals import ReportTotals, ScoredResponse, estimate_accuracy
 from rewardkit.responses.score import score_files
 from rewardkit.scorers.base import Status
 
@@ -99,7 +105,7 @@ class Seen(HTMLParser):
 
 
 def read(*rows, write):
-    return list(responses([str(write(*rows))]))
+    return list(read_scored_responses([str(write(*rows))]))
 
 
 def test_a_verl_dump_is_right_from_one_on_and_flags_say_why_not(write):
@@ -142,14 +148,16 @@ def test_a_scorer_that_gives_no_number_is_not_believed(write, tmp_path):
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    return float('nan')\n"
     )
-    (found,) = responses([str(write(row(score=None)))], f"{tmp_path}/nan.py:compute_score")
+    (found,) = read_scored_responses(
+        [str(write(row(score=None)))], f"{tmp_path}/nan.py:compute_score"
+    )
     assert "score is nan" in found.reason
 
 
 def test_a_parquet_with_chats_is_read(tmp_path):
     rows = [{**row(), "input": None, "prompt": [{"role": "user", "content": "how?"}]}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    (found,) = responses([str(tmp_path / "a.parquet")])
+    (found,) = read_scored_responses([str(tmp_path / "a.parquet")])
     assert found.prompt == "user: how?"
 
 
@@ -171,21 +179,24 @@ PROMPTS = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=1
 @given(PROMPTS)
 def test_an_interval_holds_its_share_and_narrows_with_more_prompts(prompts):
     prompts = [(n, min(n, right)) for n, right in prompts]
-    few, many = estimate(prompts), estimate(prompts * 10)
+    few, many = estimate_accuracy(prompts), estimate_accuracy(prompts * 10)
     assert 0 <= few.low <= few.share <= few.high <= 1
     assert few.share == pytest.approx(many.share)
     assert many.high - many.low <= few.high - few.low + 1e-9
 
 
 def test_responses_that_are_all_alike_count_as_one():
-    alike, apart = estimate([(8, 8), (8, 0)] * 10), estimate([(1, 1), (1, 0)] * 80)
+    alike, apart = (
+        estimate_accuracy([(8, 8), (8, 0)] * 10),
+        estimate_accuracy([(1, 1), (1, 0)] * 80),
+    )
     assert alike.high - alike.low > 2 * (apart.high - apart.low)
-    wilson = estimate([(1, 1)] * 10 + [(1, 0)] * 10)
+    wilson = estimate_accuracy([(1, 1)] * 10 + [(1, 0)] * 10)
     assert (wilson.low, wilson.high) == pytest.approx((0.299, 0.701), abs=0.01)
 
 
 def sums_of(*rows, write):
-    sums = Sums()
+    sums = ReportTotals()
     for response in read(*rows, write=write):
         sums.add(response)
     return sums
@@ -199,7 +210,7 @@ def test_a_group_of_one_score_gives_no_gradient(write):
         row(input="alone"),
         row(input="differs", step=2),
     ]
-    found = figures.groups(sums_of(*rows, write=write).cells.values())
+    found = figures.count_groups(sums_of(*rows, write=write).cells.values())
     assert (found.n, found.flat, found.responses) == (3, 2, 6)
     assert dict(found.kinds) == {
         "scores differ": 1, "same score, all right": 1, "same score, none right": 1,
@@ -246,7 +257,7 @@ def test_every_length_is_in_one_column(values):
 
 
 def response(number, status=Status.CORRECT):
-    return Response(
+    return ScoredResponse(
         f"f:{number}", "q", "t", "g", "p", status, 1.0, True, "s", None, b"g", is_math=False
     )
 
@@ -255,7 +266,7 @@ def test_a_sample_is_even_keeps_rare_statuses_and_is_the_same_again():
     rare = {500: Status.TIMEOUT, 7000: Status.TOO_LONG}
 
     def draw():
-        kept = Kept(400, BytesIO())
+        kept = ShownResponses(400, BytesIO())
         for number in range(10_000):
             kept.add(response(number, rare.get(number, Status.CORRECT)))
         return list(kept)
@@ -270,7 +281,7 @@ def test_a_sample_is_even_keeps_rare_statuses_and_is_the_same_again():
 
 
 def test_all_are_kept_where_there_is_room():
-    kept = Kept(100, BytesIO())
+    kept = ShownResponses(100, BytesIO())
     for number in range(100):
         kept.add(response(number, list(Status)[number % 8]))
     assert [each.where for each in kept] == [f"f:{number}" for number in range(100)]
@@ -303,39 +314,39 @@ def test_the_answer_is_marked_where_it_was_read(text, pred, said):
 def test_a_marked_answer_and_a_fold_are_in_the_text(text, pred):
     start, end = answer_span(text, pred)
     assert 0 <= start <= end <= len(text)
-    assert 0 <= fold_end(text, start if end else len(text)) <= len(text)
+    assert 0 <= reasoning_end(text, start if end else len(text)) <= len(text)
 
 
 def test_reasoning_is_folded_up_to_the_end_of_the_thought_or_the_last_paragraph():
-    assert fold_end("<think>a</think>\n\nb", 19) == len("<think>a</think>\n\n")
-    assert fold_end("<think>never ends", 17) == 17
+    assert reasoning_end("<think>a</think>\n\nb", 19) == len("<think>a</think>\n\n")
+    assert reasoning_end("<think>never ends", 17) == 17
     text = "a" * 500 + "\n\nthe answer is 4\n\nbye\n"
-    assert fold_end(text, text.index("4")) == 502
-    assert fold_end("short\n\n4", 7) == 0
+    assert reasoning_end(text, text.index("4")) == 502
+    assert reasoning_end("short\n\n4", 7) == 0
 
 
 def test_the_rung_that_decided_is_told_of_math_only(write):
     math, other = read(
         row(data_source="aime", pred="1", status="correct"), row(pred="1"), write=write
     )
-    assert view(math).why == "answer found in: box · decided by text: equal"
-    assert view(other).why == ""
+    assert view_response(math).why == "answer found in: box · decided by text: equal"
+    assert view_response(other).why == ""
 
 
 def test_a_verdict_that_math_would_not_give_is_not_explained(write):
     (found,) = read(row(data_source="aime", status="wrong", score=0.0), write=write)
-    assert view(found).why == ""
+    assert view_response(found).why == ""
 
 
 @given(ANY_TEXT)
 def test_a_shown_text_has_no_control_and_can_be_encoded(text):
-    assert shown(text) == clean(text)
-    assert not set(shown(text)) & {FIELD, RECORD, "\0", "\u2028", "\u202e"}
-    shown(text).encode()
+    assert display_text(text) == clean(text)
+    assert not set(display_text(text)) & {FIELD, RECORD, "\0", "\u2028", "\u202e"}
+    display_text(text).encode()
 
 
 def test_a_long_text_is_cut_in_its_middle_and_the_cut_is_said():
-    text = shown("a" * 500_000 + "b" * 500_000)
+    text = display_text("a" * 500_000 + "b" * 500_000)
     assert "980,000 characters left out" in text
     assert text.startswith("a" * (KEPT // 2))
     assert text.endswith("b" * (KEPT // 2))
@@ -369,8 +380,8 @@ def test_a_hostile_text_is_kept_and_adds_no_element(page_of, text):
     assert_inert(html)
     assert [tag for tag, _ in html.elements] == [tag for tag, _ in harmless.elements]
     index, records = html.packed()
-    assert records[0][1] == shown(text)
-    assert records[0][2] == shown(f"{text} \\boxed{{1}}")
+    assert records[0][1] == display_text(text)
+    assert records[0][2] == display_text(f"{text} \\boxed{{1}}")
     assert len(index["status"]) == len(records) == 3
     assert {len(record) for record in records} == {6}
 
@@ -383,7 +394,7 @@ def test_any_texts_leave_the_page_whole(tmp_path_factory, texts):
     write_report([folder / "r.jsonl"], folder / "r.html")
     html = Seen((folder / "r.html").read_text(encoding="utf-8"))
     assert_inert(html)
-    assert [record[2] for record in html.packed()[1]] == [shown(text) for text in texts]
+    assert [record[2] for record in html.packed()[1]] == [display_text(text) for text in texts]
 
 
 def test_only_our_script_may_run_and_nothing_is_fetched(page_of):

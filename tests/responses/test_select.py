@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.pages.html import to_html
-from rewardkit.responses.matching.match import PLACE, PROMPT, SOURCE_ID, join
+from rewardkit.responses.matching.match import PLACE, PROMPT, SOURCE_ID, match_row
 from rewardkit.responses.matching.train_index import index_rows
 from rewardkit.responses.samples import Sample
 from rewardkit.responses.select.page import select_page
-from rewardkit.responses.select.report import Rate, SelectReport, Wanted
+from rewardkit.responses.select.report import PassRate, PassRateFilter, SelectReport
 from rewardkit.responses.select.selection import parse_bounds, select
 
 #: What some models' chat templates make of a question, special tokens left out as verl does it.
@@ -31,7 +31,7 @@ DAPO = (
     'line after "Answer:".'
 )
 
-MIDDLE = Wanted(0.1, 0.9)
+MIDDLE = PassRateFilter(0.1, 0.9)
 
 
 def row(i, question=None, *, gold="1", info=None, **more):
@@ -101,30 +101,30 @@ def test_dropped_rows_are_kept_beside_with_their_pass_rate(tmp_path):
 def test_both_bounds_are_within(n, data):
     low, high = sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n))))
     right = data.draw(st.integers(0, n))
-    rate = Rate()
+    rate = PassRate()
     for i in range(n):
         rate.add(float(i < right))
-    assert (not Wanted(low / n, high / n).fault(rate)) == (low <= right <= high)
+    assert (not PassRateFilter(low / n, high / n).fault(rate)) == (low <= right <= high)
 
 
 def test_a_tenth_is_a_tenth():
-    rate = Rate()
+    rate = PassRate()
     for i in range(10):
         rate.add(float(i == 0))
     bounds = parse_bounds("0.1:0.1")
-    assert not Wanted(*bounds).fault(rate)
+    assert not PassRateFilter(*bounds).fault(rate)
 
 
 @given(st.integers(1, 2000), st.data())
 def test_only_never_is_0_percent_and_only_always_100(n, data):
     right = data.draw(st.integers(0, n))
-    rate = Rate(n=n, right=float(right))
+    rate = PassRate(n=n, right=float(right))
     assert (rate.percent == 0, rate.percent == 100) == (right == 0, right == n)
 
 
 @given(st.lists(st.integers(0, 100)))
 def test_every_pass_rate_is_in_one_band(percents):
-    report = SelectReport(*(None,) * 3, Wanted(0, 1), percents=Counter(percents))
+    report = SelectReport(*(None,) * 3, PassRateFilter(0, 1), percents=Counter(percents))
     bands = report.bands()
     assert sum(bands.values()) == len(percents)
     assert (bands["never"], bands["always"]) == (percents.count(0), percents.count(100))
@@ -164,7 +164,7 @@ def test_rows_are_written_as_they_are_with_all_columns_types_and_metadata(tmp_pa
         answer(i == 1, str(i), data_source="d", extra_info={"index": f"uuid-{i}"}) for i in range(3)
     ]
     scored.write_text("\n".join(map(json.dumps, lines)))
-    select(scored, train, out, Wanted(0, 0))
+    select(scored, train, out, PassRateFilter(0, 0))
     written = pq.read_table(out)
     assert written.schema.equals(pq.read_table(train).schema, check_metadata=True)
     assert written.equals(pq.read_table(train).take([0, 2]))
@@ -173,10 +173,10 @@ def test_rows_are_written_as_they_are_with_all_columns_types_and_metadata(tmp_pa
 def test_rows_without_enough_responses_are_kept_on_demand(tmp_path):
     rows = [row(i) for i in range(3)]
     answers = [named(0, 1), named(0, 0), named(1, 1)]
-    dropped, kept = chosen(tmp_path, rows, answers, Wanted(0.1, 0.9, 2))
+    dropped, kept = chosen(tmp_path, rows, answers, PassRateFilter(0.1, 0.9, 2))
     assert (kept, dropped.few, dropped.unseen) == ([0], 1, 1)
     assert set(dropped.dropped) == {"fewer than 2 responses", "no responses"}
-    wanted = Wanted(0.1, 0.9, 2, unseen=True)
+    wanted = PassRateFilter(0.1, 0.9, 2, unseen=True)
     assert chosen(tmp_path, rows, answers, wanted, overwrite=True)[1] == [0, 1, 2]
 
 
@@ -208,7 +208,7 @@ def test_an_input_joins_the_row_whose_message_it_contains(template, questions, w
     for i, message in enumerate(messages):
         text = template.format(message.strip())
         try:
-            found = join(index, sample(input=text))
+            found = match_row(index, sample(input=text))
         except DataError as error:
             assert "which differ, by prompt" in str(error)
         else:
@@ -223,18 +223,18 @@ def test_system_prompts_tell_rows_apart():
         return row(i) | {"prompt": messages}
 
     index = index_rows([said(0, "Be brief."), said(1, "Be long.")])
-    assert join(index, sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
+    assert match_row(index, sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
 
 
 def test_pictures_are_something_else_in_an_input():
     index = index_rows([row(0, "<image>Find x of the first."), row(1, "<image>Find y.")])
     text = "user\n<|vision_start|><|image_pad|><|vision_end|>Find y.\nassistant"
-    assert join(index, sample(input=text)) == (PROMPT, 1)
+    assert match_row(index, sample(input=text)) == (PROMPT, 1)
 
 
 def test_a_chat_as_prompt_joins_like_an_input():
     index = index_rows([row(0), row(1)])
-    assert join(index, sample(prompt=row(1)["prompt"])) == (PROMPT, 1)
+    assert match_row(index, sample(prompt=row(1)["prompt"])) == (PROMPT, 1)
 
 
 def test_a_response_joins_by_its_place_or_its_prompt_or_its_source_id():
@@ -242,13 +242,15 @@ def test_a_response_joins_by_its_place_or_its_prompt_or_its_source_id():
     place, source = {"index": 1.0, "split": "train"}, {"source_id": "id-1"}
     text = "user\nWhat is 1 + 0?"
     every = sample(data_source="d", extra_info=place | source, input=text)
-    assert join(index, every) == (PLACE, 1)
-    assert join(index, sample(extra_info=place)) == (PLACE, 1)
-    assert join(index, sample(extra_info=source, input=text)) == (PROMPT, 1)
-    assert join(index, sample(extra_info=source)) == (SOURCE_ID, 1)
-    assert join(index, sample(source_id="id-1")) == (SOURCE_ID, 1)
-    assert join(index, sample(data_source="d", extra_info={"index": 9, "split": "train"})) is None
-    assert join(index, sample(data_source="other", extra_info=place)) is None
+    assert match_row(index, every) == (PLACE, 1)
+    assert match_row(index, sample(extra_info=place)) == (PLACE, 1)
+    assert match_row(index, sample(extra_info=source, input=text)) == (PROMPT, 1)
+    assert match_row(index, sample(extra_info=source)) == (SOURCE_ID, 1)
+    assert match_row(index, sample(source_id="id-1")) == (SOURCE_ID, 1)
+    assert (
+        match_row(index, sample(data_source="d", extra_info={"index": 9, "split": "train"})) is None
+    )
+    assert match_row(index, sample(data_source="other", extra_info=place)) is None
 
 
 def test_rows_that_are_the_same_share_their_responses(tmp_path):
@@ -260,8 +262,8 @@ def test_rows_that_are_the_same_share_their_responses(tmp_path):
 
 def test_the_gold_tells_apart_what_else_is_the_same():
     index = index_rows([row(0, gold="1,000"), row(0, gold="2")])
-    assert join(index, sample("1000", input="What is 0 + 0?")) == (PROMPT, 0)
-    assert join(
+    assert match_row(index, sample("1000", input="What is 0 + 0?")) == (PROMPT, 0)
+    assert match_row(
         index, sample("2", **{k: named(0, 1)[k] for k in ("data_source", "extra_info")})
     ) == (
         PLACE,
@@ -280,7 +282,7 @@ def test_the_gold_tells_apart_what_else_is_the_same():
 )
 def test_a_response_that_joins_several_rows_is_refused(rows, fields):
     with pytest.raises(DataError, match="s:1 joins row 0 and row 1 of the training file"):
-        join(index_rows(rows), sample(**fields))
+        match_row(index_rows(rows), sample(**fields))
 
 
 def test_responses_to_other_prompts_are_counted(tmp_path):
@@ -292,22 +294,22 @@ def test_responses_to_other_prompts_are_counted(tmp_path):
 def test_what_cannot_be_selected_is_one_clear_error(tmp_path):
     scored, train, out = files(tmp_path, [row(0)], [named(5, 1)])
     with pytest.raises(DataError, match=r"no response joins a row .*1 answer none"):
-        select(scored, train, out, Wanted(0, 1))
+        select(scored, train, out, PassRateFilter(0, 1))
     scored.write_text(json.dumps(named(0, 1)))
     with pytest.raises(DataError, match=r"no row is as wanted \(pass rate above 0.5: 1\)"):
-        select(scored, train, out, Wanted(0, 0.5))
+        select(scored, train, out, PassRateFilter(0, 0.5))
     for source in (scored, train):
         with pytest.raises(UsageError, match="is the file that is read"):
-            select(scored, train, source, Wanted(0, 1), overwrite=True)
+            select(scored, train, source, PassRateFilter(0, 1), overwrite=True)
     out.write_text("mine")
     with pytest.raises(OutputError, match="--overwrite"):
-        select(scored, train, out, Wanted(0, 1))
+        select(scored, train, out, PassRateFilter(0, 1))
     pq.write_table(pa.table({"x": [1]}), train)
     with pytest.raises(DataError, match="not a verl parquet"):
-        select(scored, train, out, Wanted(0, 1), overwrite=True)
+        select(scored, train, out, PassRateFilter(0, 1), overwrite=True)
     pq.write_table(pa.table({"prompt": [[], []]}), train)
     with pytest.raises(DataError, match="row 0 of .*t.parquet has no prompt"):
-        select(scored, train, out, Wanted(0, 1), overwrite=True)
+        select(scored, train, out, PassRateFilter(0, 1), overwrite=True)
     assert out.read_text() == "mine"
 
 

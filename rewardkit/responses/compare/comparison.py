@@ -11,10 +11,15 @@ from typing import Any, TypeAlias
 
 from rewardkit.output import atomic, refuse_input, require_suffix
 from rewardkit.responses.chunks import expand_paths
+from rewardkit.responses.compare.scorer_calls import (
+    CallResult,
+    DisagreementCause,
+    ScorerCalls,
+    disagreement_cause,
+)
 from rewardkit.responses.json_lines import json_line
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
-from rewardkit.responses.verdict import Cause, Side, Verdict, cause
 from rewardkit.scorers.base import Scorer
 from rewardkit.statistics import mcnemar_p_value, wilson_interval
 
@@ -24,11 +29,11 @@ EXAMPLES = 3
 #: Characters of a response's end that an example shows: the answer is there.
 ENDING = 200
 
-Keep: TypeAlias = Callable[[Sample, Verdict, Verdict], None]
+Keep: TypeAlias = Callable[[Sample, CallResult, CallResult], None]
 
 
 @dataclass(frozen=True)
-class Example:
+class DisagreementExample:
     """A sample that two scorers judge differently."""
 
     where: str
@@ -39,11 +44,11 @@ class Example:
 
 
 @dataclass
-class Group:
+class Disagreement:
     """Samples judged differently for one cause: how many, and the first of them."""
 
     count: int = 0
-    examples: list[Example] = field(default_factory=list)
+    examples: list[DisagreementExample] = field(default_factory=list)
 
 
 @dataclass
@@ -63,10 +68,10 @@ class CompareReport:
 
     name: str
     short_name: str
-    a: Side
-    b: Side
+    a: ScorerCalls
+    b: ScorerCalls
     right: Counter[tuple[bool, bool]] = field(default_factory=Counter)
-    groups: dict[Cause, Group] = field(default_factory=dict)
+    groups: dict[DisagreementCause, Disagreement] = field(default_factory=dict)
     unread: int = 0
     unread_examples: list[SkippedRow] = field(default_factory=list)
 
@@ -85,23 +90,25 @@ class CompareReport:
         """Of McNemar's exact test."""
         return mcnemar_p_value(self.right[True, False], self.right[False, True])
 
-    def worst(self) -> list[tuple[Cause, Group]]:
+    def worst(self) -> list[tuple[DisagreementCause, Disagreement]]:
         """The causes with most samples first."""
         return sorted(self.groups.items(), key=lambda item: -item[1].count)
 
-    def add(self, sample: Sample, a: Verdict, b: Verdict) -> None:
+    def add(self, sample: Sample, a: CallResult, b: CallResult) -> None:
         """Count a sample."""
         if a.correct is not None and b.correct is not None:
             self.right[a.correct, b.correct] += 1
             self.a.score_sum += a.score
             self.b.score_sum += b.score
         if a.correct != b.correct:
-            group = self.groups.setdefault(cause(sample, a, b), Group())
+            group = self.groups.setdefault(disagreement_cause(sample, a, b), Disagreement())
             group.count += 1
             if len(group.examples) < EXAMPLES:
                 ending = sample.response[-ENDING:]
                 gold = sample.ground_truth
-                group.examples.append(Example(sample.where, gold, a.pred, b.pred, ending))
+                group.examples.append(
+                    DisagreementExample(sample.where, gold, a.pred, b.pred, ending)
+                )
 
     def skip(self, line: SkippedRow) -> None:
         """Count a line that holds no sample."""
@@ -136,7 +143,7 @@ class CompareReport:
         """Samples judged by both that the scorer in that place, 0 or 1, calls right."""
         return sum(n for verdicts, n in self.right.items() if verdicts[place])
 
-    def _side(self, side: Side, place: int) -> dict[str, Any]:
+    def _side(self, side: ScorerCalls, place: int) -> dict[str, Any]:
         return {
             "scorer": side.name,
             "right": self.right_of(place),
@@ -181,7 +188,7 @@ def compare_files(
         refuse_input(export, Path(file))
     short_name = Path(files[0]).name if len(files) == 1 else f"{len(files):,} files"
     name = files[0] if len(files) == 1 else f"{short_name} ({', '.join(names)[:100]})"
-    report = CompareReport(name, short_name, Side(a[0]), Side(b[0]))
+    report = CompareReport(name, short_name, ScorerCalls(a[0]), ScorerCalls(b[0]))
     with _sink(export, report, overwrite=overwrite) as keep:
         samples = (s for f in files for s in read_samples(Path(f), response_key, gold_key))
         for number, sample in enumerate(samples):
@@ -204,7 +211,7 @@ def compare_file(
 
 def _both(
     report: CompareReport, a: Scorer, b: Scorer, sample: Sample, *, b_first: bool
-) -> tuple[Verdict, Verdict]:
+) -> tuple[CallResult, CallResult]:
     """Both verdicts. The scorers take turns to be first: who is second finds caches warm."""
     early = report.b.judge(b, sample) if b_first else None
     said = report.a.judge(a, sample)
@@ -218,14 +225,14 @@ def _sink(export: Path | None, report: CompareReport, *, overwrite: bool) -> Ite
         return
     with atomic(export, overwrite=overwrite) as temporary, temporary.open("w") as lines:
 
-        def keep(sample: Sample, a: Verdict, b: Verdict) -> None:
+        def keep(sample: Sample, a: CallResult, b: CallResult) -> None:
             if a.correct != b.correct:
                 lines.write(json_line(_case(sample, report, a, b)))
 
         yield keep
 
 
-def _case(sample: Sample, report: CompareReport, a: Verdict, b: Verdict) -> dict[str, Any]:
+def _case(sample: Sample, report: CompareReport, a: CallResult, b: CallResult) -> dict[str, Any]:
     """A sample as a test case: what `score` and `compare` read, and both verdicts."""
     info = dict(sample.extra_info)
     return {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rewardkit import __version__
 from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
 from rewardkit.pages.text import share
-from rewardkit.responses.compare.comparison import CompareReport, Example
+from rewardkit.responses.compare.comparison import CompareReport, DisagreementExample
 from rewardkit.statistics import wilson_interval
 
 
@@ -69,7 +69,9 @@ SCORERS = ("scorer", "right", "mean score", "median µs", "p99 µs", "calls/s", 
 CAUSES = ("samples", "status of A", "status of B", "gold", "preds")
 
 
-def cause_rows(report: CompareReport) -> Iterator[tuple[tuple[str, ...], list[Example]]]:
+def cause_rows(
+    report: CompareReport,
+) -> Iterator[tuple[tuple[str, ...], list[DisagreementExample]]]:
     """The disagreements by cause, in the columns `CAUSES`, with their examples."""
     for why, group in report.worst():
         cells = (f"{group.count:,}", why.status_a, why.status_b, why.gold_kind, why.preds)
@@ -89,7 +91,7 @@ def _sections(report: CompareReport) -> Iterator[Section]:
         yield Table("exceptions", ("scorer", "what", "times", "first"), raised)
 
 
-def _folded(it: Example) -> str:
+def _folded(it: DisagreementExample) -> str:
     return f"{it.where}: gold {it.gold!r}, A read {it.pred_a!r}, B read {it.pred_b!r}\n…{it.ending}"
 
 

@@ -22,11 +22,11 @@ from rewardkit.responses.matching.evidence import (
 )
 from rewardkit.responses.matching.train_index import (
     QUOTED,
-    Hits,
+    ContainedPrompts,
     Match,
     Mismatch,
-    Prompt,
     TrainIndex,
+    TrainPrompt,
     bare,
     digest,
     find_contained,
@@ -55,19 +55,19 @@ class _Claim(NamedTuple):
     gold: str
 
 
-def join(index: TrainIndex, sample: Sample) -> Match | None:
+def match_row(index: TrainIndex, sample: Sample) -> Match | None:
     """How a response joins, and its place in `index.prompts`; None if it joins no row.
 
     Raises:
         DataError: it contradicts the row that it joins, or joins several rows that differ.
     """
-    found = find_match(index, sample)
+    found = try_match_row(index, sample)
     if isinstance(found, Mismatch):
         raise DataError(f"{sample.where} {found.reason}")
     return found
 
 
-def find_match(index: TrainIndex, sample: Sample) -> Match | Mismatch | None:
+def try_match_row(index: TrainIndex, sample: Sample) -> Match | Mismatch | None:
     """The same as `join`, with the reason why not instead of an error."""
     claim = _claim(sample)
     key = digest(repr(claim))
@@ -108,7 +108,9 @@ def _with_gold(index: TrainIndex, gold: str) -> AbstractSet[int]:
     return found[0].keys() if len(found) == 1 else {place for each in found for place in each}
 
 
-def _confirm(index: TrainIndex, claim: _Claim, hits: Hits, match: Match) -> Match | Mismatch:
+def _confirm(
+    index: TrainIndex, claim: _Claim, hits: ContainedPrompts, match: Match
+) -> Match | Mismatch:
     """The match, unless the response contradicts the row."""
     prompt = index.prompts[match.place]
     others = (prompt.question, prompt.message)
@@ -156,7 +158,9 @@ def _source_id_agrees(
     return False if known or (index.prompts[place].source_id and not same_text) else None
 
 
-def _difference(index: TrainIndex, claim: _Claim, prompt: Prompt, hits: Hits, what: str) -> str:
+def _difference(
+    index: TrainIndex, claim: _Claim, prompt: TrainPrompt, hits: ContainedPrompts, what: str
+) -> str:
     if what == "prompt":
         other = next(iter(hits.places), None)
         if other is not None:

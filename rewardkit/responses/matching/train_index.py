@@ -35,7 +35,7 @@ Places: TypeAlias = dict[K, dict[int, None]]
 
 
 @dataclass(frozen=True)
-class Prompt:
+class TrainPrompt:
     """What rows that are the same ask. Texts are squeezed (see `evidence.squeeze`).
 
     Attributes:
@@ -73,7 +73,7 @@ class Mismatch(NamedTuple):
     contradicts: bool
 
 
-class Hits(NamedTuple):
+class ContainedPrompts(NamedTuple):
     """Prompts that an input contains, and their different messages."""
 
     places: dict[int, None]
@@ -101,13 +101,13 @@ class TrainIndex:
 
     name: str
     rows: list[int] = field(default_factory=list)
-    prompts: list[Prompt] = field(default_factory=list)
+    prompts: list[TrainPrompt] = field(default_factory=list)
     places: Places[tuple[str, ...]] = field(default_factory=dict)
     sources: Places[tuple[str, ...]] = field(default_factory=dict)
     golds: Places[str] = field(default_factory=dict)
     pieces: Places[str] = field(default_factory=dict)
     windows: dict[int, dict[str, set[tuple[int, int]]]] = field(default_factory=dict)
-    hits: dict[bytes, Hits] = field(default_factory=dict)
+    hits: dict[bytes, ContainedPrompts] = field(default_factory=dict)
     outcomes: dict[bytes, Match | Mismatch | None] = field(default_factory=dict)
 
 
@@ -143,7 +143,7 @@ def index_rows(rows: Iterable[Row], name: str = "the training file") -> TrainInd
     return index
 
 
-def find_contained(index: TrainIndex, text: str) -> Hits:
+def find_contained(index: TrainIndex, text: str) -> ContainedPrompts:
     """The prompts whose messages a text contains, without those that are part of another's."""
     key = digest(text)
     if key not in index.hits:
@@ -151,7 +151,7 @@ def find_contained(index: TrainIndex, text: str) -> Hits:
     return index.hits[key]
 
 
-def _find_contained(index: TrainIndex, text: str) -> Hits:
+def _find_contained(index: TrainIndex, text: str) -> ContainedPrompts:
     filed: dict[str, None] = {}
     for length, windows in index.windows.items():
         for at in range(len(text) - length + 1):
@@ -166,7 +166,7 @@ def _find_contained(index: TrainIndex, text: str) -> Hits:
             if all(each in text for each in prompt.pieces):
                 mains.setdefault(prompt.main, []).append(place)
     whole = [main for main in mains if not any(main != other and main in other for other in mains)]
-    return Hits({place: None for main in whole for place in mains[main]}, tuple(whole))
+    return ContainedPrompts({place: None for main in whole for place in mains[main]}, tuple(whole))
 
 
 def _file_windows(index: TrainIndex) -> None:
@@ -203,7 +203,7 @@ def _windows(text: str) -> dict[str, int]:
     return {text[start : start + width]: start for start in (*range(0, last, width), last)}
 
 
-def _prompt(row: Row, number: int, name: str) -> Prompt:
+def _prompt(row: Row, number: int, name: str) -> TrainPrompt:
     messages = messages_of(row.get("prompt"))
     if not messages:
         raise DataError(f"row {number} of {name} has no prompt: not a verl parquet.")
@@ -218,7 +218,7 @@ def _prompt(row: Row, number: int, name: str) -> Prompt:
     last = messages[-1][1]
     main = max(map(squeeze, _MEDIA.split(last)), key=len)
     message = bare(as_text(row.get("message")))
-    return Prompt(
+    return TrainPrompt(
         row=number,
         pieces=tuple(filter(None, pieces)),
         main=main,

@@ -9,7 +9,12 @@ from statistics import fmean
 
 from rewardkit.pages.line_chart import spread
 from rewardkit.pages.model import LineChart, LinePoint
-from rewardkit.responses.report.summary import Cell, Estimate, ResponseCounts, Sums
+from rewardkit.responses.report.totals import (
+    AccuracyEstimate,
+    PromptStepCounts,
+    ReportTotals,
+    ResponseCounts,
+)
 
 #: Prompts shown of those that got better, and of those that got worse.
 CHANGED = 10
@@ -25,7 +30,7 @@ SCORES = 12
 
 
 @dataclass(frozen=True)
-class Groups:
+class GradientGroups:
     """Prompts with several responses in a step, and those of them that give no gradient."""
 
     n: int = 0
@@ -47,7 +52,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Change:
+class PromptChange:
     """A prompt's share of right responses at each place of a strip; None where it has none."""
 
     prompt: str
@@ -55,11 +60,11 @@ class Change:
     shares: tuple[float | None, ...]
 
 
-def groups(cells: Iterable[Cell]) -> Groups:
+def count_groups(cells: Iterable[PromptStepCounts]) -> GradientGroups:
     """The groups among the cells: those with several responses."""
     cells = [cell for cell in cells if cell.n > 1]
     flat = [cell for cell in cells if cell.low == cell.high]
-    return Groups(
+    return GradientGroups(
         len(cells),
         len(flat),
         sum(cell.correct == cell.n for cell in flat),
@@ -68,19 +73,21 @@ def groups(cells: Iterable[Cell]) -> Groups:
     )
 
 
-def by_step(sums: Sums) -> list[tuple[int, ResponseCounts, Estimate, Groups]]:
+def by_step(
+    sums: ReportTotals,
+) -> list[tuple[int, ResponseCounts, AccuracyEstimate, GradientGroups]]:
     """What there is to say of each step, of at most `STEPS` of them."""
     accuracies = sums.accuracies(lambda _, step: step)
-    cells: defaultdict[int | None, list[Cell]] = defaultdict(list)
+    cells: defaultdict[int | None, list[PromptStepCounts]] = defaultdict(list)
     for (_, step, _), cell in sums.cells.items():
         cells[step].append(cell)
     return [
-        (step, sums.steps[step], accuracies[step], groups(cells[step]))
+        (step, sums.steps[step], accuracies[step], count_groups(cells[step]))
         for step in spread(sorted(sums.steps), STEPS)
     ]
 
 
-def by_source(sums: Sums) -> list[tuple[str, ResponseCounts, Estimate]]:
+def by_source(sums: ReportTotals) -> list[tuple[str, ResponseCounts, AccuracyEstimate]]:
     """What there is to say of the largest data sources."""
     accuracies = sums.accuracies(lambda source, _: source)
     largest = sorted(sums.sources.items(), key=lambda item: -item[1].n)[:SOURCES]
@@ -104,7 +111,7 @@ def scores(counts: Mapping[float, int]) -> list[tuple[str, int]]:
     return [(f"{ends[i]:.3g} to {ends[i + 1]:.3g}", filled[i]) for i in range(SCORES)]
 
 
-def courses(sums: Sums) -> list[LineChart]:
+def courses(sums: ReportTotals) -> list[LineChart]:
     """Accuracy by step: of everything, and of each data source if there are several."""
     if len(sums.steps) < 2:
         return []
@@ -117,7 +124,7 @@ def courses(sums: Sums) -> list[LineChart]:
     return [chart for chart in charts if len(chart.points) > 1]
 
 
-def _course(name: str, accuracies: Mapping[int | None, Estimate]) -> LineChart:
+def _course(name: str, accuracies: Mapping[int | None, AccuracyEstimate]) -> LineChart:
     points = (
         LinePoint(step, it.share, it.low, it.high)
         for step, it in accuracies.items()
@@ -127,7 +134,7 @@ def _course(name: str, accuracies: Mapping[int | None, Estimate]) -> LineChart:
     return LineChart(f"Accuracy of {name}", tuple(ordered), from_zero=True)
 
 
-def changes(sums: Sums) -> tuple[list[str], list[Change], list[Change]]:
+def changes(sums: ReportTotals) -> tuple[list[str], list[PromptChange], list[PromptChange]]:
     """Steps, and the prompts that got better and worse from the first half of them to the second.
 
     Many steps share a place with their neighbours.
@@ -142,8 +149,8 @@ def changes(sums: Sums) -> tuple[list[str], list[Change], list[Change]]:
     lowest, highest = moved[:CHANGED], moved[: -CHANGED - 1 : -1]
     return (
         [str(span[0]) if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans],
-        [Change(sums.heads[g], by, _strip(shares[g], spans)) for by, g in highest if by > 0],
-        [Change(sums.heads[g], by, _strip(shares[g], spans)) for by, g in lowest if by < 0],
+        [PromptChange(sums.heads[g], by, _strip(shares[g], spans)) for by, g in highest if by > 0],
+        [PromptChange(sums.heads[g], by, _strip(shares[g], spans)) for by, g in lowest if by < 0],
     )
 
 

@@ -23,12 +23,12 @@ from rewardkit.pages.text import brief, share
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
-from rewardkit.responses.report.figures import Groups
+from rewardkit.responses.report.figures import GradientGroups
 from rewardkit.responses.report.lengths import lengths
-from rewardkit.responses.report.response import View, view
-from rewardkit.responses.report.rows import responses
-from rewardkit.responses.report.sample import Kept
-from rewardkit.responses.report.summary import Estimate, Response, Sums
+from rewardkit.responses.report.response_view import ResponseView, view_response
+from rewardkit.responses.report.scored_responses import read_scored_responses
+from rewardkit.responses.report.shown_responses import ShownResponses
+from rewardkit.responses.report.totals import AccuracyEstimate, ReportTotals, ScoredResponse
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
 
@@ -46,11 +46,11 @@ CELL, LINE = 40, 90
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenReport:
     """What `write_report` wrote: all responses are in `sums`, `kept` of them in the list."""
 
     out: Path
-    sums: Sums
+    sums: ReportTotals
     kept: int
     reserved: int
     size: int
@@ -70,7 +70,7 @@ class Written:
 
 
 @dataclass
-class Packed:
+class PackedResponses:
     """The list of responses: a column for each thing it shows or sorts by, and the texts."""
 
     columns: dict[str, list[Any]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Packed:
         """The columns, packed."""
         return pack(json.dumps(self.columns, ensure_ascii=False, separators=(",", ":")))
 
-    def add(self, response: Response, seen: View) -> None:
+    def add(self, response: ScoredResponse, seen: ResponseView) -> None:
         """Put a response into the columns."""
         cells = {
             "status": response.status.value,
@@ -113,7 +113,7 @@ def write_report(
     seconds: float = CALL_TIMEOUT_SECONDS,
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
-) -> Written:
+) -> WrittenReport:
     """Write the report of scored responses; rows that have no score are scored.
 
     Args:
@@ -137,8 +137,8 @@ def write_report(
     for name in names:
         refuse_input(out, Path(name))
     with atomic(out, overwrite=overwrite) as page, TemporaryFile(dir=page.parent) as spool:
-        sums, kept = Sums(), Kept(max_responses, spool)
-        for item in responses(names, scorer, options, response_key, gold_key, seconds):
+        sums, kept = ReportTotals(), ShownResponses(max_responses, spool)
+        for item in read_scored_responses(names, scorer, options, response_key, gold_key, seconds):
             progress(1)
             if isinstance(item, SkippedRow):
                 sums.skip(item)
@@ -150,17 +150,17 @@ def write_report(
         packed = _packed(kept, options)
         _write(page, names, sums, packed, kept.reserved)
         listed = len(packed.columns["status"])
-        return Written(out, sums, listed, kept.reserved, page.stat().st_size)
+        return WrittenReport(out, sums, listed, kept.reserved, page.stat().st_size)
 
 
-def _first_reason(sums: Sums) -> str:
+def _first_reason(sums: ReportTotals) -> str:
     return "".join(f" {reason}." for reason, _ in sums.unread.most_common(1))
 
 
-def _packed(kept: Iterable[Response], options: Mapping[str, Any] | None) -> Packed:
-    packed, records = Packed(), []
+def _packed(kept: Iterable[ScoredResponse], options: Mapping[str, Any] | None) -> PackedResponses:
+    packed, records = PackedResponses(), []
     for response in kept:
-        seen = view(response, options)
+        seen = view_response(response, options)
         packed.add(response, seen)
         fields = (seen.where, seen.prompt, seen.text, seen.gold, seen.pred, seen.why)
         records.append(FIELD.join(fields))
@@ -182,10 +182,12 @@ def utf16(text: str, at: int) -> int:
     return len(text[:at].encode("utf-16-le")) // 2
 
 
-def _write(page: Path, names: list[str], sums: Sums, packed: Packed, reserved: int) -> None:
+def _write(
+    page: Path, names: list[str], sums: ReportTotals, packed: PackedResponses, reserved: int
+) -> None:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     files = f"{names[0]}{more}"
-    groups = figures.groups(sums.cells.values())
+    groups = figures.count_groups(sums.cells.values())
     overall = sums.accuracies(lambda *_: None)[None]
     pieces = render(
         "responses/report/report.html.j2",
@@ -207,7 +209,9 @@ def _write(page: Path, names: list[str], sums: Sums, packed: Packed, reserved: i
         file.writelines(pieces)
 
 
-def _facts(files: str, sums: Sums, groups: Groups, overall: Estimate) -> Iterator[tuple[str, str]]:
+def _facts(
+    files: str, sums: ReportTotals, groups: GradientGroups, overall: AccuracyEstimate
+) -> Iterator[tuple[str, str]]:
     total = sums.total
     yield "file", files
     yield "95% interval", f"{overall.low:.1%} to {overall.high:.1%}"

@@ -15,7 +15,7 @@ EXAMPLES = 3
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PassRateFilter:
     """Which rows are kept.
 
     Attributes:
@@ -30,7 +30,7 @@ class Wanted:
     min_samples: int = 1
     unseen: bool = False
 
-    def fault(self, rate: Rate) -> str:
+    def fault(self, rate: PassRate) -> str:
         """Why a row is dropped, "" if it is kept."""
         if rate.n < self.min_samples:
             few = f"fewer than {self.min_samples} responses" if rate.n else "no responses"
@@ -41,7 +41,7 @@ class Wanted:
 
 
 @dataclass
-class Rate:
+class PassRate:
     """Responses to one prompt: how many, how many right, the worst and the best of them."""
 
     n: int = 0
@@ -94,7 +94,7 @@ class SelectReport:
     scored: str
     train: Path
     out: Path
-    wanted: Wanted
+    wanted: PassRateFilter
     responses: Counter[str] = field(default_factory=Counter)
     unjoined: int = 0
     unread: int = 0
@@ -113,7 +113,7 @@ class SelectReport:
         if len(self.examples) < EXAMPLES:
             self.examples.append(f"{line.where}: {line.reason}")
 
-    def add_row(self, rate: Rate, fault: str) -> None:
+    def add_row(self, rate: PassRate, fault: str) -> None:
         """Count a row of the training file."""
         self.rows += 1
         self.unseen += not rate.n

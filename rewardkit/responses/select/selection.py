@@ -22,11 +22,11 @@ from rewardkit.output import atomic, refuse_existing, refuse_input, require_suff
 from rewardkit.preprocess.quality import dropped_path
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.json_lines import json_line
-from rewardkit.responses.matching.match import join
+from rewardkit.responses.matching.match import match_row
 from rewardkit.responses.matching.train_index import TrainIndex, index_rows
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
-from rewardkit.responses.select.report import Rate, SelectReport, Wanted
+from rewardkit.responses.select.report import PassRate, PassRateFilter, SelectReport
 from rewardkit.row import BATCH_ROWS, open_parquet
 
 #: The columns that rows are joined by; others are carried along unread.
@@ -55,7 +55,7 @@ def select(
     scored: Sequence[str] | Path,
     train: Path,
     out: Path,
-    wanted: Wanted,
+    wanted: PassRateFilter,
     *,
     response_key: str | None = None,
     gold_key: str | None = None,
@@ -91,7 +91,7 @@ def select(
     name = files[0] if len(files) == 1 else f"{len(files):,} files"
     report = SelectReport(name, train, out, wanted)
     index = _index(train)
-    rates = [Rate() for _ in index.prompts]
+    rates = [PassRate() for _ in index.prompts]
     for each in files:
         for sample in read_samples(Path(each), response_key, gold_key):
             _count(sample, index, rates, report)
@@ -118,14 +118,14 @@ def _index(train: Path) -> TrainIndex:
 
 
 def _count(
-    sample: Sample | SkippedRow, index: TrainIndex, rates: list[Rate], report: SelectReport
+    sample: Sample | SkippedRow, index: TrainIndex, rates: list[PassRate], report: SelectReport
 ) -> None:
     right = sample if isinstance(sample, SkippedRow) else _right(sample)
     if isinstance(right, SkippedRow):
         report.unread += 1
         report.skip(right)
     elif isinstance(sample, Sample):
-        found = join(index, sample)
+        found = match_row(index, sample)
         if found is None:
             report.unjoined += 1
             report.skip(SkippedRow(sample.where, f"answers no row of {report.train}"))
@@ -163,7 +163,7 @@ def _counted(reasons: Counter[str]) -> str:
 
 def _write(
     index: TrainIndex,
-    rates: list[Rate],
+    rates: list[PassRate],
     faults: list[str],
     report: SelectReport,
     *,
@@ -191,7 +191,7 @@ def _write(
             start += len(places)
 
 
-def _dropped(number: int, rate: Rate, fault: str, row: dict[str, Any]) -> dict[str, Any]:
+def _dropped(number: int, rate: PassRate, fault: str, row: dict[str, Any]) -> dict[str, Any]:
     return {
         "index": number,
         "reasons": [fault],

@@ -11,7 +11,7 @@ from typing import Any
 from rewardkit.errors import call_catching
 from rewardkit.responses.prompt_groups import prompt_group, prompt_text
 from rewardkit.responses.records import SkippedRow
-from rewardkit.responses.report.summary import Response
+from rewardkit.responses.report.totals import ScoredResponse
 from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status
@@ -20,14 +20,14 @@ from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS, open_scorer
 from rewardkit.scorers.math import score as math_score
 
 
-def responses(
+def read_scored_responses(
     files: Iterable[str],
     scorer: str = "auto",
     options: Mapping[str, Any] | None = None,
     response_key: str | None = None,
     gold_key: str | None = None,
     seconds: float = CALL_TIMEOUT_SECONDS,
-) -> Iterator[Response | SkippedRow]:
+) -> Iterator[ScoredResponse | SkippedRow]:
     """The responses of files in order; those without a score are scored, in `seconds` at most.
 
     Raises:
@@ -40,7 +40,7 @@ def responses(
                 yield sample if isinstance(sample, SkippedRow) else _response(sample, scorer, judge)
 
 
-def _response(sample: Sample, scorer: str, judge: Scorer) -> Response | SkippedRow:
+def _response(sample: Sample, scorer: str, judge: Scorer) -> ScoredResponse | SkippedRow:
     result: Score | Exception | None = _given(sample.fields)
     if result is None:
         result = call_scorer_or_stop(judge, sample.response, sample.ground_truth, sample.extra_info)
@@ -48,7 +48,7 @@ def _response(sample: Sample, scorer: str, judge: Scorer) -> Response | SkippedR
         return SkippedRow(sample.where, failure_reason(result))
     prompt = prompt_text(sample)
     name = prompt_group(sample, prompt)
-    return Response(
+    return ScoredResponse(
         sample.where,
         prompt,
         sample.response,

@@ -8,14 +8,14 @@ from typing import Any
 
 from rewardkit.errors import DataError
 from rewardkit.preprocess.conform import is_blank
-from rewardkit.responses.matching.match import PLACE_ALONE, find_match
+from rewardkit.responses.matching.match import PLACE_ALONE, try_match_row
 from rewardkit.responses.matching.train_index import Mismatch, TrainIndex, index_rows
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample
 from rewardkit.row import open_parquet, read_rows
 
 
-def completed(sample: Sample, train: str) -> Sample | SkippedRow:
+def look_up_row(sample: Sample, train: str) -> Sample | SkippedRow:
     """A sample with the `data_source` and `extra_info` of its row in a training parquet.
 
     A sample that has a `data_source` stays as it is. verl's dumps have none: their `input` holds
@@ -25,7 +25,7 @@ def completed(sample: Sample, train: str) -> Sample | SkippedRow:
     if not is_blank(sample.extra_info.get("data_source")):
         return sample
     index, infos = _training_rows(train)
-    match = find_match(index, sample)
+    match = try_match_row(index, sample)
     if match is None:
         reason = f"it answers no row of {train}: none has its prompt, place or id"
         return SkippedRow(sample.where, reason)
@@ -46,7 +46,7 @@ def _own(sample: Sample) -> dict[str, Any]:
     return {name: value for name, value in sample.extra_info.items() if not is_blank(value)}
 
 
-def refuse_no_train(train: Path) -> None:
+def require_train_parquet(train: Path) -> None:
     """Raise `DataError` unless it is a parquet with the columns that rows are looked up by."""
     with open_parquet(train) as file:
         missing = {"prompt", "data_source"} - set(file.schema_arrow.names)

@@ -20,7 +20,7 @@ _Key: TypeAlias = tuple[str, int | None, bytes]
 
 
 @dataclass(frozen=True)
-class Response:
+class ScoredResponse:
     """A scored response.
 
     Attributes:
@@ -44,7 +44,7 @@ class Response:
 
 
 @dataclass(slots=True)
-class Cell:
+class PromptStepCounts:
     """The responses to one prompt in one step."""
 
     n: int = 0
@@ -52,7 +52,7 @@ class Cell:
     low: float = float("inf")
     high: float = float("-inf")
 
-    def add(self, response: Response) -> None:
+    def add(self, response: ScoredResponse) -> None:
         """Count one response."""
         self.n += 1
         self.correct += response.correct
@@ -66,7 +66,7 @@ class ResponseCounts(ScoreCounts):
 
     length_sum: int = 0
 
-    def add(self, response: Response) -> None:
+    def add(self, response: ScoredResponse) -> None:
         """Count one response."""
         self.n += 1
         self.correct += response.correct
@@ -76,13 +76,13 @@ class ResponseCounts(ScoreCounts):
 
 
 @dataclass
-class Sums:
+class ReportTotals:
     """All responses summed up; memory grows with the number of prompts, not of responses."""
 
     total: ResponseCounts = field(default_factory=ResponseCounts)
     sources: dict[str, ResponseCounts] = field(default_factory=dict)
     steps: dict[int, ResponseCounts] = field(default_factory=dict)
-    cells: dict[_Key, Cell] = field(default_factory=dict)
+    cells: dict[_Key, PromptStepCounts] = field(default_factory=dict)
     heads: dict[bytes, str] = field(default_factory=dict)
     scores: Counter[float] = field(default_factory=Counter)
     lengths: dict[bool, Counter[int]] = field(
@@ -96,30 +96,30 @@ class Sums:
         self.unread[line.reason] += 1
         self.first.setdefault(line.reason, line.where)
 
-    def add(self, response: Response) -> None:
+    def add(self, response: ScoredResponse) -> None:
         """Count one response."""
         self.total.add(response)
         self.sources.setdefault(response.source, ResponseCounts()).add(response)
         if response.step is not None:
             self.steps.setdefault(response.step, ResponseCounts()).add(response)
         key = (response.source, response.step, response.group)
-        self.cells.setdefault(key, Cell()).add(response)
+        self.cells.setdefault(key, PromptStepCounts()).add(response)
         self.heads.setdefault(response.group, response.prompt[:HEAD])
         self.scores[round(response.score, 3)] += 1
         self.lengths[response.correct][len(response.text)] += 1
 
-    def accuracies(self, by: Callable[[str, int | None], K]) -> dict[K, Estimate]:
+    def accuracies(self, by: Callable[[str, int | None], K]) -> dict[K, AccuracyEstimate]:
         """Accuracy by whatever `by(source, step)` gives."""
         found: dict[K, dict[tuple[str, bytes], tuple[int, int]]] = {}
         for (source, step, group), cell in self.cells.items():
             prompts = found.setdefault(by(source, step), {})
             n, correct = prompts.get((source, group), (0, 0))
             prompts[source, group] = n + cell.n, correct + cell.correct
-        return {key: estimate(prompts.values()) for key, prompts in found.items()}
+        return {key: estimate_accuracy(prompts.values()) for key, prompts in found.items()}
 
 
 @dataclass(frozen=True)
-class Estimate:
+class AccuracyEstimate:
     """An accuracy with its 95 % interval."""
 
     n: int
@@ -133,8 +133,8 @@ class Estimate:
         return self.correct / self.n if self.n else 0.0
 
 
-def estimate(prompts: Iterable[tuple[int, int]]) -> Estimate:
+def estimate_accuracy(prompts: Iterable[tuple[int, int]]) -> AccuracyEstimate:
     """The accuracy of (responses, right ones) per prompt, with its interval over prompts."""
     prompts = list(prompts)
     n, correct = (sum(column) for column in zip(*prompts, strict=True)) if prompts else (0, 0)
-    return Estimate(n, correct, *clustered_interval(prompts))
+    return AccuracyEstimate(n, correct, *clustered_interval(prompts))

@@ -27,7 +27,7 @@ LOOKED_AT = 500
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CallResult:
     """A `Score` in plain values, or what was raised instead of one.
 
     Attributes:
@@ -55,7 +55,7 @@ class Verdict:
 
 
 @dataclass
-class Side:
+class ScorerCalls:
     """What one scorer did.
 
     Attributes:
@@ -72,10 +72,10 @@ class Side:
     first: dict[str, str] = field(default_factory=dict)
     nanoseconds: array[int] = field(default_factory=lambda: array("q"))
 
-    def judge(self, scorer: Scorer, sample: Sample) -> Verdict:
+    def judge(self, scorer: Scorer, sample: Sample) -> CallResult:
         """The scorer's verdict, timed."""
         start = perf_counter_ns()
-        said = verdict(scorer, sample)
+        said = call_on_sample(scorer, sample)
         taken = (
             scorer.last_call_ns if isinstance(scorer, IsolatedScorer) else perf_counter_ns() - start
         )
@@ -96,7 +96,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Cause:
+class DisagreementCause:
     """What samples have in common that two scorers judge differently."""
 
     status_a: str
@@ -105,7 +105,7 @@ class Cause:
     preds: str
 
 
-def verdict(scorer: Scorer, sample: Sample) -> Verdict:
+def call_on_sample(scorer: Scorer, sample: Sample) -> CallResult:
     """What the scorer says of the sample. Nothing that it raises is raised here."""
     # a copy: what one scorer does to extra_info must not reach the other
     info = dict(sample.extra_info)
@@ -113,16 +113,18 @@ def verdict(scorer: Scorer, sample: Sample) -> Verdict:
     if isinstance(result, Exception):
         name = type(result).__name__
         status = result.description if isinstance(result, NoVerdictError) else f"raised {name}"
-        return Verdict(None, 0.0, "", status, one_line(result)[:LOOKED_AT])
-    return Verdict(result.correct, result.score, result.pred, result.status.value)
+        return CallResult(None, 0.0, "", status, one_line(result)[:LOOKED_AT])
+    return CallResult(result.correct, result.score, result.pred, result.status.value)
 
 
-def cause(sample: Sample, a: Verdict, b: Verdict) -> Cause:
+def disagreement_cause(sample: Sample, a: CallResult, b: CallResult) -> DisagreementCause:
     """By what a sample is grouped that two scorers judge differently."""
-    return Cause(a.status, b.status, answer_kind(sample.ground_truth), difference(a, b))
+    return DisagreementCause(
+        a.status, b.status, answer_kind(sample.ground_truth), describe_difference(a, b)
+    )
 
 
-def difference(a: Verdict, b: Verdict) -> str:
+def describe_difference(a: CallResult, b: CallResult) -> str:
     """In what the answers differ that the two scorers read."""
     if a.correct is None or b.correct is None:
         return f"{'A' if a.correct is None else 'B'} gave no verdict"
@@ -134,7 +136,7 @@ def difference(a: Verdict, b: Verdict) -> str:
     return _between(pred_a[:LOOKED_AT], pred_b[:LOOKED_AT])
 
 
-def _pred(said: Verdict) -> str:
+def _pred(said: CallResult) -> str:
     """The answer that was read; where there is none, some scorers say so in its place."""
     none = said.status == Status.NO_ANSWER.value or said.pred == INVALID
     return "" if none else said.pred

@@ -9,7 +9,7 @@ from heapq import heappush, heappushpop
 from random import Random
 from typing import IO, TypeAlias
 
-from rewardkit.responses.report.summary import Response
+from rewardkit.responses.report.totals import ScoredResponse
 from rewardkit.scorers.base import Status
 
 #: One place in so many is reserved for each status, however rare it is.
@@ -20,7 +20,7 @@ _Drawn: TypeAlias = tuple[float, int, int]
 
 
 @dataclass
-class Kept:
+class ShownResponses:
     """Responses kept, their texts in a file: memory does not grow with their length.
 
     Each response draws a number; the lowest are kept, of all and of each status.
@@ -43,7 +43,7 @@ class Kept:
         """How many of each status are kept, if there are as many."""
         return max(1, self.most // RESERVED)
 
-    def add(self, response: Response) -> None:
+    def add(self, response: ScoredResponse) -> None:
         """Offer one response."""
         self.n += 1
         number = -self._random.random()
@@ -56,7 +56,7 @@ class Kept:
         for heap, most in heaps:
             heappush(heap, drawn) if len(heap) < most else heappushpop(heap, drawn)
 
-    def __iter__(self) -> Iterator[Response]:
+    def __iter__(self) -> Iterator[ScoredResponse]:
         """Those kept, in the order in which they were offered."""
         chosen = {drawn for heap in self._by_status.values() for drawn in heap}
         for drawn in sorted(self._all, reverse=True):
@@ -67,14 +67,14 @@ class Kept:
             self.spool.seek(start)
             yield _loaded(self.spool.read(length))
 
-    def _write(self, response: Response) -> tuple[int, int]:
+    def _write(self, response: ScoredResponse) -> tuple[int, int]:
         line = json.dumps({**vars(response), "group": response.group.hex()}).encode()
         start = self.spool.tell()
         self.spool.write(line)
         return start, len(line)
 
 
-def _loaded(line: bytes) -> Response:
+def _loaded(line: bytes) -> ScoredResponse:
     fields = json.loads(line)
     group, status = bytes.fromhex(fields.pop("group")), Status(fields.pop("status"))
-    return Response(**fields, group=group, status=status)
+    return ScoredResponse(**fields, group=group, status=status)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rewardkit.errors import call_catching
 from rewardkit.pages.text import clean
-from rewardkit.responses.report.summary import Response
+from rewardkit.responses.report.totals import ScoredResponse
 from rewardkit.scorers.base import options_for
 from rewardkit.scorers.explain import Explanation, explain
 from rewardkit.scorers.math import score as math_score
@@ -31,7 +31,7 @@ _FILLING = frozenset(" \t\n$,，、{}!\\")
 
 
 @dataclass(frozen=True)
-class View:
+class ResponseView:
     """A response as a page shows it; places are counted in the text of the page.
 
     Attributes:
@@ -52,24 +52,26 @@ class View:
     end: int
 
 
-def view(response: Response, options: Mapping[str, Any] | None = None) -> View:
+def view_response(
+    response: ScoredResponse, options: Mapping[str, Any] | None = None
+) -> ResponseView:
     """What a page shows of a response; `options` are those of its scorer."""
-    text, pred = shown(response.text), shown(response.pred, SHORT_KEPT)
+    text, pred = display_text(response.text), display_text(response.pred, SHORT_KEPT)
     start, end = answer_span(text, pred)
-    return View(
-        shown(response.where),
-        shown(response.prompt),
+    return ResponseView(
+        display_text(response.where),
+        display_text(response.prompt),
         text,
-        shown(response.gold, SHORT_KEPT),
+        display_text(response.gold, SHORT_KEPT),
         pred,
         why(response, options or {}),
-        fold_end(text, start if end else len(text)),
+        reasoning_end(text, start if end else len(text)),
         start,
         end,
     )
 
 
-def shown(text: str, kept: int = KEPT) -> str:
+def display_text(text: str, kept: int = KEPT) -> str:
     """A text fit to be shown (see `page.text.clean`), its middle cut out if it is long."""
     if len(text) > kept:
         left_out = f"\n[… {len(text) - kept:,} characters left out …]\n"
@@ -123,7 +125,7 @@ def _loose(text: str, pred: str) -> tuple[int, int]:
     return (start, end) if _alone(text, start, end) else (0, 0)
 
 
-def fold_end(text: str, answer: int) -> int:
+def reasoning_end(text: str, answer: int) -> int:
     """Where the reasoning ends: at `</think>`, else before the paragraph that has the answer.
 
     A thought that never ends is all reasoning; a short text has none.
@@ -137,7 +139,7 @@ def fold_end(text: str, answer: int) -> int:
     return last + 2 if last >= 0 and len(text) > UNFOLDED else 0
 
 
-def why(response: Response, options: Mapping[str, Any]) -> str:
+def why(response: ScoredResponse, options: Mapping[str, Any]) -> str:
     """Which rung decided, of the scorer `math`; nothing if it would judge otherwise today."""
     if not response.is_math:
         return ""
@@ -145,7 +147,7 @@ def why(response: Response, options: Mapping[str, Any]) -> str:
     found = call_catching(explain, "math", response.text, response.gold, None, **own)
     if isinstance(found, Exception) or found.score.status is not response.status:
         return ""
-    return shown(" · ".join(_said(found)))
+    return display_text(" · ".join(_said(found)))
 
 
 def _said(found: Explanation) -> Iterator[str]:
