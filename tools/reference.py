@@ -385,7 +385,7 @@ def slug(title: str) -> str:
 def rules() -> str:
     """The rules before a launch, those on logs, and the attacks of the audit."""
     from rewardkit.audit.attacks import ATTACKS
-    from rewardkit.launch.rules import ELSEWHERE, RULES
+    from rewardkit.launch.rules import CHECKED_ELSEWHERE, RULES
     from rewardkit.trainlog.rules import rules as log_rules
 
     before = [(code(r.id), r.severity, code(r.key), r.about, r.source) for r in RULES]
@@ -401,7 +401,7 @@ def rules() -> str:
         "`verl`, `packages`, `devices` and `cpus`.",
         table(("rule", "severity", "key", "what", "source"), before),
         "These need more than a plan:",
-        table(("rule", "who looks at it"), [(code(k), v) for k, v in ELSEWHERE.items()]),
+        table(("rule", "who looks at it"), [(code(k), v) for k, v in CHECKED_ELSEWHERE.items()]),
         "## On a log",
         f"`rewardkit logs` looks for these {len(log_rules())}. `error` means that the run is broken,\n"
         "`warning` that it may be fine. `rewardkit logs` itself says what a finding means and which\n"

@@ -120,12 +120,12 @@ def _serve_lines(model: Path, recipe: str, port: int, name: str | None) -> list[
     from rewardkit.cli.train import plan_of
     from rewardkit.launch.checkpoints import serve_command, serve_env
     from rewardkit.launch.recipe import load_tree
-    from rewardkit.launch.rules.values import response_length
+    from rewardkit.launch.rules.values import PlanValues
 
     plan = plan_of(load_tree(recipe), recipe, []).plan
     command = serve_command(
         str(model),
-        lengths=(plan.get("data.max_prompt_length", 0), response_length(plan) or 0),
+        lengths=(plan.get("data.max_prompt_length", 0), PlanValues(plan).response_tokens or 0),
         tp=plan.get("actor_rollout_ref.rollout.tensor_model_parallel_size", 1),
         port=port,
         name=name or plan.recipe.name,

@@ -5,7 +5,7 @@ import pytest
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, read_recipe
 from rewardkit.launch.rules import check_rules
-from rewardkit.launch.rules.facts import Facts
+from rewardkit.launch.rules.facts import RunFacts
 from rewardkit.launch.verl.config import _for_hydra
 from tests.integration.conftest import VERL
 from tests.integration.test_recipes_in_verl import judged
@@ -61,6 +61,6 @@ CASES = {
 def test_an_error_of_the_rules_is_one_of_verl_s(name):
     verl, parts = CASES[name]
     plan = make_plan(read_recipe(deep_merge(SMALLEST, {"verl": verl, **parts}), "x"), VERL)
-    errors = [f for f in check_rules(plan, Facts()) if f.severity == "error"]
+    errors = [f for f in check_rules(plan, RunFacts()) if f.severity == "error"]
     _, invalid, _ = judged(*_for_hydra(plan))
     assert bool(errors) == bool(invalid), (errors, invalid)

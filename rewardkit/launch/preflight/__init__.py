@@ -12,7 +12,7 @@ from rewardkit.launch.preflight.files import FileFacts, check_files
 from rewardkit.launch.preflight.reward import check_reward
 from rewardkit.launch.preflight.verl import check_with_verl
 from rewardkit.launch.rules import check_rules
-from rewardkit.launch.rules.facts import Facts, facts_of
+from rewardkit.launch.rules.facts import RunFacts, read_facts
 
 __all__ = ["Preflight", "preflight"]
 
@@ -54,12 +54,12 @@ def preflight(plan: Plan, *, progress: Callable[[int], object] = lambda _: None)
     return Preflight(tuple(sort_by_severity(found)), tuple(unchecked), tuple(files.facts))
 
 
-def _facts(plan: Plan, files: list[FileFacts]) -> Facts:
+def _facts(plan: Plan, files: list[FileFacts]) -> RunFacts:
     """What the rules may know besides the plan: the model's configuration, and the files."""
     train, val = ([file for file in files if file.role == role] for role in ("train", "val"))
     lengths = [file.longest_tokens for file in train if file.longest_tokens is not None]
     return replace(
-        facts_of(plan),
+        read_facts(plan),
         train_rows=sum(file.rows for file in train) or None,
         val_rows=sum(file.rows for file in val) or None,
         longest_prompt=max(lengths, default=None),

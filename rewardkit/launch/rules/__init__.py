@@ -8,66 +8,56 @@ from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.rules import (
     algorithm,
-    batch,
-    data,
+    batches,
+    expected_values,
     lengths,
-    losses,
     megatron,
     memory,
-    micro,
-    npu,
     parallel,
     rollout,
-    sampling,
     trainer,
 )
-from rewardkit.launch.rules.facts import Facts
-from rewardkit.launch.rules.rule import Rule
+from rewardkit.launch.rules.facts import RunFacts
+from rewardkit.launch.rules.rule import PlanRule
+from rewardkit.launch.rules.values import PlanValues
 
-__all__ = ["ELSEWHERE", "RULES", "check_rules"]
+__all__ = ["CHECKED_ELSEWHERE", "RULES", "check_rules"]
+
+_MODULES = (algorithm, batches, lengths, megatron, memory, parallel, rollout, trainer)
 
 
-def _place(rule: Rule) -> tuple[bool, str]:
-    """The inventory's order; rules that came later after it."""
+def _inventory_order(rule: PlanRule) -> tuple[bool, str]:
+    """Sort by the number in the inventory; rules without a number come last."""
     return not rule.id.startswith("L-"), rule.id
 
 
-RULES: tuple[Rule, ...] = tuple(
+#: The table of expected values, and every function with the decorator `rule`.
+RULES: tuple[PlanRule, ...] = tuple(
     sorted(
         (
-            *algorithm.RULES,
-            *batch.RULES,
-            *data.RULES,
-            *lengths.RULES,
-            *losses.RULES,
-            *megatron.RULES,
-            *memory.RULES,
-            *micro.RULES,
-            *npu.RULES,
-            *parallel.RULES,
-            *rollout.RULES,
-            *sampling.RULES,
-            *trainer.RULES,
+            *expected_values.RULES,
+            *(v for module in _MODULES for v in vars(module).values() if isinstance(v, PlanRule)),
         ),
-        key=_place,
+        key=_inventory_order,
     )
 )
 
-#: Rules of the inventory that need more than a plan, and who looks at them.
-ELSEWHERE: Mapping[str, str] = {
+#: Rules of the inventory that need more than a plan, and the command that checks them.
+CHECKED_ELSEWHERE: Mapping[str, str] = {
     "L-22": "rewardkit logs: prompt_length/clip_ratio",
     "L-23": "rewardkit logs: response_length/clip_ratio",
-    "L-24": "rewardkit check: prompts of the parquet against max_prompt_length, with the tokenizer",
-    "L-51": "rewardkit check: the reward is loaded the way verl loads it",
+    "L-24": "rewardkit check: the parquet's prompts against max_prompt_length, by the tokenizer",
+    "L-51": "rewardkit check: verl's loader finds the reward function",
     "L-52": "rewardkit check: every data_source of the parquet has a scorer",
-    "L-56": "rewardkit check: the files are there, under paths that all nodes share",
+    "L-56": "rewardkit check: the files exist, under paths that all nodes share",
     "L-71": "rewardkit logs: critic/rewards/mean",
     "L-72": "rewardkit logs: global_seqlen/minmax_diff",
-    "L-76": "rewardkit recipes import: comments after a backslash, keys twice, misspelt keys",
+    "L-76": "rewardkit recipes import: comments after a backslash, repeated keys, misspelt keys",
 }
 
 
-def check_rules(plan: Plan, facts: Facts) -> list[LaunchFinding]:
-    """What the rules say against a plan: at most one finding for each, the worst first."""
-    findings = (rule.finding(plan, facts) for rule in RULES)
+def check_rules(plan: Plan, facts: RunFacts) -> list[LaunchFinding]:
+    """Return what the rules say against a plan: at most one finding per rule, the worst first."""
+    values = PlanValues(plan, facts)
+    findings = (rule.finding(values) for rule in RULES)
     return sort_by_severity(finding for finding in findings if finding is not None)

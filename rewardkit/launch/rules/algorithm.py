@@ -1,181 +1,143 @@
-"""Rules of the algorithm: what GRPO, DAPO and PPO each are, by their keys."""
+"""Rules of the algorithm: clipping, groups of responses, DAPO's length penalty and sampling."""
 
 from __future__ import annotations
 
-from rewardkit.launch.plan import Plan
-from rewardkit.launch.rules.facts import Facts
-from rewardkit.launch.rules.rule import ASCEND, BLOG, GUIDE, MODELARTS, TUTORIAL, Case, Rule, unless
-from rewardkit.launch.rules.values import ACTOR, ROLLOUT, asked, count, flag, number, word
+from rewardkit.launch.plan import DAPO_RECIPE
+from rewardkit.launch.presets import OVERLONG
+from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule
+from rewardkit.launch.rules.values import ACTOR, ROLLOUT, PlanValues
 
-ESTIMATOR = "algorithm.adv_estimator"
-IN_REWARD = "algorithm.use_kl_in_reward"
-KL_LOSS = f"{ACTOR}.use_kl_loss"
+CLIP_LOW, CLIP_HIGH = f"{ACTOR}.clip_ratio_low", f"{ACTOR}.clip_ratio_high"
+FILTER = "algorithm.filter_groups"
+GENERATED_BATCH = "data.gen_batch_size"
 MANAGER = "reward.reward_manager.name"
+MAX_RESPONSE = "reward.reward_kwargs.max_resp_len"
+SAMPLES = f"{ROLLOUT}.n"
 
-#: Estimators that compare the answers to one prompt with each other.
-GROUPS = frozenset(
-    {
-        "grpo",
-        "grpo_passk",
-        "grpo_vectorized",
-        "gdpo",
-        "gpg",
-        "opo",
-        "reinforce_plus_plus_baseline",
-        "rloo",
-        "rloo_vectorized",
-    }
+#: Estimators that compare the responses to one prompt with each other.
+GROUP_ESTIMATORS = frozenset(
+    "grpo grpo_passk grpo_vectorized gdpo gpg opo reinforce_plus_plus_baseline rloo "
+    "rloo_vectorized".split()
 )
 
-#: What the sources take; below the first an advantage says little.
-FEW, TYPICAL = 4, {"grpo": 64, "dapo": 16}
+#: Below this group size an advantage says little; the sizes that the sources have.
+SMALL_GROUP, USUAL_GROUPS = 4, {"grpo": 64, "dapo": 16}
 
 
-def _differs(plan: Plan, estimator: str, in_reward: bool, kl_loss: bool) -> Case | None:
-    """The first of an algorithm's three settings that is another."""
-    name = plan.recipe.algorithm.upper()
-    if unless(word(plan, ESTIMATOR), estimator):
-        text = f"{word(plan, ESTIMATOR)}; {name} takes {estimator}."
-        return Case(text, f"Set {ESTIMATOR}={estimator}, or another algorithm:.", ESTIMATOR)
-    for key, wanted in ((KL_LOSS, kl_loss), (IN_REWARD, in_reward)):
-        if unless(flag(plan, key), wanted):
-            text = f"{not wanted}; {name} has {wanted}."
-            return Case(text, f"Set {key}={wanted}, if that is not meant.", key)
-    return None
-
-
-def grpo(plan: Plan, _: Facts) -> Case | None:
-    """GRPO: a KL loss, no KL in the reward."""
-    return _differs(plan, "grpo", False, True) if plan.recipe.algorithm == "grpo" else None
-
-
-def dapo(plan: Plan, _: Facts) -> Case | None:
-    """DAPO: no KL at all."""
-    return _differs(plan, "grpo", False, False) if plan.recipe.algorithm == "dapo" else None
-
-
-def ppo(plan: Plan, _: Facts) -> Case | None:
-    """PPO: the KL in the reward."""
-    return _differs(plan, "gae", True, False) if plan.recipe.algorithm == "ppo" else None
-
-
-def coefficient_without_effect(plan: Plan, _: Facts) -> Case | None:
-    """A KL coefficient that somebody set, of a KL that is off."""
-    pairs = (("algorithm.kl_ctrl.kl_coef", IN_REWARD), (f"{ACTOR}.kl_loss_coef", KL_LOSS))
-    for key, switch in pairs:
-        value = number(plan, key)
-        if value and asked(plan, key) and flag(plan, switch) is False:
-            return Case(f"{value:g} has no effect: {switch} is False.", f"Set {switch}=True.", key)
-    return None
-
-
-def kl_twice(plan: Plan, _: Facts) -> Case | None:
-    """The KL counts in the reward and in the loss."""
-    if flag(plan, IN_REWARD) and flag(plan, KL_LOSS):
-        return Case(f"{IN_REWARD} is True too: the KL counts twice.", f"Set {KL_LOSS}=False.")
-    return None
-
-
-def manager(plan: Plan, _: Facts) -> Case | None:
-    """DAPO's manager for DAPO; only that one knows the length penalty."""
-    wanted, name = "dapo" if plan.recipe.algorithm == "dapo" else "naive", word(plan, MANAGER)
-    penalty = flag(plan, "reward.reward_kwargs.overlong_buffer_cfg.enable") is True
-    if name == "naive" and penalty:
-        return Case("naive ignores the length penalty.", f"Set {MANAGER}=dapo.")
-    if name in {"naive", "dapo"} and name != wanted and not penalty:
-        text = f"{name}; {plan.recipe.algorithm.upper()} takes {wanted}."
-        return Case(text, f"Set {MANAGER}={wanted}.")
-    return None
-
-
-def group_size(plan: Plan, _: Facts) -> Case | None:
-    """An algorithm of groups needs several answers to a prompt."""
-    answers, estimator = count(plan, f"{ROLLOUT}.n"), word(plan, ESTIMATOR)
-    if not answers or estimator not in GROUPS:
+@rule("L-06", "info", CLIP_HIGH, GUIDE, ASCEND)
+def clip_range(values: PlanValues) -> Violation | None:
+    """DAPO clips at 0.2 and 0.28, the other algorithms symmetrically."""
+    both, key = values.number(f"{ACTOR}.clip_ratio"), f"{ACTOR}.clip_ratio"
+    low, high = values.number(CLIP_LOW), values.number(CLIP_HIGH)
+    if low is None or high is None:
         return None
-    typical = TYPICAL.get(plan.recipe.algorithm, 16)
-    if answers == 1:
-        text = f"1, and {estimator} compares the answers to a prompt: nothing would be learnt."
-        return Case(text, f"Set {ROLLOUT}.n={typical}.")
-    if answers < FEW:
-        text = f"{answers} answers to a prompt make a coarse advantage (typical: {typical})."
-        return Case(text, f"Set {ROLLOUT}.n=8 or more, if the time allows.", severity="info")
-    return None
-
-
-def kl_size(plan: Plan, _: Facts) -> Case | None:
-    """A KL loss of 0 costs a reference model, one of 0.1 and more holds the policy still."""
-    key, value = f"{ACTOR}.kl_loss_coef", number(plan, f"{ACTOR}.kl_loss_coef")
-    if value is None or flag(plan, KL_LOSS) is not True:
+    if values.is_user_set(key) and both not in {low, high, None}:
+        message = f"{both:g} has no effect: verl uses clip_ratio_low={low:g} and "
+        message += f"clip_ratio_high={high:g}."
+        return Violation(
+            message, f"Set {CLIP_LOW}={both:g} and {CLIP_HIGH}={both:g}.", key, "warning"
+        )
+    algorithm = values.recipe.algorithm
+    good_low, good_high = (0.2, 0.28) if algorithm == "dapo" else (low, low)
+    if (low, high) == (good_low, good_high):
         return None
-    if value == 0:
-        return Case("0: a reference model is loaded for nothing.", f"Set {KL_LOSS}=False.")
-    if value >= 0.1:
-        return Case(f"{value:g} leaves little room to explore.", f"Start with {key}=0.001.")
+    message = f"the plan clips at {low:g} and {high:g}, but {algorithm.upper()} clips at "
+    message += f"{good_low:g} and {good_high:g}."
+    return Violation(message, f"Set {CLIP_LOW}={good_low:g} and {CLIP_HIGH}={good_high:g}.")
+
+
+@rule("L-08", "warning", MANAGER, GUIDE)
+def reward_manager(values: PlanValues) -> Violation | None:
+    """The reward manager is dapo for DAPO and for a length penalty, naive otherwise."""
+    algorithm, name = values.recipe.algorithm, values.text(MANAGER)
+    good = "dapo" if algorithm == "dapo" else "naive"
+    has_penalty = values.flag(f"{OVERLONG}.enable") is True
+    if has_penalty and name == "naive":
+        return Violation("naive ignores the length penalty.", f"Set {MANAGER}=dapo.")
+    if not has_penalty and name in {"naive", "dapo"} and name != good:
+        message = f"{name}, but {algorithm.upper()} has {good}."
+        return Violation(message, f"Set {MANAGER}={good}.")
     return None
 
 
-def kl_type(plan: Plan, _: Facts) -> Case | None:
-    """The estimator of the KL loss."""
-    value = word(plan, f"{ACTOR}.kl_loss_type")
-    if flag(plan, KL_LOSS) and value and value.rstrip("+") not in {"low_var_kl", "k3"}:
-        fix = f"Set {ACTOR}.kl_loss_type=low_var_kl."
-        return Case(f"{value} varies more than low_var_kl (k3), which all recipes use.", fix)
+@rule("L-10", "error", SAMPLES, ASCEND, GUIDE)
+def group_size(values: PlanValues) -> Violation | None:
+    """Algorithms that compare responses in groups need n > 1 (GRPO 64, DAPO 16)."""
+    size, estimator = values.count(SAMPLES), values.text("algorithm.adv_estimator")
+    if not size or size >= SMALL_GROUP or estimator not in GROUP_ESTIMATORS:
+        return None
+    usual = USUAL_GROUPS.get(values.recipe.algorithm, 16)
+    if size == 1:
+        message = (
+            f"1 response per prompt leaves {estimator} nothing to compare, so it learns nothing."
+        )
+        return Violation(message, f"Set {SAMPLES}={usual}.")
+    message = f"{size} responses per prompt make the advantage coarse (usual: {usual})."
+    return Violation(message, f"Set {SAMPLES}=8 or more if time allows.", severity="info")
+
+
+@rule("L-49", "error", f"{OVERLONG}.len", ASCEND)
+def length_penalty(values: PlanValues) -> Violation | None:
+    """The overlong buffer is shorter than the response, and max_resp_len and log are set."""
+    if values.flag(f"{OVERLONG}.enable") is not True:
+        return None
+    buffer, limit = values.integer(f"{OVERLONG}.len"), values.response_tokens
+    if buffer is None or limit is None:
+        return None
+    fix = f"Set {OVERLONG}.len={max(1, limit // 5)}."
+    if buffer <= 0:
+        return Violation(f"a buffer of {buffer} tokens penalises nothing.", fix)
+    if buffer >= limit:
+        message = f"a buffer of {buffer} tokens penalises every response of up to {limit} tokens."
+        return Violation(message, fix)
+    return None if values.plan.module == DAPO_RECIPE else _manager_arguments(values, limit)
+
+
+def _manager_arguments(values: PlanValues, limit: int) -> Violation | None:
+    """Check what the main trainer's reward manager reads besides the buffer's length."""
+    if values.plan.get(f"{OVERLONG}.log") is None:
+        message = "it is not set, and verl stops at the first sample without it."
+        return Violation(message, f"Set {OVERLONG}.log=False.", f"{OVERLONG}.log")
+    if values.plan.get(MAX_RESPONSE) is None:
+        message = "it is not set, and verl cannot make the reward manager without it."
+        fix = f"Set {MAX_RESPONSE}=${{data.max_response_length}}."
+        return Violation(message, fix, MAX_RESPONSE)
+    if values.integer(MAX_RESPONSE) not in {limit, None}:
+        message = f"{values.integer(MAX_RESPONSE)} moves the penalty's start: responses have up to "
+        message += f"{limit} tokens."
+        return Violation(message, f"Set {MAX_RESPONSE}={limit}.", MAX_RESPONSE, "warning")
     return None
 
 
-def entropy(plan: Plan, _: Facts) -> Case | None:
-    """No entropy bonus."""
-    value = number(plan, f"{ACTOR}.entropy_coeff")
-    if value:
-        return Case(f"{value:g}; all recipes have 0.", f"Set {ACTOR}.entropy_coeff=0.")
-    return None
+@rule("L-50", "error", f"{FILTER}.metric", ASCEND)
+def dynamic_sampling(values: PlanValues) -> Violation | None:
+    """Dynamic sampling has a metric; before 0.9 gen_batch_size >= train_batch_size."""
+    if values.flag(f"{FILTER}.enable") is not True:
+        return None
+    key, settings = f"{FILTER}.metric", values.plan.settings
+    metric = settings[key] if key in settings else values.plan.get(key)
+    if metric in (None, ""):
+        return Violation("it is not set, and groups are compared by it.", f"Set {key}=acc.")
+    total, unknown = "reward", {"seq_reward", "seq_final_reward"}
+    if not values.is_since(0, 9, 0):
+        total, unknown = "seq_reward", {"reward"}
+    if isinstance(metric, str) and metric in unknown:
+        message = f"verl {values.plan.verl} has no metric {metric} and stops at the first batch."
+        return Violation(message, f"Set {key}={total}, or acc if the reward function returns it.")
+    return _generated_batch(values)
 
 
-RULES = (
-    Rule(
-        "L-01",
-        "warning",
-        ESTIMATOR,
-        "GRPO: adv_estimator grpo, use_kl_loss True, use_kl_in_reward False",
-        f"{GUIDE}; {ASCEND}; {BLOG}",
-        grpo,
-    ),
-    Rule(
-        "L-02",
-        "warning",
-        ESTIMATOR,
-        "DAPO: adv_estimator grpo, use_kl_loss False, use_kl_in_reward False",
-        f"{GUIDE}; {ASCEND}",
-        dapo,
-    ),
-    Rule("L-03", "warning", IN_REWARD, "PPO: use_kl_in_reward True, use_kl_loss False", GUIDE, ppo),
-    Rule(
-        "L-04",
-        "info",
-        "algorithm.kl_ctrl.kl_coef",
-        "a KL coefficient needs its switch",
-        f"{ASCEND}; {TUTORIAL}",
-        coefficient_without_effect,
-    ),
-    Rule("L-05", "warning", KL_LOSS, "KL in the reward or in the loss", MODELARTS, kl_twice),
-    Rule("L-08", "warning", MANAGER, "reward manager: dapo for DAPO, else naive", GUIDE, manager),
-    Rule(
-        "L-10",
-        "error",
-        f"{ROLLOUT}.n",
-        "algorithms of groups need n > 1 (GRPO 64, DAPO 16)",
-        f"{ASCEND}; {GUIDE}",
-        group_size,
-    ),
-    Rule(
-        "L-46",
-        "info",
-        f"{ACTOR}.kl_loss_coef",
-        "kl_loss_coef starts at 0.001; more means less exploration",
-        f"{GUIDE}; {BLOG}",
-        kl_size,
-    ),
-    Rule("L-47", "info", f"{ACTOR}.kl_loss_type", "kl_loss_type low_var_kl", MODELARTS, kl_type),
-    Rule("L-48", "info", f"{ACTOR}.entropy_coeff", "entropy_coeff 0", MODELARTS, entropy),
-)
+def _generated_batch(values: PlanValues) -> Violation | None:
+    """Check, before 0.9, that the rounds of generation can fill a batch."""
+    generated, needed = values.count(GENERATED_BATCH), values.count("data.train_batch_size")
+    if values.is_since(0, 9, 0) or not generated or not needed or generated >= needed:
+        return None
+    rounds, fix = (
+        values.count(f"{FILTER}.max_num_gen_batches"),
+        f"Set {GENERATED_BATCH}={2 * needed}.",
+    )
+    if rounds and rounds * generated < needed:
+        message = f"{rounds} rounds of {generated} prompts never fill a batch of {needed}."
+        return Violation(message, fix, GENERATED_BATCH)
+    message = f"{generated} is less than the batch of {needed}: every step takes several rounds."
+    return Violation(message, fix, GENERATED_BATCH, "warning")

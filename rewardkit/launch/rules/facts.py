@@ -1,4 +1,4 @@
-"""What can be known of a run besides its plan: the model, the devices, the data."""
+"""What is known of a run besides its plan: the model, the devices, the data."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from rewardkit.launch.plan import Plan
 
 GIB = 2**30
 
-#: Files of a model that are larger than this are not read: they are not what they are called.
-LARGEST_FILE = 64 * 2**20
+#: A model's JSON files are not read above this size: such a file is not what its name says.
+MAX_FILE_BYTES = 64 * 2**20
 
-_WIDTHS = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
+_BYTES_PER_PARAMETER = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the rules may know; None for what is not known.
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """What the rules may know besides the plan; None for what is not known.
 
     Attributes:
-        layers: of the model.
-        heads: of its attention.
-        kv_heads: of its attention's keys and values.
-        experts: of its mixture; 0 for a dense model.
-        parameters: how many it has.
-        context: the longest sequence it was made for, None too where it is scaled.
+        layers: the model's number of layers.
+        heads: its attention heads.
+        kv_heads: its key-value heads.
+        experts: the experts of a mixture; 0 for a dense model.
+        parameters: the number of its parameters.
+        context: the longest sequence it was trained for, in tokens; None if that is scaled.
         vision: whether it reads images.
         device_bytes: memory of one device.
-        train_rows: of all training files.
-        val_rows: of all validation files.
-        longest_prompt: of the training files, in tokens.
+        train_rows: rows of all training files.
+        val_rows: rows of all validation files.
+        longest_prompt: the longest prompt of the training files, in tokens.
     """
 
     layers: int | None = None
@@ -51,47 +51,46 @@ class Facts:
     longest_prompt: int | None = None
 
 
-def facts_of(plan: Plan) -> Facts:
-    """What this machine knows: the model's config.json where the model is a folder here.
+def read_facts(plan: Plan) -> RunFacts:
+    """Read the device's memory from `hardware` and the model's config.json, if its folder is here.
 
-    Nothing is downloaded. The device's memory is read from the recipe's `hardware`; rows and
-    lengths are the caller's.
+    Nothing is downloaded. Rows and prompt lengths are left to the caller.
     """
     memory = device_memory(plan.recipe.hardware)
     folder = Path(plan.recipe.model).expanduser()
-    whole = _json(folder / "config.json")
-    if not whole:
-        return Facts(device_bytes=memory)
-    nested = whole.get("text_config")
-    config = {**whole, **nested} if isinstance(nested, dict) else whole
-    experts = _count(config, "num_experts", "n_routed_experts", "num_local_experts")
+    outer = _read_json(folder / "config.json")
+    if not outer:
+        return RunFacts(device_bytes=memory)
+    nested = outer.get("text_config")
+    config = {**outer, **nested} if isinstance(nested, dict) else outer
+    experts = _count(config, "num_experts", "n_routed_experts", "num_local_experts") or 0
     heads = _count(config, "num_attention_heads")
-    return Facts(
+    return RunFacts(
         layers=_count(config, "num_hidden_layers"),
         heads=heads,
         kv_heads=_count(config, "num_key_value_heads") or heads,
-        experts=experts or 0,
-        parameters=_indexed(folder, config) or _computed(config, experts or 0),
+        experts=experts,
+        parameters=_indexed_parameters(folder, config) or _computed_parameters(config, experts),
         context=None if config.get("rope_scaling") else _count(config, "max_position_embeddings"),
-        vision="vision_config" in whole,
+        vision="vision_config" in outer,
         device_bytes=memory,
     )
 
 
 def device_memory(hardware: str) -> int | None:
-    """Bytes of one device, of text like `8 GPU of 80 GB` or `4 nodes x 8 H100`."""
+    """Read the bytes of one device from a text like `8 GPU of 80 GB` or `4 nodes x 8 H100`."""
     text = hardware.lower()
-    if stated := re.search(r"(\d{1,4})\s*gi?b\b", text):
-        return int(stated[1]) * GIB
-    named = (size for name, size in MEMORY_GIB.items() if re.search(rf"\b{name}", text))
-    size = next(named, None)
+    if match := re.search(r"(\d{1,4})\s*gi?b\b", text):
+        return int(match[1]) * GIB
+    sizes = (size for name, size in MEMORY_GIB.items() if re.search(rf"\b{name}", text))
+    size = next(sizes, None)
     return size and size * GIB
 
 
-def _json(path: Path) -> dict[str, Any]:
-    """A JSON mapping; empty where there is none that can be read."""
+def _read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON mapping; empty if the file has none that can be read."""
     try:
-        if not path.is_file() or path.stat().st_size > LARGEST_FILE:
+        if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
             return {}
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -100,26 +99,23 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _count(config: Mapping[str, Any], *names: str) -> int | None:
-    """The first of some settings that is a positive whole number."""
-    for name in names:
-        value = config.get(name)
-        if type(value) is int and value > 0:
-            return value
-    return None
+    """Return the first of some settings that is a positive integer."""
+    values = (config.get(name) for name in names)
+    return next((value for value in values if type(value) is int and value > 0), None)
 
 
-def _indexed(folder: Path, config: Mapping[str, Any]) -> int | None:
-    """Parameters by the index of the weights."""
-    metadata = _json(folder / "model.safetensors.index.json").get("metadata")
+def _indexed_parameters(folder: Path, config: Mapping[str, Any]) -> int | None:
+    """Read the number of parameters from the index of the weights."""
+    metadata = _read_json(folder / "model.safetensors.index.json").get("metadata")
     if not isinstance(metadata, dict):
         return None
-    width = _WIDTHS.get(str(config.get("torch_dtype") or config.get("dtype")))
+    width = _BYTES_PER_PARAMETER.get(str(config.get("torch_dtype") or config.get("dtype")))
     size = _count(metadata, "total_size")
     return _count(metadata, "total_parameters") or (size // width if size and width else None)
 
 
-def _computed(config: Mapping[str, Any], experts: int) -> int | None:
-    """Parameters of a decoder with gated layers, by its configuration; norms are left out."""
+def _computed_parameters(config: Mapping[str, Any], experts: int) -> int | None:
+    """Compute the parameters of a decoder with gated layers; norms and biases are left out."""
     layers, hidden = _count(config, "num_hidden_layers"), _count(config, "hidden_size")
     heads, vocabulary = _count(config, "num_attention_heads"), _count(config, "vocab_size")
     inner = _count(config, "moe_intermediate_size") if experts else None

@@ -1,171 +1,113 @@
-"""Rules of memory: do the weights fit, and what makes room."""
+"""Rules of memory: whether the weights fit, and how wide a model is spread."""
 
 from __future__ import annotations
 
-from rewardkit.launch.plan import Plan
-from rewardkit.launch.rules.facts import GIB, Facts
-from rewardkit.launch.rules.rollout import images
-from rewardkit.launch.rules.rule import ASCEND, GUIDE, Case, Rule
+from rewardkit.launch.rules.facts import GIB
+from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule
 from rewardkit.launch.rules.values import (
     ACTOR,
-    MODEL,
+    MEMORY_SHARE,
     ROLLOUT,
-    count,
-    data_parallel,
-    devices,
-    flag,
-    is_megatron,
-    model_parallel,
-    number,
-    only_validates,
-    response_length,
-    tokens,
+    TENSOR_PARALLEL,
+    PlanValues,
 )
 
-TENSOR = f"{ROLLOUT}.tensor_model_parallel_size"
-SHARE = f"{ROLLOUT}.gpu_memory_utilization"
-FUSED = f"{MODEL}.use_fused_kernels"
-PADDING = f"{MODEL}.use_remove_padding"
-CHECKPOINTING = f"{MODEL}.enable_gradient_checkpointing"
 OFFLOAD = f"{ACTOR}.optim.override_optimizer_config.optimizer_cpu_offload"
 
-#: Bytes of a parameter: in the rollout; weights and gradients of FSDP (float32) and of Megatron
-#: (bfloat16 and float32); Adam's two moments, and with Megatron the float32 weights.
-BF16, FSDP, FSDP_ADAM, MEGATRON, MEGATRON_ADAM = 2, 8, 8, 6, 12
+#: Bytes per parameter in the rollout (bfloat16).
+ROLLOUT_BYTES = 2
 
-#: Over so many devices a layer of the rollout waits for the network.
-WIDE = 8
+#: Bytes per parameter of weights and gradients, and of Adam's state: FSDP keeps float32; Megatron
+#: keeps bfloat16 weights, float32 gradients, and float32 weights in Adam's state.
+FSDP_BYTES, FSDP_ADAM_BYTES = 8, 8
+MEGATRON_BYTES, MEGATRON_ADAM_BYTES = 6, 12
 
-#: Tokens from which the levers of memory matter.
-LONG, VERY_LONG = 4096, 16384
-
-
-def _room(plan: Plan, facts: Facts) -> float | None:
-    """Bytes that the rollout has on a device."""
-    share = number(plan, SHARE)
-    return facts.device_bytes * share if facts.device_bytes and share and share > 0 else None
+#: Over more devices than this a layer of the rollout waits for the network.
+MAX_TENSOR_PARALLEL = 8
 
 
-def _copies(plan: Plan) -> int:
-    """Devices beside TP over which a mixture's experts are spread."""
-    spread = (count(plan, f"{ROLLOUT}.expert_parallel_size") or 1) > 1
-    return (count(plan, f"{ROLLOUT}.data_parallel_size") or 1) if spread else 1
+def _room(values: PlanValues) -> float | None:
+    """Return the bytes that the rollout has on a device."""
+    share, memory = values.memory_share, values.facts.device_bytes
+    return memory * share if memory and share and share > 0 else None
 
 
-def weights_fit(plan: Plan, facts: Facts) -> Case | None:
-    """The rollout's weights fit its share; no wider than needed."""
-    size, room = count(plan, TENSOR), _room(plan, facts)
-    each = count(plan, "trainer.n_gpus_per_node")
+def _expert_copies(values: PlanValues) -> int:
+    """Return over how many devices, besides TP, the experts of a mixture are spread."""
+    if (values.count(f"{ROLLOUT}.expert_parallel_size") or 1) == 1:
+        return 1
+    return values.count(f"{ROLLOUT}.data_parallel_size") or 1
+
+
+@rule("L-14", "warning", TENSOR_PARALLEL, GUIDE)
+def weights_fit(values: PlanValues) -> Violation | None:
+    """Device memory x gpu_memory_utilization x TP > parameters x 2 bytes, with the smallest TP that fits."""
+    size, room, copies = values.count(TENSOR_PARALLEL), _room(values), _expert_copies(values)
     if not size:
         return None
-    if room and facts.parameters and room * size * _copies(plan) <= facts.parameters * BF16:
-        weights = facts.parameters * BF16
-        text = f"{weights / GIB:,.0f} GiB of weights on {size} x {room / GIB:,.0f} GiB."
-        smallest = _smallest(weights / room / _copies(plan))
-        return Case(text, f"Set {TENSOR}={smallest}, or raise {SHARE}.", severity="error")
-    if size > WIDE or (each and size > each):
-        text = f"{size}: over {min(WIDE, each or WIDE)} the devices wait for each other."
-        return Case(text, f"Set {TENSOR}={min(WIDE, each or WIDE)}, if the weights fit.")
-    return None
-
-
-def _smallest(needed: float) -> int:
-    """The smallest power of two over a number."""
-    size = 1
-    while size <= needed:
-        size *= 2
-    return size
-
-
-def narrower(plan: Plan, facts: Facts) -> Case | None:
-    """A smaller TP makes more replicas, where half of them would hold the weights twice over."""
-    size, room = count(plan, TENSOR), _room(plan, facts)
-    if not size or size == 1 or not room or not facts.parameters:
+    weights = (values.facts.parameters or 0) * ROLLOUT_BYTES
+    if room and weights and room * size * copies <= weights:
+        message = f"{weights / GIB:,.0f} GiB of weights do not fit {size} x {room / GIB:,.0f} GiB."
+        smallest = _next_power(weights / room / copies)
+        fix = f"Set {TENSOR_PARALLEL}={smallest}, or raise {MEMORY_SHARE}."
+        return Violation(message, fix, severity="error")
+    per_node = values.count("trainer.n_gpus_per_node") or MAX_TENSOR_PARALLEL
+    widest = min(MAX_TENSOR_PARALLEL, per_node)
+    if size <= widest:
         return None
-    weights = facts.parameters * BF16
+    message = f"{size} is more than {widest}: the devices wait for each other."
+    return Violation(message, f"Set {TENSOR_PARALLEL}={widest}, if the weights fit.")
+
+
+def _next_power(number: float) -> int:
+    """Return the smallest power of two above a number."""
+    power = 1
+    while power <= number:
+        power *= 2
+    return power
+
+
+@rule("L-61", "info", TENSOR_PARALLEL, ASCEND)
+def smaller_tensor_parallel(values: PlanValues) -> Violation | None:
+    """TP is halved where half the devices hold the weights twice: there are more replicas then."""
+    size, room, parameters = values.count(TENSOR_PARALLEL), _room(values), values.facts.parameters
+    if not size or size == 1 or not room or not parameters:
+        return None
+    weights = parameters * ROLLOUT_BYTES
     if room * (size // 2) <= 2 * weights:
         return None
-    text = f"{size}: {weights / GIB:,.0f} GiB of weights leave room on {size // 2}."
-    return Case(text, f"Set {TENSOR}={size // 2}: twice the replicas.")
+    message = f"{size} is more than needed: {weights / GIB:,.0f} GiB of weights leave room on "
+    message += f"{size // 2}."
+    return Violation(message, f"Set {TENSOR_PARALLEL}={size // 2} for twice the replicas.")
 
 
-def training_fits(plan: Plan, facts: Facts) -> Case | None:
-    """Weights, gradients and Adam's moments fit the devices that share them."""
-    shards = _training_bytes(plan, facts)
-    if shards is None or not facts.device_bytes or only_validates(plan):
+@rule("L-38", "info", OFFLOAD, GUIDE)
+def training_fits(values: PlanValues) -> Violation | None:
+    """Weights, gradients and Adam's state fit on the devices that share them."""
+    needed, memory = _training_bytes(values), values.facts.device_bytes
+    if needed is None or not memory or values.only_validates or needed <= memory:
         return None
-    if shards <= facts.device_bytes:
+    message = f"weights, gradients and Adam take about {needed / GIB:,.0f} GiB of a device's "
+    message += f"{memory / GIB:,.0f} GiB during an update."
+    if values.is_megatron:
+        return Violation(message, f"Raise TP or PP, or set {OFFLOAD}=True.", OFFLOAD)
+    fix = "Set trainer.nnodes higher, or train adapters."
+    return Violation(message, fix, "trainer.nnodes")
+
+
+def _training_bytes(values: PlanValues) -> float | None:
+    """Return the bytes on one device.
+
+    None for adapters, and for mixtures under Megatron, which spreads their experts.
+    """
+    parameters, devices = values.facts.parameters, values.devices
+    per_copy, copies = values.model_parallel, values.data_parallel
+    if not parameters or not devices or not per_copy or not copies or values.adapter_rank:
         return None
-    text = f"weights, gradients and Adam take about {shards / GIB:,.0f} GiB of a device's "
-    text += f"{facts.device_bytes / GIB:,.0f} GiB while an update lasts."
-    if is_megatron(plan):
-        return Case(text, f"Raise TP or PP, or set {OFFLOAD}=True.", OFFLOAD)
-    return Case(text, "Set trainer.nnodes higher, or train adapters.", "trainer.nnodes")
-
-
-def _training_bytes(plan: Plan, facts: Facts) -> float | None:
-    """On one device; None for adapters, and for mixtures under Megatron, whose experts are spread."""
-    all_of_them, copy, copies = devices(plan), model_parallel(plan), data_parallel(plan)
-    adapters = count(plan, f"{MODEL}.lora_rank", f"{MODEL}.lora.rank")
-    if not facts.parameters or not all_of_them or not copy or not copies or adapters:
+    if not values.is_megatron:
+        shards = values.count(f"{ACTOR}.fsdp_config.fsdp_size") or devices
+        return parameters * (FSDP_BYTES + FSDP_ADAM_BYTES) / min(shards, devices)
+    if values.facts.experts:
         return None
-    if not is_megatron(plan):
-        size = count(plan, f"{ACTOR}.fsdp_config.fsdp_size")
-        return facts.parameters * (FSDP + FSDP_ADAM) / min(size or all_of_them, all_of_them)
-    if facts.experts:
-        return None
-    adam = 0 if flag(plan, OFFLOAD) else MEGATRON_ADAM / copies
-    return facts.parameters * (MEGATRON + adam) / copy
-
-
-def fused_kernels(plan: Plan, facts: Facts) -> Case | None:
-    """Long sequences x the vocabulary are many logits."""
-    longest = tokens(plan) or 0
-    left_out = plan.recipe.devices != "gpu" or images(plan, facts)
-    if left_out or flag(plan, FUSED) is not False or longest < VERY_LONG:
-        return None
-    text = f"False: the logits of {longest} tokens are kept whole."
-    return Case(text, f"Set {FUSED}=True.")
-
-
-def levers(plan: Plan, _: Facts) -> Case | None:
-    """Packing and checkpointing, of FSDP."""
-    length, longest = response_length(plan) or 0, tokens(plan) or 0
-    if is_megatron(plan):
-        return None
-    if flag(plan, PADDING) is False and longest >= LONG:
-        return Case(f"False: sequences are padded to {longest} tokens.", f"Set {PADDING}=True.")
-    if flag(plan, CHECKPOINTING) is False and length >= LONG:
-        text = f"False: the activations of {length} tokens are kept in every layer."
-        return Case(text, f"Set {CHECKPOINTING}=True.", CHECKPOINTING)
-    return None
-
-
-RULES = (
-    Rule(
-        "L-14",
-        "warning",
-        TENSOR,
-        "memory x gpu_memory_utilization x TP > parameters x 2 bytes; the smallest TP that does",
-        GUIDE,
-        weights_fit,
-    ),
-    Rule("L-34", "info", FUSED, "use_fused_kernels for long sequences", GUIDE, fused_kernels),
-    Rule(
-        "L-38",
-        "info",
-        OFFLOAD,
-        "bytes of weights, gradients and Adam against the devices",
-        GUIDE,
-        training_fits,
-    ),
-    Rule(
-        "L-59",
-        "info",
-        PADDING,
-        "use_remove_padding and enable_gradient_checkpointing for long sequences",
-        ASCEND,
-        levers,
-    ),
-    Rule("L-61", "info", TENSOR, "a smaller TP where the weights leave room", ASCEND, narrower),
-)
+    adam = 0 if values.flag(OFFLOAD) else MEGATRON_ADAM_BYTES / copies
+    return parameters * (MEGATRON_BYTES + adam) / per_copy

@@ -1,163 +1,140 @@
-"""Rules of the rollout: its engine, memory, graphs and images."""
+"""Rules of the rollout: its engine, memory and graphs, images, and sampling in validation."""
 
 from __future__ import annotations
 
 import re
 
-from rewardkit.launch.plan import Plan
-from rewardkit.launch.rules.facts import Facts
-from rewardkit.launch.rules.rule import ASCEND, CODE, GUIDE, MODELARTS, Case, Rule
+from rewardkit.launch.rules.rule import ASCEND, CODE, GUIDE, MODELARTS, Violation, rule
 from rewardkit.launch.rules.values import (
     ACTOR,
+    EAGER,
+    MEMORY_SHARE,
     ROLLOUT,
-    count,
-    flag,
-    is_megatron,
-    number,
-    since,
-    word,
+    TENSOR_PARALLEL,
+    PlanValues,
 )
 
-NAME = f"{ROLLOUT}.name"
-MEMORY = f"{ROLLOUT}.gpu_memory_utilization"
-EAGER = f"{ROLLOUT}.enforce_eager"
-SIZES = f"{ROLLOUT}.cudagraph_capture_sizes"
-KWARGS = f"{ROLLOUT}.engine_kwargs"
-TENSOR = f"{ROLLOUT}.tensor_model_parallel_size"
+ENGINE = f"{ROLLOUT}.name"
+ENGINE_SETTINGS = f"{ROLLOUT}.engine_kwargs"
+GRAPH_SIZES = f"{ROLLOUT}.cudagraph_capture_sizes"
+PIPELINE = f"{ROLLOUT}.pipeline_model_parallel_size"
+VALIDATION = f"{ROLLOUT}.val_kwargs"
 
-_SEES = re.compile(r"(?:^|[-_/.\d])vl(?:[-_/.]|$)", re.IGNORECASE)
+#: Models that think before they answer: at temperature 0 they repeat themselves.
+_THINKING_NAME = re.compile(
+    r"qwq|thinking|deepseek-r1|qwen3(?!.*(instruct|base|coder))", re.IGNORECASE
+)
+
+#: Below this many rows one response per row says little.
+FEW_ROWS = 100
 
 
-def images(plan: Plan, facts: Facts) -> bool:
-    """Whether the model reads images, by its configuration or its name."""
-    return facts.vision is True or bool(_SEES.search(plan.recipe.model))
-
-
-def engine(plan: Plan, _: Facts) -> Case | None:
-    """An engine that the release has."""
+@rule("L-29", "error", ENGINE, GUIDE, CODE)
+def engine(values: PlanValues) -> Violation | None:
+    """The rollout engine is one that the release has."""
     known = {"vllm", "sglang"}
-    known |= {"trtllm"} if since(plan, 0, 7, 1) else set()
-    known |= {"hf"} if not since(plan, 0, 6, 0) else set()
-    if plan.get(NAME) is None:
-        return Case("not set, and verl has no default.", f"Set {NAME}=vllm.")
-    name = word(plan, NAME)
-    if name is None or name in known:
+    known |= {"trtllm"} if values.is_since(0, 7, 1) else set()
+    known |= {"hf"} if not values.is_since(0, 6, 0) else set()
+    fix = f"Set {ENGINE}=vllm."
+    if values.plan.get(ENGINE) is None:
+        return Violation("it is not set, and verl has no default.", fix)
+    if values.engine in {None, *known}:
         return None
-    text = f"verl {plan.verl} has no rollout {name!r}; it has {', '.join(sorted(known))}."
-    return Case(text, f"Set {NAME}=vllm.")
+    message = f"verl {values.plan.verl} has no rollout engine {values.engine!r}; it has "
+    return Violation(f"{message}{', '.join(sorted(known))}.", fix)
 
 
-def engine_settings(plan: Plan, _: Facts) -> Case | None:
-    """The engine's own settings: of the engine that runs, and no pipeline."""
-    name, pipeline = word(plan, NAME), f"{ROLLOUT}.pipeline_model_parallel_size"
-    if (count(plan, pipeline) or 1) > 1 and name in {"vllm", "sglang", "trtllm"}:
-        text = f"{plan.get(pipeline)}: verl's {name} has no pipeline."
-        return Case(text, f"Set {pipeline}=1 and raise {TENSOR}.", pipeline)
-    for key in plan.settings:
-        if not key.startswith(f"{KWARGS}."):
-            continue
-        owner, dot, setting = key.removeprefix(f"{KWARGS}.").partition(".")
-        if not dot:
+@rule("L-30", "error", ENGINE_SETTINGS, GUIDE, CODE)
+def engine_settings(values: PlanValues) -> Violation | None:
+    """engine_kwargs are those of the engine that runs, without a pipeline."""
+    engine_name, stages = values.engine, values.count(PIPELINE) or 1
+    if stages > 1 and engine_name in {"vllm", "sglang", "trtllm"}:
+        message = f"{stages} is not possible: verl's {engine_name} has no pipeline."
+        return Violation(message, f"Set {PIPELINE}=1 and raise {TENSOR_PARALLEL}.", PIPELINE)
+    for key in values.plan.settings:
+        prefix, _, rest = key.partition(f"{ENGINE_SETTINGS}.")
+        owner, dot, setting = rest.partition(".")
+        if prefix or not dot:
             continue
         if setting in {"pipeline_parallel_size", "pp_size"}:
-            return Case("not supported by verl's rollout.", f"Leave it out, raise {TENSOR}.", key)
-        if name and owner != name:
-            text = f"no effect: the rollout is {name}."
-            return Case(text, f"Write {KWARGS}.{name}.{setting}.", key, "warning")
+            fix = f"Leave it out, and raise {TENSOR_PARALLEL}."
+            return Violation("verl's rollout does not support a pipeline.", fix, key)
+        if engine_name and owner != engine_name:
+            message = f"it has no effect, because the rollout engine is {engine_name}."
+            fix = f"Write {ENGINE_SETTINGS}.{engine_name}.{setting}."
+            return Violation(message, fix, key, "warning")
     return None
 
 
-def memory_share(plan: Plan, _: Facts) -> Case | None:
-    """The rollout's share: high where the actor moves out, about a half where it stays."""
-    share = number(plan, MEMORY)
+@rule("L-15", "info", MEMORY_SHARE, GUIDE)
+def memory_share(values: PlanValues) -> Violation | None:
+    """gpu_memory_utilization is 0.5 to 0.7; 0.8 to 0.9 with offload."""
+    share = values.memory_share
     if share is None:
         return None
     if not 0 < share <= 1:
-        return Case(f"{share:g} is no share.", f"Set {MEMORY}=0.6.", severity="error")
-    part = "megatron" if is_megatron(plan) else "fsdp_config"
-    offload = flag(plan, f"{ACTOR}.{part}.param_offload") is True
-    if offload and share < 0.6:
-        text = f"{share:g}, though the actor is offloaded during the rollout."
-        return Case(text, f"Set {MEMORY}=0.8.")
-    if share > (0.9 if offload else 0.8):
-        text = f"{share:g} leaves little beside the rollout."
-        return Case(text, f"Set {MEMORY}={0.85 if offload else 0.6}.")
+        message = f"{share:g} is not a share between 0 and 1."
+        return Violation(message, f"Set {MEMORY_SHARE}=0.6.", severity="error")
+    section = "megatron" if values.is_megatron else "fsdp_config"
+    is_offloaded = values.flag(f"{ACTOR}.{section}.param_offload") is True
+    if is_offloaded and share < 0.6:
+        message = f"{share:g} is little, because the actor is offloaded during the rollout."
+        return Violation(message, f"Set {MEMORY_SHARE}=0.8.")
+    if share > (0.9 if is_offloaded else 0.8):
+        message = f"{share:g} leaves little memory besides the rollout."
+        return Violation(message, f"Set {MEMORY_SHARE}={0.85 if is_offloaded else 0.6}.")
     return None
 
 
-def expert_parallel(plan: Plan, _: Facts) -> Case | None:
-    """Expert parallel over many devices costs more than it gives."""
-    key, size = f"{KWARGS}.vllm.enable_expert_parallel", count(plan, TENSOR) or 1
-    if flag(plan, key) and size >= 32:
-        text = f"True over {size} devices was slower than without, on DeepSeek-V3."
-        return Case(text, f"Try {key}=False.")
-    return None
-
-
-def graphs_beside(plan: Plan, _: Facts) -> Case | None:
-    """CUDA graphs lie outside the rollout's share."""
-    share = number(plan, MEMORY)
-    if flag(plan, EAGER) is False and share is not None and 0.9 <= share <= 1:
-        text = f"False: graphs need memory beside the {share:.0%} of the rollout."
-        return Case(text, f"Set {EAGER}=True, or {MEMORY}=0.85.")
-    return None
-
-
-def graph_sizes(plan: Plan, _: Facts) -> Case | None:
-    """Sizes of graphs need graphs."""
-    if plan.get(SIZES) is not None and flag(plan, EAGER):
-        return Case(f"no effect: {EAGER} is True.", f"Set {EAGER}=False.")
-    return None
-
-
-def multimodal(plan: Plan, facts: Facts) -> Case | None:
-    """Images: their column, and vLLM's cache of them."""
-    if not images(plan, facts):
+@rule("L-33", "info", GRAPH_SIZES, GUIDE)
+def graph_sizes(values: PlanValues) -> Violation | None:
+    """cudagraph_capture_sizes need CUDA graphs."""
+    if values.plan.get(GRAPH_SIZES) is None or not values.flag(EAGER):
         return None
-    column = word(plan, "data.image_key")
+    return Violation(f"it has no effect, because {EAGER} is True.", f"Set {EAGER}=False.")
+
+
+@rule("L-75", "info", "data.image_key", MODELARTS, ASCEND)
+def images(values: PlanValues) -> Violation | None:
+    """Images: image_key is images, and vLLM's cache of images is off before 0.9."""
+    if not values.reads_images:
+        return None
+    column = values.text("data.image_key")
     if column and column != "images":
-        text = f"{column}; every recipe's parquet has images."
-        return Case(text, "Set data.image_key=images, if that is its column.", "data.image_key")
+        message = f"{column} is unusual: the parquet of every recipe has the column images."
+        return Violation(message, "Set data.image_key=images, if that is the file's column.")
     names = ("mm_processor_cache_gb", "disable_mm_preprocessor_cache")
-    told = any(f"{KWARGS}.vllm.{name}" in plan.settings for name in names)
-    if word(plan, NAME) == "vllm" and not told and not since(plan, 0, 9, 0):
-        key = f"{KWARGS}.vllm.{names[0] if since(plan, 0, 7, 0) else names[1]}"
-        value = "0" if since(plan, 0, 7, 0) else "True"
-        return Case(
-            "vLLM's cache of images is on, and gets out of step.", f"Set {key}={value}.", key
-        )
+    keys = [f"{ENGINE_SETTINGS}.vllm.{name}" for name in names]
+    if values.engine != "vllm" or values.is_since(0, 9, 0) or {*keys} & {*values.plan.settings}:
+        return None
+    key, value = (keys[0], "0") if values.is_since(0, 7, 0) else (keys[1], "True")
+    message = "vLLM's cache of images is on, and goes out of step between processes."
+    return Violation(message, f"Set {key}={value}.", key)
+
+
+@rule("L-27", "warning", f"{VALIDATION}.temperature", GUIDE, CODE)
+def validation_sampling(values: PlanValues) -> Violation | None:
+    """Validation: thinking models sample, and small sets have several responses per row."""
+    samples = values.flag(f"{VALIDATION}.do_sample")
+    training = values.number(f"{ROLLOUT}.temperature")
+    if samples and training is not None and training <= 0:
+        message = f"True makes verl stop, because {ROLLOUT}.temperature is {training:g}."
+        fix = f"Set {ROLLOUT}.temperature=1.0."
+        return Violation(message, fix, f"{VALIDATION}.do_sample", "error")
+    if not values.validates and not values.only_validates:
+        return None
+    temperature = values.number(f"{VALIDATION}.temperature")
+    if samples and temperature is not None and temperature <= 0:
+        fix = f"Set {VALIDATION}.temperature=1.0 and {VALIDATION}.top_p=0.7."
+        return Violation(f"{temperature:g} samples nothing, although do_sample is True.", fix)
+    if samples is False and _THINKING_NAME.search(values.recipe.model):
+        message = "validation is greedy, and a thinking model repeats itself at temperature 0."
+        fix = f"Set {VALIDATION}.do_sample=True, {VALIDATION}.temperature=1.0 and "
+        return Violation(message, f"{fix}{VALIDATION}.top_p=0.7.", VALIDATION)
+    rows, responses = values.facts.val_rows, values.count(f"{VALIDATION}.n")
+    if rows and responses == 1 and rows < FEW_ROWS:
+        message = f"with 1 response to each of {rows} rows the score moves in steps of "
+        message += f"{100 / rows:.1f} points."
+        fix = f"Set {VALIDATION}.n={max(4, 2000 // rows)} and {VALIDATION}.do_sample=True."
+        return Violation(message, fix, f"{VALIDATION}.n")
     return None
-
-
-RULES = (
-    Rule("L-15", "info", MEMORY, "0.5 to 0.7; 0.8 to 0.9 with offload", GUIDE, memory_share),
-    Rule(
-        "L-29", "error", NAME, "a rollout engine that the release has", f"{GUIDE}; {CODE}", engine
-    ),
-    Rule(
-        "L-30",
-        "error",
-        KWARGS,
-        "engine_kwargs of the engine that runs, without a pipeline",
-        f"{GUIDE}; {CODE}",
-        engine_settings,
-    ),
-    Rule(
-        "L-31",
-        "info",
-        f"{KWARGS}.vllm.enable_expert_parallel",
-        "expert parallel over 32 devices can be slower",
-        GUIDE,
-        expert_parallel,
-    ),
-    Rule("L-32", "info", EAGER, "CUDA graphs need memory beside the share", GUIDE, graphs_beside),
-    Rule("L-33", "info", SIZES, "cudagraph_capture_sizes need graphs", GUIDE, graph_sizes),
-    Rule(
-        "L-75",
-        "info",
-        "data.image_key",
-        "images: image_key, and vLLM's cache of them off",
-        f"{MODELARTS}; {ASCEND}",
-        multimodal,
-    ),
-)

@@ -1,13 +1,17 @@
-"""What a rule is, and where the rules come from."""
+"""What a rule is, where the rules come from, and the two ways to write one.
+
+A rule on the values that single settings may have is a row of `expected_values.RULES`; any other
+rule is a function with the decorator `rule`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 from rewardkit.launch.findings import LaunchFinding, Severity
-from rewardkit.launch.plan import Plan
-from rewardkit.launch.rules.facts import Facts
+from rewardkit.launch.rules.values import PlanValues
 
 BLOG = "blog: verl, DAPO-Math-17k and Qwen2.5-7B (2025-10-23)"
 ASCEND = "Ascend guide: verl, DAPO and Qwen3-32B (hiascend.com, 2025-11-07)"
@@ -18,34 +22,37 @@ CODE = "verl's code"
 
 
 @dataclass(frozen=True)
-class Case:
-    """A plan that breaks a rule.
+class Violation:
+    """What breaks a rule in a plan.
 
     Attributes:
-        text: what is the case, with the numbers.
+        message: what is wrong, with the numbers; it follows the key and a colon.
         fix: what to do; it names the key and the value.
-        key: to change, where it is not the rule's own.
-        severity: where it is not the rule's own.
+        key: the setting to change; empty for the rule's own key.
+        severity: of the finding; None for the rule's own severity.
     """
 
-    text: str
+    message: str
     fix: str
     key: str = ""
     severity: Severity | None = None
 
 
-@dataclass(frozen=True)
-class Rule:
+Check = Callable[[PlanValues], Violation | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRule:
     """One rule of the inventory.
 
     Attributes:
-        id: as in L-17; a short name for those that came later.
-        severity: of its findings, unless a case has its own.
-        key: that it is mostly about, by verl 0.9.1's name.
-        about: the rule in a line.
-        source: where it comes from.
-        check: the first case of a plan that breaks it. A value that is missing or of the wrong
-            type breaks no rule: verl's own composition reports it.
+        id: the number in the inventory, as in L-17; a short name for later rules.
+        severity: of its findings, unless a violation has its own.
+        key: the setting it is mostly about, by verl 0.9.1's name.
+        about: the rule in one line.
+        source: the guide, post or code that the rule comes from.
+        check: returns the first violation in a plan, or None. A value that is missing or has the
+            wrong type never breaks a rule: verl's own composition reports it.
     """
 
     id: str
@@ -53,19 +60,97 @@ class Rule:
     key: str
     about: str
     source: str
-    check: Callable[[Plan, Facts], Case | None]
+    check: Check
 
-    def finding(self, plan: Plan, facts: Facts) -> LaunchFinding | None:
-        """What is wrong with a plan by this rule; None for nothing."""
-        case = self.check(plan, facts)
-        if case is None:
+    def finding(self, values: PlanValues) -> LaunchFinding | None:
+        """Return what is wrong with a plan by this rule; None if nothing is."""
+        violation = self.check(values)
+        if violation is None:
             return None
-        severity = case.severity or self.severity
-        return LaunchFinding(
-            severity, self.id, case.key or self.key, case.text, case.fix, self.source
+        severity, key = violation.severity or self.severity, violation.key or self.key
+        return LaunchFinding(severity, self.id, key, violation.message, violation.fix, self.source)
+
+
+def rule(rule_id: str, severity: Severity, key: str, *sources: str) -> Callable[[Check], PlanRule]:
+    """Make a rule of a function that returns the violation in a plan.
+
+    The first line of the function's docstring says what the rule is.
+    """
+
+    def decorate(check: Check) -> PlanRule:
+        about = (check.__doc__ or "").partition("\n")[0].rstrip(".")
+        return PlanRule(
+            id=rule_id,
+            severity=severity,
+            key=key,
+            about=about,
+            source="; ".join(sources),
+            check=check,
         )
 
+    return decorate
 
-def unless(value: object, *good: object) -> bool:
-    """Whether a value is known and none of those."""
-    return value is not None and value not in good
+
+@dataclass(frozen=True)
+class Expectation:
+    """A setting, and the values that it may have.
+
+    Attributes:
+        key: the setting.
+        good: the value it should have, a tuple of values (the first is the best), or a condition.
+        message: a template for `{value}`, `{good}` and the plan's `{values}`.
+        when: which plans it holds for; all, unless given.
+        read: the reader of the value; it follows from the type of `good`, unless `good` is a
+            condition.
+        fix: what to do; "Set KEY=GOOD." unless given.
+        severity: of the finding; None for the rule's own severity.
+        explicit: whether only a value that the recipe or the command line sets counts.
+    """
+
+    key: str
+    good: Any
+    message: str
+    _: KW_ONLY
+    when: Callable[[PlanValues], object] = lambda _: True
+    read: Callable[..., Any] | None = None
+    fix: str = ""
+    severity: Severity | None = None
+    explicit: bool = False
+
+    def violation(self, values: PlanValues) -> Violation | None:
+        """Return the violation if the plan has another value, of the right type."""
+        choices = self.good if isinstance(self.good, tuple) else (self.good,)
+        best = choices[0]
+        if self.explicit:
+            value = values.explicit(self.key)
+            value = value if type(value) is type(best) else None
+        else:
+            value = (self.read or _READERS[type(best)])(values, self.key)
+        if value is None or not self.when(values):
+            return None
+        if best(value) if callable(best) else value in choices:
+            return None
+        message = self.message.format(value=value, good=best, values=values)
+        return Violation(message, self.fix or f"Set {self.key}={best}.", self.key, self.severity)
+
+
+#: How a setting is read, by the type of the value it should have.
+_READERS: dict[type, Callable[..., Any]] = {
+    bool: PlanValues.flag,
+    int: PlanValues.integer,
+    float: PlanValues.number,
+    str: PlanValues.text,
+}
+
+
+def expected(
+    rule_id: str, severity: Severity, source: str, about: str, *expectations: Expectation
+) -> PlanRule:
+    """Make a rule of expectations; the first one that a plan does not meet breaks it."""
+
+    def check(values: PlanValues) -> Violation | None:
+        violations = (expectation.violation(values) for expectation in expectations)
+        return next((violation for violation in violations if violation), None)
+
+    key = expectations[0].key
+    return PlanRule(id=rule_id, severity=severity, key=key, about=about, source=source, check=check)

@@ -1,161 +1,174 @@
-"""Rules of the trainer: validation, checkpoints, logs."""
+"""Rules of the trainer: validation, checkpoints, logs, steps, and the settings of NPUs."""
 
 from __future__ import annotations
 
-from rewardkit.launch.plan import Plan
-from rewardkit.launch.rules.facts import Facts
-from rewardkit.launch.rules.rule import ASCEND, CODE, GUIDE, MODELARTS, Case, Rule
-from rewardkit.launch.rules.values import (
-    count,
-    only_validates,
-    since,
-    validates,
-    whole,
-    word,
-    words,
-)
+from rewardkit.launch.findings import Severity
+from rewardkit.launch.rules.rule import ASCEND, CODE, GUIDE, MODELARTS, TUTORIAL, Violation, rule
+from rewardkit.launch.rules.values import ACTOR, EAGER, LOGGER, REF, PlanValues
 
-TEST, SAVE = "trainer.test_freq", "trainer.save_freq"
-MODE, RESUME = "trainer.resume_mode", "trainer.resume_from_path"
-LOGGER = "trainer.logger"
+BATCH = "data.train_batch_size"
+DEVICE = "trainer.device"
 FOLDER = "trainer.default_local_dir"
-KEEP = "trainer.max_actor_ckpt_to_keep"
-SHOWN = "trainer.log_val_generations"
+KEPT_CHECKPOINTS = "trainer.max_actor_ckpt_to_keep"
+RESUME_MODE, RESUME_PATH = "trainer.resume_mode", "trainer.resume_from_path"
+SAVE, TEST = "trainer.save_freq", "trainer.test_freq"
+TASK_QUEUE = "TASK_QUEUE_ENABLE"
 
-#: Every node has its own of these.
-TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108 - a prefix that is warned of
+#: Every node has its own of these folders.
+TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108 - prefixes that the rule warns of
 
-#: Saved as often as this, checkpoints fill a disk.
-OFTEN = 10
+#: A run that saves at least once in this many steps fills a disk.
+FREQUENT_STEPS = 10
 
 #: Loggers by the release that brought them.
 LOGGERS = {
-    (0, 0, 0): (
-        "console",
-        "wandb",
-        "swanlab",
-        "mlflow",
-        "tensorboard",
-        "vemlp_wandb",
-        "clearml",
-        "tracking",
-    ),
-    (0, 6, 0): ("trackio", "file"),
-    (0, 9, 0): ("rl_insight",),
+    (0, 0, 0): "console wandb swanlab mlflow tensorboard vemlp_wandb clearml tracking".split(),
+    (0, 6, 0): ["trackio", "file"],
+    (0, 9, 0): ["rl_insight"],
 }
 
-#: Loggers that other people look at, and that show answers.
-SHARED = frozenset(
-    {"wandb", "swanlab", "mlflow", "tensorboard", "vemlp_wandb", "clearml", "trackio"}
-)
 
-
-def validation(plan: Plan, _: Facts) -> Case | None:
-    """There is a validation, and not on what is trained on."""
-    if only_validates(plan):
+@rule("L-62", "warning", TEST, ASCEND)
+def validation(values: PlanValues) -> Violation | None:
+    """The run validates, and not on the training file."""
+    if values.only_validates:
         return None
-    both = sorted(set(words(plan, "data.train_files")) & set(words(plan, "data.val_files")))
-    if both and validates(plan):
-        text = f"{', '.join(both)} is trained on and validated on."
-        return Case(text, f"Hold some rows out, or set {TEST}=-1.", "data.val_files")
-    every = whole(plan, TEST)
-    if every is None or every > 0:
+    both = sorted({*values.texts("data.train_files")} & {*values.texts("data.val_files")})
+    if both and values.validates:
+        message = f"{', '.join(both)} is a file for training and for validation."
+        return Violation(message, f"Hold some rows out, or set {TEST}=-1.", "data.val_files")
+    frequency = values.integer(TEST)
+    if frequency is None or frequency > 0:
         return None
-    if not plan.recipe.data.val:
-        return Case("none: nothing is validated.", f"Set data.val, and {TEST}=10.", "data.val")
-    return Case(f"{every}: never.", f"Set {TEST}=10.")
+    if not values.recipe.data.val:
+        message = "the recipe has no validation file, so nothing is validated."
+        return Violation(message, f"Set data.val, and {TEST}=10.", "data.val")
+    return Violation(f"with {frequency} the run never validates.", f"Set {TEST}=10.")
 
 
-def checkpoints(plan: Plan, _: Facts) -> Case | None:
-    """Something is saved, and not everything kept."""
-    every = whole(plan, SAVE)
-    if every is None or only_validates(plan):
+@rule("L-63", "warning", SAVE, ASCEND)
+def checkpoints(values: PlanValues) -> Violation | None:
+    """The run saves checkpoints, and keeps few of them if it saves often."""
+    frequency = values.integer(SAVE)
+    if frequency is None or values.only_validates:
         return None
-    if every <= 0:
-        return Case(f"{every}: the trained model is never saved.", f"Set {SAVE}=100.")
-    if every <= OFTEN and plan.get(KEEP) is None:
-        text = f"not set, and every {every} steps one is saved: all of them are kept."
-        return Case(text, f"Set {KEEP}=2.", KEEP, "info")
-    return None
-
-
-def resume(plan: Plan, _: Facts) -> Case | None:
-    """Where a run goes on."""
-    mode, path = word(plan, MODE), plan.get(RESUME)
-    if mode is None:
+    if frequency <= 0:
+        message = f"with {frequency} the run never saves the trained model."
+        return Violation(message, f"Set {SAVE}=100.")
+    if frequency > FREQUENT_STEPS or values.plan.get(KEPT_CHECKPOINTS) is not None:
         return None
-    if mode not in {"auto", "disable", "resume_path"}:
-        return Case(f"{mode!r} is none of auto, disable, resume_path.", f"Set {MODE}=auto.")
+    message = f"it is not set, so verl keeps all checkpoints, one every {frequency} steps."
+    return Violation(message, f"Set {KEPT_CHECKPOINTS}=2.", KEPT_CHECKPOINTS, "info")
+
+
+@rule("L-64", "error", RESUME_MODE, MODELARTS, CODE)
+def resume(values: PlanValues) -> Violation | None:
+    """resume_mode is auto, disable, or resume_path with a path."""
+    mode, path = values.text(RESUME_MODE), values.plan.get(RESUME_PATH)
+    if mode in {None, "auto", "disable"}:
+        return None
     if mode != "resume_path":
-        return None
-    fix = f"Set {RESUME}=.../global_step_N."
+        message = f"{mode!r} is not one of auto, disable, resume_path."
+        return Violation(message, f"Set {RESUME_MODE}=auto.")
+    fix = f"Set {RESUME_PATH}=.../global_step_N."
     if path is None:
-        return Case(f"resume_path, and {RESUME} is not set.", fix, RESUME)
+        message = f"it is not set, and {RESUME_MODE}=resume_path needs it."
+        return Violation(message, fix, RESUME_PATH)
     if isinstance(path, str) and "global_step_" not in path:
-        return Case(f"{path}: verl reads the step from global_step_N in it.", fix, RESUME)
+        message = f"{path} has no global_step_N, from which verl reads the step."
+        return Violation(message, fix, RESUME_PATH)
     return None
 
 
-def loggers(plan: Plan, _: Facts) -> Case | None:
-    """Loggers that the release knows."""
-    known = {name for number, names in LOGGERS.items() if since(plan, *number) for name in names}
-    other = [name for name in words(plan, LOGGER) if name not in known]
-    if not other:
+@rule("L-65", "error", LOGGER, GUIDE, CODE)
+def loggers(values: PlanValues) -> Violation | None:
+    """Loggers are among those that the release has."""
+    known = {name for since, names in LOGGERS.items() if values.is_since(*since) for name in names}
+    unknown = [name for name in values.texts(LOGGER) if name not in known]
+    if not unknown:
         return None
-    text = f"verl {plan.verl} has no {', '.join(other)}; it has {', '.join(sorted(known))}."
-    return Case(text, f"Set {LOGGER}=[console].")
+    message = f"verl {values.plan.verl} has no logger {', '.join(unknown)}; it has "
+    return Violation(f"{message}{', '.join(sorted(known))}.", f"Set {LOGGER}=[console].")
 
 
-def answers_shown(plan: Plan, _: Facts) -> Case | None:
-    """Some answers of the validation are worth a look."""
-    shared = SHARED & set(words(plan, LOGGER))
-    if whole(plan, SHOWN) != 0 or not shared or not validates(plan):
+@rule("L-78", "warning", FOLDER, ASCEND)
+def shared_folder(values: PlanValues) -> Violation | None:
+    """Checkpoints of several nodes are on storage that all nodes share."""
+    folder, nodes = values.explicit(FOLDER), values.count("trainer.nnodes") or 1
+    if nodes == 1 or values.only_validates or not isinstance(folder, (str, type(None))):
         return None
-    return Case(f"0: {min(shared)} gets figures and no answers.", f"Set {SHOWN}=10.")
-
-
-def names(plan: Plan, _: Facts) -> Case | None:
-    """Runs are found again by their names."""
-    shared = SHARED & set(words(plan, LOGGER))
-    if shared and plan.get("trainer.project_name") == "verl_examples":
-        text = "verl_examples, which is everybody's."
-        return Case(text, "Set trainer.project_name to one of yours.")
-    return None
-
-
-def shared_folder(plan: Plan, _: Facts) -> Case | None:
-    """Each node writes its shards where all can read them."""
-    folder, nodes = plan.settings.get(FOLDER), count(plan, "trainer.nnodes")
-    if not nodes or nodes == 1 or only_validates(plan):
+    if folder is not None and not _is_of_one_node(folder):
         return None
-    fix = f"Set {FOLDER} to an absolute path on storage that all nodes share."
-    if folder is None:
-        return Case(f"not set: {nodes} nodes each write to a folder of their own.", fix)
-    if isinstance(folder, str) and _of_one_node(folder):
-        return Case(f"{folder}: {nodes} nodes each write to their own.", fix)
-    return None
+    name = folder or "verl's default"
+    message = f"{name} is another folder on each of the {nodes} nodes."
+    return Violation(message, f"Set {FOLDER} to an absolute path on storage that all nodes share.")
 
 
-def _of_one_node(folder: str) -> bool:
+def _is_of_one_node(folder: str) -> bool:
     """Whether a folder is relative, or a node's temporary one."""
     return "://" not in folder and (not folder.startswith("/") or folder.startswith(TEMPORARY))
 
 
-RULES = (
-    Rule(
-        "L-62",
-        "warning",
-        TEST,
-        "validation is on, and not on the training file",
-        ASCEND,
-        validation,
-    ),
-    Rule(
-        "L-63", "warning", SAVE, "save_freq > 0; few are kept if saved often", ASCEND, checkpoints
-    ),
-    Rule("L-64", "error", MODE, "resume_mode and its path", f"{MODELARTS}; {CODE}", resume),
-    Rule("L-65", "error", LOGGER, "loggers that the release has", f"{GUIDE}; {CODE}", loggers),
-    Rule("L-66", "info", SHOWN, "log_val_generations 10", GUIDE, answers_shown),
-    Rule("L-67", "info", "trainer.project_name", "a project's name of one's own", GUIDE, names),
-    Rule("L-78", "warning", FOLDER, "checkpoints on shared storage", ASCEND, shared_folder),
-)
+@rule("L-68", "info", SAVE, TUTORIAL)
+def steps(values: PlanValues) -> Violation | None:
+    """The run's steps, rows // batch x epochs, are enough to save and validate."""
+    rows, batch = values.facts.train_rows, values.count(BATCH)
+    if not rows or not batch:
+        return None
+    if rows < batch:
+        message = (
+            f"{batch} is more than the {rows} rows of the training files: the run has no step."
+        )
+        return Violation(message, f"Set {BATCH}={rows} or less.", BATCH, "error")
+    total = values.count("trainer.total_training_steps")
+    total = total or rows // batch * (values.count("trainer.total_epochs") or 1)
+    for key in (SAVE, TEST):
+        frequency = values.count(key)
+        if frequency and frequency > total:
+            message = f"{frequency} is more than the run's {total} steps: only the last one counts."
+            return Violation(message, f"Set {key}={max(1, total // 5)}.", key)
+    return None
+
+
+@rule("L-53", "warning", DEVICE, ASCEND)
+def device(values: PlanValues) -> Violation | None:
+    """trainer.device is npu on NPUs; before 0.7 verl does not detect them."""
+    name, devices = values.text(DEVICE), values.recipe.devices
+    if name is None or (name == "npu") == values.is_npu:
+        return None
+    severity: Severity = "warning" if values.is_since(0, 7, 0) else "error"
+    message = f"{name} does not match the recipe's devices, {devices}."
+    good = "cuda" if devices == "gpu" else devices
+    return Violation(message, f"Set {DEVICE}={good}.", severity=severity)
+
+
+@rule("L-54", "warning", f"{ACTOR}.use_torch_compile", ASCEND, MODELARTS)
+def torch_compile(values: PlanValues) -> Violation | None:
+    """NPU: use_torch_compile is False, for the actor and the reference."""
+    switch = "use_torch_compile" if values.is_megatron else "fsdp_config.use_torch_compile"
+    for model in (ACTOR, REF) if values.is_npu else ():
+        key = f"{model}.{switch}"
+        if values.flag(key, f"{ACTOR}.{switch}"):
+            return Violation("True does not work: NPU needs False.", f"Set {key}=False.", key)
+    return None
+
+
+@rule("L-55", "warning", f"env.{TASK_QUEUE}", ASCEND)
+def task_queue(values: PlanValues) -> Violation | None:
+    """NPU: TASK_QUEUE_ENABLE is 1 with graphs, 2 in eager mode."""
+    is_eager, value = values.flag(EAGER), values.plan.env.get(TASK_QUEUE)
+    good = "2" if is_eager else "1"
+    if not values.is_npu or is_eager is None or value == good:
+        return None
+    message = f"{value or 'the default'} does not match {EAGER}={is_eager}."
+    return Violation(message, f"Set env.{TASK_QUEUE}={good}.")
+
+
+@rule("L-77", "info", "cluster.workdir", ASCEND)
+def work_folder(values: PlanValues) -> Violation | None:
+    """NPU: the working folder is not below /home of the Ascend image."""
+    folder = values.recipe.cluster.workdir
+    if not values.is_npu or not f"{folder}/".startswith("/home/"):
+        return None
+    message = f"vLLM does not start in {folder}, below /home of the Ascend image."
+    return Violation(message, "Set cluster.workdir to another folder.")

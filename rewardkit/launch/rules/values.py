@@ -1,15 +1,16 @@
-"""A plan's values as rules need them: of the right type, or None.
-
-Several keys stand for `${oc.select:...}` in verl's defaults: the first that is set counts.
-"""
+"""A plan's values as the rules need them: of the right type, or None."""
 
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import dataclass, field
 from typing import Any
 
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.presets import preset
+from rewardkit.launch.recipe import Recipe
+from rewardkit.launch.rules.facts import RunFacts
 from rewardkit.launch.verl.keys import parse_release
 
 ACTOR = "actor_rollout_ref.actor"
@@ -17,143 +18,205 @@ MODEL = "actor_rollout_ref.model"
 REF = "actor_rollout_ref.ref"
 ROLLOUT = "actor_rollout_ref.rollout"
 
+DYNAMIC_BATCH = f"{ACTOR}.use_dynamic_bsz"
+EAGER = f"{ROLLOUT}.enforce_eager"
+KL_IN_REWARD = "algorithm.use_kl_in_reward"
+KL_LOSS = f"{ACTOR}.use_kl_loss"
+LOGGER = "trainer.logger"
+MEMORY_SHARE = f"{ROLLOUT}.gpu_memory_utilization"
+MICRO_BATCH = f"{ACTOR}.ppo_micro_batch_size_per_gpu"
+REMOVE_PADDING = f"{MODEL}.use_remove_padding"
+TENSOR_PARALLEL = f"{ROLLOUT}.tensor_model_parallel_size"
 
-def first(plan: Plan, *keys: str) -> Any:
-    """The value of the first key that has one."""
-    return next((value for key in keys if (value := plan.get(key)) is not None), None)
+#: Loggers that other people look at.
+SHARED_LOGGERS = frozenset(
+    {"wandb", "swanlab", "mlflow", "tensorboard", "vemlp_wandb", "clearml", "trackio"}
+)
 
-
-def number(plan: Plan, *keys: str) -> float | None:
-    """A finite number."""
-    value = first(plan, *keys)
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return value if good else None
-
-
-def whole(plan: Plan, *keys: str) -> int | None:
-    """A whole number, negative ones too."""
-    value = first(plan, *keys)
-    return value if type(value) is int else None
-
-
-def count(plan: Plan, *keys: str) -> int | None:
-    """A positive whole number."""
-    value = whole(plan, *keys)
-    return value if value is not None and value > 0 else None
+#: A model whose name says that it reads images.
+_VISION_NAME = re.compile(r"(?:^|[-_/.\d])vl(?:[-_/.]|$)", re.IGNORECASE)
 
 
-def flag(plan: Plan, *keys: str) -> bool | None:
-    """A truth value."""
-    value = first(plan, *keys)
-    return value if isinstance(value, bool) else None
+@dataclass(frozen=True)
+class PlanValues:
+    """One plan, and typed access to its values.
 
+    Every reader takes keys by verl 0.9.1's names. Several keys stand for verl's `${oc.select:...}`
+    defaults: the first one that is set counts.
 
-def word(plan: Plan, *keys: str) -> str | None:
-    """Text."""
-    value = first(plan, *keys)
-    return value if isinstance(value, str) else None
+    Attributes:
+        plan: the plan.
+        facts: what is known besides it.
+    """
 
+    plan: Plan
+    facts: RunFacts = field(default_factory=RunFacts)
 
-def words(plan: Plan, key: str) -> list[str]:
-    """Text, or a list of it; what is none of both is left out."""
-    value = plan.get(key)
-    items = value if isinstance(value, (list, tuple)) else [value]
-    return [item for item in items if isinstance(item, str)]
+    @property
+    def recipe(self) -> Recipe:
+        """The plan's recipe."""
+        return self.plan.recipe
 
+    def first(self, *keys: str) -> Any:
+        """The value of the first key that has one."""
+        return next((value for key in keys if (value := self.plan.get(key)) is not None), None)
 
-def asked(plan: Plan, key: str) -> bool:
-    """Whether a person set a key: it is neither verl's default nor the algorithm's preset."""
-    return key in plan.settings and plan.settings[key] != preset(plan.recipe).get(key)
+    def number(self, *keys: str) -> float | None:
+        """A finite number."""
+        value = self.first(*keys)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return value if is_number and math.isfinite(value) else None
 
+    def integer(self, *keys: str) -> int | None:
+        """An integer, also a negative one."""
+        value = self.first(*keys)
+        return value if type(value) is int else None
 
-def since(plan: Plan, *number: int) -> bool:
-    """Whether the plan is for this release of verl or a newer one."""
-    return parse_release(plan.verl) >= number
+    def count(self, *keys: str) -> int | None:
+        """A positive integer."""
+        value = self.integer(*keys)
+        return value if value is not None and value > 0 else None
 
+    def flag(self, *keys: str) -> bool | None:
+        """A boolean."""
+        value = self.first(*keys)
+        return value if isinstance(value, bool) else None
 
-def is_megatron(plan: Plan) -> bool:
-    """Whether the actor is trained by Megatron; FSDP otherwise."""
-    return plan.recipe.strategy == "megatron"
+    def text(self, *keys: str) -> str | None:
+        """A text."""
+        value = self.first(*keys)
+        return value if isinstance(value, str) else None
 
+    def texts(self, key: str) -> list[str]:
+        """The texts of a list, or one text as a list; values of other types are left out."""
+        value = self.plan.get(key)
+        items = value if isinstance(value, (list, tuple)) else [value]
+        return [item for item in items if isinstance(item, str)]
 
-def is_dynamic(plan: Plan) -> bool:
-    """Whether the actor's micro batches are cut by tokens, not by rows."""
-    return flag(plan, f"{ACTOR}.use_dynamic_bsz") is True
+    def explicit(self, key: str) -> Any:
+        """The value that a preset, the recipe or the command line sets; None for verl's default."""
+        return self.plan.settings.get(key)
 
+    def is_user_set(self, key: str) -> bool:
+        """Whether a person set a key: the value is neither verl's default nor the preset's."""
+        return key in self.plan.settings and self.explicit(key) != preset(self.recipe).get(key)
 
-def devices(plan: Plan) -> int | None:
-    """Of all nodes."""
-    nodes, each = count(plan, "trainer.nnodes"), count(plan, "trainer.n_gpus_per_node")
-    return nodes * each if nodes and each else None
+    def is_since(self, *release: int) -> bool:
+        """Whether the plan is for this release of verl or a newer one."""
+        return parse_release(self.plan.verl) >= release
 
+    @property
+    def is_megatron(self) -> bool:
+        """Whether Megatron trains the actor; FSDP does otherwise."""
+        return self.recipe.strategy == "megatron"
 
-def tokens(plan: Plan) -> int | None:
-    """Of the longest sequence: prompt and response."""
-    prompt, response = count(plan, "data.max_prompt_length"), response_length(plan)
-    return prompt + response if prompt and response else None
+    @property
+    def is_npu(self) -> bool:
+        """Whether the run is on NPUs."""
+        return self.recipe.devices == "npu"
 
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the actor's micro batches are cut by tokens instead of rows."""
+        return self.flag(DYNAMIC_BATCH) is True
 
-def response_length(plan: Plan) -> int | None:
-    """Of the longest response."""
-    return count(plan, f"{ROLLOUT}.response_length", "data.max_response_length")
+    @property
+    def engine(self) -> str | None:
+        """The rollout's inference engine, as in `vllm`."""
+        return self.text(f"{ROLLOUT}.name")
 
+    @property
+    def memory_share(self) -> float | None:
+        """The share of a device's memory that the rollout may use."""
+        return self.number(MEMORY_SHARE)
 
-def sequence_parallel(plan: Plan, part: str = ACTOR) -> int | None:
-    """Over how many devices one sequence is cut: Ulysses of FSDP, context of Megatron."""
-    name = "ulysses_sequence_parallel_size"
-    if is_megatron(plan):
-        name = "megatron.context_parallel_size"
-    for owner in (part, ACTOR):
-        sizes = [count(plan, f"{owner}.{place}{name}") for place in _PLACES]
-        if found := max(filter(None, sizes), default=None):
-            return found
-    return 1 if _unset(plan, name) else None
+    @property
+    def shared_loggers(self) -> frozenset[str]:
+        """The run's loggers that other people look at."""
+        return SHARED_LOGGERS & set(self.texts(LOGGER))
 
+    @property
+    def reads_images(self) -> bool:
+        """Whether the model reads images, by its configuration or its name."""
+        return self.facts.vision is True or bool(_VISION_NAME.search(self.recipe.model))
 
-#: From 0.8 on FSDP's own section has the size, and the actor's is copied into it.
-_PLACES = ("", "fsdp_config.")
+    @property
+    def devices(self) -> int | None:
+        """The devices of all nodes."""
+        nodes = self.count("trainer.nnodes")
+        per_node = self.count("trainer.n_gpus_per_node")
+        return nodes * per_node if nodes and per_node else None
 
+    @property
+    def response_tokens(self) -> int | None:
+        """The tokens of the longest response."""
+        return self.count(f"{ROLLOUT}.response_length", "data.max_response_length")
 
-def _unset(plan: Plan, name: str) -> bool:
-    return plan.get(f"{ACTOR}.{name}") is None
+    @property
+    def sequence_tokens(self) -> int | None:
+        """The tokens of the longest sequence: prompt and response."""
+        prompt, response = self.count("data.max_prompt_length"), self.response_tokens
+        return prompt + response if prompt and response else None
 
+    @property
+    def rollout_tokens(self) -> int | None:
+        """The tokens of the longest sequence that the rollout allows."""
+        longest, limit = self.sequence_tokens, self.count(f"{ROLLOUT}.max_model_len") or 0
+        return max(longest, limit) if longest else None
 
-def model_parallel(plan: Plan) -> int | None:
-    """How many devices hold one copy of the actor together: Ulysses, or TP x PP x CP."""
-    context = sequence_parallel(plan)
-    if not is_megatron(plan):
-        return context
-    tensor = count(plan, f"{ACTOR}.megatron.tensor_model_parallel_size")
-    pipeline = count(plan, f"{ACTOR}.megatron.pipeline_model_parallel_size")
-    return tensor * pipeline * context if tensor and pipeline and context else None
+    def sequence_parallel(self, model: str = ACTOR) -> int | None:
+        """How many devices share one sequence: Ulysses of FSDP, context parallel of Megatron."""
+        name = "ulysses_sequence_parallel_size"
+        if self.is_megatron:
+            name = "megatron.context_parallel_size"
+        for owner in (model, ACTOR):
+            # From verl 0.8 on FSDP's own section has the size, and the actor's is copied into it.
+            sizes = [self.count(f"{owner}.{section}{name}") for section in ("", "fsdp_config.")]
+            if size := max(filter(None, sizes), default=None):
+                return size
+        return 1 if self.plan.get(f"{ACTOR}.{name}") is None else None
 
+    @property
+    def model_parallel(self) -> int | None:
+        """How many devices hold one copy of the actor: Ulysses, or TP x PP x CP of Megatron."""
+        context = self.sequence_parallel()
+        if not self.is_megatron:
+            return context
+        tensor = self.count(f"{ACTOR}.megatron.tensor_model_parallel_size")
+        pipeline = self.count(f"{ACTOR}.megatron.pipeline_model_parallel_size")
+        return tensor * pipeline * context if tensor and pipeline and context else None
 
-def data_parallel(plan: Plan) -> int | None:
-    """How many copies of the actor share a batch; None where the devices do not divide."""
-    all_of_them, copy = devices(plan), model_parallel(plan)
-    if not all_of_them or not copy or all_of_them % copy:
-        return None
-    return all_of_them // copy
+    @property
+    def data_parallel(self) -> int | None:
+        """How many copies of the actor share a batch; None where they do not fill the devices."""
+        devices, per_copy = self.devices, self.model_parallel
+        if not devices or not per_copy or devices % per_copy:
+            return None
+        return devices // per_copy
 
+    @property
+    def adapter_rank(self) -> int | None:
+        """The rank of LoRA adapters; None without adapters."""
+        return self.count(f"{MODEL}.lora_rank", f"{MODEL}.lora.rank")
 
-def uses_reference(plan: Plan) -> bool:
-    """Whether a reference model is loaded."""
-    kl = (flag(plan, "algorithm.use_kl_in_reward"), flag(plan, f"{ACTOR}.use_kl_loss"))
-    return True in kl
+    @property
+    def uses_reference(self) -> bool:
+        """Whether verl loads a reference model."""
+        return True in (self.flag(KL_IN_REWARD), self.flag(KL_LOSS))
 
+    @property
+    def uses_critic(self) -> bool:
+        """Whether verl trains a critic."""
+        return self.text("algorithm.adv_estimator") == "gae"
 
-def uses_critic(plan: Plan) -> bool:
-    """Whether a critic is trained."""
-    return word(plan, "algorithm.adv_estimator") == "gae"
+    @property
+    def validates(self) -> bool:
+        """Whether verl reads the validation files."""
+        frequency = self.integer("trainer.test_freq") or 0
+        return frequency > 0 or self.flag("trainer.val_before_train") is True
 
-
-def validates(plan: Plan) -> bool:
-    """Whether verl looks at the validation files."""
-    freq = whole(plan, "trainer.test_freq")
-    return (freq or 0) > 0 or flag(plan, "trainer.val_before_train") is True
-
-
-def only_validates(plan: Plan) -> bool:
-    """Whether nothing is trained."""
-    asked = flag(plan, "trainer.val_only") is True
-    return asked and flag(plan, "trainer.val_before_train") is not False
+    @property
+    def only_validates(self) -> bool:
+        """Whether the run validates and trains nothing."""
+        val_only = self.flag("trainer.val_only") is True
+        return val_only and self.flag("trainer.val_before_train") is not False
