@@ -100,7 +100,17 @@ def test_errors_are_picklable_and_of_one_family(error):
 
 
 #: What is loaded where another package brings it: the packages are those of a run, not of ours.
-OF_OTHERS = {"ray", "swift", "verl", "torch", "transformers", "uvicorn", "starlette", "math_verify"}
+OF_OTHERS = {
+    "ray",
+    "swift",
+    "verl",
+    "torch",
+    "transformers",
+    "uvicorn",
+    "starlette",
+    "prometheus_client",
+    "math_verify",
+}
 LOAD_ALL = """
 import importlib, json, pkgutil, rewardkit
 missing = {}

@@ -1,7 +1,7 @@
-"""The reward server's application: its endpoints, and what is read and answered there.
+"""The ASGI application of a reward server: its endpoints, and how requests are read and answered.
 
-Every refusal is a JSON object with `error` and a status of 4xx. What a scorer does wrong is a score
-with `error` in an answer of 200; a status of 5xx is a bug of ours.
+Every refusal is a JSON object with `error` and an HTTP status of 4xx. A scorer that fails is a
+result with `error` in an answer with status 200. A status of 5xx is a bug of rewardkit.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from anyio import fail_after
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -22,178 +23,179 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rewardkit import __version__
-from rewardkit.reward_server.gate import Gate, Limits, again, allowed
+from rewardkit.reward_server.admission import (
+    RequestLimits,
+    WaitingLimit,
+    is_authorized,
+    retry_after,
+)
 from rewardkit.reward_server.metrics import Metrics
 from rewardkit.reward_server.openrlhf import openrlhf_reply, read_openrlhf
-from rewardkit.reward_server.payload import Asked, Item, Verdict, read_score, score_reply
-from rewardkit.reward_server.scoring import Judge
-from rewardkit.reward_server.strict_json import RefusedError
+from rewardkit.reward_server.payload import (
+    ItemResult,
+    RequestItem,
+    ScoreRequest,
+    read_score,
+    score_reply,
+)
+from rewardkit.reward_server.scoring import ScorerPool
+from rewardkit.reward_server.strict_json import RequestError
 
-#: Seconds for a body to arrive.
-READING = 30.0
+#: Timeout for the body of a request, in seconds.
+BODY_TIMEOUT_SECONDS = 30.0
 
-#: Bytes of all bodies that are held at a time, in multiples of the longest body.
-BODIES = 32
+#: Bytes of all bodies that are held at a time, as a multiple of the largest body.
+MAX_BODIES = 32
 
-#: Statuses of refusals before a body was read, of clients that need not be asked to send it again.
-UNREAD = frozenset({401, 408, 415})
+#: Statuses of refusals before the body was read, after which the connection is closed.
+UNREAD_STATUSES = frozenset({401, 408, 415})
 
-#: The status, nginx's, under which requests are counted whose client did not wait.
-GONE = 499
+#: nginx's status for a client that closed the connection; only the metrics have it.
+CLIENT_CLOSED_STATUS = 499
 
 
-def make_app(judge: Judge, limits: Limits, token: str = "") -> ASGIApp:
-    """The application, for uvicorn.
+def make_app(scorers: ScorerPool, limits: RequestLimits, token: str = "") -> ASGIApp:
+    """Return the application for uvicorn.
 
     Args:
-        judge: what scores.
-        limits: what is taken at most.
-        token: that requests must show, "" for none.
+        scorers: scores the items of requests.
+        limits: the limits of requests.
+        token: the token that requests must have, "" for none.
     """
-    service = _Service(judge, limits, token)
+    endpoints = _Endpoints(scorers, limits, token)
     routes = [
-        Route("/score", service.score, methods=["POST"]),
-        Route("/get_reward", service.get_reward, methods=["POST"]),
-        Route("/health", service.health),
-        Route("/metrics", service.told),
+        Route("/score", endpoints.score, methods=["POST"]),
+        Route("/get_reward", endpoints.get_reward, methods=["POST"]),
+        Route("/health", endpoints.health),
+        Route("/metrics", endpoints.metrics_text),
     ]
-    handlers: dict[Any, Any] = {HTTPException: _http_refusal, RefusedError: _refusal}
-    return Gate(Starlette(routes=routes, exception_handlers=handlers), service.metrics, limits)
+    handlers: dict[Any, Any] = {HTTPException: _routing_error, RequestError: _request_error}
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    return WaitingLimit(app, endpoints.metrics, limits.max_waiting)
 
 
-class _Service:
-    """The endpoints."""
-
-    def __init__(self, judge: Judge, limits: Limits, token: str) -> None:
-        self.metrics = Metrics()
-        self._judge, self._limits, self._token = judge, limits, token.encode()
-        self._held = 0
+class _Endpoints:
+    def __init__(self, scorers: ScorerPool, limits: RequestLimits, token: str) -> None:
+        self.metrics = Metrics(limits.max_waiting, scorers.count_busy)
+        self._scorers, self._limits, self._token = scorers, limits, token.encode()
+        self._body_bytes = 0
 
     async def score(self, request: Request) -> Response:
-        """`POST /score`."""
+        """Answer `POST /score`."""
         return await self._answer(request, read_score, score_reply)
 
     async def get_reward(self, request: Request) -> Response:
-        """`POST /get_reward`, as OpenRLHF asks."""
+        """Answer `POST /get_reward`, the request of OpenRLHF."""
         return await self._answer(request, read_openrlhf, openrlhf_reply)
 
     async def health(self, _: Request) -> Response:
-        """`GET /health`; the scorer is no secret, the rest of the settings are not told."""
-        told = {"status": "ok", "scorer": self._judge.name, "version": __version__}
-        return _json(told, 200)
+        """Answer `GET /health`, which shows no setting but the scorer."""
+        health = {"status": "ok", "scorer": self._scorers.name, "version": __version__}
+        return _json(health, 200)
 
-    async def told(self, request: Request) -> Response:
-        """`GET /metrics`."""
-        self._authorise(request)
-        text = self.metrics.text(limit=self._limits.waiting, judging=self._judge.judging)
-        return Response(text, media_type="text/plain; version=0.0.4")
+    async def metrics_text(self, request: Request) -> Response:
+        """Answer `GET /metrics`."""
+        self._authorize(request)
+        return Response(self.metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     async def _answer(
         self,
         request: Request,
-        read: Callable[[bytes, int], Asked],
+        read: Callable[[bytes, int], ScoreRequest],
         reply: Callable[..., dict[str, Any]],
     ) -> Response:
         started = perf_counter()
-        self._authorise(request)
+        self._authorize(request)
         parts: list[bytes] = []
         try:
-            with fail_after(READING):
+            with fail_after(BODY_TIMEOUT_SECONDS):
                 await self._receive(request, parts)
-            items, single = read(b"".join(parts), self._limits.batch)
-            await sleep(0)  # whatever else has arrived is let in, or refused, before it is judged
-            verdicts = await self._judged(items, request)
+            items, is_single = read(b"".join(parts), self._limits.max_batch)
+            await sleep(
+                0
+            )  # accept or refuse the requests that have arrived before scoring this one
+            results = await self._score_items(items, request)
         except TimeoutError as error:
-            raise RefusedError(408, f"no whole body within {READING:g} s.") from error
+            message = f"the body has not arrived within {BODY_TIMEOUT_SECONDS:g} s."
+            raise RequestError(408, message) from error
         except ClientDisconnect as error:
-            raise RefusedError(GONE, "the client is gone.") from error
+            raise RequestError(CLIENT_CLOSED_STATUS, "the client closed the connection.") from error
         finally:
-            self._held -= sum(map(len, parts))
-        answer = _json(reply(verdicts, single=single), 200)
-        self.metrics.took(perf_counter() - started)
+            self._body_bytes -= sum(map(len, parts))
+        answer = _json(reply(results, is_single=is_single), 200)
+        self.metrics.add_latency(perf_counter() - started)
         return answer
 
-    async def _judged(self, items: Sequence[Item], request: Request) -> list[Verdict]:
-        """The verdicts, counted."""
-        labels = [self._judge.label(item) for item in items]
-        verdicts = self._judge.at_once(items, labels)
-        if verdicts is None:
-            gone = Event()
-            watching = create_task(_watch(request, gone))
+    async def _score_items(
+        self, items: Sequence[RequestItem], request: Request
+    ) -> list[ItemResult]:
+        """Score the items of a request and count the results."""
+        names = [self._scorers.name_for(item) for item in items]
+        if self._scorers.are_fast(names):
+            results = self._scorers.score(items)
+        else:
+            is_closed = Event()
+            watcher = create_task(_watch_connection(request, is_closed))
             try:
-                verdicts = await self._judge.in_threads(items, gone)
+                results = await self._scorers.score_in_threads(items, is_closed)
             finally:
-                watching.cancel()
-            if len(verdicts) < len(items):
+                watcher.cancel()
+            if len(results) < len(items):
                 raise ClientDisconnect
-        for label, verdict in zip(labels, verdicts, strict=True):
-            self.metrics.responses[label, verdict.score.status.value] += 1
-            if verdict.error:
-                self.metrics.errors[label] += 1
-        return verdicts
+        self.metrics.count_results(names, results)
+        return results
 
     async def _receive(self, request: Request, parts: list[bytes]) -> None:
-        """The body, in parts; refused as soon as it is too long, or all bodies are."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":  # a page in a browser cannot say so of another's server
-            raise RefusedError(415, "send JSON, with `Content-Type: application/json`.")
-        most, size = self._limits.body, 0
-        said = request.headers.get("content-length", "")
-        if said.isdecimal() and len(said) < 20 and int(said) > most:
-            raise _too_long(most)
+        """Read the body in parts; refuse it once it, or all bodies together, are too long."""
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type != "application/json":  # a browser cannot send this to another site
+            raise RequestError(415, "send JSON, with `Content-Type: application/json`.")
+        max_bytes, size = self._limits.max_body_bytes, 0
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and len(length) < 20 and int(length) > max_bytes:
+            raise _too_long(max_bytes)
         async for part in request.stream():
             parts.append(part)
             size += len(part)
-            self._held += len(part)
-            if size > most:
-                raise _too_long(most)
-            if self._held > BODIES * most:
-                raise RefusedError(
-                    429, "too many bytes are waiting.", {"Retry-After": again(self.metrics)}
-                )
+            self._body_bytes += len(part)
+            if size > max_bytes:
+                raise _too_long(max_bytes)
+            if self._body_bytes > MAX_BODIES * max_bytes:
+                headers = {"Retry-After": retry_after(self.metrics)}
+                raise RequestError(429, "too many bytes are waiting.", headers)
 
-    def _authorise(self, request: Request) -> None:
-        if not allowed(request.headers.get("authorization", ""), self._token):
-            headers = {"WWW-Authenticate": "Bearer"}
-            raise RefusedError(
-                401, "send the server's token: `Authorization: Bearer ...`.", headers
-            )
+    def _authorize(self, request: Request) -> None:
+        if not is_authorized(request.headers.get("authorization", ""), self._token):
+            message = "send the server's token: `Authorization: Bearer ...`."
+            raise RequestError(401, message, {"WWW-Authenticate": "Bearer"})
 
 
-async def _watch(request: Request, gone: Event) -> None:
-    """Tell when the client closes the connection: what it asked need not be judged any more."""
+async def _watch_connection(request: Request, is_closed: Event) -> None:
+    """Set the event when the client closes the connection: its items need no score then."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    gone.set()
+    is_closed.set()
 
 
-def _too_long(most: int) -> RefusedError:
-    return RefusedError(413, f"the body has more than {most:,} bytes: send it in parts.")
+def _too_long(max_bytes: int) -> RequestError:
+    return RequestError(413, f"the body has more than {max_bytes:,} bytes: send it in parts.")
 
 
 def _json(value: dict[str, Any], status: int, headers: dict[str, str] | None = None) -> Response:
-    """An answer in ASCII: what a model wrote may hold any character."""
+    """Return an answer in ASCII, because the text of a model may hold any character."""
     body = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return Response(body, status, headers, media_type="application/json")
 
 
-def _reply_of(refused: RefusedError) -> Response:
-    """A refusal; one that came before the body was read closes the connection with it."""
-    headers = dict(refused.headers)
-    if refused.status in UNREAD:
+async def _request_error(_: Request, error: RequestError) -> Response:
+    headers = dict(error.headers)
+    if error.status in UNREAD_STATUSES:
         headers["Connection"] = "close"
-    return _json({"error": str(refused)}, refused.status, headers)
+    return _json({"error": str(error)}, error.status, headers)
 
 
-async def _refusal(_: Request, error: RefusedError) -> Response:
-    return _reply_of(error)
-
-
-async def _http_refusal(_: Request, error: HTTPException) -> Response:
-    """No such path, or another method: Starlette's refusals, in our form."""
-    there = "POST /score, POST /get_reward, GET /health, GET /metrics"
-    return _json(
-        {"error": f"{error.detail}; there are {there}."},
-        error.status_code,
-        dict(error.headers or {}),
-    )
+async def _routing_error(_: Request, error: HTTPException) -> Response:
+    """Answer a request for an unknown path or method, which Starlette refuses, in our form."""
+    endpoints = "POST /score, POST /get_reward, GET /health, GET /metrics"
+    message = f"{error.detail}; the endpoints are {endpoints}."
+    return _json({"error": message}, error.status_code, dict(error.headers or {}))

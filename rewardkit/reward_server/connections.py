@@ -1,7 +1,7 @@
-"""A reward server's connections: how many there are, and how long each may go without a request.
+"""The connections of a reward server: how many there may be, and their timeouts.
 
-uvicorn closes a connection that idles after an answer. It does not close one whose headers come a
-byte at a time, one that never sent anything, or one whose client does not read.
+uvicorn closes a connection that idles after an answer. It does not close one whose headers arrive a
+byte at a time, one that never sends anything, or one whose client does not read its answers.
 """
 
 from __future__ import annotations
@@ -11,99 +11,98 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-#: Seconds for the headers of a request to arrive, from the connection or from their first byte.
-HEADERS = 30.0
+#: Timeout for the headers of a request, in seconds, from the connection or from their first byte.
+HEADERS_TIMEOUT_SECONDS = 30.0
 
-#: Seconds that a client may take to make room for more of an answer.
-SENDING = 30.0
+#: Timeout for a client to read more of its answer, in seconds.
+SEND_TIMEOUT_SECONDS = 30.0
 
-#: Bytes of a request's headers, more or less: h11 has this limit of its own, httptools has none.
-HEADER_BYTES: Final = 64 << 10
+#: Longest headers of a request, in bytes, roughly: h11 has this limit itself, httptools has none.
+MAX_HEADER_BYTES: Final = 64 << 10
 
-#: Said before anything was read: a client tries again.
 _FULL: Final = b'{"error":"there are too many connections."}'
-_TOO_LONG: Final = b'{"error":"the headers are too long."}'
+_LONG_HEADERS: Final = b'{"error":"the headers are too long."}'
 
 
-class Connection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
-    """uvicorn's protocol, httptools or h11, with deadlines; `most` connections are taken."""
+class TimedConnection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
+    """uvicorn's protocol, httptools or h11, with timeouts and a limit of connections."""
 
-    most = 1 << 30
+    max_connections = 1 << 30
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self._deadline: TimerHandle | None = None
-        self._sending: TimerHandle | None = None
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._header_timer: TimerHandle | None = None
+        self._send_timer: TimerHandle | None = None
         self._header_bytes = 0
         self._in_headers = False
 
     def connection_made(self, transport: Transport) -> None:
-        """Take the connection, or refuse it if there are too many."""
+        """Accept the connection, or refuse it if there are too many."""
         super().connection_made(transport)
-        if len(self.connections) > self.most:
+        if len(self.connections) > self.max_connections:
             self._refuse(b"503 Service Unavailable", _FULL)
         else:
-            self._deadline = self.loop.call_later(HEADERS, self._close)
+            self._header_timer = self.loop.call_later(HEADERS_TIMEOUT_SECONDS, self._close)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the timers."""
+        """Stop the timers."""
         super().connection_lost(exc)
-        self._stop_deadline()
+        self._stop_header_timer()
         self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Take what the client sends; without a request being answered, it has a deadline."""
+        """Read from the client; the timeout runs unless a request is being answered."""
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
-            self._stop_deadline()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(HEADERS, self._close)
+            self._stop_header_timer()
+        elif self._header_timer is None:
+            self._header_timer = self.loop.call_later(HEADERS_TIMEOUT_SECONDS, self._close)
         if self._in_headers:
             self._header_bytes += len(data)
-            if self._header_bytes > HEADER_BYTES and not self.transport.is_closing():
-                self._refuse(b"431 Request Header Fields Too Large", _TOO_LONG)
+            if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
+                self._refuse(b"431 Request Header Fields Too Large", _LONG_HEADERS)
 
     def on_message_begin(self) -> None:
-        """Called by httptools: headers begin."""
+        """Called by httptools at the start of the headers."""
         self._in_headers, self._header_bytes = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Called by httptools: headers are whole."""
+        """Called by httptools at the end of the headers."""
         self._in_headers = False
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
-        """Called by the transport: the client does not read as fast as it is answered."""
+        """Called by the transport when the client reads slower than it is answered."""
         super().pause_writing()
-        self._sending = self.loop.call_later(SENDING, self.transport.abort)
+        self._send_timer = self.loop.call_later(SEND_TIMEOUT_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Called by the transport: the client has read."""
-        if self._sending:
-            self._sending.cancel()
-            self._sending = None
+        """Called by the transport when the client has read."""
+        if self._send_timer:
+            self._send_timer.cancel()
+            self._send_timer = None
         super().resume_writing()
 
-    def _stop_deadline(self) -> None:
-        if self._deadline:
-            self._deadline.cancel()
-            self._deadline = None
+    def _stop_header_timer(self) -> None:
+        if self._header_timer:
+            self._header_timer.cancel()
+            self._header_timer = None
 
     def _close(self) -> None:
-        """End the connection, also if what was written is never read."""
+        """Close the connection, even if the client never reads the rest of its answer."""
         self.transport.close()
-        self._deadline = self.loop.call_later(SENDING, self.transport.abort)
+        self._header_timer = self.loop.call_later(SEND_TIMEOUT_SECONDS, self.transport.abort)
 
     def _refuse(self, status: bytes, body: bytes) -> None:
         self.transport.write(
             b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
             b"Connection: close\r\nRetry-After: 1\r\n\r\n%b" % (status, len(body), body)
         )
-        self._stop_deadline()
+        self._stop_header_timer()
         self._close()
 
 
-def connection_class(most: int) -> type[Connection]:
-    """The protocol for uvicorn, that takes so many connections at a time."""
-    return type("Connection", (Connection,), {"most": most})
+def connection_class(max_connections: int) -> type[TimedConnection]:
+    """Return the protocol for uvicorn with this limit of connections."""
+    return type("TimedConnection", (TimedConnection,), {"max_connections": max_connections})

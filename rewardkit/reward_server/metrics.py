@@ -1,101 +1,87 @@
-"""What a reward server counts, in Prometheus' text format (0.0.4), written by hand: no dependency."""
+"""The metrics of a reward server, in Prometheus' text format."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from collections.abc import Callable, Iterable
+from functools import cache
 
-#: Seconds, upper bounds of the buckets of latency.
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
-#: The weight of a request in the running mean of latency.
-_WEIGHT = 0.1
+from rewardkit.reward_server.payload import ItemResult
+
+#: Upper bounds of the buckets of latency, in seconds.
+LATENCY_BUCKETS_SECONDS = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+)
+
+#: The weight of one request in the running mean of latency.
+_MEAN_WEIGHT = 0.1
 
 
 class Metrics:
-    """Counts of one server. Not locked: only the event loop writes them.
+    """The metrics of one server.
 
     Attributes:
-        requests: by path and HTTP status.
-        responses: that were judged, by scorer and status.
-        errors: those that got no score worth the name, by scorer.
-        waiting: requests taken and not answered yet.
-        mean: of the latency of requests that were judged, in seconds; the latest count most.
+        waiting: requests accepted and not yet answered.
+        mean_seconds: running mean of the latency of scored requests; recent requests weigh more.
     """
 
-    def __init__(self) -> None:
-        self.requests: Counter[tuple[str, int]] = Counter()
-        self.responses: Counter[tuple[str, str]] = Counter()
-        self.errors: Counter[str] = Counter()
-        self.waiting = 0
-        self.mean = 0.0
-        self._buckets = [0] * (len(BUCKETS) + 1)
-        self._sum = 0.0
-
-    def answered(self, path: str, status: int) -> None:
-        """Count a request by what it was answered."""
-        self.requests[path, status] += 1
-
-    def took(self, seconds: float) -> None:
-        """Count the time of a request that was judged."""
-        self._buckets[bisect_left(BUCKETS, seconds)] += 1
-        self._sum += seconds
-        self.mean += _WEIGHT * (seconds - self.mean)
-
-    def text(self, *, limit: int, judging: int) -> str:
-        """All of it, for a scrape.
+    def __init__(self, max_waiting: int, count_busy: Callable[[], int]) -> None:
+        """Create the metrics.
 
         Args:
-            limit: of requests that may wait.
-            judging: scorers that are judging in threads.
+            max_waiting: the limit of waiting requests.
+            count_busy: returns the number of scorers that are running in threads.
         """
-        return "".join(f"{line}\n" for line in self._lines(limit, judging))
-
-    def _lines(self, limit: int, judging: int) -> Iterator[str]:
-        name = "rewardkit_requests_total"
-        yield from _head(name, "counter", "Requests, by path and HTTP status.")
-        for (path, status), n in sorted(self.requests.items()):
-            yield _sample(name, {"path": path, "status": str(status)}, n)
-        name = "rewardkit_responses_total"
-        yield from _head(name, "counter", "Responses judged, by scorer and status.")
-        for (scorer, verdict), n in sorted(self.responses.items()):
-            yield _sample(name, {"scorer": scorer, "status": verdict}, n)
-        name = "rewardkit_errors_total"
-        yield from _head(name, "counter", "Responses that could not be scored, by scorer.")
-        for scorer, n in sorted(self.errors.items()):
-            yield _sample(name, {"scorer": scorer}, n)
-        yield from self._latency()
-        gauges = (
-            ("waiting", "Requests taken and not answered yet.", self.waiting),
-            ("waiting_limit", "Requests that may wait; one more is answered 429.", limit),
-            ("judging", "Scorers that are judging in threads.", judging),
+        disable_created_metrics()  # type: ignore[no-untyped-call,unused-ignore]
+        self.waiting = 0
+        self.mean_seconds = 0.0
+        self._registry = CollectorRegistry()
+        self._requests = self._add_counter("requests", "Requests", "path", "status")
+        self._responses = self._add_counter("responses", "Responses scored", "scorer", "status")
+        self._errors = self._add_counter("errors", "Responses that could not be scored", "scorer")
+        self._latency = Histogram(
+            "rewardkit_request_seconds",
+            "Seconds from the arrival of a scored request to its answer.",
+            buckets=LATENCY_BUCKETS_SECONDS,
+            registry=self._registry,
         )
-        for short, text, value in gauges:
-            yield from _head(f"rewardkit_{short}", "gauge", text)
-            yield _sample(f"rewardkit_{short}", {}, value)
+        self._add_gauge("waiting", "Requests accepted and not yet answered.", lambda: self.waiting)
+        self._add_gauge("waiting_limit", "Maximum number of waiting requests.", lambda: max_waiting)
+        self._add_gauge("judging", "Scorers that are running in threads.", count_busy)
 
-    def _latency(self) -> Iterator[str]:
-        name = "rewardkit_request_seconds"
-        yield from _head(name, "histogram", "From a request's arrival to its answer, if judged.")
-        bounds: Iterable[str] = (*map(repr, BUCKETS), "+Inf")
-        for bound, n in zip(bounds, accumulate(self._buckets), strict=True):
-            yield _sample(f"{name}_bucket", {"le": bound}, n)
-        yield _sample(f"{name}_sum", {}, self._sum)
-        yield _sample(f"{name}_count", {}, sum(self._buckets))
+    def _add_counter(self, name: str, description: str, *labels: str) -> Callable[..., Counter]:
+        """Register a counter; return the function from labels to their series, which are few."""
+        text = f"{description}, by {' and '.join(labels)}."
+        counter = Counter(f"rewardkit_{name}_total", text, labels, registry=self._registry)
+        return cache(counter.labels)
 
+    def _add_gauge(self, name: str, description: str, value: Callable[[], int]) -> None:
+        Gauge(f"rewardkit_{name}", description, registry=self._registry).set_function(value)
 
-def _head(name: str, kind: str, text: str) -> Iterator[str]:
-    yield f"# HELP {name} {text}"
-    yield f"# TYPE {name} {kind}"
+    def count_request(self, path: str, status: int) -> None:
+        """Count a request by the HTTP status of its answer."""
+        self._requests(path, status).inc()
 
+    def count_results(self, scorers: Iterable[str], results: Iterable[ItemResult]) -> None:
+        """Count the items of a request, each with the name of its scorer."""
+        for scorer, result in zip(scorers, results, strict=True):
+            self._responses(scorer, result.score.status.value).inc()
+            if result.error:
+                self._errors(scorer).inc()
 
-def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
-    inside = ",".join(f'{key}="{_escaped(label)}"' for key, label in labels.items())
-    return f"{name}{{{inside}}} {value}" if inside else f"{name} {value}"
+    def add_latency(self, seconds: float) -> None:
+        """Count the time that a scored request took."""
+        self._latency.observe(seconds)
+        self.mean_seconds += _MEAN_WEIGHT * (seconds - self.mean_seconds)
 
-
-def _escaped(label: str) -> str:
-    r"""Backslash, quote and line feed are escaped in a label, nothing else."""
-    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus' text format 0.0.4."""
+        return generate_latest(self._registry)

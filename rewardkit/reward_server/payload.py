@@ -1,6 +1,6 @@
 """`POST /score`: an object `{data_source, response, ground_truth, extra_info}`, or `{"items": [...]}`.
 
-Bytes of anyone's in, items to judge out, or one refusal.
+The bytes of a request become items to score, or the request is refused with one message.
 """
 
 from __future__ import annotations
@@ -8,24 +8,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.reward_server.strict_json import as_list, as_object, as_text, read_json, refuse
+from rewardkit.reward_server.strict_json import (
+    read_json,
+    refuse,
+    require_list,
+    require_object,
+    require_text,
+)
 from rewardkit.scorers.base import Score
 from rewardkit.scorers.gold import unwrap_gold
 
-#: What an item may have. A name that is none of these is refused: it would be left out silently.
+#: The fields of an item. Others are refused, because they would be ignored silently.
 FIELDS = ("data_source", "response", "ground_truth", "extra_info")
 
-#: Characters of the name of a data source or scorer. Looking for what is like it takes longer for a
-#: longer one: seconds for a body full.
-MAX_NAME = 256
+#: Longest name of a data source or scorer, in characters. The search for similar names takes
+#: seconds for a name as long as a body.
+MAX_NAME_CHARS = 256
+
+#: Longest extracted answer in a reply, in characters.
+MAX_PRED_CHARS = 4096
 
 
-#: Characters of an extracted answer that are told: what nobody reads would wait in memory.
-MAX_PRED = 4096
-
-
-class Item(NamedTuple):
-    """A response to judge; the fields are those of a verl row."""
+class RequestItem(NamedTuple):
+    """A response to score; the fields are those of a verl row."""
 
     data_source: str
     response: str
@@ -33,87 +38,93 @@ class Item(NamedTuple):
     extra_info: dict[str, Any]
 
 
-class Asked(NamedTuple):
-    """The items of a request, and whether it was one alone, not in a list."""
+class ScoreRequest(NamedTuple):
+    """The items of a request.
 
-    items: list[Item]
-    single: bool
+    Attributes:
+        items: the items.
+        is_single: whether the request was one object and not a list.
+    """
+
+    items: list[RequestItem]
+    is_single: bool
 
 
-class Verdict(NamedTuple):
-    """The score of an item, and the reason if something else than the response is at fault.
+class ItemResult(NamedTuple):
+    """The score of an item.
 
     Attributes:
         score: the score; that of a wrong answer if the scorer failed.
-        error: what went wrong and what to do, "" if nothing did.
+        error: the fault in the data or the scorer and what to do about it, "" if there is none.
     """
 
     score: Score
     error: str = ""
 
 
-def read_score(body: bytes, limit: int) -> Asked:
-    """The items of `POST /score`, `limit` at most.
+def read_score(body: bytes, max_items: int) -> ScoreRequest:
+    """Return the items of `POST /score`.
 
     Raises:
-        RefusedError: the body is none; the message names the place.
+        RequestError: the body is invalid; the message names the place.
     """
-    value = as_object(read_json(body), "the body")
+    value = require_object(read_json(body), "the body")
     if "items" not in value:
-        return Asked([item_of(value, "")], single=True)
+        return ScoreRequest([read_item(value, "")], is_single=True)
     for name in value.keys() - {"items"}:
         refuse(f"{name!r} beside 'items': give it in each item.")
-    items = as_list(value["items"], "items", limit)
-    return Asked(
-        [item_of(as_object(x, f"items[{i}]"), f"items[{i}].") for i, x in enumerate(items)], False
-    )
+    items = [
+        read_item(require_object(item, f"items[{i}]"), f"items[{i}].")
+        for i, item in enumerate(require_list(value["items"], "items", max_items))
+    ]
+    return ScoreRequest(items, is_single=False)
 
 
-def score_reply(verdicts: Sequence[Verdict], *, single: bool) -> dict[str, Any]:
-    """The answer to `POST /score`: an object for an object, `{"items": [...]}` for a list."""
-    told = [
+def score_reply(results: Sequence[ItemResult], *, is_single: bool) -> dict[str, Any]:
+    """Return the answer to `POST /score`: an object for an object, `{"items": [...]}` for a list."""
+    items = [
         {
             "score": score.score,
             "correct": score.correct,
-            "pred": score.pred[:MAX_PRED],
+            "pred": score.pred[:MAX_PRED_CHARS],
             "status": score.status.value,
             "error": error,
         }
-        for score, error in verdicts
+        for score, error in results
     ]
-    return told[0] if single else {"items": told}
+    return items[0] if is_single else {"items": items}
 
 
-def item_of(value: dict[str, Any], where: str) -> Item:
-    """An item; `where` it is begins the messages about it."""
+def read_item(value: dict[str, Any], place: str) -> RequestItem:
+    """Return the item in a JSON object; `place` begins the messages about it."""
     for name in value:
         if name not in FIELDS:
-            refuse(f"{where}{name[:80]!a}: no such field; there are {', '.join(FIELDS)}.")
+            refuse(f"{place}{name[:80]!a}: unknown field; the fields are {', '.join(FIELDS)}.")
     for name in ("response", "ground_truth"):
         if name not in value:
-            refuse(f"{where}{name}: is missing.")
+            refuse(f"{place}{name}: is missing.")
     info = value.get("extra_info")
-    info = {} if info is None else as_object(info, f"{where}extra_info")
+    info = {} if info is None else require_object(info, f"{place}extra_info")
     if "scorer" in info:
-        info["scorer"] = _name(info["scorer"], f"{where}extra_info.scorer")
-    return Item(
-        _name(value.get("data_source"), f"{where}data_source"),
-        as_text(value["response"], f"{where}response"),
-        _gold(value["ground_truth"], f"{where}ground_truth"),
+        info["scorer"] = _name(info["scorer"], f"{place}extra_info.scorer")
+    return RequestItem(
+        _name(value.get("data_source"), f"{place}data_source"),
+        require_text(value["response"], f"{place}response"),
+        _gold(value["ground_truth"], f"{place}ground_truth"),
         info,
     )
 
 
-def _name(value: Any, where: str) -> str:
-    name = "" if value is None else as_text(value, where)
-    if len(name) > MAX_NAME:
-        refuse(f"{where}: has more than {MAX_NAME} characters.")
+def _name(value: Any, place: str) -> str:
+    name = "" if value is None else require_text(value, place)
+    if len(name) > MAX_NAME_CHARS:
+        refuse(f"{place}: has more than {MAX_NAME_CHARS} characters.")
     return name
 
 
-def _gold(value: Any, where: str) -> str:
-    """A gold as text; data sets have numbers, lists of one answer and missing values, too."""
+def _gold(value: Any, place: str) -> str:
+    """Return a gold as text; datasets also have numbers, lists of one answer and missing values."""
     if value is None or isinstance(value, list):
         return unwrap_gold(value)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return str(value) if number else as_text(value, where)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return str(value) if is_number else require_text(value, place)

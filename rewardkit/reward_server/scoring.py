@@ -1,13 +1,13 @@
-"""The scorers behind a reward server: those that answer in microseconds at once, others in threads.
+"""The scorers behind a reward server: fast ones run in the event loop, others in threads.
 
-A scorer that is not ours has a process of its own for each thread (`scorers.isolated`), which is ended
-where it takes too long: nothing it does stops the server.
+A scorer of the user's has one process for each thread (`scorers.isolated`), which is
+killed if it takes too long. No scorer can stop the server.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from queue import LifoQueue
@@ -15,7 +15,7 @@ from threading import Event
 from typing import Any
 
 from rewardkit.errors import RewardkitError, UnknownNameError, UsageError, call_catching
-from rewardkit.reward_server.payload import Item, Verdict
+from rewardkit.reward_server.payload import ItemResult, RequestItem
 from rewardkit.scorers import isolated
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, failure_result, wrong_score
@@ -23,17 +23,17 @@ from rewardkit.scorers.call import call_scorer, failed_score, failure_reason
 from rewardkit.scorers.gold import explain_bad_gold
 
 #: Scorers that look at a text once and never wait: a thread would cost more than they do.
-AT_ONCE = frozenset({"gsm8k", "mcq"})
+FAST_SCORERS = frozenset({"gsm8k", "mcq"})
 
-#: Items of a batch that one of our scorers judges before others get their turn.
-PART = 16
+#: Items of a request that one thread scores with one of our scorers before others get their turn.
+ITEMS_PER_TURN = 16
 
 
-class Judge:
-    """A scorer that judges for many requests at a time. `close` ends its processes.
+class ScorerPool:
+    """One scorer that serves many requests at a time. `close` ends its threads and processes.
 
     Attributes:
-        name: of the scorer, as it was given.
+        name: the scorer's name or `file.py:function`.
     """
 
     def __init__(
@@ -44,26 +44,33 @@ class Judge:
         seconds: float,
         wrong: float | None = None,
     ) -> None:
-        """Load the scorer, here or in the first of its processes.
+        """Load the scorer, in this process or in the first of its own.
 
-        Where it fails, a response gets `wrong`; None for what our scorer gives a wrong answer, or 0.
+        Args:
+            name: the scorer's name or `file.py:function`.
+            options: options of the scorer.
+            jobs: threads that score.
+            seconds: timeout per response for a custom scorer.
+            wrong: the score of a response on which the scorer fails; None for the wrong score of
+                our scorer, or 0 for a custom one.
 
         Raises:
-            UsageError: it does not load, or does not take its options.
+            UsageError: the scorer cannot be loaded or refuses an option.
         """
         self.name = name
         self._load = partial(isolated.start_scorer, name, options, seconds)
-        self._ours = isolated.is_built_in(name)
+        self._is_ours = isolated.is_built_in(name)
         self._first = first = self._load()
-        tried = call_catching(first, "", "1", {}) if self._ours and name != "auto" else None
-        if isinstance(tried, UsageError):  # `math_verify` needs a package
-            raise tried
+        trial = call_catching(first, "", "1", {}) if self._is_ours and name != "auto" else None
+        if isinstance(trial, UsageError):  # `math_verify` needs a package
+            raise trial
         self._wrong = wrong_score(first) if wrong is None else wrong
-        # Ours may be called from many threads; of others each thread takes one, the last one used.
+        # All threads share a scorer of ours; of a custom one each takes its own, the last used one
+        # first. None stands for one that is not loaded yet.
         self._free: LifoQueue[Scorer | None] = LifoQueue()
-        for scorer in [first if self._ours else None] * (jobs - 1) + [first]:
+        for scorer in [first if self._is_ours else None] * (jobs - 1) + [first]:
             self._free.put(scorer)
-        self._jobs, self._threads = jobs, ThreadPoolExecutor(jobs, "judge")
+        self._jobs, self._threads = jobs, ThreadPoolExecutor(jobs, "scorer")
 
     def close(self) -> None:
         """Wait for the threads and end the processes."""
@@ -72,80 +79,85 @@ class Judge:
             if scorer := self._free.get():
                 isolated.close_scorer(scorer)
 
-    @property
-    def judging(self) -> int:
-        """Scorers that are judging in threads."""
+    def count_busy(self) -> int:
+        """Return the number of scorers that are running in threads."""
         return self._jobs - self._free.qsize()
 
-    def label(self, item: Item) -> str:
-        """The scorer of an item, as metrics name it: never a text of the client's."""
-        if self.name != "auto" or not self._ours:
+    def name_for(self, item: RequestItem) -> str:
+        """Return the name of an item's scorer for metrics, which is never text of the client's."""
+        if self.name != "auto" or not self._is_ours:
             return self.name
-        chosen = call_catching(scorer_for, item.data_source, item.extra_info)
-        if isinstance(chosen, Exception):
+        scorer = call_catching(scorer_for, item.data_source, item.extra_info)
+        if isinstance(scorer, Exception):
             return "unknown"
-        return str(getattr(chosen, "__module__", "unknown")).rpartition(".")[2]
+        return str(getattr(scorer, "__module__", "unknown")).rpartition(".")[2]
 
-    def at_once(self, items: Sequence[Item], labels: Sequence[str]) -> list[Verdict] | None:
-        """What the items get, in order; None if a scorer of theirs may wait."""
-        fast = self._ours and AT_ONCE.issuperset(labels)
-        return self._judged(self._first, items) if fast else None
+    def are_fast(self, names: Sequence[str]) -> bool:
+        """Return whether the scorers of these names may run in the event loop."""
+        return self._is_ours and FAST_SCORERS.issuperset(names)
 
-    async def in_threads(self, items: Sequence[Item], gone: Event) -> list[Verdict]:
-        """What the items get, in order; nothing for the rest once the client is `gone`.
+    def score(self, items: Sequence[RequestItem]) -> list[ItemResult]:
+        """Return the results of items in order, from scorers that are fast."""
+        return self._score_all(self._first, items)
 
-        Threads take what waits from their own queue: they are busy though the event loop may be
-        busier. Of one request no more waits there than they can take at once.
+    async def score_in_threads(
+        self, items: Sequence[RequestItem], is_closed: Event
+    ) -> list[ItemResult]:
+        """Return the results of items in order; fewer if the client closes the connection.
+
+        The threads take work from a queue of their own, so that they are busy even when the event
+        loop is busier. One request puts no more there than the threads can take at once.
         """
-        found: dict[int, list[Verdict]] = {}
-        size = PART if self._ours else 1
-        parts = iter(range(0, len(items), size))
+        results: dict[int, list[ItemResult]] = {}
+        size = ITEMS_PER_TURN if self._is_ours else 1
+        starts = iter(range(0, len(items), size))
         loop = asyncio.get_running_loop()
 
         async def work() -> None:
-            for start in parts:
-                part = items[start : start + size]
-                found[start] = await loop.run_in_executor(
-                    self._threads, self._in_thread, part, gone
+            for start in starts:
+                turn = items[start : start + size]
+                results[start] = await loop.run_in_executor(
+                    self._threads, self._score_turn, turn, is_closed
                 )
 
         await asyncio.gather(*(work() for _ in range(min(self._jobs, len(items)))))
-        return [verdict for start in sorted(found) for verdict in found[start]]
+        return [result for start in sorted(results) for result in results[start]]
 
-    def _in_thread(self, items: Sequence[Item], gone: Event) -> list[Verdict]:
-        if gone.is_set():
+    def _score_turn(self, items: Sequence[RequestItem], is_closed: Event) -> list[ItemResult]:
+        if is_closed.is_set():
             return []
         scorer = self._free.get()
         try:
             if scorer is None:
-                made = call_catching(self._load)
-                if isinstance(made, Exception):
-                    return [Verdict(failed_score(made, self._wrong), str(made))] * len(items)
-                scorer = made
-            return self._judged(scorer, items)
+                loaded = call_catching(self._load)
+                if isinstance(loaded, Exception):
+                    score = failed_score(loaded, self._wrong)
+                    return [ItemResult(score, str(loaded))] * len(items)
+                scorer = loaded
+            return self._score_all(scorer, items)
         finally:
             self._free.put(scorer)
 
-    def _judged(self, scorer: Scorer, items: Sequence[Item]) -> list[Verdict]:
-        return list(self._each(scorer, items))
-
-    def _each(self, scorer: Scorer, items: Sequence[Item]) -> Iterator[Verdict]:
-        for item in items:
-            info = {**item.extra_info, "data_source": item.data_source}
-            result = call_scorer(scorer, item.response, item.ground_truth, info)
-            if isinstance(result, Exception):
-                failure_result("reward-server", result)  # logs each cause once
-                yield _failed(result, self._wrong)
-            elif result.status is Status.BAD_GROUND_TRUTH:
-                reason = explain_bad_gold(item.ground_truth, scorer)
-                yield Verdict(result, f"the ground truth cannot be scored{reason}")
-            else:
-                yield Verdict(result)
+    def _score_all(self, scorer: Scorer, items: Sequence[RequestItem]) -> list[ItemResult]:
+        return [score_item(scorer, item, self._wrong) for item in items]
 
 
-def _failed(error: Exception, wrong_score: float) -> Verdict:
-    """Return the verdict on an item on which the scorer failed, here or in another process."""
+def score_item(scorer: Scorer, item: RequestItem, wrong: float) -> ItemResult:
+    """Return the result of an item; `wrong` is its score if the scorer fails."""
+    info = {**item.extra_info, "data_source": item.data_source}
+    result = call_scorer(scorer, item.response, item.ground_truth, info)
+    if isinstance(result, Exception):
+        failure_result("reward-server", result)  # logs each cause once
+        return _failure(result, wrong)
+    if result.status is Status.BAD_GROUND_TRUTH:
+        reason = explain_bad_gold(item.ground_truth, scorer)
+        return ItemResult(result, f"the ground truth cannot be scored{reason}")
+    return ItemResult(result)
+
+
+def _failure(error: Exception, wrong: float) -> ItemResult:
+    """Return the result of an item on which the scorer failed, here or in another process."""
     reason = str(error) if isinstance(error, RewardkitError) else failure_reason(error)
     if isinstance(error, UnknownNameError):
-        return Verdict(Score.wrong("", Status.UNKNOWN_DATA_SOURCE, wrong_score), reason)
-    return Verdict(failed_score(error, wrong_score), reason)
+        return ItemResult(Score.wrong("", Status.UNKNOWN_DATA_SOURCE, wrong), reason)
+    return ItemResult(failed_score(error, wrong), reason)

@@ -1,7 +1,7 @@
 """A reward server: the same scorers over HTTP, for OpenRLHF and for any trainer's remote reward.
 
-One process answers; scorers that may wait are called in threads, and those that are not ours have
-processes of their own. See docs/reward-server.md.
+One process answers. Scorers that may wait run in threads, and custom ones in processes of their
+own. See docs/reward-server.md.
 """
 
 from __future__ import annotations
@@ -18,42 +18,44 @@ from typing import Any
 
 from rewardkit.errors import OutputError, UsageError
 
-#: Connections that the kernel holds until they are taken.
+#: Connections that the kernel holds until they are accepted.
 BACKLOG = 2048
 
-#: Connections at a time, at most, if `waiting` does not ask for more.
-CONNECTIONS = 4096
+#: Maximum number of connections, unless `max_waiting` needs more.
+MAX_CONNECTIONS = 4096
 
-#: Open files that the process needs besides connections, and for each job.
-OWN_FILES, JOB_FILES = 32, 4
+#: Open files that the process needs besides connections, and those for each job.
+OWN_FILES, FILES_PER_JOB = 32, 4
 
-#: Seconds that a connection may idle: a client that uses one again just as it is closed gets no answer.
-KEPT = 60
+#: Timeout of an idle connection, in seconds. A client that reuses a connection just as it is closed
+#: gets no answer, so this is long.
+KEEP_ALIVE_SECONDS = 60
 
-#: Seconds beyond a response's own that a server may take to end.
-ENDING = 30
+#: Seconds beyond the timeout of a response that the server may take to end.
+SHUTDOWN_SECONDS = 30
 
-#: Seconds after which a thread that judges gets its turn where the event loop is busy. Python's own
-#: 5 ms, and 1 ms still, left it little of an overloaded machine.
-SWITCH = 0.0002
+#: Seconds after which a scoring thread gets its turn while the event loop is busy. With Python's
+#: 5 ms, and even with 1 ms, the threads got little of an overloaded machine.
+THREAD_SWITCH_SECONDS = 0.0002
 
 
-@dataclass(frozen=True)
-class Serving:
-    """What a server is told.
+@dataclass(frozen=True, kw_only=True)
+class ServerConfig:
+    """The settings of a server.
 
     Attributes:
-        scorer: a name or `file.py:function`; `auto` judges each item by its data source.
-        options: of the scorer.
+        scorer: a scorer's name or `file.py:function`; `auto` goes by the data source of each item.
+        options: options of the scorer.
         host: an address or name of this machine.
-        port: to listen on; 0 for any that is free.
-        token: that requests must show, "" for none.
-        jobs: responses judged at once by scorers that may wait.
-        seconds: that a scorer which is not ours may take for a response.
-        wrong: what a response gets on which the scorer fails; None for our scorers' own, or 0.
-        waiting: requests that may wait; one more is answered 429.
-        batch: items in a request.
-        body: bytes in a request.
+        port: the port to listen on; 0 for any free port.
+        token: the token that requests must have, "" for none.
+        jobs: threads for scorers that may wait.
+        seconds: timeout per response for custom scorers.
+        wrong: the score of a response on which the scorer fails; None for the wrong score of our
+            scorer, or 0 for a custom one.
+        max_waiting: waiting requests; one more gets the status 429.
+        max_batch: items in one request.
+        max_body_bytes: bytes in the body of one request.
     """
 
     scorer: str = "auto"
@@ -64,124 +66,126 @@ class Serving:
     jobs: int = 2
     seconds: float = 10.0
     wrong: float | None = None
-    waiting: int = 1024
-    batch: int = 1024
-    body: int = 8 << 20
+    max_waiting: int = 1024
+    max_batch: int = 1024
+    max_body_bytes: int = 8 << 20
 
 
-def serve(told: Serving, say: Callable[[str], object], warn: Callable[[str], object]) -> None:
-    """Serve until SIGTERM or SIGINT; what was taken is answered, then the signal is raised again.
+def serve(
+    config: ServerConfig, on_listen: Callable[[str], object], warn: Callable[[str], object]
+) -> None:
+    """Serve until SIGTERM or SIGINT; answer the accepted requests, then raise the signal again.
 
     Args:
-        told: scorer, address and limits.
-        say: is given the server's URL once it listens.
-        warn: is given what a person should know.
+        config: the settings.
+        on_listen: called with the server's URL once it listens.
+        warn: called with warnings for the user.
 
     Raises:
-        UsageError: packages are missing, the scorer does not load, or there is no such address.
-        OutputError: the address is taken, or not allowed.
+        UsageError: a package is missing, the scorer cannot be loaded, or the address is unknown.
+        OutputError: the address is in use or not allowed.
     """
     try:
         import uvicorn
 
+        from rewardkit.reward_server.admission import RequestLimits
         from rewardkit.reward_server.app import make_app
         from rewardkit.reward_server.connections import connection_class
-        from rewardkit.reward_server.gate import Limits
-        from rewardkit.reward_server.scoring import Judge
+        from rewardkit.reward_server.scoring import ScorerPool
     except ModuleNotFoundError as error:
         raise UsageError(
             f"reward-server needs {error.name}: pip install 'rewardkit[server]'."
         ) from error
-    judge = Judge(told.scorer, told.options, told.jobs, told.seconds, told.wrong)
-    with closing(judge), listening(told.host, told.port) as sock:
-        host, port = sock.getsockname()[:2]
-        if not told.token and not ipaddress.ip_address(host).is_loopback:
+    pool = ScorerPool(config.scorer, config.options, config.jobs, config.seconds, config.wrong)
+    with closing(pool), open_listener(config.host, config.port) as listener:
+        host, port = listener.getsockname()[:2]
+        if not config.token and not ipaddress.ip_address(host).is_loopback:
             warn(
-                f"warning: anyone who reaches {host} port {port} may use this server: name a "
+                f"warning: anyone who reaches {host} port {port} may use this server. Name a "
                 "variable that holds a token with --token-env, or listen on 127.0.0.1."
             )
-        room = _room(told, warn)
-        config = uvicorn.Config(
-            make_app(judge, Limits(told.waiting, told.batch, told.body), told.token),
+        limits = RequestLimits(config.max_waiting, config.max_batch, config.max_body_bytes)
+        settings = uvicorn.Config(
+            make_app(pool, limits, config.token),
             access_log=False,
             backlog=BACKLOG,
-            http=connection_class(room),
+            http=connection_class(_max_connections(config, warn)),
             lifespan="off",
             log_config=None,
             log_level="warning",
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=KEPT,
-            timeout_graceful_shutdown=ENDING + int(told.seconds),
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS + int(config.seconds),
             ws="none",
         )
-        sys.setswitchinterval(SWITCH)
-        say(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
-        uvicorn.Server(config).run(sockets=[sock])
+        sys.setswitchinterval(THREAD_SWITCH_SECONDS)
+        on_listen(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+        uvicorn.Server(settings).run(sockets=[listener])
 
 
-def _room(told: Serving, warn: Callable[[str], object]) -> int:
-    room = room_for_connections(told.waiting, told.jobs)
-    if room < told.waiting:
+def _max_connections(config: ServerConfig, warn: Callable[[str], object]) -> int:
+    limit = raise_connection_limit(config.max_waiting, config.jobs)
+    if limit < config.max_waiting:
         warn(
-            f"warning: the limit of open files leaves room for {room:,} connections, fewer than "
-            f"the {told.waiting:,} requests that may wait: raise it with ulimit -n."
+            f"warning: the limit of open files leaves room for {limit:,} connections, fewer than "
+            f"the {config.max_waiting:,} requests that may wait. Raise it with ulimit -n."
         )
-    return room
+    return limit
 
 
-def room_for_connections(waiting: int, jobs: int) -> int:
-    """How many connections the limit of open files leaves room for; it is raised as far as it goes.
+def raise_connection_limit(max_waiting: int, jobs: int) -> int:
+    """Raise the limit of open files as far as needed and return how many connections it allows.
 
     Args:
-        waiting: requests that may wait, each on a connection.
-        jobs: responses judged at once, perhaps in processes.
+        max_waiting: requests that may wait, each on its own connection.
+        jobs: scorers that may run at once, each in its own process.
     """
-    own = OWN_FILES + JOB_FILES * jobs
-    wanted = max(CONNECTIONS, 2 * waiting) + own
+    own_files = OWN_FILES + FILES_PER_JOB * jobs
+    target = max(MAX_CONNECTIONS, 2 * max_waiting) + own_files
     soft, hard = (
-        wanted if limit == resource.RLIM_INFINITY else limit
+        target if limit == resource.RLIM_INFINITY else limit
         for limit in resource.getrlimit(resource.RLIMIT_NOFILE)
     )
-    if soft < (best := min(wanted, hard)):
+    if soft < (best := min(target, hard)):
         resource.setrlimit(
             resource.RLIMIT_NOFILE, (best, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         )
         soft = best
-    return max(1, min(wanted, soft) - own)
+    return max(1, min(target, soft) - own_files)
 
 
 @contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket that listens on the first address of a host.
+def open_listener(host: str, port: int) -> Iterator[socket.socket]:
+    """Open a socket that listens on the first address of a host.
 
     Raises:
-        UsageError: there is no such address.
-        OutputError: it cannot be listened on.
+        UsageError: the host has no address.
+        OutputError: the address cannot be listened on.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise UsageError(f"--host {host}: no such address ({error}).") from error
-    family, kind, protocol, _, address = found[0]
-    with socket.socket(family, kind, protocol) as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    family, kind, protocol, _, address = addresses[0]
+    with socket.socket(family, kind, protocol) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            sock.bind(address)
-            sock.listen(BACKLOG)
+            listener.bind(address)
+            listener.listen(BACKLOG)
         except OSError as error:
             raise OutputError(
                 f"--host {host} --port {port}: cannot listen there ({error.strerror}); --port 0 "
                 "takes a free one."
             ) from error
-        yield sock
+        yield listener
 
 
-def token_of(variable: str) -> str:
-    """The token that an environment variable holds.
+def read_token(variable: str) -> str:
+    """Return the token in an environment variable.
 
     Raises:
-        UsageError: it is unset, blank, or no plain text.
+        UsageError: the variable is unset or blank, or holds something other than a token.
     """
     token = os.environ.get(variable, "").strip()
     if not token:

@@ -1,4 +1,4 @@
-"""Strict JSON from anyone who sends some: what cannot be read is refused, and the place is named."""
+"""Strict JSON from untrusted clients: an invalid body is refused with a message that names the place."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, NoReturn
 
-#: Digits of the longest number: `int()` takes quadratic time on older Pythons.
+#: Longest number, in digits: `int()` takes quadratic time on older Pythons.
 MAX_DIGITS = 300
 
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class RefusedError(Exception):
-    """A request that is not answered with scores.
+class RequestError(Exception):
+    """A request that is refused.
 
     Attributes:
-        status: HTTP's, 4xx.
-        headers: of the answer.
+        status: the HTTP status, 4xx.
+        headers: headers of the answer.
     """
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -28,11 +28,12 @@ class RefusedError(Exception):
 
 
 def read_json(body: bytes) -> Any:
-    """A JSON value as RFC 8259 has it, strictly.
+    """Return a JSON value, read strictly by RFC 8259.
 
     Raises:
-        RefusedError: 400; no UTF-8, no JSON, a name twice in an object, a number that is not finite
-            or has too many digits, half a surrogate pair, or too deep a nesting.
+        RequestError: 400; the body is not UTF-8 or not JSON, has a name twice in an object, a
+            number that is not finite or has too many digits, half a surrogate pair, or is nested
+            too deeply.
     """
     try:
         text = body.decode("utf-8")
@@ -40,23 +41,23 @@ def read_json(body: bytes) -> Any:
         if _ESCAPED_SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
-        raise RefusedError(400, f"the body is no UTF-8 (byte {error.start}).") from error
+        raise RequestError(400, f"the body is not UTF-8 (byte {error.start}).") from error
     except UnicodeEncodeError as error:
-        raise RefusedError(400, "a text has half a surrogate pair (\\ud800 to \\udfff).") from error
+        raise RequestError(400, "a text has half a surrogate pair (\\ud800 to \\udfff).") from error
     except RecursionError as error:
-        raise RefusedError(400, "the body is nested too deeply.") from error
+        raise RequestError(400, "the body is nested too deeply.") from error
     except ValueError as error:
-        raise RefusedError(400, f"the body is no JSON: {error}.") from error
+        raise RequestError(400, f"the body is not JSON: {error}.") from error
     return value
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in made:
+    value: dict[str, Any] = {}
+    for name, field in pairs:
+        if name in value:
             raise ValueError(f"the name {name[:80]!a} is given twice in an object")
-        made[name] = value
-    return made
+        value[name] = field
+    return value
 
 
 def _int(text: str) -> int:
@@ -73,7 +74,7 @@ def _float(text: str) -> float:
 
 
 def _constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number in JSON")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 _DECODER = json.JSONDecoder(
@@ -81,46 +82,42 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def as_text(value: Any, where: str) -> str:
-    """The value, if it is a text; `where` it is, is told if not."""
+def require_text(value: Any, place: str) -> str:
+    """Return a value that must be text; `place` begins the message if it is not."""
     if not isinstance(value, str):
-        refuse(f"{where}: is {_kind(value)}, not a text.")
+        refuse(f"{place}: is {_kind(value)}, not a text.")
     return value
 
 
-def as_object(value: Any, where: str) -> dict[str, Any]:
-    """The value, if it is an object."""
+def require_object(value: Any, place: str) -> dict[str, Any]:
+    """Return a value that must be an object."""
     if not isinstance(value, dict):
-        refuse(f"{where}: is {_kind(value)}, not an object.")
+        refuse(f"{place}: is {_kind(value)}, not an object.")
     return value
 
 
-def as_list(value: Any, where: str, limit: int) -> list[Any]:
-    """The value, if it is a list of at most `limit` items."""
+def require_list(value: Any, place: str, max_items: int) -> list[Any]:
+    """Return a value that must be a list of at most `max_items` items."""
     if not isinstance(value, list):
-        refuse(f"{where}: is {_kind(value)}, not a list.")
-    if len(value) > limit:
-        raise RefusedError(
-            413, f"{where}: has {len(value):,} items, more than {limit:,}: send them in parts."
+        refuse(f"{place}: is {_kind(value)}, not a list.")
+    if len(value) > max_items:
+        raise RequestError(
+            413, f"{place}: has {len(value):,} items, more than {max_items:,}: send them in parts."
         )
     return value
 
 
 def _kind(value: Any) -> str:
-    """What JSON calls a value."""
+    """Return the JSON type of a value, or the value if it is null, true or false."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, str):
         return "a text"
-    return (
-        "a list"
-        if isinstance(value, list)
-        else "an object"
-        if isinstance(value, dict)
-        else "a number"
-    )
+    if isinstance(value, list):
+        return "a list"
+    return "an object" if isinstance(value, dict) else "a number"
 
 
 def refuse(message: str) -> NoReturn:
-    """Refuse what is JSON, but not what was asked for."""
-    raise RefusedError(422, message)
+    """Refuse a body that is JSON of another shape than the endpoint takes."""
+    raise RequestError(422, message)

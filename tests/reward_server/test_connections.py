@@ -14,14 +14,15 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 import pytest
 
 from rewardkit.reward_server import server
-from rewardkit.reward_server.server import room_for_connections
+from rewardkit.reward_server.server import raise_connection_limit
 
 SERVER = """
 import sys
 if sys.argv.pop(1) == "h11":
     sys.modules["httptools"] = None
-from rewardkit.reward_server import connections as connection
-connection.HEADERS = connection.SENDING = float(sys.argv.pop(1))
+from rewardkit.reward_server import connections
+timeout = float(sys.argv.pop(1))
+connections.HEADERS_TIMEOUT_SECONDS = connections.SEND_TIMEOUT_SECONDS = timeout
 from rewardkit.cli.main import run
 run()
 """
@@ -192,11 +193,11 @@ def test_more_clients_than_descriptors_do_not_stop_it_for_ever():
         (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 1024, 4, None, 4096),
     ],
 )
-def test_the_room_for_connections_is_what_open_files_leave(
+def test_the_raise_connection_limit_is_what_open_files_leave(
     monkeypatch, soft, hard, waiting, jobs, set_to, room
 ):
     done = []
     monkeypatch.setattr(server.resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(server.resource, "setrlimit", lambda _, limits: done.append(limits))
-    assert room_for_connections(waiting, jobs) == room
+    assert raise_connection_limit(waiting, jobs) == room
     assert done == ([(set_to, hard)] if set_to else [])

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import OutputError, UnknownNameError, UsageError
 from rewardkit.reward_server import app
-from rewardkit.reward_server.gate import Limits
+from rewardkit.reward_server.admission import RequestLimits
 from rewardkit.reward_server.openrlhf import read_openrlhf
-from rewardkit.reward_server.payload import Item, read_score
-from rewardkit.reward_server.scoring import Judge
-from rewardkit.reward_server.server import Serving, serve, token_of
-from rewardkit.reward_server.strict_json import RefusedError, read_json
+from rewardkit.reward_server.payload import RequestItem, read_score
+from rewardkit.reward_server.scoring import ScorerPool, score_item
+from rewardkit.reward_server.server import ServerConfig, read_token, serve
+from rewardkit.reward_server.strict_json import RequestError, read_json
 
 TOKEN = "a-token-for-tests"
 
@@ -205,17 +205,17 @@ ITEM = b'{"response":"","ground_truth":"",%s}'
 @pytest.mark.parametrize(
     ("path", "body", "status", "said"),
     [
-        ("/score", b"", 400, "no JSON"),
+        ("/score", b"", 400, "not JSON"),
         ("/score", b"{", 400, "line 1 column 2"),
         ("/score", b"[" * 200_000, 400, "nested too deeply"),
         ("/score", b'{"a":' * 100_000, 400, "nested too deeply"),
         ("/score", b'{"response":' + b"9" * 5000 + b"}", 400, "more than 300 digits"),
-        ("/score", b'{"response":"","ground_truth":NaN}', 400, "NaN is no number"),
-        ("/score", b'{"response":"","ground_truth":-Infinity}', 400, "-Infinity is no number"),
+        ("/score", b'{"response":"","ground_truth":NaN}', 400, "NaN is not a number"),
+        ("/score", b'{"response":"","ground_truth":-Infinity}', 400, "-Infinity is not a number"),
         ("/score", b'{"response":"","ground_truth":1e999}', 400, "out of range"),
         ("/score", b'{"response":"\\ud800","ground_truth":""}', 400, "half a surrogate"),
-        ("/score", b'{"response":"\xff","ground_truth":""}', 400, "no UTF-8 (byte 13)"),
-        ("/score", '{"response":""}'.encode("utf-16"), 400, "no UTF-8"),
+        ("/score", b'{"response":"\xff","ground_truth":""}', 400, "not UTF-8 (byte 13)"),
+        ("/score", '{"response":""}'.encode("utf-16"), 400, "not UTF-8"),
         ("/score", b'{"response":"a","response":"b"}', 400, "'response' is given twice"),
         ("/score", b"null", 422, "the body: is null, not an object"),
         ("/score", b"{}", 422, "response: is missing"),
@@ -230,7 +230,7 @@ ITEM = b'{"response":"","ground_truth":"",%s}'
         ("/score", ITEM % b'"extra_info":[]', 422, "extra_info: is a list, not an object"),
         ("/score", ITEM % b'"extra_info":{"scorer":[]}', 422, "extra_info.scorer: is a list"),
         ("/score", b'{"items":[{"response":""}]}', 422, "items[0].ground_truth: is missing"),
-        ("/score", b'{"items":[{"respones":""}]}', 422, "items[0].'respones': no such field"),
+        ("/score", b'{"items":[{"respones":""}]}', 422, "items[0].'respones': unknown field"),
         ("/score", b'{"items":{}}', 422, "items: is an object, not a list"),
         ("/score", b'{"items":[],"scorer":"x"}', 422, "'scorer' beside 'items'"),
         ("/score", b'{"items":[0,0,0,0,0,0,0,0,0]}', 413, "9 items, more than 8"),
@@ -260,11 +260,13 @@ def test_only_json_only_there_and_only_so(fast):
     assert fast.ask("/score", item, Content_Type="text/plain")[0] == 415
     assert fast.ask("/score", item, Content_Type="application/json; charset=utf-8")[0] == 200
     assert fast.ask("/score")[0] == 405
-    assert fast.ask("/nothing")[1]["error"].startswith("Not Found; there are POST /score")
+    assert fast.ask("/nothing")[1]["error"].startswith("Not Found; the endpoints are POST /score")
 
 
 @pytest.mark.parametrize(
-    ("limit", "status"), [(("READING", 0.02), 408), (("BODIES", 0), 429)], ids=["late", "many"]
+    ("limit", "status"),
+    [(("BODY_TIMEOUT_SECONDS", 0.02), 408), (("MAX_BODIES", 0), 429)],
+    ids=["late", "many"],
 )
 def test_a_body_that_never_ends_and_bodies_that_are_too_many_are_refused(
     monkeypatch, limit, status
@@ -279,11 +281,11 @@ def test_a_body_that_never_ends_and_bodies_that_are_too_many_are_refused(
     async def send(message):
         sent.append(message)
 
-    judge = Judge("gsm8k", {}, 1, 1)
+    pool = ScorerPool("gsm8k", {}, 1, 1)
     headers = [(b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": "/score", "headers": headers}
-    asyncio.run(app.make_app(judge, Limits())(scope, receive, send))
-    judge.close()
+    asyncio.run(app.make_app(pool, RequestLimits())(scope, receive, send))
+    pool.close()
     assert sent[0]["status"] == status
     assert (b"retry-after" in dict(sent[0]["headers"])) == (status == 429)
 
@@ -383,7 +385,7 @@ def test_metrics_are_in_prometheus_text_format(fast):
     lines = text.split("\n")
     assert lines.pop() == ""
     assert all(re.fullmatch(f"{sample}|{comment}", line) for line in lines)
-    buckets = [int(n) for n in re.findall(r"request_seconds_bucket.* (\d+)", text)]
+    buckets = [float(n) for n in re.findall(r"request_seconds_bucket.* (\S+)", text)]
     assert buckets == sorted(buckets)
     assert buckets[-1] == fast.metric("rewardkit_request_seconds_count") > 0
 
@@ -453,7 +455,7 @@ def test_no_body_gets_a_status_of_500(fast, path, body):
 def test_a_body_is_read_or_refused_and_what_is_read_can_be_written(read, body):
     try:
         items = read(body, 8).items
-    except RefusedError as refused:
+    except RequestError as refused:
         assert refused.status in (400, 413, 422)
         return
     for item in items:
@@ -478,19 +480,23 @@ def test_what_cannot_be_served_is_told(fast, tmp_path, monkeypatch):
     broken.write_text("import no_such_module")
     monkeypatch.setenv("BLANK", " ")
     cases = [
-        (Serving("gsm8k", port=fast.port), OutputError, "cannot listen there"),
-        (Serving("gsm8k", host="no.such.host.invalid"), UsageError, "no such address"),
-        (Serving("gsm9k"), UnknownNameError, "Did you mean 'gsm8k'"),
-        (Serving("gsm8k", {"method": "x"}), UsageError, "method"),
-        (Serving("gsm8k", {"metod": "x"}), UnknownNameError, "Did you mean 'method'"),
-        (Serving(f"{broken}:score"), UsageError, "does not import"),
+        (ServerConfig(scorer="gsm8k", port=fast.port), OutputError, "cannot listen there"),
+        (ServerConfig(scorer="gsm8k", host="no.such.host.invalid"), UsageError, "no such address"),
+        (ServerConfig(scorer="gsm9k"), UnknownNameError, "Did you mean 'gsm8k'"),
+        (ServerConfig(scorer="gsm8k", options={"method": "x"}), UsageError, "method"),
+        (
+            ServerConfig(scorer="gsm8k", options={"metod": "x"}),
+            UnknownNameError,
+            "Did you mean 'method'",
+        ),
+        (ServerConfig(scorer=f"{broken}:score"), UsageError, "does not import"),
     ]
     for told, error, said in cases:
         with pytest.raises(error, match=said):
             serve(told, print, print)
     for variable in ("BLANK", "NO_SUCH_VARIABLE"):
         with pytest.raises(UsageError, match=f"{variable}: it is unset or blank"):
-            token_of(variable)
+            read_token(variable)
 
 
 def test_a_missing_package_is_named_with_the_command_that_brings_it():
@@ -512,7 +518,7 @@ def test_the_reward_model_of_prep_is_a_label():
 def test_many_names_are_refused_in_linear_time():
     names = ",".join(f'"{i}":0' for i in range(200_000))
     started = time.process_time()
-    with pytest.raises(RefusedError, match="given twice"):
+    with pytest.raises(RequestError, match="given twice"):
         read_json(f'{{{names},"0":0}}'.encode())
     assert time.process_time() - started < 5
 
@@ -520,14 +526,10 @@ def test_many_names_are_refused_in_linear_time():
 def test_a_query_without_its_prompt_is_refused():
     """Its examples must not be judged."""
     body = {"query": ["#### 5\nquite other"], "prompts": ["#### 5\nNow?"], "labels": ["5"]}
-    with pytest.raises(RefusedError, match="does not begin with"):
+    with pytest.raises(RequestError, match="does not begin with"):
         read_openrlhf(json.dumps(body).encode(), 8)
 
 
 def test_a_scorer_that_fails_gives_the_score_of_a_wrong_answer():
-    judge = Judge("gsm8k", {}, 1, 1.0, wrong=-1.0)
-    try:
-        (result,) = judge._judged(lambda *_: 1 / 0, [Item("", "a", "b", {})])
-    finally:
-        judge.close()
+    result = score_item(lambda *_: 1 / 0, RequestItem("", "a", "b", {}), wrong=-1.0)
     assert result.score.score == -1.0

@@ -22,4 +22,6 @@ from swift.rewards import orms
 
 from rewardkit.adapters.trl import reward_func
 
+__all__ = ["reward_func"]
+
 orms["rewardkit"] = lambda **_: reward_func
