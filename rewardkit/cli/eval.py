@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,13 +51,13 @@ from rewardkit.cli.shared.request_options import (
     TopK,
     TopP,
     Tries,
-    generation_of,
+    generation_config,
 )
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.evaluate.run import Judging
-    from rewardkit.evaluate.suite import Member
+    from rewardkit.evaluate.evaluation import JudgingConfig
+    from rewardkit.evaluate.suite import SuiteMember
 
 RUN_EXAMPLES = (
     "rewardkit eval run test.parquet --base-url http://127.0.0.1:8000/v1 --model M -n 32 \\",
@@ -130,33 +129,21 @@ def run(
     intervals over questions; the JSON has every k, every subject and every level. Compare runs
     with `rewardkit leaderboard`.
     """
-    from rewardkit.evaluate.run import evaluate
-    from rewardkit.evaluate.suite import evaluate_all
+    from rewardkit.evaluate.evaluation import evaluate
+    from rewardkit.evaluate.suite import evaluate_suite
 
     judging = _judging(scorer, settings, seconds_per_row, jobs)
-    generation = generation_of(ctx.params)(base_url, model)
+    generation = generation_config(ctx.params, base_url, model)
     _warn_if_greedy(temperature, n, suite)
     sets = _questions(ctx, parquet, suite, suite_dir, n, hub, judging.jobs)
-    with _resumable(out), generation_progress() as (start, advance), prints_to_stderr():
+    with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
         if parquet:
             report = evaluate(
-                parquet,
-                generation,
-                out,
-                judging,
-                overwrite=overwrite,
-                start=partial(start, model),
-                progress=advance,
+                parquet, generation, out, judging, overwrite=overwrite, callbacks=callbacks
             )
         else:
-            reports = evaluate_all(
-                sets,
-                generation,
-                out,
-                judging,
-                overwrite=overwrite,
-                start=start,
-                progress=advance,
+            reports = evaluate_suite(
+                sets, generation, out, judging, overwrite=overwrite, callbacks=callbacks
             )
     if parquet:
         print_report(report, as_json=as_json)
@@ -187,7 +174,7 @@ def responses(
 
     Responses are matched to the questions of the parquet; nothing is generated.
     """
-    from rewardkit.evaluate.run import evaluate_responses
+    from rewardkit.evaluate.evaluation import evaluate_responses
 
     with prints_to_stderr():
         report = evaluate_responses(
@@ -259,37 +246,30 @@ def watch(
     Each checkpoint is served with --serve, evaluated, and added to curve.html in --out. The
     command runs until Ctrl-C unless --once or --until is set; run it again to resume.
     """
-    from rewardkit.evaluate.watch.curve import points, read_curves, write_curves
-    from rewardkit.evaluate.watch.serving import command_of
-    from rewardkit.evaluate.watch.watch import Told, Watch
-    from rewardkit.evaluate.watch.watch import watch as watch_checkpoints
+    from rewardkit.evaluate.watch.curve import curve_points
+    from rewardkit.evaluate.watch.watch import UNREACHABLE_URL, WatchConfig, watch_checkpoints
 
     judging = _judging(scorer, settings, seconds_per_row, jobs)
-    generation = generation_of(ctx.params)
     _warn_if_greedy(temperature, n, suite)
-    command_of(serve, checkpoints, 0)  # an error is raised now, not after hours of waiting
-    curves = read_curves(out)
-    with _resumable(out), generation_progress() as (start, advance):
-        config = Watch(
-            checkpoints,
-            serve,
-            out,
-            _questions(ctx, parquet, suite, suite_dir, n, hub, judging.jobs),
-            lambda url, name: generation(url, model or name),
-            judging,
-            told=Told(warn, start, advance),
-            start_seconds=serve_seconds,
-            every=every,
+    with _resumable(out), generation_progress() as callbacks:
+        config = WatchConfig(
+            folder=checkpoints,
+            serve=serve,
+            out=out,
+            suite=_questions(ctx, parquet, suite, suite_dir, n, hub, judging.jobs),
+            generation=generation_config(ctx.params, UNREACHABLE_URL, model or ""),
+            judging=judging,
+            start_timeout_seconds=serve_seconds,
+            poll_seconds=every,
             once=once,
-            until=until,
+            last_step=until,
+            callbacks=callbacks,
         )
         for step, reports in watch_checkpoints(config):
             for report in reports.values():
                 warn_about(report)
-            for source, point in points(step, reports):
-                curves.setdefault(source, {})[step] = point
+            for source, point in curve_points(step, reports):
                 print_point(source, point, as_json=as_json)
-            write_curves(curves, f"{checkpoints}: accuracy against steps", out)
 
 
 @app.command("compare", epilog=examples(*COMPARE_EXAMPLES))
@@ -302,16 +282,20 @@ def compare(
 
     Prints the difference B - A with its interval and p-value (paired t-test over questions).
     """
-    from rewardkit.evaluate.compare import compare as compare_results
+    from rewardkit.evaluate.result_comparison import compare_results
 
     print_comparison(compare_results(a, b), as_json=as_json)
 
 
-def _judging(scorer: str, settings: list[str] | None, seconds: float, jobs: int | None) -> Judging:
-    from rewardkit.evaluate.run import Judging
+def _judging(
+    scorer: str, settings: list[str] | None, seconds: float, jobs: int | None
+) -> JudgingConfig:
+    from rewardkit.evaluate.evaluation import JudgingConfig
     from rewardkit.parallel import cores
 
-    return Judging(scorer, scorer_options(settings), seconds, jobs or cores())
+    return JudgingConfig(
+        scorer, scorer_options(settings), timeout_seconds=seconds, jobs=jobs or cores()
+    )
 
 
 def _questions(
@@ -322,20 +306,25 @@ def _questions(
     n: int,
     hub: HubName,
     jobs: int,
-) -> list[Member]:
+) -> list[SuiteMember]:
     """The sets of questions; those of a suite are prepared first."""
-    from rewardkit.evaluate.suite import Member, default_folder, members, prepare
+    from rewardkit.evaluate.suite import (
+        SuiteMember,
+        default_suite_folder,
+        parse_suite,
+        prepare_member,
+    )
 
     for name in ("suite_dir", "hub"):
         require_companion(ctx, name, "--suite", is_set=suite is not None)
     if (parquet is None) == (suite is None):
         raise UsageError("name either a parquet with questions, or sets with --suite.")
     if parquet:
-        return [Member(parquet.stem, parquet, n)]
-    sets = members(suite or "", suite_dir or default_folder(), n)
+        return [SuiteMember(parquet.stem, parquet, n)]
+    sets = parse_suite(suite or "", suite_dir or default_suite_folder(), n)
     for member in sets:
         with progress(f"preparing {member.name}") as advance:
-            if prepare(member, hub.value, jobs, advance):
+            if prepare_member(member, hub.value, jobs, advance):
                 warn(f"{member.name}: prepared {member.parquet}")
     return sets
 

@@ -13,7 +13,7 @@ from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import Overwrite
 
 if TYPE_CHECKING:
-    from rewardkit.evaluate.leaderboard.leaderboard import Board
+    from rewardkit.evaluate.leaderboard.leaderboard import Leaderboard
 
 EXAMPLES = examples(
     "rewardkit leaderboard runs/base runs/step_100 runs/step_200",
@@ -42,9 +42,7 @@ def command(
     output: Annotated[Format, typer.Option("--format", help="Of what is printed.")] = Format.table,
     html: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Also write a page, and beside it one with each run's responses."
-        ),
+        typer.Option(metavar="FILE", help="Also write the leaderboard as an HTML page."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     overwrite: Overwrite = False,
@@ -55,19 +53,23 @@ def command(
     difference to it, question by question, may be chance (paired t, p of 0.05 or more; not
     corrected for the number of runs).
     """
-    from rewardkit.evaluate.leaderboard.leaderboard import board, runs_of
-    from rewardkit.evaluate.leaderboard.render import refuse_existing_page, to_markdown, write_page
+    from rewardkit.evaluate.leaderboard.leaderboard import build_leaderboard, parse_runs
+    from rewardkit.evaluate.leaderboard.render import (
+        require_new_page,
+        to_markdown,
+        write_leaderboard_page,
+    )
     from rewardkit.evaluate.results import read_results
 
-    named = runs_of(runs)
+    named = parse_runs(runs)
     if html:
-        refuse_existing_page(html, overwrite=overwrite)
+        require_new_page(html, overwrite=overwrite)
     with progress("reading results") as advance:
         read = []
         for name, files in named:
             read.append(read_results(name, files))
             advance(1)
-    found = board(read, figure)
+    found = build_leaderboard(read, figure)
     if as_json or output is Format.json:
         print_json(found.summary())
     elif output is Format.markdown:
@@ -77,13 +79,12 @@ def command(
     for note in found.notes:
         warn(note)
     if html:
-        with progress("writing responses") as advance:
-            write_page(found, html, overwrite=overwrite, progress=advance)
+        write_leaderboard_page(found, html, overwrite=overwrite)
 
 
-def _print(found: Board) -> None:
-    from rewardkit.evaluate.leaderboard.render import cells, head, title
+def _print(found: Leaderboard) -> None:
+    from rewardkit.evaluate.leaderboard.render import column_names, leaderboard_title, row_cells
 
-    rows = [[row.run.name, *cells(found, row)] for row in found.rows]
-    print_table(("run", *head(found)), rows, title=title(found))
+    rows = [[row.run.name, *row_cells(found, row)] for row in found.rows]
+    print_table(("run", *column_names(found)), rows, title=leaderboard_title(found))
     typer.echo("in brackets: 95 % over questions; * best, ~ the difference to it may be chance.")

@@ -1,4 +1,4 @@
-"""One request to an OpenAI-compatible server, and what its answer means."""
+"""One request to an OpenAI-compatible server, and the errors that its reply may mean."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
@@ -20,20 +20,23 @@ from rewardkit.errors import SourceError, UsageError
 from rewardkit.evaluate.sampling import ENDPOINTS
 from rewardkit.responses.completions import Reply, read_json, reply_of
 
-#: Characters of what a server says that are told.
-TOLD = 300
+#: Characters of a server's error message that are shown.
+MAX_MESSAGE_CHARACTERS = 300
 
-#: A server that asks to wait longer than this many seconds is not waited for.
-LONGEST_WAIT = 600.0
+#: If a server asks to wait longer than this, the run ends instead.
+MAX_RETRY_AFTER_SECONDS = 600.0
 
-#: Bytes of an answer, unpacked; a longer one is read no further.
-LONGEST_ANSWER = 1 << 28
+#: Bytes of a reply, after decompression; reading stops there.
+MAX_REPLY_BYTES = 1 << 28
 
-#: Statuses about this one prompt: it is too long, say. Those that another try may change, and of
-#: them those of a server that has too many requests.
-OF_PROMPT = frozenset({400, 413, 422})
-PASSING = frozenset({408, 409, 425, 429})
-BUSY = frozenset({429, 503, 529})
+#: HTTP statuses that concern this prompt only, such as a prompt that is too long.
+PROMPT_STATUSES = frozenset({400, 413, 422})
+
+#: HTTP statuses below 500 after which another try may succeed.
+RETRY_STATUSES = frozenset({408, 409, 425, 429})
+
+#: HTTP statuses of a server with too many requests.
+BUSY_STATUSES = frozenset({429, 503, 529})
 
 #: Sent with every request.
 _HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip, deflate"}
@@ -41,128 +44,137 @@ _HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "gzip, deflat
 
 @dataclass(frozen=True)
 class Server:
-    """Where requests go.
+    """The server that gets the requests.
 
     Attributes:
-        base_url: as in `http://127.0.0.1:8000/v1`.
+        base_url: URL of the API, such as `http://127.0.0.1:8000/v1`.
         api: `chat` or `completions`.
         key: the API key, sent with every request; never written and never shown.
-        seconds: that a request may take.
-        check: called where a request fails; raises `SourceError` if the server is known to be gone.
+        timeout_seconds: timeout per request, in seconds.
+        check: called after a failed request; raises `SourceError` if the server has ended.
     """
 
     base_url: str
     api: str = "chat"
+    _: KW_ONLY
     key: str = ""
-    seconds: float = 600.0
+    timeout_seconds: float = 600.0
     check: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        """Refuse what is no base URL, and one with a password, which messages would show."""
+        """Raise `UsageError` for an invalid base URL, or one with a password, which messages show."""
         try:
             url = httpx.URL(self.base_url)
         except httpx.InvalidURL as error:
-            raise UsageError(f"--base-url {self.base_url}: no URL ({error}).") from error
+            raise UsageError(f"--base-url {self.base_url}: not a URL ({error}).") from error
         if url.userinfo:
-            raise UsageError("--base-url has a password in it; use --api-key-env.")
+            raise UsageError("--base-url contains a password; use --api-key-env instead.")
         if url.scheme not in ("http", "https") or not url.host:
             raise UsageError(f"--base-url {self.base_url}: write it as http://HOST:PORT/v1.")
         if url.port is not None and not 0 < url.port < 1 << 16:
-            raise UsageError(f"--base-url {self.base_url}: {url.port} is no port.")
+            raise UsageError(f"--base-url {self.base_url}: the port must be from 1 to 65535.")
         ends = tuple(ENDPOINTS.values())
         if url.query or url.fragment or url.path.rstrip("/").endswith(ends):
-            raise UsageError(f"--base-url {self.base_url}: end it where the API begins, in /v1.")
+            raise UsageError(
+                f"--base-url {self.base_url}: it must end where the API begins, in /v1."
+            )
 
     @property
     def url(self) -> str:
-        """Where requests of its API go."""
+        """URL of the requests of its API."""
         return f"{self.base_url.rstrip('/')}/{ENDPOINTS[self.api]}"
 
     def __repr__(self) -> str:
-        """Without the key: a traceback shows this."""
+        """Leave out the key, because tracebacks show this."""
         return f"Server({self.base_url!r}, {self.api!r})"
 
 
 class TryAgainError(Exception):
-    """Another try may be answered.
+    """A request failed, and another try may succeed.
 
     Attributes:
-        busy: the server has too many requests.
-        late: it did not answer in time.
-        wait: seconds that it asks to wait, 0.0 if it does not say.
+        is_busy: the server has too many requests.
+        is_timeout: the server did not answer in time.
+        retry_after: seconds that the server asks to wait; 0.0 if it does not say.
     """
 
     def __init__(
-        self, reason: str, *, busy: bool = False, late: bool = False, wait: float = 0.0
+        self,
+        reason: str,
+        *,
+        is_busy: bool = False,
+        is_timeout: bool = False,
+        retry_after: float = 0.0,
     ) -> None:
         super().__init__(reason)
-        self.busy, self.late, self.wait = busy, late, wait
+        self.is_busy, self.is_timeout, self.retry_after = is_busy, is_timeout, retry_after
 
 
 class NoContactError(TryAgainError):
-    """There may be no such server: no connection, or an answer that is none of its API."""
+    """The URL may be wrong: the connection failed, or the reply is not one of the API."""
 
 
 class UnusableError(TryAgainError):
-    """The answer has choices, and none of them is the model's response.
+    """The reply has choices, but none of them is the model's response.
 
     Attributes:
-        finish_reason: of the first; see `choices.UNUSABLE`.
+        finish_reason: of the first choice; one of `completions.UNUSABLE`.
     """
 
     def __init__(self, finish_reason: str) -> None:
-        super().__init__(f"an answer without a usable response: finish_reason is {finish_reason}.")
+        super().__init__(f"the reply has no usable response: finish_reason is {finish_reason}.")
         self.finish_reason = finish_reason
 
 
 class PromptRefusedError(Exception):
-    """The server will not answer this prompt."""
+    """The server refuses this prompt."""
 
 
-class Clients:
-    """Clients of one connection each, used again, the last first; `close` them in the end.
+class ClientPool:
+    """HTTP clients with one connection each, reused in last-in, first-out order.
 
-    One client for all looks at each of its connections before each request (httpcore 1.0): with
-    256 under way that took 8 ms of CPU for a request, and this takes under 1.
+    A single client checks all of its connections before each request (httpcore 1.0). With 256
+    requests in flight that took 8 ms of CPU per request; one connection per client takes less than
+    1 ms.
     """
 
     def __init__(self, server: Server) -> None:
         self._server, self._context = server, _ssl_context()
-        # A proxy of the environment is for the outside, whether or not NO_PROXY says so.
-        self._outside = not _is_loopback(httpx.URL(server.base_url).host)
+        # A loopback address is never behind the proxy of the environment, whatever NO_PROXY says.
+        self._uses_proxy = not _is_loopback(httpx.URL(server.base_url).host)
         self._all: list[httpx.AsyncClient] = []
-        self._free = [self._first()]
+        self._free = [self._first_client()]
 
     async def close(self) -> None:
-        """Close them all."""
+        """Close all clients."""
         for client in self._all:
             await client.aclose()
 
     @contextmanager
-    def one(self) -> Iterator[httpx.AsyncClient]:
-        """A client that nobody else uses."""
+    def client(self) -> Iterator[httpx.AsyncClient]:
+        """Lend a client that no other request uses."""
         if not self._free:
-            self._free.append(self._client())
+            self._free.append(self._new_client())
         client = self._free.pop()
         try:
             yield client
         finally:
             self._free.append(client)
 
-    def _first(self) -> httpx.AsyncClient:
+    def _first_client(self) -> httpx.AsyncClient:
         try:
-            return self._client()
+            return self._new_client()
         except (ImportError, ValueError, httpx.InvalidURL) as error:
             raise UsageError(
-                f"the proxy that the environment names cannot be used ({error}); unset ALL_PROXY, "
-                "HTTP_PROXY and HTTPS_PROXY, or name the server's host in NO_PROXY."
+                f"the proxy of the environment cannot be used ({error}); unset ALL_PROXY, "
+                "HTTP_PROXY and HTTPS_PROXY, or add the server's host to NO_PROXY."
             ) from error
 
-    def _client(self) -> httpx.AsyncClient:
-        key, seconds = self._server.key, self._server.seconds
+    def _new_client(self) -> httpx.AsyncClient:
+        key, seconds = self._server.key, self._server.timeout_seconds
         client = httpx.AsyncClient(
             headers=_HEADERS | ({"Authorization": f"Bearer {key}"} if key else {}),
-            trust_env=self._outside,
+            trust_env=self._uses_proxy,
             limits=httpx.Limits(max_connections=1),
             timeout=httpx.Timeout(seconds, connect=min(30.0, seconds)),
             verify=self._context,
@@ -176,7 +188,7 @@ def _ssl_context() -> ssl.SSLContext:
         return httpx.create_ssl_context()
     except OSError as error:
         raise UsageError(
-            f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR name cannot be read ({error})."
+            f"the certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({error})."
         ) from error
 
 
@@ -186,89 +198,95 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost"
 
 
-async def ask(http: httpx.AsyncClient, server: Server, body: Mapping[str, Any]) -> Reply:
-    """The server's answer to a request.
+async def send_request(http: httpx.AsyncClient, server: Server, body: Mapping[str, Any]) -> Reply:
+    """Send a request and return the server's reply.
 
     Raises:
-        TryAgainError: it may be answered another time; `NoContactError` if there is no server,
-            `UnusableError` if it has no usable choice.
-        PromptRefusedError: this prompt never will be.
-        SourceError: nothing will be: a wrong model, URL or key.
+        TryAgainError: another try may succeed; `NoContactError` if the URL may be wrong,
+            `UnusableError` if the reply has no usable choice.
+        PromptRefusedError: the server refuses this prompt.
+        SourceError: no request can succeed, because the model, URL or key is wrong.
     """
     try:
-        sending = _sent(http, server, json.dumps(body, allow_nan=False).encode())
-        response, text = await asyncio.wait_for(sending, server.seconds)
+        exchange = _exchange(http, server, json.dumps(body, allow_nan=False).encode())
+        response, text = await asyncio.wait_for(exchange, server.timeout_seconds)
     except (asyncio.TimeoutError, httpx.TimeoutException) as error:
-        said = f"no answer within {server.seconds:g} s."
+        message = f"no answer within {server.timeout_seconds:g} s."
         if isinstance(error, httpx.ConnectTimeout):
-            raise NoContactError(said) from error
-        raise TryAgainError(said, late=True) from error
+            raise NoContactError(message) from error
+        raise TryAgainError(message, is_timeout=True) from error
     except httpx.ConnectError as error:
-        raise NoContactError(f"cannot connect: {_line(str(error), server)}") from error
+        raise NoContactError(f"cannot connect: {_one_line(str(error), server)}") from error
     except httpx.RequestError as error:
-        said = _line(str(error) or type(error).__name__, server)
-        raise TryAgainError(f"the connection broke: {said}") from error
+        message = _one_line(str(error) or type(error).__name__, server)
+        raise TryAgainError(f"the connection broke: {message}") from error
     if response.status_code != httpx.codes.OK:
-        raise _refusal(response, text, server)
-    return _reply(text, server)
+        raise _status_error(response, text, server)
+    return _read_reply(text, server)
 
 
-async def _sent(
+async def _exchange(
     http: httpx.AsyncClient, server: Server, body: bytes
 ) -> tuple[httpx.Response, bytes]:
-    """The response to a request, and what it says."""
+    """Return the HTTP response to a request, and its text."""
     text = bytearray()
     async with http.stream("POST", server.url, content=body) as response:
         async for piece in response.aiter_bytes():
             text += piece
-            if len(text) > LONGEST_ANSWER:
-                raise TryAgainError(f"the answer is longer than {LONGEST_ANSWER:,} bytes.")
+            if len(text) > MAX_REPLY_BYTES:
+                raise TryAgainError(f"the reply is longer than {MAX_REPLY_BYTES:,} bytes.")
     return response, bytes(text)
 
 
-def _refusal(response: httpx.Response, text: bytes, server: Server) -> Exception:
+def _status_error(response: httpx.Response, text: bytes, server: Server) -> Exception:
+    """Return the error that a status other than 200 means."""
     status = response.status_code
-    said = f"{status}: {_line(_message(text) or response.reason_phrase, server)}"
-    if status in PASSING or status >= 500:
+    message = f"{status}: {_one_line(_error_message(text) or response.reason_phrase, server)}"
+    if status in RETRY_STATUSES or status >= 500:
         wait = _retry_after(response.headers.get("retry-after", ""))
-        if wait > LONGEST_WAIT:
-            return SourceError(f"{server.url}: {said} It asks to wait {wait:,.0f} s; go on then.")
-        return TryAgainError(said, busy=status in BUSY, wait=wait)
-    if status in OF_PROMPT:
-        return PromptRefusedError(said)
+        if wait > MAX_RETRY_AFTER_SECONDS:
+            return SourceError(
+                f"{server.url}: {message} The server asks to wait {wait:,.0f} s; run the command "
+                "again after that."
+            )
+        return TryAgainError(message, is_busy=status in BUSY_STATUSES, retry_after=wait)
+    if status in PROMPT_STATUSES:
+        return PromptRefusedError(message)
     if response.has_redirect_location:
-        place = _line(response.headers["location"], server)
-        return SourceError(f"{server.url}: {said} Give --base-url as of where it leads: {place}")
+        target = _one_line(response.headers["location"], server)
+        return SourceError(
+            f"{server.url}: {message} Set --base-url to where the redirect leads: {target}"
+        )
     hints = {
         401: "Name the variable that holds the API key with --api-key-env.",
         403: "Name the variable that holds the API key with --api-key-env.",
-        404: "Look at --model and --base-url (it ends in /v1, as a rule).",
+        404: "Check --model and --base-url, which usually ends in /v1.",
     }
-    return SourceError(f"{server.url}: {said} {hints.get(status, 'Look at --base-url.')}")
+    return SourceError(f"{server.url}: {message} {hints.get(status, 'Check --base-url.')}")
 
 
-def _message(text: bytes) -> str:
-    """What an error says, in OpenAI's form or any other."""
+def _error_message(text: bytes) -> str:
+    """Return the message of an error reply, in OpenAI's form or any other."""
     try:
         body = read_json(text)
     except ValueError:
-        return text[: 8 * TOLD].decode(errors="replace")
+        return text[: 8 * MAX_MESSAGE_CHARACTERS].decode(errors="replace")
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
         error = error.get("message") or error.get("detail") or error
     return error if isinstance(error, str) else json.dumps(error)
 
 
-def _line(text: str, server: Server) -> str:
-    """A text in a line, ending in a full stop; servers repeat the key that they refuse."""
+def _one_line(text: str, server: Server) -> str:
+    """Return a message as one line with a full stop, without the key: servers repeat a refused key."""
     if server.key:
         text = text.replace(server.key, "***")
-    text = " ".join(text.split())[:TOLD]
+    text = " ".join(text.split())[:MAX_MESSAGE_CHARACTERS]
     return text if not text or text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _retry_after(value: str) -> float:
-    """Seconds that a `Retry-After` asks for, as a number or a date (RFC 9110, 10.2.3)."""
+    """Return the seconds of a `Retry-After`, which is a number or a date (RFC 9110, 10.2.3)."""
     with suppress(ValueError):
         seconds = float(value)
         return max(0.0, seconds) if isfinite(seconds) else 0.0
@@ -280,14 +298,15 @@ def _retry_after(value: str) -> float:
         return 0.0
 
 
-def _reply(text: bytes, server: Server) -> Reply:
+def _read_reply(text: bytes, server: Server) -> Reply:
     try:
         reply = reply_of(read_json(text))
     except ValueError as error:
-        said = _line(_message(text), server) or "it is empty."
-        raise NoContactError(f"the answer is no JSON: {said}") from error
+        message = _one_line(_error_message(text), server) or "it is empty."
+        raise NoContactError(f"the reply is not JSON: {message}") from error
     if not reply.choices:
-        raise NoContactError(f"the answer has no choices: {_line(_message(text), server)}")
+        message = _one_line(_error_message(text), server)
+        raise NoContactError(f"the reply has no choices: {message}")
     usable = tuple(choice for choice in reply.choices if choice.is_usable)
     if not usable:
         raise UnusableError(reply.choices[0].finish_reason)

@@ -1,4 +1,4 @@
-"""What n responses to one question say about k: estimates for one question, of plain numbers."""
+"""Estimates of pass@k, best@N and maj@k from the n responses to one question."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import comb
 
-#: Up to so many responses the majority's chances are computed for every k.
-ALL_MAJORITIES = 64
+#: Up to this many responses, maj@k is computed for every k.
+MAX_RESPONSES_FOR_EVERY_K = 64
 
 
-@lru_cache(1 << 18)  # questions are many, and their counts few
+@lru_cache(1 << 18)  # many questions share few pairs of counts
 def pass_at_k(n: int, right: int, k: int) -> float:
-    """The chance that at least one of k responses, drawn of n without replacement, is right.
+    """Return the chance that at least one of k of the n responses, without replacement, is right.
 
     Its mean over questions is the unbiased pass@k of Chen et al. 2021 (Evaluating Large Language
     Models Trained on Code, section 2.1): 1 - C(n - right, k) / C(n, k), here as a product of
     numbers from 0 to 1, which neither overflows nor cancels.
 
     Args:
-        n: responses.
-        right: those that are right.
+        n: number of responses.
+        right: number of right ones.
         k: from 1 to n.
     """
     wrong = n - right
@@ -32,32 +32,38 @@ def pass_at_k(n: int, right: int, k: int) -> float:
     return 1 - none
 
 
-def best_at_n(n: int, right: int, size: int) -> float:
-    """What verl's `best@N/mean` is of a score of 0 or 1: the best of N drawn of n with replacement.
+def verl_best_at_n(n: int, right: int, size: int) -> float:
+    """Return the expectation of verl's `best@N/mean` for scores of 0 or 1.
 
-    verl draws 1,000 times (`bootstrap_metric`, verl/trainer/ppo/metric_utils.py, 0.9.1); this is
-    what it draws around. Biased low against pass@N: one response may be drawn twice.
+    verl takes the best of N responses drawn with replacement, 1,000 times (`bootstrap_metric`,
+    verl/trainer/ppo/metric_utils.py, 0.9.1). It is biased low against pass@N, because one response
+    may be drawn twice.
+
+    Args:
+        n: number of responses.
+        right: number of right ones.
+        size: N.
     """
     return 1 - (1 - right / n) ** size
 
 
-def majority(votes: Sequence[tuple[int, float]], blank: int = 0) -> list[float]:
-    """How often the most frequent answer of k responses is right, for k from 1 to n.
+def majority_at_k(votes: Sequence[tuple[int, float]], blank: int = 0) -> list[float]:
+    """Return the chance that the most frequent answer of k responses is right, for k from 1 to n.
 
-    The k are drawn without replacement, exactly: every choice of k counts once. Where answers tie
-    for the most votes, each of them wins with the same chance. Responses without an answer have no
-    vote; if all k are such, the answer is wrong.
+    This is exact: every choice of k of the n responses counts once. Answers that tie for the most
+    votes win with the same chance. Responses without an answer do not vote; if none of the k has
+    one, the answer is wrong.
 
     Args:
-        votes: of each different answer its number of responses, and the share of them (0 or 1, as
-            a rule) that is right.
-        blank: responses without an answer.
+        votes: for each distinct answer, the number of responses that give it and the share of them
+            that is right, which is usually 0 or 1.
+        blank: number of responses without an answer.
 
     Returns:
-        The chance for each k; beyond `ALL_MAJORITIES` responses only the last, for k = n.
+        The chance for each k; with more than `MAX_RESPONSES_FOR_EVERY_K` responses, only for k = n.
     """
     n = blank + sum(times for times, _ in votes)
-    if n > ALL_MAJORITIES:
+    if n > MAX_RESPONSES_FOR_EVERY_K:
         return [_winner(votes)]
     ways = [0.0] * (n + 1)
     for place, (times, share) in enumerate(votes):
@@ -69,7 +75,7 @@ def majority(votes: Sequence[tuple[int, float]], blank: int = 0) -> list[float]:
 
 
 def _winner(votes: Sequence[tuple[int, float]]) -> float:
-    """Whether the most frequent of all answers is right; the mean of those that tie."""
+    """Return the share that is right of the most frequent answer; the mean over answers that tie."""
     most = max((times for times, _ in votes), default=0)
     tied = [share for times, share in votes if times == most]
     return sum(tied) / len(tied) if tied else 0.0
@@ -78,12 +84,12 @@ def _winner(votes: Sequence[tuple[int, float]]) -> float:
 def _add_wins(
     ways: list[float], weight: float, got: int, others: Sequence[int], blank: int
 ) -> None:
-    """Add to `ways[k]` the choices of k where an answer has `got` votes and none has more.
+    """Add to `ways[k]` the choices of k in which an answer has `got` votes and none has more.
 
-    A polynomial in the number of votes that the others have together, one for each number of
-    answers that tie; each answer multiplies it by the ways to give it fewer votes, or as many.
+    For each number of ties there is a polynomial in the total votes of the other answers; each of
+    these answers multiplies it by the ways to give it fewer votes, or equally many.
     """
-    low = blank + sum(m for m in others if m < got)  # these cannot reach it: no rule for them
+    low = blank + sum(m for m in others if m < got)  # these never reach `got`, so any choice counts
     size = len(ways) - got
     tied = {0: [comb(low, x) for x in range(size)]}
     for m in others:

@@ -1,4 +1,4 @@
-"""Responses from a server: all that are missing, each kept the moment it comes."""
+"""Generate responses with a server: request what is missing, and log each response at once."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import asyncio
 import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import groupby, islice
 from time import monotonic
 from typing import Any, NamedTuple
 
 from rewardkit.errors import DataError, SourceError
-from rewardkit.evaluate.adaptive_concurrency import Limit
+from rewardkit.evaluate.adaptive_concurrency import AdaptiveConcurrency
 from rewardkit.evaluate.client import (
-    Clients,
+    ClientPool,
     NoContactError,
     PromptRefusedError,
     Server,
     TryAgainError,
     UnusableError,
-    ask,
+    send_request,
 )
 from rewardkit.evaluate.questions import Question
 from rewardkit.evaluate.sampling import Sampling
@@ -28,21 +28,21 @@ from rewardkit.redact import Redactor
 from rewardkit.responses.completions import REFUSED, WITHHELD, Reply
 from rewardkit.responses.response_log import ResponseIndex, ResponseLog
 
-#: Of so many requests that fail with none answered between them, the server is given up.
-FAILURES = 5
+#: After this many failed requests without an answer in between, the run ends.
+MAX_FAILURES = 5
 
-#: Tries to connect to a server that has not answered yet: it is not there.
+#: Tries of a request while the server has not answered anything yet: the URL may be wrong.
 FIRST_TRIES = 3
 
-#: Tries of a request whose response the server keeps back: as a rule it does so again.
+#: Tries of a request whose response the server withholds, because it usually does so again.
 WITHHELD_TRIES = 3
 
-#: Seconds to wait before the second try, and at most; they double from try to try.
-BACKOFF, LONGEST_BACKOFF = 0.5, 60.0
+#: The pause before the second try, which doubles from try to try, and its maximum.
+BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 60.0
 
 
-class Ask(NamedTuple):
-    """Samples `first` to `first + n - 1` of a question."""
+class ResponseRequest(NamedTuple):
+    """A request for samples `first` to `first + n - 1` of a question."""
 
     question: Question
     first: int
@@ -50,43 +50,45 @@ class Ask(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Generation:
-    """What is asked, of whom and how.
+class GenerationConfig:
+    """The server, the model and how responses are requested.
 
     Attributes:
-        server: who answers.
-        model: as the server calls it.
-        sampling: how responses are sampled.
-        n: responses to each question.
-        per_request: choices that one request asks for. With 1 a response is kept as soon as it is
-            finished; more save a vendor's price for the prompt.
-        concurrency: requests under way at once, at most.
-        tries: of one request, before it is given up.
+        server: the server that generates.
+        model: model name sent to the server.
+        sampling: the sampling parameters.
+        n: responses per question.
+        choices_per_request: choices that one request asks for. With 1, each response is saved as
+            soon as it is finished; with more, a vendor charges for the prompt only once.
+        concurrency: upper limit of concurrent requests.
+        tries: tries per request.
     """
 
     server: Server
     model: str
     sampling: Sampling = field(default_factory=Sampling)
+    _: KW_ONLY
     n: int = 1
-    per_request: int = 1
+    choices_per_request: int = 1
     concurrency: int = 256
     tries: int = 9
 
     def key(self) -> dict[str, Any]:
-        """What responses are known by, besides row, sample and prompt."""
-        return {"model": self.model, "sampling": self.sampling.recorded()}
+        """Return the fields that identify responses, besides row, sample and prompt."""
+        return {"model": self.model, "sampling": self.sampling.record()}
 
 
 @dataclass
-class Run:
-    """A run, as it goes.
+class GenerationResult:
+    """The responses that a run did not get, and why.
 
     Attributes:
-        missing: what is said of responses that the server would not give, by (row, first sample,
-            samples): model, sampling and `finish_reason`, and the `refusal` of a prompt.
-        lost: responses that it did not give in all tries.
-        reason: of the last failure.
-        failures: requests that failed since the last that was answered.
+        missing: fields of the responses that the server refused or withheld, by (row, first sample,
+            number of samples): model, sampling, `finish_reason`, and `refusal` for a prompt that
+            was refused.
+        lost: number of responses whose requests failed in all tries.
+        reason: message of the last failure.
+        failures: failed requests since the last answer.
     """
 
     missing: dict[tuple[int, int, int], dict[str, Any]] = field(default_factory=dict)
@@ -94,189 +96,196 @@ class Run:
     reason: str = ""
     failures: int = 0
 
-    def check(self, server: Server) -> None:
-        """Raise if one request after the other fails.
+    def require_progress(self, server: Server) -> None:
+        """Raise if `MAX_FAILURES` requests failed since the last answer.
 
         Raises:
-            SourceError: `FAILURES` did since the last that was answered.
+            SourceError: they did.
         """
-        if self.failures >= FAILURES:
+        if self.failures >= MAX_FAILURES:
             raise SourceError(
-                f"{server.url}: {self.failures} requests failed, one after the other: {self.reason}"
+                f"{server.url}: {self.failures} requests in a row failed: {self.reason}"
             )
 
 
 def generate(
-    generation: Generation,
+    generation: GenerationConfig,
     questions: Iterable[Question],
-    part: ResponseLog,
-    kept: ResponseIndex,
-    progress: Callable[[int, int], object] = lambda _responses, _tokens: None,
-) -> Run:
-    """Ask for every response that is not kept yet, and keep it.
+    log: ResponseLog,
+    index: ResponseIndex,
+    advance: Callable[[int, int], object] = lambda _responses, _tokens: None,
+) -> GenerationResult:
+    """Request every response that the log does not have yet, and append it to the log.
 
     Args:
-        generation: what is asked.
+        generation: the server, the model and the sampling.
         questions: read as they are needed.
-        part: where responses are kept.
-        kept: those it has.
-        progress: called with the responses and the tokens that came.
+        log: log that gets the responses.
+        index: index of the responses that the log already has.
+        advance: called after each reply with the number of its responses and tokens.
 
     Raises:
-        SourceError: a wrong model, URL or key, or a server that does not answer any more, or never.
-        DataError: a kept response is to another prompt than its row's.
+        SourceError: the model, URL or key is wrong, or the server never answers or stops answering.
+        DataError: a logged response answers another prompt than its row's.
     """
-    asks = _missing(questions, kept, generation)
-    run = asyncio.run(_Loop(generation, part, progress).all(asks))
-    if part.is_empty and (run.lost or run.missing):
-        reasons = {fields["finish_reason"] for fields in run.missing.values()}
-        what = "it refuses every prompt" if reasons == {REFUSED} else "no usable response at all"
-        what = "no answer to any request" if run.lost else what
-        raise SourceError(f"{generation.server.url}: {what}: {run.reason}")
-    return run
+    requests = _missing_requests(questions, index, generation)
+    result = asyncio.run(_RequestLoop(generation, log, advance).run(requests))
+    if log.is_empty and (result.lost or result.missing):
+        reasons = {fields["finish_reason"] for fields in result.missing.values()}
+        if result.lost:
+            failure = "no answer to any request"
+        elif reasons == {REFUSED}:
+            failure = "it refuses every prompt"
+        else:
+            failure = "it sent no usable response"
+        raise SourceError(f"{generation.server.url}: {failure}: {result.reason}")
+    return result
 
 
-def _missing(
-    questions: Iterable[Question], kept: ResponseIndex, generation: Generation
-) -> Iterator[Ask]:
-    places, size = kept.by_row(), generation.per_request
+def _missing_requests(
+    questions: Iterable[Question], index: ResponseIndex, generation: GenerationConfig
+) -> Iterator[ResponseRequest]:
+    places, size = index.by_row(), generation.choices_per_request
     for question in questions:
-        if not kept.answers_prompt(question.row, question.digest):
+        if not index.answers_prompt(question.row, question.digest):
             raise DataError(
-                f"row {question.row}: its prompt has changed since the interrupted run; name "
-                "another --out, or --overwrite to throw its responses away."
+                f"row {question.row}: its prompt has changed since the interrupted run; choose "
+                "another --out, or discard its responses with --overwrite."
             )
-        have = {kept.samples[place] for place in places.get(question.row, array("q"))}
-        left = [sample for sample in range(generation.n) if sample not in have]
-        # Cut at multiples of `size`, as a run that was never interrupted does.
-        for _, group in groupby(enumerate(left), lambda at: (at[1] - at[0], at[1] // size)):
+        finished = {index.samples[place] for place in places.get(question.row, array("q"))}
+        missing = [sample for sample in range(generation.n) if sample not in finished]
+        # Requests end at multiples of `size`, as those of an uninterrupted run do.
+        for _, group in groupby(enumerate(missing), lambda at: (at[1] - at[0], at[1] // size)):
             samples = [sample for _, sample in group]
-            yield Ask(question, samples[0], len(samples))
+            yield ResponseRequest(question, samples[0], len(samples))
 
 
-class _Loop:
-    """What the requests of a run share."""
+class _RequestLoop:
+    """The state that the requests of a run share."""
 
     def __init__(
-        self, generation: Generation, part: ResponseLog, progress: Callable[[int, int], object]
+        self, generation: GenerationConfig, log: ResponseLog, advance: Callable[[int, int], object]
     ) -> None:
-        self.generation, self.part, self.progress = generation, part, progress
-        self.run = Run()
-        self.limit = Limit(generation.concurrency)
+        self.generation, self.log, self.advance = generation, log, advance
+        self.result = GenerationResult()
+        self.limit = AdaptiveConcurrency(generation.concurrency)
         self.redactor = Redactor().learn(generation.sampling.extra)
-        self.random = random.Random(0)  # noqa: S311 - spreads the tries, hides nothing
+        self.random = random.Random(0)  # noqa: S311 - spreads the tries, protects nothing
 
-    async def all(self, asks: Iterator[Ask]) -> Run:
-        """Ask them all, a bounded number under way."""
+    async def run(self, requests: Iterator[ResponseRequest]) -> GenerationResult:
+        """Send all requests, a bounded number at a time."""
         finished: asyncio.Queue[asyncio.Task[None]] = asyncio.Queue()
         tasks: set[asyncio.Task[None]] = set()
-        clients = Clients(self.generation.server)
+        clients = ClientPool(self.generation.server)
         try:
             while True:
-                for each in islice(asks, self.generation.concurrency - len(tasks)):
-                    task = asyncio.create_task(self._one(clients, each))
+                for request in islice(requests, self.generation.concurrency - len(tasks)):
+                    task = asyncio.create_task(self._complete(clients, request))
                     task.add_done_callback(finished.put_nowait)
                     tasks.add(task)
                 if not tasks:
-                    return self.run
-                done = await finished.get()
-                tasks.discard(done)
-                done.result()
-                self.run.check(self.generation.server)
+                    return self.result
+                task = await finished.get()
+                tasks.discard(task)
+                task.result()
+                self.result.require_progress(self.generation.server)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await clients.close()
 
-    async def _one(self, clients: Clients, asked: Ask) -> None:
-        """All samples of one ask: what the server leaves out is asked for again."""
-        while asked.n:
+    async def _complete(self, clients: ClientPool, request: ResponseRequest) -> None:
+        """Get all samples of a request; those that a reply leaves out are requested again."""
+        while request.n:
             try:
-                reply = await self._tried(clients, asked)
+                reply = await self._send_with_retries(clients, request)
             except PromptRefusedError as error:
-                why = self.redactor.text(str(error))  # servers repeat what they were sent
-                self._miss(asked, error, finish_reason=REFUSED, refusal=why)
+                refusal = self.redactor.text(str(error))  # servers repeat what they were sent
+                self._record_missing(request, error, finish_reason=REFUSED, refusal=refusal)
                 return
             except UnusableError as error:
-                self._miss(asked, error, finish_reason=error.finish_reason)
+                self._record_missing(request, error, finish_reason=error.finish_reason)
                 return
             except TryAgainError as error:
-                self.run.lost += asked.n
-                self._failed(str(error), counts=True)
+                self.result.lost += request.n
+                self._record_failure(str(error), counts=True)
                 return
-            self.run.failures = 0
-            got = self._keep(asked, reply)
-            asked = asked._replace(first=asked.first + got, n=asked.n - got)
+            self.result.failures = 0
+            n = self._save(request, reply)
+            request = request._replace(first=request.first + n, n=request.n - n)
 
-    def _miss(self, asked: Ask, error: Exception, **fields: str) -> None:
-        """Note that the server will not give these responses."""
-        place = asked.question.row, asked.first, asked.n
-        self.run.missing[place] = {**self.generation.key(), **fields}
-        # While others are answered, one that is refused or kept back is no sign of a fault.
-        of_prompt = fields["finish_reason"] in WITHHELD | {REFUSED}
-        self._failed(str(error), counts=not (of_prompt and self.limit.answers))
+    def _record_missing(self, request: ResponseRequest, error: Exception, **fields: str) -> None:
+        """Record responses that the server refused or withheld."""
+        place = request.question.row, request.first, request.n
+        self.result.missing[place] = {**self.generation.key(), **fields}
+        # While the server answers others, a refused or withheld response is not a sign of a fault.
+        concerns_prompt = fields["finish_reason"] in WITHHELD | {REFUSED}
+        self._record_failure(str(error), counts=not (concerns_prompt and self.limit.answers))
 
-    def _failed(self, reason: str, *, counts: bool) -> None:
-        self.run.reason = self.redactor.text(reason)
-        self.run.failures += counts
+    def _record_failure(self, reason: str, *, counts: bool) -> None:
+        self.result.reason = self.redactor.text(reason)
+        self.result.failures += counts
 
-    async def _tried(self, clients: Clients, asked: Ask) -> Reply:
-        """The reply, after as many tries as it takes."""
+    async def _send_with_retries(self, clients: ClientPool, request: ResponseRequest) -> Reply:
         sampling = self.generation.sampling
-        body = sampling.body(self.generation.model, asked.question, asked.first, asked.n)
+        body = sampling.request_body(
+            self.generation.model, request.question, request.first, request.n
+        )
         tries = answers = 0
         while True:
             try:
-                return await self._once(clients, body)
+                return await self._send(clients, body)
             except TryAgainError as error:
                 self.generation.server.check()
-                if error.busy and self.limit.answers > answers:
+                if error.is_busy and self.limit.answers > answers:
                     tries, answers = 0, self.limit.answers  # it answers others: our turn will come
                 tries += 1
-                if tries >= self._most_tries(error):
+                if tries >= self._max_tries(error):
                     raise
                 await asyncio.sleep(self._pause(tries, error))
 
-    async def _once(self, clients: Clients, body: dict[str, Any]) -> Reply:
+    async def _send(self, clients: ClientPool, body: dict[str, Any]) -> Reply:
         async with self.limit.slot():
             start = monotonic()
             try:
-                with clients.one() as http:
-                    reply = await ask(http, self.generation.server, body)
+                with clients.client() as http:
+                    reply = await send_request(http, self.generation.server, body)
             except TryAgainError as error:
-                if error.busy:
-                    self.limit.refused(start, error.wait)
-                elif error.late:
-                    self.limit.timed_out(start, self.generation.server.seconds)
+                if error.is_busy:
+                    self.limit.record_refusal(start, error.retry_after)
+                elif error.is_timeout:
+                    self.limit.record_timeout(start, self.generation.server.timeout_seconds)
                 raise
-            self.limit.answered(monotonic() - start)
+            self.limit.record_answer(monotonic() - start)
             return reply
 
-    def _most_tries(self, error: TryAgainError) -> int:
-        most = self.generation.tries
+    def _max_tries(self, error: TryAgainError) -> int:
+        tries = self.generation.tries
         if isinstance(error, NoContactError) and not self.limit.answers:
-            return min(FIRST_TRIES, most)
+            return min(FIRST_TRIES, tries)
         is_withheld = isinstance(error, UnusableError) and error.finish_reason in WITHHELD
-        return min(WITHHELD_TRIES, most) if is_withheld else most
+        return min(WITHHELD_TRIES, tries) if is_withheld else tries
 
     def _pause(self, tries: int, error: TryAgainError) -> float:
-        """Longer from try to try, and not the same for all; never less than the server asks."""
-        pause = min(LONGEST_BACKOFF, BACKOFF * 2.0 ** (tries - 1)) * self.random.uniform(0.5, 1)
-        return error.wait + pause / 4 if error.wait else pause
+        """Return the seconds before the next try: longer each time, and at least what it asks."""
+        backoff = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** (tries - 1))
+        pause = backoff * self.random.uniform(0.5, 1)
+        return error.retry_after + pause / 4 if error.retry_after else pause
 
-    def _keep(self, asked: Ask, reply: Reply) -> int:
-        choices = reply.choices[: asked.n]
-        alone = reply.tokens if len(reply.choices) == 1 else None  # else it is the sum of all
-        lines = [
+    def _save(self, request: ResponseRequest, reply: Reply) -> int:
+        choices = reply.choices[: request.n]
+        tokens = reply.tokens if len(reply.choices) == 1 else None  # else it is the sum of all
+        responses = [
             {
                 "response": choice.text,
                 **({"reasoning": choice.reasoning} if choice.reasoning else {}),
                 "finish_reason": choice.finish_reason,
-                "tokens": alone,
+                "tokens": tokens,
             }
             for choice in choices
         ]
-        self.part.append(asked.question.row, asked.question.digest, asked.first, lines)
-        self.progress(len(choices), reply.tokens or 0)
+        question = request.question
+        self.log.append(question.row, question.digest, request.first, responses)
+        self.advance(len(choices), reply.tokens or 0)
         return len(choices)

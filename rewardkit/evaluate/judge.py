@@ -1,4 +1,4 @@
-"""Responses with the scores of their rows: what is written, and what figures are made of."""
+"""Judge responses with the scorer of their row, and read judged responses back."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from rewardkit.scorers.base import Score, Scorer, Status, to_verl
 from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
 from rewardkit.scorers.isolated import is_built_in
 
-#: Responses that one process judges at a time; fewer for a scorer that may be slow.
-BATCH, BATCH_APART = 256, 16
+#: Responses per batch: with a built-in scorer, and with a custom one, which may be slow.
+BATCH_SIZE, CUSTOM_BATCH_SIZE = 256, 16
 
-#: A response of more tokens than this has another number by mistake.
-MOST_TOKENS = 1 << 40
+#: A larger number of tokens is treated as unknown.
+MAX_TOKENS = 1 << 40
 
 
-class Outcome(NamedTuple):
-    """One judged response, without its text.
+class JudgedResponse(NamedTuple):
+    """A judged response without its text.
 
     Attributes:
-        question: the row.
-        group: data source, subject and level; "" for what the row does not say.
-        right: whether the answer is right.
+        question: row number of its question.
+        group: data source, subject and level; "" for each that the row does not have.
+        right: whether the answer is correct.
         score: the reward.
-        vote: the answer as votes are counted, "" for none.
-        status: of the score.
-        finish: why the response ended, "" if that is not known.
-        characters: of the response.
-        tokens: of it, None if that is not known.
+        vote: the normalised answer, by which votes are counted; "" without an answer.
+        status: status of the score.
+        finish: its `finish_reason`; "" if unknown.
+        characters: length of the response.
+        tokens: length of the response in tokens; None if unknown.
     """
 
     question: int
@@ -55,34 +55,35 @@ class Outcome(NamedTuple):
     tokens: int | None
 
 
-def judged(
+def judge_all(
     plan: ScoringPlan, lines: Iterable[dict[str, Any]], jobs: int
-) -> Iterator[tuple[bytes, list[Outcome]]]:
-    """Batches of responses with their scores, as jsonl and as outcomes, in order.
+) -> Iterator[tuple[bytes, list[JudgedResponse]]]:
+    """Yield batches of judged responses in order, as jsonl and without their texts.
 
     Args:
         plan: the scorer and its options.
-        lines: as `joined` gives them.
-        jobs: processes.
+        lines: responses as `join_with_rows` yields them.
+        jobs: number of processes.
     """
-    others = isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
-    batches = batched(lines, BATCH_APART if others else BATCH)
-    for _, result in in_order(partial(judge, plan), batches, jobs, 0 if others else 16):
-        yield result
+    is_custom = isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
+    batches = batched(lines, CUSTOM_BATCH_SIZE if is_custom else BATCH_SIZE)
+    for _, batch in in_order(partial(judge_batch, plan), batches, jobs, 0 if is_custom else 16):
+        yield batch
 
 
-def judge(plan: ScoringPlan, lines: Iterable[dict[str, Any]]) -> tuple[bytes, list[Outcome]]:
-    """Judge a batch; a response without a verdict counts as wrong, and says why."""
-    scorer = plan_scorer(plan)
-    by = judged_by(plan)
-    done = [{**line, **_score(scorer, line), "scorer": by} for line in lines]
-    return "".join(map(json_line, done)).encode(), [outcome(line) for line in done]
+def judge_batch(
+    plan: ScoringPlan, lines: Iterable[dict[str, Any]]
+) -> tuple[bytes, list[JudgedResponse]]:
+    """Judge a batch. If the scorer fails on a response, it counts as wrong and has a `reason`."""
+    scorer, label = plan_scorer(plan), scorer_label(plan)
+    judged = [{**line, **_score(scorer, line), "scorer": label} for line in lines]
+    return "".join(map(json_line, judged)).encode(), [parse_judged_line(line) for line in judged]
 
 
 def _score(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
     info = {**line["extra_info"]}
     info.setdefault("data_source", line["data_source"])
-    # What the server broke off may hold the right answer; it is not what the model came to.
+    # A response that the server broke off may contain the right answer without being finished.
     response = "" if line.get("finish_reason") in UNUSABLE else line["response"]
     result = call_scorer_or_stop(scorer, response, line["ground_truth"], info)
     if isinstance(result, Score):
@@ -91,75 +92,74 @@ def _score(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
     return {**to_verl(wrong), "status": wrong.status.value, "reason": failure_reason(result)}
 
 
-def judged_by(plan: ScoringPlan) -> str:
-    """The scorer and its options, as a result says them."""
+def scorer_label(plan: ScoringPlan) -> str:
+    """Return the scorer with its options, as results record it: `gsm8k?method=strict`."""
     options = ",".join(f"{name}={value}" for name, value in sorted(plan.options))
     return f"{plan.scorer}?{options}" if options else str(plan.scorer)
 
 
-def outcome(line: Mapping[str, Any]) -> Outcome:
-    """What figures need of a judged line.
+def parse_judged_line(line: Mapping[str, Any]) -> JudgedResponse:
+    """Return what metrics need of a line of a result file.
 
     Raises:
-        KeyError, TypeError, ValueError: it is no judged line.
+        KeyError, TypeError, ValueError: the line is not a judged response.
     """
     info, tokens = line["extra_info"], line.get("tokens")
     group = (line["data_source"], info.get("subject"), info.get("level"))
     source, subject, level = ("" if name is None else str(name) for name in group)
-    vote = "" if line["no_answer"] else spelling(line["pred"])
     score = float(line["score"])
     if not isfinite(score):
         raise ValueError(f"its score is {score}")
-    return Outcome(
-        int(line["row"]),
-        (source, subject, level),
-        line["acc"] > 0,
-        score,
-        vote,
-        Status(line["status"]).value,
-        str(line.get("finish_reason") or ""),
-        len(line["response"]),
-        tokens if type(tokens) is int and 0 <= tokens < MOST_TOKENS else None,
+    return JudgedResponse(
+        question=int(line["row"]),
+        group=(source, subject, level),
+        right=line["acc"] > 0,
+        score=score,
+        vote="" if line["no_answer"] else spelling(line["pred"]),
+        status=Status(line["status"]).value,
+        finish=str(line.get("finish_reason") or ""),
+        characters=len(line["response"]),
+        tokens=tokens if type(tokens) is int and 0 <= tokens < MAX_TOKENS else None,
     )
 
 
-def joined(
+def join_with_rows(
     questions: Iterable[Question],
     path: Path,
-    kept: ResponseIndex,
+    index: ResponseIndex,
     n: int | None = None,
     missing: Mapping[tuple[int, int, int], Mapping[str, Any]] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The responses of a file in the order of row and sample, each with what its row says.
+    """Yield the responses of a log in the order of row and sample, each joined with its row.
 
     Args:
-        questions: of the parquet.
-        path: as `ResponseLog` writes it.
-        kept: where its responses are.
-        n: samples to take of each question; None for all.
-        missing: what is said of those that the server did not give; see `generate.Run`.
+        questions: questions of the parquet.
+        path: the response log.
+        index: index of the log.
+        n: samples to take per question; None for all.
+        missing: responses that the server refused or withheld; see `GenerationResult`.
 
     Raises:
         DataError: a response answers another prompt than its row's.
     """
-    places, not_given = kept.by_row(), _by_row(missing or {})
+    places, missing_by_row = index.by_row(), _group_by_row(missing or {})
     with path.open("rb") as file:
         for question in questions:
-            if not kept.answers_prompt(question.row, question.digest):
+            if not index.answers_prompt(question.row, question.digest):
                 raise DataError(
-                    f"{path}: its responses to row {question.row} are to another prompt than that "
-                    "of the parquet; give the parquet that they were made from."
+                    f"{path}: its responses to row {question.row} answer another prompt than the "
+                    "row has. Name the parquet that the responses were generated from."
                 )
-            found: dict[int, dict[str, Any]] = dict(not_given.get(question.row, {}))
+            samples: dict[int, dict[str, Any]] = dict(missing_by_row.get(question.row, {}))
             for place in places.get(question.row, ()):
-                if n is None or kept.samples[place] < n:
-                    file.seek(kept.offsets[place])
-                    found[kept.samples[place]] = json.loads(file.readline())
-            for sample in sorted(found):
-                yield _line(question, sample, found[sample])
+                if n is None or index.samples[place] < n:
+                    file.seek(index.offsets[place])
+                    samples[index.samples[place]] = json.loads(file.readline())
+            for sample in sorted(samples):
+                yield _join(question, sample, samples[sample])
 
 
-def _by_row(
+def _group_by_row(
     missing: Mapping[tuple[int, int, int], Mapping[str, Any]],
 ) -> dict[int, dict[int, dict[str, Any]]]:
     rows: dict[int, dict[int, dict[str, Any]]] = {}
@@ -169,12 +169,12 @@ def _by_row(
     return rows
 
 
-def _line(question: Question, sample: int, response: Mapping[str, Any]) -> dict[str, Any]:
-    own = {name: value for name, value in response.items() if name not in ("row", "request")}
+def _join(question: Question, sample: int, response: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: value for name, value in response.items() if name not in ("row", "request")}
     return {
         "row": question.row,
         "sample": sample,
-        **own,
+        **fields,
         "prompt_sha256": question.digest,
         "data_source": question.data_source,
         "prompt": question.prompt,

@@ -1,11 +1,13 @@
-"""Figures of judged responses: mean@n, pass@k, maj@k, lengths, each with how sure it is.
+"""Metrics of judged responses, with 95 % intervals over questions.
 
 - `mean@n`: the mean over questions of the share of right responses.
 - `pass@k`: `estimators.pass_at_k` (Chen et al. 2021), for every k up to n.
-- `maj@k`: `estimators.majority`: ties are shared, responses without an answer do not vote.
-- `verl_best@N`: verl's `best@N/mean`, with replacement: biased low, for comparison with its logs.
+- `maj@k`: `estimators.majority_at_k`: ties are shared, responses without an answer do not vote.
+- `verl_best@N`: verl's `best@N/mean`, drawn with replacement; biased low, for comparison with its
+  logs.
 
-The 95 % intervals are over questions (`statistics.mean_interval`): responses to one question are alike.
+Intervals (`statistics.mean_interval`) treat questions as the random draw, because responses to one
+question are alike.
 """
 
 from __future__ import annotations
@@ -18,18 +20,19 @@ from itertools import groupby
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from rewardkit.evaluate.estimators import best_at_n, majority, pass_at_k
-from rewardkit.evaluate.judge import Outcome
+from rewardkit.evaluate.estimators import majority_at_k, pass_at_k, verl_best_at_n
+from rewardkit.evaluate.judge import JudgedResponse
 from rewardkit.responses.completions import REFUSED, TRUNCATED, UNUSABLE
 from rewardkit.responses.tally import count_no_answer
 from rewardkit.scorers.base import Status
-from rewardkit.statistics import mean_interval, percentile
+from rewardkit.statistics import Interval, mean_interval, percentile
 
 
-class Answered(NamedTuple):
-    """A question with its responses: how many, how many are right, and `majority` of them.
+class QuestionResult(NamedTuple):
+    """The responses to a question: their number, the number of right ones, and their maj@k.
 
-    `majority` is empty where a response is right and the scorer does not say with which answer.
+    `majority` has maj@k as `estimators.majority_at_k` returns it. It is empty if a response is right
+    and the scorer does not say which answer it gives.
     """
 
     n: int
@@ -38,20 +41,20 @@ class Answered(NamedTuple):
 
 
 @dataclass
-class Group:
-    """Questions of one kind, summed up as they come.
+class MetricGroup:
+    """Running totals of the questions of one kind.
 
     Attributes:
-        questions: each with its responses.
-        statuses: of responses.
-        finishes: why responses ended.
-        truncated_right: responses that were cut off and are right all the same.
-        score: the sum of the rewards.
-        characters: of each response.
-        tokens: of each response whose number is known.
+        questions: the result of each question.
+        statuses: number of responses by status.
+        finishes: number of responses by `finish_reason`.
+        truncated_right: responses that were truncated and are right nevertheless.
+        score: sum of the rewards.
+        characters: length of each response.
+        tokens: length in tokens of each response for which it is known.
     """
 
-    questions: list[Answered] = field(default_factory=list)
+    questions: list[QuestionResult] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
     finishes: Counter[str] = field(default_factory=Counter)
     truncated_right: int = 0
@@ -59,56 +62,56 @@ class Group:
     characters: array[int] = field(default_factory=lambda: array("q"))
     tokens: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, answered: Answered, outcomes: Iterable[Outcome]) -> None:
-        """Count a question."""
-        self.questions.append(answered)
-        for each in outcomes:
-            self.statuses[each.status] += 1
-            self.finishes[each.finish] += 1
-            self.truncated_right += each.right and each.finish == TRUNCATED
-            self.score += each.score
-            self.characters.append(each.characters)
-            if each.tokens is not None:
-                self.tokens.append(each.tokens)
+    def add(self, result: QuestionResult, responses: Iterable[JudgedResponse]) -> None:
+        """Add a question with its responses."""
+        self.questions.append(result)
+        for response in responses:
+            self.statuses[response.status] += 1
+            self.finishes[response.finish] += 1
+            self.truncated_right += response.right and response.finish == TRUNCATED
+            self.score += response.score
+            self.characters.append(response.characters)
+            if response.tokens is not None:
+                self.tokens.append(response.tokens)
 
     @property
     def n(self) -> tuple[int, int]:
-        """The least and the most responses to a question; there is at least one."""
-        counts = [each.n for each in self.questions]
+        """The smallest and the largest number of responses to a question."""
+        counts = [result.n for result in self.questions]
         return min(counts), max(counts)
 
     @property
     def truncated_share(self) -> float | None:
-        """The share of responses that were cut; None if no response says why it ended."""
+        """Share of responses that were truncated; None if no response has a finish_reason."""
         responses = len(self.characters)
         return None if self.finishes[""] == responses else self.finishes[TRUNCATED] / responses
 
     @property
     def no_answer_share(self) -> float:
-        """The share of responses without an answer, as `rewardkit score` counts them."""
+        """Share of responses without an answer, as `rewardkit score` counts them."""
         return count_no_answer(self.statuses) / len(self.characters)
 
     @property
     def unusable(self) -> dict[str, int]:
-        """How many responses are not the model's own, by finish_reason; they count as wrong."""
-        found = [(finish, n) for finish, n in self.finishes.items() if finish in UNUSABLE]
-        return dict(sorted(found, key=lambda each: (-each[1], each[0])))
+        """Number of unusable responses, which count as wrong, by `finish_reason`."""
+        counts = [(finish, n) for finish, n in self.finishes.items() if finish in UNUSABLE]
+        return dict(sorted(counts, key=lambda item: (-item[1], item[0])))
 
     def unusable_note(self) -> str:
-        """A sentence about them, "" if there are none."""
-        if not (found := self.unusable):
+        """Return a sentence about the unusable responses, or ""."""
+        if not (counts := self.unusable):
             return ""
-        each = ", ".join(f"{finish} {n:,}" for finish, n in found.items())
-        n, responses = sum(found.values()), len(self.characters)
-        return f"no usable response for {n:,} of {responses:,} ({each}); they count as wrong."
+        reasons = ", ".join(f"{finish} {n:,}" for finish, n in counts.items())
+        n, responses = sum(counts.values()), len(self.characters)
+        return f"no usable response for {n:,} of {responses:,} ({reasons}); they count as wrong."
 
-    def mean(self) -> tuple[float, tuple[float, float]]:
-        """mean@n with its interval; there is at least one question."""
-        values = [each.right / each.n for each in self.questions]
+    def mean(self) -> tuple[float, Interval]:
+        """Return mean@n with its interval; the group has at least one question."""
+        values = [result.right / result.n for result in self.questions]
         return fmean(values), mean_interval(values, len(self.characters))
 
     def summary(self) -> dict[str, Any]:
-        """The figures, as plain values; a figure with an interval is `value` and `interval`."""
+        """Return the metrics as plain values; one with an interval is `value` and `interval`."""
         responses = len(self.characters)
         if not responses:
             return {"questions": 0, "responses": 0}
@@ -117,12 +120,14 @@ class Group:
             "questions": len(self.questions),
             "responses": responses,
             "n": list(self.n),
-            "mean": self.at(lambda each: each.right / each.n),
+            "mean": self.metric_at(lambda result: result.right / result.n),
             "mean_score": self.score / responses,
-            "pass@k": self._each_k(n, lambda k: lambda each: pass_at_k(each.n, each.right, k)),
+            "pass@k": self._every_k(
+                n, lambda k: lambda result: pass_at_k(result.n, result.right, k)
+            ),
             "maj@k": self._majorities(n),
             "verl_best@N": {
-                str(k): fmean(best_at_n(each.n, each.right, k) for each in self.questions)
+                str(k): fmean(verl_best_at_n(item.n, item.right, k) for item in self.questions)
                 for k in _verl_sizes(n)
             },
             "truncated": {**self._share(self.finishes[TRUNCATED]), "right": self.truncated_right},
@@ -132,107 +137,110 @@ class Group:
             "unusable": self.unusable,
             "failed": self.statuses[Status.FAILED.value],
             "statuses": dict(self.statuses.most_common()),
-            "characters": _lengths(self.characters),
-            "tokens": _lengths(self.tokens),
+            "characters": _length_summary(self.characters),
+            "tokens": _length_summary(self.tokens),
         }
 
-    def at(self, value: Callable[[Answered], float], k: int = 1) -> dict[str, Any]:
-        """The mean of a value of k responses, with its interval; n hold n / k independent draws."""
-        values = [value(each) for each in self.questions]
-        return {"value": fmean(values), "interval": mean_interval(values, len(self.characters) / k)}
+    def metric_at(self, value: Callable[[QuestionResult], float], k: int = 1) -> dict[str, Any]:
+        """Return the mean of a metric of k responses with its interval.
 
-    def _each_k(
-        self, n: int, of_k: Callable[[int], Callable[[Answered], float]]
+        n responses hold n / k independent draws of k.
+        """
+        values = [value(result) for result in self.questions]
+        interval = mean_interval(values, len(self.characters) / k)
+        return {"value": fmean(values), "interval": interval}
+
+    def _every_k(
+        self, n: int, of_k: Callable[[int], Callable[[QuestionResult], float]]
     ) -> dict[str, dict[str, Any]]:
-        return {str(k): self.at(of_k(k), k) for k in range(1, n + 1)}
+        return {str(k): self.metric_at(of_k(k), k) for k in range(1, n + 1)}
 
     def _majorities(self, n: int) -> dict[str, dict[str, Any]]:
-        """For every k where all questions have it; else of all responses of each.
+        """Return maj@k for every k that all questions have, or else for all responses of each.
 
-        None if the scorer calls responses right without naming their answer.
+        The result is empty if the scorer calls responses right without naming their answer.
         """
-        if not all(each.majority for each in self.questions):
+        if not all(result.majority for result in self.questions):
             return {}
-        if all(len(each.majority) >= n for each in self.questions):
-            return self._each_k(n, lambda k: lambda each: each.majority[k - 1])
-        return {str(n): self.at(lambda each: each.majority[-1], n)}
+        if all(len(result.majority) >= n for result in self.questions):
+            return self._every_k(n, lambda k: lambda result: result.majority[k - 1])
+        return {str(n): self.metric_at(lambda result: result.majority[-1], n)}
 
     def _share(self, part: int) -> dict[str, Any]:
         return {"n": part, "share": part / len(self.characters)}
 
 
 @dataclass
-class Figures:
-    """Groups of questions, by data source, subject and level.
+class Metrics:
+    """Metrics of an evaluation, by data source, subject and level.
 
     Attributes:
         total: all questions.
-        sources: by data source.
-        subjects: by data source, then subject, of the rows that name one.
-        levels: by data source, then level.
+        sources: questions by data source.
+        subjects: questions by data source, then subject; only rows that have one.
+        levels: questions by data source, then level; only rows that have one.
     """
 
-    total: Group = field(default_factory=Group)
-    sources: dict[str, Group] = field(default_factory=dict)
-    subjects: dict[str, dict[str, Group]] = field(default_factory=dict)
-    levels: dict[str, dict[str, Group]] = field(default_factory=dict)
+    total: MetricGroup = field(default_factory=MetricGroup)
+    sources: dict[str, MetricGroup] = field(default_factory=dict)
+    subjects: dict[str, dict[str, MetricGroup]] = field(default_factory=dict)
+    levels: dict[str, dict[str, MetricGroup]] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
-        """All figures as plain values."""
+        """Return all metrics as plain values."""
         return {
             "total": self.total.summary(),
             "by_data_source": {name: group.summary() for name, group in self.sources.items()},
-            "by_subject": _nested(self.subjects),
-            "by_level": _nested(self.levels),
+            "by_subject": _summarize_nested(self.subjects),
+            "by_level": _summarize_nested(self.levels),
         }
 
-    def add(self, outcomes: Sequence[Outcome]) -> None:
-        """Count a question by all its responses."""
-        of_question = answered(outcomes)
-        source, subject, level = outcomes[0].group
-        groups = [self.total, self.sources.setdefault(source, Group())]
-        for kind, name in ((self.subjects, subject), (self.levels, level)):
+    def add(self, responses: Sequence[JudgedResponse]) -> None:
+        """Add a question by all its responses."""
+        result = question_result(responses)
+        source, subject, level = responses[0].group
+        groups = [self.total, self.sources.setdefault(source, MetricGroup())]
+        for by_source, name in ((self.subjects, subject), (self.levels, level)):
             if name:
-                groups.append(kind.setdefault(source, {}).setdefault(name, Group()))
+                groups.append(by_source.setdefault(source, {}).setdefault(name, MetricGroup()))
         for group in groups:
-            group.add(of_question, outcomes)
+            group.add(result, responses)
 
 
-def figures(outcomes: Iterable[Outcome]) -> Figures:
-    """Figures of judged responses, those to one question one after the other."""
-    found = Figures()
-    for _, responses in groupby(outcomes, lambda each: each.question):
-        found.add(list(responses))
-    return found
+def compute_metrics(responses: Iterable[JudgedResponse]) -> Metrics:
+    """Return the metrics of judged responses; those to one question follow each other."""
+    metrics = Metrics()
+    for _, of_question in groupby(responses, lambda response: response.question):
+        metrics.add(list(of_question))
+    return metrics
 
 
-def answered(outcomes: Sequence[Outcome]) -> Answered:
-    """The responses to one question, at least one, counted."""
+def question_result(responses: Sequence[JudgedResponse]) -> QuestionResult:
+    """Return the result of a question from all its responses, of which there is at least one."""
     votes: dict[str, list[bool]] = {}
-    for each in outcomes:
-        votes.setdefault(each.vote, []).append(each.right)
-    silent = votes.pop("", [])
+    for response in responses:
+        votes.setdefault(response.vote, []).append(response.right)
+    without_answer = votes.pop("", [])
     shares = [(len(rights), sum(rights) / len(rights)) for rights in votes.values()]
-    right = sum(each.right for each in outcomes)
-    chances = [] if any(silent) else majority(shares, len(silent))
-    return Answered(len(outcomes), right, array("d", chances))
+    right = sum(response.right for response in responses)
+    majority = [] if any(without_answer) else majority_at_k(shares, len(without_answer))
+    return QuestionResult(len(responses), right, array("d", majority))
 
 
 def _verl_sizes(n: int) -> list[int]:
-    """The N of verl's validation metrics: powers of 2 below n, and n."""
+    """Return the N of verl's validation metrics: powers of 2 below n, and n."""
     return [*(1 << i for i in range(1, n.bit_length()) if 1 << i < n), *([n] if n > 1 else [])]
 
 
-def _lengths(values: array[int]) -> dict[str, Any]:
-    """Mean, and the values that so many per cent of responses do not exceed (nearest rank)."""
-    if not values:
+def _length_summary(lengths: array[int]) -> dict[str, Any]:
+    if not lengths:
         return {"known": 0}
-    ordered = sorted(values)
-    ranks = {f"p{part}": percentile(ordered, part) for part in (50, 95)}
-    return {"known": len(ordered), "mean": fmean(ordered), **ranks, "max": ordered[-1]}
+    ordered = sorted(lengths)
+    percentiles = {f"p{percent}": percentile(ordered, percent) for percent in (50, 95)}
+    return {"known": len(ordered), "mean": fmean(ordered), **percentiles, "max": ordered[-1]}
 
 
-def _nested(groups: dict[str, dict[str, Group]]) -> dict[str, dict[str, Any]]:
+def _summarize_nested(groups: dict[str, dict[str, MetricGroup]]) -> dict[str, dict[str, Any]]:
     return {
         source: {name: group.summary() for name, group in sorted(named.items())}
         for source, named in groups.items()

@@ -1,4 +1,4 @@
-"""The questions of a verl parquet, one at a time."""
+"""The questions of a verl parquet, read one at a time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rewardkit.scorers.gold import unwrap_gold
 
 
 class Question(NamedTuple):
-    """A row to be answered.
+    """A row of the parquet, as the model is asked and the scorer needs it.
 
     Attributes:
-        row: its number in the file, from 0.
-        prompt: its chat messages, of `role` and `content`.
+        row: number of the row in the file, from 0.
+        prompt: chat messages with `role` and `content`.
         digest: SHA-256 of the prompt, in hex.
-        data_source: verl's key of the row.
+        data_source: the row's `data_source`.
         ground_truth: the gold answer.
-        extra_info: the row's, as the scorer gets it.
+        extra_info: the row's `extra_info`, which the scorer gets.
     """
 
     row: int
@@ -35,58 +35,66 @@ class Question(NamedTuple):
     extra_info: dict[str, Any]
 
 
-def questions(parquet: Path) -> Iterator[Question]:
-    """The rows of a verl parquet in order, in bounded memory.
+def read_questions(parquet: Path) -> Iterator[Question]:
+    """Yield the rows of a verl parquet in order, in bounded memory.
 
     Raises:
-        DataError: no parquet, or a row has no prompt, no gold, or pictures (which are not sent).
+        DataError: the file is not a parquet, or a row has no prompt, no gold, or images or videos,
+            which are not sent.
     """
     for number, row in enumerate(read_rows(parquet)):
         prompt = _messages(row.get("prompt"))
         gold = (row.get("reward_model") or {}).get("ground_truth")
         if not prompt:
-            raise DataError(f"{parquet} row {number}: no prompt: not a verl parquet.")
+            raise DataError(
+                f"{parquet} row {number}: the prompt is missing. Name a verl parquet, such as "
+                "'rewardkit prep' writes."
+            )
         if gold is None:
-            raise DataError(f"{parquet} row {number}: no reward_model.ground_truth to judge by.")
+            raise DataError(
+                f"{parquet} row {number}: reward_model.ground_truth is missing; the scorer needs it."
+            )
         if row.get("images") or row.get("videos"):
-            raise DataError(f"{parquet} row {number}: it has pictures; eval sends text only.")
+            raise DataError(
+                f"{parquet} row {number}: it has images or videos; eval sends only text."
+            )
         source, info = as_text(row.get("data_source")), dict(row.get("extra_info") or {})
-        yield Question(number, prompt, digest(prompt), source, unwrap_gold(gold), info)
+        yield Question(number, prompt, prompt_digest(prompt), source, unwrap_gold(gold), info)
 
 
-def count(parquet: Path) -> int:
-    """How many rows it has.
+def count_questions(parquet: Path) -> int:
+    """Return the number of rows of a parquet.
 
     Raises:
-        DataError: no parquet, or an empty one.
+        DataError: the file is not a parquet, or it has no rows.
     """
     with open_parquet(parquet) as file:
         rows = int(file.metadata.num_rows)
     if not rows:
-        raise DataError(f"{parquet}: no rows.")
+        raise DataError(f"{parquet}: the file has no rows.")
     return rows
 
 
-def digest(prompt: list[dict[str, str]]) -> str:
-    """SHA-256 of a chat, in hex."""
+def prompt_digest(prompt: list[dict[str, str]]) -> str:
+    """Return the SHA-256 of chat messages, in hex."""
     return sha256(json.dumps(prompt, sort_keys=True).encode()).hexdigest()
 
 
-def refuse_unjudged(parquet: Path) -> None:
-    """Raise unless every row names a scorer: before hours of generation, not after.
+def require_scorers(parquet: Path) -> None:
+    """Check that every row has a scorer, before hours of generation and not after them.
 
     Raises:
-        DataError: a row's `extra_info.scorer` and `data_source` are known to no scorer.
+        DataError: no scorer is registered for a row's `extra_info.scorer` and `data_source`.
     """
-    known: set[tuple[str, str]] = set()
-    for question in questions(parquet):
+    checked: set[tuple[str, str]] = set()
+    for question in read_questions(parquet):
         key = question.data_source, as_text(question.extra_info.get("scorer"))
-        if key in known:
+        if key in checked:
             continue
-        found = call_catching(scorer_for, question.data_source, question.extra_info)
-        if isinstance(found, RewardkitError):
-            raise DataError(f"{parquet} row {question.row}: {found} Or name one with --scorer.")
-        known.add(key)
+        scorer = call_catching(scorer_for, question.data_source, question.extra_info)
+        if isinstance(scorer, RewardkitError):
+            raise DataError(f"{parquet} row {question.row}: {scorer} Or choose one with --scorer.")
+        checked.add(key)
 
 
 def _messages(prompt: Any) -> list[dict[str, str]]:

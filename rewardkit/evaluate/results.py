@@ -1,4 +1,4 @@
-"""Files of judged responses, as `rewardkit eval run --out` writes them, read again."""
+"""Read result files, which `rewardkit eval run --out` writes: one judged response per line."""
 
 from __future__ import annotations
 
@@ -12,60 +12,61 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.evaluate.judge import Outcome, outcome
-from rewardkit.evaluate.metrics import Answered, Figures, answered
+from rewardkit.evaluate.judge import JudgedResponse, parse_judged_line
+from rewardkit.evaluate.metrics import Metrics, QuestionResult, question_result
 from rewardkit.lines import checked_lines
 from rewardkit.row import question_of
 
 
 @dataclass
-class Results:
-    """One run: the judged responses of a file or several, without their texts.
+class RunResults:
+    """The results of one run, from one file or several, without the texts.
 
     Attributes:
-        name: what it is called beside others.
-        files: that were read.
-        figures: of all.
-        questions: data source and responses of every question, by `question_key`.
-        keys: model and sampling, as JSON, with their responses.
+        name: name of the run in tables.
+        files: the files.
+        metrics: metrics of all responses.
+        questions: data source and result of every question, by `question_key`.
+        keys: number of responses by `sampling_key`.
     """
 
     name: str
     files: list[Path] = field(default_factory=list)
-    figures: Figures = field(default_factory=Figures)
-    questions: dict[bytes, tuple[str, Answered]] = field(default_factory=dict)
+    metrics: Metrics = field(default_factory=Metrics)
+    questions: dict[bytes, tuple[str, QuestionResult]] = field(default_factory=dict)
     keys: Counter[str] = field(default_factory=Counter)
 
     @property
     def n(self) -> tuple[int, int]:
-        """The least and the most responses to a question."""
-        counts = [found.n for _, found in self.questions.values()]
+        """The smallest and the largest number of responses to a question."""
+        counts = [result.n for _, result in self.questions.values()]
         return min(counts), max(counts)
 
     def models(self) -> list[str]:
-        """The models that responses came from, the most frequent first; none is not known."""
+        """Return the models that generated the responses, the most frequent first, if known."""
         named = (json.loads(key)["model"] for key, _ in self.keys.most_common())
         return list(dict.fromkeys(str(model) for model in named if model))
 
 
-def read_results(name: str, files: list[Path]) -> Results:
-    """Read the files of a run.
+def read_results(name: str, files: list[Path]) -> RunResults:
+    """Read the result files of a run.
 
     Raises:
-        DataError: one cannot be read, is no file of results or has none, or two answer the same.
+        DataError: a file cannot be read, is not a result file or is empty, or two files answer the
+            same question.
     """
-    found = Results(name)
+    results = RunResults(name)
     for path in files:
-        _read(path, found)
-        found.files.append(path)
-    return found
+        _read_file(path, results)
+        results.files.append(path)
+    return results
 
 
-def result_lines(path: Path) -> Iterator[tuple[dict[str, Any], Outcome]]:
-    """The lines of a result file, each with its outcome.
+def read_result_lines(path: Path) -> Iterator[tuple[dict[str, Any], JudgedResponse]]:
+    """Yield the lines of a result file, each as a dictionary and parsed.
 
     Raises:
-        DataError: a line is no judged response (named file:line), or there is none.
+        DataError: a line is not a judged response (named file:line), or the file is empty.
     """
     number = 0
     try:
@@ -73,59 +74,59 @@ def result_lines(path: Path) -> Iterator[tuple[dict[str, Any], Outcome]]:
             for number, text in checked_lines(file, path):
                 try:
                     line = json.loads(text)
-                    found = outcome(line)
+                    response = parse_judged_line(line)
                     question_of(line)
-                    sampled(line)
+                    sampling_key(line)
                 except (
                     ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
                 ) as error:  # fmt: skip
-                    lacks = f"it has no {error}" if isinstance(error, KeyError) else error
+                    reason = f"{error} is missing" if isinstance(error, KeyError) else error
                     raise DataError(
-                        f"{path}:{number}: no judged response ({lacks}); "
-                        "name files that 'rewardkit eval run --out' wrote."
+                        f"{path}:{number}: not a judged response ({reason}); name files that "
+                        "'rewardkit eval run --out' wrote."
                     ) from error
-                yield line, found
+                yield line, response
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}.") from error
     if not number:
-        raise DataError(f"{path}: no results.")
+        raise DataError(f"{path}: the file has no results.")
 
 
 def question_key(line: Mapping[str, Any]) -> bytes:
-    """The same for the same data source, question and gold, whatever the prompt around it."""
-    asked = (str(line["data_source"]), question_of(line), line["ground_truth"])
-    return blake2b(json.dumps(asked).encode(), digest_size=16).digest()
+    """Return a key of data source, question and gold, which does not depend on the prompt."""
+    parts = (str(line["data_source"]), question_of(line), line["ground_truth"])
+    return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
 
 
-def sampled(line: Mapping[str, Any]) -> str:
-    """Model and sampling of a line, as JSON.
+def sampling_key(line: Mapping[str, Any]) -> str:
+    """Return model and sampling of a line as JSON.
 
     Raises:
-        TypeError: the sampling is no mapping.
+        TypeError: the sampling is not an object.
     """
     sampling = line.get("sampling")
     if not isinstance(sampling, (dict, type(None))):
-        raise TypeError("its sampling is no object")
+        raise TypeError("its sampling is not an object")
     key = {"model": line.get("model"), "sampling": sampling}
     return json.dumps(key, sort_keys=True)
 
 
-def _read(path: Path, into: Results) -> None:
+def _read_file(path: Path, results: RunResults) -> None:
     copies: Counter[bytes] = Counter()
-    for _, lines in groupby(result_lines(path), lambda each: each[1].question):
+    for _, lines in groupby(read_result_lines(path), lambda pair: pair[1].question):
         first: Mapping[str, Any] = {}
-        outcomes: list[Outcome] = []
-        for line, found in lines:
+        responses: list[JudgedResponse] = []
+        for line, response in lines:
             first = first or line
-            outcomes.append(found)
-            into.keys[sampled(line)] += 1
-        into.figures.add(outcomes)
+            responses.append(response)
+            results.keys[sampling_key(line)] += 1
+        results.metrics.add(responses)
         key = question_key(first)
-        copies[key] += 1  # a set may ask a question twice
-        numbered = key + copies[key].to_bytes(4, "big")
-        if numbered in into.questions:
-            others = ", ".join(map(str, into.files))
+        copies[key] += 1  # a set may contain a question twice
+        numbered_key = key + copies[key].to_bytes(4, "big")
+        if numbered_key in results.questions:
+            others = ", ".join(map(str, results.files))
             raise DataError(
                 f"{path} and {others} answer the same questions: name them as two runs."
             )
-        into.questions[numbered] = outcomes[0].group[0], answered(outcomes)
+        results.questions[numbered_key] = responses[0].group[0], question_result(responses)

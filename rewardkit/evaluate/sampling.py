@@ -1,10 +1,10 @@
-"""How responses are sampled, and the request that asks for it."""
+"""How responses are sampled, and the body of the request for them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -12,30 +12,31 @@ from rewardkit.errors import UsageError
 from rewardkit.evaluate.questions import Question
 from rewardkit.redact import Redactor
 
-#: Where each kind of request goes, below the base URL.
+#: Path of each kind of request, below the base URL.
 ENDPOINTS = {"chat": "chat/completions", "completions": "completions"}
 
-#: What `extra` may not set: it has an option of its own, or is not what this client reads.
-RESERVED = frozenset({"model", "messages", "prompt", "n", "stream"})
+#: Fields that `extra` must not set: they have an option, or change the shape of the reply.
+RESERVED_FIELDS = frozenset({"model", "messages", "prompt", "n", "stream"})
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """What a request says besides model and prompt; None leaves it to the server.
+    """Sampling parameters of a request; None leaves a parameter to the server.
 
     Attributes:
-        api: `chat`, or `completions`: the contents of the messages, joined by empty lines, without
-            a chat template.
+        api: `chat`, or `completions`, which sends the contents of the messages joined by empty
+            lines, without a chat template.
         temperature: 0 is greedy.
         top_p: from 0 to 1.
-        top_k: no field of OpenAI's API; vLLM and SGLang take it.
-        max_tokens: of a response.
-        stop: texts that end a response.
-        seed: each request's own seed is made of it, the row and the sample.
-        extra: more fields of the request.
+        top_k: understood by vLLM and SGLang; OpenAI's API does not define it.
+        max_tokens: maximum tokens per response.
+        stop: strings that end a response.
+        seed: each request gets a seed of its own, derived from this one, the row and the sample.
+        extra: additional fields of the request.
     """
 
     api: str = "chat"
+    _: KW_ONLY
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
@@ -45,25 +46,25 @@ class Sampling:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse an API and extra fields that this client cannot use."""
+        """Raise `UsageError` for an API or for extra fields that this client cannot use."""
         if self.api not in ENDPOINTS:
-            raise UsageError(f"--api {self.api}: it is one of {', '.join(ENDPOINTS)}.")
-        if taken := sorted(RESERVED & self.extra.keys()):
-            raise UsageError(f"--extra-body: {', '.join(taken)} cannot be set there.")
+            raise UsageError(f"--api {self.api}: use one of {', '.join(ENDPOINTS)}.")
+        if reserved := sorted(RESERVED_FIELDS & self.extra.keys()):
+            raise UsageError(f"--extra-body: {', '.join(reserved)} cannot be set there.")
         try:
-            json.dumps(self.recorded(), allow_nan=False)
+            json.dumps(self.record(), allow_nan=False)
         except ValueError as error:
-            raise UsageError("sampling: nan and inf are no numbers that JSON can hold.") from error
+            raise UsageError("sampling: JSON cannot represent nan and inf; use numbers.") from error
 
-    def recorded(self) -> dict[str, Any]:
-        """What is said, for the file of responses, without secrets; the same for the same."""
+    def record(self) -> dict[str, Any]:
+        """Return the parameters that are set, as results record them; secrets are redacted."""
         named = {name: value for name, value in vars(self).items() if value not in (None, (), {})}
         if self.extra:
             named["extra"] = Redactor().tree(self.extra)
         return {name: list(v) if isinstance(v, tuple) else v for name, v in named.items()}
 
-    def body(self, model: str, question: Question, first: int, n: int) -> dict[str, Any]:
-        """The request for samples `first` to `first + n - 1` of a question."""
+    def request_body(self, model: str, question: Question, first: int, n: int) -> dict[str, Any]:
+        """Return the body of the request for samples `first` to `first + n - 1` of a question."""
         body: dict[str, Any] = {**self.extra, "model": model}
         if self.api == "chat":
             body["messages"] = question.prompt
@@ -77,11 +78,11 @@ class Sampling:
         if self.stop:
             body["stop"] = list(self.stop)
         if self.seed is not None:
-            body["seed"] = _seed(self.seed, question.row, first)
+            body["seed"] = _request_seed(self.seed, question.row, first)
         return body
 
 
-def _seed(seed: int, row: int, sample: int) -> int:
-    """A request's own: the same seed for all samples would make them one response."""
+def _request_seed(seed: int, row: int, sample: int) -> int:
+    """Derive a request's seed: with one seed for all, all samples would be the same response."""
     key = f"{seed} {row} {sample}".encode()
     return int.from_bytes(blake2b(key, digest_size=4).digest(), "big") >> 1

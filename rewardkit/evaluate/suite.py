@@ -1,87 +1,90 @@
-"""Suites: several sets of questions by name, prepared where they are missing, asked one by one."""
+"""Suites: sets of questions by name, prepared if they are missing, evaluated one after another."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
-from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.judge import Outcome, judged_by
-from rewardkit.evaluate.metrics import Figures
-from rewardkit.evaluate.questions import count, questions
-from rewardkit.evaluate.results import result_lines
-from rewardkit.evaluate.run import Judging, Report, evaluate
+from rewardkit.evaluate.evaluation import EvaluationReport, JudgingConfig, evaluate
+from rewardkit.evaluate.generate import GenerationConfig
+from rewardkit.evaluate.judge import JudgedResponse, scorer_label
+from rewardkit.evaluate.metrics import Metrics
+from rewardkit.evaluate.progress import ProgressCallbacks
+from rewardkit.evaluate.questions import count_questions, read_questions
+from rewardkit.evaluate.results import read_result_lines
 from rewardkit.preprocess.pipeline import card_of, load_dataset, prep
 from rewardkit.preprocess.source import Hub
 
 
 @dataclass(frozen=True)
-class Member:
+class SuiteMember:
     """A set of questions.
 
     Attributes:
-        name: of its files.
-        parquet: where its rows are, or will be.
-        n: responses to each question.
-        dataset: whose rows they are, by its name in the registry; "" for a parquet of the user's.
-        split: of the dataset.
+        name: name of its files.
+        parquet: path of its rows, which may not exist yet.
+        n: responses per question.
+        dataset: name of its dataset in the registry; "" for a parquet of the user's.
+        split: split of the dataset.
     """
 
     name: str
     parquet: Path
     n: int
+    _: KW_ONLY
     dataset: str = ""
     split: str = ""
 
 
-def default_folder() -> Path:
-    """Where prepared sets are kept: `rewardkit/suite` in the user's cache (XDG_CACHE_HOME)."""
+def default_suite_folder() -> Path:
+    """Return the folder of prepared sets: `rewardkit/suite` in the user's XDG_CACHE_HOME."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser() / "rewardkit" / "suite"
 
 
-def members(text: str, folder: Path, n: int) -> list[Member]:
-    """The sets that a text names.
+def parse_suite(text: str, folder: Path, n: int) -> list[SuiteMember]:
+    """Return the sets that a text names.
 
     Args:
-        text: names with commas between: a dataset (`gsm8k`: its test split), a dataset with a split
-            (`aime2024`, `math-train`), or a parquet's path; `:32` after one is its own n.
-        folder: of prepared sets.
-        n: responses to each question where the name says none.
+        text: names separated by commas: a dataset (`gsm8k` stands for its test split), a dataset
+            with a split (`aime2024`, `math-train`), or the path of a parquet; `:32` after a name
+            sets its n.
+        folder: folder of prepared sets.
+        n: responses per question where the name does not set it.
 
     Raises:
-        UnknownNameError: no such dataset.
-        UsageError: it has no test split and none is named, or a set is named twice.
+        UnknownNameError: a dataset is not registered.
+        UsageError: a dataset without a test split has no split, or two sets have one name.
     """
-    found = [_member(each.strip(), folder, n) for each in text.split(",") if each.strip()]
-    names = [member.name for member in found]
-    if not found:
+    members = [_member(name.strip(), folder, n) for name in text.split(",") if name.strip()]
+    names = [member.name for member in members]
+    if not members:
         raise UsageError("--suite: name the sets, as in aime2024,math-500,gsm8k.")
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"--suite: two sets are called {twice}; name each once.")
-    return found
+    if duplicate := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"--suite: two sets are called {duplicate}; name each set once.")
+    return members
 
 
-def _member(text: str, folder: Path, n: int) -> Member:
-    name, _, own = text.rpartition(":")
-    if name and own.isdigit() and int(own[:9]) == 0:
-        raise UsageError(f"--suite {text}: n is at least 1.")
-    if name and re.fullmatch("[1-9][0-9]{0,5}", own):
-        return replace(_member(name, folder, n), n=int(own))
+def _member(text: str, folder: Path, n: int) -> SuiteMember:
+    name, _, own_n = text.rpartition(":")
+    if name and own_n.isdigit() and int(own_n[:9]) == 0:
+        raise UsageError(f"--suite {text}: n must be at least 1.")
+    if name and re.fullmatch("[1-9][0-9]{0,5}", own_n):
+        return replace(_member(name, folder, n), n=int(own_n))
     if text.endswith(".parquet"):
-        return Member(Path(text).stem, Path(text), n)
+        return SuiteMember(Path(text).stem, Path(text), n)
     dataset, split = _dataset(text)
-    return Member(text, folder / f"{text}.parquet", n, dataset, split)
+    return SuiteMember(text, folder / f"{text}.parquet", n, dataset=dataset, split=split)
 
 
 def _dataset(text: str) -> tuple[str, str]:
-    """Dataset and split of a name; the longest dataset that it may be counts."""
+    """Return dataset and split of a name; the longest name of a dataset wins."""
     if text in registry.known("datasets"):
         return text, _test_split(text)
     for dataset in sorted(registry.known("datasets"), key=len, reverse=True):
@@ -90,8 +93,8 @@ def _dataset(text: str) -> tuple[str, str]:
             return dataset, rest
     for dataset in registry.known("datasets"):
         if text.startswith(dataset):
-            raise UnknownNameError(f"--suite {text}: {_choices(dataset)}")
-    registry.target("datasets", text)  # says that there is none, and which are near
+            raise UnknownNameError(f"--suite {text}: {_split_choices(dataset)}")
+    registry.target("datasets", text)  # raises, with similar names
     raise AssertionError(text)
 
 
@@ -99,22 +102,22 @@ def _test_split(dataset: str) -> str:
     splits = list(card_of(load_dataset(dataset)).splits)
     if "test" in splits:
         return "test"
-    raise UsageError(f"--suite {dataset}: it has no test split; {_choices(dataset)}")
+    raise UsageError(f"--suite {dataset}: the dataset has no test split; {_split_choices(dataset)}")
 
 
-def _choices(dataset: str) -> str:
+def _split_choices(dataset: str) -> str:
     splits = card_of(load_dataset(dataset)).splits
-    return f"name one: {' or '.join(f'{dataset}-{split}' for split in splits)}."
+    return f"choose a split: {' or '.join(f'{dataset}-{split}' for split in splits)}."
 
 
-def prepare(
-    member: Member, hub: Hub, jobs: int, progress: Callable[[int], object] = lambda _: None
+def prepare_member(
+    member: SuiteMember, hub: Hub, jobs: int, progress: Callable[[int], object] = lambda _: None
 ) -> bool:
-    """Write a set's parquet if it is missing; whether it was.
+    """Write a set's parquet if it is missing, and return whether it was missing.
 
     Raises:
-        SourceError: its rows are nowhere to be found; how to bring them is said.
-        DataError: they cannot be read, or a parquet of the user's is not there.
+        SourceError: the dataset cannot be downloaded; the message says how to provide it.
+        DataError: the dataset cannot be read, or a parquet of the user's does not exist.
     """
     if member.parquet.is_file():
         return False
@@ -130,90 +133,92 @@ def prepare(
             progress=progress,
         )
     except SourceError as error:
-        found = str(error).partition("\n")[0].partition(". Ways out")[0]
+        reason = str(error).partition("\n")[0].partition(". Ways out")[0]
         raise SourceError(
-            f"{found}. Bring its file and run: rewardkit prep {member.dataset} --split "
-            f"{member.split} --source FILE --out {member.parquet}, or look elsewhere: --hub "
+            f"{reason}. Provide the file and run: rewardkit prep {member.dataset} --split "
+            f"{member.split} --source FILE --out {member.parquet}, or use another source: --hub "
             f"{'huggingface' if hub == 'modelscope' else 'modelscope'}, HF_ENDPOINT=URL."
         ) from error
     return True
 
 
-def evaluate_all(
-    suite: Sequence[Member],
-    generation: Generation,
+def evaluate_suite(
+    suite: Sequence[SuiteMember],
+    generation: GenerationConfig,
     out: Path,
-    judging: Judging,
+    judging: JudgingConfig,
     *,
     overwrite: bool = False,
-    start: Callable[[str, int, int], object] = lambda _name, _have, _all: None,
-    progress: Callable[[int, int], object] = lambda _responses, _tokens: None,
-) -> dict[str, Report]:
-    """Evaluate every set; see `evaluate`. Sets whose file is finished are read, not asked again.
+    callbacks: ProgressCallbacks | None = None,
+) -> dict[str, EvaluationReport]:
+    """Evaluate every set with `evaluate`. The file of a finished set is read instead.
 
     Args:
         suite: prepared sets.
-        generation: what is asked; each set has its own n.
-        out: a folder, that gets NAME.jsonl for each.
+        generation: the server, the model and the sampling; each set has its own n.
+        out: folder that gets NAME.jsonl for each set.
         judging: how responses are judged.
-        overwrite: ask again.
-        start: called with a set's name, and as by `evaluate`.
-        progress: as by `evaluate`.
+        overwrite: generate finished sets again.
+        callbacks: progress callbacks.
 
     Raises:
         DataError: a finished file is of another model, sampling, n or scorer, or of other rows.
     """
-    if out.is_file() or out.suffix == ".jsonl":
-        raise UsageError(f"--out {out}: with --suite and --watch, name a folder.")
+    require_folder(out)
     reports = {}
     for member in suite:
-        asked, path = replace(generation, n=member.n), out / f"{member.name}.jsonl"
+        config, path = replace(generation, n=member.n), out / f"{member.name}.jsonl"
         if path.exists() and not overwrite:
-            reports[member.name] = finished(member.parquet, asked, path, judging)
+            reports[member.name] = read_finished(member.parquet, config, path, judging)
             continue
-
-        def begin(have: int, wanted: int, name: str = member.name) -> None:
-            start(name, have, wanted)
-
         reports[member.name] = evaluate(
             member.parquet,
-            asked,
+            config,
             path,
             judging,
             overwrite=overwrite,
-            start=begin,
-            progress=progress,
+            name=member.name,
+            callbacks=callbacks,
         )
     return reports
 
 
-def finished(parquet: Path, generation: Generation, path: Path, judging: Judging) -> Report:
-    """The report of a file that an earlier run finished.
+def require_folder(out: Path) -> None:
+    """Raise `UsageError` if `out` is named like a file."""
+    if out.is_file() or out.suffix == ".jsonl":
+        raise UsageError(f"--out {out}: --suite and eval watch write several files; name a folder.")
+
+
+def read_finished(
+    parquet: Path, generation: GenerationConfig, path: Path, judging: JudgingConfig
+) -> EvaluationReport:
+    """Return the report of a file that an earlier run finished.
 
     Raises:
-        DataError: it is of another model, sampling, n or scorer, or of other rows than the
+        DataError: the file is of another model, sampling, n or scorer, or of other rows than the
             parquet's.
     """
-    expected = {**generation.key(), "scorer": judged_by(judging.plan())}
-    found, rows = Figures(), []
-    for _, lines in groupby(result_lines(path), lambda each: each[1].question):
-        outcomes: list[Outcome] = []
-        for line, outcome in lines:
+    expected = {**generation.key(), "scorer": scorer_label(judging.plan())}
+    metrics, rows = Metrics(), []
+    for _, lines in groupby(read_result_lines(path), lambda pair: pair[1].question):
+        responses: list[JudgedResponse] = []
+        for line, response in lines:
             for name, value in expected.items():
                 if line.get(name) != value:
-                    raise _other(path, f"{name} ({str(line.get(name))[:200]})")
-            outcomes.append(outcome)
+                    raise _mismatch(path, f"{name} ({str(line.get(name))[:200]})")
+            responses.append(response)
         rows.append((line.get("prompt_sha256"), line["ground_truth"], line["data_source"]))
-        if len(outcomes) != generation.n:
-            raise _other(path, f"n ({len(outcomes)})")
-        found.add(outcomes)
-    if rows != [(each.digest, each.ground_truth, each.data_source) for each in questions(parquet)]:
-        raise _other(path, f"rows than those of {parquet}")
-    return Report(parquet, count(parquet), found)
+        if len(responses) != generation.n:
+            raise _mismatch(path, f"n ({len(responses)})")
+        metrics.add(responses)
+    questions = read_questions(parquet)
+    if rows != [(row.digest, row.ground_truth, row.data_source) for row in questions]:
+        raise DataError(f"{path} answers other rows than those of {parquet}: choose another --out.")
+    return EvaluationReport(parquet, count_questions(parquet), metrics)
 
 
-def _other(path: Path, what: str) -> DataError:
+def _mismatch(path: Path, difference: str) -> DataError:
     return DataError(
-        f"{path} is of another {what}: name another --out. With another scorer, judge what is there "
-        f"again: rewardkit eval responses PARQUET {path} --scorer NAME --out NEW.jsonl"
+        f"{path} is of another {difference}: choose another --out. To judge its responses with "
+        f"another scorer: rewardkit eval responses PARQUET {path} --scorer NAME --out NEW.jsonl"
     )

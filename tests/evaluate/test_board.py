@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
-from rewardkit.evaluate.leaderboard.leaderboard import board, runs_of
-from rewardkit.evaluate.leaderboard.render import cells, to_markdown, write_page
+from rewardkit.evaluate.leaderboard.leaderboard import build_leaderboard, parse_runs
+from rewardkit.evaluate.leaderboard.render import row_cells, to_markdown, write_leaderboard_page
 from rewardkit.evaluate.results import question_key, read_results
 
 
@@ -66,18 +66,18 @@ def test_the_best_is_marked_and_what_chance_may_explain(results):
     best = results("best.jsonl", [4] * 30 + [3] * 10)
     near = results("near.jsonl", [4] * 29 + [3] * 11)
     far = results("far.jsonl", [1] * 40)
-    found = board(read(far, near, best))
+    found = build_leaderboard(read(far, near, best))
     assert [row.run.name for row in found.rows] == ["best", "near", "far"]
     assert [row.cells["set"].mark for row in found.rows] == ["best", "near", ""]
     assert found.rows[0].cells["set"].value == pytest.approx((30 * 4 + 10 * 3) / 160)
-    assert cells(found, found.rows[2])[0].startswith("25.0 [")
+    assert row_cells(found, found.rows[2])[0].startswith("25.0 [")
 
 
 def test_cells_of_figures_with_k_are_those_of_eval(results):
     path = results("a.jsonl", [4, 3, 2, 1, 0])
-    summary = read(path)[0].figures.summary()["total"]
+    summary = read(path)[0].metrics.summary()["total"]
     for figure, name in (("pass@2", "pass@k"), ("maj@3", "maj@k")):
-        cell = board(read(path), figure).rows[0].cells["set"]
+        cell = build_leaderboard(read(path), figure).rows[0].cells["set"]
         expected = summary[name][figure[-1]]
         assert cell.value == pytest.approx(expected["value"])
         assert cell.interval == pytest.approx(tuple(expected["interval"]))
@@ -88,18 +88,18 @@ def test_an_average_counts_every_set_alike_and_needs_all_of_them(results):
     small = results("r/small.jsonl", [0] * 10, data_source="small")
     one = read_results("one", [big, small])
     two = read_results("two", [big])
-    found = board([two, one])
+    found = build_leaderboard([two, one])
     assert found.rows[0].run.name == "one"
     average, (low, high) = found.rows[0].average
     assert average == pytest.approx(0.45)
     assert 0 <= low < average < high <= 1
     assert found.rows[1].average is None
-    assert cells(found, found.rows[1])[0] == ""
+    assert row_cells(found, found.rows[1])[0] == ""
 
 
 def test_the_interval_of_an_average_is_narrower_than_its_sets(results):
     paths = [results(f"{i}.jsonl", [i % 5] * 20 + [4] * 20, data_source=f"s{i}") for i in range(4)]
-    found = board([read_results("all", paths)])
+    found = build_leaderboard([read_results("all", paths)])
     row = found.rows[0]
     widths = [cell.interval[1] - cell.interval[0] for cell in row.cells.values()]
     low, high = row.average[1]
@@ -109,37 +109,37 @@ def test_the_interval_of_an_average_is_narrower_than_its_sets(results):
 def test_different_questions_and_samplings_are_noted(results):
     a = results("a.jsonl", [1] * 10)
     b = results("b.jsonl", [1] * 8, sampling={"api": "chat", "temperature": 0.5})
-    notes = board(read(a, b)).notes
-    assert any("not the same questions (10, 8; 8 in all runs)" in note for note in notes)
-    assert any("2 ways of sampling" in note for note in notes)
+    notes = build_leaderboard(read(a, b)).notes
+    assert any("the runs have different questions (10, 8; 8 in all runs)" in note for note in notes)
+    assert any("2 different samplings" in note for note in notes)
     c = results("c.jsonl", [1] * 10, sampling={"api": "chat", "seed": 2})
-    assert board(read(a, c)).notes == ()
+    assert build_leaderboard(read(a, c)).notes == ()
 
 
 @pytest.mark.parametrize("figure", ["pass@0", "pass", "best@4", "pass@x", "mean@4", "maj@-1"])
 def test_an_unknown_figure_is_refused(results, figure):
     with pytest.raises(UsageError, match="mean@n, pass@K or maj@K"):
-        board(read(results("a.jsonl", [1])), figure)
+        build_leaderboard(read(results("a.jsonl", [1])), figure)
 
 
 def test_too_few_responses_for_a_figure_are_named(results):
     with pytest.raises(DataError, match="a: set: a question has 4 responses; pass@8 needs 8"):
-        board(read(results("a.jsonl", [1])), "pass@8")
+        build_leaderboard(read(results("a.jsonl", [1])), "pass@8")
     silent = results("b.jsonl", [4], pred="")
     with pytest.raises(DataError, match="does not name the answers"):
-        board(read(silent), "maj@2")
+        build_leaderboard(read(silent), "maj@2")
     full = results("c.jsonl", [4] * 3, n=8, data_source="other")
-    found = board([read_results("both", [silent, full])], "pass@8")
+    found = build_leaderboard([read_results("both", [silent, full])], "pass@8")
     assert found.columns == ("other",)
     assert found.notes == ("both: set: a question has 4 responses; pass@8 needs 8.",)
 
 
 def test_of_many_responses_only_the_majority_of_all_is_known(results):
     path = results("a.jsonl", [60] * 4, n=100)
-    assert board(read(path), "maj@100").rows[0].cells["set"].value > 0.9
+    assert build_leaderboard(read(path), "maj@100").rows[0].cells["set"].value > 0.9
     for k in (1, 64):
         with pytest.raises(DataError, match="only maj@100 is known"):
-            board(read(path), f"maj@{k}")
+            build_leaderboard(read(path), f"maj@{k}")
 
 
 def test_two_files_with_the_same_questions_are_no_one_run(results):
@@ -150,15 +150,15 @@ def test_two_files_with_the_same_questions_are_no_one_run(results):
 
 def test_runs_on_other_questions_get_no_marks_and_equal_runs_are_both_best(results):
     a, b = results("a.jsonl", [4, 1, 2]), results("b.jsonl", [4, 1])
-    assert {row.cells["set"].mark for row in board(read(a, b)).rows} == {""}
+    assert {row.cells["set"].mark for row in build_leaderboard(read(a, b)).rows} == {""}
     c = results("c.jsonl", [4, 1, 2])
-    assert [row.cells["set"].mark for row in board(read(a, c)).rows] == ["best", "best"]
+    assert [row.cells["set"].mark for row in build_leaderboard(read(a, c)).rows] == ["best", "best"]
 
 
 def test_another_number_of_responses_is_noted(results):
     a, b = results("a.jsonl", [1] * 4), results("b.jsonl", [1] * 4, n=2)
-    assert board(read(a, b)).notes == (
-        "set: not the same number of responses to a question (2, 4).",
+    assert build_leaderboard(read(a, b)).notes == (
+        "set: the runs have different numbers of responses per question (2, 4).",
     )
 
 
@@ -175,55 +175,53 @@ def test_another_number_of_responses_is_noted(results):
 )
 def test_a_line_of_other_types_is_named(results, wrong):
     path = results("a.jsonl", [1], n=1, **wrong)
-    with pytest.raises(DataError, match=r"a\.jsonl:1: no judged response"):
+    with pytest.raises(DataError, match=r"a\.jsonl:1: not a judged response"):
         read(path)
 
 
 def test_strange_reasons_and_numbers_of_tokens_are_no_bug(results):
     path = results("a.jsonl", [1], n=1, finish_reason={}, tokens=10**30)
-    assert board(read(path)).rows[0].cells["set"].questions == 1
+    assert build_leaderboard(read(path)).rows[0].cells["set"].questions == 1
 
 
 def test_runs_are_called_by_their_files_and_by_paths_where_these_are_alike(results, tmp_path):
     a, b = results("x/test.jsonl", [1]), results("y/test.jsonl", [1])
-    assert [name for name, _ in runs_of([str(a), f"B={b}"])] == ["test", "B"]
-    assert [name for name, _ in runs_of([str(a), str(b)])] == [str(a), str(b)]
-    assert runs_of([str(tmp_path / "x")]) == [("x", [a])]
+    assert [name for name, _ in parse_runs([str(a), f"B={b}"])] == ["test", "B"]
+    assert [name for name, _ in parse_runs([str(a), str(b)])] == [str(a), str(b)]
+    assert parse_runs([str(tmp_path / "x")]) == [("x", [a])]
     with pytest.raises(UsageError, match="two runs are called B"):
-        runs_of([f"B={a}", f"B={b}"])
-    with pytest.raises(UsageError, match="no result file"):
-        runs_of([str(tmp_path / "none")])
+        parse_runs([f"B={a}", f"B={b}"])
+    with pytest.raises(UsageError, match="neither a result file nor a folder"):
+        parse_runs([str(tmp_path / "none")])
 
 
 def test_a_path_with_an_equals_sign_is_a_path(results):
     path = results("lr=1.jsonl", [1])
-    assert runs_of([str(path)]) == [("lr=1", [path])]
+    assert parse_runs([str(path)]) == [("lr=1", [path])]
 
 
 def test_names_cannot_break_the_markdown_or_the_page(results, tmp_path):
     path = results("a.jsonl", [4, 0], data_source="<b>|x`")
-    found = board([read_results("<script>|*a*", [path])])
+    found = build_leaderboard([read_results("<script>|*a*", [path])])
     lines = to_markdown(found).splitlines()
     assert len({len(re.findall(r"(?<!\\)\|", each)) for each in lines[:3]}) == 1
     assert "<script>" not in to_markdown(found)
     out = tmp_path / "board.html"
-    write_page(found, out, overwrite=False)
+    write_leaderboard_page(found, out, overwrite=False)
     page = out.read_text()
     assert "<script" not in page
     assert "&lt;b&gt;|x`" in page
 
 
-def test_the_page_links_to_pages_with_every_run_s_responses(results, tmp_path):
+def test_the_page_replaces_an_earlier_one_only_with_overwrite(results, tmp_path):
     runs = read(results("a.jsonl", [4, 1]), results("b.jsonl", [0, 2]))
     out = tmp_path / "board.html"
-    write_page(board(runs), out, overwrite=False)
-    links = re.findall(r'href="([^"]+)"', out.read_text())
-    assert len(links) == 2
-    for link in links:
-        assert "Content-Security-Policy" in (tmp_path / link).read_text()
+    write_leaderboard_page(build_leaderboard(runs), out, overwrite=False)
+    assert "Content-Security-Policy" in out.read_text()
     with pytest.raises(OutputError, match="add --overwrite"):
-        write_page(board(runs), out, overwrite=False)
-    write_page(board(runs), out, overwrite=True)
+        write_leaderboard_page(build_leaderboard(runs), out, overwrite=False)
+    write_leaderboard_page(build_leaderboard(runs), out, overwrite=True)
+    assert sorted(path.name for path in tmp_path.glob("board*")) == ["board.html"]
 
 
 def test_a_set_that_asks_a_question_twice_keeps_both(results):
@@ -235,8 +233,8 @@ def test_questions_of_two_files_are_told_apart_though_their_rows_are_alike(resul
     a = results("a.jsonl", [4], data_source="a")
     b = results("b.jsonl", [0], data_source="b")
     found = read_results("both", [a, b])
-    assert len(found.figures.total.questions) == 2
-    assert found.figures.sources["a"].mean()[0] == 1.0
+    assert len(found.metrics.total.questions) == 2
+    assert found.metrics.sources["a"].mean()[0] == 1.0
 
 
 def test_a_question_is_the_same_under_another_prompt_if_the_row_names_it():
@@ -257,7 +255,7 @@ def test_marks_and_order_agree_with_the_means(tmp_path_factory, rights):
         lines = (json.dumps(line(i, 0, right)) + "\n" for i, right in enumerate(row))
         path.write_text("".join(lines))
         runs.append(read_results(path.stem, [path]))
-    found = board(runs)
+    found = build_leaderboard(runs)
     values = [row.cells["set"].value for row in found.rows]
     assert values == sorted(values, reverse=True)
     marks = [row.cells["set"].mark for row in found.rows]
@@ -270,11 +268,11 @@ def test_marks_and_order_agree_with_the_means(tmp_path_factory, rights):
 def test_files_that_are_no_results_are_named_with_their_line(tmp_path, results):
     bad = results("bad.jsonl", [1])
     bad.write_text(bad.read_text() + '{"row": 1}\n')
-    with pytest.raises(DataError, match=r"bad\.jsonl:5: no judged response"):
+    with pytest.raises(DataError, match=r"bad\.jsonl:5: not a judged response"):
         read(bad)
     empty = tmp_path / "empty.jsonl"
     empty.touch()
-    with pytest.raises(DataError, match="no results"):
+    with pytest.raises(DataError, match="has no results"):
         read(empty)
 
 
@@ -300,6 +298,6 @@ def test_the_command_prints_a_table_markdown_and_json(cli, results, tmp_path):
 def test_what_the_figures_count_is_what_the_board_counts(results):
     path = results("a.jsonl", [4, 1, 0])
     run = read(path)[0]
-    assert len(run.questions) == len(run.figures.total.questions)
+    assert len(run.questions) == len(run.metrics.total.questions)
     assert all(isinstance(each.majority, array) for _, each in run.questions.values())
     assert Path(run.files[0]) == path

@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.evaluate.estimators import ALL_MAJORITIES, best_at_n, majority, pass_at_k
-from rewardkit.evaluate.metrics import Answered, Group
+from rewardkit.evaluate.estimators import (
+    MAX_RESPONSES_FOR_EVERY_K,
+    majority_at_k,
+    pass_at_k,
+    verl_best_at_n,
+)
+from rewardkit.evaluate.metrics import MetricGroup, QuestionResult
 
 
 @pytest.mark.parametrize("n", range(1, 9))
@@ -32,13 +37,13 @@ def test_pass_at_k_holds_where_binomials_overflow_a_double():
 @pytest.mark.parametrize(("n", "right", "expected"), [(32, 1, 0.638), (8, 1, 0.656)])
 def test_verls_best_at_n_is_what_verl_was_measured_to_print(n, right, expected):
     """verl 0.9.1 printed these, from 1,000 draws, where unbiased pass@n is 1."""
-    assert best_at_n(n, right, n) == pytest.approx(expected, abs=0.03)
-    assert best_at_n(n, right, n) < pass_at_k(n, right, n) == 1
+    assert verl_best_at_n(n, right, n) == pytest.approx(expected, abs=0.03)
+    assert verl_best_at_n(n, right, n) < pass_at_k(n, right, n) == 1
 
 
 def test_best_at_n_is_the_mean_over_all_draws_with_replacement():
     draws = [max(d) for d in product([1, 0, 0, 0], repeat=3)]
-    assert best_at_n(4, 1, 3) == pytest.approx(sum(draws) / len(draws))
+    assert verl_best_at_n(4, 1, 3) == pytest.approx(sum(draws) / len(draws))
 
 
 def brute_majority(votes, blank, k):
@@ -61,12 +66,12 @@ def brute_majority(votes, blank, k):
 def test_the_majority_of_k_is_that_of_every_choice_of_k(votes, blank):
     n = blank + sum(times for times, _ in votes)
     expected = [brute_majority(votes, blank, k) for k in range(1, n + 1)]
-    assert majority(votes, blank) == pytest.approx(expected, abs=1e-12)
+    assert majority_at_k(votes, blank) == pytest.approx(expected, abs=1e-12)
 
 
 def test_beyond_64_responses_only_the_majority_of_all_is_told():
-    votes = [(ALL_MAJORITIES, 1.0), (ALL_MAJORITIES, 0.0), (3, 0.0)]
-    assert majority(votes, 5) == [0.5]
+    votes = [(MAX_RESPONSES_FOR_EVERY_K, 1.0), (MAX_RESPONSES_FOR_EVERY_K, 0.0), (3, 0.0)]
+    assert majority_at_k(votes, 5) == [0.5]
 
 
 @pytest.mark.parametrize(("k", "a", "b"), [(8, 2, 1), (8, 3, 2), (16, 1, 1)])
@@ -75,11 +80,11 @@ def test_95_percent_of_the_intervals_of_pass_at_k_hold_it(k, a, b):
     true = 1 - exp(lgamma(b + k) + lgamma(a + b) - lgamma(a + b + k) - lgamma(b))
     rng, covered, runs = random.Random(5), 0, 400
     for _ in range(runs):
-        group = Group(characters=array("q", [1] * 30 * 32))
+        group = MetricGroup(characters=array("q", [1] * 30 * 32))
         for _ in range(30):
             chance = rng.betavariate(a, b)
             right = sum(rng.random() < chance for _ in range(32))
-            group.questions.append(Answered(32, right, array("d")))
-        low, high = group.at(lambda each: pass_at_k(each.n, each.right, k), k)["interval"]
+            group.questions.append(QuestionResult(32, right, array("d")))
+        low, high = group.metric_at(lambda each: pass_at_k(each.n, each.right, k), k)["interval"]
         covered += low <= true <= high
     assert covered / runs >= 0.94

@@ -14,10 +14,10 @@ import pytest
 from rewardkit.errors import DataError, OutputError, SourceError, UsageError
 from rewardkit.evaluate import client as server_module
 from rewardkit.evaluate import generate as module
-from rewardkit.evaluate.adaptive_concurrency import Limit
-from rewardkit.evaluate.client import Clients, Server, _retry_after
-from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.run import Judging, evaluate
+from rewardkit.evaluate.adaptive_concurrency import AdaptiveConcurrency
+from rewardkit.evaluate.client import ClientPool, Server, _retry_after
+from rewardkit.evaluate.evaluation import JudgingConfig, evaluate
+from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.responses.append_only_file import part_path
 
@@ -29,7 +29,7 @@ E500 = (500, {}, {"error": {"message": "engine died"}})
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
     """Tries follow each other quickly; that they wait longer and longer has a test of its own."""
-    monkeypatch.setattr(module, "BACKOFF", 0.01)
+    monkeypatch.setattr(module, "BACKOFF_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def go(parquet, tmp_path):
 
     def run(server, rows=3, n=2, *, key="", seconds=20.0, out="m.jsonl", sampling=None, **options):
         path = tmp_path / out
-        asked = Generation(
-            Server(server.url, "chat", key, seconds),
+        asked = GenerationConfig(
+            Server(server.url, "chat", key=key, timeout_seconds=seconds),
             options.pop("model", "M"),
             sampling or Sampling(seed=1),
-            n,
+            n=n,
             **options,
         )
         report = evaluate(parquet(rows), asked, path)
@@ -59,7 +59,7 @@ def test_every_response_is_there_once_in_order_with_its_score(serve, go, tmp_pat
     ]
     right = [line["response"].endswith(f"#### {line['row'] + 10}") for line in lines]
     assert [line["acc"] for line in lines] == list(map(float, right))
-    assert report.figures.summary()["total"]["mean"]["value"] == sum(right) / 20
+    assert report.metrics.summary()["total"]["mean"]["value"] == sum(right) / 20
     assert lines[0]["model"] == "M"
     assert lines[0]["sampling"] == {"api": "chat", "seed": 1}
     assert lines[0]["tokens"] == 7
@@ -68,7 +68,15 @@ def test_every_response_is_there_once_in_order_with_its_score(serve, go, tmp_pat
 
 
 def test_all_samples_have_seeds_of_their_own_and_other_fields_are_sent_as_given(serve, go):
-    sampling = Sampling("chat", 0.7, 0.9, 20, 64, ("\n\n",), 3, {"min_p": 0.05})
+    sampling = Sampling(
+        temperature=0.7,
+        top_p=0.9,
+        top_k=20,
+        max_tokens=64,
+        stop=("\n\n",),
+        seed=3,
+        extra={"min_p": 0.05},
+    )
     with serve() as server:
         go(server, rows=3, n=3, sampling=sampling)
     assert len({body["seed"] for body in server.bodies}) == 9
@@ -80,14 +88,14 @@ def test_all_samples_have_seeds_of_their_own_and_other_fields_are_sent_as_given(
 
 def test_completions_send_the_text_of_the_messages(serve, parquet, tmp_path):
     with serve() as server:
-        asked = Generation(Server(server.url, "completions"), "M", Sampling("completions"))
+        asked = GenerationConfig(Server(server.url, "completions"), "M", Sampling("completions"))
         evaluate(parquet(1), asked, tmp_path / "m.jsonl")
     assert server.bodies[0]["prompt"].startswith("Which number is 10?")
 
 
 def test_choices_that_a_server_leaves_out_are_asked_for_again(serve, go):
     with serve(honours_n=False) as server:
-        _, lines = go(server, rows=2, n=5, per_request=4)
+        _, lines = go(server, rows=2, n=5, choices_per_request=4)
     assert len(lines) == 10
     assert len({line["response"] for line in lines if line["row"] == 0}) > 1
     assert sorted(body.get("n", 1) for body in server.bodies) == [1, 1, 1, 1, 2, 2, 3, 3, 4, 4]
@@ -95,7 +103,7 @@ def test_choices_that_a_server_leaves_out_are_asked_for_again(serve, go):
 
 def test_with_a_server_that_honours_n_one_request_brings_all(serve, go):
     with serve() as server:
-        _, lines = go(server, rows=2, n=4, per_request=4)
+        _, lines = go(server, rows=2, n=4, choices_per_request=4)
     assert len(server.bodies) == 2
     assert len(lines) == 8
     assert lines[0]["tokens"] is None  # the server counts all four together
@@ -168,7 +176,7 @@ def test_a_redirect_says_where_to(serve, go):
 
 
 def test_an_answer_without_an_end_is_not_held_in_memory(serve, go, monkeypatch):
-    monkeypatch.setattr(server_module, "LONGEST_ANSWER", 1_000_000)
+    monkeypatch.setattr(server_module, "MAX_REPLY_BYTES", 1_000_000)
     bomb = raw(gzip.compress(b" " * 50_000_000), "Content-Encoding: gzip")
     with serve(always=bomb) as server, pytest.raises(SourceError, match="longer than 1,000,000"):
         go(server, rows=1, n=1, tries=1)
@@ -178,7 +186,7 @@ def test_an_answer_that_is_not_of_the_api_is_asked_for_three_times_in_vain(serve
     """The page of another program: no use in waiting minutes for it."""
     with serve(always="no json") as server, pytest.raises(SourceError) as error:
         go(server, rows=1, n=1)
-    assert "no answer to any request: the answer is no JSON: <html>gateway</html>" in str(
+    assert "no answer to any request: the reply is not JSON: <html>gateway</html>" in str(
         error.value
     )
     assert len(server.bodies) == 3
@@ -205,7 +213,7 @@ def test_a_number_of_tokens_that_is_none_is_unknown(serve, go, tokens):
     with serve(always=raw(json.dumps(body).encode())) as server:
         report, lines = go(server, rows=1, n=1)
     assert lines[0]["tokens"] is None
-    assert report.figures.summary()["total"]["tokens"]["known"] == 0
+    assert report.metrics.summary()["total"]["tokens"]["known"] == 0
 
 
 def test_a_server_with_little_room_is_soon_asked_no_more_than_it_takes(serve, go):
@@ -230,7 +238,7 @@ def test_a_retry_after_may_be_a_date(serve, go):
 def test_empty_content_is_a_response_without_an_answer_that_was_truncated(serve, go):
     with serve(always="empty") as server:
         report, lines = go(server, rows=2, n=1)
-    total = report.figures.summary()["total"]
+    total = report.metrics.summary()["total"]
     assert total["truncated"] == {"n": 2, "share": 1.0, "right": 0}
     assert total["no_answer"]["n"] == 2
     assert lines[0]["response"] == ""
@@ -249,7 +257,7 @@ def test_a_server_that_always_fails_is_given_up_after_some_requests(serve, go):
     with serve(always=E500) as server, pytest.raises(SourceError) as error:
         go(server, rows=50, n=1, tries=2, concurrency=4)
     said = str(error.value)
-    assert re.search(r" \d requests failed, one after the other: 500: engine died\.$", said)
+    assert re.search(r" \d requests in a row failed: 500: engine died\.$", said)
     assert len(server.bodies) <= 2 * (5 + 4)
 
 
@@ -282,7 +290,7 @@ def test_a_prompt_that_the_server_refuses_counts_as_wrong_and_apart(serve, go):
     refused = [line for line in lines if line["finish_reason"] == "refused"]
     assert len(lines) == 6
     assert "maximum context length" in refused[0]["refusal"]
-    assert report.figures.summary()["total"]["refused"] == len(refused) == 1
+    assert report.metrics.summary()["total"]["refused"] == len(refused) == 1
 
 
 def test_what_is_missing_in_the_end_is_said_and_the_same_call_asks_for_it_alone(serve, go):
@@ -316,15 +324,15 @@ def test_a_run_of_another_model_or_prompt_is_not_mixed_in(serve, go, parquet, tm
 def test_a_torn_last_request_is_asked_again(serve, go, tmp_path):
     """Of choices that came together, either all are kept or none: seeds are those of a request."""
     with serve() as server:
-        _, expected = go(server, rows=3, n=4, per_request=4, out="clean.jsonl")
+        _, expected = go(server, rows=3, n=4, choices_per_request=4, out="clean.jsonl")
     with serve(faults={2: E500}) as server, pytest.raises(SourceError):
-        go(server, rows=3, n=4, per_request=4, tries=1, concurrency=1)
+        go(server, rows=3, n=4, choices_per_request=4, tries=1, concurrency=1)
     part = part_path(tmp_path / "m.jsonl")
     whole = part.read_bytes()
     for cut in (1, len(whole.splitlines()[-1]) + 30):
         part.write_bytes(whole[:-cut])
         with serve() as server:
-            _, lines = go(server, rows=3, n=4, per_request=4)
+            _, lines = go(server, rows=3, n=4, choices_per_request=4)
         assert lines == expected
         assert len(server.bodies) == 2
         (tmp_path / "m.jsonl").unlink()
@@ -418,13 +426,13 @@ def test_a_password_in_the_url_is_refused_without_showing_it():
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("http://h:99999/v1", "99999 is no port"),
+        ("http://h:99999/v1", "from 1 to 65535"),
         ("http://h/v1?api-version=1", "in /v1"),
         ("http://h/v1#x", "in /v1"),
         ("http://h/v1/chat/completions/", "in /v1"),
         ("h:8000/v1", "write it as"),
         ("http://", "write it as"),
-        ("http://[::1/v1", "no URL"),
+        ("http://[::1/v1", "not a URL"),
     ],
 )
 def test_a_base_url_that_cannot_be_one_is_refused_before_anything_is_asked(url, said):
@@ -450,12 +458,12 @@ def test_a_proxy_of_the_environment_is_not_asked_for_a_server_on_this_machine(
 def test_a_proxy_or_certificates_that_cannot_be_used_are_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("ALL_PROXY", "ftp://proxy:1")
     with pytest.raises(UsageError, match="unset ALL_PROXY"):
-        Clients(Server("http://far.example/v1"))
+        ClientPool(Server("http://far.example/v1"))
     monkeypatch.delenv("ALL_PROXY")
     (tmp_path / "none.pem").write_text("no certificate")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
     with pytest.raises(UsageError, match="SSL_CERT_FILE"):
-        Clients(Server("http://far.example/v1"))
+        ClientPool(Server("http://far.example/v1"))
 
 
 def test_any_text_can_be_sent_and_no_number_that_is_none(serve, go):
@@ -475,10 +483,10 @@ def test_extra_fields_may_not_change_what_is_kept_track_of():
 
 
 def test_tries_wait_longer_and_longer_and_not_all_the_same(monkeypatch, serve, go):
-    pauses, pause = [], module._Loop._pause
-    monkeypatch.setattr(module, "BACKOFF", 0.1)
+    pauses, pause = [], module._RequestLoop._pause
+    monkeypatch.setattr(module, "BACKOFF_SECONDS", 0.1)
     monkeypatch.setattr(
-        module._Loop, "_pause", lambda *asked: pauses.append(pause(*asked)) or pauses[-1]
+        module._RequestLoop, "_pause", lambda *asked: pauses.append(pause(*asked)) or pauses[-1]
     )
     with serve(faults=dict.fromkeys(range(4), E500)) as server:
         go(server, rows=1, n=1, concurrency=1)
@@ -499,10 +507,10 @@ def test_a_response_without_a_verdict_counts_as_wrong_and_says_why(serve, go, pa
         "    return __import__('rewardkit').Score(1.0, True, 'x', 'correct')\n"
     )
     with serve() as server:
-        asked = Generation(Server(server.url), "M")
-        judging = Judging(f"{scorer}:score")
+        asked = GenerationConfig(Server(server.url), "M")
+        judging = JudgingConfig(f"{scorer}:score")
         report = evaluate(parquet(4), asked, tmp_path / "m.jsonl", judging)
-    total = report.figures.summary()["total"]
+    total = report.metrics.summary()["total"]
     assert total["failed"] == 1
     assert total["mean"]["value"] == 0.75
     lines = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
@@ -526,7 +534,9 @@ def test_a_row_that_no_scorer_knows_is_said_before_anything_is_asked(serve, tmp_
     )
     write_rows([row], tmp_path / "t.parquet", {})
     with serve() as server, pytest.raises(DataError, match=r"row 0: no scorer is known"):
-        evaluate(tmp_path / "t.parquet", Generation(Server(server.url), "M"), tmp_path / "m.jsonl")
+        evaluate(
+            tmp_path / "t.parquet", GenerationConfig(Server(server.url), "M"), tmp_path / "m.jsonl"
+        )
     assert server.bodies == []
 
 
@@ -539,7 +549,7 @@ def simulated(room, most, requests, spread=0.6, late=1e9):
     """
     now, rng = 0.0, Random(3)
     lengths = [rng.lognormvariate(-(spread**2) / 2, spread) for _ in range(requests)]
-    limit = Limit(most, lambda: now)
+    limit = AdaptiveConcurrency(most, lambda: now)
     left, waiting, busy, history = lengths[::-1], deque(), [], []
     while len(history) < requests:
         while left and len(waiting) + len(busy) < limit.allowed:
@@ -548,13 +558,13 @@ def simulated(room, most, requests, spread=0.6, late=1e9):
             sent, length = waiting.popleft()
             if now + length - sent > late:
                 left.append(length)
-                limit.timed_out(sent, late)
+                limit.record_timeout(sent, late)
             else:
                 heappush(busy, (now + length, sent))
         if not busy:
             continue
         now, sent = heappop(busy)
-        limit.answered(now - sent)
+        limit.record_answer(now - sent)
         history.append(limit.allowed)
     slots, ideal = [0.0] * min(room, most), 0.0
     for length in lengths:
@@ -591,25 +601,25 @@ def test_a_slow_server_is_asked_no_more_than_it_answers_in_time():
 
 
 def test_a_request_without_an_end_does_not_slow_the_others_down():
-    limit = Limit(64, lambda: 100.0)
+    limit = AdaptiveConcurrency(64, lambda: 100.0)
     for _ in range(20):
-        limit.answered(1.0)
-    limit.timed_out(0.0, 50.0)
+        limit.record_answer(1.0)
+    limit.record_timeout(0.0, 50.0)
     assert limit.allowed == 64
     for _ in range(200):
-        limit.answered(40.0)
-    limit.timed_out(0.0, 50.0)
+        limit.record_answer(40.0)
+    limit.record_timeout(0.0, 50.0)
     assert limit.allowed == 32
 
 
 def test_a_refusal_halves_the_requests_once_for_all_that_were_under_way():
     now = 0.0
-    limit = Limit(64, lambda: now)
+    limit = AdaptiveConcurrency(64, lambda: now)
     for _ in range(8):
-        limit.refused(0.0, 1.0)
+        limit.record_refusal(0.0, 1.0)
         now += 0.1
     assert limit.allowed == 32
-    limit.refused(now, 1.0)
+    limit.record_refusal(now, 1.0)
     assert limit.allowed == 16
 
 

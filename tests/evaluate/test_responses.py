@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.client import Server
-from rewardkit.evaluate.compare import compare
-from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.questions import questions
-from rewardkit.evaluate.response_file import rows_of_ids
-from rewardkit.evaluate.run import evaluate, evaluate_responses
+from rewardkit.evaluate.evaluation import evaluate, evaluate_responses
+from rewardkit.evaluate.generate import GenerationConfig
+from rewardkit.evaluate.match_responses import rows_by_custom_id
+from rewardkit.evaluate.questions import read_questions
+from rewardkit.evaluate.result_comparison import compare_results
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.responses.formats import parse_record
 from rewardkit.responses.records import Record, SkippedRow
@@ -109,8 +109,8 @@ def test_each_response_is_judged_by_the_row_it_answers(kind, parquet, tmp_path):
     ]
     assert [line["response"] for line in lines] == [t for row in range(ROWS) for t in texts(row)]
     assert [line["acc"] for line in lines] == [1.0, 0.0] * ROWS
-    assert report.placed.unread == report.unanswered == 0
-    assert report.placed.unconfirmed == (2 * ROWS if kind == "batch" else 0)
+    assert report.matches.unread == report.unanswered == 0
+    assert report.matches.unconfirmed == (2 * ROWS if kind == "batch" else 0)
     total = report.summary()["total"]
     assert total["pass@k"]["2"]["value"] == 1
     unknown = 0 if kind == "batch" else 2 * ROWS
@@ -137,10 +137,10 @@ def test_lightevals_details_are_parquet_with_all_samples_in_a_row(parquet, tmp_p
 def test_our_own_files_can_be_judged_again(serve, parquet, tmp_path):
     out, again, rows = tmp_path / "m.jsonl", tmp_path / "again.jsonl", parquet(5)
     with serve() as server:
-        asked = Generation(Server(server.url), "M", Sampling(seed=4), 3)
+        asked = GenerationConfig(Server(server.url), "M", Sampling(seed=4), n=3)
         first = evaluate(rows, asked, out)
     second = evaluate_responses(rows, [str(out)], again)
-    assert second.figures.summary() == first.figures.summary()
+    assert second.metrics.summary() == first.metrics.summary()
     other = written(
         tmp_path, [{**json.loads(out.read_text().splitlines()[0]), "row": 1}], "o.jsonl"
     )
@@ -152,7 +152,7 @@ def test_our_own_files_can_be_judged_again(serve, parquet, tmp_path):
 def test_a_gold_that_contradicts_the_row_is_an_error(kind, parquet, tmp_path):
     gold = {"verl": "gts", "aisbench": "gold", "lm-eval": "target"}[kind]
     spelled = written(tmp_path, [{**FILES[kind][0], gold: "We add.\n#### 10"}])
-    assert evaluate_responses(parquet(ROWS), [str(spelled)]).placed.responses
+    assert evaluate_responses(parquet(ROWS), [str(spelled)]).matches.responses
     wrong = written(tmp_path, [*FILES[kind][2:], {**FILES[kind][0], gold: "77"}], "w.jsonl")
     message = r"w\.jsonl:7 joins row 0 of .*: its gold is '77', the row's '10'\. Give the parquet"
     with pytest.raises(DataError, match=message):
@@ -180,7 +180,7 @@ def test_a_file_that_is_named_twice_is_read_as_one(parquet, tmp_path):
 def test_what_can_be_read_only_once_is_refused_and_not_waited_for(parquet, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("-", str(tmp_path / "pipe")):
-        with pytest.raises(UsageError, match="no plain file"):
+        with pytest.raises(UsageError, match="not a regular file"):
             evaluate_responses(parquet(ROWS), [name])
 
 
@@ -202,13 +202,13 @@ def test_a_file_without_any_response_to_the_rows_is_an_error(parquet, tmp_path):
 
 
 def test_custom_ids_are_source_ids_or_numbers_from_0_or_1(parquet):
-    known = [*questions(parquet(3))]
-    assert rows_of_ids(["q2", "q0"], known) == {"q2": 2, "q0": 0}
-    assert rows_of_ids(["r-0", "r-2"], known) == {"r-0": 0, "r-2": 2}
-    assert rows_of_ids(["r1", "r2", "r3"], known) == {"r1": 0, "r2": 1, "r3": 2}
+    known = [*read_questions(parquet(3))]
+    assert rows_by_custom_id(["q2", "q0"], known) == {"q2": 2, "q0": 0}
+    assert rows_by_custom_id(["r-0", "r-2"], known) == {"r-0": 0, "r-2": 2}
+    assert rows_by_custom_id(["r1", "r2", "r3"], known) == {"r1": 0, "r2": 1, "r3": 2}
     for ids in (["r1", "r2"], ["r0", "r3"], ["one"], ["1-2-3"]):
         with pytest.raises(DataError, match="custom_id"):
-            rows_of_ids(ids, known)
+            rows_by_custom_id(ids, known)
 
 
 json_values = st.recursive(
@@ -239,7 +239,7 @@ def test_a_comparison_pairs_questions_and_tells_how_sure_it_is(parquet, tmp_path
 
     a = results("a", lambda r, s: r % 2 == 0)
     b = results("b", lambda r, s: r % 2 == 0 or (r % 8 == 1 and s == "a"))
-    found = compare(a, b).summary()
+    found = compare_results(a, b).summary()
     assert found["total"]["mean_a"] == 0.5
     assert found["total"]["difference"] == pytest.approx(5 * 0.5 / 40)
     low, high = found["total"]["interval"]
@@ -247,7 +247,7 @@ def test_a_comparison_pairs_questions_and_tells_how_sure_it_is(parquet, tmp_path
     assert (low, high) == pytest.approx((0.008941764723762, 0.116058235276238), abs=1e-12)
     assert found["total"]["p"] == pytest.approx(0.02335192036345708, abs=1e-12)
     assert found["by_data_source"]["openai/gsm8k"]["questions"] == 40
-    backwards = compare(b, a).summary()["total"]
+    backwards = compare_results(b, a).summary()["total"]
     assert backwards["difference"] == -found["total"]["difference"]
     assert backwards["interval"] == pytest.approx((-high, -low))
 
@@ -255,9 +255,9 @@ def test_a_comparison_pairs_questions_and_tells_how_sure_it_is(parquet, tmp_path
 def test_files_that_cannot_be_compared_are_refused_in_a_line(parquet, tmp_path):
     ours = tmp_path / "a.jsonl"
     evaluate_responses(parquet(2), [str(written(tmp_path, [verl(0, "#### 10")]))], ours)
-    with pytest.raises(DataError, match=r"r\.jsonl:1: no judged response"):
-        compare(ours, tmp_path / "r.jsonl")
+    with pytest.raises(DataError, match=r"r\.jsonl:1: not a judged response"):
+        compare_results(ours, tmp_path / "r.jsonl")
     other = tmp_path / "b.jsonl"
     evaluate_responses(parquet(2), [str(written(tmp_path, [verl(1, "#### 10")]))], other)
     with pytest.raises(DataError, match="no question in common"):
-        compare(ours, other)
+        compare_results(ours, other)

@@ -8,10 +8,10 @@ import pytest
 from rewardkit import registry
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
 from rewardkit.evaluate.client import Server
-from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.run import Judging
+from rewardkit.evaluate.evaluation import JudgingConfig
+from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.evaluate.sampling import Sampling
-from rewardkit.evaluate.suite import Member, evaluate_all, members, prepare
+from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, parse_suite, prepare_member
 
 
 @pytest.fixture
@@ -34,12 +34,12 @@ def hub(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
 
 
-def ask(server, n=2, seed=1):
-    return Generation(Server(server.url), "M", Sampling(seed=seed), n=n, tries=2)
+def send_request(server, n=2, seed=1):
+    return GenerationConfig(Server(server.url), "M", Sampling(seed=seed), n=n, tries=2)
 
 
 def test_names_are_datasets_with_their_test_split_or_one_that_they_name(tmp_path):
-    found = members("aime2024:32,aime-2025,math-500,gsm8k,math-train", tmp_path, 4)
+    found = parse_suite("aime2024:32,aime-2025,math-500,gsm8k,math-train", tmp_path, 4)
     assert [(each.dataset, each.split, each.n) for each in found] == [
         ("aime", "2024", 32),
         ("aime", "2025", 4),
@@ -55,15 +55,15 @@ def test_every_built_in_dataset_can_be_named_with_each_of_its_splits(tmp_path):
 
     for name in registry.DATASETS:
         for split in card_of(load_dataset(name)).splits:
-            found = members(f"{name}-{split}", tmp_path, 1)[0]
+            found = parse_suite(f"{name}-{split}", tmp_path, 1)[0]
             assert (found.dataset, found.split) == (name, split)
 
 
 def test_a_parquet_of_one_s_own_is_a_set(tmp_path):
-    (found,) = members("my/finance.parquet:8", tmp_path, 1)
+    (found,) = parse_suite("my/finance.parquet:8", tmp_path, 1)
     assert (found.name, found.n, found.dataset) == ("finance", 8, "")
     with pytest.raises(DataError, match="no such file"):
-        prepare(found, "huggingface", 1)
+        prepare_member(found, "huggingface", 1)
 
 
 @pytest.mark.parametrize(
@@ -74,37 +74,37 @@ def test_a_parquet_of_one_s_own_is_a_set(tmp_path):
         ("aime2023", UnknownNameError, "aime-2024 or aime-2025"),
         ("gsm8k,gsm8k:4", UsageError, "two sets are called gsm8k"),
         (" , ", UsageError, "name the sets"),
-        ("gsm8k:0", UsageError, "n is at least 1"),
+        ("gsm8k:0", UsageError, "n must be at least 1"),
     ],
 )
 def test_a_wrong_name_is_one_sentence(text, error, said, tmp_path):
     with pytest.raises(error, match=said) as caught:
-        members(text, tmp_path, 1)
+        parse_suite(text, tmp_path, 1)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_set_is_prepared_once(hub, tmp_path):
-    (member,) = members("gsm8k", tmp_path / "suite", 1)
-    assert prepare(member, "huggingface", 1)
+    (member,) = parse_suite("gsm8k", tmp_path / "suite", 1)
+    assert prepare_member(member, "huggingface", 1)
     assert pq.read_metadata(member.parquet).num_rows == 3
-    assert not prepare(member, "huggingface", 1)
+    assert not prepare_member(member, "huggingface", 1)
 
 
 def test_a_set_that_is_nowhere_is_said_with_the_command_that_brings_it(hub, tmp_path):
-    (member,) = members("math-500", tmp_path / "suite", 1)
+    (member,) = parse_suite("math-500", tmp_path / "suite", 1)
     with pytest.raises(
         SourceError, match="run: rewardkit prep math-500 --split test --source FILE"
     ):
-        prepare(member, "huggingface", 1)
+        prepare_member(member, "huggingface", 1)
 
 
 def test_a_finished_set_is_read_and_not_asked_again(serve, parquet, tmp_path):
-    suite = [Member(name, parquet(3, f"{name}.parquet"), 2) for name in ("a", "b")]
+    suite = [SuiteMember(name, parquet(3, f"{name}.parquet"), 2) for name in ("a", "b")]
     with serve() as server:
-        first = evaluate_all(suite, ask(server), tmp_path / "out", Judging())
+        first = evaluate_suite(suite, send_request(server), tmp_path / "out", JudgingConfig())
         asked = len(server.bodies)
         (tmp_path / "out/b.jsonl").unlink()
-        again = evaluate_all(suite, ask(server), tmp_path / "out", Judging())
+        again = evaluate_suite(suite, send_request(server), tmp_path / "out", JudgingConfig())
     assert asked == 12
     assert len(server.bodies) == 18
     for name in ("a", "b"):
@@ -112,30 +112,38 @@ def test_a_finished_set_is_read_and_not_asked_again(serve, parquet, tmp_path):
 
 
 def test_results_of_another_model_sampling_n_or_other_rows_are_refused(serve, parquet, tmp_path):
-    suite = [Member("a", parquet(3), 2)]
+    suite = [SuiteMember("a", parquet(3), 2)]
     with serve() as server:
-        evaluate_all(suite, ask(server), tmp_path / "out", Judging())
-        other = [Member("a", parquet(4, "other.parquet"), 2)]
+        evaluate_suite(suite, send_request(server), tmp_path / "out", JudgingConfig())
+        other = [SuiteMember("a", parquet(4, "other.parquet"), 2)]
         for what, said in (
-            ((suite, ask(server, seed=2)), "another sampling"),
-            (([Member("a", suite[0].parquet, 3)], ask(server)), r"another n \(2\)"),
-            ((other, ask(server)), "rows than those"),
+            ((suite, send_request(server, seed=2)), "another sampling"),
+            (([SuiteMember("a", suite[0].parquet, 3)], send_request(server)), r"another n \(2\)"),
+            ((other, send_request(server)), "other rows than those"),
         ):
             with pytest.raises(DataError, match=said):
-                evaluate_all(*what, tmp_path / "out", Judging())
+                evaluate_suite(*what, tmp_path / "out", JudgingConfig())
         with pytest.raises(DataError, match=r"another scorer \(auto\).*eval responses"):
-            evaluate_all(
-                suite, ask(server), tmp_path / "out", Judging("gsm8k", {"method": "robust"})
+            evaluate_suite(
+                suite,
+                send_request(server),
+                tmp_path / "out",
+                JudgingConfig("gsm8k", {"method": "robust"}),
             )
-        evaluate_all(other, ask(server), tmp_path / "out", Judging(), overwrite=True)
+        evaluate_suite(
+            other, send_request(server), tmp_path / "out", JudgingConfig(), overwrite=True
+        )
 
 
 def test_each_set_has_its_own_n(serve, parquet, tmp_path):
-    suite = [Member("a", parquet(3, "a.parquet"), 4), Member("b", parquet(2, "b.parquet"), 1)]
+    suite = [
+        SuiteMember("a", parquet(3, "a.parquet"), 4),
+        SuiteMember("b", parquet(2, "b.parquet"), 1),
+    ]
     with serve() as server:
-        found = evaluate_all(suite, ask(server, n=9), tmp_path / "out", Judging())
-    assert found["a"].figures.total.summary()["n"] == [4, 4]
-    assert found["b"].figures.total.summary()["n"] == [1, 1]
+        found = evaluate_suite(suite, send_request(server, n=9), tmp_path / "out", JudgingConfig())
+    assert found["a"].metrics.total.summary()["n"] == [4, 4]
+    assert found["b"].metrics.total.summary()["n"] == [1, 1]
 
 
 def test_the_command_prepares_asks_and_prints_a_line_for_each_set(

@@ -9,13 +9,13 @@ from rewardkit.cli.shared.eval_output import warn_about
 from rewardkit.errors import DataError, OutputError, SourceError
 from rewardkit.evaluate import generate as module
 from rewardkit.evaluate.client import Server, _retry_after
-from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.leaderboard.leaderboard import board
+from rewardkit.evaluate.evaluation import JudgingConfig, evaluate, evaluate_responses
+from rewardkit.evaluate.generate import GenerationConfig
+from rewardkit.evaluate.leaderboard.leaderboard import build_leaderboard
 from rewardkit.evaluate.results import read_results
-from rewardkit.evaluate.run import Judging, evaluate, evaluate_responses
 from rewardkit.evaluate.sampling import Sampling
-from rewardkit.evaluate.suite import Member, evaluate_all
-from rewardkit.evaluate.watch.curve import points
+from rewardkit.evaluate.suite import SuiteMember, evaluate_suite
+from rewardkit.evaluate.watch.curve import curve_points
 from rewardkit.lines import MAX_LINE_BYTES
 from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.completions import choice_of
@@ -27,7 +27,7 @@ WITHHELD = ["content_filter", "no_content"]
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
-    monkeypatch.setattr(module, "BACKOFF", 0.01)
+    monkeypatch.setattr(module, "BACKOFF_SECONDS", 0.01)
 
 
 def unusable(reason, content="#### 10"):
@@ -41,7 +41,7 @@ def unusable(reason, content="#### 10"):
 @pytest.fixture
 def go(parquet, tmp_path):
     def run(server, rows=3, n=2, out="m.jsonl", **options):
-        asked = Generation(Server(server.url, "chat"), "M", Sampling(seed=1), n, **options)
+        asked = GenerationConfig(Server(server.url, "chat"), "M", Sampling(seed=1), n=n, **options)
         report = evaluate(parquet(rows), asked, tmp_path / out)
         return report, [json.loads(x) for x in (tmp_path / out).read_text().splitlines()]
 
@@ -56,7 +56,7 @@ def test_a_response_that_the_server_ended_is_asked_for_again(serve, go, reason):
         report, lines = go(server)
     assert lines == expected
     assert len(server.bodies) == 8
-    assert report.figures.summary()["total"]["unusable"] == {}
+    assert report.metrics.summary()["total"]["unusable"] == {}
 
 
 @pytest.mark.parametrize("reason", INTERRUPTED + WITHHELD)
@@ -81,7 +81,7 @@ def test_the_rest_of_the_choices_of_a_request_is_kept(serve, go):
     texts = [("#### 10", "stop"), ("", "abort"), (None, "stop"), ("#### 11", "length")]
     choices = [{"message": {"content": c}, "finish_reason": why} for c, why in texts]
     with serve(faults={0: (200, {}, {"choices": choices})}) as server:
-        _, lines = go(server, rows=1, n=4, per_request=4)
+        _, lines = go(server, rows=1, n=4, choices_per_request=4)
     assert [body.get("n", 1) for body in server.bodies] == [4, 2]
     assert [line["response"] for line in lines[:2]] == ["#### 10", "#### 11"]
     assert len(lines) == 4
@@ -154,22 +154,22 @@ def test_the_leaderboard_and_the_curve_tell_them(serve, go, tmp_path):
     filtered = dict.fromkeys(range(2, 5), unusable("content_filter"))
     with serve(faults={**filtered, 5: refused}) as server:
         report, _ = go(server, rows=6, n=1, concurrency=1)
-    notes = board([read_results("run", [tmp_path / "m.jsonl"])]).notes
+    notes = build_leaderboard([read_results("run", [tmp_path / "m.jsonl"])]).notes
     assert notes == (
         "run: no usable response for 2 of 6 (content_filter 1, refused 1); they count as wrong.",
     )
-    [(_, point)] = points(7, {"test": report})
+    [(_, point)] = curve_points(7, {"test": report})
     assert point.unusable == 2
 
 
 def test_a_finished_set_with_a_refused_prompt_is_read_and_not_asked_again(serve, parquet, tmp_path):
     """Its line names model and sampling as all others do."""
-    suite = [Member("set", parquet(3), 1)]
+    suite = [SuiteMember("set", parquet(3), 1)]
     for _ in range(2):
         with serve(faults={1: (400, {}, {})}) as server:
-            asked = Generation(Server(server.url), "M", Sampling(seed=1), concurrency=1)
-            report = evaluate_all(suite, asked, tmp_path / "out", Judging())["set"]
-        assert report.figures.total.unusable == {"refused": 1}
+            asked = GenerationConfig(Server(server.url), "M", Sampling(seed=1), concurrency=1)
+            report = evaluate_suite(suite, asked, tmp_path / "out", JudgingConfig())["set"]
+        assert report.metrics.total.unusable == {"refused": 1}
     assert server.bodies == []
 
 

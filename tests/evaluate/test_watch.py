@@ -17,12 +17,18 @@ from typer.testing import CliRunner
 from rewardkit.cli.eval import app as eval_app
 from rewardkit.errors import DataError, OutputError, RewardkitError, SourceError, UsageError
 from rewardkit.evaluate.client import Server
-from rewardkit.evaluate.generate import Generation
+from rewardkit.evaluate.generate import GenerationConfig
+from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.sampling import Sampling
-from rewardkit.evaluate.suite import Member
-from rewardkit.evaluate.watch.curve import Point, read_curves, write_curves
-from rewardkit.evaluate.watch.serving import command_of, served
-from rewardkit.evaluate.watch.watch import Told, Watch, watch, whole_steps
+from rewardkit.evaluate.suite import SuiteMember
+from rewardkit.evaluate.watch.curve import CurvePoint, read_curves, write_curves
+from rewardkit.evaluate.watch.serving import serve_model, server_command
+from rewardkit.evaluate.watch.watch import (
+    UNREACHABLE_URL,
+    WatchConfig,
+    complete_steps,
+    watch_checkpoints,
+)
 
 #: A server that answers the first N questions right, N being what the "weights" say; it notes its
 #: start, and leaves a child behind, as vLLM does with its workers.
@@ -89,13 +95,22 @@ def run(tmp_path, parquet):
             return [json.loads(line) for line in self.notes.read_text().splitlines()]
 
         def watch(self, **options):
-            suite = [Member("test", questions, 1)]
-            told = Told(options.pop("say", lambda _: None))
-            how = {"once": True, "every": 0.05, "start_seconds": 30, **options}
-            return watch(Watch(self.folder, self.serve, self.out, suite, ask, told=told, **how))
+            suite = [SuiteMember("test", questions, 1)]
+            options = {"once": True, "poll_seconds": 0.05, "start_timeout_seconds": 30, **options}
+            callbacks = ProgressCallbacks(options.pop("say", lambda _: None))
+            config = WatchConfig(
+                folder=self.folder,
+                serve=self.serve,
+                out=self.out,
+                suite=suite,
+                generation=generation,
+                callbacks=callbacks,
+                **options,
+            )
+            return watch_checkpoints(config)
 
-    def ask(url, model):
-        return Generation(Server(url), model, Sampling(temperature=0.0), tries=2)
+    server, sampling = Server(UNREACHABLE_URL), Sampling(temperature=0.0)
+    generation = GenerationConfig(server, "", sampling, tries=2)
 
     questions = parquet(8)
     Run.folder.mkdir()
@@ -104,7 +119,7 @@ def run(tmp_path, parquet):
 
 
 def means(found):
-    return {step: reports["test"].figures.total.mean()[0] for step, reports in found}
+    return {step: reports["test"].metrics.total.mean()[0] for step, reports in found}
 
 
 def alive(pid):
@@ -142,7 +157,7 @@ def test_a_checkpoint_is_not_touched_before_verl_says_that_it_is_saved(run):
 def test_checkpoints_that_come_while_it_waits_are_evaluated(run):
     run.save(1, 0)
     said = []
-    found = run.watch(once=False, until=3, say=said.append)
+    found = run.watch(once=False, last_step=3, say=said.append)
     assert next(found)[0] == 1
     timer = threading.Timer(0.3, run.save, (3, 4))
     timer.start()
@@ -155,7 +170,7 @@ def test_checkpoints_that_come_while_it_waits_are_evaluated(run):
 def test_a_number_that_is_being_written_is_no_number(run, text):
     run.save(1, 0)
     run.finish(text)
-    assert whole_steps(run.folder) == []
+    assert complete_steps(run.folder) == []
 
 
 def test_folders_that_are_no_steps_are_left_alone(run):
@@ -164,9 +179,9 @@ def test_folders_that_are_no_steps_are_left_alone(run):
     for name in ("global_step_x", "global_step_", "best", "global_step_5.old"):
         (run.folder / name).mkdir()
     (run.folder / "global_step_7").touch()
-    assert whole_steps(run.folder) == [3, 20]
+    assert complete_steps(run.folder) == [3, 20]
     with pytest.raises(DataError, match="no such folder"):
-        whole_steps(run.folder / "none")
+        complete_steps(run.folder / "none")
 
 
 def test_shards_that_are_not_all_there_are_said_and_looked_at_again(run):
@@ -177,12 +192,12 @@ def test_shards_that_are_not_all_there_are_said_and_looked_at_again(run):
     said = []
     assert means(run.watch(say=said.append)) == {}
     assert "ranks 1 are missing" in said[0]
-    found = run.watch(once=False, until=1, say=said.append)
+    found = run.watch(once=False, last_step=1, say=said.append)
     timer = threading.Timer(0.3, run.save, (1, 8))
     timer.start()
     assert means(found) == {1: 1.0}
     timer.join()
-    assert sum("left out" in sentence for sentence in said) == 2  # once in each run
+    assert sum("skipped" in sentence for sentence in said) == 2  # once in each run
 
 
 def test_a_checkpoint_that_verl_deletes_meanwhile_is_left_out(run):
@@ -197,7 +212,7 @@ def test_a_checkpoint_that_verl_deletes_meanwhile_is_left_out(run):
         f"    shutil.rmtree(r'{run.folder}/global_step_1/actor')\n    sys.exit(3)\n{SERVER}"
     )
     assert means(run.watch(say=said.append)) == {2: 0.25}
-    assert any("global_step_1: left out" in sentence for sentence in said)
+    assert any("global_step_1: skipped" in sentence for sentence in said)
 
 
 def test_new_weights_under_an_old_number_are_said_and_their_results_stay(run):
@@ -207,13 +222,13 @@ def test_new_weights_under_an_old_number_are_said_and_their_results_stay(run):
     list(run.watch())
     (run.folder / "global_step_1/actor/huggingface/model.safetensors").write_text("88")
     run.finish(2)
-    found = run.watch(once=False, until=3, say=said.append)
+    found = run.watch(once=False, last_step=3, say=said.append)
     next(found), next(found)
     timer = threading.Timer(0.5, run.save, (3, 4))
     timer.start()
     assert means(found) == {3: 0.5}
     timer.join()
-    assert sum("global_step_1: its weights are others" in sentence for sentence in said) == 1
+    assert sum("global_step_1: its weights were replaced" in sentence for sentence in said) == 1
 
 
 def test_a_step_that_is_being_written_again_is_not_touched(run):
@@ -235,8 +250,8 @@ def test_a_server_that_fails_later_is_tried_again_and_the_others_go_on(run):
         f"    open(r'{marker}', 'w').close()\n    sys.exit('out of memory')\n{SERVER}"
     )
     said = []
-    assert list(means(run.watch(once=False, until=3, say=said.append))) == [1, 3]
-    assert any("out of memory It is tried again." in sentence for sentence in said)
+    assert list(means(run.watch(once=False, last_step=3, say=said.append))) == [1, 3]
+    assert any("out of memory It will be tried again." in sentence for sentence in said)
     assert list(means(run.watch())) == [1, 2, 3]
 
 
@@ -253,7 +268,7 @@ def test_two_watches_do_not_write_to_one_folder(run):
     run.save(1, 1)
     found = run.watch(once=False)
     next(found)
-    with pytest.raises(OutputError, match="another --watch writes there"):
+    with pytest.raises(OutputError, match="another watch is writing there"):
         list(run.watch())
     found.close()
     assert list(means(run.watch())) == [1]
@@ -264,7 +279,7 @@ def test_an_out_that_can_be_no_folder_is_refused_before_a_server_starts(run, tmp
     run.save(1, 1)
     (tmp_path / "file").touch()
     run.out = tmp_path / out
-    with pytest.raises((OutputError, UsageError), match="cannot be made|name a folder"):
+    with pytest.raises((OutputError, UsageError), match="cannot be created|name a folder"):
         list(run.watch())
     assert run.starts() == []
 
@@ -280,7 +295,7 @@ def test_a_server_that_never_answers_is_ended_in_time(run, tmp_path):
     run.script.write_text("import time\ntime.sleep(300)")
     with (
         pytest.raises(SourceError, match="did not answer within 1 s"),
-        served(run.serve, tmp_path, tmp_path / "log", 1),
+        serve_model(run.serve, tmp_path, tmp_path / "log", 1),
     ):
         pass
 
@@ -290,18 +305,18 @@ def test_a_server_that_never_answers_is_ended_in_time(run, tmp_path):
     [
         ("vllm serve {model}", r"\{port\} is missing"),
         ("vllm serve --port {port}", r"\{model\} is missing"),
-        ("vllm 'serve {model} {port}", "no shell command"),
+        ("vllm 'serve {model} {port}", "not a shell command"),
         ("", "is missing"),
-        ("no-such-server {model} {port}", "no such command here"),
+        ("no-such-server {model} {port}", "not installed here"),
     ],
 )
 def test_a_command_that_cannot_serve_is_refused(command, said, tmp_path):
     with pytest.raises(UsageError, match=said):
-        command_of(command, tmp_path, 1)
+        server_command(command, tmp_path, 1)
 
 
 def test_a_command_is_words_and_no_shell(tmp_path):
-    words = command_of("sh serve {model} --x '{\"a\": 1}' ; rm --port={port}", tmp_path, 80)
+    words = server_command("sh serve {model} --x '{\"a\": 1}' ; rm --port={port}", tmp_path, 80)
     assert words == ["sh", "serve", str(tmp_path), "--x", '{"a": 1}', ";", "rm", "--port=80"]
 
 
@@ -393,8 +408,12 @@ def test_options_of_other_commands_are_unknown(option):
     assert done.exit_code == 2
 
 
+def point(step, value, truncated):
+    return CurvePoint(step, value, (0.1, 0.6), questions=3, n=1, truncated=truncated, no_answer=0.1)
+
+
 def test_names_cannot_break_the_page(tmp_path):
-    write_curves({"<script>x": {1: Point(1, 0.5, (0.4, 0.6), 3, 1, 0.5, 0.1)}}, "<b>", tmp_path)
+    write_curves({"<script>x": {1: point(1, 0.5, truncated=0.5)}}, "<b>", tmp_path)
     page = (tmp_path / "curve.html").read_text()
     assert "<script" not in page
     assert "<b>" not in page
@@ -403,8 +422,8 @@ def test_names_cannot_break_the_page(tmp_path):
 def test_curves_are_read_as_they_were_written_and_drawn_in_the_order_of_steps(tmp_path):
     found = {
         "set": {
-            2: Point(2, 0.5, (0.4, 0.6), 3, 1, 0.5, 0.1),
-            1: Point(1, 0.25, (0.1, 0.6), 3, 1, None, 0.1),
+            2: point(2, 0.5, truncated=0.5),
+            1: point(1, 0.25, truncated=None),
         }
     }
     assert read_curves(tmp_path) == {}
@@ -413,7 +432,7 @@ def test_curves_are_read_as_they_were_written_and_drawn_in_the_order_of_steps(tm
     steps = [point["step"] for point in json.loads((tmp_path / "curve.json").read_text())["set"]]
     assert steps == [1, 2]
     (tmp_path / "curve.json").write_text('{"set": [{"step": 1}]}')
-    with pytest.raises(DataError, match="move it away"):
+    with pytest.raises(DataError, match="Move it away"):
         read_curves(tmp_path)
 
 

@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
-from rewardkit.evaluate.run import evaluate_responses
+from rewardkit.evaluate.evaluation import evaluate_responses
 from rewardkit.pages.text import clean
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures

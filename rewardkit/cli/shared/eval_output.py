@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -17,9 +17,10 @@ from rewardkit.cli.shared.console import as_share, print_json, print_table, prin
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from rewardkit.evaluate.compare import Comparison
-    from rewardkit.evaluate.run import Report
-    from rewardkit.evaluate.watch.curve import Point
+    from rewardkit.evaluate.evaluation import EvaluationReport
+    from rewardkit.evaluate.progress import ProgressCallbacks
+    from rewardkit.evaluate.result_comparison import ResultComparison
+    from rewardkit.evaluate.watch.curve import CurvePoint
 
 #: Columns of the table of pass@k and maj@k; the JSON has every k.
 MAX_K_COLUMNS = 8
@@ -29,16 +30,12 @@ NOTE = "95 %: interval over questions (Korn and Graubard); truncated: finish_rea
 
 
 @contextmanager
-def generation_progress() -> Iterator[
-    tuple[Callable[[str, int, int], object], Callable[[int, int], object]]
-]:
-    """Show responses, tokens per second and time left on stderr, if it is a terminal.
+def generation_progress() -> Iterator[ProgressCallbacks]:
+    """Show responses, tokens per second and time left on stderr, if it is a terminal."""
+    from rewardkit.evaluate.progress import ProgressCallbacks
 
-    Yields a function that starts a set (its name, finished responses, all responses), and one that
-    counts responses and tokens.
-    """
     if not sys.stderr.isatty():
-        yield (lambda _name, _finished, _total: None), (lambda _responses, _tokens: None)
+        yield ProgressCallbacks(warn)
         return
     started, tokens = monotonic(), 0
     with _progress_bar() as bar:
@@ -56,7 +53,7 @@ def generation_progress() -> Iterator[
             seconds = max(monotonic() - started, 1e-9)
             bar.update(task, advance=responses, speed=f"{tokens / seconds:,.0f} tokens/s")
 
-        yield start, advance
+        yield ProgressCallbacks(warn, start, advance)
 
 
 def _progress_bar() -> Progress:
@@ -85,18 +82,18 @@ def _progress_bar() -> Progress:
     )
 
 
-def warn_about(report: Report) -> None:
+def warn_about(report: EvaluationReport) -> None:
     """Warn about responses that no figure counts, or that count as wrong because scoring failed."""
     from rewardkit.scorers.base import Status
 
-    total, rows = report.figures.total, report.rows
-    if report.placed and report.placed.unread:
-        for row in report.placed.examples[:3]:
+    total, rows = report.metrics.total, report.rows
+    if report.matches and report.matches.unread:
+        for row in report.matches.examples[:3]:
             warn(f"{row.where}: skipped: {row.reason}")
-        warn(f"{report.placed.unread:,} records were skipped.")
-    if report.placed and report.placed.unconfirmed:
+        warn(f"{report.matches.unread:,} records were skipped.")
+    if report.matches and report.matches.unconfirmed:
         warn(
-            f"{report.placed.unconfirmed:,} responses were matched to rows by row number only; "
+            f"{report.matches.unconfirmed:,} responses were matched to rows by row number only; "
             "nothing else in them confirms the match."
         )
     if report.unanswered:
@@ -111,7 +108,7 @@ def warn_about(report: Report) -> None:
         )
 
 
-def print_report(report: Report, *, as_json: bool) -> None:
+def print_report(report: EvaluationReport, *, as_json: bool) -> None:
     """Print the figures of a report, by data source, subject, level and k."""
     warn_about(report)
     summary = report.summary()
@@ -133,7 +130,7 @@ def print_report(report: Report, *, as_json: bool) -> None:
     typer.echo(NOTE)
 
 
-def print_suite(reports: Mapping[str, Report], out: Path, *, as_json: bool) -> None:
+def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: bool) -> None:
     """Print the figures of several sets, one line per data source."""
     for report in reports.values():
         warn_about(report)
@@ -152,7 +149,7 @@ def print_suite(reports: Mapping[str, Report], out: Path, *, as_json: bool) -> N
     )
 
 
-def print_point(source: str, point: Point, *, as_json: bool) -> None:
+def print_point(source: str, point: CurvePoint, *, as_json: bool) -> None:
     """Print the figure of a checkpoint as one line of text or JSON."""
     if as_json:
         typer.echo(json.dumps({"data_source": source, **vars(point)}))
@@ -211,7 +208,7 @@ def _at(figure: Any) -> str:
     return f"{figure['value']:.1%} ({low:.1%} to {high:.1%})"
 
 
-def print_comparison(comparison: Comparison, *, as_json: bool) -> None:
+def print_comparison(comparison: ResultComparison, *, as_json: bool) -> None:
     """Print the difference of two files of results, paired by question."""
     _warn_about_sides(comparison)
     if as_json:
@@ -240,8 +237,8 @@ def print_comparison(comparison: Comparison, *, as_json: bool) -> None:
     typer.echo("mean@n; interval and p-value: Student's paired t-test over questions.")
 
 
-def _warn_about_sides(comparison: Comparison) -> None:
-    only_a, only_b = comparison.only()
+def _warn_about_sides(comparison: ResultComparison) -> None:
+    only_a, only_b = comparison.unshared_questions()
     if only_a or only_b:
         warn(f"{only_a:,} questions are only in A, {only_b:,} only in B; no figure counts them.")
     if comparison.a.n != comparison.b.n:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ import typer
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.evaluate.generate import Generation
+    from rewardkit.evaluate.generate import GenerationConfig
 
 
 class Api(str, Enum):
@@ -76,17 +76,19 @@ ApiKeyEnv = Annotated[
 ]
 
 
-def generation_of(options: Mapping[str, Any]) -> Callable[[str, str], Generation]:
-    """Return the generation for a server's base URL and a model's name.
+def generation_config(options: Mapping[str, Any], base_url: str, model: str) -> GenerationConfig:
+    """Return the generation settings of a command.
 
     Args:
         options: the parameters of a command that has all options of this module.
+        base_url: base URL of the server.
+        model: model name sent to the server.
 
     Raises:
-        UsageError: a value cannot be used; raised here, not when the server is called.
+        UsageError: a value cannot be used.
     """
     from rewardkit.evaluate.client import Server
-    from rewardkit.evaluate.generate import Generation
+    from rewardkit.evaluate.generate import GenerationConfig
     from rewardkit.evaluate.sampling import Sampling
 
     api = Api(options["api"]).value  # typer converts for the function, not in ctx.params
@@ -101,13 +103,16 @@ def generation_of(options: Mapping[str, Any]) -> Callable[[str, str], Generation
         seed=options["seed"],
         extra=_json_object(options["extra_body"]),
     )
-    counts = {name: options[name] for name in ("n", "per_request", "concurrency", "tries")}
-
-    def generation(base_url: str, model: str) -> Generation:
-        server = Server(base_url, api=api, key=key, seconds=options["request_seconds"])
-        return Generation(server, model, sampling, **counts)
-
-    return generation
+    server = Server(base_url, api, key=key, timeout_seconds=options["request_seconds"])
+    return GenerationConfig(
+        server,
+        model,
+        sampling,
+        n=options["n"],
+        choices_per_request=options["per_request"],
+        concurrency=options["concurrency"],
+        tries=options["tries"],
+    )
 
 
 def _json_object(text: str | None) -> Mapping[str, Any]:

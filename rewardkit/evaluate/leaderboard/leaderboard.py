@@ -1,234 +1,242 @@
-"""A leaderboard: several runs on the same sets of questions, in one table."""
+"""Several runs on the same sets of questions, in one table."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
 from rewardkit.errors import DataError, UsageError
 from rewardkit.evaluate.estimators import pass_at_k
-from rewardkit.evaluate.metrics import Answered
-from rewardkit.evaluate.results import Results
-from rewardkit.statistics import average_interval, mean_interval, paired_difference
+from rewardkit.evaluate.metrics import QuestionResult
+from rewardkit.evaluate.results import RunResults
+from rewardkit.statistics import Interval, average_interval, mean_interval, paired_difference
 
-#: A difference with a p of at least this may well be chance.
-CHANCE = 0.05
+#: From this p-value on, a difference may be chance.
+CHANCE_P_VALUE = 0.05
 
-#: The value of every question, from 0 to 1, by data source.
+#: The metric of every question, from 0 to 1, by data source and question key.
 _Values: TypeAlias = dict[str, dict[bytes, float]]
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A run on one set of questions.
+class LeaderboardCell:
+    """The metric of a run on a data source.
 
     Attributes:
-        value: the figure, from 0 to 1.
-        interval: of it, 95 %.
-        questions: how many.
-        n: the least and the most responses to one.
-        mark: `best` in its column; `near` if the difference to the best may be chance (paired t
-            over questions, p of 0.05 or more); else empty, as where runs answer other questions.
+        value: from 0 to 1.
+        interval: 95 % interval of the value.
+        questions: number of questions.
+        n: smallest and largest number of responses to a question.
+        mark: `best` of its column; `near` if the difference to the best may be chance (paired t
+            over questions, p of 0.05 or more); otherwise "", as where runs have other questions.
     """
 
     value: float
-    interval: tuple[float, float]
+    interval: Interval
+    _: KW_ONLY
     questions: int
     n: tuple[int, int]
     mark: str = ""
 
 
 @dataclass(frozen=True)
-class Row:
-    """A run: its cells by data source, and their average if it has all of them."""
+class LeaderboardRow:
+    """A run: its cells by data source, and their average with interval if no cell is missing."""
 
-    run: Results
-    cells: Mapping[str, Cell]
-    average: tuple[float, tuple[float, float]] | None
+    run: RunResults
+    cells: Mapping[str, LeaderboardCell]
+    average: tuple[float, Interval] | None
 
 
-@dataclass(frozen=True)
-class Board:
+@dataclass(frozen=True, kw_only=True)
+class Leaderboard:
     """Runs, the best average first.
 
     Attributes:
-        figure: what the cells are: `mean@n`, `pass@K` or `maj@K`.
-        columns: data sources, in the order they were met.
+        metric: metric of the cells: `mean@n`, `pass@K` or `maj@K`.
+        columns: data sources in the order in which runs name them.
         rows: the runs.
-        notes: what makes them less than comparable.
+        notes: differences that make the runs less comparable.
     """
 
-    figure: str
+    metric: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[LeaderboardRow, ...]
     notes: tuple[str, ...]
 
-    def rates(self) -> Iterator[tuple[Row, dict[str, dict[str, Any]]]]:
-        """Every run with what its responses are like, by data source."""
+    def rates(self) -> Iterator[tuple[LeaderboardRow, dict[str, dict[str, Any]]]]:
+        """Yield every row with counts, rates and lengths of its responses by data source."""
         for row in self.rows:
             yield row, {source: _rates(row, source) for source in row.cells}
 
     def summary(self) -> dict[str, Any]:
-        """The board as plain values."""
+        """Return the leaderboard as plain values."""
         return {
-            "figure": self.figure,
+            "figure": self.metric,
             "data_sources": list(self.columns),
             "notes": list(self.notes),
             "runs": [_row_summary(row) for row in self.rows],
         }
 
 
-def board(runs: Sequence[Results], figure: str = "mean@n") -> Board:
-    """Put runs side by side.
-
-    The average is over data sources, each with the same weight.
+def build_leaderboard(runs: Sequence[RunResults], metric: str = "mean@n") -> Leaderboard:
+    """Put runs side by side; the average weights every data source equally.
 
     Args:
-        runs: at least one.
-        figure: `mean@n`, `pass@K` or `maj@K`. A set with too few responses for it, or a scorer that
-            names no answers to vote on, leaves its cell empty, and is noted.
+        runs: at least one run.
+        metric: `mean@n`, `pass@K` or `maj@K`. The cell of a data source stays empty, with a note,
+            if a question has too few responses, or if the scorer does not name the answers that
+            maj@K counts.
 
     Raises:
-        UsageError: no such figure.
-        DataError: every cell would be empty.
+        UsageError: the metric is unknown.
+        DataError: all cells are empty.
     """
-    kind, k = _parsed(figure)
+    kind, k = _parse_metric(metric)
     values: list[_Values] = []
     notes: list[str] = []
     for run in runs:
-        found, lacking = _values(run, kind, k)
-        values.append(found)
-        notes += [f"{run.name}: {source or '(none)'}: {why}" for source, why in lacking.items()]
-    columns = tuple(dict.fromkeys(source for found in values for source in found))
+        by_source, reasons = _metric_values(run, kind, k)
+        values.append(by_source)
+        notes += [f"{run.name}: {source or '(none)'}: {why}" for source, why in reasons.items()]
+    columns = tuple(dict.fromkeys(source for by_source in values for source in by_source))
     if not columns:
         raise DataError(notes[0])
-    marks = {source: _marks([found.get(source) for found in values]) for source in columns}
+    marks = {source: _marks([by_source.get(source) for by_source in values]) for source in columns}
     rows = [
-        _row(run, found, columns, {source: marks[source][place] for source in columns}, k)
-        for place, (run, found) in enumerate(zip(runs, values, strict=True))
+        _row(run, by_source, columns, {source: marks[source][place] for source in columns}, k)
+        for place, (run, by_source) in enumerate(zip(runs, values, strict=True))
     ]
     rows.sort(key=lambda row: -row.average[0] if row.average else 1.0)
-    notes += _notes(runs, values, columns)
-    return Board(figure, columns, tuple(rows), tuple(notes))
+    notes += _comparability_notes(runs, values, columns)
+    return Leaderboard(metric=metric, columns=columns, rows=tuple(rows), notes=tuple(notes))
 
 
-def _parsed(figure: str) -> tuple[str, int]:
-    """The kind of a figure, and its k; 1 for the mean."""
-    kind, _, k = figure.partition("@")
-    if figure == "mean@n":
+def _parse_metric(metric: str) -> tuple[str, int]:
+    """Return the kind of a metric and its k, which is 1 for the mean."""
+    kind, _, k = metric.partition("@")
+    if metric == "mean@n":
         return kind, 1
     if kind not in ("pass", "maj") or not re.fullmatch("[1-9][0-9]{0,6}", k):
-        raise UsageError(f"--figure {figure}: it is mean@n, pass@K or maj@K, as in pass@8.")
+        raise UsageError(f"--figure {metric}: use mean@n, pass@K or maj@K, such as pass@8.")
     return kind, int(k)
 
 
-def _values(run: Results, kind: str, k: int) -> tuple[_Values, dict[str, str]]:
-    """The value of every question by data source, and why a source has none."""
-    found: _Values = {}
-    lacking: dict[str, str] = {}
-    for key, (source, answered) in run.questions.items():
-        value = _value(answered, kind, k)
+def _metric_values(run: RunResults, kind: str, k: int) -> tuple[_Values, dict[str, str]]:
+    """Return the metric of every question by data source, and why a data source has none."""
+    values: _Values = {}
+    reasons: dict[str, str] = {}
+    for key, (source, result) in run.questions.items():
+        value = _question_value(result, kind, k)
         if isinstance(value, str):
-            lacking.setdefault(source, value)
+            reasons.setdefault(source, value)
         else:
-            found.setdefault(source, {})[key] = value
-    return {source: each for source, each in found.items() if source not in lacking}, lacking
+            values.setdefault(source, {})[key] = value
+    return {source: of for source, of in values.items() if source not in reasons}, reasons
 
 
-def _value(answered: Answered, kind: str, k: int) -> float | str:
-    """A question's value, from 0 to 1; or why it has none."""
+def _question_value(result: QuestionResult, kind: str, k: int) -> float | str:
+    """Return the metric of a question, from 0 to 1, or the reason why it has none."""
     if kind == "mean":
-        return answered.right / answered.n
-    if k > answered.n:
-        return f"a question has {answered.n} responses; {kind}@{k} needs {k}."
+        return result.right / result.n
+    if k > result.n:
+        return f"a question has {result.n} responses; {kind}@{k} needs {k}."
     if kind == "pass":
-        return pass_at_k(answered.n, answered.right, k)
-    if not answered.majority:
+        return pass_at_k(result.n, result.right, k)
+    if not result.majority:
         return f"maj@{k}: the scorer does not name the answers that it calls right."
-    if len(answered.majority) == answered.n:
-        return answered.majority[k - 1]
-    if k == answered.n:
-        return answered.majority[-1]
-    return f"maj@{k}: of {answered.n} responses only maj@{answered.n} is known."
+    if len(result.majority) == result.n:
+        return result.majority[k - 1]
+    if k == result.n:
+        return result.majority[-1]
+    return f"maj@{k}: of {result.n} responses only maj@{result.n} is known."
 
 
 def _marks(values: Sequence[Mapping[bytes, float] | None]) -> list[str]:
-    """`best`, `near` or "" for every run on one data source; none where the questions differ."""
-    asked = [each for each in values if each]
-    if len(asked) < 2 or any(each.keys() != asked[0].keys() for each in asked):
+    """Return `best`, `near` or "" for every run; all "" if the runs have different questions."""
+    runs = [run for run in values if run]
+    if len(runs) < 2 or any(run.keys() != runs[0].keys() for run in runs):
         return [""] * len(values)
-    top = max(asked, key=lambda each: sum(each.values()))
+    best = max(runs, key=lambda run: sum(run.values()))
     marks = []
-    for each in values:
-        if not each:
+    for run in values:
+        if not run:
             marks.append("")
-        elif each == top:
+        elif run == best:
             marks.append("best")
         else:
-            chance = paired_difference([top[key] - each[key] for key in top]).p >= CHANCE
-            marks.append("near" if chance else "")
+            p = paired_difference([best[key] - run[key] for key in best]).p
+            marks.append("near" if p >= CHANCE_P_VALUE else "")
     return marks
 
 
 def _row(
-    run: Results,
+    run: RunResults,
     values: Mapping[str, Mapping[bytes, float]],
     columns: Sequence[str],
     marks: Mapping[str, str],
     k: int,
-) -> Row:
+) -> LeaderboardRow:
     cells = {}
     for source in columns:
         if source in values:
-            group, found = run.figures.sources[source], list(values[source].values())
-            interval = mean_interval(found, len(group.characters) / k)
-            cells[source] = Cell(fmean(found), interval, len(found), group.n, marks[source])
+            group, of_source = run.metrics.sources[source], list(values[source].values())
+            cells[source] = LeaderboardCell(
+                fmean(of_source),
+                mean_interval(of_source, len(group.characters) / k),
+                questions=len(of_source),
+                n=group.n,
+                mark=marks[source],
+            )
     average = _average(list(cells.values())) if len(cells) == len(columns) else None
-    return Row(run, cells, average)
+    return LeaderboardRow(run, cells, average)
 
 
-def _average(cells: Sequence[Cell]) -> tuple[float, tuple[float, float]]:
+def _average(cells: Sequence[LeaderboardCell]) -> tuple[float, Interval]:
     values = [cell.value for cell in cells]
     return fmean(values), average_interval(values, [cell.interval for cell in cells])
 
 
-def _notes(
-    runs: Sequence[Results],
+def _comparability_notes(
+    runs: Sequence[RunResults],
     values: Sequence[Mapping[str, Mapping[bytes, float]]],
     columns: Sequence[str],
 ) -> Iterator[str]:
     for source in columns:
-        asked = [set(found[source]) for found in values if source in found]
-        if any(each != asked[0] for each in asked):
-            shared = len(set.intersection(*asked))
-            sizes = ", ".join(f"{len(each):,}" for each in asked)
-            yield f"{source}: not the same questions ({sizes}; {shared:,} in all runs): no marks."
-        counts = {run.figures.sources[source].n for run in runs if source in run.figures.sources}
+        questions = [set(by_source[source]) for by_source in values if source in by_source]
+        if any(keys != questions[0] for keys in questions):
+            shared = len(set.intersection(*questions))
+            sizes = ", ".join(f"{len(keys):,}" for keys in questions)
+            yield (
+                f"{source}: the runs have different questions ({sizes}; {shared:,} in all runs), "
+                "so no run is marked."
+            )
+        counts = {run.metrics.sources[source].n for run in runs if source in run.metrics.sources}
         if len(counts) > 1:
-            told = ", ".join(str(least) for least, _ in sorted(counts))
-            yield f"{source}: not the same number of responses to a question ({told})."
-    samplings = {json.dumps(_sampling(key), sort_keys=True) for run in runs for key in run.keys}
+            numbers = ", ".join(str(least) for least, _ in sorted(counts))
+            yield f"{source}: the runs have different numbers of responses per question ({numbers})."
+    samplings = {json.dumps(_sampling_of(key), sort_keys=True) for run in runs for key in run.keys}
     if len(samplings) > 1:
-        yield f"{len(samplings)} ways of sampling (see sampling in --json)."
+        yield f"the runs use {len(samplings)} different samplings (see sampling in --json)."
     for run in runs:
-        if note := run.figures.total.unusable_note():
+        if note := run.metrics.total.unusable_note():
             yield f"{run.name}: {note}"
         if len(run.models()) > 1:
-            yield f"{run.name}: responses of {len(run.models())} models."
+            yield f"{run.name}: its responses come from {len(run.models())} models."
 
 
-def _sampling(key: str) -> Any:
-    """How it was sampled; the seed makes no other way of it."""
+def _sampling_of(key: str) -> Any:
+    """Return the sampling of a `sampling_key` without its seed, which does not make it another."""
     sampling = json.loads(key)["sampling"]
     return {k: v for k, v in sampling.items() if k != "seed"} if sampling else sampling
 
 
-def _row_summary(row: Row) -> dict[str, Any]:
+def _row_summary(row: LeaderboardRow) -> dict[str, Any]:
     return {
         "name": row.run.name,
         "files": [str(path) for path in row.run.files],
@@ -245,13 +253,13 @@ def _row_summary(row: Row) -> dict[str, Any]:
     }
 
 
-def _with_interval(value: float, interval: tuple[float, float]) -> dict[str, Any]:
+def _with_interval(value: float, interval: Interval) -> dict[str, Any]:
     return {"value": value, "interval": list(interval)}
 
 
-def _rates(row: Row, source: str) -> dict[str, Any]:
-    """How many responses there are to a set, were cut, or had no answer, and how long they are."""
-    cell, group = row.cells[source], row.run.figures.sources[source]
+def _rates(row: LeaderboardRow, source: str) -> dict[str, Any]:
+    """Return counts of questions and responses, shares without an answer, and the mean length."""
+    cell, group = row.cells[source], row.run.metrics.sources[source]
     return {
         "questions": cell.questions,
         "n": list(cell.n),
@@ -261,40 +269,42 @@ def _rates(row: Row, source: str) -> dict[str, Any]:
     }
 
 
-def runs_of(names: Sequence[str]) -> list[tuple[str, list[Path]]]:
-    """The runs that a command line names, each a result file or a folder of them.
+def parse_runs(arguments: Sequence[str]) -> list[tuple[str, list[Path]]]:
+    """Return name and files of the runs that a command line names.
 
-    `NAME=PATH` calls a run so; else it is called as its file or folder, and by its path where two
-    would be called the same.
+    Args:
+        arguments: each a result file or a folder of them, or `NAME=PATH`. Without NAME a run is
+            named after its file or folder, or after its path if two would have the same name.
 
     Raises:
-        UsageError: nothing there, or two runs of one name.
+        UsageError: a path has no result file, or two runs have the same name.
     """
-    found = []
-    for text in names:
-        name, _, place = text.partition("=")
-        if not place or Path(text).exists():
-            name, place = "", text
-        found.append((name, Path(place)))
-    short = [name or _short(path) for name, path in found]
-    called = [
-        each if short.count(each) == 1 or name else str(path)
-        for each, (name, path) in zip(short, found, strict=True)
+    named = []
+    for argument in arguments:
+        name, _, path = argument.partition("=")
+        if not path or Path(argument).exists():
+            name, path = "", argument
+        named.append((name, Path(path)))
+    short_names = [name or _short_name(path) for name, path in named]
+    names = [
+        short if short_names.count(short) == 1 or name else str(path)
+        for short, (name, path) in zip(short_names, named, strict=True)
     ]
-    if twice := next((each for each in called if called.count(each) > 1), None):
-        raise UsageError(f"two runs are called {twice}; name them as NAME=PATH.")
-    return [(name, _files(path)) for name, (_, path) in zip(called, found, strict=True)]
+    if duplicate := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"two runs are called {duplicate}; name them as NAME=PATH.")
+    return [(name, _result_files(path)) for name, (_, path) in zip(names, named, strict=True)]
 
 
-def _short(path: Path) -> str:
+def _short_name(path: Path) -> str:
     return path.stem if path.suffix == ".jsonl" else path.name
 
 
-def _files(path: Path) -> list[Path]:
+def _result_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    found = path.glob("*.jsonl")
-    files = sorted(each for each in found if each.is_file() and not each.name.startswith("."))
+    files = sorted(
+        file for file in path.glob("*.jsonl") if file.is_file() and not file.name.startswith(".")
+    )
     if not files:
-        raise UsageError(f"{path}: no result file, and no folder of them (.jsonl).")
+        raise UsageError(f"{path}: neither a result file nor a folder of them (.jsonl).")
     return files

@@ -1,21 +1,21 @@
-"""Accuracy against training steps: a chart for each data source, as a page that fetches nothing."""
+"""The learning curve of a watched run: `curve.json`, and a page with a chart per data source."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from rewardkit.errors import DataError
-from rewardkit.evaluate.run import Report
+from rewardkit.evaluate.evaluation import EvaluationReport
 from rewardkit.output import atomic
 from rewardkit.pages.html import write_html
 from rewardkit.pages.model import LineChart, LinePoint, Page, Table, TableRow
 
 #: Points by data source and step.
-Curves: TypeAlias = dict[str, dict[int, "Point"]]
+Curves: TypeAlias = dict[str, dict[int, "CurvePoint"]]
 
 #: Columns of the table under a chart.
 HEADERS = (
@@ -31,23 +31,24 @@ HEADERS = (
 
 
 @dataclass(frozen=True)
-class Point:
-    """A checkpoint on one data source.
+class CurvePoint:
+    """The result of a checkpoint on a data source.
 
     Attributes:
-        step: of training.
+        step: training step.
         value: mean@n, from 0 to 1.
-        interval: of it, 95 %.
-        questions: how many.
-        n: the least responses to one.
-        truncated: the share of responses that were cut; None if that is not known.
-        no_answer: the share without an answer.
-        unusable: responses that the server did not give, which count as wrong.
+        interval: 95 % interval of the value.
+        questions: number of questions.
+        n: smallest number of responses to a question.
+        truncated: share of responses that were truncated; None if unknown.
+        no_answer: share of responses without an answer.
+        unusable: number of unusable responses, which count as wrong.
     """
 
     step: int
     value: float
     interval: tuple[float, float]
+    _: KW_ONLY
     questions: int
     n: int
     truncated: float | None
@@ -55,72 +56,87 @@ class Point:
     unusable: int = 0
 
 
-def points(step: int, reports: Mapping[str, Report]) -> Iterator[tuple[str, Point]]:
-    """What the reports of a step add to the curves, by data source."""
+def curve_points(
+    step: int, reports: Mapping[str, EvaluationReport]
+) -> Iterator[tuple[str, CurvePoint]]:
+    """Yield the points of a step with their data sources."""
     for report in reports.values():
-        for source, group in report.figures.sources.items():
-            shares = group.truncated_share, group.no_answer_share
-            figures = (*group.mean(), len(group.questions), group.n[0], *shares)
-            yield source, Point(step, *figures, unusable=sum(group.unusable.values()))
+        for source, group in report.metrics.sources.items():
+            yield (
+                source,
+                CurvePoint(
+                    step,
+                    *group.mean(),
+                    questions=len(group.questions),
+                    n=group.n[0],
+                    truncated=group.truncated_share,
+                    no_answer=group.no_answer_share,
+                    unusable=sum(group.unusable.values()),
+                ),
+            )
 
 
 def read_curves(folder: Path) -> Curves:
-    """The points of `curve.json`, from an earlier run; none if there is none.
+    """Return the points of an earlier run's `curve.json`; empty if the file does not exist.
 
     Raises:
-        DataError: it is none of ours.
+        DataError: the file has another format.
     """
     path = folder / "curve.json"
     if not path.is_file():
         return {}
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
+        curves = json.loads(path.read_text(encoding="utf-8"))
         return {
             str(source): {
-                int(each["step"]): Point(**{**each, "interval": tuple(each["interval"])})
-                for each in found
+                int(point["step"]): CurvePoint(**{**point, "interval": tuple(point["interval"])})
+                for point in points
             }
-            for source, found in read.items()
+            for source, points in curves.items()
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DataError(f"{path}: not as --watch writes it; move it away ({error}).") from error
+        raise DataError(
+            f"{path}: 'rewardkit eval watch' did not write this file ({error}). Move it away."
+        ) from error
 
 
 def write_curves(curves: Curves, title: str, folder: Path) -> None:
-    """Write `curve.json` and `curve.html` into a folder, over those of before.
+    """Write `curve.json` and `curve.html`, replacing earlier ones.
 
     Args:
         curves: points by data source and step.
-        title: of the page.
-        folder: that exists.
+        title: title of the page.
+        folder: an existing folder.
 
     Raises:
-        OutputError: one cannot be written.
+        OutputError: a file cannot be written.
     """
-    ordered = {source: [found[step] for step in sorted(found)] for source, found in curves.items()}
-    values = {source: [vars(point) for point in found] for source, found in ordered.items()}
+    ordered = {
+        source: [points[step] for step in sorted(points)] for source, points in curves.items()
+    }
+    values = {source: [vars(point) for point in points] for source, points in ordered.items()}
     with atomic(folder / "curve.json", overwrite=True) as temporary:
         temporary.write_text(f"{json.dumps(values, indent=1)}\n", encoding="utf-8", newline="\n")
-    charts = (curve_chart(source, found) for source, found in ordered.items())
+    charts = (curve_chart(source, points) for source, points in ordered.items())
     write_html(Page(title, (), tuple(charts)), folder / "curve.html", overwrite=True)
 
 
-def curve_chart(source: str, found: Sequence[Point]) -> LineChart:
+def curve_chart(source: str, points: Sequence[CurvePoint]) -> LineChart:
     """Return the chart of a data source, with a table of its checkpoints.
 
     Args:
         source: name of the data source.
-        found: its points in the order of their steps.
+        points: its points in the order of their steps.
     """
     return LineChart(
         source or "(none)",
-        tuple(LinePoint(point.step, point.value, *point.interval) for point in found),
-        Table("", HEADERS, tuple(TableRow(_cells(point)) for point in found)),
+        tuple(LinePoint(point.step, point.value, *point.interval) for point in points),
+        Table("", HEADERS, tuple(TableRow(_cells(point)) for point in points)),
         note="mean@n of each checkpoint, with its 95% interval over questions.",
     )
 
 
-def _cells(point: Point) -> tuple[str, ...]:
+def _cells(point: CurvePoint) -> tuple[str, ...]:
     low, high = point.interval
     return (
         f"{point.step:,}",

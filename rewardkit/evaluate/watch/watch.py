@@ -1,4 +1,4 @@
-"""`rewardkit eval watch`: each checkpoint of a run evaluated once, as soon as it is whole."""
+"""`rewardkit eval watch`: evaluate each checkpoint of a run once, as soon as it is complete."""
 
 from __future__ import annotations
 
@@ -15,268 +15,284 @@ from pathlib import Path
 from shutil import rmtree
 from time import sleep
 
-from rewardkit.errors import DataError, OutputError, SourceError, UsageError
-from rewardkit.evaluate.generate import Generation
-from rewardkit.evaluate.results import result_lines
-from rewardkit.evaluate.run import Judging, Report
-from rewardkit.evaluate.suite import Member, evaluate_all
-from rewardkit.evaluate.watch.serving import Served, last_line, served
+from rewardkit.errors import DataError, OutputError, SourceError
+from rewardkit.evaluate.evaluation import EvaluationReport, JudgingConfig
+from rewardkit.evaluate.generate import GenerationConfig
+from rewardkit.evaluate.progress import ProgressCallbacks
+from rewardkit.evaluate.results import read_result_lines
+from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, require_folder
+from rewardkit.evaluate.watch.curve import Curves, curve_points, read_curves, write_curves
+from rewardkit.evaluate.watch.serving import last_log_line, serve_model, server_command
 from rewardkit.launch.checkpoints import Checkpoint, find_checkpoint, merge_command
 from rewardkit.output import open_no_follow
 
-_STEP = re.compile(r"global_step_([0-9]{1,9})")
+_STEP_FOLDER = re.compile(r"global_step_([0-9]{1,9})")
 
-#: verl writes the number of a checkpoint here when all of it is saved.
-LATEST = "latest_checkpointed_iteration.txt"
+#: verl writes the number of a checkpoint to this file after it has saved all of it.
+LATEST_STEP_FILE = "latest_checkpointed_iteration.txt"
 
-#: Seconds by which a checkpoint's files may be newer than that number: clocks of nodes differ. Files
-#: that are newer still are of a run that went on from an earlier step, and writes this one again.
-SKEW = 60.0
+#: A checkpoint's files may be newer than that number by this much, because the clocks of nodes
+#: differ. If they are newer still, the run resumed from an earlier step and is writing them again.
+MAX_CLOCK_SKEW_SECONDS = 60.0
 
-#: Times that a step's server is started, while other steps are evaluated.
-TRIES = 3
+#: Tries to start a step's server, while other steps are evaluated in between.
+SERVER_TRIES = 3
 
-#: Of a step whose results are there already: nobody is asked.
-NOBODY = "http://127.0.0.1:9/v1"
-
-
-@dataclass(frozen=True)
-class Told:
-    """Whom to tell how it goes.
-
-    Attributes:
-        say: called with a sentence that a person wants to read.
-        start: as by `evaluate_all`.
-        progress: as by `evaluate_all`.
-    """
-
-    say: Callable[[str], object] = lambda _: None
-    start: Callable[[str, int, int], object] = lambda _name, _have, _all: None
-    progress: Callable[[int, int], object] = lambda _responses, _tokens: None
+#: Base URL before a server has started, and of a step with results, which sends no requests.
+UNREACHABLE_URL = "http://127.0.0.1:9/v1"
 
 
-@dataclass(frozen=True)
-class Watch:
-    """What is watched, and how its checkpoints are served and judged.
+@dataclass(frozen=True, kw_only=True)
+class WatchConfig:
+    """The run to watch, and how its checkpoints are served and judged.
 
     Attributes:
         folder: `trainer.default_local_dir` of a run, with its `global_step_N`.
-        serve: the command of a server, with `{model}` and `{port}`.
-        out: a folder that gets `global_step_N/NAME.jsonl`.
+        serve: command that starts a server, with `{model}` and `{port}` in it.
+        out: folder that gets `global_step_N/NAME.jsonl`, `curve.json` and `curve.html`.
         suite: prepared sets of questions.
-        ask: the generation for a server's base URL and a model's folder.
+        generation: how responses are requested. Its server's URL is replaced; an empty model stands
+            for the folder that is served.
         judging: how responses are judged.
-        start_seconds: that a server may take until it answers.
-        every: seconds between two looks at the folder.
-        once: end when what is there is done.
-        until: end when this step is done; None to go on until it is interrupted.
-        told: whom to tell how it goes.
+        start_timeout_seconds: how long a server may take until it answers.
+        poll_seconds: seconds between two looks at the folder.
+        once: end when all complete checkpoints are evaluated.
+        last_step: end when this step is evaluated; None to go on until interrupted.
+        callbacks: progress callbacks.
     """
 
     folder: Path
     serve: str
     out: Path
-    suite: Sequence[Member]
-    ask: Callable[[str, str], Generation]
-    judging: Judging = field(default_factory=Judging)
-    start_seconds: float = 1800.0
-    every: float = 30.0
+    suite: Sequence[SuiteMember]
+    generation: GenerationConfig
+    judging: JudgingConfig = field(default_factory=JudgingConfig)
+    start_timeout_seconds: float = 1800.0
+    poll_seconds: float = 30.0
     once: bool = False
-    until: int | None = None
-    told: Told = field(default_factory=Told)
+    last_step: int | None = None
+    callbacks: ProgressCallbacks = field(default_factory=ProgressCallbacks)
+
+    def __post_init__(self) -> None:
+        """Raise `UsageError` for a command that cannot start a server, before hours of waiting."""
+        server_command(self.serve, self.folder, 0)
+
+    def step_folder(self, step: int) -> Path:
+        """Return the folder of a step's results."""
+        return self.out.resolve() / f"global_step_{step}"
+
+    def checkpoint_folder(self, step: int) -> Path:
+        """Return the folder of a step's checkpoint."""
+        return self.folder.resolve() / f"global_step_{step}"
 
 
-def whole_steps(folder: Path) -> list[int]:
-    """The steps whose checkpoints are saved, ascending: up to the number verl wrote last.
+def complete_steps(folder: Path) -> list[int]:
+    """Return the steps with complete checkpoints, ascending: up to the number verl wrote last.
 
     Raises:
-        DataError: no such folder.
+        DataError: the folder does not exist.
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder.")
     try:
-        text = (folder / LATEST).read_text(encoding="utf-8", errors="replace").strip()
+        text = (folder / LATEST_STEP_FILE).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return []
-    if not re.fullmatch("[0-9]{1,9}", text):  # it is being written
+    if not re.fullmatch("[0-9]{1,9}", text):  # verl is writing it
         return []
-    found = (_STEP.fullmatch(path.name) for path in folder.iterdir() if path.is_dir())
-    return sorted(step for match in found if match and (step := int(match[1])) <= int(text))
+    matches = (_STEP_FOLDER.fullmatch(path.name) for path in folder.iterdir() if path.is_dir())
+    return sorted(step for match in matches if match and (step := int(match[1])) <= int(text))
 
 
-def watch(what: Watch) -> Iterator[tuple[int, dict[str, Report]]]:
-    """Evaluate the checkpoints of a run as they appear; yields each step with its reports.
+def watch_checkpoints(config: WatchConfig) -> Iterator[tuple[int, dict[str, EvaluationReport]]]:
+    """Evaluate the checkpoints of a run as they appear; yield each step with its reports.
 
-    A step whose results are there is not served again, but yielded. One that verl has deleted
-    meanwhile is left out; one that is not whole is looked at again later, and so is one whose
-    server fails, unless none has served yet.
+    A step that has results is yielded without a server. A step that verl has deleted is skipped.
+    An incomplete step is tried again later, and so is one whose server fails, unless no server has
+    worked yet. `curve.json` and `curve.html` are written after each step.
 
     Raises:
-        UsageError: `out` is called as a file.
-        OutputError: `out` cannot be made, or another watch writes there.
-        SourceError: the first server, or with `once` any, did not start or did not answer.
-        DataError: results that are there are of another model, sampling, n, scorer or rows.
+        UsageError: `out` is named like a file.
+        OutputError: `out` cannot be created, or another watch is writing there.
+        SourceError: a server did not start or answer: the first one, or any with `once`.
+        DataError: existing results are of another model, sampling, n, scorer or other rows, or
+            `curve.json` cannot be read.
     """
-    done: set[int] = set()
-    tries: Counter[int] = Counter()
-    say = _saying_once(what.told.say)
-    with _locked(what.out):
+    finished: set[int] = set()
+    failures: Counter[int] = Counter()
+    say = _say_once(config.callbacks.message)
+    with _locked_output(config.out):
+        curves = read_curves(config.out)
         while True:
-            for step in whole_steps(what.folder):
-                if step in done:
-                    _look_again(what, step, say)
+            for step in complete_steps(config.folder):
+                if step in finished:
+                    _warn_if_changed(config, step, say)
                     continue
                 try:
-                    reports = _evaluated(what, step)
-                except _LeftOutError as error:
-                    say(f"global_step_{step}: left out: {error}")
+                    reports = _evaluate_step(config, step)
+                except _SkippedStepError as error:
+                    say(f"global_step_{step}: skipped: {error}")
                     continue
                 except SourceError as error:
-                    tries[step] += 1
-                    if what.once or not done or tries[step] >= TRIES:
+                    failures[step] += 1
+                    if config.once or not finished or failures[step] >= SERVER_TRIES:
                         raise
-                    say(f"global_step_{step}: {error} It is tried again.")
+                    say(f"global_step_{step}: {error} It will be tried again.")
                     continue
-                done.add(step)
+                finished.add(step)
+                _extend_curves(curves, config, step, reports)
                 yield step, reports
-                if what.until is not None and step >= what.until:
+                if config.last_step is not None and step >= config.last_step:
                     return
-            if what.once:
+            if config.once:
                 return
-            say(f"waiting for checkpoints in {what.folder}; Ctrl-C ends.")
-            sleep(what.every)
+            say(f"waiting for checkpoints in {config.folder}; Ctrl-C ends.")
+            sleep(config.poll_seconds)
 
 
-def _saying_once(tell: Callable[[str], object]) -> Callable[[str], None]:
-    told: set[str] = set()
+def _say_once(message: Callable[[str], object]) -> Callable[[str], None]:
+    """Return a function that passes each sentence on only once."""
+    previous: set[str] = set()
 
     def say(sentence: str) -> None:
-        if sentence not in told:
-            told.add(sentence)
-            tell(sentence)
+        if sentence not in previous:
+            previous.add(sentence)
+            message(sentence)
 
     return say
 
 
 @contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """The folder, made, and ours alone."""
-    if out.suffix == ".jsonl":
-        raise UsageError(f"--out {out}: with --suite and --watch, name a folder.")
+def _locked_output(out: Path) -> Iterator[None]:
+    """Create the folder, and lock it during the block."""
+    require_folder(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock = open_no_follow(out / ".watch.lock")
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError(f"{out}: cannot be made or written: {error.strerror}.") from error
+        raise OutputError(f"{out}: cannot be created or written: {error.strerror}.") from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OutputError(f"{out}: another --watch writes there; name another.") from error
+            raise OutputError(
+                f"{out}: another watch is writing there; choose another --out."
+            ) from error
         yield
 
 
-class _LeftOutError(Exception):
+def _extend_curves(
+    curves: Curves, config: WatchConfig, step: int, reports: dict[str, EvaluationReport]
+) -> None:
+    for source, point in curve_points(step, reports):
+        curves.setdefault(source, {})[step] = point
+    write_curves(curves, f"{config.folder}: accuracy by training step", config.out)
+
+
+class _SkippedStepError(Exception):
     """A step cannot be evaluated now."""
 
 
-def _evaluated(what: Watch, step: int) -> dict[str, Report]:
-    place = what.out.resolve() / f"global_step_{step}"
-    source = what.folder.resolve() / f"global_step_{step}"
-    results = [place / f"{member.name}.jsonl" for member in what.suite]
+def _evaluate_step(config: WatchConfig, step: int) -> dict[str, EvaluationReport]:
+    folder, source = config.step_folder(step), config.checkpoint_folder(step)
+    results = [folder / f"{member.name}.jsonl" for member in config.suite]
     if all(path.is_file() for path in results):
-        line, _ = next(result_lines(results[0]))
-        return _asked(what, place, what.ask(NOBODY, str(line.get("model"))))
-    found = _whole(source)
-    weights = _identity(found)
-    place.mkdir(parents=True, exist_ok=True)
+        line, _ = next(read_result_lines(results[0]))
+        return _evaluate_on(config, folder, UNREACHABLE_URL, str(line.get("model")))
+    checkpoint = _find_complete(source)
+    weights = _weights_digest(checkpoint)
+    folder.mkdir(parents=True, exist_ok=True)
+    log, seconds = folder / "server.log", config.start_timeout_seconds
     try:
-        with _weights(what, found, place) as model:
-            what.told.say(f"global_step_{step}: starting its server.")
-            with served(what.serve, model, place / "server.log", what.start_seconds) as server:
-                reports = _asked(what, place, _of_server(what, server, model))
+        with _model_folder(config, checkpoint, folder) as model:
+            config.callbacks.message(f"global_step_{step}: starting its server.")
+            with serve_model(config.serve, model, log, seconds) as server:
+                reports = _evaluate_on(config, folder, server.url, str(model), server.check)
     except SourceError as error:
-        if _identity(_whole(source)) == weights:
+        if _weights_digest(_find_complete(source)) == weights:
             raise
-        raise _LeftOutError(f"its weights changed meanwhile ({error})") from error
-    (place / "weights").write_text(weights, encoding="ascii")
+        raise _SkippedStepError(f"its weights changed meanwhile ({error})") from error
+    (folder / "weights").write_text(weights, encoding="ascii")
     return reports
 
 
-def _whole(source: Path) -> Checkpoint:
-    """The checkpoint of a step.
-
-    Raises:
-        _LeftOutError: it is gone, lacks shards, or is being written.
-    """
-    try:
-        found = find_checkpoint(source)
-        newest = max(path.stat().st_mtime for path in source.rglob("*"))
-        if newest > (source.parent / LATEST).stat().st_mtime + SKEW:
-            raise _LeftOutError(f"it is being written: it is newer than {LATEST}")
-    except (DataError, OSError) as error:
-        raise _LeftOutError(str(error)) from error
-    return found
-
-
-def _identity(found: Checkpoint) -> str:
-    """What tells these weights from others: the names, sizes and times of their files.
-
-    Raises:
-        _LeftOutError: verl deletes them at this moment.
-    """
-    try:
-        files = sorted(path for path in found.folder.rglob("*") if path.is_file())
-        told = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    except OSError as error:
-        raise _LeftOutError(str(error)) from error
-    return sha256(repr(told).encode()).hexdigest()
-
-
-def _look_again(what: Watch, step: int, say: Callable[[str], None]) -> None:
-    """Say so where a step that is done has other weights now."""
-    place = what.out / f"global_step_{step}"
-    try:
-        then = (place / "weights").read_text(encoding="ascii")
-        changed = _identity(_whole(what.folder.resolve() / f"global_step_{step}")) != then
-    except (OSError, _LeftOutError):  # results of another's, or a checkpoint that is gone
-        return
-    if changed:
-        say(
-            f"global_step_{step}: its weights are others than those that were evaluated, whose "
-            f"results stay; to evaluate it again move {place} away."
-        )
-
-
-def _of_server(what: Watch, server: Served, model: Path) -> Generation:
-    generation = what.ask(server.url, str(model))
-    return replace(generation, server=replace(generation.server, check=server.check))
-
-
-def _asked(what: Watch, place: Path, generation: Generation) -> dict[str, Report]:
-    told = what.told
-    return evaluate_all(
-        what.suite, generation, place, what.judging, start=told.start, progress=told.progress
+def _evaluate_on(
+    config: WatchConfig,
+    folder: Path,
+    url: str,
+    model: str,
+    check: Callable[[], None] = lambda: None,
+) -> dict[str, EvaluationReport]:
+    server = replace(config.generation.server, base_url=url, check=check)
+    generation = replace(config.generation, server=server, model=config.generation.model or model)
+    return evaluate_suite(
+        config.suite, generation, folder, config.judging, callbacks=config.callbacks
     )
 
 
-@contextmanager
-def _weights(what: Watch, found: Checkpoint, place: Path) -> Iterator[Path]:
-    """A folder with Hugging Face weights; shards are merged by verl, and removed afterwards."""
-    if found.backend == "hf":
-        yield found.model
+def _find_complete(source: Path) -> Checkpoint:
+    """Return the checkpoint of a step.
+
+    Raises:
+        _SkippedStepError: it is deleted, lacks shards, or is being written.
+    """
+    try:
+        checkpoint = find_checkpoint(source)
+        newest = max(path.stat().st_mtime for path in source.rglob("*"))
+        latest = (source.parent / LATEST_STEP_FILE).stat().st_mtime
+    except (DataError, OSError) as error:
+        raise _SkippedStepError(str(error)) from error
+    if newest > latest + MAX_CLOCK_SKEW_SECONDS:
+        raise _SkippedStepError(f"it is being written: it is newer than {LATEST_STEP_FILE}")
+    return checkpoint
+
+
+def _weights_digest(checkpoint: Checkpoint) -> str:
+    """Return a digest of names, sizes and times of the files, which differs for other weights.
+
+    Raises:
+        _SkippedStepError: verl is deleting them.
+    """
+    try:
+        files = sorted(path for path in checkpoint.folder.rglob("*") if path.is_file())
+        entries = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    except OSError as error:
+        raise _SkippedStepError(str(error)) from error
+    return sha256(repr(entries).encode()).hexdigest()
+
+
+def _warn_if_changed(config: WatchConfig, step: int, say: Callable[[str], None]) -> None:
+    """Say so if the weights of an evaluated step were replaced."""
+    folder = config.out / f"global_step_{step}"
+    try:
+        evaluated = (folder / "weights").read_text(encoding="ascii")
+        is_changed = _weights_digest(_find_complete(config.checkpoint_folder(step))) != evaluated
+    except (OSError, _SkippedStepError):  # results of another origin, or a deleted checkpoint
         return
-    merged, log = place / "merged", place / "merge.log"
-    rmtree(merged, ignore_errors=True)  # of a run that was killed
-    what.told.say(f"{place.name}: merging its shards.")
+    if is_changed:
+        say(
+            f"global_step_{step}: its weights were replaced after the evaluation. The results are "
+            f"those of the earlier weights; to evaluate it again, move {folder} away."
+        )
+
+
+@contextmanager
+def _model_folder(config: WatchConfig, checkpoint: Checkpoint, folder: Path) -> Iterator[Path]:
+    """Yield a folder with Hugging Face weights; shards are merged by verl, and removed at the end."""
+    if checkpoint.backend == "hf":
+        yield checkpoint.model
+        return
+    merged, log = folder / "merged", folder / "merge.log"
+    rmtree(merged, ignore_errors=True)  # left by a run that was killed
+    config.callbacks.message(f"{folder.name}: merging its shards.")
     try:
         with log.open("wb") as output:
-            command = merge_command(found, merged, sys.executable)
+            command = merge_command(checkpoint, merged, sys.executable)
             code = subprocess.run(command, stdout=output, stderr=output, check=False).returncode  # noqa: S603 - verl's own module
         if code:
-            raise SourceError(f"verl's merger ended with exit code {code}; {last_line(log)}")
+            raise SourceError(f"verl's merger ended with exit code {code}; {last_log_line(log)}")
         yield merged
     finally:
         rmtree(merged, ignore_errors=True)

@@ -1,0 +1,209 @@
+"""Evaluate one set of questions: generate or read responses, judge them, compute metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from rewardkit.errors import DataError, SourceError, UsageError
+from rewardkit.evaluate.generate import GenerationConfig, generate
+from rewardkit.evaluate.judge import JudgedResponse, join_with_rows, judge_all
+from rewardkit.evaluate.match_responses import MatchReport, match_to_rows
+from rewardkit.evaluate.metrics import Metrics, compute_metrics
+from rewardkit.evaluate.progress import ProgressCallbacks
+from rewardkit.evaluate.questions import count_questions, read_questions, require_scorers
+from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_output, temporary_folder
+from rewardkit.responses.append_only_file import part_path
+from rewardkit.responses.chunk_scores import ScoringPlan, plan_scorer, release_scorer
+from rewardkit.responses.response_log import open_response_log, read_response_index
+from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
+
+
+@dataclass(frozen=True)
+class JudgingConfig:
+    """How responses are judged.
+
+    Attributes:
+        scorer: a scorer's name or `file.py:function`; `auto` judges each row with its own scorer.
+        options: options of the scorer.
+        timeout_seconds: timeout per response for custom scorers, in seconds.
+        jobs: number of processes.
+    """
+
+    scorer: str = "auto"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    _: KW_ONLY
+    timeout_seconds: float = CALL_TIMEOUT_SECONDS
+    jobs: int = 1
+
+    def plan(self) -> ScoringPlan:
+        """Return the same settings as `responses.chunk_scores` takes them."""
+        return ScoringPlan(self.scorer, tuple(self.options.items()), seconds=self.timeout_seconds)
+
+
+@dataclass
+class EvaluationReport:
+    """The result of an evaluation.
+
+    Attributes:
+        parquet: the questions.
+        rows: number of questions.
+        metrics: metrics of the questions that have a response.
+        matches: how responses from files were matched to rows; None if they were generated.
+    """
+
+    parquet: Path
+    rows: int
+    metrics: Metrics
+    matches: MatchReport | None = None
+
+    @property
+    def unanswered(self) -> int:
+        """Number of questions without a response; metrics leave them out."""
+        return self.rows - len(self.metrics.total.questions)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the report as plain values."""
+        matches = self.matches or MatchReport()
+        return {
+            "parquet": str(self.parquet),
+            "rows": self.rows,
+            "unanswered": self.unanswered,
+            "unconfirmed": matches.unconfirmed,
+            "unread": matches.unread,
+            "unread_examples": [f"{row.where}: {row.reason}" for row in matches.examples],
+            **self.metrics.summary(),
+        }
+
+
+def evaluate(
+    parquet: Path,
+    generation: GenerationConfig,
+    out: Path,
+    judging: JudgingConfig | None = None,
+    *,
+    overwrite: bool = False,
+    name: str = "",
+    callbacks: ProgressCallbacks | None = None,
+) -> EvaluationReport:
+    """Generate responses to every row, judge them with the row's scorer, and compute metrics.
+
+    Responses are logged in `.OUT.part` as they arrive, and the same call resumes from there. In the
+    end `out` has them in the order of row and sample, each with its row and its score.
+
+    Args:
+        parquet: verl rows.
+        generation: the server, the model and the sampling.
+        out: the jsonl file to write.
+        judging: the scorer; each row's own by default.
+        overwrite: replace `out`, and discard an interrupted run of another model or sampling.
+        name: name of the set for `callbacks.start`; the model by default.
+        callbacks: progress callbacks.
+
+    Raises:
+        SourceError: the server did not answer some requests; all other responses are logged.
+        DataError: the parquet cannot be used, or a scorer fails on every response.
+        OutputError: `out` exists or cannot be written.
+    """
+    out, callbacks = resolve_output(out), callbacks or ProgressCallbacks()
+    _require_output(parquet, out, overwrite=overwrite)
+    judging, path = judging or JudgingConfig(), part_path(out)
+    # The log stays locked until it is judged; another run of the same command would remove it.
+    with (
+        _loaded_scorer(judging, parquet) as plan,
+        open_response_log(path, generation.key(), overwrite=overwrite) as (log, index),
+    ):
+        rows = count_questions(parquet)
+        callbacks.start(name or generation.model, len(index.rows), rows * generation.n)
+        result = generate(generation, read_questions(parquet), log, index, callbacks.advance)
+        if result.lost:
+            raise SourceError(
+                f"{generation.server.url}: no answer to requests for {result.lost:,} responses: "
+                f"{result.reason} The other responses are in {path}. Run the same command to "
+                f"request what is missing, or score what exists: rewardkit eval responses {parquet} {path}"
+            )
+        lines = join_with_rows(
+            read_questions(parquet), path, read_response_index(path), generation.n, result.missing
+        )
+        metrics = _judge_and_write(plan, lines, judging.jobs, out, path)
+        path.unlink()
+    return EvaluationReport(parquet, rows, metrics)
+
+
+def evaluate_responses(
+    parquet: Path,
+    names: Sequence[str],
+    out: Path | None = None,
+    judging: JudgingConfig | None = None,
+    *,
+    overwrite: bool = False,
+) -> EvaluationReport:
+    """Judge responses that exist already; see `match_to_rows` and `evaluate`.
+
+    Args:
+        parquet: verl rows.
+        names: files, folders and patterns with responses.
+        out: the jsonl file to write; None to write none.
+        judging: the scorer; each row's own by default.
+        overwrite: replace `out`.
+
+    Raises:
+        DataError: no response matches a row, a response contradicts its row, a file cannot be read,
+            or a scorer fails on every response.
+        OutputError: `out` exists or cannot be written.
+    """
+    if out:
+        _require_output(parquet, out, overwrite=overwrite)
+        for name in names:
+            refuse_input(out, Path(name))
+    judging = judging or JudgingConfig()
+    with _loaded_scorer(judging, parquet) as plan, temporary_folder("eval") as folder:
+        path, rows = folder / "part", count_questions(parquet)
+        matches = match_to_rows(names, parquet, path)
+        lines = join_with_rows(read_questions(parquet), path, read_response_index(path))
+        metrics = _judge_and_write(plan, lines, judging.jobs, out, path)
+    return EvaluationReport(parquet, rows, metrics, matches)
+
+
+def _require_output(parquet: Path, out: Path, *, overwrite: bool) -> None:
+    if out.suffix != ".jsonl":
+        raise UsageError(f"--out {out}: the name must end in .jsonl.")
+    refuse_input(out, parquet)
+    refuse_existing(out, overwrite=overwrite)
+
+
+@contextmanager
+def _loaded_scorer(judging: JudgingConfig, parquet: Path) -> Iterator[ScoringPlan]:
+    """Load the scorer first, so that its errors come first; unload it at the end."""
+    plan = judging.plan()
+    try:
+        plan_scorer(plan)
+        if judging.scorer == "auto":
+            require_scorers(parquet)
+        yield plan
+    finally:
+        release_scorer(plan)
+
+
+def _judge_and_write(
+    plan: ScoringPlan, lines: Iterator[dict[str, Any]], jobs: int, out: Path | None, path: Path
+) -> Metrics:
+    """Judge responses, write them and compute metrics; only the metrics stay in memory."""
+    with atomic(out, overwrite=True) if out else nullcontext() as temporary:
+        with temporary.open("wb") if temporary else nullcontext() as file:
+            metrics = compute_metrics(_write(judge_all(plan, lines, jobs), file))
+        if not metrics.total.questions:
+            raise DataError(f"{path}: the file has no responses.")
+    return metrics
+
+
+def _write(
+    batches: Iterator[tuple[bytes, list[JudgedResponse]]], file: IO[bytes] | None
+) -> Iterator[JudgedResponse]:
+    for lines, responses in batches:
+        if file:
+            file.write(lines)
+        yield from responses
