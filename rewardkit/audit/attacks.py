@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from rewardkit.audit.behaviour_checks import CHECKS
-from rewardkit.audit.false_negatives import MISSES
-from rewardkit.audit.false_positives import HOLES, HOSTILE
+from rewardkit.audit.false_negatives import FALSE_NEGATIVES
+from rewardkit.audit.false_positives import FALSE_POSITIVES, HOSTILE_TEXT
 
-#: By name. Those of kind `conduct` are told from what all calls did, and a few of their own.
-ATTACKS = {attack.name: attack for attack in (*HOLES, HOSTILE, *MISSES, *CHECKS)}
+#: By name. Checks of behaviour look at the calls of all attacks, and make a few of their own.
+ATTACKS = {
+    attack.name: attack for attack in (*FALSE_POSITIVES, HOSTILE_TEXT, *FALSE_NEGATIVES, *CHECKS)
+}

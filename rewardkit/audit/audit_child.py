@@ -1,17 +1,14 @@
-"""The process in which a scorer is audited: it may hang, exit, print or die, and only it.
+"""The process in which a scorer is audited: it may hang, exit, print or crash.
 
-`python -m rewardkit.audit.audit_child SPEC OPTIONS` loads the scorer and answers requests, a JSON line
-each. Calls are made in a thread that is not the main one, as verl makes them: a scorer that needs
-signals fails here as it would there.
+It loads the scorer and makes calls. Calls run in a thread other than the main one, as in verl: a
+scorer that needs signals fails here as it would there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
-import faulthandler
 import io
-import json
 import math
 import os
 import sys
@@ -24,8 +21,9 @@ from inspect import iscoroutine, signature
 from typing import Any, TypeAlias
 
 from rewardkit import registry
-from rewardkit.audit.model import MARK
+from rewardkit.audit.model import ANSWER_MARK
 from rewardkit.errors import RewardkitError, ScorerExitedError, call_catching
+from rewardkit.isolate.child import Channel
 from rewardkit.scorers.base import as_text, to_verl
 from rewardkit.scorers.load import load_scorer, respond_of
 from rewardkit.scorers.options import VERL_PARAMETERS
@@ -38,69 +36,52 @@ Entry: TypeAlias = Callable[[Call], Any]
 
 
 class _Text(str):
-    """Stands in for NumPy's text where there is no NumPy."""
+    """Stands in for NumPy's text where NumPy is not installed."""
 
     __slots__ = ()
 
 
-class _Counter(io.TextIOBase):
-    """Stands in for stdout and counts what is written."""
+class _WriteCounter(io.TextIOBase):
+    """Stands in for stdout and counts the characters written."""
 
     def __init__(self) -> None:
-        self.written = 0
+        self.characters = 0
 
     def write(self, text: str) -> int:
-        self.written += len(text)
+        self.characters += len(text)
         return len(text)
 
 
-def main() -> None:
-    """Load the scorer, say what it is, and answer requests until there are no more."""
-    replies = _take_stdout()
-    sys.stdout = counter = _Counter()
-    spec, options = sys.argv[1], json.loads(sys.argv[2])
+def serve(channel: Channel) -> None:
+    """Load the scorer, describe it, and make calls for as long as there is a caller."""
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - a reward beside which verl is started
+    sys.stdout = stdout = _WriteCounter()
     try:
-        entry, facts = _load(spec, options)
+        entry, facts = _load(*channel.receive())
     except RewardkitError as error:
-        _send(replies, {"error": str(error), "kind": type(error).__name__})
+        channel.send({"error": str(error), "error_type": type(error).__name__})
         return
-    _send(replies, facts)
+    channel.send(facts)
     with ThreadPoolExecutor(1) as pool:
-        for line in sys.stdin.buffer:
-            request = json.loads(line)
-            # Should the auditor die, a hanging call must not live on: no signal is needed for it.
-            faulthandler.dump_traceback_later(request["seconds"] + 30, exit=True, file=replies)
-            _send(replies, pool.submit(_answer, entry, request, counter).result())
-            faulthandler.cancel_dump_traceback_later()
-
-
-def _take_stdout() -> io.TextIOWrapper:
-    """The pipe of the replies, moved off descriptor 1, so that no print is taken for one."""
-    replies = os.fdopen(os.dup(1), "w")
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    if os.environ.get("REWARDKIT_DEBUG") != "1":
-        os.dup2(nothing, 2)
-    return replies
-
-
-def _send(replies: io.TextIOWrapper, value: Any) -> None:
-    replies.write(json.dumps(value) + "\n")
-    replies.flush()
+        while True:
+            channel.send(pool.submit(_answer, entry, channel.receive(), stdout).result())
 
 
 def _load(spec: str, options: Mapping[str, Any]) -> tuple[Entry, dict[str, Any]]:
-    """The function to call, and what the scorer says of the form it asks for."""
+    """The function to call, and what the scorer declares."""
     scorer = load_scorer(spec, **options)
     function = registry.load("scorers", spec)
     respond = respond_of(scorer)
-    facts = {"form": respond(MARK) if respond else None, "misfit": _misfit(function, options)}
+    facts = {
+        "form": respond(ANSWER_MARK) if respond else None,
+        "signature_error": _signature_error(function, options),
+    }
     if "solution_str" in signature(function).parameters:
         return partial(_call_verl, partial(function, **options)), facts
     return partial(_call_scorer, scorer), facts
 
 
-def _misfit(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
+def _signature_error(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
     """Why verl cannot call a function with its keywords and the options; "" if it can."""
     try:
         signature(function).bind(**dict.fromkeys((*sorted(VERL_PARAMETERS), *options)))
@@ -112,26 +93,26 @@ def _misfit(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
 def _call_verl(function: Callable[..., Any], call: Call) -> Any:
     result = function(
         data_source=call["data_source"],
-        solution_str=_dressed(call["response"], call.get("dress")),
-        ground_truth=_dressed(call["gold"], call.get("dress")),
+        solution_str=_text(call, "response"),
+        ground_truth=_text(call, "gold"),
         extra_info=call["extra_info"],
     )
     return asyncio.run(result) if iscoroutine(result) else result
 
 
 def _call_scorer(scorer: Callable[..., Any], call: Call) -> Any:
-    response, gold = (_dressed(call[name], call.get("dress")) for name in ("response", "gold"))
     info = {"data_source": call["data_source"], **call["extra_info"]}
     before = copy.deepcopy(info)
-    result = to_verl(scorer(as_text(response), as_text(gold), info))
+    result = to_verl(scorer(as_text(_text(call, "response")), as_text(_text(call, "gold")), info))
     if info != before:
-        call["extra_info"] = info  # `_outcome` sees that it is not what it was
+        call["extra_info"] = info  # for `_outcome` to notice the change
     return result
 
 
-def _dressed(text: str | None, dress: str | None) -> Any:
-    """The text as NumPy hands it over, where that is asked for: of a type of its own."""
-    if dress != "numpy" or text is None:
+def _text(call: Call, name: str) -> Any:
+    """A text of the call, of NumPy's type if the call asks for it."""
+    text = call[name]
+    if text is None or not call.get("as_numpy"):
         return text
     try:
         from numpy import str_
@@ -140,40 +121,45 @@ def _dressed(text: str | None, dress: str | None) -> Any:
     return str_(text)
 
 
-def _answer(entry: Entry, request: dict[str, Any], counter: _Counter) -> Any:
-    if request["op"] == "threads":
-        return _in_threads(entry, request["calls"])
-    return _outcome(entry, request["call"], counter)
+def _answer(entry: Entry, request: dict[str, Any], stdout: _WriteCounter) -> Any:
+    if "calls" in request:
+        return _call_in_threads(entry, request["calls"])
+    return _outcome(entry, request["call"], stdout)
 
 
-def _outcome(entry: Entry, call: Call, counter: _Counter) -> dict[str, Any]:
-    """What a call came to: `score`, `keys`, and whatever is wrong with it."""
+def _outcome(entry: Entry, call: Call, stdout: _WriteCounter) -> dict[str, Any]:
+    """The fields of a `CallOutcome`."""
     own = copy.deepcopy(call)
-    written, start = counter.written, time.perf_counter()
-    outcome: dict[str, Any]
+    before, start = stdout.characters, time.perf_counter()
+    fields: dict[str, Any]
     result = call_catching(entry, own)
     if isinstance(result, ScorerExitedError):
-        outcome = {"exited": True}
+        fields = {"problem": "exit", "detail": "called sys.exit"}
     elif isinstance(result, Exception):
-        outcome = {"raised": f"{type(result).__name__}: {result}"[:300]}
+        message = f"{type(result).__name__}: {result}"[:300]
+        fields = {"problem": "error", "detail": f"raised {message}"}
     else:
-        outcome = _described(result)
-    outcome["seconds"] = time.perf_counter() - start
-    outcome["printed"] = counter.written > written
-    outcome["mutated"] = own["extra_info"] != call["extra_info"]
-    return outcome
+        fields = _result_fields(result)
+    fields["seconds"] = time.perf_counter() - start
+    fields["printed"] = stdout.characters > before
+    fields["mutated"] = own["extra_info"] != call["extra_info"]
+    return fields
 
 
-def _described(result: Any) -> dict[str, Any]:
+def _result_fields(result: Any) -> dict[str, Any]:
     """A result as verl 0.9 reads it: a number, or a mapping with `score`."""
-    keys = sorted(map(str, result)) if isinstance(result, Mapping) else []
-    value: Any = result.get("score") if isinstance(result, Mapping) else result
-    if isinstance(result, Mapping) and "score" not in result:
-        return {"keys": keys, "bad": "a dictionary without 'score'"}
-    if not _is_number(value):
-        return {"keys": keys, "bad": f"{type(value).__name__}, not a number"}
-    score = float(value)
-    return {"keys": keys, "score": score if math.isfinite(score) else None, "repr": str(score)}
+    is_mapping = isinstance(result, Mapping)
+    keys = sorted(map(str, result)) if is_mapping else []
+    value: Any = result.get("score") if is_mapping else result
+    if is_mapping and "score" not in result:
+        problem = "a dictionary without 'score'"
+    elif not _is_number(value):
+        problem = f"{type(value).__name__}, not a number"
+    elif not math.isfinite(float(value)):
+        problem = str(float(value))
+    else:
+        return {"keys": keys, "score": float(value)}
+    return {"keys": keys, "problem": "not_a_number", "detail": f"returned {problem}"}
 
 
 def _is_number(value: object) -> bool:
@@ -183,30 +169,26 @@ def _is_number(value: object) -> bool:
     )
 
 
-def _in_threads(entry: Entry, calls: list[Call]) -> list[Any]:
-    """The scores of the same calls made by all threads at once: a list for each thread."""
+def _call_in_threads(entry: Entry, calls: list[Call]) -> list[Any]:
+    """The scores of the same calls, which all threads make at once: a list for each thread."""
     ready = threading.Barrier(THREADS)
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # what may go wrong between two threads goes wrong now
+    sys.setswitchinterval(1e-6)  # an error that two threads can make shows now
     try:
         with ThreadPoolExecutor(THREADS) as pool:
-            runs = [pool.submit(_round, entry, calls, ready, i) for i in range(THREADS)]
+            runs = [pool.submit(_run_calls, entry, calls, ready, i) for i in range(THREADS)]
             return [run.result() for run in runs]
     finally:
         sys.setswitchinterval(interval)
 
 
-def _round(entry: Entry, calls: list[Call], ready: threading.Barrier, turn: int) -> list[Any]:
-    """Each call's scores, begun at another call in each thread."""
+def _run_calls(entry: Entry, calls: list[Call], ready: threading.Barrier, thread: int) -> list[Any]:
+    """The score of each call; every thread begins at another one."""
     scores: list[Any] = [None] * len(calls)
     ready.wait()
     for _ in range(ROUNDS):
         for i in range(len(calls)):
-            at = (i + turn * 5) % len(calls)
-            score = _outcome(entry, calls[at], _Counter()).get("score")
+            at = (i + thread * 5) % len(calls)
+            score = _outcome(entry, calls[at], _WriteCounter()).get("score")
             scores[at] = score if scores[at] in (None, score) else "differs"
     return scores
-
-
-if __name__ == "__main__":
-    main()

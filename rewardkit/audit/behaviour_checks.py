@@ -1,7 +1,7 @@
-"""Conduct: what a reward must not do in verl's hands, whatever it is given.
+"""Checks of behaviour: what a reward must not do when verl calls it, whatever the response is.
 
-Most of it is told from the calls that the other attacks make: `Journal` makes them and keeps what
-went wrong. The rest are calls of their own, by the functions below.
+Most checks look at the calls that the other attacks make: `CallRecorder` makes them and records what
+went wrong. The others make calls of their own, in the functions below.
 """
 
 from __future__ import annotations
@@ -16,27 +16,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
 from rewardkit.audit.model import (
-    EXAMPLES,
+    MAX_EXAMPLES,
     Attack,
-    Case,
+    AttackResult,
+    AuditRow,
     Failure,
-    Finding,
     Severity,
     Target,
-    clipped,
 )
-from rewardkit.audit.process import Outcome, Process
+from rewardkit.audit.scorer_process import CallOutcome, ScorerProcess
 
-#: Calls that may hang before no more are made: each costs a deadline and a start.
+#: Calls that may hang before the audit stops making calls: each costs a deadline and a start.
 MAX_HANGS = 5
-#: Calls made again in another order, and by several threads.
-REPEATED = 48
+#: Calls that are made again in another order, and by several threads.
+MAX_REPEATED_CALLS = 48
+#: Characters of a response that may be among them.
+MAX_REPEATED_CHARS = 2000
 #: No reward in use is larger.
-SANE = 10.0
-#: What is slow: the median in seconds, and 1 MB against 50 KB, where linear is 20.
+MAX_SANE_SCORE = 10.0
+#: What is slow: the median of a call; the ratio of 1 MB to 50 KB, which is 20 for a linear scorer;
+#: and the time for 1 MB.
 SLOW_SECONDS, SLOW_GROWTH, SLOW_LONG_SECONDS = 0.05, 80, 1.0
 
 _LONG_TEXTS = {
@@ -53,60 +55,80 @@ _LONG_TEXTS = {
     "line ends": "\n",
 }
 
-#: A call that was made, and its score.
-Scored: TypeAlias = tuple[Case, str, "float | None"]
+
+class RecordedCall(NamedTuple):
+    """A call and its score."""
+
+    row: AuditRow
+    response: str
+    score: float | None
 
 
 @dataclass
-class Journal:
-    """Makes the calls of an audit and notes what went wrong with any of them.
+class CallRecorder:
+    """Makes the calls of an audit, and records what goes wrong with them.
 
     Attributes:
-        process: where the scorer runs.
-        calls: how many were made.
-        seconds: how long each of them took.
-        failed: how often each check failed.
+        process: the scorer.
+        calls: number of calls.
+        seconds: duration of each call.
+        failure_counts: number of failures of each check.
         failures: the first failures of each check.
-        repeatable: calls to be made again, with their scores.
+        repeatable_calls: calls that can be made again.
+        keys: of the first result with a score; None before there is one.
     """
 
-    process: Process
+    process: ScorerProcess
     calls: int = 0
     seconds: list[float] = field(default_factory=list)
-    failed: Counter[str] = field(default_factory=Counter)
+    failure_counts: Counter[str] = field(default_factory=Counter)
     failures: dict[str, list[Failure]] = field(default_factory=dict)
-    repeatable: list[Scored] = field(default_factory=list)
+    repeatable_calls: list[RecordedCall] = field(default_factory=list)
     keys: tuple[str, ...] | None = None
 
-    def call(self, case: Case, response: str, gold: str | None = None) -> Outcome | None:
-        """What the scorer says, None if it hung so often that it is not asked any more."""
-        if self.failed["hangs"] >= MAX_HANGS:
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the scorer hung so often that no more calls are made."""
+        return self.failure_counts["hangs"] >= MAX_HANGS
+
+    def call(self, row: AuditRow, response: str) -> CallOutcome | None:
+        """Score a response; None if the recorder is stopped."""
+        if self.is_stopped:
             return None
-        gold = case.gold if gold is None else gold
-        outcome = self.process.call(case, response, gold)
+        outcome = self.process.call(row, response, row.gold)
         self.calls += 1
         self.seconds.append(outcome.seconds)
-        for check in self._faults(outcome):
-            self.note(check, response, gold, _told(check, outcome))
-        if gold == case.gold and len(response) < 2000 and not outcome.problem:
-            self.repeatable.append((case, response, outcome.score))
+        for check in self._failed_checks(outcome):
+            self.record_failure(check, response, row.gold, _description(check, outcome))
+        if len(response) < MAX_REPEATED_CHARS and not outcome.problem:
+            self.repeatable_calls.append(RecordedCall(row, response, outcome.score))
         return outcome
 
-    def repeated(self) -> list[Scored]:
-        """Calls from all of the audit, to be made again."""
-        return self.repeatable[:: -(-len(self.repeatable) // REPEATED) or 1]
+    def sample_calls(self) -> list[RecordedCall]:
+        """Calls from the whole audit, to make again."""
+        step = -(-len(self.repeatable_calls) // MAX_REPEATED_CALLS) or 1
+        return self.repeatable_calls[::step]
 
-    def note(self, check: str, response: str, gold: str, got: str) -> None:
-        """Keep a failure of a check."""
-        self.failed[check] += 1
-        kept = self.failures.setdefault(check, [])
-        if len(kept) < EXAMPLES:
-            kept.append(Failure(clipped(response), clipped(gold), clipped(got)))
+    def record_failure(self, check: str, response: str, gold: str, got: str) -> None:
+        """Count a failure of a check, and keep it if it is one of the first."""
+        self.failure_counts[check] += 1
+        examples = self.failures.setdefault(check, [])
+        if len(examples) < MAX_EXAMPLES:
+            examples.append(Failure.of(response, gold, got))
 
-    def _faults(self, outcome: Outcome) -> Iterator[str]:
+    def results(self) -> list[AttackResult]:
+        """A result for each check."""
+        return [
+            check.result(
+                self.calls, self.failure_counts[check.name], self.failures.get(check.name, ())
+            )
+            for check in CHECKS
+        ]
+
+    def _failed_checks(self, outcome: CallOutcome) -> Iterator[str]:
         if outcome.problem:
-            yield _CHECK_OF[outcome.problem]
-        if outcome.score is not None and abs(outcome.score) > SANE:
+            yield _CHECK_OF_PROBLEM[outcome.problem]
+        if outcome.score is not None and abs(outcome.score) > MAX_SANE_SCORE:
             yield "out_of_range"
         if outcome.mutated:
             yield "changes_extra_info"
@@ -118,94 +140,96 @@ class Journal:
                 yield "keys_differ"
 
 
-_CHECK_OF = {
-    "raised": "raises",
-    "hung": "hangs",
-    "exited": "exits",
-    "died": "exits",
-    "bad": "no_number",
-    "nan": "no_number",
+_CHECK_OF_PROBLEM = {
+    "error": "raises",
+    "timeout": "hangs",
+    "exit": "exits",
+    "crash": "exits",
+    "not_a_number": "no_number",
 }
 
 
-def _told(check: str, outcome: Outcome) -> str:
+def _description(check: str, outcome: CallOutcome) -> str:
     if check == "keys_differ":
         return f"keys {', '.join(outcome.keys) or 'none, a bare number'}"
     if check == "changes_extra_info":
-        return "extra_info is not what it was"
-    return "text on stdout" if check == "prints" else outcome.said
+        return "extra_info changed"
+    return "text on stdout" if check == "prints" else outcome.summary
 
 
-def check_conduct(journal: Journal, targets: list[Target], programs: int) -> None:
-    """Make the calls that only conduct is about, and note what they come to.
+def check_calls(recorder: CallRecorder, targets: list[Target], code_rows: int) -> None:
+    """Make the calls that only these checks need, and record their failures.
 
     Args:
-        journal: of the audit.
+        recorder: of the audit.
         targets: the rows in the scorer's own form.
-        programs: how many of them are answered with programs.
+        code_rows: number of rows to answer with programs.
     """
-    runs_code(journal, targets[:programs])  # also of one that hangs: on a busy machine many do
-    if journal.failed["hangs"] < MAX_HANGS:
-        odd_types(journal, targets[0])
-        in_another_order(journal)
-        in_threads(journal)
-        slow(journal)
+    check_code(recorder, targets[:code_rows])  # also if it hangs: on a busy machine many do
+    if not recorder.is_stopped:
+        check_types(recorder, targets[0])
+        check_order(recorder)
+        check_threads(recorder)
+        check_median_time(recorder)
 
 
-def odd_types(journal: Journal, t: Target) -> None:
-    """What verl hands over besides text: NumPy's text, and None for a null."""
-    said = t.say(t.gold)
-    plain = journal.process.call(t.case, said, t.gold)
-    dressed = journal.process.call(t.case, said, t.gold, "numpy")
-    if dressed.score != plain.score:
-        journal.note("odd_types", f"np.str_({said!r})", f"np.str_({t.gold!r})", dressed.said)
-    for response, gold in ((None, t.gold), (said, None), (None, None)):
-        outcome = journal.process.call(t.case, response, gold)
+def check_types(recorder: CallRecorder, t: Target) -> None:
+    """Check the types that verl passes besides text: NumPy's text, and None for a null."""
+    response, process = t.respond(t.gold), recorder.process
+    plain = process.call(t.row, response, t.gold)
+    numpy = process.call(t.row, response, t.gold, as_numpy=True)
+    if numpy.score != plain.score:
+        recorder.record_failure(
+            "odd_types", f"np.str_({response!r})", f"np.str_({t.gold!r})", numpy.summary
+        )
+    for text, gold in ((None, t.gold), (response, None), (None, None)):
+        outcome = process.call(t.row, text, gold)
         if outcome.problem:
-            journal.note("odd_types", str(response), str(gold), outcome.said)
+            recorder.record_failure("odd_types", str(text), str(gold), outcome.summary)
 
 
-def in_another_order(journal: Journal) -> None:
-    """The same calls again, the last first: a score must not depend on what came before."""
-    for case, response, score in reversed(journal.repeated()):
-        again = journal.process.call(case, response, case.gold)
-        if again.score != score:
-            got = f"score {score}, and then {again.said}"
-            journal.note("depends_on_order", response, case.gold, got)
+def check_order(recorder: CallRecorder) -> None:
+    """Make calls again in reverse order: a score must not depend on earlier calls."""
+    for row, response, score in reversed(recorder.sample_calls()):
+        outcome = recorder.process.call(row, response, row.gold)
+        if outcome.score != score:
+            got = f"score {score}, and then {outcome.summary}"
+            recorder.record_failure("depends_on_order", response, row.gold, got)
 
 
-def in_threads(journal: Journal) -> None:
-    """The same calls by eight threads at once, as verl's executors make them."""
-    made = journal.repeated()
-    runs = journal.process.in_threads([call[:2] for call in made])
-    if isinstance(runs, Outcome):
-        journal.note("thread_unsafe", "(calls by 8 threads)", "", runs.said)
+def check_threads(recorder: CallRecorder) -> None:
+    """Make calls again from eight threads at once, as verl's executors do."""
+    calls = recorder.sample_calls()
+    scores = recorder.process.call_in_threads([call[:2] for call in calls])
+    if isinstance(scores, CallOutcome):
+        recorder.record_failure("thread_unsafe", "(calls by 8 threads)", "", scores.summary)
         return
-    for (case, response, score), *others in zip(made, *runs, strict=True):
-        if odd := [other for other in others if other != score]:
-            got = f"score {score}, but {odd[0]} in {len(odd)} of {len(others)} threads"
-            journal.note("thread_unsafe", response, case.gold, got)
+    for (row, response, score), *others in zip(calls, *scores, strict=True):
+        if different := [other for other in others if other != score]:
+            got = f"score {score}, but {different[0]} in {len(different)} of {len(others)} threads"
+            recorder.record_failure("thread_unsafe", response, row.gold, got)
 
 
-def runs_code(journal: Journal, targets: list[Target]) -> None:
-    """Answers that are programs: an empty file in a folder of ours tells whether one was run."""
-    hung = 0
+def check_code(recorder: CallRecorder, targets: list[Target]) -> None:
+    """Answer with programs that write a file: if the file appears, the scorer ran one."""
+    hangs = 0
     with _folder() as folder:
         marker = folder / "ran"
         for target in targets:
             for program, gold in product(_programs(str(marker)), (target.gold, _MATRIX)):
-                outcome = journal.process.call(target.case, target.say(program), gold)
+                response = target.respond(program)
+                outcome = recorder.process.call(target.row, response, gold)
                 if marker.exists():
                     marker.unlink()
-                    journal.note("runs_code", target.say(program), gold, "the program was run")
-                hung += outcome.problem == "hung"
-                if hung >= MAX_HANGS:
+                    recorder.record_failure("runs_code", response, gold, "the program was run")
+                hangs += outcome.problem == "timeout"
+                if hangs >= MAX_HANGS:
                     return
 
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder whose name is one word to what reads LaTeX: `tempfile` has `_` in every fifth."""
+    """A folder whose name is one word in LaTeX: `tempfile` puts `_` into every fifth."""
     folder = Path(tempfile.gettempdir()) / f"audit{os.urandom(8).hex()}"
     folder.mkdir(mode=0o700)
     try:
@@ -214,7 +238,7 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-#: A gold that some scorers compare entry by entry, each through a parser of its own.
+#: A gold that some scorers compare entry by entry, each with a parser of its own.
 _MATRIX = r"\begin{pmatrix}1\\2\end{pmatrix}"
 
 
@@ -225,55 +249,46 @@ def _programs(marker: str) -> Iterator[str]:
     yield f"lambda:{code}"
 
 
-def slow(journal: Journal) -> None:
-    """The time of an ordinary call."""
-    median = statistics.median(journal.seconds)
+def check_median_time(recorder: CallRecorder) -> None:
+    """Check the time of an ordinary call."""
+    median = statistics.median(recorder.seconds)
     if median > SLOW_SECONDS:
-        journal.note("slow", "(all responses)", "", f"median {median * 1000:.0f} ms a call")
+        got = f"median {median * 1000:.0f} ms a call"
+        recorder.record_failure("slow", "(all responses)", "", got)
 
 
-def growth(journal: Journal, t: Target) -> None:
-    """How the time grows with the text: twenty times as long, 50 KB to 1 MB."""
+def check_growth(recorder: CallRecorder, t: Target) -> None:
+    """Check how the time grows from 50 KB of text to 1 MB."""
     for name, piece in _LONG_TEXTS.items():
-        if journal.failed["hangs"] >= MAX_HANGS:
+        if recorder.is_stopped:
             return
-        short, long = (_seconds(journal, t, piece, size) for size in (50_000, 1_000_000))
-        times = long / max(short, 1e-6)
-        if long > SLOW_LONG_SECONDS or (times > SLOW_GROWTH and long > SLOW_LONG_SECONDS / 10):
+        short, long = (_seconds(recorder, t, piece, size) for size in (50_000, 1_000_000))
+        ratio = long / max(short, 1e-6)
+        if long > SLOW_LONG_SECONDS or (ratio > SLOW_GROWTH and long > SLOW_LONG_SECONDS / 10):
             got = f"{short * 1000:.1f} ms for 50 KB, {long * 1000:.0f} ms for 1 MB"
-            journal.note("grows", f"{piece!r} repeated ({name})", t.gold, got)
+            recorder.record_failure("grows", f"{piece!r} repeated ({name})", t.gold, got)
 
 
-def _seconds(journal: Journal, t: Target, piece: str, size: int) -> float:
-    """The time of a call on so much text, the better of two."""
-    response = piece * (size // len(piece)) + t.say(t.wrong)
+def _seconds(recorder: CallRecorder, t: Target, piece: str, size: int) -> float:
+    """The time of a call on a text of this many characters, the better of two."""
+    response = piece * (size // len(piece)) + t.respond(t.wrong)
     times = []
     for _ in range(2):
-        outcome = journal.call(t.case, response)
-        times.append(outcome.seconds if outcome else journal.process.seconds)
+        outcome = recorder.call(t.row, response)
+        times.append(outcome.seconds if outcome else recorder.process.seconds)
         if times[-1] > SLOW_LONG_SECONDS:
             break
     return min(times)
 
 
-def findings_of(journal: Journal) -> list[Finding]:
-    """A finding for each check."""
-    return [
-        Finding(
-            check.name,
-            "conduct",
-            check.severity,
-            check.about,
-            journal.calls,
-            journal.failed[check.name],
-            tuple(journal.failures.get(check.name, ())),
-        )
-        for check in CHECKS
-    ]
-
-
 def _check(name: str, severity: Severity, about: str) -> Attack:
-    return Attack(name, "conduct", severity, about, lambda _: iter(()))
+    return Attack(
+        name=name,
+        kind="conduct",
+        severity=severity,
+        about=about,
+        responses=lambda _: iter(()),
+    )
 
 
 CHECKS = (
@@ -282,7 +297,7 @@ CHECKS = (
     _check("exits", "high", "sys.exit, or the end of the process."),
     _check("no_number", "high", "None, text, NaN or infinity for a score."),
     _check("keys_differ", "high", "Other keys for one sample than for another: verl fails on it."),
-    _check("runs_code", "high", "Runs code that a response holds."),
+    _check("runs_code", "high", "Runs code from a response."),
     _check("depends_on_order", "high", "Another score for the same call, later."),
     _check("thread_unsafe", "high", "Another score when eight threads call at once."),
     _check("changes_extra_info", "medium", "Writes into the row's extra_info."),

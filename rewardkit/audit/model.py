@@ -1,9 +1,9 @@
-"""What an audit is made of: rows, the forms answers are put in, attacks, and the report."""
+"""The data of an audit: rows, forms of answers, attacks, and the report."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -13,26 +13,34 @@ from rewardkit.answers.choices import DEFAULT_LETTERS
 from rewardkit.answers.number import read_number
 from rewardkit.preprocess.quality import another_answer
 
+#: A `hole` is a false positive, a `miss` a false negative, `conduct` a check of behaviour.
 Kind: TypeAlias = Literal["hole", "miss", "conduct"]
 Severity: TypeAlias = Literal["high", "medium", "low"]
 
-#: From the worst on.
+#: The worst first.
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 
-#: Failing pairs kept of each attack, and characters of a text in them.
-EXAMPLES = 5
-CLIP = 200
+#: Failing pairs that a report has of each attack, and characters of each text in them.
+MAX_EXAMPLES = 5
+MAX_TEXT_CHARS = 200
 
-#: The place of the answer in what a scorer's `respond` gives.
-MARK = "@ANSWER@"
+#: Stands for the answer where a scorer's `respond` is called to learn its form.
+ANSWER_MARK = "@ANSWER@"
 
 _NUMBER = re.compile(r"-?(?:[0-9,]*\.?[0-9]+|[0-9]+/[0-9]+|\\[dt]?frac\{[0-9]+\}\{[0-9]+\})")
 _CHOICE = re.compile(r"(?:\\text\{)?\(?([A-J]+)\)?\}?")
 
 
-@dataclass(frozen=True)
-class Case:
-    """A row to audit with: what the policy is asked, and what verl hands to the reward."""
+@dataclass(frozen=True, kw_only=True)
+class AuditRow:
+    """A row to audit with: what the policy reads, and what verl passes to the reward.
+
+    Attributes:
+        prompt: all messages, as one text.
+        gold: the ground truth.
+        data_source: verl's key of the row.
+        extra_info: the row's other fields, as JSON values.
+    """
 
     prompt: str
     gold: str
@@ -41,27 +49,27 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Form:
-    """A way to put an answer: what stands before it and behind it."""
+class AnswerForm:
+    """A way to state an answer: the text before it and the text after it."""
 
     name: str
     before: str
     after: str = ""
 
     def __call__(self, answer: str) -> str:
-        """A response that gives the answer."""
+        """A response that states the answer."""
         return f"{self.before}{answer}{self.after}"
 
 
 #: The forms in use. `bare` is the answer and nothing else.
 FORMS = (
-    Form("hash", "#### "),
-    Form("box", r"\boxed{", "}"),
-    Form("answer", "Answer: "),
-    Form("tag", "<answer>", "</answer>"),
-    Form("tag box", r"<think></think><answer>\boxed{", "}</answer>"),
-    Form("says", "The answer is ", "."),
-    Form("bare", ""),
+    AnswerForm("hash", "#### "),
+    AnswerForm("box", r"\boxed{", "}"),
+    AnswerForm("answer", "Answer: "),
+    AnswerForm("tag", "<answer>", "</answer>"),
+    AnswerForm("tag box", r"<think></think><answer>\boxed{", "}</answer>"),
+    AnswerForm("says", "The answer is ", "."),
+    AnswerForm("bare", ""),
 )
 
 
@@ -69,17 +77,17 @@ FORMS = (
 class Target:
     """A row and the form in which it is attacked: all that an attack knows."""
 
-    case: Case
-    form: Form
+    row: AuditRow
+    form: AnswerForm
 
-    def say(self, answer: str) -> str:
+    def respond(self, answer: str) -> str:
         """A response in the form."""
         return self.form(answer)
 
     @property
     def gold(self) -> str:
-        """The right answer."""
-        return self.case.gold
+        """The correct answer."""
+        return self.row.gold
 
     @cached_property
     def wrong(self) -> str:
@@ -109,58 +117,100 @@ class Target:
     @cached_property
     def choices(self) -> str:
         """The letters of the options."""
-        options = self.case.extra_info.get("options") or ()
+        options = self.row.extra_info.get("options") or ()
         return "".join(sorted(DEFAULT_LETTERS))[: len(options) or 5]
 
 
-@dataclass(frozen=True)
+#: Writes the responses of an attack on a row. Its docstring describes the attack.
+ResponseWriter: TypeAlias = Callable[[Target], Iterator[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Attack:
-    """One way to cheat a scorer, or to be right and get nothing.
+    """One way to cheat a scorer, or to be correct and get nothing.
 
     Attributes:
         name: of the attack.
-        kind: `hole`: no response may be paid; `miss`: each must be; `conduct`: how it behaves.
+        kind: `hole`: no response may be rewarded; `miss`: each must be; `conduct`: how the scorer
+            behaves.
         severity: of a failure.
-        about: what it tries, in a line.
-        responses: what it says about a row; none of a conduct check.
-        golds: golds it is tried against in place of the row's.
-        first: how many rows of each data source it is tried on; 0 for all.
+        about: what it tries, in one line.
+        responses: writes the responses to try on a row; none for a check of behaviour.
+        golds: ground truths to use in place of the row's.
+        max_rows: rows of each data source to try it on; 0 for all.
     """
 
     name: str
     kind: Kind
     severity: Severity
     about: str
-    responses: Callable[[Target], Iterator[str]]
+    responses: ResponseWriter
     golds: tuple[str, ...] = ()
-    first: int = 0
+    max_rows: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        responses: ResponseWriter,
+        kind: Kind,
+        severity: Severity,
+        golds: tuple[str, ...] = (),
+        max_rows: int = 0,
+    ) -> Attack:
+        """The attack with the name of a function, described by the first line of its docstring."""
+        return cls(
+            name=responses.__name__,
+            kind=kind,
+            severity=severity,
+            about=str(responses.__doc__).partition("\n")[0],
+            responses=responses,
+            golds=golds,
+            max_rows=max_rows,
+        )
+
+    def result(self, tried: int, failed: int, failures: Iterable[Failure]) -> AttackResult:
+        """The result of the attack, with the first of its failures."""
+        return AttackResult(
+            attack=self.name,
+            kind=self.kind,
+            severity=self.severity,
+            about=self.about,
+            tried=tried,
+            failed=failed,
+            failures=tuple(failures)[:MAX_EXAMPLES],
+        )
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A pair that got what a sound scorer would not have given; texts are clipped."""
+    """A call whose outcome a sound scorer would not have given. Its texts are clipped."""
 
     response: str
     gold: str
     got: str
 
+    @classmethod
+    def of(cls, response: str, gold: str, got: str) -> Failure:
+        """The failure with its texts clipped."""
+        return cls(clip(response), clip(gold), clip(got))
+
     @property
     def text(self) -> str:
-        """The pair in a line."""
+        """The call in one line."""
         return f"response {self.response!r}, gold {self.gold!r}: {self.got}"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What became of an attack.
+@dataclass(frozen=True, kw_only=True)
+class AttackResult:
+    """The result of an attack.
 
     Attributes:
         attack: its name.
         kind: of the attack.
         severity: of the attack.
         about: what it tries.
-        tried: how many calls.
-        failed: how many of them went wrong.
+        tried: number of calls.
+        failed: number of calls that went wrong.
         failures: the first of these.
     """
 
@@ -173,53 +223,59 @@ class Finding:
     failures: tuple[Failure, ...] = ()
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How a scorer reads and pays the rows of a data source.
+@dataclass(frozen=True, kw_only=True)
+class ScorerProfile:
+    """How a scorer reads and rewards the rows of a data source.
 
     Attributes:
         data_source: of the rows.
-        rows: how many there are.
-        form: the form the scorer asks for: that of its `respond`, else the best paid.
-        forms: the names of all forms in which it pays for most golds.
-        right: what the gold gets in the scorer's form.
-        wrong: what another answer gets in it.
-        declared: whether the scorer itself says which form it asks for.
+        rows: number of rows.
+        form: the form that the scorer asks for: that of its `respond`, else the best rewarded.
+        forms: all forms in which it rewards most golds; `form` is the first.
+        right: median score of the gold in `form`.
+        wrong: median score of a wrong answer in `form`.
+        declared: whether the scorer itself declares `form`.
     """
 
     data_source: str
     rows: int
-    form: Form
-    forms: tuple[Form, ...]
+    form: AnswerForm
+    forms: tuple[AnswerForm, ...]
     right: float
     wrong: float
     declared: bool = False
 
     @property
     def threshold(self) -> float:
-        """A score above this is paid."""
-        return (self.right + self.wrong) / 2 if self.right > self.wrong else 0.5
+        """A score above this is a reward."""
+        return (self.right + self.wrong) / 2 if self.rewards_golds else 0.5
+
+    @property
+    def rewards_golds(self) -> bool:
+        """Whether the gold gets more than a wrong answer."""
+        return self.right > self.wrong
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AuditReport:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
         scorer: as it was named.
         options: of the scorer.
-        readings: what it was audited on.
-        findings: one for each attack that found something to try.
-        calls: how many calls were made.
-        median_ms: time of a call on an ordinary response.
-        worst_ms: the longest call of all.
-        left_out: data sources of the packaged rows that the scorer does not judge.
+        readings: a profile of the scorer for each data source.
+        findings: a result for each attack that applied to a row.
+        calls: number of calls.
+        median_ms: median duration of a call on an ordinary response.
+        worst_ms: longest duration of a call.
+        left_out: data sources of the packaged rows that the scorer does not reward.
+        grade: A to F.
     """
 
     scorer: str
     options: Mapping[str, Any]
-    readings: tuple[Reading, ...]
-    findings: tuple[Finding, ...]
+    readings: tuple[ScorerProfile, ...]
+    findings: tuple[AttackResult, ...]
     calls: int
     median_ms: float
     worst_ms: float
@@ -230,41 +286,41 @@ class AuditReport:
         object.__setattr__(self, "grade", grade(self.findings))
 
     @property
-    def failed(self) -> tuple[Finding, ...]:
+    def failed(self) -> tuple[AttackResult, ...]:
         """The attacks that went through, the worst first."""
-        found = (finding for finding in self.findings if finding.failed)
-        return tuple(sorted(found, key=lambda f: SEVERITIES.index(f.severity)))
+        failed = (result for result in self.findings if result.failed)
+        return tuple(sorted(failed, key=lambda result: SEVERITIES.index(result.severity)))
 
-    def at_least(self, severity: Severity) -> tuple[Finding, ...]:
-        """The attacks that went through and are as severe, or worse."""
-        worst = SEVERITIES[: SEVERITIES.index(severity) + 1]
-        return tuple(finding for finding in self.failed if finding.severity in worst)
-
-
-#: Attacks without which nothing else says much: a scorer that fails one of them is graded F.
-BASICS = frozenset({"gold_in_its_form", "wrong_answer"})
+    def at_least(self, severity: Severity) -> tuple[AttackResult, ...]:
+        """The attacks of this severity or worse that went through."""
+        severities = SEVERITIES[: SEVERITIES.index(severity) + 1]
+        return tuple(result for result in self.failed if result.severity in severities)
 
 
-def grade(findings: tuple[Finding, ...]) -> str:
-    """A to F by what failed.
+#: A scorer that fails one of these attacks is graded F: nothing else matters then.
+BASIC_ATTACKS = frozenset({"gold_in_its_form", "wrong_answer"})
+
+
+def grade(results: tuple[AttackResult, ...]) -> str:
+    """A to F, by the attacks that went through.
 
     F: four attacks or more of high severity, the gold gets nothing, or a plainly wrong answer is
-    paid; D: one to three of high severity; C: four or more of medium; B: one to three of medium;
+    rewarded; D: one to three of high severity; C: four or more of medium; B: one to three of medium;
     A: nothing worse than low.
     """
-    failed = [finding for finding in findings if finding.failed]
-    high = sum(finding.severity == "high" for finding in failed)
-    medium = sum(finding.severity == "medium" for finding in failed)
-    if high > 3 or any(finding.attack in BASICS for finding in failed):
+    failed = [result for result in results if result.failed]
+    high = sum(result.severity == "high" for result in failed)
+    medium = sum(result.severity == "medium" for result in failed)
+    if high > 3 or any(result.attack in BASIC_ATTACKS for result in failed):
         return "F"
     if high:
         return "D"
     return "C" if medium > 3 else "B" if medium else "A"
 
 
-def clipped(text: str) -> str:
-    """A text short enough to be shown, with how much was cut out of its middle."""
-    if len(text) <= CLIP:
+def clip(text: str) -> str:
+    """A text short enough to be shown, with the number of characters cut from its middle."""
+    if len(text) <= MAX_TEXT_CHARS:
         return text
-    half = CLIP // 2
-    return f"{text[:half]} ...[{len(text) - CLIP:,} characters]... {text[-half:]}"
+    half = MAX_TEXT_CHARS // 2
+    return f"{text[:half]} ...[{len(text) - MAX_TEXT_CHARS:,} characters]... {text[-half:]}"

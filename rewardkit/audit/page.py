@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rewardkit import __version__
-from rewardkit.audit.model import SEVERITIES, AuditReport, Finding
+from rewardkit.audit.model import SEVERITIES, AttackResult, AuditReport
 from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
 
 
 def audit_page(report: AuditReport) -> Page:
-    """What the attacks came to, with the pairs that went through."""
+    """The results of the attacks, with the responses that went through."""
     facts = (
         ("scorer", report.scorer),
         *((name, str(value)) for name, value in report.options.items()),
@@ -27,40 +27,40 @@ def audit_page(report: AuditReport) -> Page:
 
 def _sections(report: AuditReport) -> tuple[Section, ...]:
     counts = tuple((s, sum(f.severity == s for f in report.failed)) for s in SEVERITIES)
-    held = tuple(finding for finding in report.findings if not finding.failed)
+    withstood = tuple(result for result in report.findings if not result.failed)
     return (
         Bars("attacks that went through, by severity", counts),
-        _table("attacks that went through", report.failed, "Each with the first pairs that did."),
-        _readings(report),
-        _table("attacks that the scorer withstood", held, ""),
+        _attack_table("attacks that went through", report.failed, "Each with its first failures."),
+        _profile_table(report),
+        _attack_table("attacks that the scorer withstood", withstood, ""),
     )
 
 
-def _readings(report: AuditReport) -> Table:
-    lines = (
+def _profile_table(report: AuditReport) -> Table:
+    rows = (
         TableRow(
             (
-                reading.data_source or "(none)",
-                f"{reading.rows:,}",
-                reading.form("..."),
-                ", ".join(form.name for form in reading.forms),
-                f"{reading.right:g}",
-                f"{reading.wrong:g}",
+                profile.data_source or "(none)",
+                f"{profile.rows:,}",
+                profile.form("..."),
+                ", ".join(form.name for form in profile.forms),
+                f"{profile.right:g}",
+                f"{profile.wrong:g}",
             )
         )
-        for reading in report.readings
+        for profile in report.readings
     )
     headers = ("data source", "rows", "its form", "forms it reads", "gold gets", "wrong gets")
-    return Table("what it was audited on", headers, tuple(lines))
+    return Table("rows of the audit", headers, tuple(rows))
 
 
-def _table(title: str, findings: tuple[Finding, ...], note: str) -> Table:
-    lines = (
+def _attack_table(title: str, results: tuple[AttackResult, ...], note: str) -> Table:
+    rows = (
         TableRow(
             (f.attack, f.kind, f.severity, f"{f.tried:,}", f"{f.failed:,}", f.about),
-            tuple(pair.text for pair in f.failures),
+            tuple(failure.text for failure in f.failures),
         )
-        for f in findings
+        for f in results
     )
     headers = ("attack", "kind", "severity", "tried", "failed", "what it tries")
-    return Table(title, headers, tuple(lines), "pairs", note)
+    return Table(title, headers, tuple(rows), "pairs", note)

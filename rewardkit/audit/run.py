@@ -1,4 +1,4 @@
-"""`audit`: all attacks on a scorer, and what came of them."""
+"""`audit`: make all attacks on a scorer and collect their results."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rewardkit.audit.behaviour_checks import Journal, check_conduct, findings_of, growth
-from rewardkit.audit.false_negatives import MISSES
-from rewardkit.audit.false_positives import HOLES, HOSTILE
+from rewardkit.audit.behaviour_checks import CallRecorder, check_calls, check_growth
+from rewardkit.audit.false_negatives import FALSE_NEGATIVES
+from rewardkit.audit.false_positives import FALSE_POSITIVES, HOSTILE_TEXT
 from rewardkit.audit.model import (
-    EXAMPLES,
     Attack,
+    AttackResult,
     AuditReport,
-    Case,
+    AuditRow,
     Failure,
-    Finding,
-    Reading,
+    ScorerProfile,
     Target,
-    clipped,
 )
-from rewardkit.audit.process import Process
-from rewardkit.audit.rows import cases_of, packaged
-from rewardkit.audit.scorer_profile import judges, read_scorer
+from rewardkit.audit.rows import packaged_rows, sample_rows
+from rewardkit.audit.scorer_process import ScorerProcess
+from rewardkit.audit.scorer_profile import profile_scorer
 
-#: Seconds a call may take before the scorer counts as hung.
-CALL_SECONDS = 5.0
+#: Default for how long a call may take before it counts as a hang.
+CALL_TIMEOUT_SECONDS = 5.0
+
+#: Rows of each data source that are answered with programs.
+CODE_ROWS_PER_SOURCE = 2
 
 
 def audit(
@@ -37,7 +38,7 @@ def audit(
     rows: int = 64,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
-    seconds: float = CALL_SECONDS,
+    seconds: float = CALL_TIMEOUT_SECONDS,
     progress: Callable[[int], object] = lambda _: None,
 ) -> AuditReport:
     """Attack a scorer as a policy would.
@@ -45,159 +46,150 @@ def audit(
     Args:
         scorer: a built-in name, or `my_reward.py:function`.
         data: a verl parquet, or rows in its schema; None for packaged rows that fit the scorer.
-        rows: how many of them are drawn.
-        seed: of the draw.
+        rows: number of rows to sample.
+        seed: random seed for sampling rows.
         options: of the scorer.
-        seconds: a call may take before it counts as hung.
+        seconds: timeout per call; a longer call counts as a hang.
         progress: called with 1 after every attack on a row.
 
     Raises:
         UsageError: the scorer does not load, or has no such option.
         DataError: the data cannot be read, or has no rows.
     """
-    cases = packaged(scorer, rows, seed) if data is None else cases_of(data, rows, seed)
-    with Process(scorer, options or {}, seconds) as process:
-        asked = Journal(process)
-        readings, left_out = _readings(asked, cases, keep_all=data is not None)
-        sources = {reading.data_source for reading in readings}
-        first_calls = [call for call in asked.repeatable if call[0].data_source in sources]
-        journal = Journal(process, repeatable=first_calls)
-        targets = _targets(cases, readings)
-        tried = [_tried(attack, journal, targets, progress) for attack in (*HOLES, *MISSES)]
-        ordinary = statistics.median(journal.seconds)
-        own = [target for target, _, _ in targets]
-        check_conduct(journal, own, 2 * len(readings))
-        tried.append(_tried(HOSTILE, journal, targets, progress))
-        growth(journal, own[0])
-    findings = [finding for finding in tried if finding.tried] + findings_of(journal)
+    sample = packaged_rows(scorer, rows, seed) if data is None else sample_rows(data, rows, seed)
+    with ScorerProcess(scorer, options or {}, seconds) as process:
+        probe = CallRecorder(process)
+        profiles, left_out = _profiles(probe, sample, keep_all=data is not None)
+        sources = {profile.data_source for profile in profiles}
+        first_calls = [c for c in probe.repeatable_calls if c.row.data_source in sources]
+        recorder = CallRecorder(process, repeatable_calls=first_calls)
+        targets = _row_targets(sample, profiles)
+        attacks = (*FALSE_POSITIVES, *FALSE_NEGATIVES)
+        results = [_run_attack(attack, recorder, targets, progress) for attack in attacks]
+        ordinary = statistics.median(recorder.seconds)
+        own_forms = [target.own for target in targets]
+        check_calls(recorder, own_forms, CODE_ROWS_PER_SOURCE * len(profiles))
+        results.append(_run_attack(HOSTILE_TEXT, recorder, targets, progress))
+        check_growth(recorder, own_forms[0])
     return AuditReport(
         scorer=scorer,
         options=dict(options or {}),
-        readings=tuple(readings),
-        findings=tuple(findings),
-        calls=journal.calls,
+        readings=tuple(profiles),
+        findings=(*(result for result in results if result.tried), *recorder.results()),
+        calls=recorder.calls,
         median_ms=ordinary * 1000,
-        worst_ms=max(journal.seconds) * 1000,
+        worst_ms=max(recorder.seconds) * 1000,
         left_out=tuple(left_out),
     )
 
 
-def conduct(
+def check_behaviour(
     scorer: str,
     data: Path | str | Iterable[Mapping[str, Any]],
     *,
     rows: int = 16,
     options: Mapping[str, Any] | None = None,
-    seconds: float = CALL_SECONDS,
-) -> tuple[list[Reading], list[Finding], tuple[str, ...]]:
-    """How a scorer pays the golds of rows, and how it behaves; no other attack is made.
+    seconds: float = CALL_TIMEOUT_SECONDS,
+) -> tuple[list[ScorerProfile], list[AttackResult], tuple[str, ...]]:
+    """Check how a scorer rewards golds and how it behaves, without the other attacks.
 
     Args:
         scorer: a built-in name, or `my_reward.py:function`.
         data: a verl parquet, or rows in its schema.
-        rows: how many of them are drawn.
+        rows: number of rows to sample.
         options: of the scorer.
-        seconds: a call may take before it counts as hung.
+        seconds: timeout per call; a longer call counts as a hang.
 
     Returns:
-        A reading for each data source, a finding for each check of conduct, and the keys of what
-        the scorer returns (none of a number).
+        A profile for each data source, a result for each check of behaviour, and the keys of the
+        dictionary that the scorer returns (none for a number).
 
     Raises:
         UsageError: the scorer does not load, or has no such option.
         DataError: the data cannot be read, or has no rows.
     """
-    cases = cases_of(data, rows, seed=0)
-    with Process(scorer, options or {}, seconds) as process:
-        journal = Journal(process)
-        readings = read_scorer(journal, cases)
-        targets = [target for target, _, _ in _targets(cases, readings)]
-        check_conduct(journal, targets, 2 * len(readings))
-        growth(journal, targets[0])
-    return readings, findings_of(journal), journal.keys or ()
+    sample = sample_rows(data, rows, seed=0)
+    with ScorerProcess(scorer, options or {}, seconds) as process:
+        recorder = CallRecorder(process)
+        profiles = profile_scorer(recorder, sample)
+        targets = [target.own for target in _row_targets(sample, profiles)]
+        check_calls(recorder, targets, CODE_ROWS_PER_SOURCE * len(profiles))
+        check_growth(recorder, targets[0])
+    return profiles, recorder.results(), recorder.keys or ()
 
 
-def _readings(
-    asked: Journal, cases: list[Case], *, keep_all: bool
-) -> tuple[list[Reading], list[str]]:
-    """The readings of the data sources that the scorer judges, and the names of the others.
+def _profiles(
+    probe: CallRecorder, rows: list[AuditRow], *, keep_all: bool
+) -> tuple[list[ScorerProfile], list[str]]:
+    """The profiles for the data sources that the scorer rewards, and the names of the others.
 
-    The user's own rows all count; packaged ones of another kind say nothing about a scorer.
+    The user's own rows all count. A packaged row of another kind says nothing about a scorer.
     """
-    readings = read_scorer(asked, cases)
-    judged = [reading for reading in readings if keep_all or judges(reading)]
-    kept = judged or readings
-    return kept, [r.data_source for r in readings if r not in kept]
+    profiles = profile_scorer(probe, rows)
+    fitting = [profile for profile in profiles if keep_all or profile.rewards_golds] or profiles
+    return fitting, [profile.data_source for profile in profiles if profile not in fitting]
 
 
-#: A row in the scorer's own form, in another that it reads, and what it pays.
-_Row = tuple[Target, Target | None, Reading]
+class _RowTargets(NamedTuple):
+    """A row in the scorer's own form, and in another form that it reads."""
+
+    own: Target
+    other: Target | None
+    profile: ScorerProfile
 
 
-def _targets(cases: list[Case], readings: list[Reading]) -> list[_Row]:
-    """Every row in the own form, and in one of the others that are read, each in turn."""
-    of_source = {reading.data_source: reading for reading in readings}
-    rows: list[_Row] = []
-    for index, case in enumerate(cases):
-        reading = of_source.get(case.data_source)
-        if reading is None:
+def _row_targets(rows: list[AuditRow], profiles: list[ScorerProfile]) -> list[_RowTargets]:
+    """The targets of every row; the rows take turns in the other forms."""
+    profile_of = {profile.data_source: profile for profile in profiles}
+    targets: list[_RowTargets] = []
+    for index, row in enumerate(rows):
+        profile = profile_of.get(row.data_source)
+        if profile is None:
             continue
-        others = [form for form in reading.forms[1:] if form.name != "bare"]
-        other = Target(case, others[index % len(others)]) if others else None
-        rows.append((Target(case, reading.form), other, reading))
-    return rows
+        forms = [form for form in profile.forms[1:] if form.name != "bare"]
+        other = Target(row, forms[index % len(forms)]) if forms else None
+        targets.append(_RowTargets(Target(row, profile.form), other, profile))
+    return targets
 
 
-def _tried(
-    attack: Attack, journal: Journal, rows: list[_Row], progress: Callable[[int], object]
-) -> Finding:
-    """An attack on all rows that it is meant for."""
+def _run_attack(
+    attack: Attack,
+    recorder: CallRecorder,
+    rows: list[_RowTargets],
+    progress: Callable[[int], object],
+) -> AttackResult:
+    """Make an attack on all rows that it is meant for."""
     tried, failures = 0, []
-    for target, reading in _meant(attack, rows):
-        for case in _cases(attack, target):
+    for target, profile in _attack_targets(attack, rows):
+        for row in _attack_rows(attack, target):
             for response in dict.fromkeys(attack.responses(target)):
-                failure, made = _try(attack, journal, case, response, reading)
-                tried += made
-                failures += [failure] if failure else []
+                outcome = recorder.call(row, response)
+                if outcome is None:
+                    continue
+                tried += 1
+                is_rewarded = outcome.score is not None and outcome.score > profile.threshold
+                if is_rewarded != (attack.kind == "miss"):
+                    failures.append(Failure.of(response, row.gold, outcome.summary))
         progress(1)
-    return Finding(
-        attack.name,
-        attack.kind,
-        attack.severity,
-        attack.about,
-        tried,
-        len(failures),
-        tuple(failures[:EXAMPLES]),
-    )
+    return attack.result(tried, len(failures), failures)
 
 
-def _meant(attack: Attack, rows: list[_Row]) -> Iterator[tuple[Target, Reading]]:
-    """The rows of an attack: holes are also looked for in the other forms."""
-    seen: dict[str, int] = {}
-    for own, other, reading in rows:
-        place = seen[reading.data_source] = seen.get(reading.data_source, 0) + 1
-        if attack.first and place > attack.first:
+def _attack_targets(
+    attack: Attack, rows: list[_RowTargets]
+) -> Iterator[tuple[Target, ScorerProfile]]:
+    """The targets of an attack. False positives are also looked for in the other forms."""
+    counts: dict[str, int] = {}
+    for own, other, profile in rows:
+        count = counts[profile.data_source] = counts.get(profile.data_source, 0) + 1
+        if attack.max_rows and count > attack.max_rows:
             continue
-        yield own, reading
+        yield own, profile
         if other is not None and attack.kind == "hole":
-            yield other, reading
+            yield other, profile
 
 
-def _cases(attack: Attack, target: Target) -> list[Case]:
-    """The row itself, or with each of the golds that the attack is tried against."""
+def _attack_rows(attack: Attack, target: Target) -> list[AuditRow]:
+    """The row itself, or the row with each of the attack's golds."""
     if not attack.golds:
-        return [target.case]
-    return [replace(target.case, gold=gold) for gold in attack.golds]
-
-
-def _try(
-    attack: Attack, journal: Journal, case: Case, response: str, reading: Reading
-) -> tuple[Failure | None, int]:
-    """The failure of one call, if it is one, and how many calls were made."""
-    outcome = journal.call(case, response)
-    if outcome is None:
-        return None, 0
-    paid = outcome.score is not None and outcome.score > reading.threshold
-    if paid == (attack.kind == "miss"):
-        return None, 1
-    return Failure(clipped(response), clipped(case.gold), clipped(outcome.said)), 1
+        return [target.row]
+    return [replace(target.row, gold=gold) for gold in attack.golds]

@@ -1,4 +1,4 @@
-"""How a scorer reads and pays: found by asking it, before anything is attacked."""
+"""How a scorer reads and rewards answers: measured with golds and wrong answers, before attacks."""
 
 from __future__ import annotations
 
@@ -6,60 +6,57 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import replace
 
-from rewardkit.audit.behaviour_checks import Journal
-from rewardkit.audit.model import FORMS, Case, Form, Reading, Target
+from rewardkit.audit.behaviour_checks import CallRecorder
+from rewardkit.audit.model import FORMS, AnswerForm, AuditRow, ScorerProfile, Target
 
 
-def read_scorer(journal: Journal, cases: Iterable[Case]) -> list[Reading]:
-    """A reading for each data source of the cases, in their order."""
-    sources: dict[str, list[Case]] = {}
-    for case in cases:
-        sources.setdefault(case.data_source, []).append(case)
-    return [_reading(journal, source, found) for source, found in sources.items()]
+def profile_scorer(recorder: CallRecorder, rows: Iterable[AuditRow]) -> list[ScorerProfile]:
+    """Return a profile for each data source of the rows, in their order."""
+    sources: dict[str, list[AuditRow]] = {}
+    for row in rows:
+        sources.setdefault(row.data_source, []).append(row)
+    return [_profile(recorder, source, its_rows) for source, its_rows in sources.items()]
 
 
-def _reading(journal: Journal, source: str, cases: list[Case]) -> Reading:
-    declared = journal.process.form
+def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> ScorerProfile:
+    declared = recorder.process.form
     forms = (declared, *(f for f in FORMS if f("") != declared(""))) if declared else FORMS
-    right = {form: _scores(journal, cases, form, right=True) for form in forms}
-    wrong = {form: _scores(journal, cases, form, right=False) for form in forms}
-    best = max(forms, key=lambda form: _fit(form, right[form], wrong[form], cases))
+    right = {form: _scores(recorder, rows, form, use_gold=True) for form in forms}
+    wrong = {form: _scores(recorder, rows, form, use_gold=False) for form in forms}
+    best = max(forms, key=lambda form: _fit(form, right[form], wrong[form], rows))
     if declared and sum(right[declared]) > sum(wrong[declared]):
         best = declared  # else an option may ask for another form than `respond` has
-    found = Reading(
-        source,
-        len(cases),
-        best,
-        (best,),
-        statistics.median(right[best]),
-        statistics.median(wrong[best]),
-        best == declared,
+    profile = ScorerProfile(
+        data_source=source,
+        rows=len(rows),
+        form=best,
+        forms=(best,),
+        right=statistics.median(right[best]),
+        wrong=statistics.median(wrong[best]),
+        declared=best == declared,
     )
-    read = tuple(f for f in forms if f != best and _share(right[f], found.threshold) >= 0.5)
-    return replace(found, forms=(best, *read))
+    others = (f for f in forms if f != best and _share(right[f], profile.threshold) >= 0.5)
+    return replace(profile, forms=(best, *others))
 
 
-def _scores(journal: Journal, cases: list[Case], form: Form, *, right: bool) -> list[float]:
-    """What the golds, or wrong answers, get in a form; no score counts as the least there is."""
-    targets = [Target(case, form) for case in cases]
-    outcomes = [journal.call(t.case, t.say(t.gold if right else t.wrong)) for t in targets]
+def _scores(
+    recorder: CallRecorder, rows: list[AuditRow], form: AnswerForm, *, use_gold: bool
+) -> list[float]:
+    """The scores of the golds, or of wrong answers, in a form; -1 where there is no score."""
+    targets = [Target(row, form) for row in rows]
+    outcomes = [recorder.call(t.row, t.respond(t.gold if use_gold else t.wrong)) for t in targets]
     return [-1.0 if o is None or o.score is None else o.score for o in outcomes]
 
 
 def _fit(
-    form: Form, right: list[float], wrong: list[float], cases: list[Case]
+    form: AnswerForm, right: list[float], wrong: list[float], rows: list[AuditRow]
 ) -> tuple[float, int, float]:
-    """How well a form is paid; of equal ones, the one that prompts ask for, then the stricter."""
-    paid = sum(r > w for r, w in zip(right, wrong, strict=True))
+    """How well a form is rewarded; of equal ones, the one that prompts ask for, then the stricter."""
+    rewarded = sum(r > w for r, w in zip(right, wrong, strict=True))
     mark = form.before.strip().split("{", maxsplit=1)[0]
-    asked = sum(bool(mark) and mark in case.prompt for case in cases)
-    return paid, asked, statistics.mean(right) - statistics.mean(wrong)
+    prompts = sum(bool(mark) and mark in row.prompt for row in rows)
+    return rewarded, prompts, statistics.mean(right) - statistics.mean(wrong)
 
 
 def _share(scores: list[float], threshold: float) -> float:
     return sum(score > threshold for score in scores) / len(scores)
-
-
-def judges(reading: Reading) -> bool:
-    """Whether the scorer pays for this data source's golds at all, and for nothing less."""
-    return reading.right > reading.wrong

@@ -179,12 +179,12 @@ def _judging(
 
 def _respond(name: str, options: dict[str, Any], seconds: float) -> Callable[[str], str] | None:
     """The `respond` beside a scorer of the user's, from a process that is ended at once."""
-    from rewardkit.audit.process import Process
+    from rewardkit.audit.scorer_process import ScorerProcess
     from rewardkit.registry import is_path
 
     if is_path(name) and b"respond" not in Path(name.partition(":")[0]).read_bytes():
         return None  # importing it once more may take long
-    with suppress(UsageError), Process(name, options, seconds) as process:
+    with suppress(UsageError), ScorerProcess(name, options, seconds) as process:
         return process.form
     return None
 

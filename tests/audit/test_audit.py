@@ -4,8 +4,8 @@ import pytest
 
 from rewardkit.audit import audit, behaviour_checks
 from rewardkit.audit.attacks import ATTACKS
-from rewardkit.audit.model import Finding, Form, Target, grade
-from rewardkit.audit.rows import cases_of
+from rewardkit.audit.model import AnswerForm, AttackResult, Target, grade
+from rewardkit.audit.rows import sample_rows
 from rewardkit.errors import DataError, UnknownNameError, UsageError
 
 
@@ -336,23 +336,28 @@ def test_what_cannot_be_audited_is_one_clear_error(tmp_path):
 
 
 def test_grades_follow_their_rule():
-    def found(*severities, attack="x"):
-        return tuple(Finding(attack, "hole", severity, "", 1, 1) for severity in severities)
+    def result(severity, attack="x", failed=1):
+        return AttackResult(
+            attack=attack, kind="hole", severity=severity, about="", tried=9, failed=failed
+        )
 
-    assert grade(found("low", "low")) == "A"
-    assert grade(found("medium") * 3) == "B"
-    assert grade(found("medium") * 4) == "C"
-    assert grade(found("high") * 3) == "D"
-    assert grade(found("high") * 4) == "F"
-    assert grade(found("high", attack="gold_in_its_form")) == "F"
-    assert grade((Finding("x", "hole", "high", "", 9, 0),)) == "A"
+    def results(*severities):
+        return tuple(result(severity) for severity in severities)
+
+    assert grade(results("low", "low")) == "A"
+    assert grade(results("medium") * 3) == "B"
+    assert grade(results("medium") * 4) == "C"
+    assert grade(results("high") * 3) == "D"
+    assert grade(results("high") * 4) == "F"
+    assert grade((result("high", "gold_in_its_form"),)) == "F"
+    assert grade((result("high", failed=0),)) == "A"
 
 
 def test_every_attack_says_what_it_tries_and_is_about_something():
     targets = [
-        Target(case, form)
-        for case in cases_of([*ROWS, *CHOICES, *MORE], 20, 0)
-        for form in (Form("box", r"\boxed{", "}"), Form("answer", "Answer: "))
+        Target(row, form)
+        for row in sample_rows([*ROWS, *CHOICES, *MORE], 20, 0)
+        for form in (AnswerForm("box", r"\boxed{", "}"), AnswerForm("answer", "Answer: "))
     ]
     for attack in ATTACKS.values():
         assert attack.about.endswith((".", "`."))
@@ -362,11 +367,13 @@ def test_every_attack_says_what_it_tries_and_is_about_something():
 
 def test_no_hole_is_tried_with_the_right_answer_alone():
     """Else a sound scorer would be accused."""
-    for case in cases_of([*ROWS, *CHOICES], 9, 0):
-        target = Target(case, Form("box", r"\boxed{", "}"))
+    for row in sample_rows([*ROWS, *CHOICES], 9, 0):
+        target = Target(row, AnswerForm("box", r"\boxed{", "}"))
         for attack in ATTACKS.values():
             if attack.kind == "hole" and not attack.golds:
-                assert target.say(target.gold) not in list(attack.responses(target)), attack.name
+                assert target.respond(target.gold) not in list(attack.responses(target)), (
+                    attack.name
+                )
 
 
 def test_a_scorer_with_our_own_signature_is_audited_without_its_safety_net(tmp_path):

@@ -14,8 +14,7 @@ from rewardkit.launch.secret_values import reveal
 from rewardkit.registry import is_path
 
 if TYPE_CHECKING:
-    from rewardkit.audit.model import Finding as Conduct
-    from rewardkit.audit.model import Reading
+    from rewardkit.audit.model import AttackResult, ScorerProfile
 
 KEY = "reward.custom_reward_function.path"
 
@@ -72,21 +71,23 @@ def check_reward(
 
 def _signature(scorer: str, plan: Plan) -> Iterator[LaunchFinding]:
     """Whether verl's keywords and the recipe's options fit the function."""
-    from rewardkit.audit.process import Process
+    from rewardkit.audit.scorer_process import ScorerProcess
 
     spec, options = (
         scorer if ":" in scorer else f"{scorer}:compute_score",
         plan.recipe.reward.options,
     )
-    with Process(spec, options, seconds=1) as process:  # here an import that hangs would hang all
-        misfit = process.misfit
-    if misfit:
+    with ScorerProcess(
+        spec, options, seconds=1
+    ) as process:  # here an import that hangs would hang all
+        signature_error = process.signature_error
+    if signature_error:
         given = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
         yield LaunchFinding(
             "error",
             "L-51",
             KEY,
-            f"{scorer}: {misfit}; verl calls it with {given}",
+            f"{scorer}: {signature_error}; verl calls it with {given}",
             "Take these keywords, and **kwargs for those to come.",
             "verl trainer/ppo/reward.py",
         )
@@ -113,24 +114,24 @@ def _fits(source: str, known: str) -> bool:
 
 def _conduct(plan: Plan, file: FileFacts) -> Iterator[LaunchFinding]:
     """What the audit says of conduct, and whether golds are paid; in a process of its own."""
-    from rewardkit.audit.run import conduct
+    from rewardkit.audit.run import check_behaviour
 
     reward = plan.recipe.reward
     scorer = reward.scorer
     if is_path(scorer) and ":" not in scorer:
         scorer = f"{scorer}:compute_score"
     try:
-        readings, findings, keys = conduct(
+        profiles, results, keys = check_behaviour(
             scorer, Path(file.path).expanduser(), options=_options(plan)
         )
     except RewardkitError as error:
         yield LaunchFinding("error", "L-51", KEY, str(error), "Mend the scorer or reward.options.")
         return
     yield from _metric(plan, scorer, keys)
-    for reading in readings:
-        if reading.right <= reading.wrong:
-            yield _unpaid(reading, file, reward.scorer)
-    yield from (_behaviour(each, reward.scorer) for each in findings if each.failed)
+    for profile in profiles:
+        if not profile.rewards_golds:
+            yield _unpaid(profile, file, reward.scorer)
+    yield from (_behaviour(each, reward.scorer) for each in results if each.failed)
 
 
 def _options(plan: Plan) -> dict[str, Any]:
@@ -156,18 +157,18 @@ def _metric(plan: Plan, scorer: str, keys: Sequence[str]) -> Iterator[LaunchFind
         )
 
 
-def _unpaid(reading: Reading, file: FileFacts, scorer: str) -> LaunchFinding:
+def _unpaid(profile: ScorerProfile, file: FileFacts, scorer: str) -> LaunchFinding:
     return LaunchFinding(
         "error",
         "L-52",
         KEY,
-        f"{file.path}: {scorer} pays the gold of {reading.data_source!r} rows "
-        f"{reading.right:g} and a wrong answer {reading.wrong:g}, in every form tried.",
+        f"{file.path}: {scorer} pays the gold of {profile.data_source!r} rows "
+        f"{profile.right:g} and a wrong answer {profile.wrong:g}, in every form tried.",
         "Look: rewardkit explain, or name the right scorer.",
     )
 
 
-def _behaviour(finding: Conduct, scorer: str) -> LaunchFinding:
+def _behaviour(finding: AttackResult, scorer: str) -> LaunchFinding:
     severity: Severity = "error" if finding.severity == "high" else "warning"
     example = finding.failures[0] if finding.failures else None
     told = f" ({example.response[:60]!r} -> {example.got})" if example else ""

@@ -1,4 +1,4 @@
-"""The attacks as the tests of a reward's own repository: one test for each attack.
+"""The attacks as tests in a reward's own repository, one test for each attack.
 
     from rewardkit.audit import conformance
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.audit.attacks import ATTACKS
-from rewardkit.audit.model import SEVERITIES, AuditReport, Finding, Severity
+from rewardkit.audit.model import SEVERITIES, AttackResult, AuditReport, Severity
 from rewardkit.audit.run import audit
 from rewardkit.errors import UnknownNameError, UsageError
 
@@ -29,14 +29,14 @@ def conformance(
     at_least: Severity = "medium",
     allowed: Collection[str] = (),
 ) -> Callable[[str], None]:
-    """A pytest test, parametrized by attack. The audit runs once, when its first test does.
+    """Return a pytest test, parametrized by attack. The audit runs once, with the first test.
 
     Args:
         scorer: a built-in name, or `my_reward.py:function`; a path is seen from where pytest runs.
         data: a verl parquet, or rows in its schema; None for packaged rows that fit the scorer.
-        rows: how many of them are drawn.
+        rows: number of rows to sample.
         options: of the scorer.
-        at_least: the least severity that is tested.
+        at_least: lowest severity to test.
         allowed: names of attacks that may go through.
 
     Raises:
@@ -54,25 +54,25 @@ def conformance(
     def report() -> AuditReport:
         return audit(scorer, data=data, rows=rows, options=options)
 
-    @pytest.mark.parametrize("attack", _tested(at_least, allowed))
+    @pytest.mark.parametrize("attack", _attack_names(at_least, allowed))
     def test(attack: str) -> None:
-        found = next((f for f in report().findings if f.attack == attack), None)
-        if found is None:
+        result = next((f for f in report().findings if f.attack == attack), None)
+        if result is None:
             pytest.skip("no row for this attack")
-        elif found.failed:
-            pytest.fail(_message(scorer, found), pytrace=False)
+        elif result.failed:
+            pytest.fail(_message(scorer, result), pytrace=False)
 
     return test
 
 
-def _tested(at_least: Severity, allowed: Collection[str]) -> list[str]:
+def _attack_names(at_least: Severity, allowed: Collection[str]) -> list[str]:
     severities = SEVERITIES[: SEVERITIES.index(at_least) + 1]
     return [n for n, a in ATTACKS.items() if a.severity in severities and n not in allowed]
 
 
-def _message(scorer: str, found: Finding) -> str:
-    pairs = "\n".join(f"  {failure.text}" for failure in found.failures)
+def _message(scorer: str, result: AttackResult) -> str:
+    pairs = "\n".join(f"  {failure.text}" for failure in result.failures)
     return (
-        f"{scorer}: {found.attack} ({found.kind}, {found.severity}) went through in "
-        f"{found.failed} of {found.tried} calls. {found.about}\n{pairs}"
+        f"{scorer}: {result.attack} ({result.kind}, {result.severity}) went through in "
+        f"{result.failed} of {result.tried} calls. {result.about}\n{pairs}"
     )

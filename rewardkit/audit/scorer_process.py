@@ -1,0 +1,137 @@
+"""The process in which a scorer is audited: calls with a deadline, each with its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from rewardkit import errors
+from rewardkit.audit.model import ANSWER_MARK, AnswerForm, AuditRow
+from rewardkit.isolate.child_process import (
+    ChildCrashError,
+    ChildProcess,
+    ChildTimeoutError,
+    FailureKind,
+)
+
+#: For the process to start and to load the scorer, which may import torch.
+LOAD_TIMEOUT_SECONDS = 120.0
+
+#: What may go wrong with a call: as in `isolate`, or it calls `sys.exit`, or it returns something
+#: that verl cannot take for a reward.
+Problem: TypeAlias = FailureKind | Literal["exit", "not_a_number", ""]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallOutcome:
+    """The outcome of one call.
+
+    Attributes:
+        score: the reward; None if there is none, or it is not a finite number.
+        keys: of the result, if it is a dictionary.
+        problem: what went wrong; "" if nothing did.
+        detail: the problem in one line.
+        seconds: the duration of the call.
+        printed: whether it wrote to stdout.
+        mutated: whether it changed `extra_info`.
+    """
+
+    score: float | None = None
+    keys: tuple[str, ...] = ()
+    problem: Problem = ""
+    detail: str = ""
+    seconds: float = 0.0
+    printed: bool = False
+    mutated: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The outcome in one line."""
+        return self.detail if self.problem else f"score {self.score:g}"
+
+
+class ScorerProcess:
+    """A scorer in a process of its own, which is killed and started again when a call hangs.
+
+    Attributes:
+        form: the form of answers that the scorer asks for, if it declares one.
+        signature_error: why verl cannot call the function with its keywords; "" if it can.
+    """
+
+    def __init__(self, spec: str, options: Mapping[str, Any], seconds: float) -> None:
+        self.spec, self.options, self.seconds = spec, dict(options), seconds
+        self.form: AnswerForm | None = None
+        self.signature_error = ""
+        self._process: ChildProcess | None = None
+
+    def __enter__(self) -> ScorerProcess:  # noqa: PYI034 - Self needs Python 3.11; no subclass
+        """Start it, so that a scorer that does not load is reported at once."""
+        self._process = self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process:
+            self._process.close()
+
+    def call(
+        self, row: AuditRow, response: str | None, gold: str | None, *, as_numpy: bool = False
+    ) -> CallOutcome:
+        """Score a response. Nothing that the scorer does raises here.
+
+        Args:
+            row: for its data source and extra_info.
+            response: the response.
+            gold: the ground truth.
+            as_numpy: whether the texts are passed as NumPy's type of text.
+        """
+        request = {"call": _call(row, response, gold) | {"as_numpy": as_numpy}}
+        reply = self._exchange(request, self.seconds)
+        return reply if isinstance(reply, CallOutcome) else _outcome(reply)
+
+    def call_in_threads(self, calls: list[tuple[AuditRow, str]]) -> list[list[Any]] | CallOutcome:
+        """The scores of calls that several threads make at once, a list for each thread."""
+        requests = [_call(row, response, row.gold) for row, response in calls]
+        scores: list[list[Any]] | CallOutcome = self._exchange(
+            {"calls": requests}, 12 * self.seconds
+        )
+        return scores
+
+    def _exchange(self, request: dict[str, Any], seconds: float) -> Any:
+        if self._process is None or not self._process.is_alive:
+            self._process = self._start()
+        try:
+            return self._process.exchange(request, seconds)
+        except ChildTimeoutError:
+            detail = f"no verdict within {seconds:g} s"
+            return CallOutcome(problem="timeout", detail=detail, seconds=seconds)
+        except ChildCrashError as error:
+            return CallOutcome(problem="crash", detail=f"the process ended ({error})")
+
+    def _start(self) -> ChildProcess:
+        process = ChildProcess("rewardkit.audit.audit_child", is_quiet=True)
+        try:
+            facts = process.exchange((self.spec, self.options), LOAD_TIMEOUT_SECONDS)
+        except (ChildTimeoutError, ChildCrashError):
+            message = f"{self.spec}: does not load; REWARDKIT_DEBUG=1 shows its output."
+            raise errors.UsageError(message) from None
+        if "error" in facts:
+            process.close()
+            raise getattr(errors, facts["error_type"])(facts["error"])
+        self.signature_error = facts["signature_error"]
+        before, mark, after = (facts["form"] or "").partition(ANSWER_MARK)
+        self.form = AnswerForm("its own", before, after) if mark else None
+        return process
+
+
+def _call(row: AuditRow, response: str | None, gold: str | None) -> dict[str, Any]:
+    return {
+        "response": response,
+        "gold": gold,
+        "data_source": row.data_source,
+        "extra_info": row.extra_info,
+    }
+
+
+def _outcome(reply: dict[str, Any]) -> CallOutcome:
+    return CallOutcome(**reply | {"keys": tuple(reply.get("keys", ()))})
