@@ -9,7 +9,8 @@ import os
 from typing import Final
 
 from rewardkit.devices import describe_devices
-from rewardkit.launch.verl.keys import describe_reward_keys, installed_verl
+from rewardkit.launch.verl.releases import installed_verl
+from rewardkit.launch.verl.reward_keys import describe_reward_keys
 from rewardkit.launch.versions import package_versions
 from rewardkit.redact import Redactor
 

@@ -224,13 +224,13 @@ def _check_recipe(
     name: str, fields: list[str] | None, verl: str | None, *, strict: bool, as_json: bool
 ) -> None:
     from rewardkit.cli.shared.preflight import print_preflight, run_preflight
-    from rewardkit.cli.train import plan_of, set_fields
-    from rewardkit.launch.recipe import load_tree
+    from rewardkit.cli.shared.requests import read_launch_request
+    from rewardkit.launch.request import plan_from_request
 
-    asked = plan_of(set_fields(load_tree(name), fields), name, [], None, verl)
-    found = run_preflight(asked.plan)
+    plan = plan_from_request(read_launch_request(name, fields, verl_version=verl))
+    found = run_preflight(plan)
     if as_json:
-        print_json({"ok": not found.fatal(strict=strict), **vars(found), "notes": asked.plan.notes})
+        print_json({"ok": not found.fatal(strict=strict), **vars(found), "notes": plan.notes})
     else:
         print_preflight(found, err=False)
     if found.fatal(strict=strict):

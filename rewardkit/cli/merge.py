@@ -102,7 +102,7 @@ def _merger(shards: Checkpoint, out: Path) -> list[str]:
 
 
 def _merge(shards: Checkpoint, out: Path) -> None:
-    from rewardkit.launch.verl.keys import installed_verl
+    from rewardkit.launch.verl.releases import installed_verl
 
     if installed_verl() is None:
         raise UsageError(
@@ -117,12 +117,12 @@ def _merge(shards: Checkpoint, out: Path) -> None:
 
 def _serve_lines(model: Path, recipe: str, port: int, name: str | None) -> list[str]:
     """The environment and the vLLM command for a model, with the lengths of its recipe."""
-    from rewardkit.cli.train import plan_of
+    from rewardkit.cli.shared.requests import read_launch_request
     from rewardkit.launch.checkpoints import serve_command, serve_env
-    from rewardkit.launch.recipe import load_tree
+    from rewardkit.launch.request import plan_from_request
     from rewardkit.launch.rules.values import PlanValues
 
-    plan = plan_of(load_tree(recipe), recipe, []).plan
+    plan = plan_from_request(read_launch_request(recipe, None))
     command = serve_command(
         str(model),
         lengths=(plan.get("data.max_prompt_length", 0), PlanValues(plan).response_tokens or 0),

@@ -32,7 +32,8 @@ def command(
     verl 0.9 honours only reward.custom_reward_function.path; the old key
     custom_reward_function.path is silently ignored there. --verl prints the right one.
     """
-    from rewardkit.launch.verl.keys import LATEST, installed_verl, reward_overrides
+    from rewardkit.launch.verl.releases import LATEST, installed_verl
+    from rewardkit.launch.verl.reward_keys import reward_overrides
     from rewardkit.scorers.load import load_scorer, location
 
     options = scorer_options(settings)

@@ -96,7 +96,7 @@ def import_(
     """
     from rewardkit.launch.script_import.importer import import_script, recipe_text
     from rewardkit.launch.script_import.shell import read_script
-    from rewardkit.launch.verl.keys import LATEST, installed_verl
+    from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.output import atomic
 
     text = sys.stdin.read() if script == "-" else read_script(Path(script))

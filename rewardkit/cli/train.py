@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rewardkit.cli.shared.console import print_json, printable, progress, redactor, warn
+from rewardkit.cli.shared.console import print_json, printable, progress, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import JsonFlag
 from rewardkit.cli.shared.preflight import print_preflight, run_preflight, stop_if_fatal
@@ -19,6 +19,7 @@ from rewardkit.errors import UsageError
 if TYPE_CHECKING:
     from rewardkit.launch.plan import Plan
     from rewardkit.launch.rehearsal.rehearse import Rehearsal
+    from rewardkit.launch.request import LaunchRequest
     from rewardkit.launch.targets import Launch
 
 EXAMPLES = examples(
@@ -47,22 +48,10 @@ VerlVersion = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Warnings stop the run too.")]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A recipe as the command line wants it.
+class Run(NamedTuple):
+    """A run to be started: its request and its plan."""
 
-    Attributes:
-        tree: the recipe's YAML with --set and --variant in it.
-        where: its file.
-        overrides: verl's keys, as they were written.
-        verl: the release.
-        plan: of it all.
-    """
-
-    tree: dict[str, Any]
-    where: str
-    overrides: list[str]
-    verl: str
+    request: LaunchRequest
     plan: Plan
 
 
@@ -99,26 +88,34 @@ def command(
     written as files to be submitted. Every run has a folder with a manifest, from which --from
     repeats it.
     """
+    from rewardkit.launch.request import plan_from_request
+
     checks = {"--strict": strict, "--no-check": no_check}
     if dry_run:
         _refuse_together("--dry-run", {"--rehearse": rehearse, "--out": out, **checks})
     if rehearse:
         _refuse_together("--rehearse", checks)
-    asked = _asked(recipe, overrides, fields, variant, sweep, verl_version, from_manifest)
-    if dry_run:
-        _show(asked, as_json=as_json)
-        return
-    for one in asked:
-        _notes(one.plan)
-        if not no_check and not rehearse:
-            found = run_preflight(one.plan)
-            print_preflight(found, err=True)
-            stop_if_fatal(found, strict=strict)
-    folders = [out / one.plan.recipe.name if out and sweep else out for one in asked]
-    if rehearse:
-        _rehearse_all(asked, folders, as_json=as_json)
+    if from_manifest:
+        if any((recipe, overrides, fields, variant, sweep, verl_version)):
+            raise UsageError("--from repeats a run as it was: no recipe or setting beside it.")
+        runs = [_run_of_manifest(from_manifest)]
     else:
-        _start_all(asked, folders, as_json=as_json)
+        requests = _requests(recipe, overrides, fields, variant, sweep, verl_version)
+        runs = [Run(request, plan_from_request(request)) for request in requests]
+    if dry_run:
+        _show([run.plan for run in runs], as_json=as_json)
+        return
+    for run in runs:
+        _print_notes(run.plan)
+        if not no_check and not rehearse:
+            preflight = run_preflight(run.plan)
+            print_preflight(preflight, err=True)
+            stop_if_fatal(preflight, strict=strict)
+    folders = [out / run.plan.recipe.name if out and sweep else out for run in runs]
+    if rehearse:
+        _rehearse_all([run.plan for run in runs], folders, as_json=as_json)
+    else:
+        _start_all(runs, folders, as_json=as_json)
 
 
 def _refuse_together(option: str, others: Mapping[str, object]) -> None:
@@ -128,113 +125,60 @@ def _refuse_together(option: str, others: Mapping[str, object]) -> None:
             raise UsageError(f"{name} is not used with {option}: leave it out.")
 
 
-def _asked(
+def _requests(
     recipe: str | None,
     overrides: list[str] | None,
     fields: list[str] | None,
     variant: str | None,
     sweep: bool,
     verl_version: str | None,
-    from_manifest: Path | None,
-) -> list[Asked]:
-    """The runs that are asked for; more than one in a sweep."""
-    from rewardkit.launch.recipe import load_tree
+) -> list[LaunchRequest]:
+    """Read the request; in a sweep, one for each variant."""
+    from rewardkit.cli.shared.requests import read_launch_request
+    from rewardkit.launch.request import sweep_variants
 
-    if from_manifest:
-        given = (recipe, overrides, fields, variant, sweep, verl_version)
-        if any(given):
-            raise UsageError("--from repeats a run as it was: no recipe or setting beside it.")
-        return [_again(from_manifest)]
     if recipe is None:
         raise UsageError("name a recipe (rewardkit recipes list), or --from a manifest.")
     if sweep and variant:
         raise UsageError("--sweep and --variant exclude each other.")
-    tree = set_fields(load_tree(recipe), fields)
-    variants = list(tree.get("sweep") or {}) if sweep else [variant]
-    if not variants:
-        raise UsageError(f"{recipe} has no sweep: of variants, under `sweep:`.")
-    return [plan_of(tree, recipe, overrides or [], name, verl_version) for name in variants]
+    request = read_launch_request(recipe, fields, overrides, verl_version)
+    variants = sweep_variants(request) if sweep else [variant]
+    return [replace(request, variant=name) for name in variants]
 
 
-def set_fields(tree: dict[str, Any], fields: list[str] | None) -> dict[str, Any]:
-    """A recipe's tree with `--set FIELD=VALUE` laid over it; the field may be dotted."""
-    from rewardkit.launch.recipe import deep_merge, flatten_verl_section
-    from rewardkit.launch.verl.hydra_values import parse_value
-    from rewardkit.launch.yaml_text import read_yaml
-
-    tree = flatten_verl_section(tree, "the recipe") if fields else tree
-    for setting in fields or ():
-        name, equals, text = setting.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--set {setting}: write it as FIELD=VALUE.")
-        mapping = text.startswith("{")
-        part: Any = read_yaml(text, f"--set {name}") if mapping else parse_value(text)
-        keys = ["verl", name[5:]] if name.startswith("verl.") else name.split(".")
-        for key in reversed(keys):
-            part = {key: part}
-        tree = deep_merge(tree, part)
-    return tree
-
-
-def plan_of(
-    tree: dict[str, Any],
-    where: str,
-    overrides: list[str],
-    variant: str | None = None,
-    verl_version: str | None = None,
-) -> Asked:
-    """The plan of a recipe's tree for the verl that is asked for, or installed, or the newest."""
-    from rewardkit.launch.overrides import parse_overrides
-    from rewardkit.launch.plan import make_plan
-    from rewardkit.launch.recipe import read_recipe
-    from rewardkit.launch.secret_values import conceal
-    from rewardkit.launch.targets import reward_path
-    from rewardkit.launch.verl.keys import LATEST, installed_verl
-
-    verl = verl_version or installed_verl()
-    if verl is None:
-        warn(f"no verl is installed here: this is for verl {LATEST} (see --verl-version).")
-    redactor().learn(tree)  # so that no message shows what the recipe has
-    tree, overrides, secrets = conceal(tree, overrides)
-    recipe = read_recipe(tree, where, variant)
-    release, given = verl or LATEST, parse_overrides(overrides, "the command line")
-    path = reward_path(recipe, release)
-    plan = make_plan(recipe, release, given, reward_path=path, secrets=secrets)
-    return Asked(recipe.model_dump(mode="json"), where, overrides, release, plan)
-
-
-def _again(path: Path) -> Asked:
-    """The run of a manifest; what has changed since is said."""
-    from rewardkit.launch.manifest import changed, read_manifest
+def _run_of_manifest(path: Path) -> Run:
+    """Plan an earlier run again, and say what has changed since."""
+    from rewardkit.launch.manifest import changes_since, read_manifest, request_of_manifest
+    from rewardkit.launch.request import plan_from_request
 
     manifest = read_manifest(path)
     if manifest.folder != str(Path.cwd()):
         raise UsageError(f"{path}: the run was started in {manifest.folder}; go there first.")
-    asked = plan_of(manifest.tree, manifest.where, manifest.overrides, None, manifest.verl)
-    for line in changed(manifest, asked.plan):
+    request = request_of_manifest(manifest)
+    plan = plan_from_request(request)
+    for line in changes_since(manifest, plan):
         warn(f"changed since {manifest.created}: {line}")
-    return asked
+    return Run(request, plan)
 
 
-def _notes(plan: Plan) -> None:
+def _print_notes(plan: Plan) -> None:
     for note in plan.notes:
         warn(f"{note.kind}: {note}")
 
 
-def _show(asked: list[Asked], *, as_json: bool) -> None:
-    """The commands, and nothing else."""
+def _show(plans: list[Plan], *, as_json: bool) -> None:
+    """Print the commands, and nothing else."""
     from rewardkit.launch.secret_values import shell_word
 
     if as_json:
-        print_json([_described(one.plan) for one in asked])
+        print_json([_described(plan) for plan in plans])
         return
-    for one in asked:
-        _notes(one.plan)
-        plan = one.plan
+    for plan in plans:
+        _print_notes(plan)
         typer.echo(f"# {plan.recipe.name}: verl {plan.verl}, target {plan.recipe.cluster.target}")
         for name, value in plan.env.items():
             typer.echo(f"export {name}={shell_word(value)}")
-        typer.echo(plan.shown())
+        typer.echo(plan.shell_command())
 
 
 def _described(plan: Plan) -> dict[str, Any]:
@@ -248,59 +192,59 @@ def _described(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _rehearse_all(asked: list[Asked], folders: list[Path | None], *, as_json: bool) -> None:
-    """A few steps of real verl on the CPU; ends with 1 where something was not as it must be."""
+def _rehearse_all(plans: list[Plan], folders: list[Path | None], *, as_json: bool) -> None:
+    """Run a few steps of real verl on the CPU; exit with 1 where a check fails."""
     from rewardkit.launch.rehearsal.rehearse import rehearse
     from rewardkit.launch.start import run_folder
 
-    done: list[Rehearsal] = []
-    for one, out in zip(asked, folders, strict=True):
-        folder = run_folder(f"{one.plan.recipe.name}-rehearsal", out)
+    rehearsals: list[Rehearsal] = []
+    for plan, out in zip(plans, folders, strict=True):
+        folder = run_folder(f"{plan.recipe.name}-rehearsal", out)
         with progress("rehearsing with verl on the CPU") as advance:
-            done.append(rehearse(one.plan.arguments, folder=folder, progress=advance))
+            rehearsals.append(rehearse(plan.arguments, folder=folder, progress=advance))
         if not as_json:
-            _say_rehearsal(done[-1])
+            _print_rehearsal(rehearsals[-1])
     if as_json:
-        print_json(done if len(done) > 1 else done[0])
-    if not all(found.ok for found in done):
+        print_json(rehearsals if len(rehearsals) > 1 else rehearsals[0])
+    if not all(rehearsal.ok for rehearsal in rehearsals):
         raise typer.Exit(1)
 
 
-def _say_rehearsal(found: Rehearsal) -> None:
-    typer.echo(f"verl {found.verl}, {found.steps} steps in {found.seconds:.0f} s: {found.folder}")
-    for check in found.checks:
+def _print_rehearsal(rehearsal: Rehearsal) -> None:
+    seconds = f"{rehearsal.seconds:.0f} s"
+    typer.echo(f"verl {rehearsal.verl}, {rehearsal.steps} steps in {seconds}: {rehearsal.folder}")
+    for check in rehearsal.checks:
         typer.echo(printable(f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}"))
-    for note in found.notes:
+    for note in rehearsal.notes:
         typer.echo(f"not as planned: {note}")
 
 
-def _start_all(asked: list[Asked], folders: list[Path | None], *, as_json: bool) -> None:
-    """Start one run after another; ends with the exit code of the first that fails."""
-    started, code = [], 0
-    for one, out in zip(asked, folders, strict=True):
-        facts = _start(one, out, as_json=as_json)
-        started.append(facts)
-        code = facts["exit_code"] or 0
+def _start_all(runs: list[Run], folders: list[Path | None], *, as_json: bool) -> None:
+    """Start the runs one after another; exit with the code of the first that fails."""
+    results, code = [], 0
+    for run, out in zip(runs, folders, strict=True):
+        result = _start(run, out, as_json=as_json)
+        results.append(result)
+        code = result["exit_code"] or 0
         if code:
             break
     if as_json:
-        print_json(started)
+        print_json(results)
     if code:
         raise typer.Exit(code)
 
 
-def _start(asked: Asked, out: Path | None, *, as_json: bool) -> dict[str, Any]:
-    """Write the run's folder and execute what can be executed from here; what --json prints."""
+def _start(run: Run, out: Path | None, *, as_json: bool) -> dict[str, Any]:
+    """Write the run's folder, and execute its command if it runs here; return what --json prints."""
     from rewardkit.launch.manifest import manifest_of, write_manifest
     from rewardkit.launch.start import execute, made_folder, run_folder, write_files
     from rewardkit.launch.targets import render
 
-    folder = run_folder(asked.plan.recipe.name, out)
-    launch = render(asked.plan, folder)
-    manifest = manifest_of(asked.plan, asked.tree, asked.where, asked.overrides)
+    folder = run_folder(run.plan.recipe.name, out)
+    launch = render(run.plan, folder)
     code = None
-    with made_folder(folder):  # where the program is not there, nothing stays
-        write_manifest(manifest, folder / "manifest.json")
+    with made_folder(folder):  # removed again where the program does not start
+        write_manifest(manifest_of(run.plan, run.request), folder / "manifest.json")
         paths = write_files(launch.files, folder)
         for path in paths:
             typer.echo(str(path), err=as_json)
@@ -308,9 +252,9 @@ def _start(asked: Asked, out: Path | None, *, as_json: bool) -> dict[str, Any]:
             warn(f"starting; output is kept in {folder / 'console.log'}")
             output = sys.stderr.buffer if as_json else sys.stdout.buffer
             code = execute(launch.argv, launch.env, folder / "console.log", launch.cwd, output)
-    _next(launch, code or 0)
+    _print_next_steps(launch, code or 0)
     return {
-        **_described(asked.plan),
+        **_described(run.plan),
         "folder": folder,
         "files": paths,
         "exit_code": code,
@@ -318,7 +262,7 @@ def _start(asked: Asked, out: Path | None, *, as_json: bool) -> dict[str, Any]:
     }
 
 
-def _next(launch: Launch, code: int) -> None:
+def _print_next_steps(launch: Launch, code: int) -> None:
     sys.stdout.flush()
     if code:
         warn(f"error: the run ended with exit code {code}.")

@@ -173,15 +173,15 @@ def key_defaults(name: str) -> list[tuple[str, str]]:
 
 def key_changes(name: str) -> Iterator[str]:
     """What became of a key: other names, and releases that do not act on it."""
-    from rewardkit.launch.verl.key_renames import IGNORED_KEYS, RENAMES
+    from rewardkit.launch.verl.key_renames import ignored_keys, renames
 
-    for move in RENAMES:
+    for move in renames():
         since = ".".join(map(str, move.since))
         if _fits(name, move.new) and move.old:
             yield f"before {since}: {move.old}{name.removeprefix(move.new)}"
         elif move.old and _fits(name, move.old):
             yield f"from {since} on: {move.new}{name.removeprefix(move.old)}"
-    for dead in IGNORED_KEYS:
+    for dead in ignored_keys():
         if _fits(name, dead.key):
             yield f"from {'.'.join(map(str, dead.since))} on: {dead.why}"
             break

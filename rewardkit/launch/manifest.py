@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
 from rewardkit.launch.plan import Plan
+from rewardkit.launch.request import LaunchRequest
 from rewardkit.launch.versions import package_versions
 from rewardkit.output import atomic
 from rewardkit.registry import is_path
@@ -54,17 +54,15 @@ class Manifest:
     format: int = FORMAT
 
 
-def manifest_of(
-    plan: Plan, tree: Mapping[str, Any], where: str, overrides: Iterable[str]
-) -> Manifest:
-    """The record of a plan, as things are now."""
+def manifest_of(plan: Plan, request: LaunchRequest) -> Manifest:
+    """Return the record of a plan, as things are now."""
     from datetime import datetime, timezone
 
     return Manifest(
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        where=where,
-        tree=dict(tree),
-        overrides=list(overrides),
+        where=request.where,
+        tree=plan.recipe.model_dump(mode="json"),
+        overrides=list(request.overrides),
         verl=plan.verl,
         command=plan.command(),
         env=dict(plan.env),
@@ -103,8 +101,18 @@ def read_manifest(path: Path) -> Manifest:
     return manifest
 
 
-def changed(manifest: Manifest, plan: Plan) -> list[str]:
-    """What is not as it was, a line each: the command, and the files by their digests."""
+def request_of_manifest(manifest: Manifest) -> LaunchRequest:
+    """Return the request that repeats a run."""
+    return LaunchRequest(
+        tree=manifest.tree,
+        where=manifest.where,
+        overrides=tuple(manifest.overrides),
+        verl=manifest.verl,
+    )
+
+
+def changes_since(manifest: Manifest, plan: Plan) -> list[str]:
+    """Say what differs from a run, a line each: the command, and the files by their digests."""
     lines = []
     before, now = set(manifest.command), set(plan.command())
     lines += [f"the command had {argument}" for argument in manifest.command if argument not in now]

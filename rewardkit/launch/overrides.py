@@ -13,17 +13,19 @@ from rewardkit.launch.verl.hydra_values import format_value, parse_value
 #: A key that Hydra's grammar reads, with groups and packages (`hydra/job@_global_`).
 KEY = re.compile(r"[\w\-/@:$]+(?:\.[\w\-/@:$]+)*", re.ASCII)
 
+_SIGNS = frozenset({"", "+", "++", "~"})
+
 
 @dataclass(frozen=True)
 class Override:
     """One setting of verl's configuration.
 
     Attributes:
-        key: dotted, as it was written.
+        key: the dotted key.
         value: a Python value.
-        sign: what stands before the key: "", `+`, `++` or `~`.
-        origin: who asked for it, for messages.
-        written: its key as a person wrote it, where that is another.
+        sign: the sign before the key: "", `+`, `++` or `~`.
+        origin: where the setting comes from, for messages.
+        written: the key as a person wrote it, where that is another one.
     """
 
     key: str
@@ -33,23 +35,23 @@ class Override:
     written: str = ""
 
     def __str__(self) -> str:
-        """As Hydra takes it."""
+        """Return the override as Hydra reads it."""
         if self.sign == "~":
             return f"~{self.key}"
         return f"{self.sign}{self.key}={format_value(self.value)}"
 
     @property
     def is_group(self) -> bool:
-        """Whether it chooses a group of Hydra's or one of its own settings: those pass as are."""
+        """Whether the key is Hydra's own, or chooses a group: such overrides are not translated."""
         first = self.key.partition(".")[0]
         return "@" in self.key or "/" in self.key or first in {"hydra", "model_engine"}
 
 
 def parse_overrides(texts: Iterable[str], origin: str) -> list[Override]:
-    """The overrides of a command line.
+    """Return the overrides of a command line.
 
     Raises:
-        UsageError: a text is no `key=value`.
+        UsageError: a text is not `key=value`.
     """
     return [_parse(text, origin) for text in texts]
 
@@ -63,9 +65,9 @@ def _parse(text: str, origin: str) -> Override:
     value = value.strip()
     if value.startswith("[") != value.endswith("]"):
         raise UsageError(f"{text!r}: a bracket is missing.")
-    if not key or (not equals and sign != "~") or sign not in {"", "+", "++", "~"}:
+    if not key or (not equals and sign != "~") or sign not in _SIGNS:
         raise UsageError(
-            f"{text!r} is no override; write key=value, +key=value for a key verl does not list, "
+            f"{text!r} is not an override; write key=value, +key=value for a key verl does not list, "
             "or ~key to remove one."
         )
     if not KEY.fullmatch(key):
@@ -74,7 +76,7 @@ def _parse(text: str, origin: str) -> Override:
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested or dotted mappings as dotted keys; an empty mapping is a value."""
+    """Yield the dotted keys and values of a nested mapping; an empty mapping is a value."""
     for name, value in tree.items():
         key = f"{prefix}{name}"
         if isinstance(value, Mapping) and value:
@@ -83,18 +85,17 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield key, value
 
 
-def from_yaml(tree: Mapping[str, Any], origin: str) -> list[Override]:
-    """The overrides of a recipe's `verl:`; keys may carry a sign.
+def parse_verl_section(tree: Mapping[str, Any], origin: str) -> list[Override]:
+    """Return the overrides of a recipe's `verl:`; a key may begin with a sign.
 
     Raises:
-        UsageError: a key has a sign that Hydra does not know.
+        UsageError: a key, or its sign, is not one that Hydra reads.
     """
-    found = []
+    overrides = []
     for name, value in flatten(tree):
-        sign = name[: len(name) - len(name.lstrip("+~"))]
-        if sign not in {"", "+", "++", "~"}:
-            raise UsageError(f"{name!r} in {origin} is no key of verl's.")
-        if not KEY.fullmatch(name.lstrip("+~")):
+        key = name.lstrip("+~")
+        sign = name[: len(name) - len(key)]
+        if sign not in _SIGNS or not KEY.fullmatch(key):
             raise UsageError(f"{name!r} in {origin} is not a key that Hydra reads.")
-        found.append(Override(name.lstrip("+~"), value, sign, origin))
-    return found
+        overrides.append(Override(key, value, sign, origin))
+    return overrides

@@ -1,4 +1,8 @@
-"""A plan: the exact command that a recipe is for one release of verl."""
+"""A plan: a recipe's settings by verl 0.9.1's names, and the command they are for one release.
+
+The keys are translated to the release once, in `verl.translate`; everything that looks at a plan
+asks for a setting by its name in 0.9.1.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,19 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.fields import REWARD, apply_overrides
-from rewardkit.launch.overrides import Override, from_yaml
+from rewardkit.launch.overrides import Override, parse_verl_section
 from rewardkit.launch.presets import NO_BUFFER, environment, preset
-from rewardkit.launch.recipe import Recipe
+from rewardkit.launch.recipe import Recipe, merge_fields
+from rewardkit.launch.scorer_location import reward_settings
 from rewardkit.launch.secret_values import shell_word
-from rewardkit.launch.verl.hydra_values import Raw, parse_value
-from rewardkit.launch.verl.key_renames import ignored_key, to_latest_key, to_release_key
-from rewardkit.launch.verl.keys import PKG_SINCE, parse_release
-from rewardkit.launch.verl.releases import Release, known_releases, release_of
-from rewardkit.registry import did_you_mean, is_path
+from rewardkit.launch.verl.hydra_values import parse_value
+from rewardkit.launch.verl.key_renames import to_latest_key
+from rewardkit.launch.verl.releases import Release, parse_release, release_of
+from rewardkit.launch.verl.reward_keys import NEW_KEY
+from rewardkit.launch.verl.translate import Note, translate
 
 TRAINER = "verl.trainer.main_ppo"
 DAPO_RECIPE = "recipe.dapo.main_dapo"
@@ -26,14 +30,14 @@ DAPO_RECIPE = "recipe.dapo.main_dapo"
 #: The main trainer samples dynamically from this release on; before it, verl's DAPO recipe does.
 FILTER_SINCE = (0, 9, 0)
 
-#: From this release on Megatron is a model engine; before it, a configuration of its own.
+#: Megatron is a model engine from this release on; before it, it has a configuration of its own.
 ENGINE_SINCE = (0, 7, 1)
 
-#: Before it, verl's dapo reward manager ends at the first sample where it is given no buffer.
+#: Before this release, verl's dapo reward manager fails on the first sample if it has no buffer.
 BUFFER_OPTIONAL_SINCE = (0, 7, 1)
 
 #: The order in which settings are printed.
-_ORDER = (
+_SECTIONS = (
     "data",
     "actor_rollout_ref.model",
     "actor_rollout_ref.actor",
@@ -48,88 +52,70 @@ _ORDER = (
     "trainer",
 )
 
-
-#: `${data.seed}`, `${oc.select:data.seed,1}`, and the same from the section it stands in (`.x`).
+#: `${data.seed}`, `${oc.select:data.seed,1}`, and the same relative to the key's section (`.x`).
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?(\.*[\w.]+)(?:,([^{}]*))?\}")
 
+#: Settings of verl that are fields of a recipe: whatever reads the field must see them too.
+_FIELDS = {
+    "trainer.nnodes": ("nodes",),
+    "trainer.n_gpus_per_node": ("devices_per_node",),
+    "actor_rollout_ref.model.path": ("model",),
+    "data.train_files": ("data", "train"),
+    "data.val_files": ("data", "val"),
+}
 
-@dataclass(frozen=True)
-class Note:
-    """Something that was done to a setting, for the person to know.
-
-    Attributes:
-        kind: `renamed`, `dropped` (it is not in the command) or `hint`.
-        key: as it was written.
-        text: what became of it and why.
-    """
-
-    kind: Literal["renamed", "dropped", "hint"]
-    key: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.key}: {self.text}"
+#: Settings of verl that change more than themselves: the recipe has a field for them.
+_STRATEGY_KEYS = frozenset({"model_engine", "actor_rollout_ref.actor.strategy"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """A launch of verl.
 
     Attributes:
-        recipe: what it is of.
-        verl: the release its keys are for.
-        module: of verl, run with `python3 -m`.
-        arguments: of the module, Hydra's overrides and options.
-        settings: what was asked for, by verl 0.9.1's names.
-        config: the release's defaults with the settings in them, by the release's names.
+        recipe: the recipe, with the fields that were set by verl's names.
+        release: the release that the arguments are for.
+        module: verl's module, run with `python3 -m`.
+        arguments: of the module: Hydra's overrides and options.
+        settings: the recipe's settings by verl 0.9.1's names.
+        config: the release's defaults with the settings in them, by verl 0.9.1's names;
+            interpolations of a single key are resolved.
         env: variables that all nodes share.
         notes: what was renamed or left out.
-        secrets: values of the variables that `<secret:NAME>` in an argument names, those known.
+        secrets: the values of the `<secret:NAME>` marks in the arguments, as far as they are known.
     """
 
     recipe: Recipe
-    verl: str
+    release: Release
     module: str
     arguments: tuple[str, ...]
     settings: Mapping[str, Any]
     config: Mapping[str, Any]
     env: Mapping[str, str]
-    notes: tuple[Note, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def verl(self) -> str:
+        """The version of the release."""
+        return self.release.verl
+
     def command(self) -> list[str]:
-        """The command as a list of arguments, never to be joined without `shlex.join`."""
+        """Return the command as a list of arguments; join it with `shlex.join` only."""
         return [self.recipe.cluster.python, "-m", self.module, *self.arguments]
 
-    def shown(self) -> str:
-        """The command for a shell, an argument a line."""
+    def shell_command(self) -> str:
+        """Return the command for a shell, with an argument on each line."""
         first = " ".join(map(shell_word, self.command()[:3]))
         return " \\\n  ".join([first, *map(shell_word, self.arguments)])
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The effective value of a setting, asked for by verl 0.9.1's name.
+        """Return the effective value of a setting, by its name in verl 0.9.1.
 
-        Interpolations of a single key are followed, with what they fall back to; a setting that
-        the release does not have, or that is null, is `default`.
+        A setting that the release does not have, or that is null, is `default`.
         """
-        megatron = self.recipe.strategy == "megatron"
-        recipe = self.module == DAPO_RECIPE
-        name = to_release_key(key, parse_release(self.verl), megatron=megatron, dapo_recipe=recipe)
-        value = self.config.get(name)
-        for _ in range(5):
-            match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
-            if match is None:
-                break
-            target = match[1] if not match[1].startswith(".") else _beside(name, match[1])
-            fallback = None if match[2] is None else parse_value(match[2])
-            value = self.config.get(target, fallback)
+        value = self.config.get(key)
         return default if value is None or value == "???" else value
-
-
-def _beside(name: str, relative: str) -> str:
-    """`a.b.c` and `.d` -> `a.b.d`; a dot more is a section further up."""
-    up = len(relative) - len(relative.lstrip("."))
-    return ".".join([*name.split(".")[:-up], relative.lstrip(".")])
 
 
 def make_plan(
@@ -137,79 +123,116 @@ def make_plan(
     verl: str,
     overrides: Iterable[Override] = (),
     *,
-    reward_path: str | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> Plan:
-    """What a recipe is in a release of verl.
+    """Plan a recipe for a release of verl.
 
     Args:
         recipe: the run.
-        verl: a version, as in 0.9.1 or 0.8.
-        overrides: from the command line; they win over all else.
-        reward_path: of the scorer's file on the nodes, where it is not the one here.
-        secrets: what `secret_values.conceal` took out of recipe and overrides.
+        verl: the release; an unknown one is planned as the nearest older one.
+        overrides: settings of the command line; they win over the recipe's.
+        secrets: the values of the secrets that the recipe and the overrides have marks for.
 
     Raises:
-        UsageError: a key that no release knows (the message suggests the nearest), a scorer that
-            does not load, or a release that cannot do what is asked.
+        DataError: an override sets a field of the recipe to a value of the wrong type.
+        UsageError: the release, a key or the scorer is unknown, or an override sets what only the
+            recipe may.
     """
-    written = [*from_yaml(recipe.verl, "the recipe's `verl:`"), *overrides]
-    recipe = apply_overrides(recipe, written)
-    asked = _asked(recipe, written, verl, reward_path)
-    settings = {override.key: override.value for override in asked if override.sign != "~"}
-    module = _module(settings, verl)
-    known = release_of(
-        verl, megatron=recipe.strategy == "megatron", dapo_recipe=module == DAPO_RECIPE
+    written = [*parse_verl_section(recipe.verl, "the recipe's `verl:`"), *overrides]
+    recipe = _merge_overrides(recipe, written)
+    settings = _settings(recipe, written, verl)
+    values = {setting.key: setting.value for setting in settings if setting.sign != "~"}
+    is_dynamic = values.get("algorithm.filter_groups.enable") is True
+    release = release_of(
+        verl,
+        megatron=recipe.strategy == "megatron",
+        dapo_recipe=is_dynamic and release_of(verl).number < FILTER_SINCE,
     )
-    kept, notes = _translated(asked, known, recipe, module)
-    if parse_release(verl) > known.number:
-        notes.append(
-            Note("hint", f"verl {verl}", f"is newer than we know: planned as {known.verl}.")
-        )
-    if module == DAPO_RECIPE:
-        notes.append(_recipe_hint(known))
-    config = {**known.keys, **{override.key: override.value for override in kept}}
+    translated, notes = translate(settings, release)
+    config = _config(release, translated)
     return Plan(
         recipe=recipe,
-        verl=known.verl,
-        module=module,
-        arguments=(*_engine(recipe, known), *(str(override) for override in _sorted(kept))),
-        settings=settings,
+        release=release,
+        module=DAPO_RECIPE if release.dapo_recipe else TRAINER,
+        arguments=(*_engine_arguments(release), *map(str, sorted(translated, key=_section))),
+        settings=values,
         config=config,
         env=environment(recipe, config),
-        notes=tuple(notes),
+        notes=(*notes, *_release_notes(release, verl)),
         secrets=secrets or {},
     )
 
 
-def _asked(
-    recipe: Recipe, written: list[Override], verl: str, reward_path: str | None
-) -> list[Override]:
-    """All settings by 0.9.1's names, each once: the last one wins."""
-    base = {**preset(recipe), **_fields(recipe), **_reward(recipe, verl, reward_path)}
-    if parse_release(release_of(verl).verl) < BUFFER_OPTIONAL_SINCE:
-        base = {**NO_BUFFER, **base} if recipe.algorithm == "dapo" else base
-    merged = {key: Override(key, value, origin="the recipe") for key, value in base.items()}
-    for override in written:
-        megatron = recipe.strategy == "megatron"
+def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
+    """Return the recipe with the fields that overrides set by verl's names.
+
+    Raises:
+        DataError: a value is not of the field's type.
+        UsageError: an override sets what only the recipe may, or the reward function is not a file.
+    """
+    fields: dict[str, Any] = {}
+    function = "compute_score"
+    for override in overrides:
+        _require_allowed(override, recipe)
+        key = to_latest_key(override.key)
+        if key == f"{NEW_KEY}.name":
+            function = override.value
+        elif key == f"{NEW_KEY}.path" and override.value:
+            fields["reward"] = {"scorer": str(override.value)}
+        elif key in _FIELDS and override.sign != "~":
+            *section, name = _FIELDS[key]
+            place = fields.setdefault(section[0], {}) if section else fields
+            place[name] = override.value
+    if path := fields.get("reward", {}).get("scorer"):
+        if not path.endswith(".py"):
+            raise UsageError(
+                f"{NEW_KEY}.path={path}: set a scorer by name: --set reward.scorer=NAME."
+            )
+        fields["reward"]["scorer"] = f"{path}:{function}"
+    return merge_fields(recipe, fields, "the command line") if fields else recipe
+
+
+def _require_allowed(override: Override, recipe: Recipe) -> None:
+    """Refuse an override that the recipe has a field for, and that would leave the rest as it was."""
+    name = override.key.partition(".")[0]
+    if override.key == name and name in type(recipe).model_fields:
+        raise UsageError(
+            f"{override.origin}: {name} is a field of the recipe: --set {name}={override.value}."
+        )
+    value = str(override.value)
+    if override.key in _STRATEGY_KEYS and value != recipe.strategy:
+        raise UsageError(
+            f"{override.origin}: {override.key}={value} alone leaves the rest as it was: set "
+            f"strategy: {value} in the recipe, or --set strategy={value}."
+        )
+
+
+def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[Override]:
+    """Return all settings by verl 0.9.1's names, each once: the last one wins."""
+    base = {**preset(recipe), **_field_settings(recipe), **reward_settings(recipe, verl)}
+    if recipe.algorithm == "dapo" and release_of(verl).number < BUFFER_OPTIONAL_SINCE:
+        base = {**NO_BUFFER, **base}
+    settings = {key: Override(key, value, origin="the recipe") for key, value in base.items()}
+    megatron = recipe.strategy == "megatron"
+    for override in overrides:
         key = override.key if override.is_group else to_latest_key(override.key, megatron=megatron)
-        merged[key] = replace(override, key=key, written=override.key)
-    return list(merged.values())
+        settings[key] = replace(override, key=key, written=override.key)
+    return list(settings.values())
 
 
-def _fields(recipe: Recipe) -> dict[str, Any]:
-    """The settings that a recipe's own fields are."""
+def _field_settings(recipe: Recipe) -> dict[str, Any]:
+    """Return the settings that a recipe's own fields stand for."""
     settings: dict[str, Any] = {
-        "data.train_files": _files(recipe.data.train),
+        "data.train_files": _file_names(recipe.data.train),
         "actor_rollout_ref.model.path": recipe.model,
         "trainer.nnodes": recipe.nodes,
         "trainer.n_gpus_per_node": recipe.devices_per_node,
         "trainer.experiment_name": recipe.name,
     }
     if recipe.data.val:
-        settings["data.val_files"] = _files(recipe.data.val)
-    else:  # verl reads a validation file in any case
-        settings["data.val_files"] = _files(recipe.data.train)
+        settings["data.val_files"] = _file_names(recipe.data.val)
+    else:  # verl reads a validation file even where it does not validate
+        settings["data.val_files"] = _file_names(recipe.data.train)
         settings["trainer.test_freq"] = -1
         settings["trainer.val_before_train"] = False
     if recipe.algorithm == "ppo":
@@ -217,131 +240,61 @@ def _fields(recipe: Recipe) -> dict[str, Any]:
     return settings
 
 
-def _files(names: list[str]) -> Any:
-    """One file as text, several as a list; `~` is ours to expand, verl does not."""
+def _file_names(names: list[str]) -> Any:
+    """Return one file as text and several as a list; verl does not expand `~`."""
     expanded = [str(Path(name).expanduser()) if name.startswith("~") else name for name in names]
     return expanded[0] if len(expanded) == 1 else expanded
 
 
-def _reward(recipe: Recipe, verl: str, path: str | None) -> dict[str, Any]:
-    """The settings of the reward function; none for verl's own scorers."""
-    from rewardkit.scorers.load import load_scorer, location
-
-    scorer, options = recipe.reward.scorer, recipe.reward.options
-    if scorer == "verl":
-        if options:
-            raise UsageError("reward.options: verl's own scorers take none; name a scorer.")
-        return {}
-    key = REWARD
-    if is_path(scorer):
-        file, _, name = scorer.partition(":")
-        where = path or str(Path(file).expanduser().absolute())
-        settings = {f"{key}.path": where, f"{key}.name": name or "compute_score"}
-    else:
-        load_scorer(scorer, **options)
-        where = path or location(scorer, pkg=parse_release(verl) >= PKG_SINCE)
-        settings = {f"{key}.path": where, f"{key}.name": "compute_score"}
-    return settings | {f"{key}.reward_kwargs.{name}": value for name, value in options.items()}
-
-
-def _module(settings: Mapping[str, Any], verl: str) -> str:
-    """The module of verl that does what the settings ask for."""
-    dynamic = settings.get("algorithm.filter_groups.enable") is True
-    before = parse_release(release_of(verl).verl) < FILTER_SINCE
-    return DAPO_RECIPE if dynamic and before else TRAINER
-
-
-def _recipe_hint(known: Release) -> Note:
-    return Note(
-        "hint",
-        DAPO_RECIPE,
-        f"verl {known.verl} samples dynamically in its DAPO recipe only, which is not in the wheel: "
-        "start it in a checkout of verl that has recipe/dapo (from 0.7.1 on, git submodule update "
-        "--init recipe), or use verl 0.9.",
-    )
-
-
-def _engine(recipe: Recipe, known: Release) -> list[str]:
-    if recipe.strategy != "megatron":
+def _engine_arguments(release: Release) -> list[str]:
+    if not release.megatron:
         return []
-    if known.number >= ENGINE_SINCE:
+    if release.number >= ENGINE_SINCE:
         return ["model_engine=megatron"]
     return ["--config-path=config", "--config-name=ppo_megatron_trainer.yaml"]
 
 
-def _translated(
-    asked: list[Override], known: Release, recipe: Recipe, module: str
-) -> tuple[list[Override], list[Note]]:
-    """The settings by the release's names, without those it does not act on, and what was done."""
-    kept: list[Override] = []
-    notes: list[Note] = []
-    kind = {"megatron": recipe.strategy == "megatron", "dapo_recipe": module == DAPO_RECIPE}
-    for override in asked:
-        if override.is_group:
-            kept.append(override)
-            continue
-        key = to_release_key(override.key, known.number, **kind)
-        reason = _dropped(override, key, known, kind)
-        if reason:
-            notes.append(Note("dropped", override.key, reason))
-            continue
-        if override.written not in {"", key}:
-            notes.append(Note("renamed", override.written, f"is {key} in verl {known.verl}."))
-        if known.refuses(key, override.value):
-            raise UsageError(
-                f"{override.origin}: {override.key}={override.value!r} is text; verl "
-                f"{known.verl} has {known.keys[key]!r} there."
-            )
-        if override.sign in {"+", "++"} and not known.lists(key) and not known.open_at(key):
-            near = did_you_mean(key, list(known.keys))
-            notes.append(Note("hint", key, f"verl {known.verl} does not list it.{near}"))
-        sign = override.sign if override.sign == "~" else "" if known.lists(key) else "+"
-        kept.append(replace(override, key=key, sign=sign))
-    return kept, notes
+def _release_notes(release: Release, verl: str) -> Iterable[Note]:
+    if parse_release(verl) > release.number:
+        text = f"is newer than the releases we know: planned as {release.verl}."
+        yield Note("hint", f"verl {verl}", text)
+    if release.dapo_recipe:
+        yield Note(
+            "hint",
+            DAPO_RECIPE,
+            f"verl {release.verl} samples dynamically in its DAPO recipe only, which is not in the "
+            "wheel: start it in a checkout of verl that has recipe/dapo (from 0.7.1 on, git "
+            "submodule update --init recipe), or use verl 0.9.",
+        )
 
 
-def _dropped(override: Override, key: str, known: Release, kind: Mapping[str, bool]) -> str | None:
-    """Why a setting is not in the command; None if it is.
-
-    Raises:
-        UsageError: no release knows it, and no `+` says that this is meant.
-    """
-    if kind["dapo_recipe"] and override.key == "reward.reward_kwargs.max_resp_len":
-        return "the recipe passes it by itself."
-    if not key:
-        return f"verl {known.verl} has no such setting."
-    if entry := ignored_key(key, known.number, **kind):
-        return f"verl {known.verl}: {entry.why}."
-    section = known.lists(key) and key not in known.keys
-    if section and override.sign != "~" and not isinstance(override.value, (Mapping, Raw)):
-        raise UsageError(f"{override.origin}: {key} is a section of verl's: set a key in it.")
-    if known.lists(key) or known.open_at(key) or override.sign in {"+", "++"}:
-        return None
-    if since := _listed_by(override.key, megatron=kind["megatron"]):
-        return f"verl {known.verl} has no such setting ({since} has)."
-    other = _listed_by(override.key, megatron=not kind["megatron"])
-    if other:
-        engine = "FSDP" if kind["megatron"] else "Megatron"
-        return f"a setting of {engine}, and this run is not of it."
-    raise UsageError(
-        f"{override.origin}: verl {known.verl} has no key {override.key!r}."
-        f"{did_you_mean(override.key, list(known.keys))} "
-        "Write +key if it is meant for something that reads it without listing it."
-    )
+def _section(override: Override) -> int:
+    """Return the place of an override's section in the command."""
+    places = (i for i, name in enumerate(_SECTIONS) if override.key.startswith(f"{name}."))
+    return next(places, len(_SECTIONS))
 
 
-def _listed_by(key: str, *, megatron: bool) -> str | None:
-    """The newest release that lists a key."""
-    for version in reversed(known_releases()):
-        release_keys = release_of(version, megatron=megatron)
-        if release_keys.lists(key):
-            return f"verl {version}"
-    return None
+def _config(release: Release, overrides: Iterable[Override]) -> dict[str, Any]:
+    """Return the effective configuration of a release by verl 0.9.1's names."""
+    values = {**release.keys, **{override.key: override.value for override in overrides}}
+    return {release.latest_name_of(name): _resolve(name, values) for name in values}
 
 
-def _sorted(overrides: list[Override]) -> list[Override]:
-    def place(override: Override) -> int:
-        fits = [i for i, name in enumerate(_ORDER) if override.key.startswith(f"{name}.")]
-        return fits[0] if fits else len(_ORDER)
+def _resolve(name: str, values: Mapping[str, Any]) -> Any:
+    """Return a value, following interpolations of a single key with what they fall back to."""
+    value = values[name]
+    for _ in range(5):
+        match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            break
+        target = _absolute_key(name, match[1])
+        fallback = None if match[2] is None else parse_value(match[2])
+        value = values.get(target, fallback)
+    return value
 
-    return sorted(overrides, key=place)
+
+def _absolute_key(name: str, reference: str) -> str:
+    """`a.b.c` and `.d` -> `a.b.d`; each further dot is a section further up."""
+    relative = reference.lstrip(".")
+    levels = len(reference) - len(relative)
+    return ".".join([*name.split(".")[:-levels], relative]) if levels else reference

@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.launch.overrides import flatten
 from rewardkit.launch.recipe_errors import format_error
-from rewardkit.launch.yaml_text import read_yaml
+from rewardkit.launch.recipe_yaml import read_yaml
 from rewardkit.registry import did_you_mean
 
 FOLDER = Path(__file__).parent / "recipes"
@@ -241,35 +241,36 @@ class Recipe(_Part):
 
 
 def built_in() -> list[str]:
-    """The names of the recipes that come with rewardkit."""
+    """Return the names of the recipes that come with rewardkit."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
 def recipe_path(name: str) -> Path:
-    """The file of a built-in recipe, or of a path that ends in `.yaml` or `.yml`.
+    """Return the file of a built-in recipe, or of a path that ends in `.yaml` or `.yml`.
 
     Raises:
-        UnknownNameError: there is no such recipe; the message suggests the nearest.
+        UnknownNameError: there is no such recipe; the message suggests the nearest name.
     """
     path = Path(name).expanduser()
     if path.suffix in {".yaml", ".yml"}:
         if not path.is_file():
-            raise UnknownNameError(f"{name}: {'a folder' if path.is_dir() else 'no such file'}.")
+            problem = "is a folder" if path.is_dir() else "does not exist"
+            raise UnknownNameError(f"{name} {problem}.")
         return path
     if name not in built_in():
         raise UnknownNameError(
             f"unknown recipe {name!r}.{did_you_mean(name, built_in())} "
-            f"Known: {', '.join(built_in())}; a file of yours ends in .yaml."
+            f"Known: {', '.join(built_in())}; a file of your own ends in .yaml."
         )
     return FOLDER / f"{name}.yaml"
 
 
 def load_tree(name: str) -> dict[str, Any]:
-    """A recipe as YAML has it, not yet looked at.
+    """Read a recipe's YAML; nothing of it is validated.
 
     Raises:
         UnknownNameError: there is no such recipe.
-        DataError: it is no YAML mapping.
+        DataError: the file is not a YAML mapping.
     """
     path = recipe_path(name)
     try:
@@ -287,7 +288,7 @@ def load_tree(name: str) -> dict[str, Any]:
 
 
 def deep_merge(tree: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping with a part of one laid over it: mappings are merged, all else is replaced."""
+    """Merge a mapping into another: mappings are merged key by key, other values are replaced."""
     merged = dict(tree)
     for key, value in part.items():
         below = merged.get(key)
@@ -297,65 +298,87 @@ def deep_merge(tree: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, An
 
 
 def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None) -> Recipe:
-    """A recipe of what YAML had.
+    """Validate a recipe.
 
     Args:
-        tree: the mapping.
-        where: its file, for messages.
-        variant: of the sweep, to lay over it.
+        tree: its YAML.
+        where: its name or file, for messages.
+        variant: a variant of its sweep, merged into it.
 
     Raises:
-        DataError: a key is unknown or has a value of the wrong type; all of them, a line each.
+        DataError: keys are unknown or have values of the wrong type; the message has a line for
+            each.
         UnknownNameError: there is no such variant.
     """
-    _refuse_unwritable(tree, where)
+    _require_writable(tree, where)
     tree = flatten_verl_section(tree, where)
     if variant is not None:
         tree = deep_merge(tree, _variant(tree, where, variant))
+    return _validate(tree, where)
+
+
+def merge_fields(recipe: Recipe, fields: Mapping[str, Any], where: str) -> Recipe:
+    """Return a recipe with some fields replaced; of `data`, the given files only.
+
+    Raises:
+        DataError: a value is not of the field's type.
+    """
+    _require_writable(fields, where)
+    changed = dict(fields)
+    if "data" in changed:
+        changed["data"] = {**dict(recipe.data), **changed["data"]}
+    return _validate({**dict(recipe), **changed}, where)
+
+
+def _validate(tree: Mapping[str, Any], where: str) -> Recipe:
     try:
         return Recipe.model_validate(tree)
     except ValidationError as error:
-        raise DataError("\n".join(format_error(e, where, Recipe) for e in error.errors())) from None
+        lines = (format_error(one, where, Recipe) for one in error.errors())
+        raise DataError("\n".join(lines)) from None
 
 
-def _refuse_unwritable(value: Any, place: str) -> None:
-    """Refuse text that no file or no command can hold.
+def _require_writable(value: Any, place: str) -> None:
+    """Refuse text that neither a file nor a command can hold.
 
     Raises:
-        DataError: a text has a NUL or a lone surrogate; with its place.
+        DataError: a text has a NUL or a lone surrogate.
     """
     if isinstance(value, Mapping):
         for key, item in value.items():
-            _refuse_unwritable(key, place)
-            _refuse_unwritable(item, f"{place}: {key}")
+            _require_writable(key, place)
+            _require_writable(item, f"{place}: {key}")
     elif isinstance(value, list):
         for item in value:
-            _refuse_unwritable(item, place)
+            _require_writable(item, place)
     elif isinstance(value, str) and re.search("[\0\ud800-\udfff]", value):
         raise DataError(f"{place}: {value!r} has a NUL or a lone surrogate; leave it out.")
 
 
 def flatten_verl_section(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The tree without empty sections, and with `verl:` by dotted keys, each of them once."""
-    given = {key: value for key, value in tree.items() if value is not None}
-    if isinstance(given.get("verl"), Mapping):
-        pairs = list(flatten(given["verl"]))
-        given["verl"] = dict(pairs)
+    """Return the tree without empty sections, and with dotted keys under `verl:`.
+
+    Raises:
+        DataError: a key stands twice under `verl:`, nested and dotted.
+    """
+    sections = {key: value for key, value in tree.items() if value is not None}
+    if isinstance(sections.get("verl"), Mapping):
+        pairs = list(flatten(sections["verl"]))
+        sections["verl"] = dict(pairs)
         for key, count in Counter(key for key, _ in pairs).items():
             if count > 1:
-                raise DataError(f"{where}: verl: {key!r} stands there {count} times.")
-    return given
+                raise DataError(f"{where}: verl: {key!r} is set {count} times.")
+    return sections
 
 
 def _variant(tree: Mapping[str, Any], where: str, name: str) -> dict[str, Any]:
-    """What a variant of the sweep changes."""
+    """Return what a variant of the sweep changes."""
     variants = tree.get("sweep") or {}
     if not isinstance(variants, Mapping) or name not in variants:
         known = ", ".join(map(str, variants)) or "none"
         raise UnknownNameError(f"{where}: no variant {name!r} in sweep. Known: {known}.")
     part = variants[name] or {}
     if not isinstance(part, Mapping):
-        raise DataError(f"{where}: sweep.{name}: should be a part of a recipe, a mapping.")
-    return {"name": f"{tree.get('name')}-{name}"} | flatten_verl_section(
-        part, f"{where}: sweep.{name}"
-    )
+        raise DataError(f"{where}: sweep.{name}: a variant is a part of a recipe, a mapping.")
+    changes = flatten_verl_section(part, f"{where}: sweep.{name}")
+    return {"name": f"{tree.get('name')}-{name}", **changes}

@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rewardkit.launch.verl.keys import LATEST
-from rewardkit.launch.verl.releases import release_of
+from rewardkit.launch.verl.releases import LATEST, release_of
 from rewardkit.registry import did_you_mean
 
 #: Words people know from elsewhere, for those of a recipe.

@@ -1,32 +1,178 @@
-"""A recipe as YAML that a person likes to read, and that `yaml_text.read_yaml` reads back equal."""
+"""Recipes as YAML: read as a person means them, and written as a person likes to read them.
+
+YAML 1.2, so that `1e-6` is a number and `no` is text: a learning rate that is text stops verl
+minutes after the launch. Numbers are decimal, and dates are text. Keys stand once, and neither
+aliases nor deep nesting is read.
+"""
 
 from __future__ import annotations
 
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
-from typing import Any
+from io import StringIO
+from typing import TYPE_CHECKING, Any
 
-from rewardkit.launch.yaml_text import read_scalar
+from rewardkit.errors import DataError
 
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+
+#: Mappings in mappings that a recipe may have.
+MAX_DEPTH = 40
+
+#: Columns of a written recipe.
 WIDTH = 100
 
-_PLAIN = re.compile(r"(?:\w|\.{0,2}/)(?:[\w./$@%+~\-: ]*[\w./$@%+~\-])?")
+_PLAIN_START = re.compile(r"[\w/.~$+-]")
+_DECIMAL = re.compile(r"[-+]?[0-9]{1,1000}")
 
 
-def recipe_yaml(tree: Mapping[str, Any], header: Iterable[str] = ()) -> str:
-    """The YAML of a recipe.
+def read_yaml(text: str, where: str) -> Any:
+    """Return the value of a YAML document.
 
     Args:
-        tree: mappings, lists, text, numbers, booleans and None, as `read_yaml` gives them.
+        text: the document.
+        where: its file, for messages.
+
+    Raises:
+        DataError: it is not YAML, has an alias or is nested too deep, or a key stands twice; the
+            message has the line.
+    """
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        return _parser().load(text)
+    except MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise DataError(f"{where}{line}: {_problem(str(error.problem))}.") from None
+    except (YAMLError, ValueError) as error:  # ValueError: a number that Python does not read
+        raise DataError(f"{where}: not YAML ({' '.join(str(error).split())[:200]}).") from None
+
+
+def write_yaml(tree: Mapping[str, Any], header: Iterable[str] = ()) -> str:
+    """Return the YAML of a recipe; `read_yaml` reads it back equal.
+
+    Args:
+        tree: mappings, lists, text, numbers, booleans and None.
         header: lines that become comments at the top; long ones are wrapped.
     """
+    out = StringIO()
+    _writer().dump(_with_flow(tree), out)
     comments = [line for text in header for line in _comment(text)]
-    return "\n".join([*comments, *(_block(tree, "") or ["{}"])]) + "\n"
+    return "\n".join([*comments, out.getvalue()])
+
+
+class _Flow(dict[str, Any]):
+    """A mapping that is written on one line."""
+
+
+def _with_flow(value: Any, depth: int = 0) -> Any:
+    """Mark the mappings that are written on one line: short inner ones without mappings in them."""
+    if not isinstance(value, Mapping):
+        return value
+    nested = {str(key): _with_flow(item, depth + 1) for key, item in value.items()}
+    is_flat = not any(isinstance(item, Mapping) and item for item in value.values())
+    is_short = depth > 2 and len(str(nested)) <= WIDTH - 20
+    return _Flow(nested) if is_flat and is_short else nested
+
+
+def _problem(problem: str) -> str:
+    """Say what is wrong with a document, in our words where ruamel's are hard to read."""
+    if "\\t" in problem:
+        return "a tab; YAML wants spaces"
+    if match := re.match(r'found duplicate key "(.*?)"', problem, re.DOTALL):
+        return f"the key {match[1]!r} stands twice"
+    return " ".join(problem.split())
+
+
+def _parser() -> YAML:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.composer import Composer, ComposerError
+    from ruamel.yaml.constructor import SafeConstructor
+    from ruamel.yaml.events import AliasEvent
+    from ruamel.yaml.nodes import MappingNode, ScalarNode
+
+    class BoundedComposer(Composer):
+        """A composer with a limit on depth, without aliases, whose keys are scalars."""
+
+        depth = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            mark = self.parser.peek_event().start_mark
+            if self.parser.check_event(AliasEvent):
+                raise ComposerError(None, None, "aliases are not read", mark)
+            if self.depth > MAX_DEPTH:
+                raise ComposerError(None, None, "nested too deep", mark)
+            self.depth += 1
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            if (
+                isinstance(parent, MappingNode)
+                and index is None
+                and not isinstance(node, ScalarNode)
+            ):
+                raise ComposerError(None, None, "a key is a word, not a list or a mapping", mark)
+            return node
+
+    class PlainConstructor(SafeConstructor):
+        """Numbers in decimal, and no dates."""
+
+    def construct_int(_: Any, node: Any) -> int | str:
+        return int(node.value) if _DECIMAL.fullmatch(node.value) else str(node.value)
+
+    def construct_text(_: Any, node: Any) -> str:
+        return str(node.value)
+
+    PlainConstructor.add_constructor("tag:yaml.org,2002:int", construct_int)
+    for tag in ("timestamp", "value"):
+        PlainConstructor.add_constructor(f"tag:yaml.org,2002:{tag}", construct_text)
+    parser = YAML(typ="safe", pure=True)
+    parser.Composer, parser.Constructor = BoundedComposer, PlainConstructor
+    return parser
+
+
+def _writer() -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.representer import SafeRepresenter
+
+    class PlainRepresenter(SafeRepresenter):
+        """Lists on one line, numbers as people write them, and nothing by reference."""
+
+        def ignore_aliases(self, _: Any) -> bool:
+            return True
+
+    def represent_flow(self: Any, value: Any) -> Any:
+        return self.represent_mapping("tag:yaml.org,2002:map", value, flow_style=True)
+
+    def represent_list(self: Any, value: Any) -> Any:
+        return self.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True)
+
+    def represent_text(self: Any, value: str) -> Any:
+        # ruamel writes some line ends unescaped, and does not read all plain texts that it writes
+        style = None if value.isprintable() and _PLAIN_START.match(value) else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    def represent_float(self: Any, value: float) -> Any:
+        text = re.sub(r"e([+-]?)0*(\d)", r"e\1\2", repr(value))  # `1e-6`, not `1e-06`
+        text = re.sub(r"(inf|nan)", r".\1", text)
+        return self.represent_scalar("tag:yaml.org,2002:float", text)
+
+    PlainRepresenter.add_representer(_Flow, represent_flow)
+    PlainRepresenter.add_representer(str, represent_text)
+    PlainRepresenter.add_representer(list, represent_list)
+    PlainRepresenter.add_representer(tuple, represent_list)
+    PlainRepresenter.add_representer(float, represent_float)
+    writer: Any = YAML(typ="safe", pure=True)
+    writer.Representer = PlainRepresenter
+    writer.default_flow_style, writer.allow_unicode = False, True
+    writer.width = 1 << 30  # ruamel does not read back every text that it wraps
+    writer.sort_base_mapping_type_on_output = False
+    return writer
 
 
 def _comment(text: str) -> list[str]:
-    """A line as comments, the wrapped ones indented by two more; without control characters."""
+    """Return a line as comments, with control characters as blanks; wrapped lines are indented."""
     clean = "".join(c if c.isprintable() else " " for c in text)
     indent = " " * (len(clean) - len(clean.lstrip()))
     lines = textwrap.wrap(
@@ -38,54 +184,3 @@ def _comment(text: str) -> list[str]:
         break_long_words=False,
     )
     return lines or ["#"]
-
-
-def _block(tree: Mapping[str, Any], indent: str) -> list[str]:
-    """The lines of a mapping."""
-    lines = []
-    for name, value in tree.items():
-        key = f"{indent}{_text(str(name), flow=True)}:"
-        line = f"{key} {_flow(value)}"
-        nested = isinstance(value, Mapping) and value
-        if not nested or (indent and len(line) <= WIDTH - 20 and _is_flat(value)):
-            lines.append(line)
-        else:
-            lines += [key, *_block(value, f"{indent}  ")]
-    return lines
-
-
-def _is_flat(tree: Mapping[str, Any]) -> bool:
-    return not any(isinstance(value, Mapping) and value for value in tree.values())
-
-
-def _flow(value: Any, *, inside: bool = False) -> str:
-    """A value on one line."""
-    if isinstance(value, Mapping):
-        pairs = (f"{_text(str(k), flow=True)}: {_flow(v, inside=True)}" for k, v in value.items())
-        return "{" + ", ".join(pairs) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_flow(item, inside=True) for item in value) + "]"
-    if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    if isinstance(value, float):
-        return _float(value)
-    return str(value) if isinstance(value, int) else _text(str(value), flow=inside)
-
-
-def _float(value: float) -> str:
-    """`1e-6`, not `1e-06`."""
-    text = re.sub(r"e([+-]?)0*(\d)", r"e\1\2", repr(value))
-    return re.sub(r"(inf|nan)", r".\1", text)
-
-
-def _text(text: str, *, flow: bool) -> str:
-    """Text, in quotes where YAML would read it as something else."""
-    plain = _PLAIN.fullmatch(text) and ": " not in text and isinstance(read_scalar(text), str)
-    if plain and not (flow and ":" in text):
-        return text
-    escaped = (c if c.isprintable() and c not in '"\\' else _escaped(c) for c in text)
-    return '"' + "".join(escaped) + '"'
-
-
-def _escaped(char: str) -> str:
-    return f"\\{char}" if char in '"\\' else f"\\U{ord(char):08x}"

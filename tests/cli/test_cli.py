@@ -106,7 +106,7 @@ def test_no_network_and_no_source_names_the_ways_out(run):
         (("prep", "gsm8k"), "--out"),
         (("path", "gsm8"), "Did you mean 'gsm8k'"),
         (("path", "gsm8k", "--set", "metod=robust"), "Did you mean 'method'"),
-        (("path", "gsm8k", "--verl", "--verl-version", "new"), "no verl version"),
+        (("path", "gsm8k", "--verl", "--verl-version", "new"), "is not a version of verl"),
         (("card", "gsm"), "Did you mean 'gsm8k'"),
         (("audit", "nope.py:f"), "no such file"),
         (("score", "x.jsonl", "--set", "x"), "NAME=VALUE"),

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import rewardkit
-from rewardkit.launch.verl.keys import parse_release, reward_key
+from rewardkit.launch.verl.releases import parse_release
+from rewardkit.launch.verl.reward_keys import reward_key
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -10,7 +10,7 @@ from rewardkit.launch.verl import config_child
 from rewardkit.launch.verl.config import _for_hydra, compose_plan
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.key_renames import to_release_key
-from rewardkit.launch.verl.keys import parse_release
+from rewardkit.launch.verl.releases import parse_release
 from tests.integration.conftest import VERL
 from tests.launch.test_hydra_values import READ_BY_HYDRA
 

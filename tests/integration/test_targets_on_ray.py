@@ -22,7 +22,7 @@ import pytest
 
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import read_recipe
-from rewardkit.launch.targets import render, reward_path
+from rewardkit.launch.targets import render
 
 ray = pytest.importorskip("ray")
 
@@ -99,7 +99,7 @@ def planned(target, tmp_path, **changes):
     text = "def compute_score(*_, **__):\n    return 1.0  # 对\n"
     (tmp_path / "我的 reward.py").write_text(text, encoding="utf-8")
     run = recipe(target, tmp_path, **changes)
-    return make_plan(run, "0.9.1", reward_path=reward_path(run, "0.9.1"))
+    return make_plan(run, "0.9.1")
 
 
 def written(plan, folder):

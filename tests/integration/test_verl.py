@@ -49,7 +49,7 @@ def test_verl_loads_a_scorer_by_path(load_reward, name):
 def test_verl_loads_a_scorer_as_a_package(load_reward, v9):
     """`pkg://` works from 0.7.0 on; 0.5.0 takes files only, and our plan says so."""
     from rewardkit.errors import UsageError
-    from rewardkit.launch.verl.keys import reward_overrides
+    from rewardkit.launch.verl.reward_keys import reward_overrides
 
     where = location("gsm8k", pkg=True)
     if v9:
@@ -73,7 +73,7 @@ def test_the_overrides_we_print_are_honoured(compose):
     """`rewardkit path --verl` for this release composes and sets the reward."""
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
-    from rewardkit.launch.verl.keys import reward_overrides
+    from rewardkit.launch.verl.reward_keys import reward_overrides
 
     overrides = reward_overrides(location("gsm8k"), {"method": "robust"}, VERL)
     reward = get_custom_reward_fn(compose(*overrides))
@@ -241,7 +241,7 @@ def test_our_quoting_survives_hydra(compose, tmp_path, folder):
 
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
-    from rewardkit.launch.verl.keys import reward_key, reward_overrides
+    from rewardkit.launch.verl.reward_keys import reward_key, reward_overrides
 
     where = tmp_path / folder / "gsm8k.py"
     where.parent.mkdir()

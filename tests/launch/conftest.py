@@ -7,7 +7,6 @@ import pytest
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, read_recipe
-from rewardkit.launch.targets import reward_path
 
 SMALLEST = {
     "name": "tiny",
@@ -79,7 +78,7 @@ def plan_of():
         if target == "local":
             tree["nodes"] = 1
         recipe = read_recipe(deep_merge(tree, changes), "test")
-        return make_plan(recipe, version, reward_path=reward_path(recipe, version))
+        return make_plan(recipe, version)
 
     return make
 

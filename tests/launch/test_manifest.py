@@ -3,7 +3,10 @@ import json
 import pytest
 
 from rewardkit.errors import DataError, OutputError
-from rewardkit.launch.manifest import changed, manifest_of, read_manifest, write_manifest
+from rewardkit.launch.manifest import changes_since, manifest_of, read_manifest, write_manifest
+from rewardkit.launch.request import LaunchRequest
+
+REQUEST = LaunchRequest(tree={}, where="my.yaml")
 
 
 @pytest.fixture
@@ -20,22 +23,22 @@ def files(tmp_path):
 
 def test_a_manifest_reads_back_and_gives_the_same_command(plan, files, tmp_path):
     made = plan("0.9", "trainer.total_epochs=2", **files)
-    tree = made.recipe.model_dump(mode="json")
-    manifest = manifest_of(made, tree, "my.yaml", ["trainer.total_epochs=2"])
+    request = LaunchRequest(tree={}, where="my.yaml", overrides=("trainer.total_epochs=2",))
+    manifest = manifest_of(made, request)
     write_manifest(manifest, tmp_path / "manifest.json")
     read = read_manifest(tmp_path / "manifest.json")
     assert read == manifest
-    assert changed(read, made) == []
+    assert changes_since(read, made) == []
     assert set(read.files) == {str(tmp_path / "train.parquet"), str(tmp_path / "mine.py")}
     assert read.versions["rewardkit"]
 
 
 def test_what_changed_since_is_said(plan, files, tmp_path):
     made = plan("0.9", **files)
-    manifest = manifest_of(made, {}, "my.yaml", [])
+    manifest = manifest_of(made, REQUEST)
     (tmp_path / "train.parquet").write_bytes(b"other rows")
     (tmp_path / "mine.py").unlink()
-    lines = changed(manifest, plan("0.9", "trainer.total_epochs=3", **files))
+    lines = changes_since(manifest, plan("0.9", "trainer.total_epochs=3", **files))
     assert lines == [
         "the command now has trainer.total_epochs=3",
         f"{tmp_path}/train.parquet is another file than it was",
@@ -51,7 +54,7 @@ def test_what_is_no_manifest_is_refused(tmp_path, text):
 
 
 def test_a_manifest_of_another_format_is_refused(plan, tmp_path):
-    write_manifest(manifest_of(plan(), {}, "x", []), tmp_path / "m.json")
+    write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
     stored = json.loads((tmp_path / "m.json").read_text())
     (tmp_path / "m.json").write_text(json.dumps(stored | {"format": 2}))
     with pytest.raises(DataError, match="format 2; this rewardkit reads 1"):
@@ -59,12 +62,12 @@ def test_a_manifest_of_another_format_is_refused(plan, tmp_path):
 
 
 def test_a_manifest_is_never_written_over_another(plan, tmp_path):
-    write_manifest(manifest_of(plan(), {}, "x", []), tmp_path / "m.json")
+    write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
     with pytest.raises(OutputError, match="exists"):
-        write_manifest(manifest_of(plan(), {}, "x", []), tmp_path / "m.json")
+        write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
 
 
 def test_nothing_of_the_environment_is_kept_but_what_the_plan_sets(plan, monkeypatch, tmp_path):
     monkeypatch.setenv("WANDB_API_KEY", "secret-key-value")
-    write_manifest(manifest_of(plan(), {}, "x", []), tmp_path / "m.json")
+    write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
     assert "secret-key-value" not in (tmp_path / "m.json").read_text()

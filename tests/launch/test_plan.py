@@ -16,14 +16,13 @@ from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, TRAINER, make_plan
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 from rewardkit.launch.verl.key_renames import (
-    IGNORED_KEYS,
-    RENAMES,
     ignored_key,
+    ignored_keys,
+    renames,
     to_latest_key,
     to_release_key,
 )
-from rewardkit.launch.verl.keys import parse_release
-from rewardkit.launch.verl.releases import known_releases, nearest, release_of
+from rewardkit.launch.verl.releases import known_releases, nearest, parse_release, release_of
 from tests.tables import every
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -167,7 +166,7 @@ def test_a_key_of_another_release_is_left_out_and_said(plan):
 
 @pytest.mark.parametrize("text", ["data.x", "=1", "+", "+~a=1", "a b"])
 def test_what_is_no_override_is_refused(plan, text):
-    with pytest.raises(UsageError, match="is no override"):
+    with pytest.raises(UsageError, match="is not an override"):
         plan("0.9", text)
 
 
@@ -246,7 +245,7 @@ def test_a_synchronous_rollout_is_left_out_where_verl_would_end(plan):
         ("actor_rollout_ref.actor.strategy=megatron", "--set strategy=megatron"),
         ("algorithm=dapo", "algorithm is a field of the recipe: --set algorithm=dapo"),
         ("nodes=4", "nodes is a field of the recipe: --set nodes=4"),
-        ("trainer=5", "trainer is a section of verl's"),
+        ("trainer=5", "trainer is a section of verl"),
         ("engine_kwargs.vllm.x=1", "has no key 'engine_kwargs.vllm.x'"),
         ("actor_rollout_ref.actor.optim.lr='1e-6'", "is text; verl 0.9.1 has 1e-06 there"),
         ("actor_rollout_ref.rollout.n=five", "'five' is text; verl 0.9.1 has 1 there"),
@@ -267,7 +266,7 @@ def test_a_typo_behind_a_plus_is_pointed_at(plan):
 
 
 def test_a_release_to_come_is_planned_as_the_newest_and_said(plan):
-    assert "is newer than we know: planned as 0.9.1" in str(plan("1.2").notes[0])
+    assert "is newer than the releases we know: planned as 0.9.1" in str(plan("1.2").notes[0])
 
 
 @pytest.mark.parametrize("depth", [30, 3000])
@@ -301,7 +300,7 @@ def test_a_release_before_all_known_ones_is_refused():
 
 
 def test_a_name_that_moved_comes_back_from_every_release():
-    for move in RENAMES:
+    for move in renames():
         for name in (move.new, move.old) if move.old else (move.new,):
             key = f"{name}x" if name.endswith(".") else name
             new = to_latest_key(key)
@@ -312,7 +311,7 @@ def test_a_name_that_moved_comes_back_from_every_release():
 
 def test_what_is_dead_names_no_key_that_lives_under_the_same_name():
     """Each dead key is dead in its span and alive outside it."""
-    for entry in IGNORED_KEYS:
+    for entry in ignored_keys():
         key = f"{entry.key}x" if entry.key.endswith(".") else entry.key
         found = ignored_key(key, entry.since, megatron=entry.only == "megatron")
         assert found is not None
@@ -328,7 +327,7 @@ def test_the_shown_command_reaches_a_shell_s_program_as_planned(plan, tmp_path):
     stub.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
     stub.chmod(0o755)
     done = subprocess.run(
-        ["bash", "-c", made.shown()],
+        ["bash", "-c", made.shell_command()],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,

@@ -9,7 +9,7 @@ import pytest
 from rewardkit.errors import DataError, UnknownNameError
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe, recipe_path
-from rewardkit.launch.yaml_text import read_yaml
+from rewardkit.launch.recipe_yaml import read_yaml
 
 
 @pytest.mark.parametrize("name", built_in())
@@ -44,7 +44,7 @@ def test_every_built_in_recipe_says_what_it_is_for(name):
         ({"name": "../x"}, "name: string should match pattern"),
         ({"data": {"train": ""}}, "data.train.0: string should have at least 1 character"),
         ({"dapo": {"clip_ratio_high": float("nan")}}, "clip_ratio_high: input should be"),
-        ({"verl": {"trainer": {"x": 1}, "trainer.x": 2}}, "verl: 'trainer.x' stands there 2 times"),
+        ({"verl": {"trainer": {"x": 1}, "trainer.x": 2}}, "verl: 'trainer.x' is set 2 times"),
     ],
 )
 def test_a_mistake_is_one_line_with_its_place(recipe, part, said):

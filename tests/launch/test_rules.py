@@ -16,8 +16,7 @@ from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe
 from rewardkit.launch.rules import CHECKED_ELSEWHERE, RULES, check_rules
 from rewardkit.launch.rules.facts import GIB, RunFacts, device_memory, read_facts
 from rewardkit.launch.verl.key_renames import to_release_key
-from rewardkit.launch.verl.keys import parse_release
-from rewardkit.launch.verl.releases import known_releases
+from rewardkit.launch.verl.releases import known_releases, parse_release
 from tests.tables import every
 
 ACTOR, MODEL = "actor_rollout_ref.actor", "actor_rollout_ref.model"

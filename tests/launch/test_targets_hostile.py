@@ -24,7 +24,7 @@ from rewardkit.errors import RewardkitError
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import Cluster, Recipe, deep_merge, read_recipe
 from rewardkit.launch.rehearsal.rehearse import _write_command
-from rewardkit.launch.targets import TARGETS, render, reward_path
+from rewardkit.launch.targets import TARGETS, render
 
 VALUES = {
     "substitution": "$(touch pwned)",
@@ -141,7 +141,7 @@ FIELDS = [each for each in leaves(Recipe) if each[0] not in NOT_VALUES]
 
 def planned(tree, target):
     recipe = read_recipe(deep_merge(tree, {"cluster": {"target": target}}), "my.yaml")
-    return make_plan(recipe, "0.9.1", reward_path=reward_path(recipe, "0.9.1"))
+    return make_plan(recipe, "0.9.1")
 
 
 def tree_for(target):

@@ -3,12 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.keys import (
-    describe_reward_keys,
-    parse_release,
-    reward_key,
-    reward_overrides,
-)
+from rewardkit.launch.verl.releases import parse_release
+from rewardkit.launch.verl.reward_keys import describe_reward_keys, reward_key, reward_overrides
 
 
 @pytest.mark.parametrize(
@@ -74,4 +70,4 @@ def test_any_version_text_is_read_or_refused(text):
     try:
         assert parse_release(text)
     except UsageError as error:
-        assert "no verl version" in str(error)
+        assert "is not a version of verl" in str(error)

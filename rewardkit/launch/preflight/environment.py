@@ -19,7 +19,7 @@ from rewardkit.devices import (
 from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.targets.base import WORKER_PORTS
-from rewardkit.launch.verl.keys import installed_verl, parse_release
+from rewardkit.launch.verl.releases import installed_verl, parse_release
 
 #: verl's engines that patch trl's models where trl is installed; trl 1.13 has no such models.
 FSDP = ("fsdp", "fsdp2")

@@ -8,8 +8,7 @@ from rewardkit.errors import DataError
 from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.verl.config import ComposedConfig, compose_plan
-from rewardkit.launch.verl.keys import installed_verl
-from rewardkit.launch.verl.releases import nearest
+from rewardkit.launch.verl.releases import installed_verl, nearest
 
 
 def check_with_verl(plan: Plan, unchecked: list[str]) -> Iterator[LaunchFinding]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.keys import parse_release
+from rewardkit.launch.verl.releases import parse_release
 
 #: What runs inside verl's processes; on their PYTHONPATH.
 INSIDE: Final = Path(__file__).parent / "sitecustomize_hooks"

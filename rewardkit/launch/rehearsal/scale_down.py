@@ -9,8 +9,8 @@ from rewardkit.launch.overrides import Override
 from rewardkit.launch.rehearsal.scale import Scale
 from rewardkit.launch.rehearsal.substitutions import LEFT_OUT, NOTES, A, Config, Place, table
 from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.keys import NEW_KEY, NEW_KEY_SINCE, OLD_KEY
 from rewardkit.launch.verl.releases import DAPO_RECIPE, Release
+from rewardkit.launch.verl.reward_keys import NEW_KEY, NEW_KEY_SINCE, OLD_KEY
 
 #: From this release on verl has a logger that writes a file.
 FILE_LOGGER_SINCE = (0, 6, 0)

@@ -11,7 +11,7 @@ from rewardkit.launch.plan import Plan
 from rewardkit.launch.presets import preset
 from rewardkit.launch.recipe import Recipe
 from rewardkit.launch.rules.facts import RunFacts
-from rewardkit.launch.verl.keys import parse_release
+from rewardkit.launch.verl.releases import parse_release
 
 ACTOR = "actor_rollout_ref.actor"
 MODEL = "actor_rollout_ref.model"

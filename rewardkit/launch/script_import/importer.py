@@ -13,7 +13,7 @@ from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.overrides import KEY, parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER
 from rewardkit.launch.presets import ACTOR
-from rewardkit.launch.recipe_yaml import recipe_yaml
+from rewardkit.launch.recipe_yaml import write_yaml
 from rewardkit.launch.script_import.findings import (
     Asked,
     is_known,
@@ -125,7 +125,7 @@ def recipe_text(imported: Imported) -> str:
     if imported.left_out:
         header += ["", "Left out:"]
         header += [f"  line {line}: {text[:200]}" for text, line in imported.left_out]
-    return recipe_yaml(imported.recipe, header)
+    return write_yaml(imported.recipe, header)
 
 
 def _redactor(script: Script, text: str) -> Redactor:

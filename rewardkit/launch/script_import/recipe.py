@@ -14,10 +14,10 @@ from rewardkit.launch.plan import DAPO_RECIPE, Plan, make_plan
 from rewardkit.launch.presets import ACTOR, OVERLONG
 from rewardkit.launch.recipe import Dapo, read_recipe
 from rewardkit.launch.script_import.shell import Script
+from rewardkit.launch.verl.hydra_values import parse_value
 from rewardkit.launch.verl.key_renames import to_latest_key, to_release_key
 from rewardkit.launch.verl.releases import DAPO_RECIPE as DAPO_DEFAULTS
 from rewardkit.launch.verl.releases import Release
-from rewardkit.launch.yaml_text import read_scalar
 from rewardkit.registry import is_path
 
 REWARD = "reward.custom_reward_function"
@@ -89,7 +89,7 @@ class Draft:
                 break
             key = to_latest_key(match[1])
             value = self.settings.get(key, self.target.keys.get(match[1]))
-            value = read_scalar(match[2]) if value is None and match[2] else value
+            value = parse_value(match[2]) if value is None and match[2] else value
         return value
 
 

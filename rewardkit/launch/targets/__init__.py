@@ -12,9 +12,9 @@ from pathlib import Path
 
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.secret_values import variables_of
-from rewardkit.launch.targets.base import File, Launch, check_secrets, reward_path
+from rewardkit.launch.targets.base import File, Launch, check_secrets
 
-__all__ = ["TARGETS", "File", "Launch", "render", "reward_path"]
+__all__ = ["TARGETS", "File", "Launch", "render"]
 
 #: A recipe's `cluster.target` -> the module that makes it.
 TARGETS: Mapping[str, str] = {
@@ -33,7 +33,7 @@ def render(plan: Plan, folder: Path) -> Launch:
     """What a plan's target needs: files to write below `folder`, and what is executed.
 
     Args:
-        plan: made with `reward_path=reward_path(recipe, verl)`.
+        plan: the run.
         folder: where the files will lie; nothing is written here.
 
     Raises:

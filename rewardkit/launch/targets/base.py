@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rewardkit.devices import RAY_RESOURCES
 from rewardkit.errors import UsageError
+from rewardkit.launch.scorer_location import node_path
 from rewardkit.launch.secret_values import MARK, shell_word, variables_of
-from rewardkit.launch.verl.keys import PKG_SINCE, parse_release
 from rewardkit.redact import Redactor, is_secret_name
 from rewardkit.registry import is_path
 
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
 #: Ray gives these ports to its workers and refuses a component of its own on one of them.
 WORKER_PORTS = range(10002, 20000)
-
-#: Targets that carry the scorer's file, and the folder it is in on the nodes.
-SHIPPED: Mapping[str, str] = {
-    "ray-job": "",
-    "kuberay": "/rewardkit/",
-    "skypilot": "/opt/rewardkit/",
-}
 
 
 @dataclass(frozen=True)
@@ -197,19 +190,6 @@ def filled(template: str, plan: Plan, **values: Any) -> str:
     )
 
 
-def reward_path(recipe: Recipe, verl: str) -> str | None:
-    """Where the scorer's file will be on the nodes, for `make_plan`.
-
-    None where the path is the one here, or none is needed: the target carries no file, or verl
-    loads a scorer of rewardkit's as `pkg://module`.
-    """
-    folder, scorer = SHIPPED.get(recipe.cluster.target), recipe.reward.scorer
-    by_module = not is_path(scorer) and parse_release(verl) >= PKG_SINCE
-    if folder is None or scorer == "verl" or by_module:
-        return None
-    return f"{folder}reward.py"
-
-
 def reward_text(plan: Plan) -> str | None:
     """What stands in the scorer's file on the nodes; None if the plan has none of its own there.
 
@@ -217,7 +197,7 @@ def reward_text(plan: Plan) -> str | None:
         UsageError: the recipe's file cannot be read.
     """
     recipe = plan.recipe
-    where = reward_path(recipe, plan.verl)
+    where = node_path(recipe, plan.verl)
     if where is None or plan.get("reward.custom_reward_function.path") != where:
         return None
     if is_path(recipe.reward.scorer):

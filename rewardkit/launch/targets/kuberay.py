@@ -14,9 +14,9 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.plan import Plan
+from rewardkit.launch.scorer_location import NODE_FOLDERS
 from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.targets.base import (
-    SHIPPED,
     File,
     Launch,
     as_yaml,
@@ -102,7 +102,7 @@ def _job(plan: Plan, name: str) -> dict[str, Any]:
         "kind": "RayJob",
         "metadata": _metadata(plan, name),
         "spec": {
-            "entrypoint": f"bash {SHIPPED['kuberay']}launch.sh",
+            "entrypoint": f"bash {NODE_FOLDERS['kuberay']}launch.sh",
             "shutdownAfterJobFinishes": True,
             "ttlSecondsAfterFinished": 600,
             "rayClusterSpec": cluster,
@@ -123,7 +123,7 @@ def _pod(plan: Plan, name: str) -> dict[str, Any]:
     cluster, recipe = plan.recipe.cluster, plan.recipe
     resource = cluster.device_resource or RESOURCES.get(recipe.devices)
     limits = {resource: str(recipe.devices_per_node)} if resource else {}
-    mounts = [{"name": "rewardkit", "mountPath": SHIPPED["kuberay"].rstrip("/")}]
+    mounts = [{"name": "rewardkit", "mountPath": NODE_FOLDERS["kuberay"].rstrip("/")}]
     volumes: list[dict[str, Any]] = [{"name": "rewardkit", "configMap": {"name": name}}]
     # NCCL, HCCL and Ray's object store need more shared memory than a pod's 64 MiB.
     mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - that is its place

@@ -98,9 +98,7 @@ def _nested(plan: Plan) -> dict[str, Any]:
 
 def _plain(plan: Plan, key: str) -> Any:
     """A setting's value; whether AscendFactory follows ${...} is nowhere said."""
-    value = plan.config[key]
-    while isinstance(value, str) and value.startswith("${") and value[2:-1] in plan.config:
-        value = plan.config[value[2:-1]]
+    value = plan.config[plan.release.latest_name_of(key)]
     if isinstance(value, str) and MARK.search(value):
         raise UsageError(
             f"{key}: a secret, and AscendFactory reads settings from a file only; leave it out."

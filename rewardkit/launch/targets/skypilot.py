@@ -14,10 +14,10 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.plan import Plan
+from rewardkit.launch.scorer_location import NODE_FOLDERS
 from rewardkit.launch.secret_values import shell_word, variables_of
 from rewardkit.launch.targets.ascend import node_script
 from rewardkit.launch.targets.base import (
-    SHIPPED,
     File,
     Launch,
     as_yaml,
@@ -98,7 +98,7 @@ def _task(plan: Plan, folder: Path, name: str, *, shipped: bool) -> dict[str, An
     if secrets := _secrets(plan):
         task["secrets"] = dict.fromkeys(secrets)
     if shipped:
-        task["file_mounts"] = {f"{SHIPPED['skypilot']}reward.py": str(folder / "reward.py")}
+        task["file_mounts"] = {f"{NODE_FOLDERS['skypilot']}reward.py": str(folder / "reward.py")}
     script = node_script(plan, rank="SKYPILOT_NODE_RANK")
     return task | {"run": _ADDRESSES + script.partition("\n")[2]}
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.yaml_text import read_scalar
 
 #: Lists in lists that are read; what is deeper is text.
 MAX_DEPTH = 20
 
 _WORD = re.compile(r"[A-Za-z_]+")
-_HYDRA_WORDS = frozenset({"true", "false", "null", "inf", "nan"})
+_CONSTANTS: Mapping[str, Any] = {"true": True, "false": False, "null": None}
+_HYDRA_WORDS = frozenset({*_CONSTANTS, "inf", "nan"})
 _NOT_FINITE = re.compile(r"[+-]?(?:inf|nan)", re.IGNORECASE)
 _PLAIN = re.compile(r"[\w./:\-]+", re.ASCII)
 _INTERPOLATION = re.compile(r"\$\{[\w.]+\}")
@@ -76,8 +76,8 @@ def parse_value(text: str, depth: int = 0) -> Any:
         return _unquoted(text)
     if _is_number(text):
         return float(text) if re.search("[.eEnN]", text) else int(text)
-    value = read_scalar(text)
-    return value if value is None or isinstance(value, bool) else _ESCAPE.sub(r"\1", text)
+    word = text.lower()
+    return _CONSTANTS[word] if word in _CONSTANTS else _ESCAPE.sub(r"\1", text)
 
 
 def quote_text(text: str) -> str:
@@ -95,8 +95,7 @@ def _text(value: str) -> str:
         return quote_text(value) if value.lower() in _HYDRA_WORDS else value
     if _INTERPOLATION.fullmatch(value):
         return value
-    plain = _PLAIN.fullmatch(value) and isinstance(read_scalar(value), str)
-    return value if plain and not _is_number(value) else quote_text(value)
+    return value if _PLAIN.fullmatch(value) and not _is_number(value) else quote_text(value)
 
 
 def _is_number(text: str) -> bool:

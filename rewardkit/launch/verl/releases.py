@@ -1,24 +1,29 @@
-"""What verl's releases compose: every key with its default, read from their wheels.
+"""verl's releases: the keys that each composes, with their defaults.
 
-The files in `releases/` are written by `tools/verl_releases.py`. A key that a release lists can be
-set; one it does not list needs Hydra's `+`, and does something only where verl keeps an open place
-(`engine_kwargs`, `reward_kwargs`, ...).
+`tools/verl_releases.py` reads them from a release's wheel and writes `release_keys/VERSION.json`. A
+key that a release lists can be set. A key that it does not list needs Hydra's `+`, and has an effect
+only below a section that takes any name (`engine_kwargs`, `reward_kwargs`, ...).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.verl.hydra_values import Raw
-from rewardkit.launch.verl.keys import parse_release
+from rewardkit.launch.verl.key_renames import IgnoredKey, ignored_key, to_latest_key, to_release_key
 
 FOLDER = Path(__file__).parent / "release_keys"
+
+#: Plans name keys as this release does. It is also the release of a plan where none is installed.
+LATEST = "0.9.1"
 
 #: Parts of a key below which verl takes names of its own choosing, whatever the release lists.
 OPEN = (
@@ -59,22 +64,72 @@ UNLISTED: Mapping[str, tuple[int, ...]] = {
 }
 
 
+def installed_verl() -> str | None:
+    """Return the version of the installed verl without importing it; None if there is none."""
+    try:
+        return version("verl")
+    except PackageNotFoundError:
+        return None
+
+
+def parse_release(text: str) -> tuple[int, ...]:
+    """`"0.7.1.dev0"` -> `(0, 7, 1)`, `"0.8"` -> `(0, 8, 0)`.
+
+    Raises:
+        UsageError: the text does not begin with a version.
+    """
+    match = re.match(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?!\d)", text)
+    if match is None:
+        raise UsageError(f"{text!r} is not a version of verl; write it like 0.9.1.")
+    parts = [int(part) for part in match[1].split(".")]
+    return tuple(parts + [0] * (3 - len(parts)))
+
+
 @dataclass(frozen=True)
 class Release:
-    """The configuration of a verl release.
+    """The configuration of a verl release, as one trainer composes it.
 
     Attributes:
-        verl: the version whose keys these are, as in 0.9.1.
-        keys: dotted key -> default, interpolations as they are written.
+        verl: the version whose keys these are, like 0.9.1.
+        keys: dotted key -> default; interpolations are not resolved.
+        megatron: whether the Megatron trainer composes it, FSDP's otherwise.
+        dapo_recipe: whether verl's DAPO recipe composes it (up to 0.8).
     """
 
     verl: str
     keys: Mapping[str, Any]
+    megatron: bool = False
+    dapo_recipe: bool = False
 
     @property
     def number(self) -> tuple[int, ...]:
         """The version as numbers."""
         return parse_release(self.verl)
+
+    def name_of(self, key: str) -> str:
+        """Return the name that a key of verl 0.9.1 has in this release."""
+        return to_release_key(
+            key, self.number, megatron=self.megatron, dapo_recipe=self.dapo_recipe
+        )
+
+    def latest_name_of(self, key: str) -> str:
+        """Return the name in verl 0.9.1 of a key of this release.
+
+        A release may list both names of a key; the one that it does not read keeps its own name.
+        """
+        return self._latest_names[key] if key in self._latest_names else self._latest_name(key)
+
+    @cached_property
+    def _latest_names(self) -> Mapping[str, str]:
+        return {key: self._latest_name(key) for key in self.keys}
+
+    def _latest_name(self, key: str) -> str:
+        latest = to_latest_key(key, megatron=self.megatron)
+        return latest if self.name_of(latest) == key else key
+
+    def ignored(self, key: str) -> IgnoredKey | None:
+        """Return why this release does not act on a key of its own; None if it does."""
+        return ignored_key(key, self.number, megatron=self.megatron, dapo_recipe=self.dapo_recipe)
 
     def lists(self, key: str) -> bool:
         """Whether a key, or keys below it, can be set without a `+`."""
@@ -99,15 +154,15 @@ class Release:
 
 
 def known_releases() -> list[str]:
-    """The versions there is a file of, oldest first."""
+    """Return the versions whose keys we have, oldest first."""
     return sorted((path.stem for path in FOLDER.glob("*.json")), key=parse_release)
 
 
 def nearest(verl: str) -> str:
-    """The known version that a version is planned as: `0.7` -> 0.7.1, `0.9.1.dev0` -> 0.9.1.
+    """Return the known version that a version is planned as: `0.7` -> 0.7.1, `0.9.1.dev0` -> 0.9.1.
 
     Raises:
-        UsageError: it is older than all of them.
+        UsageError: it is older than every known version.
     """
     wanted = parse_release(verl)
     minor = [known for known in known_releases() if parse_release(known)[:2] == wanted[:2]]
@@ -121,23 +176,24 @@ def nearest(verl: str) -> str:
 
 @cache
 def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) -> Release:
-    """The keys of a release, as one trainer composes them.
+    """Return a release, as one trainer composes it.
 
     Args:
-        verl: a version; an unknown one is taken as the nearest older.
-        megatron: of the Megatron trainer.
-        dapo_recipe: with those of verl's DAPO recipe (up to 0.8).
+        verl: a version; an unknown version is planned as the nearest older one.
+        megatron: for the Megatron trainer.
+        dapo_recipe: with the keys of verl's DAPO recipe (up to 0.8).
 
     Raises:
-        UsageError: there is no such release, and no older one.
+        UsageError: the version is older than every known one.
     """
-    version = nearest(verl)
-    stored = json.loads((FOLDER / f"{version}.json").read_text(encoding="utf-8"))
+    known = nearest(verl)
+    stored = json.loads((FOLDER / f"{known}.json").read_text(encoding="utf-8"))
     keys = dict(stored["fsdp"])
     if megatron:
         lacks = frozenset(stored["megatron_lacks"])
         keys = {k: v for k, v in keys.items() if k not in lacks} | stored["megatron"]
-    return Release(version, {**keys, **DAPO_RECIPE} if dapo_recipe else keys)
+    keys |= DAPO_RECIPE if dapo_recipe else {}
+    return Release(known, keys, megatron, dapo_recipe)
 
 
 @cache

@@ -1,0 +1,29 @@
+"""Reading a launch request; shared by `train`, `check RECIPE` and `merge --recipe`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rewardkit.cli.shared.console import redactor, warn
+
+if TYPE_CHECKING:
+    from rewardkit.launch.request import LaunchRequest
+
+
+def read_launch_request(
+    recipe: str,
+    fields: list[str] | None,
+    overrides: list[str] | None = None,
+    verl_version: str | None = None,
+) -> LaunchRequest:
+    """Read a request for a recipe; no message shows its secrets from here on."""
+    from rewardkit.launch.request import read_request
+    from rewardkit.launch.verl.releases import LATEST, installed_verl
+
+    if verl_version is None and installed_verl() is None:
+        warn(f"no verl is installed here: this is for verl {LATEST} (see --verl-version).")
+    request = read_request(
+        recipe, fields=fields or (), overrides=overrides or (), verl=verl_version
+    )
+    redactor().learn(request.secrets)
+    return request

@@ -1,0 +1,113 @@
+"""A request for a run: a recipe, what the command line changes in it, and a release of verl."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewardkit.errors import UsageError
+from rewardkit.launch.overrides import parse_overrides
+from rewardkit.launch.plan import Plan, make_plan
+from rewardkit.launch.recipe import deep_merge, flatten_verl_section, load_tree, read_recipe
+from rewardkit.launch.recipe_yaml import read_yaml
+from rewardkit.launch.secret_values import conceal
+from rewardkit.launch.verl.hydra_values import parse_value
+from rewardkit.launch.verl.releases import LATEST, installed_verl
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRequest:
+    """A run that a person asks for. Secrets are marks (`<secret:NAME>`) everywhere but in `secrets`.
+
+    Attributes:
+        tree: the recipe's YAML, with the fields that the command line sets.
+        where: the recipe's name or file, for messages.
+        overrides: verl's keys from the command line, as `key=value`.
+        verl: the release to plan for.
+        variant: a variant of the recipe's sweep.
+        secrets: the values of the secrets, by the names of their variables.
+    """
+
+    tree: Mapping[str, Any]
+    where: str
+    overrides: tuple[str, ...] = ()
+    verl: str = LATEST
+    variant: str | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def read_request(
+    name: str,
+    *,
+    fields: Iterable[str] = (),
+    overrides: Iterable[str] = (),
+    verl: str | None = None,
+) -> LaunchRequest:
+    """Read a recipe and what the command line changes in it.
+
+    Args:
+        name: a built-in recipe, or a YAML file.
+        fields: fields of the recipe as `FIELD=VALUE`, dotted for nested ones.
+        overrides: verl's keys as `key=value`.
+        verl: the release to plan for; by default the installed one, or the newest we know.
+
+    Raises:
+        UnknownNameError: there is no such recipe.
+        DataError: the recipe is not a YAML mapping.
+        UsageError: a field is not `FIELD=VALUE`, or a secret stands where no variable can replace it.
+    """
+    tree = set_fields(load_tree(name), fields)
+    concealed, texts, secrets = conceal(tree, list(overrides))
+    return LaunchRequest(
+        tree=concealed,
+        where=name,
+        overrides=tuple(texts),
+        verl=verl or installed_verl() or LATEST,
+        secrets=secrets,
+    )
+
+
+def set_fields(tree: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    """Return a recipe's tree with fields set from `FIELD=VALUE` texts.
+
+    Raises:
+        UsageError: a text is not `FIELD=VALUE`.
+    """
+    merged = dict(tree)
+    for setting in fields:
+        name, equals, text = setting.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {setting}: write it as FIELD=VALUE.")
+        is_mapping = text.startswith("{")
+        part: Any = read_yaml(text, f"--set {name}") if is_mapping else parse_value(text)
+        keys = ["verl", name[5:]] if name.startswith("verl.") else name.split(".")
+        for key in reversed(keys):
+            part = {key: part}
+        merged = deep_merge(flatten_verl_section(merged, "the recipe"), part)
+    return merged
+
+
+def sweep_variants(request: LaunchRequest) -> list[str]:
+    """Return the names of a recipe's variants.
+
+    Raises:
+        UsageError: the recipe has no sweep.
+    """
+    names = list(request.tree.get("sweep") or {})
+    if not names:
+        raise UsageError(f"{request.where} has no variants under `sweep:`.")
+    return names
+
+
+def plan_from_request(request: LaunchRequest) -> Plan:
+    """Plan a run: the request's recipe, then its settings, then the arguments of its release.
+
+    Raises:
+        DataError: the recipe has an unknown key, or a value of the wrong type.
+        UnknownNameError: the recipe has no such variant.
+        UsageError: an override cannot be planned.
+    """
+    recipe = read_recipe(request.tree, request.where, request.variant)
+    overrides = parse_overrides(request.overrides, "the command line")
+    return make_plan(recipe, request.verl, overrides, secrets=request.secrets)

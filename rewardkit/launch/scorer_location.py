@@ -1,0 +1,60 @@
+"""Where verl finds a run's scorer, and the settings that name it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import UsageError
+from rewardkit.launch.recipe import Recipe
+from rewardkit.launch.verl.releases import parse_release
+from rewardkit.launch.verl.reward_keys import NEW_KEY, PKG_SINCE
+from rewardkit.registry import is_path
+
+#: Targets that bring the scorer's file to the nodes as `reward.py`, and its folder there.
+NODE_FOLDERS: Mapping[str, str] = {
+    "ray-job": "",
+    "kuberay": "/rewardkit/",
+    "skypilot": "/opt/rewardkit/",
+}
+
+
+def node_path(recipe: Recipe, verl: str) -> str | None:
+    """Return the path that the target gives the scorer's file on the nodes.
+
+    None where the path is the one on this machine, or where there is no file: the target brings
+    none, or verl loads a scorer of rewardkit as `pkg://module`.
+    """
+    folder, scorer = NODE_FOLDERS.get(recipe.cluster.target), recipe.reward.scorer
+    by_module = not is_path(scorer) and parse_release(verl) >= PKG_SINCE
+    if folder is None or scorer == "verl" or by_module:
+        return None
+    return f"{folder}reward.py"
+
+
+def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
+    """Return the settings of the reward function by verl 0.9.1's names; none for verl's own scorers.
+
+    Raises:
+        UsageError: the scorer does not exist or has no such option, or verl's own scorers are given
+            options.
+    """
+    from rewardkit.scorers.load import load_scorer, location
+
+    scorer, options = recipe.reward.scorer, recipe.reward.options
+    if scorer == "verl":
+        if options:
+            raise UsageError("reward.options: verl's own scorers take none; name a scorer.")
+        return {}
+    file, _, function = scorer.partition(":")
+    if is_path(scorer):
+        here = str(Path(file).expanduser().absolute())
+    else:
+        load_scorer(scorer, **options)
+        here, function = location(scorer, pkg=parse_release(verl) >= PKG_SINCE), ""
+    return {
+        f"{NEW_KEY}.path": node_path(recipe, verl) or here,
+        f"{NEW_KEY}.name": function or "compute_score",
+        **{f"{NEW_KEY}.reward_kwargs.{name}": value for name, value in options.items()},
+    }
