@@ -124,7 +124,7 @@ def _write_html(report: CompareReport, out: Path, *, overwrite: bool) -> None:
 
 
 def _print(report: CompareReport) -> None:
-    from rewardkit.responses.compare.page import SCORERS, agreement, scorer_rows
+    from rewardkit.responses.compare.page import SCORER_COLUMNS, agreement, scorer_rows
 
     right = {place: f"{n:,} ({n / max(report.judged, 1):.1%})" for place, n in report.right.items()}
     typer.echo(printable(f"{report.name}: {report.judged:,} samples judged by both"))
@@ -136,18 +136,19 @@ def _print(report: CompareReport) -> None:
         ),
     )
     typer.echo(agreement(report))
-    print_table(SCORERS, scorer_rows(report))
+    print_table(SCORER_COLUMNS, scorer_rows(report))
     if report.groups:
         _print_causes(report)
 
 
 def _print_causes(report: CompareReport) -> None:
-    from rewardkit.responses.compare.page import CAUSES as HEADERS
-    from rewardkit.responses.compare.page import cause_rows
+    from rewardkit.responses.compare.page import CAUSE_COLUMNS, cause_rows
 
     rows = list(cause_rows(report))
     shown = f", the first {CAUSES} of {len(rows):,} causes" if len(rows) > CAUSES else ""
-    print_table(HEADERS, (cells for cells, _ in rows[:CAUSES]), title=f"where they disagree{shown}")
+    print_table(
+        CAUSE_COLUMNS, (cells for cells, _ in rows[:CAUSES]), title=f"where they disagree{shown}"
+    )
     for cells, found in rows[:CAUSES]:
         first = found[0]
         answers = f"gold {first.gold[:60]!r}, A {first.pred_a[:60]!r}, B {first.pred_b[:60]!r}"

@@ -86,7 +86,7 @@ def test_a_folder_and_a_row_with_lists_are_read(run, scored, tmp_path):
         (("--pass-rate", "0.9:0.1"), 2, "low is above high; write 0.1:0.9 (LOW:HIGH)"),
         (("--unseen", "maybe"), 2, "maybe"),
         (("--train", "nope.parquet"), 1, "no such file"),
-        (("--pass-rate", "0.2:0.3"), 1, "no row is as wanted"),
+        (("--pass-rate", "0.2:0.3"), 1, "no row would be kept"),
         (("--min-samples", "9"), 1, "fewer than 9 responses"),
         (("--out", "t.parquet", "--overwrite"), 2, "is the file that is read"),
     ],

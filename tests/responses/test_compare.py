@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.pages.html import to_html
-from rewardkit.responses.compare.comparison import EXAMPLES, compare_file, compare_files
+from rewardkit.responses.compare.comparison import MAX_EXAMPLES, compare_file, compare_files
 from rewardkit.responses.compare.page import agreement, compare_page
 from rewardkit.responses.compare.scorer_calls import (
     CallResult,
@@ -73,7 +73,7 @@ def test_an_exception_is_counted_grouped_and_no_part_of_the_table(tmp_path):
         (
             "raised ValueError",
             "correct",
-            "A gave no verdict",
+            "A failed",
         ),  # both raised on the third: no difference
         ("wrong", "correct", "same pred"),
     }
@@ -88,7 +88,7 @@ def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_pat
     found = [(group.count, why.gold_kind) for why, group in report.worst()]
     assert found == sorted(found, reverse=True)
     for _, group in report.worst():
-        assert len(group.examples) <= EXAMPLES
+        assert len(group.examples) <= MAX_EXAMPLES
         assert len(group.examples[0].ending) <= 200
 
 

@@ -104,7 +104,7 @@ def test_both_bounds_are_within(n, data):
     rate = PassRate()
     for i in range(n):
         rate.add(float(i < right))
-    assert (not PassRateFilter(low / n, high / n).fault(rate)) == (low <= right <= high)
+    assert (not PassRateFilter(low / n, high / n).drop_reason(rate)) == (low <= right <= high)
 
 
 def test_a_tenth_is_a_tenth():
@@ -112,7 +112,7 @@ def test_a_tenth_is_a_tenth():
     for i in range(10):
         rate.add(float(i == 0))
     bounds = parse_bounds("0.1:0.1")
-    assert not PassRateFilter(*bounds).fault(rate)
+    assert not PassRateFilter(*bounds).drop_reason(rate)
 
 
 @given(st.integers(1, 2000), st.data())
@@ -141,7 +141,7 @@ def test_rows_stay_in_order_whatever_the_order_of_the_responses(tmp_path_factory
     if expected:
         assert chosen(folder, rows, answers)[1] == expected
     else:
-        with pytest.raises(DataError, match="no row is as wanted|no response joins"):
+        with pytest.raises(DataError, match="no row would be kept|no response joins"):
             chosen(folder, rows, answers)
         assert not (folder / "o.parquet").exists()
 
@@ -296,7 +296,7 @@ def test_what_cannot_be_selected_is_one_clear_error(tmp_path):
     with pytest.raises(DataError, match=r"no response joins a row .*1 answer none"):
         select(scored, train, out, PassRateFilter(0, 1))
     scored.write_text(json.dumps(named(0, 1)))
-    with pytest.raises(DataError, match=r"no row is as wanted \(pass rate above 0.5: 1\)"):
+    with pytest.raises(DataError, match=r"no row would be kept \(pass rate above 0.5: 1\)"):
         select(scored, train, out, PassRateFilter(0, 0.5))
     for source in (scored, train):
         with pytest.raises(UsageError, match="is the file that is read"):

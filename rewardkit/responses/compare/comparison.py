@@ -1,4 +1,4 @@
-"""`rewardkit compare`: two scorers on the same responses, and why they disagree."""
+"""`rewardkit compare`: score the same responses with two scorers, and group the disagreements."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.scorers.base import Scorer
 from rewardkit.statistics import mcnemar_p_value, wilson_interval
 
-#: Samples of each cause, and lines that could not be read, that are kept to be shown.
-EXAMPLES = 3
+#: Samples of each cause, and unusable rows, that a report lists; all are counted.
+MAX_EXAMPLES = 3
 
-#: Characters of a response's end that an example shows: the answer is there.
-ENDING = 200
+#: Characters of a response that an example shows, from its end, where the answer is.
+ENDING_CHARACTERS = 200
 
-Keep: TypeAlias = Callable[[Sample, CallResult, CallResult], None]
+_Exporter: TypeAlias = Callable[[Sample, CallResult, CallResult], None]
 
 
 @dataclass(frozen=True)
 class DisagreementExample:
-    """A sample that two scorers judge differently."""
+    """A sample that two scorers score differently."""
 
     where: str
     gold: str
@@ -45,7 +45,7 @@ class DisagreementExample:
 
 @dataclass
 class Disagreement:
-    """Samples judged differently for one cause: how many, and the first of them."""
+    """The samples of one cause: their number, and the first of them."""
 
     count: int = 0
     examples: list[DisagreementExample] = field(default_factory=list)
@@ -53,17 +53,17 @@ class Disagreement:
 
 @dataclass
 class CompareReport:
-    """What `compare_file` found.
+    """The results of two scorers on the same responses.
 
     Attributes:
-        name: the file or files, with their paths.
-        short_name: the file's name, or how many files there are.
-        a: the first scorer.
-        b: the second.
-        right: samples that both judged, by whether A and whether B calls them right.
-        groups: samples with another verdict, those that one scorer raised on among them.
-        unread: lines that hold no sample.
-        unread_examples: the first of them.
+        name: the path of the file, or the number of files and their names.
+        short_name: the name of the file, or the number of files.
+        a: the calls of the first scorer.
+        b: the calls of the second scorer.
+        right: samples that both scored, by whether A and whether B accepts them.
+        groups: samples that the scorers score differently, or that one of them failed on.
+        unread: number of rows without a usable response.
+        unread_examples: the first of these.
     """
 
     name: str
@@ -77,25 +77,25 @@ class CompareReport:
 
     @property
     def judged(self) -> int:
-        """Samples that both scorers judged."""
+        """The number of samples that both scorers scored."""
         return self.right.total()
 
     @property
     def agreed(self) -> int:
-        """Samples with one verdict."""
+        """The number of samples that both scorers accept or both reject."""
         return self.right[True, True] + self.right[False, False]
 
     @property
     def p_value(self) -> float:
-        """Of McNemar's exact test."""
+        """The p-value of McNemar's exact test."""
         return mcnemar_p_value(self.right[True, False], self.right[False, True])
 
     def worst(self) -> list[tuple[DisagreementCause, Disagreement]]:
-        """The causes with most samples first."""
+        """The causes, the one with most samples first."""
         return sorted(self.groups.items(), key=lambda item: -item[1].count)
 
     def add(self, sample: Sample, a: CallResult, b: CallResult) -> None:
-        """Count a sample."""
+        """Count the two results on a sample."""
         if a.correct is not None and b.correct is not None:
             self.right[a.correct, b.correct] += 1
             self.a.score_sum += a.score
@@ -103,18 +103,18 @@ class CompareReport:
         if a.correct != b.correct:
             group = self.groups.setdefault(disagreement_cause(sample, a, b), Disagreement())
             group.count += 1
-            if len(group.examples) < EXAMPLES:
-                ending = sample.response[-ENDING:]
+            if len(group.examples) < MAX_EXAMPLES:
+                ending = sample.response[-ENDING_CHARACTERS:]
                 gold = sample.ground_truth
                 group.examples.append(
                     DisagreementExample(sample.where, gold, a.pred, b.pred, ending)
                 )
 
-    def skip(self, line: SkippedRow) -> None:
-        """Count a line that holds no sample."""
+    def skip(self, row: SkippedRow) -> None:
+        """Count a row without a usable response."""
         self.unread += 1
-        if len(self.unread_examples) < EXAMPLES:
-            self.unread_examples.append(line)
+        if len(self.unread_examples) < MAX_EXAMPLES:
+            self.unread_examples.append(row)
 
     def summary(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
@@ -123,7 +123,7 @@ class CompareReport:
             "file": self.name,
             "judged_by_both": n,
             "unread": self.unread,
-            "unread_examples": [f"{line.where}: {line.reason}" for line in self.unread_examples],
+            "unread_examples": [f"{row.where}: {row.reason}" for row in self.unread_examples],
             "both_right": self.right[True, True],
             "only_a_right": self.right[True, False],
             "only_b_right": self.right[False, True],
@@ -134,14 +134,14 @@ class CompareReport:
             "a": self._side(self.a, 0),
             "b": self._side(self.b, 1),
             "disagreements": [
-                {**asdict(why), "count": group.count, "examples": group.examples}
-                for why, group in self.worst()
+                {**asdict(cause), "count": group.count, "examples": group.examples}
+                for cause, group in self.worst()
             ],
         }
 
     def right_of(self, place: int) -> int:
-        """Samples judged by both that the scorer in that place, 0 or 1, calls right."""
-        return sum(n for verdicts, n in self.right.items() if verdicts[place])
+        """The number of samples scored by both that the scorer in place 0 or 1 accepts."""
+        return sum(n for accepted, n in self.right.items() if accepted[place])
 
     def _side(self, side: ScorerCalls, place: int) -> dict[str, Any]:
         return {
@@ -165,21 +165,22 @@ def compare_files(
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> CompareReport:
-    """Judge every response of files, folders and patterns with two scorers.
+    """Score every response of files, folders and patterns with two scorers.
 
     Args:
         names: jsonl and parquet; see `expand_paths`.
-        a: a scorer and what to call it.
-        b: another.
+        a: the name and the function of a scorer.
+        b: those of another.
         response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
-        export: a jsonl to write: every sample with another verdict, and both verdicts.
+        export: a jsonl to write: the samples that the scorers score differently, with both
+            results.
         overwrite: replace `export` if it exists.
-        progress: called with 1 for every line.
+        progress: called with 1 for every row.
 
     Raises:
         UsageError: `export` does not end in .jsonl.
-        DataError: a file cannot be read, or a scorer that is not ours never answers.
+        DataError: a file cannot be read, or a custom scorer fails on all of its first responses.
         OutputError: `export` cannot be written.
     """
     require_suffix("--export", export, ".jsonl")
@@ -189,15 +190,15 @@ def compare_files(
     short_name = Path(files[0]).name if len(files) == 1 else f"{len(files):,} files"
     name = files[0] if len(files) == 1 else f"{short_name} ({', '.join(names)[:100]})"
     report = CompareReport(name, short_name, ScorerCalls(a[0]), ScorerCalls(b[0]))
-    with _sink(export, report, overwrite=overwrite) as keep:
+    with _open_export(export, report, overwrite=overwrite) as write_case:
         samples = (s for f in files for s in read_samples(Path(f), response_key, gold_key))
         for number, sample in enumerate(samples):
             if isinstance(sample, SkippedRow):
                 report.skip(sample)
             else:
-                said = _both(report, a[1], b[1], sample, b_first=number % 2 == 1)
-                keep(sample, *said)
-                report.add(sample, *said)
+                results = _call_both(report, a[1], b[1], sample, b_first=number % 2 == 1)
+                write_case(sample, *results)
+                report.add(sample, *results)
             progress(1)
     return report
 
@@ -205,35 +206,38 @@ def compare_files(
 def compare_file(
     path: Path | str, a: tuple[str, Scorer], b: tuple[str, Scorer], **options: Any
 ) -> CompareReport:
-    """Judge every response of one file with two scorers; see `compare_files`."""
+    """Score every response of one file with two scorers; see `compare_files`."""
     return compare_files([str(path)], a, b, **options)
 
 
-def _both(
+def _call_both(
     report: CompareReport, a: Scorer, b: Scorer, sample: Sample, *, b_first: bool
 ) -> tuple[CallResult, CallResult]:
-    """Both verdicts. The scorers take turns to be first: who is second finds caches warm."""
-    early = report.b.judge(b, sample) if b_first else None
-    said = report.a.judge(a, sample)
-    return said, early or report.b.judge(b, sample)
+    """Both results. The scorers take turns to be called first: the second finds warm caches."""
+    if b_first:
+        result_b = report.b.call(b, sample)
+        return report.a.call(a, sample), result_b
+    return report.a.call(a, sample), report.b.call(b, sample)
 
 
 @contextmanager
-def _sink(export: Path | None, report: CompareReport, *, overwrite: bool) -> Iterator[Keep]:
+def _open_export(
+    export: Path | None, report: CompareReport, *, overwrite: bool
+) -> Iterator[_Exporter]:
     if export is None:
         yield lambda *_: None
         return
     with atomic(export, overwrite=overwrite) as temporary, temporary.open("w") as lines:
 
-        def keep(sample: Sample, a: CallResult, b: CallResult) -> None:
+        def write_case(sample: Sample, a: CallResult, b: CallResult) -> None:
             if a.correct != b.correct:
                 lines.write(json_line(_case(sample, report, a, b)))
 
-        yield keep
+        yield write_case
 
 
 def _case(sample: Sample, report: CompareReport, a: CallResult, b: CallResult) -> dict[str, Any]:
-    """A sample as a test case: what `score` and `compare` read, and both verdicts."""
+    """A sample as a test case, which `score` and `compare` read, with both results."""
     info = dict(sample.extra_info)
     return {
         "response": sample.response,

@@ -12,13 +12,13 @@ from rewardkit.statistics import wilson_interval
 
 
 def compare_page(report: CompareReport) -> Page:
-    """What two scorers say of the same responses."""
+    """The page of a comparison."""
     facts = (
         ("file", report.name),
         ("A", report.a.name),
         ("B", report.b.name),
         ("judged by both", f"{report.judged:,}"),
-        ("lines that hold no sample", f"{report.unread:,}"),
+        ("rows without a usable response", f"{report.unread:,}"),
         ("rewardkit", __version__),
     )
     title = f"{report.short_name}: {share(report.agreed, report.judged)} agreement"
@@ -26,7 +26,7 @@ def compare_page(report: CompareReport) -> Page:
 
 
 def agreement(report: CompareReport) -> str:
-    """How far two scorers agree, and whether one of them is laxer, in a sentence."""
+    """The agreement of two scorers, and the test whether one of them is laxer, as a sentence."""
     low, high = wilson_interval(report.agreed, report.judged)
     return (
         f"agreement {share(report.agreed, report.judged)} (95% interval {low:.1%} to {high:.1%}); "
@@ -35,12 +35,12 @@ def agreement(report: CompareReport) -> str:
 
 
 def p_text(p: float) -> str:
-    """`p = 0.0012`."""
+    """A p-value as `p = 0.0012`."""
     return f"p = {p:.2g}" if p >= 1e-300 else "p < 1e-300"
 
 
 def verdicts(report: CompareReport) -> tuple[tuple[str, int], ...]:
-    """The confusion table, cell by cell."""
+    """The cells of the confusion table."""
     return (
         ("both right", report.right[True, True]),
         ("only A right", report.right[True, False]),
@@ -50,7 +50,7 @@ def verdicts(report: CompareReport) -> tuple[tuple[str, int], ...]:
 
 
 def scorer_rows(report: CompareReport) -> Iterator[tuple[str, ...]]:
-    """The scorers side by side, in the columns `SCORERS`."""
+    """A row for each scorer, in the columns `SCORER_COLUMNS`."""
     for letter, side, place in (("A", report.a, 0), ("B", report.b, 1)):
         right, speed = report.right_of(place), side.speed()
         yield (
@@ -65,34 +65,37 @@ def scorer_rows(report: CompareReport) -> Iterator[tuple[str, ...]]:
 
 
 #: Headers of `scorer_rows` and `cause_rows`.
-SCORERS = ("scorer", "right", "mean score", "median µs", "p99 µs", "calls/s", "raised")
-CAUSES = ("samples", "status of A", "status of B", "gold", "preds")
+SCORER_COLUMNS = ("scorer", "right", "mean score", "median µs", "p99 µs", "calls/s", "raised")
+CAUSE_COLUMNS = ("samples", "status of A", "status of B", "gold", "preds")
 
 
 def cause_rows(
     report: CompareReport,
 ) -> Iterator[tuple[tuple[str, ...], list[DisagreementExample]]]:
-    """The disagreements by cause, in the columns `CAUSES`, with their examples."""
-    for why, group in report.worst():
-        cells = (f"{group.count:,}", why.status_a, why.status_b, why.gold_kind, why.preds)
+    """The disagreements by cause, in the columns `CAUSE_COLUMNS`, with their examples."""
+    for cause, group in report.worst():
+        kind, preds = cause.gold_kind, cause.preds
+        cells = (f"{group.count:,}", cause.status_a, cause.status_b, kind, preds)
         yield cells, group.examples
 
 
 def _sections(report: CompareReport) -> Iterator[Section]:
     yield Bars("verdicts", verdicts(report), note=f"{agreement(report)}.")
-    note = "Right and mean score: of the samples that both judged. First calls are not timed."
-    yield Table("scorers", SCORERS, tuple(map(TableRow, scorer_rows(report))), note=note)
+    note = "Right and mean score count the samples that both judged. First calls are not timed."
+    yield Table("scorers", SCORER_COLUMNS, tuple(map(TableRow, scorer_rows(report))), note=note)
     if report.groups:
         lines = (
-            TableRow(cells, tuple(map(_folded, examples))) for cells, examples in cause_rows(report)
+            TableRow(cells, tuple(map(_example_text, examples)))
+            for cells, examples in cause_rows(report)
         )
-        yield Table("disagreements", CAUSES, tuple(lines), note="The most frequent first.")
+        yield Table("disagreements", CAUSE_COLUMNS, tuple(lines), note="The most frequent first.")
     if raised := tuple(_raised(report)):
         yield Table("exceptions", ("scorer", "what", "times", "first"), raised)
 
 
-def _folded(it: DisagreementExample) -> str:
-    return f"{it.where}: gold {it.gold!r}, A read {it.pred_a!r}, B read {it.pred_b!r}\n…{it.ending}"
+def _example_text(example: DisagreementExample) -> str:
+    preds = f"A read {example.pred_a!r}, B read {example.pred_b!r}"
+    return f"{example.where}: gold {example.gold!r}, {preds}\n…{example.ending}"
 
 
 def _raised(report: CompareReport) -> Iterator[TableRow]:

@@ -1,4 +1,4 @@
-"""What a scorer says of one sample, and how two of them differ."""
+"""What a scorer returns for a sample, how long it takes, and how the results of two differ."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop, one_line
 from rewardkit.scorers.isolated import IsolatedScorer
 from rewardkit.statistics import percentile
 
-#: What verl's `math_dapo` gives as the pred of a response without an answer.
-INVALID = "[INVALID]"
+#: The pred of a response without an answer, in verl's `math_dapo`.
+INVALID_PRED = "[INVALID]"
 
-#: Characters of a pred that are looked at to tell how it differs from another.
-LOOKED_AT = 500
+#: Characters of a pred that are compared with another, and of an error message.
+MAX_COMPARED_CHARACTERS = 500
 
 
 @dataclass(frozen=True)
 class CallResult:
-    """A `Score` in plain values, or what was raised instead of one.
+    """The fields of a `Score`, or the error in its place.
 
     Attributes:
-        correct: None if the scorer raised.
-        score: the reward, 0.0 if it raised.
-        pred: the answer it read, "" if none, or if it does not say.
-        status: its status; of a function with verl's signature, which has none, `correct` or
-            `wrong`; of an exception `raised` and its name, or `ended its process` or `took too
-            long`.
-        error: the exception's message.
+        correct: None if the scorer failed.
+        score: the reward; 0.0 if the scorer failed.
+        pred: the answer that the scorer read; "" if it read none or does not return it.
+        status: the score's status. A function with verl's signature has `correct` or `wrong`. A
+            scorer that failed has `raised` and the name of the exception, or what it did instead
+            (`ended its process`, `took too long`).
+        error: the message of the error.
     """
 
     correct: bool | None
@@ -47,7 +47,7 @@ class CallResult:
     error: str = ""
 
     def summary(self) -> dict[str, Any]:
-        """The verdict for JSON."""
+        """The result for JSON."""
         if self.correct is None:
             return {"status": self.status, "error": self.error}
         fields = ("correct", "score", "pred", "status")
@@ -56,14 +56,14 @@ class CallResult:
 
 @dataclass
 class ScorerCalls:
-    """What one scorer did.
+    """The calls of one scorer.
 
     Attributes:
-        name: of the scorer, with its options.
-        score_sum: over the samples that both judged.
-        raised: exceptions by name.
-        first: where each kind of exception was first met, and its message.
-        nanoseconds: of every call.
+        name: the scorer's name with its options.
+        score_sum: sum of the scores of the samples that both scorers scored.
+        raised: number of failures by status.
+        first: place and message of the first failure of each status.
+        nanoseconds: duration of each call.
     """
 
     name: str
@@ -72,21 +72,21 @@ class ScorerCalls:
     first: dict[str, str] = field(default_factory=dict)
     nanoseconds: array[int] = field(default_factory=lambda: array("q"))
 
-    def judge(self, scorer: Scorer, sample: Sample) -> CallResult:
-        """The scorer's verdict, timed."""
+    def call(self, scorer: Scorer, sample: Sample) -> CallResult:
+        """Call the scorer on a sample, and record the duration and the failure."""
         start = perf_counter_ns()
-        said = call_on_sample(scorer, sample)
-        taken = (
-            scorer.last_call_ns if isinstance(scorer, IsolatedScorer) else perf_counter_ns() - start
-        )
-        self.nanoseconds.append(taken)
-        if said.correct is None:
-            self.raised[said.status] += 1
-            self.first.setdefault(said.status, f"{sample.where}: {said.error}")
-        return said
+        result = call_on_sample(scorer, sample)
+        duration = perf_counter_ns() - start
+        if isinstance(scorer, IsolatedScorer):  # without the way to its process and back
+            duration = scorer.last_call_ns
+        self.nanoseconds.append(duration)
+        if result.correct is None:
+            self.raised[result.status] += 1
+            self.first.setdefault(result.status, f"{sample.where}: {result.error}")
+        return result
 
     def speed(self) -> dict[str, float]:
-        """Microseconds per call and calls per second; the first call, which imports, left out."""
+        """Microseconds per call and calls per second, without the first call, which imports."""
         times = sorted(self.nanoseconds[1:] or self.nanoseconds) or [0]
         return {
             "median_us": median(times) / 1e3,
@@ -97,7 +97,7 @@ class ScorerCalls:
 
 @dataclass(frozen=True)
 class DisagreementCause:
-    """What samples have in common that two scorers judge differently."""
+    """The properties by which samples that two scorers score differently are grouped."""
 
     status_a: str
     status_b: str
@@ -106,43 +106,46 @@ class DisagreementCause:
 
 
 def call_on_sample(scorer: Scorer, sample: Sample) -> CallResult:
-    """What the scorer says of the sample. Nothing that it raises is raised here."""
-    # a copy: what one scorer does to extra_info must not reach the other
+    """Call a scorer on a sample; an exception of the scorer is a result.
+
+    Raises:
+        NeverAnswersError: an isolated scorer failed on all of its first responses.
+    """
+    # a copy: a scorer that changes extra_info must not affect the other scorer
     info = dict(sample.extra_info)
     result = call_scorer_or_stop(scorer, sample.response, sample.ground_truth, info)
     if isinstance(result, Exception):
         name = type(result).__name__
         status = result.description if isinstance(result, NoVerdictError) else f"raised {name}"
-        return CallResult(None, 0.0, "", status, one_line(result)[:LOOKED_AT])
+        return CallResult(None, 0.0, "", status, one_line(result)[:MAX_COMPARED_CHARACTERS])
     return CallResult(result.correct, result.score, result.pred, result.status.value)
 
 
 def disagreement_cause(sample: Sample, a: CallResult, b: CallResult) -> DisagreementCause:
-    """By what a sample is grouped that two scorers judge differently."""
-    return DisagreementCause(
-        a.status, b.status, answer_kind(sample.ground_truth), describe_difference(a, b)
-    )
+    """The cause under which a sample is grouped."""
+    kind = answer_kind(sample.ground_truth)
+    return DisagreementCause(a.status, b.status, kind, describe_difference(a, b))
 
 
 def describe_difference(a: CallResult, b: CallResult) -> str:
-    """In what the answers differ that the two scorers read."""
+    """How the answers differ that the two scorers read."""
     if a.correct is None or b.correct is None:
-        return f"{'A' if a.correct is None else 'B'} gave no verdict"
-    pred_a, pred_b = _pred(a), _pred(b)
+        return f"{'A' if a.correct is None else 'B'} failed"
+    pred_a, pred_b = _answer(a), _answer(b)
     if not pred_a or not pred_b:
         return "no pred" if pred_a == pred_b else f"only {'A' if pred_a else 'B'} has a pred"
     if pred_a == pred_b:
         return "same pred"
-    return _between(pred_a[:LOOKED_AT], pred_b[:LOOKED_AT])
+    return _describe(pred_a[:MAX_COMPARED_CHARACTERS], pred_b[:MAX_COMPARED_CHARACTERS])
 
 
-def _pred(said: CallResult) -> str:
-    """The answer that was read; where there is none, some scorers say so in its place."""
-    none = said.status == Status.NO_ANSWER.value or said.pred == INVALID
-    return "" if none else said.pred
+def _answer(result: CallResult) -> str:
+    """The pred, unless it is what some scorers return for a response without an answer."""
+    has_none = result.status == Status.NO_ANSWER.value or result.pred == INVALID_PRED
+    return "" if has_none else result.pred
 
 
-def _between(a: str, b: str) -> str:
+def _describe(a: str, b: str) -> str:
     number_a, number_b = read_number(a), read_number(b)
     a, b = spelling(a).casefold(), spelling(b).casefold()
     if a == b:

@@ -1,1 +1,1 @@
-"""Which row of a parquet file a response answers."""
+"""Find the row of a parquet file that a response answers."""

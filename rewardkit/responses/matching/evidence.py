@@ -1,7 +1,7 @@
-"""Whether a response and a row say the same of what was asked and of the answer.
+"""Whether a response and a row have the same prompt, question and gold.
 
-Each function returns True if both sides agree, False if they contradict each other, and None if
-that cannot be told: one side says nothing, or the difference may be one of form.
+Each function returns True if the two agree, False if they contradict each other, and None if
+neither is certain: one of them lacks the value, or the difference may be one of form.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from rewardkit.answers.equal import compare
 from rewardkit.answers.extract import gold_answer, last_hash
 from rewardkit.preprocess.duplicates import gold_key
 
-#: Characters of two texts that must be equal where one of them may have been cut.
-WINDOW = 32
+#: Characters that two texts must share where one of them may have been cut.
+WINDOW_CHARACTERS = 32
 
-#: Longest gold, in characters, that is looked at for another spelling.
-MAX_RESPELLED = 1_000
+#: Longest gold whose other spellings are tried, in characters.
+MAX_RESPELLED_CHARACTERS = 1_000
 
-#: A list of one item, and choices with marks between them: other spellings of a gold.
+#: Other spellings of a gold: a list of one item, and choices with separators.
 _LIST_OF_ONE = re.compile(r"""\s*\[\s*(['"]?)([^'"]*)\1\s*\]\s*""")
 _CHOICES = re.compile(r"[A-Z](?:[\s,、;]+[A-Z])+")
 
-#: What a tokenizer makes of half a character.
-_BROKEN = "\ufffd"
+#: A tokenizer decodes half a character to this.
+_BROKEN_CHARACTER = "\ufffd"
 
 
 def squeeze(text: str) -> str:
-    """A text without white space, in Unicode's composed form.
+    """Return a text without white space, in Unicode's composed form.
 
-    Tokenizers compose characters and drop spaces before punctuation, templates strip messages.
+    Tokenizers compose characters and drop spaces before punctuation; templates strip messages.
     """
     return "".join(unicodedata.normalize("NFC", text).split())
 
@@ -42,50 +42,51 @@ def prompt_agrees(
     """Whether a response was given a row's prompt.
 
     Args:
-        text: what the response was given, squeezed, as are all texts here.
+        text: the prompt that the response carries, squeezed, as are all texts here.
         main: the row's message.
-        others: other texts of which one is as good, such as the bare question.
-        rivals: messages of other rows, whose prompts the text contains in full.
+        others: other texts of the row, such as its question, each as good as the message.
+        rivals: messages of other rows whose prompts the text contains in full.
     """
     if not text or not main:
         return None
-    known = next((each for each in (main, *others) if each and each in text), "")
-    if known:
-        return not any(known in rival for rival in rivals)
+    own = next((other for other in (main, *others) if other and other in text), "")
+    if own:
+        return not any(own in rival for rival in rivals)
     if any(rival not in main for rival in rivals):
         return False
     return None if _may_be_cut(text, main) else False
 
 
-def question_agrees(asked: str, question: str, main: str) -> bool | None:
-    """Whether the question that a response carries is the row's, or else part of its message."""
-    if not asked or not (question or main):
+def question_agrees(response_question: str, question: str, main: str) -> bool | None:
+    """Whether the question that a response carries is the row's, or is part of its message."""
+    if not response_question or not (question or main):
         return None
     if not question:
-        return asked in main or main in asked
-    if asked == question:
+        return response_question in main or main in response_question
+    if response_question == question:
         return True
-    return None if asked in main or question in asked else False
+    is_part = response_question in main or question in response_question
+    return None if is_part else False
 
 
-def gold_agrees(gold: str, known: str) -> bool | None:
-    """Whether the gold that a response carries is the row's: `18`, `18.0`, `['18']`, `#### 18`."""
-    if not gold.strip() or not known.strip():
+def gold_agrees(response_gold: str, row_gold: str) -> bool | None:
+    """Whether the golds of a response and a row are one value, as `18.0`, `['18']`, `#### 18` are."""
+    if not response_gold.strip() or not row_gold.strip():
         return None
-    if golds(gold) & golds(known):
+    if gold_keys(response_gold) & gold_keys(row_gold):
         return True
-    gold, known = _bare_item(gold), _bare_item(known)
-    outcome = compare(gold_answer(gold), gold_answer(known)).outcome
+    a, b = _only_item(response_gold), _only_item(row_gold)
+    outcome = compare(gold_answer(a), gold_answer(b)).outcome
     if outcome in ("equal", "different"):
         return outcome == "equal"
-    one, other = squeeze(gold).casefold(), squeeze(known).casefold()
-    return None if outcome == "ambiguous" or one in other or other in one else False
+    a, b = squeeze(a).casefold(), squeeze(b).casefold()
+    return None if outcome == "ambiguous" or a in b or b in a else False
 
 
-def golds(gold: str) -> frozenset[str]:
-    """The keys under which a gold is looked up: of what it is, and of what it ends on."""
-    spellings = [gold, _bare_item(gold)]
-    if len(gold) <= MAX_RESPELLED and _CHOICES.fullmatch(gold):
+def gold_keys(gold: str) -> frozenset[str]:
+    """The keys under which a gold is looked up: those of its spellings, and of its `####` line."""
+    spellings = [gold, _only_item(gold)]
+    if len(gold) <= MAX_RESPELLED_CHARACTERS and _CHOICES.fullmatch(gold):
         spellings.append("".join(filter(str.isalpha, gold)))
     elif gold.lstrip().startswith("{"):  # Python's quotes, or JSON's
         spellings.append(gold.replace("'", '"'))
@@ -94,31 +95,31 @@ def golds(gold: str) -> frozenset[str]:
     return frozenset(map(gold_key, spellings))
 
 
-def _bare_item(gold: str) -> str:
-    one = _LIST_OF_ONE.fullmatch(gold) if len(gold) <= MAX_RESPELLED else None
-    return one[2] if one else gold
+def _only_item(gold: str) -> str:
+    match = _LIST_OF_ONE.fullmatch(gold) if len(gold) <= MAX_RESPELLED_CHARACTERS else None
+    return match[2] if match else gold
 
 
 def _may_be_cut(text: str, main: str) -> bool:
-    """Whether a text may be what a limit on the prompt's length left of a message.
+    """Whether a text may be a message that a limit on the prompt's length cut.
 
-    verl cuts at the left, at the right or in the middle (`data.truncation`).
+    verl cuts on the left, on the right or in the middle (`data.truncation`).
     """
-    text = text.strip(_BROKEN)
+    text = text.strip(_BROKEN_CHARACTER)
     if text in main:
         return True
-    end = main.find(text[:WINDOW])
+    end = main.find(text[:WINDOW_CHARACTERS])
     if end >= 0 and text.startswith(main[end:]):
         return True
-    begin = main.rfind(text[-WINDOW:])
-    if begin >= 0 and text.endswith(main[: begin + WINDOW]):
+    begin = main.rfind(text[-WINDOW_CHARACTERS:])
+    if begin >= 0 and text.endswith(main[: begin + WINDOW_CHARACTERS]):
         return True
-    start = text.find(main[:WINDOW])
+    start = text.find(main[:WINDOW_CHARACTERS])
     if start < 0:
         return False
     rest = text[start:]
     pairs = enumerate(zip(rest, main, strict=False))
     same = next((at for at, (one, other) in pairs if one != other), 0)
-    rest = rest[same:].lstrip(_BROKEN)
-    end = main.find(rest[:WINDOW], same + WINDOW)
+    rest = rest[same:].lstrip(_BROKEN_CHARACTER)
+    end = main.find(rest[:WINDOW_CHARACTERS], same + WINDOW_CHARACTERS)
     return end >= 0 and rest.startswith(main[end:])

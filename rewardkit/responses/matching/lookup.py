@@ -1,4 +1,4 @@
-"""Responses that lack a `data_source`, completed from the training row they answer."""
+"""Look up the training row of a response without a `data_source`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rewardkit.row import open_parquet, read_rows
 
 
 def look_up_row(sample: Sample, train: str) -> Sample | SkippedRow:
-    """A sample with the `data_source` and `extra_info` of its row in a training parquet.
+    """Add the `data_source` and `extra_info` of a sample's row in a training parquet.
 
-    A sample that has a `data_source` stays as it is. verl's dumps have none: their `input` holds
-    the row's prompt. A sample that contradicts its row, fits several rows or none, or is joined
-    by nothing but its place, is returned as unread, with the reason.
+    A sample with a `data_source` is returned unchanged. verl's dumps have none, but their `input`
+    has the row's prompt. A sample that contradicts its row, matches several rows or none, or
+    matches by its place alone, is returned as a `SkippedRow` with the reason.
     """
     if not is_blank(sample.extra_info.get("data_source")):
         return sample
@@ -47,7 +47,7 @@ def _own(sample: Sample) -> dict[str, Any]:
 
 
 def require_train_parquet(train: Path) -> None:
-    """Raise `DataError` unless it is a parquet with the columns that rows are looked up by."""
+    """Raise `DataError` unless a file is a parquet with the columns by which rows are looked up."""
     with open_parquet(train) as file:
         missing = {"prompt", "data_source"} - set(file.schema_arrow.names)
     if missing:
@@ -57,7 +57,7 @@ def require_train_parquet(train: Path) -> None:
 
 @cache
 def _training_rows(train: str) -> tuple[TrainIndex, list[dict[str, Any]]]:
-    """The rows by what a response may name, and what each tells a scorer."""
+    """The index of the rows, and the `extra_info` and `data_source` of each."""
     rows = list(read_rows(Path(train)))
     infos = [{**(r.get("extra_info") or {}), "data_source": r["data_source"]} for r in rows]
     return index_rows(rows, train), infos

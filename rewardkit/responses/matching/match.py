@@ -1,8 +1,8 @@
-"""Which row of a training file a response answers.
+"""Find the row of a training file that a response answers.
 
-A response names its row by place (data_source, split and index), by the prompt it was given, or
-by the source's id. What else both carry (the prompt, the question, the id, the gold) must agree:
-a place says nothing once a file was prepared anew.
+A response identifies its row by place (data_source, split and index), by its prompt, or by the
+source's id. Everything else that both have (prompt, question, id, gold) must agree: a place proves
+nothing once the file was prepared again.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from typing import NamedTuple
 from rewardkit.errors import DataError
 from rewardkit.responses.matching.evidence import (
     gold_agrees,
-    golds,
+    gold_keys,
     prompt_agrees,
     question_agrees,
     squeeze,
 )
 from rewardkit.responses.matching.train_index import (
-    QUOTED,
+    QUOTED_CHARACTERS,
     ContainedPrompts,
     Match,
     Mismatch,
     TrainIndex,
     TrainPrompt,
-    bare,
     digest,
     find_contained,
     input_of,
     place_of,
     source_id_of,
+    squeeze_without_media,
     text_of,
 )
 from rewardkit.responses.samples import Sample
 
-#: The ways to join, in the order they are tried.
+#: The ways to match, in the order they are tried.
 PLACE, PROMPT, SOURCE_ID = "data_source, split and index", "prompt", "source_id"
 
-#: A join that nothing else confirms: neither side carries more.
+#: A match by place that nothing confirms: the response or the row has nothing else.
 PLACE_ALONE = f"{PLACE} alone"
 
 
 class _Claim(NamedTuple):
-    """All that a response says of its row; texts are squeezed."""
+    """Everything that a response says of its row; texts are squeezed."""
 
     place: tuple[str, ...]
     source_id: tuple[str, ...]
@@ -56,19 +56,19 @@ class _Claim(NamedTuple):
 
 
 def match_row(index: TrainIndex, sample: Sample) -> Match | None:
-    """How a response joins, and its place in `index.prompts`; None if it joins no row.
+    """Match a response to a row; None if it matches none.
 
     Raises:
-        DataError: it contradicts the row that it joins, or joins several rows that differ.
+        DataError: it contradicts the row that it matches, or matches several rows.
     """
-    found = try_match_row(index, sample)
-    if isinstance(found, Mismatch):
-        raise DataError(f"{sample.where} {found.reason}")
-    return found
+    match = try_match_row(index, sample)
+    if isinstance(match, Mismatch):
+        raise DataError(f"{sample.where} {match.reason}")
+    return match
 
 
 def try_match_row(index: TrainIndex, sample: Sample) -> Match | Mismatch | None:
-    """The same as `join`, with the reason why not instead of an error."""
+    """Match a response to a row as `match_row` does, but return an error as a `Mismatch`."""
     claim = _claim(sample)
     key = digest(repr(claim))
     if key not in index.outcomes:
@@ -103,9 +103,10 @@ def _outcome(index: TrainIndex, claim: _Claim) -> Match | Mismatch | None:
 
 
 def _with_gold(index: TrainIndex, gold: str) -> AbstractSet[int]:
-    """The prompts with that gold. Of several spellings one has prompts, hardly ever more."""
-    found = [index.golds[key] for key in golds(gold) if key in index.golds]
-    return found[0].keys() if len(found) == 1 else {place for each in found for place in each}
+    """The prompts with that gold."""
+    places = [index.golds[key] for key in gold_keys(gold) if key in index.golds]
+    # As a rule one spelling has prompts: its keys are not copied.
+    return places[0].keys() if len(places) == 1 else {place for one in places for place in one}
 
 
 def _confirm(
@@ -123,23 +124,23 @@ def _confirm(
     same_text = True in (agrees["prompt"], agrees["question"])
     agrees["source_id"] = _source_id_agrees(index, claim, match.place, same_text=same_text)
     if False in agrees.values():
-        wrong = "; ".join(
-            _difference(index, claim, prompt, hits, what)
-            for what, same in agrees.items()
+        differences = "; ".join(
+            _difference(index, claim, prompt, hits, name)
+            for name, same in agrees.items()
             if same is False
         )
-        other = (
+        other_way = (
             ", or remove index from their extra_info to join them by prompt"
             if match.way == PLACE and hits.places
             else ""
         )
         reason = (
-            f"joins row {prompt.row} of {index.name} by {match.way}, but contradicts it: {wrong}. "
-            f"Give the parquet that the responses were made from{other}."
+            f"joins row {prompt.row} of {index.name} by {match.way}, but contradicts it: {differences}. "
+            f"Give the parquet that the responses were made from{other_way}."
         )
         return Mismatch(reason, contradicts=True)
-    alone = match.way == PLACE and True not in agrees.values()
-    return match._replace(way=PLACE_ALONE) if alone else match
+    is_unconfirmed = match.way == PLACE and True not in agrees.values()
+    return match._replace(way=PLACE_ALONE) if is_unconfirmed else match
 
 
 def _source_id_agrees(
@@ -147,36 +148,36 @@ def _source_id_agrees(
 ) -> bool | None:
     """Whether the ids agree.
 
-    Copies of a dataset number its problems in different ways: where the text is the same, only
+    Copies of a dataset have different ids for the same problem: where the text is the same, only
     the id of another row is a contradiction.
     """
     if not claim.source_id:
         return None
-    known = index.sources.get(claim.source_id, {})
-    if place in known:
+    places = index.sources.get(claim.source_id, {})
+    if place in places:
         return True
-    return False if known or (index.prompts[place].source_id and not same_text) else None
+    return False if places or (index.prompts[place].source_id and not same_text) else None
 
 
 def _difference(
-    index: TrainIndex, claim: _Claim, prompt: TrainPrompt, hits: ContainedPrompts, what: str
+    index: TrainIndex, claim: _Claim, prompt: TrainPrompt, hits: ContainedPrompts, name: str
 ) -> str:
-    if what == "prompt":
+    if name == "prompt":
         other = next(iter(hits.places), None)
         if other is not None:
             return f"its prompt is that of row {index.prompts[other].row}"
         return f"its prompt does not contain {_quoted(prompt.head)}"
-    mine, known = {
+    value, row_value = {
         "question": (claim.question_head, prompt.head),
         "gold": (claim.gold, prompt.gold),
         "source_id": (claim.source_id[-1:], prompt.source_id),
-    }[what]
-    return f"its {what} is {_quoted(''.join(mine))}, the row's {_quoted(known)}"
+    }[name]
+    return f"its {name} is {_quoted(''.join(value))}, the row's {_quoted(row_value)}"
 
 
 def _quoted(text: str) -> str:
     text = " ".join(text.split())
-    return repr(text if len(text) <= QUOTED else text[: QUOTED - 3] + "...")
+    return repr(text if len(text) <= QUOTED_CHARACTERS else text[: QUOTED_CHARACTERS - 3] + "...")
 
 
 def _claim(sample: Sample) -> _Claim:
@@ -189,7 +190,7 @@ def _claim(sample: Sample) -> _Claim:
         place_of(row, source),
         source_id_of(row, source),
         squeeze(input_of(fields)),
-        bare(question),
-        question[: QUOTED + 1],
+        squeeze_without_media(question),
+        question[: QUOTED_CHARACTERS + 1],
         sample.ground_truth,
     )

@@ -1,9 +1,9 @@
-"""The rows of a training file, filed under all that a response may name.
+"""An index of the rows of a training file by everything that may identify a row in a response.
 
-verl's dumps have only the prompt, and that as the chat template left it: it holds the messages
-somewhere. So each message is filed under a piece of it that few others have, and every stretch of
-an input is looked up. The work for an input grows with its own length, and does not depend on the
-number of rows, whatever their messages have in common.
+verl's dumps have only the prompt, in the form that the chat template gave it, with the messages
+somewhere inside. So each message is indexed by a short window of it that is rare among the messages,
+and every window of an input is looked up. The work for an input grows with its length and does not
+depend on the number of rows, whatever their messages have in common.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from rewardkit.errors import DataError
 from rewardkit.preprocess.conform import is_blank
-from rewardkit.responses.matching.evidence import WINDOW, golds, squeeze
+from rewardkit.responses.matching.evidence import WINDOW_CHARACTERS, gold_keys, squeeze
 from rewardkit.row import Row
 from rewardkit.scorers.base import as_text
 from rewardkit.scorers.gold import unwrap_gold
 
-#: Characters of a text that a message quotes.
-QUOTED = 60
+#: Characters of a text that an error message quotes.
+QUOTED_CHARACTERS = 60
 
-#: What the processor of a model with pictures puts something else in the place of.
+#: Placeholders that the processor of a multimodal model replaces.
 _MEDIA = re.compile(r"<(?:image|video|audio)>")
 
 K = TypeVar("K")
 
-#: Places in `TrainIndex.prompts` by what leads to them; the inner dictionary is an ordered set.
+#: Places in `TrainIndex.prompts` by a key; the inner dictionary is an ordered set.
 Places: TypeAlias = dict[K, dict[int, None]]
 
 
 @dataclass(frozen=True)
 class TrainPrompt:
-    """What rows that are the same ask. Texts are squeezed (see `evidence.squeeze`).
+    """The prompt and gold that equal rows share. Texts are squeezed (see `evidence.squeeze`).
 
     Attributes:
-        row: the first of them.
-        pieces: what an input made of it contains.
-        main: the longest piece of the last message; "" if that says nothing.
+        row: number of the first of these rows.
+        pieces: the texts that an input made from the prompt contains.
+        main: the longest piece of the last message; "" if that has no text.
         question: `extra_info.question`; "" without one.
         message: the message as the model gets it, if `main` is not part of it.
         source_id: the source's id; "" without one.
-        gold: the answer, as it is.
-        head: the beginning of the question, to be quoted.
+        gold: the gold answer, unchanged.
+        head: the beginning of the question, for error messages.
     """
 
     row: int
@@ -60,21 +60,21 @@ class TrainPrompt:
 
 
 class Match(NamedTuple):
-    """How a response joins, and its place in `TrainIndex.prompts`."""
+    """The way a response matches a row, and the place of its prompt in `TrainIndex.prompts`."""
 
     way: str
     place: int
 
 
 class Mismatch(NamedTuple):
-    """Why a response must not join: it contradicts its row, or fits several rows that differ."""
+    """Why a response cannot be matched: it contradicts its row, or matches several rows."""
 
     reason: str
     contradicts: bool
 
 
 class ContainedPrompts(NamedTuple):
-    """Prompts that an input contains, and their different messages."""
+    """The places of the prompts that an input contains, and their distinct messages."""
 
     places: dict[int, None]
     mains: tuple[str, ...]
@@ -82,21 +82,21 @@ class ContainedPrompts(NamedTuple):
 
 @dataclass
 class TrainIndex:
-    """The rows of a training file by all that a response may name.
+    """The rows of a training file by everything that may identify a row in a response.
 
     Attributes:
-        name: the file, for messages.
-        rows: each row's prompt, as its place in `prompts`. Rows that are equal up to white space
-            have one.
-        prompts: the different prompts.
-        places: prompts by data_source, if the response has one, split and index.
-        sources: prompts by data_source, if the response has one, and source_id.
+        name: the file, for error messages.
+        rows: the place in `prompts` of each row's prompt. Rows that are equal up to white space
+            have the same.
+        prompts: the distinct prompts.
+        places: prompts by data_source, split and index; also without the data_source.
+        sources: prompts by data_source and source_id; also without the data_source.
         golds: prompts by the keys of their gold.
-        pieces: prompts by the piece of their text that they are filed under.
-        windows: where a window stands in a piece, and how long the piece is: by the window, by
-            its length.
-        hits: prompts by inputs that were looked up before: a prompt has many responses.
-        outcomes: what came of all that a response says, for the next one that says the same.
+        pieces: prompts by the piece that they are indexed by.
+        windows: offsets of a window in its pieces and the pieces' lengths, by the window, by the
+            window's length.
+        hits: results of `find_contained` by input: a prompt has many responses.
+        outcomes: results of `try_match_row` by everything that the response says of its row.
     """
 
     name: str
@@ -112,39 +112,40 @@ class TrainIndex:
 
 
 def index_rows(rows: Iterable[Row], name: str = "the training file") -> TrainIndex:
-    """An index of training rows.
+    """Build the index of training rows.
 
     Args:
-        rows: verl rows. A row may have `message`, what the model gets, beside a `prompt` that is
-            the bare question.
-        name: the file, for messages.
+        rows: verl rows. A row may have a `message`, which the model gets, beside a `prompt` that is
+            the question alone.
+        name: the file, for error messages.
 
     Raises:
         DataError: a row has no prompt.
     """
     index = TrainIndex(name)
-    known: dict[bytes, int] = {}
+    prompt_places: dict[bytes, int] = {}
     for number, row in enumerate(rows):
         messages = [(role, squeeze(text)) for role, text in messages_of(row.get("prompt"))]
         key = digest(repr((messages, row.get("images"), gold_of(row))))
-        if key not in known:
-            known[key] = len(index.prompts)
+        if key not in prompt_places:
+            prompt_places[key] = len(index.prompts)
             index.prompts.append(_prompt(row, number, name))
-        index.rows.append(known[key])
+        place = prompt_places[key]
+        index.rows.append(place)
         for source in dict.fromkeys((text_of(row.get("data_source")), "")):
-            if where := place_of(row, source):
-                index.places.setdefault(where, {})[known[key]] = None
+            if place_key := place_of(row, source):
+                index.places.setdefault(place_key, {})[place] = None
             if source_id := source_id_of(row, source):
-                index.sources.setdefault(source_id, {})[known[key]] = None
+                index.sources.setdefault(source_id, {})[place] = None
     for place, prompt in enumerate(index.prompts):
-        for gold in golds(prompt.gold):
+        for gold in gold_keys(prompt.gold):
             index.golds.setdefault(gold, {})[place] = None
-    _file_windows(index)
+    _index_windows(index)
     return index
 
 
 def find_contained(index: TrainIndex, text: str) -> ContainedPrompts:
-    """The prompts whose messages a text contains, without those that are part of another's."""
+    """Find the prompts whose messages a text contains, without those inside another's message."""
     key = digest(text)
     if key not in index.hits:
         index.hits[key] = _find_contained(index, text)
@@ -152,29 +153,28 @@ def find_contained(index: TrainIndex, text: str) -> ContainedPrompts:
 
 
 def _find_contained(index: TrainIndex, text: str) -> ContainedPrompts:
-    filed: dict[str, None] = {}
+    pieces: dict[str, None] = {}
     for length, windows in index.windows.items():
         for at in range(len(text) - length + 1):
             for offset, size in windows.get(text[at : at + length], ()):
                 piece = text[at - offset : at - offset + size] if at >= offset else ""
                 if piece in index.pieces:
-                    filed[piece] = None
+                    pieces[piece] = None
     mains: dict[str, list[int]] = {}
-    for piece in filed:
+    for piece in pieces:
         for place in index.pieces[piece]:
             prompt = index.prompts[place]
-            if all(each in text for each in prompt.pieces):
+            if all(part in text for part in prompt.pieces):
                 mains.setdefault(prompt.main, []).append(place)
     whole = [main for main in mains if not any(main != other and main in other for other in mains)]
     return ContainedPrompts({place: None for main in whole for place in mains[main]}, tuple(whole))
 
 
-def _file_windows(index: TrainIndex) -> None:
-    """File every prompt under the rarest window of its pieces: many prompts share the others.
+def _index_windows(index: TrainIndex) -> None:
+    """Index every prompt by the rarest window of its pieces: many prompts share the other windows.
 
-    With the window is kept where it stands in its piece and how long that is: of pieces that have
-    the window in common, the one in a text is then looked up by all of its words, and not found
-    by trying each.
+    The offset of the window in its piece and the piece's length are stored with it. So of the
+    pieces with the same window, the one in a text is looked up as a whole, and not all are tried.
     """
     counts = Counter(
         window
@@ -197,8 +197,8 @@ def _file_windows(index: TrainIndex) -> None:
 
 
 def _windows(text: str) -> dict[str, int]:
-    """Stretches of a text and where they stand. A few lengths serve texts of every length."""
-    width = min(WINDOW, 1 << (len(text).bit_length() - 1))
+    """Windows of a text and their offsets. They have a few lengths for texts of every length."""
+    width = min(WINDOW_CHARACTERS, 1 << (len(text).bit_length() - 1))
     last = len(text) - width
     return {text[start : start + width]: start for start in (*range(0, last, width), last)}
 
@@ -217,21 +217,21 @@ def _prompt(row: Row, number: int, name: str) -> TrainPrompt:
     question = text_of(info.get("question"))
     last = messages[-1][1]
     main = max(map(squeeze, _MEDIA.split(last)), key=len)
-    message = bare(as_text(row.get("message")))
+    message = squeeze_without_media(as_text(row.get("message")))
     return TrainPrompt(
         row=number,
         pieces=tuple(filter(None, pieces)),
         main=main,
-        question=bare(question),
+        question=squeeze_without_media(question),
         message="" if main in message else message,
         source_id="".join(source_id_of(row, "")[1:]),
         gold=gold_of(row),
-        head=(question or last)[: QUOTED + 1],
+        head=(question or last)[: QUOTED_CHARACTERS + 1],
     )
 
 
 def messages_of(prompt: Any) -> list[tuple[str, str]]:
-    """The messages of a chat, or of a bare text, as (role, text)."""
+    """The messages of a chat, or a plain text as one message, as (role, text)."""
     if isinstance(prompt, str):
         return [("user", prompt)]
     messages = prompt if isinstance(prompt, list) else []
@@ -250,9 +250,9 @@ def _content(content: Any) -> str:
 
 
 def input_of(fields: Mapping[str, Any]) -> str:
-    """What the policy was given: text as in verl's dumps, or a chat."""
-    given = fields.get("input") or fields.get("prompt")
-    return "\n".join(content for _, content in messages_of(given))
+    """The policy's input as text, from a text as in verl's dumps or from a chat."""
+    prompt = fields.get("input") or fields.get("prompt")
+    return "\n".join(content for _, content in messages_of(prompt))
 
 
 def place_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
@@ -278,15 +278,15 @@ def gold_of(row: Mapping[str, Any]) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A value as text; "" if it says nothing, as pandas' NaN."""
+    """A value as text; "" for an empty value such as pandas' NaN."""
     return "" if is_blank(value) else as_text(value)
 
 
-def bare(text: str) -> str:
-    """A squeezed text without what stands for pictures."""
+def squeeze_without_media(text: str) -> str:
+    """Squeeze a text without its placeholders of pictures."""
     return squeeze(_MEDIA.sub("", text))
 
 
 def digest(text: str) -> bytes:
-    """Sixteen bytes that stand for a text."""
+    """A digest of a text, of 16 bytes."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -12,15 +12,15 @@ from rewardkit.responses.select.report import SelectReport
 
 
 def select_page(report: SelectReport) -> Page:
-    """Which rows were kept, and how often all of them are solved."""
-    wanted = report.wanted
+    """The page of a selection."""
+    condition = report.wanted
     facts = (
         ("training file", str(report.train)),
         ("scored responses", str(report.scored)),
         ("written", str(report.out)),
-        ("pass rate kept", f"{wanted.low:g} to {wanted.high:g}"),
-        ("responses at least", f"{wanted.min_samples:,}"),
-        ("rows with fewer", "kept" if wanted.unseen else "dropped"),
+        ("pass rate kept", f"{condition.low:g} to {condition.high:g}"),
+        ("responses at least", f"{condition.min_samples:,}"),
+        ("rows with fewer", "kept" if condition.unseen else "dropped"),
         ("rewardkit", __version__),
     )
     title = f"{report.out.name}: {report.written:,} of {row_count(report.rows)} kept"
@@ -28,13 +28,13 @@ def select_page(report: SelectReport) -> Page:
 
 
 def joined(report: SelectReport) -> str:
-    """How many responses joined rows, and how, in a sentence."""
+    """How many responses match a row, by the way they match, as a sentence."""
     ways = [f"{n:,} by {way}" for way, n in report.responses.most_common()]
     return f"responses joined to rows: {', '.join(ways)}; joined to none: {report.unjoined:,}"
 
 
 def zero_variance(report: SelectReport) -> str:
-    """How many groups have no advantage, in a sentence."""
+    """How many groups have no advantage, as a sentence."""
     return (
         f"zero-variance groups: {report.alike:,} of {row_count(report.groups)} with two responses or "
         f"more ({share(report.alike, report.groups)})"
@@ -42,7 +42,7 @@ def zero_variance(report: SelectReport) -> str:
 
 
 def _sections(report: SelectReport) -> Iterator[Section]:
-    note = f"The rows dropped are in {dropped_path(report.out)}, each with its pass rate."
+    note = f"{dropped_path(report.out)} has the dropped rows with their pass rates."
     yield Steps("rows left after each step", tuple(_steps(report)), note)
     note = f"{zero_variance(report)}. Rows with too few responses are not counted below."
     yield Bars("pass rates", tuple(report.bands().items()), note)
@@ -51,11 +51,11 @@ def _sections(report: SelectReport) -> Iterator[Section]:
 
 
 def _steps(report: SelectReport) -> Iterator[tuple[str, int]]:
-    left = report.rows
-    yield "training rows", left
+    n_left = report.rows
+    yield "training rows", n_left
     for reason, n in report.dropped.items():
-        left -= n
-        yield f"dropped: {reason}", left
+        n_left -= n
+        yield f"dropped: {reason}", n_left
 
 
 def _responses(report: SelectReport) -> tuple[tuple[str, int], ...]:

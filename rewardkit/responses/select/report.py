@@ -1,4 +1,4 @@
-"""What `select` keeps, and what it tells of it."""
+"""Which rows `select` keeps, and its report."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 from rewardkit.responses.records import SkippedRow
 
-#: Lines that could not be read or joined and are kept to be shown; all are counted.
-EXAMPLES = 3
+#: Unusable rows that a report lists; all are counted.
+MAX_EXAMPLES = 3
 
 
 @dataclass(frozen=True)
 class PassRateFilter:
-    """Which rows are kept.
+    """The condition on which a row is kept.
 
     Attributes:
-        low: the lowest pass rate.
-        high: the highest; both are kept.
-        min_samples: responses that a pass rate takes.
-        unseen: keep rows that have fewer.
+        low: the lowest pass rate, inclusive.
+        high: the highest pass rate, inclusive.
+        min_samples: minimum number of responses to a prompt.
+        unseen: whether to keep rows with fewer responses.
     """
 
     low: float
@@ -30,8 +30,8 @@ class PassRateFilter:
     min_samples: int = 1
     unseen: bool = False
 
-    def fault(self, rate: PassRate) -> str:
-        """Why a row is dropped, "" if it is kept."""
+    def drop_reason(self, rate: PassRate) -> str:
+        """Why a row with this pass rate is dropped; "" if it is kept."""
         if rate.n < self.min_samples:
             few = f"fewer than {self.min_samples} responses" if rate.n else "no responses"
             return "" if self.unseen else few
@@ -42,7 +42,14 @@ class PassRateFilter:
 
 @dataclass
 class PassRate:
-    """Responses to one prompt: how many, how many right, the worst and the best of them."""
+    """The responses to one prompt.
+
+    Attributes:
+        n: number of responses.
+        right: sum of their accuracies.
+        worst: the lowest accuracy.
+        best: the highest accuracy.
+    """
 
     n: int = 0
     right: float = 0.0
@@ -50,7 +57,7 @@ class PassRate:
     best: float = -inf
 
     def add(self, right: float) -> None:
-        """Count a response."""
+        """Count a response with an accuracy from 0 to 1."""
         self.n += 1
         self.right += right
         self.worst, self.best = min(self.worst, right), max(self.best, right)
@@ -62,7 +69,7 @@ class PassRate:
 
     @property
     def percent(self) -> int:
-        """The pass rate in whole per cent; 0 and 100 are never and always, and nothing else."""
+        """The pass rate in whole per cent; only 0.0 is 0, and only 1.0 is 100."""
         if self.share in (0.0, 1.0):
             return int(100 * self.share)
         return min(max(round(100 * self.share), 1), 99)
@@ -70,25 +77,26 @@ class PassRate:
 
 @dataclass
 class SelectReport:
-    """What `select` did.
+    """The result of `select`; all numbers are counts.
 
     Attributes:
-        scored: the file or files of scored responses.
-        train: the file of training rows.
-        out: the parquet written.
-        wanted: which rows were to be kept.
-        responses: scored responses that joined a row, by how they did.
-        unjoined: those that joined none.
-        unread: lines without a verdict.
-        examples: the first that did not join or could not be read, with the reason.
+        scored: the file of scored responses, or the number of files.
+        train: the training file.
+        out: the parquet that was written.
+        wanted: the condition on which a row is kept.
+        responses: scored responses that match a row, by the way they match.
+        unjoined: scored responses that match no row.
+        unread: rows without a usable score.
+        examples: the first of these two, with the reason.
         rows: rows of the training file.
-        written: how many of them were kept.
-        dropped: the others by reason.
+        written: rows that were kept.
+        dropped: rows that were not, by reason.
         unseen: rows without responses.
-        few: rows that have some, but fewer than asked for.
-        percents: rows by pass rate in per cent, of those that have enough responses.
-        groups: rows that have two responses or more.
-        alike: rows of those whose responses are all alike: no variance, no advantage.
+        few: rows with fewer responses than `wanted.min_samples`, but with some.
+        percents: rows with enough responses, by pass rate in per cent.
+        groups: rows with two responses or more.
+        alike: those of `groups` whose responses have the same accuracy: without variance they have
+            no advantage.
     """
 
     scored: str
@@ -108,13 +116,13 @@ class SelectReport:
     groups: int = 0
     alike: int = 0
 
-    def skip(self, line: SkippedRow) -> None:
-        """Keep an example of a line that does not count."""
-        if len(self.examples) < EXAMPLES:
-            self.examples.append(f"{line.where}: {line.reason}")
+    def add_example(self, row: SkippedRow) -> None:
+        """Add an example of a row that does not count."""
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(f"{row.where}: {row.reason}")
 
-    def add_row(self, rate: PassRate, fault: str) -> None:
-        """Count a row of the training file."""
+    def add_row(self, rate: PassRate, drop_reason: str) -> None:
+        """Count a row of the training file; `drop_reason` is "" if it is kept."""
         self.rows += 1
         self.unseen += not rate.n
         self.groups += rate.n > 1
@@ -123,11 +131,11 @@ class SelectReport:
             self.few += 1
         elif rate.n:
             self.percents[rate.percent] += 1
-        if fault:
-            self.dropped[fault] += 1
+        if drop_reason:
+            self.dropped[drop_reason] += 1
 
     def bands(self) -> dict[str, int]:
-        """Rows by pass rate, in tenths, with never and always apart."""
+        """Rows by pass rate in tenths; `never` and `always` are bands of their own."""
         counts = {"never": 0, "below 10%": 0}
         counts |= {f"{low}% to {low + 9}%": 0 for low in range(10, 100, 10)} | {"always": 0}
         names = list(counts)

@@ -1,8 +1,8 @@
-"""`rewardkit select`: training rows by how often the policy solves them.
+"""`rewardkit select`: keep training rows by the pass rate of the policy on their prompts.
 
-A group of responses that are all right or all wrong has no advantage: DAPO's dynamic sampling
-makes it, throws it away and makes another, at the cost of GPUs. Responses that exist already say
-which prompts would end so.
+A group of responses that are all right or all wrong has no advantage. DAPO's dynamic sampling
+generates it, discards it and generates another, which costs GPU time. Existing responses show which
+prompts would have such groups.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.responses.select.report import PassRate, PassRateFilter, SelectReport
 from rewardkit.row import BATCH_ROWS, open_parquet
 
-#: The columns that rows are joined by; others are carried along unread.
-_READ = ("data_source", "prompt", "reward_model", "extra_info", "images")
+#: The columns by which responses match rows; the others are copied.
+_MATCH_COLUMNS = ("data_source", "prompt", "reward_model", "extra_info", "images")
 
 
 def parse_bounds(text: str) -> tuple[float, float]:
-    """`0.1:0.9` as two numbers.
+    """Parse `0.1:0.9` as two numbers.
 
     Raises:
         UsageError: it is not two shares, the lower one first.
@@ -55,30 +55,30 @@ def select(
     scored: Sequence[str] | Path,
     train: Path,
     out: Path,
-    wanted: PassRateFilter,
+    condition: PassRateFilter,
     *,
     response_key: str | None = None,
     gold_key: str | None = None,
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> SelectReport:
-    """Write the rows of a training file whose pass rate is as wanted, as they are and in order.
+    """Write the rows of a training file that satisfy a condition, unchanged and in order.
 
     Args:
         scored: files, folders and patterns of responses with `acc`, or `score`, as `rewardkit
             score --out` writes them. Without `acc` a score of 1 or more is right.
         train: a verl parquet.
         out: the parquet to write; the other rows go to `<out>.dropped.jsonl`.
-        wanted: which rows are kept.
+        condition: which rows are kept.
         response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
         overwrite: replace what exists.
-        progress: called with 1 for every scored line.
+        progress: called with 1 for every scored row.
 
     Raises:
         UsageError: `out` does not end in .parquet.
-        DataError: a file cannot be read, a response contradicts its row, joins several rows or
-            all join none, or no row would be kept.
+        DataError: a file cannot be read, a response contradicts its row or matches several rows,
+            no response matches a row, or no row would be kept.
         OutputError: `out` cannot be written.
     """
     files = expand_paths([str(scored)] if isinstance(scored, Path) else scored)
@@ -86,30 +86,30 @@ def select(
         refuse_input(out, source)
         refuse_input(dropped_path(out), source)
     require_suffix("--out", out, ".parquet")
-    for file in (out, dropped_path(out)):
-        refuse_existing(file, overwrite=overwrite)
+    for output in (out, dropped_path(out)):
+        refuse_existing(output, overwrite=overwrite)
     name = files[0] if len(files) == 1 else f"{len(files):,} files"
-    report = SelectReport(name, train, out, wanted)
+    report = SelectReport(name, train, out, condition)
     index = _index(train)
     rates = [PassRate() for _ in index.prompts]
-    for each in files:
-        for sample in read_samples(Path(each), response_key, gold_key):
+    for file in files:
+        for sample in read_samples(Path(file), response_key, gold_key):
             _count(sample, index, rates, report)
             progress(1)
     if not report.responses:
-        raise DataError(_why_none(report))
-    faults = [wanted.fault(rate) for rate in rates]
+        raise DataError(_no_match_message(report))
+    reasons = [condition.drop_reason(rate) for rate in rates]
     for place in index.rows:
-        report.add_row(rates[place], faults[place])
+        report.add_row(rates[place], reasons[place])
     if report.dropped.total() == report.rows:
-        raise DataError(f"{train}: no row is as wanted ({_counted(report.dropped)}).")
-    _write(index, rates, faults, report, overwrite=overwrite)
+        raise DataError(f"{train}: no row would be kept ({_counted(report.dropped)}).")
+    _write(index, rates, reasons, report, overwrite=overwrite)
     return report
 
 
 def _index(train: Path) -> TrainIndex:
     with open_parquet(train) as file:
-        columns = [name for name in file.schema_arrow.names if name in _READ]
+        columns = [name for name in file.schema_arrow.names if name in _MATCH_COLUMNS]
         if "prompt" not in columns:
             raise DataError(f"{train}: has no 'prompt': not a verl parquet.")
         batches = file.iter_batches(BATCH_ROWS, columns=columns)
@@ -120,22 +120,22 @@ def _index(train: Path) -> TrainIndex:
 def _count(
     sample: Sample | SkippedRow, index: TrainIndex, rates: list[PassRate], report: SelectReport
 ) -> None:
-    right = sample if isinstance(sample, SkippedRow) else _right(sample)
-    if isinstance(right, SkippedRow):
+    accuracy = sample if isinstance(sample, SkippedRow) else _accuracy(sample)
+    if isinstance(accuracy, SkippedRow):
         report.unread += 1
-        report.skip(right)
+        report.add_example(accuracy)
     elif isinstance(sample, Sample):
-        found = match_row(index, sample)
-        if found is None:
+        match = match_row(index, sample)
+        if match is None:
             report.unjoined += 1
-            report.skip(SkippedRow(sample.where, f"answers no row of {report.train}"))
+            report.add_example(SkippedRow(sample.where, f"answers no row of {report.train}"))
         else:
-            report.responses[found.way] += 1
-            rates[found.place].add(right)
+            report.responses[match.way] += 1
+            rates[match.place].add(accuracy)
 
 
-def _right(sample: Sample) -> float | SkippedRow:
-    """How right a scored response is, from 0 to 1."""
+def _accuracy(sample: Sample) -> float | SkippedRow:
+    """The accuracy of a scored response, from 0 to 1, or why it has none."""
     for name in ("acc", "score"):
         value = sample.fields.get(name)
         if value is None:
@@ -144,12 +144,13 @@ def _right(sample: Sample) -> float | SkippedRow:
             return SkippedRow(sample.where, f"{name} is {value!r:.40}, not a number")
         if name == "score":
             return float(value >= 1)
-        within = 0 <= value <= 1
-        return float(value) if within else SkippedRow(sample.where, f"acc is {value}, not 0 to 1")
+        if 0 <= value <= 1:
+            return float(value)
+        return SkippedRow(sample.where, f"acc is {value}, not 0 to 1")
     return SkippedRow(sample.where, "neither acc nor score: run rewardkit score --out first")
 
 
-def _why_none(report: SelectReport) -> str:
+def _no_match_message(report: SelectReport) -> str:
     first = f" First: {report.examples[0]}." if report.examples else ""
     return (
         f"{report.scored}: no response joins a row of {report.train} ({report.unjoined:,} answer "
@@ -164,37 +165,36 @@ def _counted(reasons: Counter[str]) -> str:
 def _write(
     index: TrainIndex,
     rates: list[PassRate],
-    faults: list[str],
+    reasons: list[str],
     report: SelectReport,
     *,
     overwrite: bool,
 ) -> None:
-    """Write the kept rows as they are in the file, and the dropped ones for people to look at."""
-    rejects = dropped_path(report.out)
+    """Write the kept rows unchanged, and the dropped rows with the reason as jsonl."""
     with (
         open_parquet(report.train) as file,
-        atomic(rejects, overwrite=overwrite) as rejects_path,
+        atomic(dropped_path(report.out), overwrite=overwrite) as lines_path,
         atomic(report.out, overwrite=overwrite) as out_path,
-        rejects_path.open("w") as lines,
+        lines_path.open("w") as lines,
         pq.ParquetWriter(out_path, file.schema_arrow, compression="zstd") as writer,
     ):
         start = 0
         for batch in file.iter_batches(BATCH_ROWS):
             places = index.rows[start : start + batch.num_rows]
-            kept = pa.array([not faults[place] for place in places])
-            writer.write_batch(batch.filter(kept))
-            dropped = [(start + i, place) for i, place in enumerate(places) if faults[place]]
-            rows = batch.filter(pc.invert(kept)).to_pylist()
+            is_kept = pa.array([not reasons[place] for place in places])
+            writer.write_batch(batch.filter(is_kept))
+            dropped = [(start + i, place) for i, place in enumerate(places) if reasons[place]]
+            rows = batch.filter(pc.invert(is_kept)).to_pylist()
             for (number, place), row in zip(dropped, rows, strict=True):
-                lines.write(json_line(_dropped(number, rates[place], faults[place], row)))
+                lines.write(json_line(_dropped_row(number, rates[place], reasons[place], row)))
             report.written += len(places) - len(dropped)
             start += len(places)
 
 
-def _dropped(number: int, rate: PassRate, fault: str, row: dict[str, Any]) -> dict[str, Any]:
+def _dropped_row(number: int, rate: PassRate, reason: str, row: dict[str, Any]) -> dict[str, Any]:
     return {
         "index": number,
-        "reasons": [fault],
+        "reasons": [reason],
         "pass_rate": rate.share if rate.n else None,
         "responses": rate.n,
         "row": row,
