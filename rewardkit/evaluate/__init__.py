@@ -1,1 +1,1 @@
-"""Evaluation: responses from a server or a file, judged as in training, and figures of them."""
+"""Evaluate models: generate or read responses, judge them as in training, compute metrics."""

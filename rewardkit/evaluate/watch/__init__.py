@@ -1,1 +1,1 @@
-"""`rewardkit eval watch`: every checkpoint of a run is evaluated once, when it is complete."""
+"""`rewardkit eval watch`: evaluate every checkpoint of a run once, as soon as it is complete."""
