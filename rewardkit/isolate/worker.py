@@ -7,8 +7,7 @@ needs a helper starts one, and it stays warm: a call costs microseconds, not an 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from queue import SimpleQueue
+from queue import LifoQueue
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from rewardkit.errors import UsageError
@@ -24,6 +23,10 @@ _ALLOWED = ("rewardkit.",)  # what a target may begin with
 _MAX_HELPERS = min(4, os.cpu_count() or 1)  # per target module: calls that run at once
 _START_SECONDS = 60.0  # for a helper to start and to import its module
 _GRACE_SECONDS = 1.0  # after the wall deadline, before the caller gives up on a helper
+
+# The helpers of a module, of which each has one caller at a time and the last used comes first. None
+# stands for one that is not started yet.
+_Pool: TypeAlias = "LifoQueue[ChildProcess | None]"
 
 _Status: TypeAlias = Literal["ok"] | FailureKind
 
@@ -68,12 +71,23 @@ def call(
         deadlines = f"cpu_seconds={cpu_seconds}, wall_seconds={wall_seconds}"
         raise UsageError(f"Deadlines must be above 0 and at most a day: {deadlines}.")
     request = (function, _payload_text(target, payload), cpu_seconds, wall_seconds)
-    pool = _pools.get(module) or _pools.setdefault(module, _Pool(module))
-    pool.places.get()
+    pool = _pools.get(module) or _pools.setdefault(module, _new_pool())
+    helper = pool.get()
     try:
-        return pool.call(request, wall_seconds + _GRACE_SECONDS)
+        if helper is None or not helper.is_alive:
+            helper = _start_helper(module)
+        try:
+            reply = helper.exchange(request, wall_seconds + _GRACE_SECONDS)
+        except ChildCrashError:  # it may have died before
+            helper = _start_helper(module)
+            reply = helper.exchange(request, wall_seconds + _GRACE_SECONDS)
+    except ChildTimeoutError:
+        return Reply("timeout", None, f"no reply within {wall_seconds + _GRACE_SECONDS:g} s")
+    except ChildCrashError as error:
+        return Reply("crash", None, f"no helper process: {error}")
     finally:
-        pool.places.put(None)
+        pool.put(helper)
+    return Reply(*reply)
 
 
 def _payload_text(target: str, payload: Any) -> str:
@@ -86,49 +100,23 @@ def _payload_text(target: str, payload: Any) -> str:
     return text
 
 
-class _Pool:
-    """The helpers of one module, each used by one caller at a time; the last used comes first."""
+def _new_pool() -> _Pool:
+    pool: _Pool = LifoQueue()
+    for _ in range(_MAX_HELPERS):
+        pool.put(None)
+    return pool
 
-    def __init__(self, module: str) -> None:
-        self.module = module
-        self.idle: list[ChildProcess] = []
-        self.places: SimpleQueue[None] = SimpleQueue()  # a semaphore at a fifth of its cost
-        for _ in range(_MAX_HELPERS):
-            self.places.put(None)
 
-    def call(self, request: tuple[Any, ...], seconds: float) -> Reply:
-        """The reply to a request. One that meets a dead helper is sent to a new one, once."""
-        trouble = ""
-        sources: tuple[Callable[[], ChildProcess], ...] = (self._idle_helper, self._new_helper)
-        for take_helper in sources:
-            try:
-                helper = take_helper()
-                reply = Reply(*helper.exchange(request, seconds))
-            except ChildTimeoutError:
-                return Reply("timeout", None, f"no reply within {seconds:g} s")
-            except ChildCrashError as error:
-                trouble = str(error)
-            else:
-                self.idle.append(helper)
-                return reply
-        return Reply("crash", None, f"no helper process: {trouble}")
-
-    def _idle_helper(self) -> ChildProcess:
-        try:
-            return self.idle.pop()
-        except IndexError:
-            return self._new_helper()
-
-    def _new_helper(self) -> ChildProcess:
-        # SymPy's answers depend on the order of sets, and that on the seed of the hash.
-        helper = ChildProcess(
-            "rewardkit.isolate.worker_child", environment={"PYTHONHASHSEED": "0"}, is_quiet=True
-        )
-        try:
-            helper.exchange(self.module, _START_SECONDS)
-        except ChildTimeoutError:
-            raise ChildCrashError(f"it did not start in {_START_SECONDS:g} s") from None
-        return helper
+def _start_helper(module: str) -> ChildProcess:
+    # SymPy's answers depend on the order of sets, and that on the seed of the hash.
+    helper = ChildProcess(
+        "rewardkit.isolate.worker_child", environment={"PYTHONHASHSEED": "0"}, is_quiet=True
+    )
+    try:
+        helper.exchange(module, _START_SECONDS)
+    except ChildTimeoutError:
+        raise ChildCrashError(f"it did not start in {_START_SECONDS:g} s") from None
+    return helper
 
 
 _pools: dict[str, _Pool] = {}
