@@ -230,10 +230,10 @@ def _check_recipe(
     plan = plan_from_request(read_launch_request(name, fields, verl_version=verl))
     found = run_preflight(plan)
     if as_json:
-        print_json({"ok": not found.fatal(strict=strict), **vars(found), "notes": plan.notes})
+        print_json({"ok": not found.is_fatal(strict=strict), **vars(found), "notes": plan.notes})
     else:
         print_preflight(found, err=False)
-    if found.fatal(strict=strict):
+    if found.is_fatal(strict=strict):
         raise typer.Exit(1)
 
 

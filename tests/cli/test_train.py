@@ -158,7 +158,7 @@ def test_dynamic_sampling_by_a_metric_that_the_scorer_has_not_is_found(run, reci
         "reward.scorer=mine.py",
     )
     assert done.returncode == 1
-    assert "acc: mine.py:compute_score returns extra, score and no acc" in done.stdout
+    assert "mine.py:compute_score returns extra, score, but not acc" in done.stdout
 
 
 def test_a_local_run_starts_in_its_workdir(run, recipe, tmp_path):

@@ -1,4 +1,4 @@
-"""The check of a running cluster's resources, against a real private one."""
+"""The preflight of a running cluster's resources, against a real private one."""
 
 import json
 import os
@@ -20,6 +20,7 @@ import json, sys, time
 import ray
 from rewardkit.launch.plan import make_plan
 from rewardkit.launch.preflight.environment import check_environment
+from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.recipe import load_tree, read_recipe
 
 context = ray.init(address="local", num_cpus=1, resources={"NPU": 16}, include_dashboard=True,
@@ -30,13 +31,13 @@ found = {}
 for nodes in (1, 2):
     cluster = {"target": "ray-job", "address": address}
     recipe = read_recipe({**tree, "nodes": nodes, "cluster": cluster}, "x")
-    unchecked = []
     end = time.time() + 40
     while True:
-        unchecked.clear()
-        lines = [str(f) for f in check_environment(make_plan(recipe, "0.9"), unchecked)]
-        learnt = not unchecked and (nodes == 2 or not lines)
-        if learnt or time.time() > end:  # the dashboard learns the resources a little late
+        report = PreflightReport()
+        check_environment(make_plan(recipe, "0.9"), report)
+        lines, unchecked = [str(finding) for finding in report.findings], report.unchecked
+        is_complete = not unchecked and (nodes == 2 or not lines)
+        if is_complete or time.time() > end:  # the dashboard learns the resources a little late
             break
         time.sleep(1)
     found[nodes] = [lines, unchecked]
@@ -52,7 +53,7 @@ def folder():
         yield name
 
 
-def test_a_cluster_smaller_than_asked_is_said_before_anything_starts(folder):
+def test_a_cluster_that_is_too_small_is_a_finding_before_anything_starts(folder):
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -67,7 +68,7 @@ def test_a_cluster_smaller_than_asked_is_said_before_anything_starts(folder):
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["1"] == [[], []]
     ((line,), unchecked) = found["2"]
-    assert "2 x 16 = 32 NPU asked for, the cluster at" in line
+    assert "the recipe needs 2 x 16 = 32 NPU, and the cluster at" in line
     assert "has 16" in line
     assert unchecked == []
 
@@ -75,11 +76,13 @@ def test_a_cluster_smaller_than_asked_is_said_before_anything_starts(folder):
 def test_a_cluster_that_does_not_answer_is_not_checked():
     from rewardkit.launch.plan import make_plan
     from rewardkit.launch.preflight.environment import check_environment
+    from rewardkit.launch.preflight.report import PreflightReport
     from rewardkit.launch.recipe import load_tree, read_recipe
 
     tree = load_tree("qwen3-8b-dapo-dianjin")
     cluster = {"target": "ray-job", "address": "http://127.0.0.1:9"}
-    unchecked = []
+    report = PreflightReport()
     plan = make_plan(read_recipe({**tree, "cluster": cluster}, "x"), "0.9")
-    assert list(check_environment(plan, unchecked)) == []
-    assert "http://127.0.0.1:9 does not answer from here" in unchecked[0]
+    check_environment(plan, report)
+    assert report.findings == []
+    assert "http://127.0.0.1:9 does not answer from here" in report.unchecked[0]

@@ -10,10 +10,10 @@ from rewardkit.cli.shared.console import printable, progress, redactor, warn
 
 if TYPE_CHECKING:
     from rewardkit.launch.plan import Plan
-    from rewardkit.launch.preflight import Preflight
+    from rewardkit.launch.preflight import PreflightReport
 
 
-def run_preflight(plan: Plan) -> Preflight:
+def run_preflight(plan: Plan) -> PreflightReport:
     """Run the preflight of a plan, with progress on stderr."""
     from rewardkit.launch.preflight import preflight
 
@@ -21,7 +21,7 @@ def run_preflight(plan: Plan) -> Preflight:
         return preflight(plan, progress=advance)
 
 
-def print_preflight(result: Preflight, *, err: bool) -> None:
+def print_preflight(result: PreflightReport, *, err: bool) -> None:
     """Print one line per finding, the worst first; then what was not checked."""
     for finding in result.findings:
         source = f" [{finding.source}]" if finding.source else ""
@@ -37,9 +37,9 @@ def print_preflight(result: Preflight, *, err: bool) -> None:
     typer.echo(f"preflight: {', '.join(counts) or 'nothing found'}", err=err)
 
 
-def stop_if_fatal(result: Preflight, *, strict: bool) -> None:
+def stop_if_fatal(result: PreflightReport, *, strict: bool) -> None:
     """End the command with exit code 1 if the run must not start."""
-    if result.fatal(strict=strict):
-        worst = "errors" if result.fatal(strict=False) else "warnings are errors with --strict"
+    if result.is_fatal(strict=strict):
+        worst = "errors" if result.is_fatal(strict=False) else "warnings are errors with --strict"
         warn(f"error: not started: {worst} above. Fix them, or start anyway with --no-check.")
         raise typer.Exit(1)

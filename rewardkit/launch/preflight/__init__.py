@@ -3,60 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from rewardkit.launch.findings import LaunchFinding, sort_by_severity
+from rewardkit.launch.findings import sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.environment import check_environment
-from rewardkit.launch.preflight.files import FileFacts, check_files
+from rewardkit.launch.preflight.files import check_files
+from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.preflight.reward import check_reward
 from rewardkit.launch.preflight.verl import check_with_verl
 from rewardkit.launch.rules import check_rules
 from rewardkit.launch.rules.facts import RunFacts, read_facts
 
-__all__ = ["Preflight", "preflight"]
+__all__ = ["PreflightReport", "preflight"]
 
 
-@dataclass(frozen=True)
-class Preflight:
-    """What was found, and what could not be looked at here.
-
-    Attributes:
-        findings: the worst first.
-        unchecked: what was left out and why, a line each.
-        files: what the parquet files are.
-    """
-
-    findings: tuple[LaunchFinding, ...]
-    unchecked: tuple[str, ...]
-    files: tuple[FileFacts, ...] = ()
-
-    def fatal(self, *, strict: bool) -> bool:
-        """Whether the run must not start."""
-        worst = {"error", "warning"} if strict else {"error"}
-        return any(finding.severity in worst for finding in self.findings)
-
-
-def preflight(plan: Plan, *, progress: Callable[[int], object] = lambda _: None) -> Preflight:
-    """Look at a plan: the rules, verl's own validation, the files, the reward, this machine.
+def preflight(plan: Plan, *, progress: Callable[[int], object] = lambda _: None) -> PreflightReport:
+    """Check a plan: the files, the rules, verl's own validation, the reward, this machine.
 
     Args:
         plan: the run.
-        progress: called with the rows of the files as they are read.
+        progress: called with a number of rows as the files are read.
     """
-    unchecked: list[str] = []
-    files = check_files(plan, unchecked, progress)
-    found = list(files.findings)
-    found += check_rules(plan, _facts(plan, files.facts))
-    found += check_with_verl(plan, unchecked)
-    found += check_reward(plan, files.facts, unchecked)
-    found += check_environment(plan, unchecked)
-    return Preflight(tuple(sort_by_severity(found)), tuple(unchecked), tuple(files.facts))
+    report = PreflightReport()
+    check_files(plan, report, progress)
+    report.findings.extend(check_rules(plan, _run_facts(plan, report)))
+    check_with_verl(plan, report)
+    check_reward(plan, report)
+    check_environment(plan, report)
+    return replace(report, findings=sort_by_severity(report.findings))
 
 
-def _facts(plan: Plan, files: list[FileFacts]) -> RunFacts:
-    """What the rules may know besides the plan: the model's configuration, and the files."""
-    train, val = ([file for file in files if file.role == role] for role in ("train", "val"))
+def _run_facts(plan: Plan, report: PreflightReport) -> RunFacts:
+    """Return what is known of the model, the devices and the files."""
+    train, val = report.files_of("train"), report.files_of("val")
     lengths = [file.longest_tokens for file in train if file.longest_tokens is not None]
     return replace(
         read_facts(plan),

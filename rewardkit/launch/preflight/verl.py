@@ -1,69 +1,54 @@
-"""What the installed verl says of a plan."""
+"""What the installed verl says about a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from rewardkit.errors import DataError
-from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
+from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.verl.config import ComposedConfig, compose_plan
 from rewardkit.launch.verl.releases import installed_verl, nearest
+from rewardkit.launch.verl.reward_keys import NEW_KEY
+
+REWARD_PATH = f"{NEW_KEY}.path"
+
+_CHECKS = "verl's composition and validate_config"
 
 
-def check_with_verl(plan: Plan, unchecked: list[str]) -> Iterator[LaunchFinding]:
-    """Findings of verl's own composition, validation and reward loader.
-
-    Args:
-        plan: the run.
-        unchecked: is given a line where this verl cannot be asked.
-    """
+def check_with_verl(plan: Plan, report: PreflightReport) -> None:
+    """Run verl's own composition, validation and reward loader on a plan."""
     installed = installed_verl()
     if installed is None:
-        unchecked.append(
-            "composition and verl's validate_config: no verl is installed beside rewardkit."
-        )
+        report.unchecked.append(f"{_CHECKS}: verl is not installed beside rewardkit.")
         return
     if nearest(installed) != plan.verl:
-        unchecked.append(
-            f"composition and verl's validate_config: the plan is for verl {plan.verl}, "
-            f"{installed} is installed."
+        report.unchecked.append(
+            f"{_CHECKS}: the plan is for verl {plan.verl}, and verl {installed} is installed."
         )
         return
     if plan.module == DAPO_RECIPE:
-        unchecked.append("the DAPO recipe's own trainer: its keys were judged by main_ppo's.")
+        report.unchecked.append("the DAPO recipe's own trainer: main_ppo's keys were checked.")
     try:
-        yield from _said(plan, compose_plan(plan), installed)
+        composed = compose_plan(plan)
     except DataError as error:
-        yield LaunchFinding("error", "verl", "verl", str(error), "Look at verl's installation.")
+        report.add("error", "verl", "verl", str(error), "Check verl's installation.")
+        return
+    _add_findings(plan, composed, installed, report)
 
 
-def _said(plan: Plan, composed: ComposedConfig, installed: str) -> Iterator[LaunchFinding]:
+def _add_findings(
+    plan: Plan, composed: ComposedConfig, installed: str, report: PreflightReport
+) -> None:
     if composed.error:
-        yield LaunchFinding(
-            "error", "compose", "verl", f"verl {installed} does not compose it: {composed.error}"
-        )
+        text = f"verl {installed} cannot compose the configuration: {composed.error}"
+        report.add("error", "compose", "verl", text)
         return
     if composed.invalid:
-        yield LaunchFinding(
-            "error",
-            "validate",
-            "verl",
-            f"validate_config of verl {installed}: {composed.invalid}",
-            source="verl utils/config.py",
-        )
+        text = f"validate_config of verl {installed} refuses the configuration: {composed.invalid}"
+        report.add("error", "validate", "verl", text, source="verl utils/config.py")
     if composed.reward_error:
-        yield LaunchFinding(
-            "error",
-            "L-51",
-            "reward.custom_reward_function.path",
-            f"verl cannot load the reward: {composed.reward_error}",
-        )
+        text = f"verl cannot load the reward function: {composed.reward_error}"
+        report.add("error", "L-51", REWARD_PATH, text)
     elif plan.recipe.reward.scorer != "verl" and composed.reward is None:
-        yield LaunchFinding(
-            "error",
-            "reward",
-            "reward.custom_reward_function.path",
-            f"verl {installed} loads no reward function from this configuration: it would train "
-            "with its own scorer of each data_source and say nothing.",
-        )
+        text = f"verl {installed} loads no reward function from this configuration: it would train "
+        text += "with its own scorer of each data_source, without a warning."
+        report.add("error", "reward", REWARD_PATH, text)
