@@ -6,19 +6,26 @@ from hypothesis import strategies as st
 
 from rewardkit.launch.plan import DAPO_RECIPE, make_plan
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
-from rewardkit.launch.verl import config_child
-from rewardkit.launch.verl.config import _for_hydra, compose_plan
+from rewardkit.launch.verl import compose_child
+from rewardkit.launch.verl.compose import compose_config, config_name
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.key_renames import to_release_key
-from rewardkit.launch.verl.releases import parse_release
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, parse_release
 from tests.integration.conftest import VERL
 from tests.launch.test_hydra_values import READ_BY_HYDRA
 
 
-def judged(name, overrides):
-    config = config_child._composed({"config_name": name, "overrides": overrides})
-    flat = dict(config_child._flat(config))
-    return flat, config_child._invalid(config), config_child._reward(config)
+def compose_here(arguments, *, dapo_recipe=False):
+    """Compose in this process: the configuration, what verl says of it, and the reward it loads."""
+    added = [f"++{k}={format_value(v)}" for k, v in DAPO_RECIPE_KEYS.items()] if dapo_recipe else []
+    overrides = [argument for argument in arguments if not argument.startswith("--")]
+    config = compose_child.compose(config_name(arguments), [*added, *overrides])
+    flat = compose_child.flat_config(config)
+    return flat, compose_child.validation_error(config), compose_child.load_reward(config)
+
+
+def compose_plan(plan):
+    return compose_config(plan.arguments, dapo_recipe=plan.release.dapo_recipe)
 
 
 def runs():
@@ -36,7 +43,7 @@ def offline(monkeypatch):
 @pytest.mark.parametrize(("name", "variant"), list(runs()))
 def test_every_recipe_composes_and_is_valid_and_loads_its_reward(name, variant):
     plan = make_plan(read_recipe(load_tree(name), name, variant), VERL)
-    config, invalid, reward = judged(*_for_hydra(plan))
+    config, invalid, reward = compose_here(plan.arguments, dapo_recipe=plan.release.dapo_recipe)
     assert invalid == ""
     assert reward["reward"] == "compute_score"
     kind = {"megatron": plan.recipe.strategy == "megatron"}
@@ -51,7 +58,7 @@ def test_every_recipe_composes_and_is_valid_and_loads_its_reward(name, variant):
 
 def test_the_answer_of_the_process_is_that_of_this_one():
     plan = make_plan(read_recipe(load_tree("qwen3-32b-dapo"), "x"), VERL)
-    config, invalid, reward = judged(*_for_hydra(plan))
+    config, invalid, reward = compose_here(plan.arguments, dapo_recipe=plan.release.dapo_recipe)
     composed = compose_plan(plan)
     assert composed.config == config
     assert (composed.error, composed.invalid, composed.reward) == ("", invalid, reward["reward"])
@@ -88,7 +95,7 @@ def test_on_the_published_keys_verl_0_9_trains_without_the_reward(v9, tmp_path):
         "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=2",
         "algorithm.adv_estimator=grpo",
     ]
-    _, invalid, found = judged("ppo_trainer", published)
+    _, invalid, found = compose_here(published)
     assert invalid == ""
     assert found["reward"] == (None if v9 else "compute_score")
 

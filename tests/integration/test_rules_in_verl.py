@@ -6,9 +6,8 @@ from rewardkit.launch.plan import make_plan
 from rewardkit.launch.recipe import deep_merge, read_recipe
 from rewardkit.launch.rules import check_rules
 from rewardkit.launch.rules.facts import RunFacts
-from rewardkit.launch.verl.config import _for_hydra
 from tests.integration.conftest import VERL
-from tests.integration.test_recipes_in_verl import judged
+from tests.integration.test_recipes_in_verl import compose_here
 
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 MEGATRON = f"{ACTOR}.megatron"
@@ -62,5 +61,5 @@ def test_an_error_of_the_rules_is_one_of_verl_s(name):
     verl, parts = CASES[name]
     plan = make_plan(read_recipe(deep_merge(SMALLEST, {"verl": verl, **parts}), "x"), VERL)
     errors = [f for f in check_rules(plan, RunFacts()) if f.severity == "error"]
-    _, invalid, _ = judged(*_for_hydra(plan))
+    _, invalid, _ = compose_here(plan.arguments)
     assert bool(errors) == bool(invalid), (errors, invalid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewardkit.errors import DataError
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.preflight.report import PreflightReport
-from rewardkit.launch.verl.config import ComposedConfig, compose_plan
+from rewardkit.launch.verl.compose import ComposedConfig, compose_config
 from rewardkit.launch.verl.releases import installed_verl, nearest
 from rewardkit.launch.verl.reward_keys import NEW_KEY
 
@@ -28,7 +28,7 @@ def check_with_verl(plan: Plan, report: PreflightReport) -> None:
     if plan.module == DAPO_RECIPE:
         report.unchecked.append("the DAPO recipe's own trainer: main_ppo's keys were checked.")
     try:
-        composed = compose_plan(plan)
+        composed = compose_config(plan.arguments, dapo_recipe=plan.release.dapo_recipe)
     except DataError as error:
         report.add("error", "verl", "verl", str(error), "Check verl's installation.")
         return

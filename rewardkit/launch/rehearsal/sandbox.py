@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewardkit.errors import DataError, UsageError
-from rewardkit.launch.overrides import Override, parse_overrides
+from rewardkit.errors import UsageError
+from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import scale_down
 from rewardkit.launch.rehearsal.engines import INSIDE, Engine
-from rewardkit.launch.rehearsal.first_error import last_lines
 from rewardkit.launch.rehearsal.sample import Sample, take_sample
 from rewardkit.launch.rehearsal.scale import scaled
 from rewardkit.launch.rehearsal.substitutions import Place
 from rewardkit.launch.rehearsal.tiny import write_model
-from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.releases import DAPO_RECIPE, Release, release_of
+from rewardkit.launch.verl.compose import compose_config
+from rewardkit.launch.verl.releases import Release, release_of
 
 #: Rows of the validation: each may be answered several times.
 VALIDATED = 8
-
-#: Seconds for Hydra to compose a configuration; Python may start from a cold disk.
-PATIENCE = 120.0
 
 #: Hydra writes nothing of its own.
 HYDRA = ("hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=stdout")
@@ -66,7 +60,7 @@ def prepare(
     release = release_of(engine.verl)
     asked = parse_overrides([text for text in arguments if not text.startswith("-")], "the plan")
     recipe = scale_down.uses_recipe(asked, release)
-    config = _composed(python, release, _name(arguments), asked, recipe=recipe)
+    config = _composed(python, release, arguments, recipe=recipe)
     _refuse(config)
     key = str(config.get("data.prompt_key") or "prompt")
     train = take_sample(_files(config, "data.train_files"), folder, "train", rows, key)
@@ -81,40 +75,18 @@ def prepare(
     return Stage(folder, engine, (*settled, *HYDRA), train, val, reward, told)
 
 
-def _name(arguments: Sequence[str]) -> str:
-    """The configuration that the arguments choose."""
-    names = [text.partition("=")[2] for text in arguments if text.startswith("--config-name=")]
-    return names[-1].removesuffix(".yaml") if names else "ppo_trainer"
-
-
 def _composed(
-    python: str, release: Release, name: str, asked: Sequence[Override], *, recipe: bool
+    python: str, release: Release, arguments: Sequence[str], *, recipe: bool
 ) -> Mapping[str, Any]:
-    """What verl's own configuration makes of the overrides: dotted key -> value."""
-    added = (
-        [f"++{key}={format_value(value)}" for key, value in DAPO_RECIPE.items()] if recipe else []
-    )
-    request = {"name": name, "overrides": [*added, *map(str, asked)]}
-    verl = release.verl
-    try:
-        done = subprocess.run(  # noqa: S603 - our own file in the user's environment
-            [python, str(INSIDE / "rehearsal_compose.py")],
-            input=json.dumps(request),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=True,
-        )
-        answer = json.loads(done.stdout.strip().splitlines()[-1])
-    except subprocess.CalledProcessError as error:
-        told = last_lines(error.stderr, 1)
-        raise DataError(f"verl {verl}: its configuration cannot be read: {told}") from error
-    except subprocess.TimeoutExpired as error:
-        raise DataError(f"verl {verl}: no configuration after {PATIENCE:.0f} s.") from error
-    if "error" in answer:
-        raise UsageError(f"verl {verl} does not take this plan: {answer['error']}")
-    config: Mapping[str, Any] = answer["config"]
-    return config
+    """Return the configuration that verl composes, dotted key -> value.
+
+    Raises:
+        UsageError: verl does not take the arguments.
+    """
+    composed = compose_config(arguments, dapo_recipe=recipe, validate=False, python=python)
+    if composed.error:
+        raise UsageError(f"verl {release.verl} does not take this plan: {composed.error}")
+    return composed.config
 
 
 def _refuse(config: Mapping[str, Any]) -> None:

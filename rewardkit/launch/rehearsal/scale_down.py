@@ -9,7 +9,7 @@ from rewardkit.launch.overrides import Override
 from rewardkit.launch.rehearsal.scale import Scale
 from rewardkit.launch.rehearsal.substitutions import LEFT_OUT, NOTES, A, Config, Place, table
 from rewardkit.launch.verl.hydra_values import format_value
-from rewardkit.launch.verl.releases import DAPO_RECIPE, Release
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, Release
 from rewardkit.launch.verl.reward_keys import NEW_KEY, NEW_KEY_SINCE, OLD_KEY
 
 #: From this release on verl has a logger that writes a file.
@@ -61,7 +61,7 @@ def is_megatron(config: Config) -> bool:
 
 def uses_recipe(asked: Iterable[Override], release: Release) -> bool:
     """Whether the overrides are for verl's DAPO recipe, whose keys the main trainer lacks."""
-    return any(o.key in DAPO_RECIPE and not o.sign and not release.lists(o.key) for o in asked)
+    return any(o.key in DAPO_RECIPE_KEYS and not o.sign and not release.lists(o.key) for o in asked)
 
 
 def reward_keys(release: Release) -> tuple[str, str]:

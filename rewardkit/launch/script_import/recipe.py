@@ -16,7 +16,7 @@ from rewardkit.launch.recipe import Dapo, read_recipe
 from rewardkit.launch.script_import.shell import Script
 from rewardkit.launch.verl.hydra_values import parse_value
 from rewardkit.launch.verl.key_renames import to_latest_key, to_release_key
-from rewardkit.launch.verl.releases import DAPO_RECIPE as DAPO_DEFAULTS
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS as DAPO_DEFAULTS
 from rewardkit.launch.verl.releases import Release
 from rewardkit.registry import is_path
 

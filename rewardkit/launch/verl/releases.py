@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent / "release_keys"
 #: Plans name keys as this release does. It is also the release of a plan where none is installed.
 LATEST = "0.9.1"
 
-#: Parts of a key below which verl takes names of its own choosing, whatever the release lists.
+#: Sections below which verl takes any name, whatever the release lists.
 OPEN = (
     "engine_kwargs",
     "override_config",
@@ -43,8 +43,8 @@ OPEN = (
     "wandb_proxy",
 )
 
-#: verl's DAPO recipe (recipe/dapo/config/dapo_trainer.yaml) adds these to the trainer's own.
-DAPO_RECIPE: Mapping[str, Any] = {
+#: Keys that verl's DAPO recipe (recipe/dapo/config/dapo_trainer.yaml) adds to the trainer's.
+DAPO_RECIPE_KEYS: Mapping[str, Any] = {
     "data.gen_batch_size": "${data.train_batch_size}",
     "reward_model.reward_manager": "dapo",
     "reward_model.overlong_buffer.enable": False,
@@ -57,7 +57,7 @@ DAPO_RECIPE: Mapping[str, Any] = {
 }
 
 
-#: Fields of verl's dataclasses that its YAML does not list, and that are read, by release.
+#: Fields that verl's dataclasses read and its YAML does not list, since the release.
 UNLISTED: Mapping[str, tuple[int, ...]] = {
     "critic.ppo_infer_max_token_len_per_gpu": (0, 8, 0),
     "critic.ppo_infer_micro_batch_size_per_gpu": (0, 8, 0),
@@ -192,7 +192,7 @@ def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) 
     if megatron:
         lacks = frozenset(stored["megatron_lacks"])
         keys = {k: v for k, v in keys.items() if k not in lacks} | stored["megatron"]
-    keys |= DAPO_RECIPE if dapo_recipe else {}
+    keys |= DAPO_RECIPE_KEYS if dapo_recipe else {}
     return Release(known, keys, megatron, dapo_recipe)
 
 

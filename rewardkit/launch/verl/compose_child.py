@@ -1,0 +1,142 @@
+"""Run by `compose` in the environment of a verl: compose its configuration and validate it.
+
+The request is JSON on stdin; the reply is the last line of stdout, after whatever verl prints.
+Nothing of rewardkit is imported, because that environment may not have it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+
+def main() -> None:
+    """Answer one request: a configuration's name, overrides, and whether to validate."""
+    del sys.path[0]  # this file's folder: its modules have names that others may have too
+    request = json.load(sys.stdin)
+    reply: dict[str, Any] = {}
+    try:
+        config = compose(request["config_name"], request["overrides"])
+        reply["config"] = flat_config(config)
+    except ValueError as error:  # Hydra's and OmegaConf's errors are made ValueErrors below
+        reply["error"] = str(error)
+    else:
+        if request["validate"]:
+            reply |= {"invalid": validation_error(config), **load_reward(config)}
+    sys.stdout.write("\n" + json.dumps(reply, default=str) + "\n")
+
+
+def compose(config_name: str, overrides: list[str]) -> Any:
+    """Compose a configuration of verl's trainer, with interpolations resolved.
+
+    Raises:
+        ValueError: Hydra or OmegaConf refuses it, or no verl is installed.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    spec = importlib.util.find_spec("verl")  # importing verl would import torch and Ray
+    if spec is None or not spec.submodule_search_locations:
+        raise ValueError("no verl is installed in this environment")
+    folder = Path(next(iter(spec.submodule_search_locations))) / "trainer" / "config"
+    try:
+        with initialize_config_dir(config_dir=str(folder), version_base=None):
+            config = hydra_compose(config_name, overrides=overrides)
+        OmegaConf.resolve(config)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    return config
+
+
+def flat_config(config: Any) -> dict[str, Any]:
+    """Return a configuration as dotted keys; a mandatory value that is missing is None."""
+    from omegaconf import OmegaConf
+
+    return dict(_flat(OmegaConf.to_container(config)))
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", None if value == "???" else value
+
+
+def validation_error(config: Any) -> str:
+    """Return what verl's own validation reports; "" for nothing.
+
+    From 0.9 on a critic's configuration is read with its model's. Where the model is not on this
+    machine, the rest is validated without the critic.
+    """
+    critic = config.algorithm.adv_estimator == "gae"
+    message = _validate(config, critic=critic)
+    return _validate(config, critic=False) if critic and "HFModelConfig" in message else message
+
+
+def _validate(config: Any, *, critic: bool) -> str:
+    from hydra.errors import InstantiationException
+    from omegaconf.errors import OmegaConfBaseException
+
+    reference = config.algorithm.use_kl_in_reward or config.actor_rollout_ref.actor.use_kl_loss
+    kinds = (AssertionError, ValueError, TypeError, KeyError, AttributeError, ImportError)
+    try:
+        _validator()(config=config, use_reference_policy=reference, use_critic=critic)
+        _read_dataclasses(config)
+    except AssertionError as error:
+        return " ".join(str(error).split()) or "an assertion without a message failed"
+    except (*kinds, InstantiationException, OmegaConfBaseException) as error:
+        return " ".join(f"{type(error).__name__}: {error}".split())
+    return ""
+
+
+def _validator() -> Any:
+    """Return verl's validate_config; up to 0.5 it is a method of the trainer."""
+    with suppress(ImportError):
+        from verl.utils.config import validate_config
+
+        return validate_config
+    from verl.trainer.ppo.ray_trainer import RayPPOTrainer
+
+    def validate(config: Any, use_reference_policy: bool, use_critic: bool) -> None:
+        trainer = SimpleNamespace(
+            config=config, use_reference_policy=use_reference_policy, use_critic=use_critic
+        )
+        RayPPOTrainer._validate_config(trainer)  # noqa: SLF001 - there is no other way in 0.5
+
+    return validate
+
+
+def _read_dataclasses(config: Any) -> None:
+    """Read the sections that verl turns into dataclasses, which refuse unknown keys."""
+    from verl.utils.config import omega_conf_to_dataclass
+
+    for section in (config.actor_rollout_ref.rollout, config.algorithm):
+        if "_target_" in section:
+            omega_conf_to_dataclass(section)
+
+
+def load_reward(config: Any) -> dict[str, Any]:
+    """Return the name of the reward function that verl's own loader finds, or why it fails."""
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+
+    try:
+        function = get_custom_reward_fn(config)
+    except (ImportError, OSError, RuntimeError, AttributeError, ValueError, TypeError) as error:
+        return {"reward_error": " ".join(f"{type(error).__name__}: {error}".split())}
+    inner = getattr(function, "args", ())  # verl wraps it in a partial that adds reward_kwargs
+    named = inner[0] if inner else function
+    return {"reward": None if named is None else str(getattr(named, "__qualname__", named))}
+
+
+if __name__ == "__main__":
+    main()
