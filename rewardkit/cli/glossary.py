@@ -53,7 +53,7 @@ def command(
         typer.echo(markdown(lang.value), nl=False)
     else:
         for entry in entries:
-            _print(_facts(entry, lang.value))
+            _print(_facts(entry, lang.value), lang.value)
 
 
 def _facts(entry: MetricEntry | KeyEntry, lang: str) -> dict[str, Any]:
@@ -84,16 +84,18 @@ def _key_facts(entry: KeyEntry, lang: str) -> dict[str, Any]:
         "key": entry.key,
         "meaning": entry.meaning[lang],
         "choose": entry.choose[lang],
-        "defaults": [f"{value} ({span})" for span, value in key_defaults(entry.key)],
-        "changes": list(key_changes(entry.key)),
+        "defaults": [f"{value} ({span})" for span, value in key_defaults(entry.key, lang)],
+        "changes": list(key_changes(entry.key, lang)),
         "metrics": [metric.names[0] for metric in metrics() if entry.key in metric.keys],
     }
 
 
-def _print(facts: dict[str, Any]) -> None:
+def _print(facts: dict[str, Any], lang: str) -> None:
     """Print a table with one row per value; only the first row of a list is labelled."""
+    from rewardkit.glossary.lookup import labels
+
     rows = [
-        (name.replace("_", " ") if i == 0 else "", cell)
+        (labels(lang)[name] if i == 0 else "", cell)
         for name, value in facts.items()
         for i, cell in enumerate([value] if isinstance(value, str) else value)
     ]

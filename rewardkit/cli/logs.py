@@ -174,8 +174,10 @@ def _compare(runs: Sequence[TrainingRun], x: Across, *, as_json: bool) -> None:
     for it in found:
         for table in comparison_tables(it):
             print_table(table.columns, table.rows, title=table.title)
-        if sum(it.only):
-            typer.echo(f"{it.only[0]:,} settings only the first has, {it.only[1]:,} the other.")
+        if sum(it.unshared_keys):
+            typer.echo(
+                f"{it.unshared_keys[0]:,} settings only the first has, {it.unshared_keys[1]:,} the other."
+            )
     typer.echo(
         "* the interval leaves out 0; it takes into account that neighbouring steps are alike. Too "
         "few: fewer than 8 points, or hardly independent ones, as of a difference that grows."
@@ -211,7 +213,7 @@ def _show(
 def _print(run: TrainingRun, findings: Sequence[LogFinding], lang: str) -> None:
     from rewardkit.trainlog.summary import summarize
     from rewardkit.trainlog.tables import ASCII, BLOCKS, run_tables
-    from rewardkit.trainlog.translations import TABLE_WORDS
+    from rewardkit.trainlog.translations import translations
 
     marks = BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else ASCII
     for table in run_tables(summarize(run, lang), findings, lang=lang, marks=marks):
@@ -219,7 +221,7 @@ def _print(run: TrainingRun, findings: Sequence[LogFinding], lang: str) -> None:
     for item in run.examples:
         warn(f"{run.path}: {item.where}: not read: {item.reason}")
     if not findings:
-        typer.echo(TABLE_WORDS[lang]["nothing"])
+        typer.echo(translations("tables", lang)["nothing"])
 
 
 def _fail(findings: Sequence[LogFinding], fail_on: FailOn | None) -> None:

@@ -1,8 +1,7 @@
-"""What verl's metrics and configuration keys mean, in English and Chinese.
+"""Look-up of verl's metrics and configuration keys, in English and Chinese.
 
-The texts are in `metrics.yaml` and `keys.yaml`. A key's defaults are those that
-verl's releases compose (`rewardkit.launch.verl.releases`), and what became of it is from
-`rewardkit.launch.verl.key_renames`.
+The texts are in `metrics.yaml`, `keys.yaml` and `labels.yaml`. Defaults of keys are those of verl's
+releases (`rewardkit.launch.verl.releases`), changes are from `rewardkit.launch.verl.key_renames`.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ class MetricEntry:
     """A metric, or several that are read together.
 
     Attributes:
-        names: its names in verl's releases; one may end in `*`.
-        meaning: what it is; so are the next two texts.
-        healthy: the range that a run with nothing wrong has.
-        moves: what moves it.
-        keys: the configuration keys that do.
+        names: names in verl's releases; `*` at the end stands for a group of metrics.
+        meaning: what it measures.
+        healthy: range of values in a healthy run.
+        moves: what changes it.
+        keys: configuration keys that change it.
     """
 
     names: tuple[str, ...]
@@ -46,7 +45,7 @@ class KeyEntry:
     """A configuration key.
 
     Attributes:
-        key: its dotted name.
+        key: dotted name.
         meaning: what it does.
         choose: how to choose its value.
     """
@@ -135,7 +134,7 @@ def _unknown(kind: str, name: str, names: list[str]) -> UnknownNameError:
 
 @cache
 def metrics() -> tuple[MetricEntry, ...]:
-    """All metrics."""
+    """Return all metrics."""
     return tuple(
         MetricEntry(
             tuple(item["names"]),
@@ -150,40 +149,51 @@ def metrics() -> tuple[MetricEntry, ...]:
 
 @cache
 def keys() -> tuple[KeyEntry, ...]:
-    """All configuration keys."""
+    """Return all configuration keys."""
     return tuple(
         KeyEntry(item["key"], {"en": item["en"], "zh": item["zh"]}, item["choose"])
         for item in _read("keys.yaml")
     )
 
 
-def key_defaults(name: str) -> list[tuple[str, str]]:
-    """A key's default by release: (`0.4.1 to 0.8.0`, default), neighbours with the same joined."""
+@cache
+def labels(lang: str) -> Text:
+    """Return the labels of an entry's rows, and phrases, by their name in `labels.yaml`."""
+    return {name: text[lang] for name, text in _read("labels.yaml").items()}
+
+
+def key_defaults(name: str, lang: str = "en") -> list[tuple[str, str]]:
+    """Return a key's default by range of releases: (`0.4.1 to 0.8.0`, default)."""
     from rewardkit.launch.verl.releases import known_releases, release_of
 
-    absent = object()
+    absent, words = object(), labels(lang)
     values = [(verl, release_of(verl).keys.get(name, absent)) for verl in known_releases()]
-    found = []
+    defaults = []
     for value, group in groupby(values, key=lambda pair: pair[1]):
-        spans = [verl for verl, _ in group]
-        span = spans[0] if len(spans) == 1 else f"{spans[0]} to {spans[-1]}"
-        found.append((span, "no such key" if value is absent else _written(value)))
-    return found
+        releases = [verl for verl, _ in group]
+        span = words["releases"].format(first=releases[0], last=releases[-1])
+        text = words["absent"] if value is absent else _as_yaml(value)
+        defaults.append((span if len(releases) > 1 else releases[0], text))
+    return defaults
 
 
-def key_changes(name: str) -> Iterator[str]:
-    """What became of a key: other names, and releases that do not act on it."""
+def key_changes(name: str, lang: str = "en") -> Iterator[str]:
+    """Other names of a key in other releases, and releases that ignore it."""
     from rewardkit.launch.verl.key_renames import ignored_keys, renames
 
-    for move in renames():
-        since = ".".join(map(str, move.since))
-        if _fits(name, move.new) and move.old:
-            yield f"before {since}: {move.old}{name.removeprefix(move.new)}"
-        elif move.old and _fits(name, move.old):
-            yield f"from {since} on: {move.new}{name.removeprefix(move.old)}"
-    for dead in ignored_keys():
-        if _fits(name, dead.key):
-            yield f"from {'.'.join(map(str, dead.since))} on: {dead.why}"
+    words = labels(lang)
+    for rename in renames():
+        since = ".".join(map(str, rename.since))
+        if _matches(name, rename.new) and rename.old:
+            old = f"{rename.old}{name.removeprefix(rename.new)}"
+            yield words["before"].format(since=since, key=old)
+        elif rename.old and _matches(name, rename.old):
+            new = f"{rename.new}{name.removeprefix(rename.old)}"
+            yield words["since"].format(since=since, key=new)
+    for ignored in ignored_keys():
+        if _matches(name, ignored.key):
+            since = ".".join(map(str, ignored.since))
+            yield words["since"].format(since=since, key=ignored.why)
             break
 
 
@@ -193,50 +203,40 @@ def markdown(lang: str) -> str:
 
 
 def markdown_metrics(lang: str) -> str:
-    """The metrics as a table in Markdown."""
+    """Return all metrics as a Markdown table."""
     rows = [
         (_code(*it.names), it.meaning[lang], it.healthy[lang], it.moves[lang], _code(*it.keys))
         for it in metrics()
     ]
-    heads = {
-        "en": ("metric", "meaning", "healthy", "what moves it", "keys"),
-        "zh": ("指标", "含义", "健康范围", "影响因素", "相关配置"),
-    }
-    return _table(heads[lang], rows)
+    return _table(("metric", "meaning", "healthy", "moved_by", "keys"), rows, lang)
 
 
 def markdown_keys(lang: str) -> str:
-    """The configuration keys as a table in Markdown."""
+    """Return all configuration keys as a Markdown table."""
     rows = [
         (
             _code(it.key),
             it.meaning[lang],
             it.choose[lang],
-            "; ".join(f"{value} ({span})" for span, value in key_defaults(it.key)),
+            "; ".join(f"{value} ({span})" for span, value in key_defaults(it.key, lang)),
         )
         for it in keys()
     ]
-    heads = {
-        "en": ("key", "meaning", "how to choose", "default (release)"),
-        "zh": ("配置项", "含义", "如何选择", "默认值 (版本)"),
-    }
-    return _table(heads[lang], rows)
+    return _table(("key", "meaning", "choose", "default_of_release"), rows, lang)
 
 
-def _read(name: str) -> list[dict[str, Any]]:
+def _read(name: str) -> Any:
     import yaml
 
-    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
-    found: list[dict[str, Any]] = yaml.safe_load(text)
-    return found
+    return yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
-def _fits(name: str, wanted: str) -> bool:
-    """Whether a key is the wanted one, or below it if that ends in a dot."""
-    return name == wanted or (wanted.endswith(".") and name.startswith(wanted))
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a key is the pattern, or below it if the pattern ends in a dot."""
+    return name == pattern or (pattern.endswith(".") and name.startswith(pattern))
 
 
-def _written(value: Any) -> str:
+def _as_yaml(value: Any) -> str:
     """A default as YAML writes it."""
     if value is None or isinstance(value, bool):
         return str(value).lower().replace("none", "null")
@@ -247,8 +247,9 @@ def _code(*names: str) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [heads, tuple("---" for _ in heads), *rows]
+def _table(heads: Sequence[str], rows: Sequence[tuple[str, ...]], lang: str) -> str:
+    words = labels(lang)
+    lines = [tuple(words[head] for head in heads), tuple("---" for _ in heads), *rows]
     return "".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
     )

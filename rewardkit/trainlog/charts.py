@@ -1,4 +1,4 @@
-"""The charts of one run or several: what a page and a picture draw."""
+"""The charts of one run or several, as data for the page."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rewardkit.trainlog.rules import LogFinding
 from rewardkit.trainlog.series import Series
 from rewardkit.trainlog.topics import TOPICS, step_seconds, topic_title, validations
 from rewardkit.trainlog.training_run import TrainingRun
-from rewardkit.trainlog.translations import CHART_WORDS
+from rewardkit.trainlog.translations import translations
 
-#: Points of a curve that are drawn; of a longer one, the means of neighbours.
+#: Points of a drawn curve; a longer curve is drawn as means of neighbours.
 MAX_CURVE_POINTS = 2000
 
-#: Points of a curve that is smoothed; of fewer, as validations have, each one counts.
+#: Fewest points of a curve that is smoothed; shorter ones, such as validations, are drawn as logged.
 MIN_SMOOTHED_POINTS = 40
 
 #: Distinguishable with any colour vision (Okabe and Ito), and on light and dark paper.
@@ -24,7 +24,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8
 
 @dataclass(frozen=True)
 class ChartCurve:
-    """A run's curve in a chart; where it has no number, a piece of it ends."""
+    """A run's curve in a chart; the curve is interrupted where a value is NaN."""
 
     run: int
     points: tuple[tuple[int, float], ...]
@@ -32,7 +32,7 @@ class ChartCurve:
 
 @dataclass(frozen=True)
 class FindingMark:
-    """Steps of a run that a finding is about."""
+    """Steps of a run that a finding points to."""
 
     run: int
     first: int
@@ -43,7 +43,7 @@ class FindingMark:
 
 @dataclass(frozen=True)
 class MetricChart:
-    """Curves of one thing, of each run that has it."""
+    """One metric or topic, with a curve for each run that has it."""
 
     title: str
     curves: tuple[ChartCurve, ...]
@@ -53,38 +53,39 @@ class MetricChart:
 def topic_charts(
     runs: Sequence[TrainingRun], findings: Sequence[Sequence[LogFinding]], lang: str = "en"
 ) -> list[MetricChart]:
-    """The curves people look at first: the validations, and every topic that a run has."""
-    found = [
+    """Return the charts that people look at first: validations, and every topic of the runs."""
+    charts = [
         MetricChart(
             topic_title(topic, runs, lang), curves, tuple(_marks(findings, topic.names, lang))
         )
         for topic in TOPICS
         if (curves := _curves(run.series(*topic.names) for run in runs))
     ]
-    checked = [validations(run) for run in runs]
-    names = dict.fromkeys(name for one in checked for name in one)
+    series = [validations(run) for run in runs]
+    names = dict.fromkeys(name for by_source in series for name in by_source)
     flat = tuple(_marks(findings, (), lang, rule="validation_flat"))
-    validated = [
+    words = translations("tables", lang)
+    validation_charts = [
         MetricChart(
-            f"{CHART_WORDS[lang]['validation']}: {name}",
-            _curves(one.get(name, ()) for one in checked),
+            f"{words['validation']}: {name}",
+            _curves(by_source.get(name, ()) for by_source in series),
             flat,
         )
         for name in names
     ]
-    return [*found[:1], *validated, *found[1:]]
+    return [*charts[:1], *validation_charts, *charts[1:]]
 
 
 def metric_charts(runs: Sequence[TrainingRun]) -> list[MetricChart]:
-    """A chart for every metric there is, by its name."""
+    """Return a chart for every metric, sorted by name."""
     names = sorted({metric for run in runs for metric in run.table})
     return [MetricChart(name, _curves(run.series(name) for run in runs), ()) for name in names]
 
 
 def elapsed_hours(run: TrainingRun) -> list[float] | None:
-    """When each step ended, in hours from the start; None if the run does not tell.
+    """Return when each step ended, in hours from the start; None if the run logs no times.
 
-    By the time stamps of its steps, else by the sum of their times.
+    The time stamps of the steps count, else the sum of their durations.
     """
     if run.clock and all(time is not None for time in run.clock):
         times = [time for time in run.clock if time is not None]
@@ -92,17 +93,17 @@ def elapsed_hours(run: TrainingRun) -> list[float] | None:
     seconds = dict(step_seconds(run))
     if not seconds:
         return None
-    total, found = 0.0, []
+    total, ends = 0.0, []
     for step in run.steps:
-        took = seconds.get(step, 0.0)
-        total += took if isfinite(took) else 0.0
-        found.append(total / 3600)
-    return found
+        duration = seconds.get(step, 0.0)
+        total += duration if isfinite(duration) else 0.0
+        ends.append(total / 3600)
+    return ends
 
 
-def default_window(charts_: Iterable[MetricChart]) -> int:
-    """How many points to smooth over, if not told: a fiftieth of the longest curve, an odd number."""
-    longest = max((len(curve.points) for chart in charts_ for curve in chart.curves), default=0)
+def default_window(charts: Iterable[MetricChart]) -> int:
+    """Return the default smoothing window: a fiftieth of the longest curve, an odd number."""
+    longest = max((len(curve.points) for chart in charts for curve in chart.curves), default=0)
     return longest // 50 * 2 + 1 if longest >= MIN_SMOOTHED_POINTS else 1
 
 
@@ -113,7 +114,7 @@ def _curves(series: Iterable[Series]) -> tuple[ChartCurve, ...]:
 
 
 def _thinned(points: Series) -> Iterator[tuple[int, float]]:
-    """At most `MAX_CURVE_POINTS` points: of longer curves, the means of neighbours."""
+    """At most `MAX_CURVE_POINTS` points; the points of longer curves are means of neighbours."""
     size = -(-len(points) // MAX_CURVE_POINTS)
     for at in range(0, len(points), size):
         near = points[at : at + size]

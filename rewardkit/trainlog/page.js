@@ -1,7 +1,7 @@
-/* The charts of a run's page.
+/* Charts of the page of `rewardkit logs`.
 
-   The data is in the element #data. A chart is an SVG that is drawn anew when its width, the axis,
-   the smoothing or the runs shown change. Texts enter the document through textContent only. */
+   The data is in the element #data. A chart is an SVG that is drawn again when its width, the axis,
+   the smoothing or the visible runs change. Texts enter the document through textContent only. */
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -10,20 +10,20 @@ const { words } = data;
 const state = { x: data.x, window: data.window, hidden: new Set() };
 const HEIGHT = 190;
 const MARGIN = { left: 56, right: 10, top: 8, bottom: 22 };
-const drawn = []; // a function for each chart that draws it anew
+const redraws = []; // a function for each chart that draws it again
 
 function element(tag, attributes = {}, text) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
 }
 
 function shape(tag, attributes = {}, text) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
 }
 
 const number = (value) => {
@@ -34,7 +34,7 @@ const number = (value) => {
   return String(Number(value.toPrecision(4)));
 };
 
-/* Where a run's steps are on the axis. */
+/* Places of a run's steps on the axis. */
 const places = data.runs.map((run) => run.hours && new Map(run.hours.steps.map((s, i) => [s, run.hours.at[i]])));
 const place = (run, step) => (state.x === "hours" && places[run] ? places[run].get(step) ?? null : step);
 
@@ -52,12 +52,12 @@ function ticks(low, high, most) {
   const rough = (high - low) / most || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
-  const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-6; i += 1) found.push(i * step);
-  return found;
+  const values = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-6; i += 1) values.push(i * step);
+  return values;
 }
 
-/* Pieces between the points that are no numbers; a piece of one point is a dot. */
+/* The line is interrupted at points that are not numbers; a piece of one point is a dot. */
 function path(points, x, y) {
   let text = "";
   let open = false;
@@ -75,13 +75,13 @@ function path(points, x, y) {
   return { text, dots };
 }
 
-/* From the first step of the runs that are shown to the last: all charts have one axis. */
+/* From the first step of the visible runs to the last: all charts share one axis. */
 function range() {
   const ends = data.runs.flatMap((run, i) => (state.hidden.has(i) ? [] : run.ends.map((step) => place(i, step))));
   return ends.filter((end) => end !== null);
 }
 
-/* Values of each curve that is shown: as logged, and smoothed. */
+/* Values of each visible curve, as logged and smoothed. */
 function visible(chart) {
   return chart.curves
     .filter((curve) => !state.hidden.has(curve.run))
@@ -152,9 +152,9 @@ function shade(svg, mark, x) {
   if (a === null || b === null) return;
   const start = Math.max(x(a), MARGIN.left);
   const box = { x: start, width: Math.max(x(b) - start, 2), y: MARGIN.top, height: HEIGHT - MARGIN.top - MARGIN.bottom };
-  const made = shape("rect", { class: `mark ${mark.severity}`, ...box });
-  made.append(shape("title", {}, `${words[mark.severity]}: ${mark.label}`));
-  svg.append(made, shape("line", { class: `edge ${mark.severity}`, x1: start, x2: start, y1: box.y, y2: box.y + box.height }));
+  const box_ = shape("rect", { class: `mark ${mark.severity}`, ...box });
+  box_.append(shape("title", {}, `${words[mark.severity]}: ${mark.label}`));
+  svg.append(box_, shape("line", { class: `edge ${mark.severity}`, x1: start, x2: start, y1: box.y, y2: box.y + box.height }));
 }
 
 function lines(svg, curve, x, y) {
@@ -173,11 +173,11 @@ function lines(svg, curve, x, y) {
   });
 }
 
-/* The nearest point of each curve to the pointer, in the chart and as text. */
+/* Show the point of each curve that is nearest to the pointer, in the chart and as text. */
 function point(event, svg, cross, figure, curves, x, y) {
   const at = event.clientX - svg.getBoundingClientRect().left;
   cross.replaceChildren();
-  const said = [];
+  const texts = [];
   for (const curve of curves) {
     let best = -1;
     curve.at.forEach((value, i) => {
@@ -189,12 +189,12 @@ function point(event, svg, cross, figure, curves, x, y) {
     const { name, colour } = data.runs[curve.run];
     const place_ = state.x === "hours" ? `${number(curve.at[best])} h, ` : "";
     const who = data.runs.length > 1 ? `${name}, ` : "";
-    said.push(`${who}${place_}${words.step} ${curve.steps[best]}: ${value === null ? "NaN" : number(value)}`);
+    texts.push(`${who}${place_}${words.step} ${curve.steps[best]}: ${value === null ? "NaN" : number(value)}`);
     const across = x(curve.at[best]);
     cross.append(shape("line", { x1: across, x2: across, y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }));
     if (value !== null) cross.append(shape("circle", { cx: across, cy: y(value), r: 4, fill: colour }));
   }
-  figure.querySelector(".readout").textContent = said.join("   ");
+  figure.querySelector(".readout").textContent = texts.join("   ");
 }
 
 function add(chart, parent, removable) {
@@ -206,11 +206,11 @@ function add(chart, parent, removable) {
   figure.append(head, element("div", { class: "readout", "aria-live": "off" }));
   parent.append(figure);
   const again = () => draw(chart, figure);
-  drawn.push(again);
+  redraws.push(again);
   if (removable) {
     const button = element("button", { type: "button", "aria-label": `${words.remove}: ${chart.title}` }, "×");
     button.addEventListener("click", () => {
-      drawn.splice(drawn.indexOf(again), 1);
+      redraws.splice(redraws.indexOf(again), 1);
       figure.remove();
     });
     head.append(button);
@@ -218,19 +218,19 @@ function add(chart, parent, removable) {
   again();
 }
 
-const redraw = () => drawn.forEach((again) => again());
+const redraw = () => redraws.forEach((again) => again());
 
 function controls() {
-  const said = () => {
-    $("window-said").textContent = state.window > 1 ? words.points.replace("{n}", state.window) : words.raw;
+  const showWindow = () => {
+    $("window-text").textContent = state.window > 1 ? words.points.replace("{n}", state.window) : words.raw;
   };
   $("window").value = (state.window - 1) / 2;
   $("window").addEventListener("input", () => {
     state.window = 2 * Number($("window").value) + 1;
-    said();
+    showWindow();
     redraw();
   });
-  said();
+  showWindow();
   const timed = data.runs.every((run) => run.hours);
   if (!timed) state.x = "step";
   $("x").value = state.x;

@@ -1,7 +1,6 @@
-"""The charts and findings as one HTML page that works without a network.
+"""Charts and findings of runs as one HTML page that works without a network.
 
-The page's script is `page.js`; the policy in the page lets that script run and no other, and lets
-nothing be fetched. Names of runs and metrics enter the page escaped.
+`page.js` draws the charts from data in the page.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from rewardkit.trainlog.rules import LogFinding
 from rewardkit.trainlog.summary import summarize
 from rewardkit.trainlog.tables import format_duration
 from rewardkit.trainlog.training_run import TrainingRun
-from rewardkit.trainlog.translations import PAGE_WORDS
+from rewardkit.trainlog.translations import translations
 
-#: Points of all curves that are not among the first looked at; beyond, metrics are left out.
+#: Points of all metrics that can be added on the page; further metrics are left out.
 MAX_OTHER_POINTS = 2_000_000
 
 
@@ -42,12 +41,21 @@ def write_page(
     window: int | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write the page; see `write_png`, whose arguments these are. What they choose can be changed.
+    """Write the page of one run or several, drawn over each other.
+
+    Args:
+        runs: one or more.
+        findings: findings of each run.
+        out: file of the page.
+        lang: `en` or `zh`.
+        x: `step` or `hours`; the reader can change it, as the next.
+        window: smoothing window in points; None for one that suits the length of the curves.
+        overwrite: replace an existing file.
 
     Raises:
         OutputError: `out` cannot be written, or exists and `overwrite` is False.
     """
-    first = topic_charts(runs, findings, lang)
+    first, words = topic_charts(runs, findings, lang), translations("page", lang)
     script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
     data = {
         "charts": [_plain(chart) for chart in first],
@@ -64,16 +72,16 @@ def write_page(
         "window": default_window(first) if window is None else window,
         "smoothed": MIN_SMOOTHED_POINTS,
         "x": x,
-        "words": PAGE_WORDS[lang],
+        "words": words,
     }
     names = ", ".join(run.name for run in runs)
     pieces = render(
         "trainlog/page.html.j2",
-        title=f"{PAGE_WORDS[lang]['title']}: {names}",
+        title=f"{words['title']}: {names}",
         names=names,
         lang=lang,
         script=script,
-        words=PAGE_WORDS[lang],
+        words=words,
         summaries=[summarize(run, lang) for run in runs],
         findings=[finding for found in findings for finding in found],
         several=len(runs) > 1,
@@ -85,7 +93,7 @@ def write_page(
 
 
 def _plain(chart: MetricChart) -> dict[str, Any]:
-    """A chart for the script: what is no number is null."""
+    """A chart for the script; NaN and infinity become null."""
     return {
         "title": clean(chart.title),
         "curves": [
@@ -101,16 +109,16 @@ def _plain(chart: MetricChart) -> dict[str, Any]:
 
 
 def _bounded(all_charts: Sequence[MetricChart]) -> list[MetricChart]:
-    kept, total = [], 0
+    charts, total = [], 0
     for chart in all_charts:
         total += sum(len(curve.points) for curve in chart.curves)
         if total <= MAX_OTHER_POINTS:
-            kept.append(chart)
-    return kept
+            charts.append(chart)
+    return charts
 
 
 def _hours(run: TrainingRun) -> dict[str, list[float]] | None:
-    found = elapsed_hours(run)
-    if found is None:
+    hours = elapsed_hours(run)
+    if hours is None:
         return None
-    return {"steps": list(map(float, run.steps)), "at": [round(hour, 4) for hour in found]}
+    return {"steps": list(map(float, run.steps)), "at": [round(hour, 4) for hour in hours]}

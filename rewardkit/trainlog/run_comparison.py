@@ -1,4 +1,4 @@
-"""Runs against a first one, as in an ablation: where their curves differ, and their settings."""
+"""Comparison of runs with a first one: differences of their curves and of their settings."""
 
 from __future__ import annotations
 
@@ -16,50 +16,51 @@ from rewardkit.trainlog.charts import elapsed_hours
 from rewardkit.trainlog.series import Series, finite, part
 from rewardkit.trainlog.topics import TOPICS, validations
 from rewardkit.trainlog.training_run import TrainingRun
+from rewardkit.trainlog.translations import translations
 
 Align: TypeAlias = Literal["step", "hours"]
 
-#: Points that an interval needs, and how many independent ones these must be worth.
-FEWEST, WORTH = 8, 2.0
+#: Fewest points of an interval, and fewest independent points that they must be worth.
+MIN_POINTS, MIN_EFFECTIVE_POINTS = 8, 2.0
 
-#: Places at which runs that are aligned by time are compared.
-PLACES = 200
+#: Points in time at which runs aligned by time are compared.
+MAX_TIMES = 200
 
-#: Steps in common that a difference needs.
-LEAST = 2
+#: Fewest common steps of a difference.
+MIN_COMMON_STEPS = 2
 
-#: How much of the end is looked at for itself.
-END = 0.8
+#: Share of the run after which its end begins.
+END_START = 0.8
 
-
-#: Characters of a setting that is read as a value; a longer one is compared as text.
-MAX_SETTING = 10_000
+#: Characters of a setting that is parsed; a longer one is compared as text.
+MAX_SETTING_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True)
 class MeanInterval:
-    """A mean difference with its 95 % interval; None where there are too few points for one."""
+    """A mean difference with its 95% interval; the ends are None if there are too few points."""
 
     mean: float
     low: float | None = None
     high: float | None = None
 
     @property
-    def clear(self) -> bool:
-        """Whether there is an interval, and it leaves out 0."""
+    def excludes_zero(self) -> bool:
+        """Whether there is an interval and 0 is outside it."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 @dataclass(frozen=True)
 class CurveDifference:
-    """A curve of two runs.
+    """The difference between the same curve of two runs.
 
     Attributes:
-        title: which curve.
-        n: places at which both have a value.
-        base: the first run's mean over them; `other` the other's.
+        title: title of the curve.
+        n: number of steps or times at which both runs have a value.
+        base: mean of the first run over them.
+        other: mean of the other run over them.
         whole: other minus base, over all of them.
-        end: the same over the last fifth.
+        end: other minus base, over the last fifth.
     """
 
     title: str
@@ -72,7 +73,7 @@ class CurveDifference:
 
 @dataclass(frozen=True)
 class SettingDifference:
-    """A configuration key with its value in both runs."""
+    """A configuration key that has different values in two runs."""
 
     key: str
     base: Any
@@ -81,14 +82,15 @@ class SettingDifference:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """A run against the first one.
+    """A run compared with the first one.
 
     Attributes:
-        base: name of the first run; `other` of the other.
-        align: what is compared: the same `step`, or the same `hours` of training.
-        differences: by curve.
-        settings: configuration keys that both have, with different values.
-        only: how many keys only one of them has: (base, other).
+        base: name of the first run.
+        other: name of the other run.
+        align: whether values at the same `step` or after the same `hours` are compared.
+        differences: one for each curve.
+        settings: configuration keys that both runs have, with different values.
+        unshared_keys: number of keys that only one of them has: (base, other).
     """
 
     base: str
@@ -96,7 +98,7 @@ class RunComparison:
     align: Align
     differences: tuple[CurveDifference, ...]
     settings: tuple[SettingDifference, ...]
-    only: tuple[int, int]
+    unshared_keys: tuple[int, int]
 
     def plain(self) -> dict[str, Any]:
         """The comparison as plain values for JSON."""
@@ -109,16 +111,16 @@ class RunComparison:
                 for item in self.differences
             ],
             "settings": [vars(item) for item in self.settings],
-            "keys_only_in": {"base": self.only[0], "other": self.only[1]},
+            "keys_only_in": {"base": self.unshared_keys[0], "other": self.unshared_keys[1]},
         }
 
 
 def compare_runs(runs: Sequence[TrainingRun], align: Align = "step") -> list[RunComparison]:
-    """Every run against the first.
+    """Compare every run with the first.
 
     Raises:
-        UsageError: there is one run only, or `hours` are asked of a run that logs no time.
-        DataError: two runs have no two steps in common.
+        UsageError: there is only one run, or `align` is `hours` and a run logs no times.
+        DataError: two runs have fewer than two common steps.
     """
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: rewardkit logs compare A B.")
@@ -126,86 +128,93 @@ def compare_runs(runs: Sequence[TrainingRun], align: Align = "step") -> list[Run
 
 
 def mean_interval(differences: Sequence[float]) -> MeanInterval:
-    """The mean, with a 95 % interval where there are points enough.
+    """Return the mean, with a 95% interval if there are enough points.
 
-    Neighbouring steps are alike. So `n` of them are worth `n * (1 - r) / (1 + r)` independent ones,
-    `r` being the correlation of neighbours with its bias `(1 + 3 r) / n` (Kendall 1954) taken out,
-    and the interval is Student's t of that many. A difference that grows or falls all the way is
-    worth hardly one, and has none.
+    Neighbouring steps are correlated. So `n` of them are worth `n * (1 - r) / (1 + r)` independent
+    points, where `r` is the correlation of neighbours, corrected for its bias `(1 + 3 r) / n`
+    (Kendall 1954). The interval is Student's t with that many points. A difference that only grows
+    or only falls is worth hardly one point and has no interval.
     """
-    n, middle = len(differences), fmean(differences)
-    if n < FEWEST:
-        return MeanInterval(middle)
-    off = [value - middle for value in differences]
-    spread = fsum(value * value for value in off)
-    if spread <= (1e-9 * middle) ** 2 * n:  # one and the same difference throughout
-        return MeanInterval(middle, middle, middle)
-    alike = fsum(a * b for a, b in pairwise(off)) / spread
-    alike = min(max(alike + (1 + 3 * alike) / n, 0.0), 1.0)
-    worth = n * (1 - alike) / (1 + alike)
-    if worth < WORTH:
-        return MeanInterval(middle)
-    reach = student_t_quantile(worth - 1) * sqrt(spread / n / (worth - 1))
-    return MeanInterval(middle, middle - reach, middle + reach)
+    n, mean = len(differences), fmean(differences)
+    if n < MIN_POINTS:
+        return MeanInterval(mean)
+    deviations = [value - mean for value in differences]
+    spread = fsum(value * value for value in deviations)
+    if spread <= (1e-9 * mean) ** 2 * n:  # all differences are equal
+        return MeanInterval(mean, mean, mean)
+    correlation = fsum(a * b for a, b in pairwise(deviations)) / spread
+    correlation = min(max(correlation + (1 + 3 * correlation) / n, 0.0), 1.0)
+    effective = n * (1 - correlation) / (1 + correlation)
+    if effective < MIN_EFFECTIVE_POINTS:
+        return MeanInterval(mean)
+    reach = student_t_quantile(effective - 1) * sqrt(spread / n / (effective - 1))
+    return MeanInterval(mean, mean - reach, mean + reach)
 
 
 def _compare(base: TrainingRun, other: TrainingRun, align: Align) -> RunComparison:
     times = (_times(base, align), _times(other, align))
-    found = []
+    differences = []
     for title, first, second in _pairs(base, other):
-        together = _together(first, second, *times) if align == "hours" else _same(first, second)
-        if len(together) >= LEAST:
-            found.append(_difference(title, together))
-    if not found:
-        raise DataError(f"{base.path} and {other.path} have no two steps of one curve in common.")
-    settings, only = _settings(base.config, other.config)
-    return RunComparison(base.name, other.name, align, tuple(found), settings, only)
+        hourly = align == "hours"
+        pairs = _at_same_times(first, second, *times) if hourly else _at_same_steps(first, second)
+        if len(pairs) >= MIN_COMMON_STEPS:
+            differences.append(_difference(title, pairs))
+    if not differences:
+        raise DataError(f"{base.path} and {other.path} have no curve with two common steps.")
+    settings, unshared = _settings(base.config, other.config)
+    return RunComparison(base.name, other.name, align, tuple(differences), settings, unshared)
 
 
-def _difference(title: str, together: Sequence[tuple[float, float]]) -> CurveDifference:
-    ones, others = zip(*together, strict=True)
-    apart = [b - a for a, b in together]
-    end = [value for _, value in part(list(enumerate(apart)), END, 1.0)]
+def _difference(title: str, pairs: Sequence[tuple[float, float]]) -> CurveDifference:
+    ones, others = zip(*pairs, strict=True)
+    differences = [b - a for a, b in pairs]
+    end = [value for _, value in part(list(enumerate(differences)), END_START, 1.0)]
     return CurveDifference(
-        title, len(together), fmean(ones), fmean(others), mean_interval(apart), mean_interval(end)
+        title,
+        len(pairs),
+        fmean(ones),
+        fmean(others),
+        mean_interval(differences),
+        mean_interval(end),
     )
 
 
 def _pairs(base: TrainingRun, other: TrainingRun) -> Iterator[tuple[str, Series, Series]]:
-    """The curves that both have."""
+    """Topics and validations, each with its points in both runs."""
+    titles = translations("topics", "en")
     for topic in TOPICS:
-        yield topic.title["en"], base.series(*topic.names), other.series(*topic.names)
+        yield titles[topic.id], base.series(*topic.names), other.series(*topic.names)
     first, second = validations(base), validations(other)
     for name in first:
         yield f"validation {name}", first[name], second.get(name, ())
 
 
-def _same(first: Series, second: Series) -> list[tuple[float, float]]:
-    """Both values at the steps that both have."""
+def _at_same_steps(first: Series, second: Series) -> list[tuple[float, float]]:
+    """Both values at every common step."""
     values = dict(finite(second))
     return [(value, values[step]) for step, value in finite(first) if step in values]
 
 
-def _together(
-    first: Series, second: Series, times: Mapping[int, float], others: Mapping[int, float]
+def _at_same_times(
+    first: Series, second: Series, times: Mapping[int, float], other_times: Mapping[int, float]
 ) -> list[tuple[float, float]]:
-    """Both values at the same times: at each, the last one that had been logged."""
+    """Both values at the same times: the last value logged before each time."""
     ones = [(times[step], value) for step, value in finite(first)]
-    twos = [(others[step], value) for step, value in finite(second)]
+    twos = [(other_times[step], value) for step, value in finite(second)]
     if not ones or not twos:
         return []
     start, end = max(ones[0][0], twos[0][0]), min(ones[-1][0], twos[-1][0])
     if end <= start:
         return []
-    n = min(PLACES, len(ones), len(twos))
-    places = [start + (end - start) * i / max(n - 1, 1) for i in range(n)]
-    return list(zip(_at(ones, places), _at(twos, places), strict=True))
+    n = min(MAX_TIMES, len(ones), len(twos))
+    moments = [start + (end - start) * i / max(n - 1, 1) for i in range(n)]
+    return list(zip(_values_at(ones, moments), _values_at(twos, moments), strict=True))
 
 
-def _at(points: Sequence[tuple[float, float]], places: Sequence[float]) -> Iterator[float]:
+def _values_at(points: Sequence[tuple[float, float]], moments: Sequence[float]) -> Iterator[float]:
     i = 0
-    for place in places:
-        while i + 1 < len(points) and points[i + 1][0] <= place:
+    for moment in moments:
+        while i + 1 < len(points) and points[i + 1][0] <= moment:
             i += 1
         yield points[i][1]
 
@@ -213,10 +222,10 @@ def _at(points: Sequence[tuple[float, float]], places: Sequence[float]) -> Itera
 def _times(run: TrainingRun, align: Align) -> dict[int, float]:
     if align == "step":
         return {}
-    found = elapsed_hours(run)
-    if found is None:
+    hours = elapsed_hours(run)
+    if hours is None:
         raise UsageError(f"{run.path}: the log has no times; use --x step.")
-    return dict(zip(run.steps, found, strict=True))
+    return dict(zip(run.steps, hours, strict=True))
 
 
 def _settings(
@@ -229,10 +238,10 @@ def _settings(
 
 
 def _value(setting: Any) -> Any:
-    """A setting as the value it is, whether a command line or a configuration says it."""
+    """Parse a setting, so that a command line and a configuration compare equal."""
     if not isinstance(setting, str):
         return setting
-    if len(setting) > MAX_SETTING:
+    if len(setting) > MAX_SETTING_CHARACTERS:
         return setting
     words = {"true": True, "false": False, "null": None, "none": None}
     if setting.lower() in words:

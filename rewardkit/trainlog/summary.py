@@ -1,4 +1,4 @@
-"""A run in figures: what it is, how long it took, and where its curves went."""
+"""Summary of a run: its settings, its duration and its curves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewardkit.trainlog.topics import (
 )
 from rewardkit.trainlog.training_run import Restart, TrainingRun, UnreadLine
 
-#: Settings that tell what a run is; the first key that is set counts.
+#: Settings that describe a run; the first key that is set counts.
 SETTINGS: dict[str, tuple[str, ...]] = {
     "algorithm": ("algorithm.adv_estimator",),
     "project": ("trainer.project_name",),
@@ -34,16 +34,18 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class CurveSummary:
-    """Where a curve went.
+    """Summary of a curve.
 
     Attributes:
-        id: the topic, or the data source of a validation.
-        title: what it is called.
-        first: its first finite point; None if it has none. So `last`.
-        low: its lowest point, `high` its highest.
-        trend: from the first fifth of the points to the last; 0 if no more than noise.
-        missing: points that are no numbers.
-        points: all of it.
+        id: id of the topic, or data source of a validation.
+        title: title in the language of the summary.
+        first: first finite point; None if there is none, as for the next three.
+        last: last finite point.
+        low: lowest point.
+        high: highest point.
+        trend: change from the first fifth of the points to the last; 0 if it is within the noise.
+        missing: number of points that are NaN or infinite.
+        points: all points.
     """
 
     id: str
@@ -59,17 +61,17 @@ class CurveSummary:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run in figures.
+    """Summary of a run.
 
     Attributes:
-        run: which.
-        algorithm: as configured, or as its metrics tell; "" if unknown.
-        settings: what else the configuration says that is worth a line.
-        seconds: the sum of its steps' times; None if it logs none.
-        hours: from the first step's time stamp to the last; None without time stamps.
-        parts: of the time of its steps, which part took which share.
+        run: the run.
+        algorithm: as configured, or as its metrics suggest; "" if unknown.
+        settings: further settings by name, see `SETTINGS`.
+        seconds: sum of the durations of its steps; None if it logs none.
+        hours: hours from the first step's time stamp to the last; None without time stamps.
+        phases: share of the steps' time by phase.
         curves: reward, entropy, length, ...
-        validations: by data source.
+        validations: a curve for each data source.
     """
 
     run: TrainingRun
@@ -77,7 +79,7 @@ class RunSummary:
     settings: dict[str, Any]
     seconds: float | None
     hours: float | None
-    parts: dict[str, float]
+    phases: dict[str, float]
     curves: tuple[CurveSummary, ...]
     validations: tuple[CurveSummary, ...]
 
@@ -97,23 +99,23 @@ class RunSummary:
             "unread": {"lines": run.unread, "first": [_plain(item) for item in run.examples]},
             "seconds": self.seconds,
             "hours_by_clock": self.hours,
-            "time_split": self.parts,
+            "time_split": self.phases,
             "curves": {curve.id: _curve_plain(curve) for curve in self.curves},
             "validation": {curve.id: _curve_plain(curve) for curve in self.validations},
         }
 
 
 def summarize(run: TrainingRun, lang: str = "en") -> RunSummary:
-    """The run in figures; titles in `en` or `zh`."""
+    """Summarize a run, with titles in `en` or `zh`."""
     times = step_seconds(run)
     settings = {name: run.setting(*keys) for name, keys in SETTINGS.items()}
     return RunSummary(
         run=run,
-        algorithm=str(settings.pop("algorithm") or _guess(run)),
+        algorithm=str(settings.pop("algorithm") or _algorithm_of_metrics(run)),
         settings={name: value for name, value in settings.items() if value is not None},
         seconds=sum(value for _, value in finite(times)) if times else None,
         hours=_hours(run),
-        parts=_parts(run, times),
+        phases=_phase_shares(run, times),
         curves=tuple(
             summarize_curve(topic.id, topic_title(topic, [run], lang), points)
             for topic, points in topic_series(run)
@@ -125,7 +127,7 @@ def summarize(run: TrainingRun, lang: str = "en") -> RunSummary:
 
 
 def summarize_curve(name: str, title: str, points: Series) -> CurveSummary:
-    """Where a curve went."""
+    """Summarize a curve."""
     known = finite(points)
     return CurveSummary(
         name,
@@ -140,8 +142,8 @@ def summarize_curve(name: str, title: str, points: Series) -> CurveSummary:
     )
 
 
-def _guess(run: TrainingRun) -> str:
-    """The algorithm as far as the metrics tell it."""
+def _algorithm_of_metrics(run: TrainingRun) -> str:
+    """The algorithm that the names of the metrics suggest."""
     if "critic/vf_loss" in run.table:
         return "PPO (has a critic)"
     return "SFT" if "train/loss" in run.table else ""
@@ -152,8 +154,8 @@ def _hours(run: TrainingRun) -> float | None:
     return (times[-1] - times[0]) / 3600 if len(times) > 1 else None
 
 
-def _parts(run: TrainingRun, times: Iterable[tuple[int, float]]) -> dict[str, float]:
-    """Shares of the steps' time, the largest first, and what no part accounts for."""
+def _phase_shares(run: TrainingRun, times: Iterable[tuple[int, float]]) -> dict[str, float]:
+    """Shares of the steps' time, the largest first, and the rest as `other`."""
     total = sum(seconds for _, seconds in times if isfinite(seconds))
     if total <= 0:
         return {}

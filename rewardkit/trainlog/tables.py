@@ -10,17 +10,17 @@ from rewardkit.trainlog.run_comparison import MeanInterval, RunComparison
 from rewardkit.trainlog.series import sparkline
 from rewardkit.trainlog.summary import CurveSummary, RunSummary
 from rewardkit.trainlog.training_run import TrainingRun
-from rewardkit.trainlog.translations import TABLE_WORDS
+from rewardkit.trainlog.translations import translations
 
-#: Bars of a curve, where the terminal has no others.
+#: Bars of a sparkline, in terminals without Unicode and in others.
 ASCII = "_.-=+*#@"
 BLOCKS = "▁▂▃▄▅▆▇█"
 
 #: Settings of a comparison that are listed.
-SETTINGS = 40
+MAX_SETTINGS = 40
 
-#: Parts of the time that are listed.
-PARTS = 8
+#: Phases of a step whose share of the time is listed.
+MAX_PHASES = 8
 
 
 @dataclass(frozen=True)
@@ -40,36 +40,39 @@ def run_tables(
     marks: str = BLOCKS,
     brief: bool = False,
 ) -> list[TextTable]:
-    """What there is to say of a run, from the whole to the parts.
+    """Return the tables that describe a run: facts, curves, validations and findings.
 
     Args:
-        summary: of the run, in the same language.
-        findings: what is wrong with it.
+        summary: summary of the run, in the same language.
+        findings: findings of the run.
         lang: `en` or `zh`.
-        marks: of the sparklines.
-        brief: a line for each finding.
+        marks: characters of the sparklines, from low to high.
+        brief: use one line per finding instead of one table.
     """
-    words = TABLE_WORDS[lang]
-    found = [TextTable(summary.run.name, (words["run"], ""), tuple(_facts(summary, words)))]
+    words = translations("tables", lang)
+    tables = [TextTable(summary.run.name, (words["run"], ""), tuple(_facts(summary, words)))]
     columns = tuple(words[name] for name in _COLUMNS)
     if curves := tuple(_row(curve, marks) for curve in summary.curves):
-        found.append(TextTable(words["curves"], (words["metric"], *columns), curves))
+        tables.append(TextTable(words["curves"], (words["metric"], *columns), curves))
     if rows := tuple(_row(curve, marks) for curve in summary.validations):
-        found.append(TextTable(words["validation"], (words["source"], *columns), rows))
+        tables.append(TextTable(words["validation"], (words["source"], *columns), rows))
     if brief and findings:
         lines = tuple(
             (words[it.rule.severity], _headline(it, lang), str(it.evidence.facts[0]))
             for it in findings
         )
-        return [*found, TextTable(words["findings"], ("", words["what"], words["seen"]), lines)]
-    return [*found, *(_finding(finding, lang) for finding in findings)]
+        return [
+            *tables,
+            TextTable(words["findings"], ("", words["problem"], words["evidence"]), lines),
+        ]
+    return [*tables, *(_finding(finding, lang) for finding in findings)]
 
 
 _COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
 
 
 def comparison_tables(it: RunComparison) -> list[TextTable]:
-    """Two runs: where they differ, and in which settings."""
+    """Return the tables of a comparison: differences of curves, and of settings."""
     rows = tuple(
         (
             item.title,
@@ -82,23 +85,25 @@ def comparison_tables(it: RunComparison) -> list[TextTable]:
         for item in it.differences
     )
     unit = "steps" if it.align == "step" else "times"
-    title = f"{it.other} against {it.base}, at the same {'step' if unit == 'steps' else 'hours'}"
-    columns = ("curve", unit, "first", "other", "other - first (95 %)", "in the last fifth (95 %)")
-    found = [TextTable(title, columns, rows)]
+    title = (
+        f"{it.other} compared with {it.base}, at the same {'step' if unit == 'steps' else 'hours'}"
+    )
+    columns = ("curve", unit, "first", "other", "other - first (95%)", "in the last fifth (95%)")
+    tables = [TextTable(title, columns, rows)]
     if it.settings:
         settings = tuple(
-            (item.key, _short(item.base), _short(item.other)) for item in it.settings[:SETTINGS]
+            (item.key, _short(item.base), _short(item.other)) for item in it.settings[:MAX_SETTINGS]
         )
         more = len(it.settings) - len(settings)
         title = "settings that differ" + (f" (and {more:,} more, see --json)" if more else "")
-        found.append(TextTable(title, ("key", "first", "other"), settings))
-    return found
+        tables.append(TextTable(title, ("key", "first", "other"), settings))
+    return tables
 
 
 def _interval(it: MeanInterval) -> str:
     if it.low is None or it.high is None:
         return f"{_signed(it.mean)} (too few)"
-    mark = " *" if it.clear else ""
+    mark = " *" if it.excludes_zero else ""
     return f"{_signed(it.mean)} ({_signed(it.low)} to {_signed(it.high)}){mark}"
 
 
@@ -112,7 +117,7 @@ def _short(value: object) -> str:
 
 
 def format_step(run: TrainingRun, step: int) -> str:
-    """One step of a run in progress in one line."""
+    """Return one step of a run in progress as one line."""
     at = run.steps.index(step)
     cells = [f"step {step:,}"]
     for name, metrics in _LINE.items():
@@ -135,14 +140,14 @@ _LINE = {
 
 
 def format_number(value: float) -> str:
-    """A figure in at most six characters or so."""
+    """Format a number in about six characters."""
     if value == 0 or 0.001 <= abs(value) < 10_000:
         return f"{value:.4g}"
     return f"{value:,.0f}" if 10_000 <= abs(value) < 1e9 else f"{value:.2e}"
 
 
 def format_duration(seconds: float) -> str:
-    """`48.7 s`, `12 min`, `6 h 35 min`."""
+    """Format a duration: `48.7 s`, `12 min`, `6 h 35 min`."""
     if seconds < 100:
         return f"{seconds:.3g} s"
     minutes = round(seconds / 60)
@@ -158,26 +163,29 @@ def _facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[str,
     if summary.settings:
         settings = (f"{name} {value}" for name, value in summary.settings.items())
         yield words["settings"], ", ".join(settings)
-    yield words["steps"], words["from_to"].format(**ends)
+    yield words["steps"], words["step_range"].format(**ends)
     if run.gaps:
         shown = ", ".join(f"{a:,}-{b:,}" if a < b else f"{a:,}" for a, b in run.gaps[:6])
         yield words["missing"], f"{shown}, ... ({len(run.gaps)})" if run.gaps[6:] else shown
     for restart in run.restarts[-3:]:
-        lost = words["dropped"].format(n=restart.dropped) if restart.dropped else ""
-        at = words["restarted"].format(step=restart.step, where=restart.where)
-        yield words["restart"], at + lost
+        dropped = words["dropped_steps"].format(n=restart.dropped) if restart.dropped else ""
+        at = words["restart_at"].format(step=restart.step, where=restart.where)
+        yield words["restart"], at + dropped
     if summary.seconds is not None:
         each = format_duration(summary.seconds / len(run.steps))
-        yield words["time"], words["spent"].format(all=format_duration(summary.seconds), each=each)
+        yield (
+            words["time"],
+            words["step_time"].format(total=format_duration(summary.seconds), each=each),
+        )
     if summary.hours is not None:
         yield words["clock"], format_duration(summary.hours * 3600)
-    if summary.parts:
-        parts = list(summary.parts.items())[:PARTS]
-        yield words["parts"], ", ".join(f"{name} {share:.1%}" for name, share in parts)
+    if summary.phases:
+        phases = list(summary.phases.items())[:MAX_PHASES]
+        yield words["phases"], ", ".join(f"{name} {share:.1%}" for name, share in phases)
     if run.unread:
         first = f"{run.examples[0].where}: {run.examples[0].reason}"
-        said = words["lines"].format(n=run.unread, first=first)
-        yield words["unread"], first if run.unread == 1 else said
+        lines = words["unread_lines"].format(n=run.unread, first=first)
+        yield words["unread"], first if run.unread == 1 else lines
 
 
 def _row(curve: CurveSummary, marks: str) -> tuple[str, ...]:
@@ -193,12 +201,12 @@ def _row(curve: CurveSummary, marks: str) -> tuple[str, ...]:
 
 
 def _finding(finding: LogFinding, lang: str) -> TextTable:
-    rule, words = finding.rule, TABLE_WORDS[lang]
+    rule, words = finding.rule, translations("tables", lang)
     rows = [
-        (words["seen"], "; ".join(map(str, finding.evidence.facts))),
+        (words["evidence"], "; ".join(map(str, finding.evidence.facts))),
         (words["rule"], f"{rule.when} ({rule.source})"),
         (words["meaning"], rule.meaning[lang]),
-        (words["change"], rule.advice[lang]),
+        (words["advice"], rule.advice[lang]),
         *((words["key"] if i == 0 else "", key) for i, key in enumerate(rule.keys)),
     ]
     return TextTable("", (words[rule.severity], _headline(finding, lang)), tuple(rows))
@@ -206,5 +214,7 @@ def _finding(finding: LogFinding, lang: str) -> TextTable:
 
 def _headline(finding: LogFinding, lang: str) -> str:
     first, last = finding.evidence.steps
-    at = TABLE_WORDS[lang]["at" if first == last else "at_all"].format(first=first, last=last)
+    at = translations("tables", lang)["at_step" if first == last else "at_steps"].format(
+        first=first, last=last
+    )
     return f"{finding.rule.title[lang]} ({finding.rule.id}), {at}"

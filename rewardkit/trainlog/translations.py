@@ -1,171 +1,28 @@
-"""What pages, pictures and tables of a run say, in English and Chinese."""
+"""Texts of pages, charts and tables in English and Chinese, read from `translations.yaml`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-#: What the page says.
-PAGE_WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": {
-        "title": "Training run",
-        "nothing": "Nothing wrong that the rules know of.",
-        "findings": "Findings",
-        "curves": "Curves",
-        "time": "Where the time went",
-        "evidence": "Seen",
-        "rule": "LogRule",
-        "advice": "Change",
-        "steps": "steps",
-        "step": "step",
-        "hours": "hours",
-        "x": "across",
-        "smoothing": "smoothing",
-        "points": "mean of {n} points; faint: as logged",
-        "raw": "none: as logged",
-        "more": "more curves",
-        "choose": "add a curve ...",
-        "log": "log",
-        "algorithm": "algorithm",
-        "total": "time in steps",
-        "restarts": "restarts",
-        "unread": "lines not read",
-        "error": "error",
-        "warning": "warning",
-        "remove": "remove",
-        "help": "Point at a chart to read its values; click a run's name to hide it.",
-    },
-    "zh": {
-        "title": "训练运行",
-        "nothing": "按现有规则没有发现问题。",
-        "findings": "发现的问题",
-        "curves": "曲线",
-        "time": "时间花在哪里",
-        "evidence": "依据",
-        "rule": "规则",
-        "advice": "建议",
-        "steps": "步数",
-        "step": "步",
-        "hours": "小时",
-        "x": "横轴",
-        "smoothing": "平滑",
-        "points": "{n} 点均值; 浅色为原始值",
-        "raw": "无: 原始值",
-        "more": "更多曲线",
-        "choose": "添加曲线 ...",
-        "log": "日志",
-        "algorithm": "算法",
-        "total": "步内总耗时",
-        "restarts": "重启次数",
-        "unread": "未能读取的行",
-        "error": "错误",
-        "warning": "警告",
-        "remove": "移除",
-        "help": "指向图表可读取数值; 点击运行名称可隐藏或显示。",
-    },
-}
 
-#: What charts say.
-CHART_WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": {
-        "validation": "validation",
-        "step": "step",
-        "hours": "hours",
-        "smooth": "smoothing: mean of {n} points; faint: as logged",
-        "raw": "as logged",
-        "error": "error",
-        "warning": "warning",
-    },
-    "zh": {
-        "validation": "验证",
-        "step": "步",
-        "hours": "小时",
-        "smooth": "平滑: {n} 点均值; 浅色: 原始值",
-        "raw": "原始值",
-        "error": "错误",
-        "warning": "警告",
-    },
-}
+@cache
+def translations(part: str, lang: str) -> Mapping[str, str]:
+    """Return the texts of a part by name.
 
-#: What tables in a terminal say.
-TABLE_WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": {
-        "run": "run",
-        "curves": "curves",
-        "validation": "validation",
-        "findings": "findings",
-        "metric": "metric",
-        "source": "data source",
-        "first": "first",
-        "last": "last",
-        "lowest": "lowest",
-        "highest": "highest",
-        "trend": "trend",
-        "curve": "curve",
-        "log": "log",
-        "algorithm": "algorithm",
-        "settings": "settings",
-        "steps": "steps",
-        "from_to": "{n:,}, from {first:,} to {last:,}",
-        "missing": "missing steps",
-        "restart": "restart",
-        "restarted": "at step {step:,} ({where})",
-        "dropped": ", {n:,} later steps dropped",
-        "time": "time",
-        "spent": "{all} in steps, {each} each",
-        "clock": "time by the clock",
-        "parts": "of which",
-        "unread": "not read",
-        "lines": "{n:,} lines, the first: {first}",
-        "seen": "seen",
-        "rule": "rule",
-        "meaning": "meaning",
-        "change": "change",
-        "key": "key",
-        "what": "what",
-        "error": "error",
-        "warning": "warning",
-        "at": "step {first:,}",
-        "at_all": "steps {first:,}-{last:,}",
-        "nothing": "Nothing wrong that the rules know of.",
-    },
-    "zh": {
-        "run": "运行",
-        "curves": "曲线",
-        "validation": "验证",
-        "findings": "发现的问题",
-        "metric": "指标",
-        "source": "数据来源",
-        "first": "首值",
-        "last": "末值",
-        "lowest": "最低",
-        "highest": "最高",
-        "trend": "趋势",
-        "curve": "曲线",
-        "log": "日志",
-        "algorithm": "算法",
-        "settings": "设置",
-        "steps": "步数",
-        "from_to": "{n:,}, 从 {first:,} 到 {last:,}",
-        "missing": "缺失的步",
-        "restart": "重启",
-        "restarted": "第 {step:,} 步 ({where})",
-        "dropped": ", 舍弃其后 {n:,} 步",
-        "time": "耗时",
-        "spent": "步内合计 {all}, 每步 {each}",
-        "clock": "时钟耗时",
-        "parts": "其中",
-        "unread": "未能读取",
-        "lines": "{n:,} 行, 第一处: {first}",
-        "seen": "依据",
-        "rule": "规则",
-        "meaning": "含义",
-        "change": "建议",
-        "key": "配置项",
-        "what": "问题",
-        "error": "错误",
-        "warning": "警告",
-        "at": "第 {first:,} 步",
-        "at_all": "第 {first:,}-{last:,} 步",
-        "nothing": "按现有规则没有发现问题。",
-    },
-}
+    Args:
+        part: `page`, `tables` or `topics`.
+        lang: `en` or `zh`.
+    """
+    return {name: text[lang] for name, text in _read()[part].items()}
+
+
+@cache
+def _read() -> dict[str, dict[str, dict[str, str]]]:
+    import yaml
+
+    text = Path(__file__).with_name("translations.yaml").read_text(encoding="utf-8")
+    parts: dict[str, Any] = yaml.safe_load(text)
+    return parts

@@ -21,6 +21,7 @@ from rewardkit.glossary.lookup import (
     key_changes,
     key_defaults,
     keys,
+    labels,
     markdown_keys,
     markdown_metrics,
     metrics,
@@ -38,6 +39,8 @@ def texts():
         yield from (entry.meaning, entry.healthy, entry.moves)
     for entry in keys():
         yield from (entry.meaning, entry.choose)
+    for name, label in labels("en").items():
+        yield {"en": label, "zh": labels("zh")[name]}
 
 
 def test_every_text_is_there_in_both_languages():
@@ -217,3 +220,12 @@ def test_rules_name_every_likely_cause_and_no_switch_that_does_nothing():
     assert "全部答对" in by_id["constant_reward"].meaning["zh"]
     assert "trainer.balance_batch" not in by_id["imbalance"].keys
     assert "leave" in by_id["aborted"].meaning["en"]
+
+
+def test_chinese_entries_have_chinese_labels_and_spans():
+    shown = run("use_kl_loss", "--lang", "zh").stdout
+    assert all(label in shown for label in ("配置项", "含义", "如何选择", "默认值"))
+    assert not any(label in shown for label in ("meaning", "defaults", "how to choose"))
+    assert ("0.4.1 至 0.7.0", "无此配置项") in key_defaults(
+        "reward.custom_reward_function.path", "zh"
+    )

@@ -37,7 +37,7 @@ def test_runs_are_compared_at_the_steps_they_share():
     reward = found.differences[0]
     assert (reward.title, reward.n, reward.base, reward.other) == ("reward", 8, 0.0, 0.5)
     assert (reward.whole.low, reward.whole.mean, reward.whole.high) == (0.5, 0.5, 0.5)
-    assert reward.whole.clear
+    assert reward.whole.excludes_zero
 
 
 def test_runs_are_compared_at_the_same_time():
@@ -88,7 +88,7 @@ def test_an_interval_is_around_the_mean_and_the_same_each_time(values):
 @pytest.mark.parametrize("values", [[1.0] * 7, [0.1 * i for i in range(40)]])
 def test_too_few_points_have_no_interval_and_no_star(values):
     found = mean_interval(values)
-    assert (found.low, found.high, found.clear) == (None, None, False)
+    assert (found.low, found.high, found.excludes_zero) == (None, None, False)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_noise_without_a_difference_is_seldom_clear(alike, n, most):
         for _ in range(n + 50):
             value = alike * value + rng.gauss(0, 1)
             values.append(value)
-        clear += mean_interval(values[50:]).clear
+        clear += mean_interval(values[50:]).excludes_zero
     assert clear <= most * 1000
 
 
 def test_a_difference_well_above_its_noise_is_clear():
     rng = Random(1)
-    assert mean_interval([0.5 + rng.gauss(0, 0.2) for _ in range(20)]).clear
+    assert mean_interval([0.5 + rng.gauss(0, 0.2) for _ in range(20)]).excludes_zero
 
 
 def test_settings_differ_by_value_not_by_how_they_are_written():
@@ -118,7 +118,7 @@ def test_settings_differ_by_value_not_by_how_they_are_written():
         ("actor.use_kl_loss", "True", False),
         ("data.n", 8, 16),
     ]
-    assert found.only == (1, 0)
+    assert found.unshared_keys == (1, 0)
 
 
 LINE = "step:{} - critic/rewards/mean:{} - actor/entropy:0.5\n"
@@ -138,7 +138,12 @@ def paths(tmp_path):
 def test_the_command_prints_differences_and_settings(paths):
     result = CliRunner().invoke(app, ["compare", *paths])
     assert result.exit_code == 0
-    for said in ("without against with", "+0.205", "actor_rollout_ref.actor.use_kl_loss", "*"):
+    for said in (
+        "without compared with with",
+        "+0.205",
+        "actor_rollout_ref.actor.use_kl_loss",
+        "*",
+    ):
         assert said in result.stdout
 
 
