@@ -1,4 +1,4 @@
-"""What tells an input file from another version of it, without reading all of it."""
+"""Tell an input file from another version of it, without reading the whole file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ END_BYTES = 1 << 20
 
 
 class Fingerprint(NamedTuple):
-    """A file's size in bytes, its time of change in nanoseconds, and a hash of its two ends."""
+    """What identifies a version of a file.
+
+    Attributes:
+        size: bytes.
+        changed: time of the last change, in nanoseconds.
+        digest: hash of the first and the last `END_BYTES`.
+    """
 
     size: int
     changed: int
@@ -20,10 +26,10 @@ class Fingerprint(NamedTuple):
 
 
 def fingerprint(path: Path | str) -> Fingerprint:
-    """What `path` holds now, in a form that JSON keeps.
+    """Return the fingerprint of a file, in a form that survives JSON.
 
-    The digest covers the first and the last MiB. A copy tool may keep size and time though the
-    content differs; a change in the middle of a larger file is seen by its time only.
+    The digest helps where a copy tool keeps size and time though the content differs. A change in
+    the middle of a file of more than 2 MiB shows only in its time.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,8 +1,8 @@
-"""Writing files so that nothing the user had is lost and nothing is left half-written; JSON.
+"""Write files without losing a file of the user's and without leaving a partial file; JSON values.
 
-A temporary is locked (`flock`) for as long as its process works on it. The kernel lets go of the
-lock however the process ends, so that the next run of the same output knows what a killed one
-left, and removes it. Where the file system has no locks nothing is removed.
+A temporary file is locked (`flock`) while its process works on it. The kernel releases the lock
+however the process ends, so the next run with the same output recognises the file of a killed run
+and removes it. On a file system without locks nothing is removed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from typing import IO, Any
 
 from rewardkit.errors import OutputError, RewardkitError, UsageError
 
-#: Bytes of an output's name in that of its temporary; a name may have 255 in all.
-_NAME_BYTES = 200
+#: Bytes of an output's name in the name of its temporary file; a name may have 255 bytes.
+_MAX_NAME_BYTES = 200
 
 
 def resolve_output(out: Path) -> Path:
-    """The file that is written where `out` is asked for: a symbolic link is followed and stays.
+    """Return the file to write for `out`: a symbolic link is followed and kept.
 
     Raises:
-        OutputError: it is a link that leads to itself.
+        OutputError: `out` is a link that leads to itself.
     """
     target = Path(os.path.realpath(out))
     if target.is_symlink():
@@ -41,22 +41,22 @@ def resolve_output(out: Path) -> Path:
 
 @contextmanager
 def atomic(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A temporary file beside `out` that becomes `out` when the block ends without an error.
+    """Yield a temporary file beside `out`, which replaces `out` if the block raises no error.
 
     Raises:
         OutputError: `out` exists and `overwrite` is False, or it cannot be written.
     """
     out = resolve_output(out)
     with raise_output_errors(out):
-        refuse_existing(out, overwrite=overwrite)
-        with _temporary(out.parent, f".{_short(out.name)}") as temporary:
+        require_absent(out, overwrite=overwrite)
+        with _temporary(out.parent, f".{_shorten(out.name)}") as temporary:
             yield temporary
             temporary.replace(out)
 
 
 @contextmanager
 def atomic_folder(out: Path) -> Iterator[Path]:
-    """A new folder beside `out` that becomes `out` when the block ends without an error.
+    """Yield a new folder beside `out`, which becomes `out` if the block raises no error.
 
     Raises:
         OutputError: `out` exists, or it cannot be written.
@@ -65,7 +65,7 @@ def atomic_folder(out: Path) -> Iterator[Path]:
         raise OutputError(f"{out} exists; name another folder with --out.")
     with (
         raise_output_errors(out),
-        _temporary(out.parent, f".{_short(out.name)}", 0o777) as temporary,
+        _temporary(out.parent, f".{_shorten(out.name)}", 0o777) as temporary,
     ):
         yield temporary
         temporary.rename(out)
@@ -73,14 +73,14 @@ def atomic_folder(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(purpose: str) -> Iterator[Path]:
-    """A folder of our own in the machine's folder for temporary files, removed with the block."""
+    """Yield a private folder in the system's temporary folder, which the end of the block removes."""
     with _temporary(Path(gettempdir()), f"rewardkit-{purpose}", 0o700) as folder:
         yield folder
 
 
 @contextmanager
 def raise_output_errors(out: Path) -> Iterator[None]:
-    """Raise `OutputError`, with the name of the output, for what the system says while it is written."""
+    """Raise an `OSError` of the block as an `OutputError` that names the output."""
     try:
         yield
     except RewardkitError:
@@ -90,11 +90,11 @@ def raise_output_errors(out: Path) -> Iterator[None]:
 
 
 def open_no_follow(path: Path) -> IO[bytes]:
-    """Open a file of ours, whose name others can foresee, to read and append, without a buffer.
+    """Open a file whose name others can predict, to read and append, without a buffer.
 
     Raises:
-        OutputError: a symbolic link, or anything but a regular file, lies in its place.
-        OSError: it cannot be opened.
+        OutputError: the path is a symbolic link, or not a regular file.
+        OSError: the file cannot be opened.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -102,7 +102,7 @@ def open_no_follow(path: Path) -> IO[bytes]:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OutputError(
-                f"{path} is a symbolic link that rewardkit did not make; remove it."
+                f"{path} is a symbolic link that rewardkit did not create; remove it."
             ) from error
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -112,22 +112,22 @@ def open_no_follow(path: Path) -> IO[bytes]:
 
 
 def lock_file(file: IO[bytes], path: Path) -> None:
-    """Lock a growing file of ours until it is closed.
+    """Lock a file that grows until it is closed.
 
     Raises:
-        OutputError: another run has locked it, or has just finished with it.
+        OutputError: another run has locked the file or has just finished it.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise OutputError(f"{path}: another run is writing it; name another --out.") from error
     except OSError:
-        return  # a file system without locks
+        return  # the file system has no locks
     if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
         raise OutputError(f"{path}: another run has just finished it; look at its output.")
 
 
-def refuse_existing(out: Path, *, overwrite: bool) -> None:
+def require_absent(out: Path, *, overwrite: bool) -> None:
     """Raise `OutputError` if `out` exists and may not be overwritten, or is not a regular file."""
     if out.is_dir():
         raise OutputError(f"{out} is a directory; name a file.")
@@ -138,31 +138,33 @@ def refuse_existing(out: Path, *, overwrite: bool) -> None:
 
 
 def require_suffix(option: str, out: Path | None, suffix: str) -> None:
-    """Raise `UsageError` if the file that an option names has not the suffix of what is written.
+    """Raise `UsageError` if the file in an option lacks the suffix of the format to be written.
 
-    A folder passes: `refuse_existing` says more about it.
+    A folder passes, because `require_absent` has a better message for it.
     """
     if out is not None and out.suffix != suffix and not out.is_dir():
         kind = suffix.removeprefix(".")
-        raise UsageError(f"{option} {out}: {kind} is written; name a file that ends in {suffix}.")
+        raise UsageError(
+            f"{option} {out}: the output is {kind}; name a file that ends in {suffix}."
+        )
 
 
-def refuse_same(**named: Path | None) -> None:
-    """Raise `UsageError` if two of the files to write, named by their options, are one file."""
+def require_different(**named: Path | None) -> None:
+    """Raise `UsageError` if two of the output files, each under its option, are the same file."""
     seen: dict[Path, str] = {}
     for name, path in named.items():
         if path is not None and (other := seen.setdefault(resolve_output(path), name)) != name:
-            raise UsageError(f"--{other} and --{name} name one file, {path}.")
+            raise UsageError(f"--{other} and --{name} name the same file, {path}.")
 
 
-def refuse_input(out: Path | None, source: Path) -> None:
-    """Raise `UsageError` if an output is the very file that is read."""
+def require_not_input(out: Path | None, source: Path) -> None:
+    """Raise `UsageError` if the output is the input."""
     if out is not None and out.exists() and source.exists() and out.samefile(source):
-        raise UsageError(f"{out} is the file that is read; name another output.")
+        raise UsageError(f"{out} is the input file; name another output.")
 
 
 def json_value(value: Any) -> Any:
-    """The value in what JSON has: dataclasses are objects, NaN is null, bytes are their number."""
+    """Return a value in types of JSON: dataclasses as objects, NaN as null, bytes as their number."""
     if is_dataclass(value):
         return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -176,13 +178,13 @@ def json_value(value: Any) -> Any:
     return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
 
 
-def _short(name: str) -> str:
-    return os.fsdecode(os.fsencode(name)[:_NAME_BYTES])
+def _shorten(name: str) -> str:
+    return os.fsdecode(os.fsencode(name)[:_MAX_NAME_BYTES])
 
 
 @contextmanager
 def _temporary(parent: Path, stem: str, folder_mode: int | None = None) -> Iterator[Path]:
-    """A new file, or folder of a mode, `STEM.TOKEN.tmp`, locked; what nobody has locked goes."""
+    """Yield a new locked file `STEM.TOKEN.tmp`, or a folder of a mode; remove unlocked leftovers."""
     parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(parent, stem)
     path, lock = _create_locked(parent, stem, folder_mode)
@@ -194,7 +196,7 @@ def _temporary(parent: Path, stem: str, folder_mode: int | None = None) -> Itera
 
 
 def _create_locked(parent: Path, stem: str, folder_mode: int | None) -> tuple[Path, int]:
-    """A new file or folder and the descriptor that holds its lock."""
+    """Create a file or folder; return it and the descriptor that holds its lock."""
     while True:
         path = parent / f"{stem}.{os.urandom(8).hex()}.tmp"
         if folder_mode is None:
@@ -202,9 +204,9 @@ def _create_locked(parent: Path, stem: str, folder_mode: int | None) -> tuple[Pa
         else:
             path.mkdir(folder_mode)
             lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        with suppress(OSError):  # a file system without locks
+        with suppress(OSError):  # the file system may have no locks
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if path.exists():  # else another run took it for a leftover before it was locked
+        if path.exists():  # otherwise another run removed it as a leftover before it was locked
             return path, lock
         os.close(lock)
 

@@ -1,4 +1,4 @@
-"""Work on batches in other processes, results in order, a bounded number on the way."""
+"""Work on batches in several processes: results in order, and a bounded number of batches in memory."""
 
 from __future__ import annotations
 
@@ -24,73 +24,81 @@ _PDEATHSIG: Final = 1
 _KILL: Final = 9
 _END: Any = object()
 
-#: Batches that are worked on in this process first: starting others takes as long.
-ALONE = 16
+#: Batches that are done in this process first, because starting others takes as long.
+INLINE_BATCHES = 16
 
-#: Batches on their way, for each process.
-AHEAD = 3
+#: Batches that wait or are worked on, for each process.
+QUEUED_PER_WORKER = 3
 
-#: So many pools, one after the other, may break before a batch is done.
-DEATHS = 3
+#: Pools that may crash one after the other before a batch is done.
+MAX_POOL_CRASHES = 3
 
 
 def cores() -> int:
-    """The cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(
-    work: Callable[[T], R], batches: Iterable[T], jobs: int, alone: int = ALONE
+    work: Callable[[T], R],
+    batches: Iterable[T],
+    jobs: int,
+    inline_batches: int = INLINE_BATCHES,
 ) -> Iterator[tuple[T, R]]:
-    """Each batch with what `work` makes of it, in order.
+    """Yield each batch with the result of `work`, in order.
 
-    The first `alone` batches are done here. If there are more and `jobs` is more than one, the
-    rest is done in so many processes, which are started afresh: `work`, the batches and the
-    results must pickle. What `work` raises is raised here. If a process is ended from outside,
-    what it worked on is tried again.
+    The first batches run in this process. If there are more and `jobs` is more than one, the rest
+    runs in `jobs` new processes, so `work`, the batches and the results must pickle. An exception
+    of `work` is raised here. If a process is killed from outside, its batch is tried again.
+
+    Args:
+        work: the function of a batch.
+        batches: the batches.
+        jobs: the number of processes.
+        inline_batches: batches that run in this process first.
 
     Raises:
-        DataError: processes are ended again and again.
+        DataError: processes were killed `MAX_POOL_CRASHES` times in a row.
     """
-    left = iter(batches)
-    for batch in left if jobs == 1 else islice(left, alone):
+    iterator = iter(batches)
+    for batch in iterator if jobs == 1 else islice(iterator, inline_batches):
         yield batch, work(batch)
-    first = next(left, None)
+    first = next(iterator, None)
     if first is not None:
-        yield from _spread(work, chain([first], left), jobs)
+        yield from _in_pools(work, chain([first], iterator), jobs)
 
 
-def _spread(work: Callable[[T], R], batches: Iterator[T], jobs: int) -> Iterator[tuple[T, R]]:
-    """A pool until something dies in it, then another one."""
-    waiting: deque[T] = deque()
-    more, deaths = True, 0
-    others = set(multiprocessing.active_children())
-    while more or waiting:
+def _in_pools(work: Callable[[T], R], batches: Iterator[T], jobs: int) -> Iterator[tuple[T, R]]:
+    """Work in a pool, and in a new one whenever a process of it is killed."""
+    queue: deque[T] = deque()
+    has_more, crashes = True, 0
+    other_children = set(multiprocessing.active_children())
+    while has_more or queue:
         with ProcessPoolExecutor(jobs, _SPAWN, end_with, (os.getpid(),)) as pool:
-            futures = deque(pool.submit(work, batch) for batch in waiting)
+            futures = deque(pool.submit(work, batch) for batch in queue)
             try:
                 while True:
-                    while more and len(waiting) < AHEAD * jobs:
+                    while has_more and len(queue) < QUEUED_PER_WORKER * jobs:
                         batch = next(batches, _END)
-                        more = batch is not _END
-                        if more:
-                            waiting.append(batch)
+                        has_more = batch is not _END
+                        if has_more:
+                            queue.append(batch)
                             futures.append(pool.submit(work, batch))
-                    if not waiting:
+                    if not queue:
                         break
                     result = futures[0].result()
                     futures.popleft()
-                    deaths = 0
-                    yield waiting.popleft(), result
+                    crashes = 0
+                    yield queue.popleft(), result
             except BrokenProcessPool as error:
-                deaths += 1
-                if deaths == DEATHS:
+                crashes += 1
+                if crashes == MAX_POOL_CRASHES:
                     raise DataError(
-                        "a process that worked for this command was ended from outside, "
-                        f"{DEATHS} times: by the memory killer? Use fewer --jobs."
+                        f"a worker process was killed from outside {MAX_POOL_CRASHES} times, "
+                        "perhaps because memory ran out. Use fewer --jobs."
                     ) from error
             except BaseException:  # also Ctrl-C: a batch may take minutes, and nobody waits for it
-                for process in set(multiprocessing.active_children()) - others:
+                for process in set(multiprocessing.active_children()) - other_children:
                     process.terminate()
                 raise
             finally:
@@ -98,15 +106,15 @@ def _spread(work: Callable[[T], R], batches: Iterator[T], jobs: int) -> Iterator
 
 
 def end_with(parent: int) -> None:
-    """Let the kernel end this process when its parent is killed: no orphan waits for ever."""
+    """Let the kernel kill this process when its parent is killed, so that no orphan waits forever."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PDEATHSIG, _KILL)
         if os.getppid() != parent:
             os._exit(1)
 
 
-def travels(*functions: Callable[..., object]) -> bool:
-    """Whether functions can be found by name in another process: not those of a user's file."""
-    named = [f.func if isinstance(f, partial) else f for f in functions]
-    modules = [str(getattr(function, "__module__", "")) for function in named]
+def importable_in_child(*functions: Callable[..., object]) -> bool:
+    """Return whether another process can import the functions by name, unlike a user's file's."""
+    plain = [f.func if isinstance(f, partial) else f for f in functions]
+    modules = [str(getattr(function, "__module__", "")) for function in plain]
     return not any(m == "__main__" or m.startswith("rewardkit_user_") for m in modules)

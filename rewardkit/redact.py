@@ -1,7 +1,7 @@
-"""Secrets are found by name, by shape and by value, and are in nothing that rewardkit writes.
+"""Find secrets by name, by shape and by value, and keep them out of everything that is written.
 
-A name is that of a variable, a dotted key, an option or a header. A value under such a name is a
-secret wherever it appears again, under whatever name: `Redactor` remembers it.
+A name is that of a variable, a dotted key, an option or a header. A value under the name of a
+secret is hidden wherever it appears again, under any name: `Redactor` remembers it.
 """
 
 from __future__ import annotations
@@ -12,33 +12,34 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-#: What stands where a secret was.
+#: The text in place of a secret.
 HIDDEN = "***"
 
-#: A value shorter than this is hidden under its own name only: it may be part of other words.
-MIN_REPEATED = 6
+#: A shorter value, in characters, is hidden only under its own name: it may be part of other words.
+MIN_REPEATED_CHARS = 6
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Words that make a name a secret's wherever they stand in it, unless it ends as one of `_ABOUT`.
-_ANYWHERE = _words(
+#: Words that mark the name of a secret wherever they stand in it, unless it ends in a word of
+#: `_METADATA_WORDS`.
+_SECRET_WORDS = _words(
     """
     password passwd passphrase passcode secret secrets credential credentials authorization
     cookie cookies apikey apikeys accesskey secretkey privatekey jwt webhook
     """
 )
-#: Names that end so say where a secret is or how it is used, and hold none.
-_ABOUT = _words(
+#: Names that end in these say where a secret is or how it is used.
+_METADATA_WORDS = _words(
     """
     path paths file files dir folder env name names mode type policy length len count size id
     ids required enabled timeout manager backend class field fields user host port
     """
 )
-#: `max_tokens`, `pad_token`: words before `token` or `tokens` in the sense of a tokenizer.
-_OF_TOKENIZERS = _words(
+#: Words before `token` or `tokens` in the sense of a tokenizer: `max_tokens`, `pad_token`.
+_TOKENIZER_WORDS = _words(
     """
     added all answer assistant audio avg batched begin bos by cached chunk class cls
     completion context continuous count current decode draft dropped end embed eos every
@@ -48,8 +49,8 @@ _OF_TOKENIZERS = _words(
     target text think thinking to tool total unk unused use valid video vision vocab with
     """
 )
-#: Words before `key` or `keys` that make it a secret; in capitals all others do but `_OF_DATA`.
-_OF_ACCESS = _words(
+#: Words before `key` or `keys` that mark a secret; in capitals all others but `_DATA_WORDS` do.
+_ACCESS_WORDS = _words(
     """
     access account anthropic api ark auth aws azure client comet dashscope deepseek encryption
     gemini google groq hf huggingface langfuse master mistral mlflow modelscope openai
@@ -57,7 +58,7 @@ _OF_ACCESS = _words(
     webhook zhipu
     """
 )
-_OF_DATA = _words(
+_DATA_WORDS = _words(
     """
     answer cache column data file foreign gold group id image index input label map messages
     metric output parquet partition primary problem prompt public question response reward row
@@ -68,8 +69,8 @@ _OF_DATA = _words(
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SEPARATORS = re.compile(r"[./]")
 
-#: What tells the secret's place instead of the secret, or is none.
-_NO_SECRET = re.compile(
+#: Values that are empty, a placeholder, or a reference to the place of a secret.
+_NOT_SECRET = re.compile(
     r"\s*|\*+|\.\.\.|<[^<>]*>|\$\{[^{}]*\}|\$\w+|\$\([^()]*\)|(?i:none|null|true|false|empty|dummy|auto)"
 )
 _PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.\-]+){2,}/?|~/[\w.\-]+")
@@ -105,10 +106,10 @@ _NAMED = re.compile(
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable, key, option or header of this name holds a secret.
+    """Return whether a variable, key, option or header of this name holds a secret.
 
-    Each part of a dotted key is looked at: what stands below `secrets.` is one. `max_tokens`,
-    `pad_token`, `prompt_key` and `AUTH_TOKEN_PATH` are none.
+    Each part of a dotted key counts, so everything below `secrets.` is secret. `max_tokens`,
+    `pad_token`, `prompt_key` and `AUTH_TOKEN_PATH` are not names of secrets.
     """
     return any(_is_secret_part(part) for part in _SEPARATORS.split(name.lstrip("+~-")))
 
@@ -117,58 +118,62 @@ def _is_secret_part(name: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(name)]
     if words[-3:] == ["access", "key", "id"] or words[-2:] == ["connection", "string"]:
         return True
-    if not words or words[-1] in _ABOUT:
+    if not words or words[-1] in _METADATA_WORDS:
         return False
-    if _ANYWHERE.intersection(words):
+    if _SECRET_WORDS.intersection(words):
         return True
     *before, last = words
     if last == "token":
-        return not _OF_TOKENIZERS.intersection(before)
+        return not _TOKENIZER_WORDS.intersection(before)
     if not before:  # `key`, `tokens`, `auth` and $PWD say nothing
         return False
     if last == "tokens":
-        return not _OF_TOKENIZERS.intersection(before)
+        return not _TOKENIZER_WORDS.intersection(before)
     if last == "auth":  # BASIC_AUTH; RAY_AUTH is a switch
         return before[-1] in {"basic", "http", "https", "proxy"}
     if last in {"key", "keys"}:
-        others = name.isupper() and not _OF_DATA.intersection(before)
-        return others or bool(_OF_ACCESS.intersection(before))
+        others = name.isupper() and not _DATA_WORDS.intersection(before)
+        return others or bool(_ACCESS_WORDS.intersection(before))
     return last in {"pat", "pwd"} or (last in {"ak", "sk"} and name.isupper())
 
 
 def is_secret_value(name: str, value: Any) -> bool:
-    """Whether a value under a name is a secret: the name says so, and it is no number or reference.
+    """Return whether a value is a secret by its name, and not a number of tokens or a reference.
 
-    `${WANDB_API_KEY}` and `$(cat key)` say where the secret is; `EMPTY` and `None` are no secrets.
+    `${WANDB_API_KEY}` and `$(cat key)` say where the secret is; `EMPTY` and `None` are placeholders.
     """
-    if not isinstance(value, str) or _NO_SECRET.fullmatch(value) or not is_secret_name(name):
+    if not isinstance(value, str) or _NOT_SECRET.fullmatch(value) or not is_secret_name(name):
         return False
-    counts = re.search(r"(?i)tokens$", name) is not None
-    return not (counts and re.fullmatch(r"[\d.,eE+-]{1,12}", value))
+    may_be_count = re.search(r"(?i)tokens$", name) is not None
+    return not (may_be_count and re.fullmatch(r"[\d.,eE+-]{1,12}", value))
 
 
 class Redactor:
-    """Hides secrets in texts and trees, those it has seen before under whatever name."""
+    """Hides secrets in texts and trees, and remembers them, so that they stay hidden elsewhere."""
 
     def __init__(self) -> None:
         self._values: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
 
     def remember(self, value: str) -> None:
-        """Hide a value from now on, with what it is in JSON, in a URL and without its scheme."""
+        """Hide a value from now on, also as it is in JSON, in a URL and without its scheme."""
         scheme = re.fullmatch(r"(?i:bearer|basic|token)\s+(\S+)", value)
         plain = (scheme[1] if scheme else value).strip().strip("\"'")
-        if len(plain) < MIN_REPEATED or _NO_SECRET.fullmatch(plain) or _PATH.fullmatch(plain):
+        if (
+            len(plain) < MIN_REPEATED_CHARS
+            or _NOT_SECRET.fullmatch(plain)
+            or _PATH.fullmatch(plain)
+        ):
             return
         self._values |= {plain, json.dumps(plain)[1:-1], unquote(plain)}
         self._pattern = None
 
     def learn(self, value: Any, name: str = "") -> Redactor:
-        """Remember every secret of a tree or a text; itself, for a chain.
+        """Remember every secret in a tree or a text, and return the redactor.
 
         Args:
-            value: a mapping, a list, or text with `NAME=value` and the like in it.
-            name: under which it stands.
+            value: a mapping, a list, or text that may contain `NAME=value` and similar forms.
+            name: the name of the value, "" if it has none.
         """
         if isinstance(value, Mapping):
             for key, item in value.items():
@@ -197,17 +202,17 @@ class Redactor:
             self.remember(match[2])
 
     def text(self, text: str) -> str:
-        """The text without secrets; those in it are remembered."""
+        """Return the text with its secrets hidden, and remember them."""
         self._learn_text(text)
         if self._values:
-            text = self._known().sub(HIDDEN, text)
+            text = self._values_pattern().sub(HIDDEN, text)
         text = _PEM.sub(HIDDEN, text)
         text = _USERINFO.sub(_hide_userinfo, text)
         text = _SHAPES.sub(HIDDEN, _BEARER.sub(rf"\g<1>{HIDDEN}", text))
         return _NAMED.sub(_hide_named, text)
 
     def tree(self, value: Any, name: str = "") -> Any:
-        """Mappings, lists and texts without secrets; all else as it is."""
+        """Return a tree of mappings, lists and texts with its secrets hidden; other values unchanged."""
         self.learn(value, name)
         return self._hidden(value, name)
 
@@ -225,15 +230,15 @@ class Redactor:
             return HIDDEN if name and is_secret_value(name, value) else self.text(value)
         return value
 
-    def _known(self) -> re.Pattern[str]:
+    def _values_pattern(self) -> re.Pattern[str]:
         if self._pattern is None:
             longest = sorted(self._values, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest)))
         return self._pattern
 
 
-def secrets_of(variables: Mapping[str, str], texts: Iterable[str] = ()) -> Redactor:
-    """A redactor that knows the secrets of an environment and of a command line's arguments."""
+def redactor_of(variables: Mapping[str, str], texts: Iterable[str] = ()) -> Redactor:
+    """Return a redactor that knows the secrets of an environment and of a command line."""
     redactor = Redactor()
     for name, value in variables.items():
         if is_secret_value(name, value):
@@ -245,7 +250,7 @@ def secrets_of(variables: Mapping[str, str], texts: Iterable[str] = ()) -> Redac
 
 
 def _parts(match: re.Match[str]) -> tuple[str, str]:
-    """Name and value of a match of `_NAMED`, the value without quotes."""
+    """Return the name and the value in a match of `_NAMED`, the value without quotes."""
     name = match["quoted"] or match["flag"] or match["name"] or match["header"] or match["inner"]
     value = match["v1"] or match["v2"] or match["v3"] or match["v4"] or match["v5"]
     quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
@@ -256,11 +261,11 @@ def _hide_named(match: re.Match[str]) -> str:
     name, value = _parts(match)
     if not is_secret_value(name, value):
         return match[0]
-    head, found, tail = match[0].rpartition(value)
-    return f"{head}{HIDDEN}{tail}" if found else match[0]
+    head, separator, tail = match[0].rpartition(value)
+    return f"{head}{HIDDEN}{tail}" if separator else match[0]
 
 
 def _hide_userinfo(match: re.Match[str]) -> str:
-    """`ssh://git@host` has no secret; `http://token@host` may."""
-    named_only = ":" not in match[2] and not match[1].lower().startswith("http")
-    return match[0] if named_only else f"{match[1]}{HIDDEN}@"
+    """Hide the password in a URL: `ssh://git@host` has none, `http://token@host` may have one."""
+    is_user_only = ":" not in match[2] and not match[1].lower().startswith("http")
+    return match[0] if is_user_only else f"{match[1]}{HIDDEN}@"

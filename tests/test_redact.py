@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import rewardkit
-from rewardkit.redact import HIDDEN, Redactor, is_secret_name, is_secret_value, secrets_of
+from rewardkit.redact import HIDDEN, Redactor, is_secret_name, is_secret_value, redactor_of
 
 CANARY = "Zq7canaryValue42"
 RELEASES = sorted((Path(rewardkit.__file__).parent / "launch/verl/release_keys").glob("*.json"))
@@ -198,7 +198,7 @@ def test_a_value_seen_under_a_secret_s_name_is_hidden_under_every_other():
         "a": {"b": HIDDEN},
         "n": 3,
     }
-    known = secrets_of(
+    known = redactor_of(
         {"MY_PASSWORD": CANARY, "HOME": "/root"}, ["--base-url", "http://u:p4ssw0rd@h"]
     )
     assert known.text(f"{CANARY} p4ssw0rd /root") == f"{HIDDEN} {HIDDEN} /root"

@@ -52,10 +52,10 @@ def command(
     high severity, F more than three, or the gold gets nothing, or a plainly wrong answer is paid.
     """
     from rewardkit.audit.run import audit
-    from rewardkit.output import refuse_existing
+    from rewardkit.output import require_absent
 
     if html:
-        refuse_existing(html, overwrite=overwrite)
+        require_absent(html, overwrite=overwrite)
     with progress(f"attacking {scorer}") as advance:
         report = audit(
             scorer,

@@ -199,12 +199,12 @@ def _refuse_alone(ctx: typer.Context, against: list[str] | None, tokenizer: str 
 
 
 def _refuse_page(html: Path, file: Path, out: Path | None, *, overwrite: bool) -> None:
-    from rewardkit.output import refuse_existing, refuse_input, refuse_same
+    from rewardkit.output import require_absent, require_different, require_not_input
     from rewardkit.preprocess.quality import dropped_path
 
-    refuse_existing(html, overwrite=overwrite)
-    refuse_input(html, file)
-    refuse_same(html=html, out=out, dropped=dropped_path(out) if out else None)
+    require_absent(html, overwrite=overwrite)
+    require_not_input(html, file)
+    require_different(html=html, out=out, dropped=dropped_path(out) if out else None)
 
 
 def _say_written(report: CheckReport, out: Path, *, as_json: bool) -> None:

@@ -64,16 +64,16 @@ def command(
     of agreement and means. A scorer of yours runs in a process of its own. Whether one
     scorer is laxer than the other, or chance made it look so, is McNemar's exact test.
     """
-    from rewardkit.output import refuse_existing, refuse_input
+    from rewardkit.output import require_absent, require_not_input
     from rewardkit.responses.compare.comparison import compare_files
     from rewardkit.scorers.isolated import open_scorer
 
     if len(scorers) != 2:
         raise UsageError(f"--scorer is given {len(scorers)} times; name two scorers, A and B.")
     if html:
-        refuse_existing(html, overwrite=overwrite)
+        require_absent(html, overwrite=overwrite)
         for file in files:
-            refuse_input(html, Path(file))
+            require_not_input(html, Path(file))
     options = [scorer_options(settings) for settings in (set_a, set_b)]
     if scorers[0] == scorers[1] and options[0] == options[1]:
         warn("A and B are one scorer with the same options: they can only agree.")

@@ -114,12 +114,12 @@ def command(
     `logs compare A B...` shows instead how runs differ from the first, with intervals, at the same
     step or with --x hours at the same time, and which settings differ.
     """
-    from rewardkit.output import refuse_same, require_suffix
+    from rewardkit.output import require_different, require_suffix
     from rewardkit.trainlog.export import write_csv, write_parquet
     from rewardkit.trainlog.page import write_page
     from rewardkit.trainlog.rules import diagnose
 
-    refuse_same(csv=csv, parquet=parquet, html=html)
+    require_different(csv=csv, parquet=parquet, html=html)
     require_suffix("--parquet", parquet, ".parquet")
     require_suffix("--csv", csv, ".csv")
     if follow:

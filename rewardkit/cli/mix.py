@@ -44,17 +44,17 @@ def command(
     verl cannot list files together whose columns differ in type; the mix loads. Fields that have
     no place in the schema are left out and named; what verl reads is never left out.
     """
-    from rewardkit.output import refuse_existing, refuse_input, refuse_same
+    from rewardkit.output import require_absent, require_different, require_not_input
     from rewardkit.pages.html import write_html
     from rewardkit.preprocess.mix import mix, parse_part
     from rewardkit.preprocess.report_pages import mix_page
 
     given = [parse_part(part) for part in parts]
     if html:
-        refuse_existing(html, overwrite=overwrite)
-        refuse_same(out=out, html=html)
+        require_absent(html, overwrite=overwrite)
+        require_different(out=out, html=html)
         for part in given:
-            refuse_input(html, part.path)
+            require_not_input(html, part.path)
     with progress(f"mixing {out}") as advance:
         report = mix(
             given,

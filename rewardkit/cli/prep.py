@@ -155,12 +155,12 @@ def _refuse_unused(ctx: typer.Context, *, downloads: bool) -> None:
 
 
 def _refuse_page(html: Path, out: Path, source: Path, *, overwrite: bool) -> None:
-    from rewardkit.output import refuse_existing, refuse_input, refuse_same
+    from rewardkit.output import require_absent, require_different, require_not_input
     from rewardkit.preprocess.quality import dropped_path
 
-    refuse_existing(html, overwrite=overwrite)
-    refuse_same(out=out, html=html, dropped=dropped_path(out))
-    refuse_input(html, source)
+    require_absent(html, overwrite=overwrite)
+    require_different(out=out, html=html, dropped=dropped_path(out))
+    require_not_input(html, source)
 
 
 def _data_file(dataset: str) -> Path | None:

@@ -65,16 +65,16 @@ def command(
     source_id. A response whose prompt, question, id or gold contradicts its row is an error. Rows are written as they are and in order; the others, with their pass rates,
     go to OUT.dropped.jsonl.
     """
-    from rewardkit.output import refuse_existing, refuse_input
+    from rewardkit.output import require_absent, require_not_input
     from rewardkit.responses.matching.match import PLACE_ALONE
     from rewardkit.responses.select.report import PassRateFilter
     from rewardkit.responses.select.selection import parse_bounds, select
 
     wanted = PassRateFilter(*parse_bounds(pass_rate), min_samples, unseen is Unseen.keep)
     if html:
-        refuse_existing(html, overwrite=overwrite)
+        require_absent(html, overwrite=overwrite)
         for source in (*map(Path, scored), train):
-            refuse_input(html, source)
+            require_not_input(html, source)
     with progress(f"reading {', '.join(scored)[:60]}") as advance:
         report = select(
             scored,

@@ -15,7 +15,13 @@ from rewardkit.evaluate.match_responses import MatchReport, match_to_rows
 from rewardkit.evaluate.metrics import Metrics, compute_metrics
 from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.questions import count_questions, read_questions, require_scorers
-from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_output, temporary_folder
+from rewardkit.output import (
+    atomic,
+    require_absent,
+    require_not_input,
+    resolve_output,
+    temporary_folder,
+)
 from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.chunk_scores import ScoringPlan, plan_scorer, release_scorer
 from rewardkit.responses.response_log import open_response_log, read_response_index
@@ -158,7 +164,7 @@ def evaluate_responses(
     if out:
         _require_output(parquet, out, overwrite=overwrite)
         for name in names:
-            refuse_input(out, Path(name))
+            require_not_input(out, Path(name))
     judging = judging or JudgingConfig()
     with _loaded_scorer(judging, parquet) as plan, temporary_folder("eval") as folder:
         path, rows = folder / "part", count_questions(parquet)
@@ -171,8 +177,8 @@ def evaluate_responses(
 def _require_output(parquet: Path, out: Path, *, overwrite: bool) -> None:
     if out.suffix != ".jsonl":
         raise UsageError(f"--out {out}: the name must end in .jsonl.")
-    refuse_input(out, parquet)
-    refuse_existing(out, overwrite=overwrite)
+    require_not_input(out, parquet)
+    require_absent(out, overwrite=overwrite)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ _GRACE_SECONDS = 1.0  # after the wall deadline, before the caller gives up on a
 # stands for one that is not started yet.
 _Pool: TypeAlias = "LifoQueue[ChildProcess | None]"
 
-_Status: TypeAlias = Literal["ok"] | FailureKind
+_Status: TypeAlias = Literal["ok", "import_error", "unavailable"] | FailureKind
 
 
 class Reply(NamedTuple):
@@ -36,7 +36,8 @@ class Reply(NamedTuple):
 
     Attributes:
         status: "ok"; "timeout"; "crash": the process died or ran out of memory; "error": the
-            function raised, could not be imported, or did not return a JSON value.
+            function raised, does not exist, or did not return a JSON value; "import_error": an
+            import failed; "unavailable": no helper process could be started.
         value: what the function returned; None unless "ok".
         detail: what happened, in one line; "" if "ok".
     """
@@ -84,7 +85,7 @@ def call(
     except ChildTimeoutError:
         return Reply("timeout", None, f"no reply within {wall_seconds + _GRACE_SECONDS:g} s")
     except ChildCrashError as error:
-        return Reply("crash", None, f"no helper process: {error}")
+        return Reply("unavailable", None, f"no helper process: {error}")
     finally:
         pool.put(helper)
     return Reply(*reply)

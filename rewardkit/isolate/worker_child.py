@@ -121,7 +121,8 @@ def _result_text(function: Callable[..., object], *arguments: str) -> str:
     except MemoryError:
         raise  # what is left of the heap is not worth keeping
     except Exception as error:  # noqa: BLE001 - the call boundary: a target may raise anything
-        return to_json(["error", None, f"{type(error).__name__}: {error}"[:1000]])
+        status = "import_error" if isinstance(error, ImportError) else "error"
+        return to_json([status, None, f"{type(error).__name__}: {error}"[:1000]])
     return f'["ok",{value},""]'
 
 

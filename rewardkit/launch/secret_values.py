@@ -15,7 +15,7 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.verl.hydra_values import parse_value, quote_text
-from rewardkit.redact import Redactor, is_secret_value, secrets_of
+from rewardkit.redact import Redactor, is_secret_value, redactor_of
 
 MARK = re.compile(r"<secret:([A-Za-z_]\w*)>")
 
@@ -58,7 +58,7 @@ def conceal(
     Raises:
         UsageError: a secret stands where no variable can replace it.
     """
-    redactor = secrets_of(os.environ, overrides).learn(tree)
+    redactor = redactor_of(os.environ, overrides).learn(tree)
     concealer = _Concealer(redactor)
     shown = [concealer.override(text) for text in overrides]
     return concealer.recipe(tree), shown, concealer.secrets

@@ -16,7 +16,7 @@ from typing import IO
 from rewardkit.errors import OutputError, RewardkitError, UsageError
 from rewardkit.launch.targets import File
 from rewardkit.output import atomic
-from rewardkit.redact import Redactor, secrets_of
+from rewardkit.redact import Redactor, redactor_of
 
 #: Seconds without output after which the beginning of a line is shown, and its longest beginning.
 IDLE_SECONDS, LONGEST_LINE = 0.5, 1 << 20
@@ -106,7 +106,7 @@ def execute(
     if not Path(cwd).is_dir():
         raise UsageError(f"cluster.workdir: {cwd}: no such folder here.")
     variables = {**os.environ, **env}
-    redactor = secrets_of(variables, command)
+    redactor = redactor_of(variables, command)
     try:
         process = subprocess.Popen(  # noqa: S603 - the plan's own command, a list
             list(command), env=variables, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.errors import UsageError
-from rewardkit.output import atomic, refuse_input, require_suffix
-from rewardkit.parallel import in_order, travels
+from rewardkit.output import atomic, require_not_input, require_suffix
+from rewardkit.parallel import importable_in_child, in_order
 from rewardkit.preprocess.check_report import CheckReport, Cluster
 from rewardkit.preprocess.contamination.near import near_duplicates
 from rewardkit.preprocess.contamination.overlap import Index, find_overlaps
@@ -130,7 +130,7 @@ def check(
     rules = frozenset(RULES) if drop_bad else frozenset({"overlap"})
     unit = "tokens" if extras.measure else "characters"
     report = CheckReport(Path(path), lengths=Lengths(unit, extras.limit))
-    refuse_input(out, report.path)
+    require_not_input(out, report.path)
     with open_parquet(report.path) as file:
         for finding in check_schema(file.schema_arrow):
             report.add(finding)
@@ -210,8 +210,8 @@ class _Judge:
             found += self.overlaps(row, report)
         return found
 
-    def travels(self) -> bool:
-        return self.scorer is None or travels(self.scorer)
+    def importable_in_child(self) -> bool:
+        return self.scorer is None or importable_in_child(self.scorer)
 
     def look_at(self, row: Row, report: CheckReport) -> Iterator[Finding]:
         """Count what a row with a prompt and a gold is like; its prompt may be too long."""
@@ -255,7 +255,7 @@ def _check_rows(
             start += batch.num_rows
 
     work = partial(_by_themselves, judge.scorer, judge.options, judge.respond)
-    for (_, rows), found in in_order(work, batches(), jobs if judge.travels() else 1):
+    for (_, rows), found in in_order(work, batches(), jobs if judge.importable_in_child() else 1):
         for place, row in enumerate(rows):
             found[place] = judge.beside(row, found[place], report)
             report.add_row(found[place])

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rewardkit import __version__
 from rewardkit.errors import DataError, UsageError
-from rewardkit.output import refuse_existing, refuse_input, require_suffix
+from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.preprocess.conform import changes, conform
 from rewardkit.preprocess.duplicates import gold_key, question_key
 from rewardkit.preprocess.report import MixReport, PartReport
@@ -88,7 +88,7 @@ def mix(
     """
     out = Path(out)
     _refuse(parts, out, rows=rows, oversample=oversample)
-    refuse_existing(out, overwrite=overwrite)
+    require_absent(out, overwrite=overwrite)
     available = [_count(part.path) for part in parts]
     weights = [part.weight for part in parts]
     total = largest_total(weights, available) if rows is None else rows
@@ -160,7 +160,7 @@ def _refuse(parts: Sequence[Part], out: Path, *, rows: int | None, oversample: b
     for part in parts:
         if not isfinite(part.weight) or part.weight <= 0:
             raise UsageError(f"{part.path}: weight {part.weight}: a weight is a number above 0.")
-        refuse_input(out, part.path)
+        require_not_input(out, part.path)
     for one, other in combinations(parts, 2):
         if one.path.resolve() == other.path.resolve():
             raise UsageError(f"{one.path} is named twice; name it once, with one weight.")

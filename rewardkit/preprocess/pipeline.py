@@ -15,8 +15,8 @@ from typing import Any, TextIO, TypeAlias
 
 from rewardkit import __version__, registry
 from rewardkit.errors import DataError, UnknownNameError, UsageError, call_catching
-from rewardkit.output import atomic, refuse_existing, refuse_input, require_suffix
-from rewardkit.parallel import in_order, travels
+from rewardkit.output import atomic, require_absent, require_not_input, require_suffix
+from rewardkit.parallel import importable_in_child, in_order
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card, read_card
 from rewardkit.preprocess.duplicates import gold_key, question_key
@@ -105,12 +105,12 @@ def prep(
     )
     outs = _outs(Path(out), card, split, source)
     for path in outs.values():
-        refuse_existing(path, overwrite=overwrite)
-        refuse_existing(dropped_path(path), overwrite=overwrite)
+        require_absent(path, overwrite=overwrite)
+        require_absent(dropped_path(path), overwrite=overwrite)
     found = {name: find(card, name, path=source, hub=hub, sample=sample) for name in outs}
     for path in outs.values():
         for file in (file for where in found.values() for file in where.files):
-            refuse_input(path, file)
+            require_not_input(path, file)
     reports = []
     with ExitStack() as stack:  # files get their names when all are written
         for name, path in outs.items():
@@ -300,7 +300,7 @@ def _rows(
     repeated = _repeated(job, raws)
     seen = _Questions()
     taken = ((index, raw, repeated.get(index)) for index, raw in job.how.order(raws))
-    jobs = job.how.jobs if travels(job.dataset.to_problem) else 1
+    jobs = job.how.jobs if importable_in_child(job.dataset.to_problem) else 1
     built = in_order(partial(_build, job), batched(taken, job.how.batch_rows()), jobs)
     for index, row in (
         (i, row) for batch, rows in built for (i, _, _), row in zip(batch, rows, strict=True)

@@ -21,7 +21,7 @@ from zlib import crc32
 
 from rewardkit.errors import DataError, OutputError
 from rewardkit.fingerprint import fingerprint
-from rewardkit.output import atomic, refuse_existing
+from rewardkit.output import atomic, require_absent
 from rewardkit.responses.append_only_file import AppendOnlyFile, open_append_only, part_path
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.tally import Tallies, tallies_as_values, tallies_from_values
@@ -150,7 +150,7 @@ def open_resumable_output(
         DataError: the interrupted run scored something else, or in another way, or its files are
             not as its state says.
     """
-    refuse_existing(out, overwrite=overwrite)
+    require_absent(out, overwrite=overwrite)
     part, unscored, state_path = output_paths(out)
     with ExitStack() as stack:
         files = (

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import UsageError
-from rewardkit.output import atomic, refuse_existing, refuse_input, resolve_output
-from rewardkit.parallel import ALONE, in_order
+from rewardkit.output import atomic, require_absent, require_not_input, resolve_output
+from rewardkit.parallel import INLINE_BATCHES, in_order
 from rewardkit.registry import is_path
 from rewardkit.responses.chunk_scores import (
     MAX_EXAMPLES,
@@ -42,7 +42,7 @@ CUSTOM_SCORER_DIVISOR = 16
 GROUP_SECONDS = 0.25
 
 #: Size of the input from which other processes are started at once.
-LARGE_INPUT_BYTES = 3 * ALONE * CHUNK_BYTES
+LARGE_INPUT_BYTES = 3 * INLINE_BATCHES * CHUNK_BYTES
 
 #: Suffixes of `out`.
 OUT_SUFFIXES = (".jsonl", ".parquet")
@@ -149,7 +149,7 @@ def score_files(
     out = resolve_output(out) if out else None
     files = expand_paths(names)
     for file in [*files, *([str(train)] if train else [])]:
-        refuse_input(out, Path(file))
+        require_not_input(out, Path(file))
     if resume and (out is None or "-" in files):
         raise UsageError("--resume needs --out, and files that can be read again.")
     report = ScoreReport(tuple(files))
@@ -243,7 +243,7 @@ def _scored_chunks(
     # work for all processes.
     is_custom = isinstance(plan.scorer, str) and not is_built_in(plan.scorer)
     divisor = CUSTOM_SCORER_DIVISOR if is_custom else 1
-    inline = 0 if is_custom or _size(files) > LARGE_INPUT_BYTES else ALONE
+    inline = 0 if is_custom or _size(files) > LARGE_INPUT_BYTES else INLINE_BATCHES
     chunks = islice(read_chunks(files, divisor), start, None)
     return _score_in_groups(plan, chunks, jobs, inline, divisor)
 
@@ -285,6 +285,6 @@ def _finish(output: ResumableOutput, plan: ScoringPlan, out: Path, *, overwrite:
         with atomic(out, overwrite=overwrite) as temporary:
             write_scored_parquet(output.part, temporary, plan.response_key, plan.gold_key)
     else:
-        refuse_existing(out, overwrite=overwrite)
+        require_absent(out, overwrite=overwrite)
         output.part.replace(out)
     output.remove()

@@ -59,7 +59,7 @@ def score(
         return Score.wrong("", Status.BAD_GROUND_TRUTH)
     payload = {"gold": gold, "response": response[-MAX_CHARS:]}
     reply = call(_TARGET, payload, cpu_seconds=seconds, wall_seconds=_WALL_FACTOR * seconds)
-    return _judged(reply.value) if reply.status == "ok" else _failed(reply)
+    return _score_of(reply.value) if reply.status == "ok" else _score_of_failure(reply)
 
 
 def compute_score(
@@ -78,24 +78,26 @@ def respond(answer: str) -> str:
     return rf"\boxed{{{answer}}}"
 
 
-def _judged(value: Mapping[str, Any]) -> Score:
+def _score_of(value: Mapping[str, Any]) -> Score:
     if not value["gold_parsed"]:
         return Score.wrong("", Status.BAD_GROUND_TRUTH)
     if value["pred"] is None:
         return Score.wrong("", Status.NO_ANSWER)
-    correct = bool(value["correct"])
-    status = Status.CORRECT if correct else Status.WRONG
-    return Score(float(correct), correct, value["pred"], status)
+    return Score.right(value["pred"]) if value["correct"] else Score.wrong(value["pred"])
 
 
-def _failed(reply: Reply) -> Score:
-    """The score where there is no verdict; raises where there can be none for any response."""
-    if reply.detail.startswith(("ModuleNotFoundError", "ImportError")):
+def _score_of_failure(reply: Reply) -> Score:
+    """Return the score of a response that has no verdict.
+
+    Raises:
+        UsageError, RewardkitError: no response can have a verdict.
+    """
+    if reply.status == "import_error":
         raise UsageError(
             f"math_verify: {reply.detail.rstrip('.')}. It needs the package Math-Verify: "
             "pip install 'rewardkit[math-verify]'."
         )
-    if reply.detail.startswith("no helper process"):
+    if reply.status == "unavailable":
         raise RewardkitError(f"math_verify: {reply.detail}; REWARDKIT_DEBUG=1 shows its output.")
     return Score.wrong("", _FAILURES[reply.status])
 

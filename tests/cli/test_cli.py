@@ -284,7 +284,7 @@ def test_a_bug_is_one_line_unless_the_traceback_is_asked_for(tmp_path):
 def test_an_output_is_never_the_file_that_is_read(run, tmp_path):
     (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
     done = run("score", "r.jsonl", "--scorer", "gsm8k", "--out", "r.jsonl", "--overwrite")
-    failed(done, 2, "is the file that is read")
+    failed(done, 2, "is the input file")
     assert (tmp_path / "r.jsonl").read_text()
 
 

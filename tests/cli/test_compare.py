@@ -63,7 +63,7 @@ def test_options_are_those_of_one_side(run, responses):
         (("--scorer", "gsm8k") * 3, "given 3 times"),
         (("--scorer", "gsm8k", "--scorer", "gsm8"), "Did you mean 'gsm8k'"),
         ((*BOTH, "--set-a", "x"), "NAME=VALUE"),
-        ((*BOTH, "--html", "r.jsonl", "--overwrite"), "is the file that is read"),
+        ((*BOTH, "--html", "r.jsonl", "--overwrite"), "is the input file"),
     ],
 )
 def test_a_usage_error_is_one_line_and_exits_2(run, responses, arguments, said):

@@ -60,7 +60,7 @@ def test_an_existing_output_is_kept_unless_overwrite_is_given(run, parts):
         (("a.parquet", "--rows", "65", "--out", "o.parquet"), 2, "--oversample"),
         (("a.parquet", "--oversample", "--out", "o.parquet"), 2, "needs --rows"),
         (("a.parquet", "a.parquet", "--out", "o.parquet"), 2, "named twice"),
-        (("a.parquet", "--out", "a.parquet", "--overwrite"), 2, "is the file that is read"),
+        (("a.parquet", "--out", "a.parquet", "--overwrite"), 2, "is the input file"),
         (("a.parquet", "nope.parquet:2", "--out", "o.parquet"), 1, "nope.parquet: no such file"),
         (("--out", "o.parquet"), 2, "FILE"),
     ],

@@ -88,7 +88,7 @@ def test_a_folder_and_a_row_with_lists_are_read(run, scored, tmp_path):
         (("--train", "nope.parquet"), 1, "no such file"),
         (("--pass-rate", "0.2:0.3"), 1, "no row would be kept"),
         (("--min-samples", "9"), 1, "fewer than 9 responses"),
-        (("--out", "t.parquet", "--overwrite"), 2, "is the file that is read"),
+        (("--out", "t.parquet", "--overwrite"), 2, "is the input file"),
     ],
 )
 def test_an_error_is_one_line(run, scored, arguments, code, said):

@@ -121,7 +121,8 @@ def test_a_reply_longer_than_64_mib_is_an_error():
 )
 def test_what_a_function_raises_is_an_error_with_its_cause(target, said):
     reply = call(target, 1)
-    assert (reply.status, reply.value) == ("error", None)
+    status = "error" if target.startswith("targets:") else "import_error"
+    assert (reply.status, reply.value) == (status, None)
     assert said in reply.detail
     assert call(target, 1) == reply
     assert works()
@@ -348,9 +349,9 @@ def test_a_helper_that_died_between_calls_is_replaced(victim, number):
     assert all(works() for _ in range(3))
 
 
-def test_a_helper_that_cannot_start_is_a_crash(monkeypatch):
+def test_a_helper_that_cannot_start_is_unavailable(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    assert call("targets:echo", 1).status == "crash"
+    assert call("targets:echo", 1).status == "unavailable"
     assert not child_process._live
 
 

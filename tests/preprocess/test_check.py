@@ -221,7 +221,7 @@ def test_a_nested_gold_is_named_not_called_missing(tmp_path):
 def test_the_file_checked_is_never_the_output(tmp_path):
     file = tmp_path / "in.parquet"
     write_rows([row(1)], file, {})
-    with pytest.raises(UsageError, match="is the file that is read"):
+    with pytest.raises(UsageError, match="is the input file"):
         rewardkit.check(file, drop_bad=file, overwrite=True)
 
 

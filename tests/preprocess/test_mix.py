@@ -277,7 +277,7 @@ def test_parts_that_make_no_sense_are_refused(files, tmp_path):
     for parts in ([], [Part(a), Part(tmp_path / "sub/../a.parquet")], [Part(a, -1)]):
         with pytest.raises(UsageError):
             mix(parts, out)
-    with pytest.raises(UsageError, match="is the file that is read"):
+    with pytest.raises(UsageError, match="is the input file"):
         mix([Part(a)], a, overwrite=True)
     out.write_text("mine")
     with pytest.raises(OutputError, match="--overwrite"):

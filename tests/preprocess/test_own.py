@@ -129,7 +129,7 @@ def test_the_source_is_never_overwritten(tmp_path):
     source = tmp_path / "mine.parquet"
     pq.write_table(pa.table({"question": ["q"], "answer": ["1"]}), source)
     before = source.read_bytes()
-    with pytest.raises(UsageError, match="is the file that is read"):
+    with pytest.raises(UsageError, match="is the input file"):
         rewardkit.prep(own_dataset(source), source, source=source, overwrite=True)
     assert source.read_bytes() == before
 

@@ -185,7 +185,7 @@ def test_changed_verdicts_are_exported_as_cases_that_give_the_same_again(tmp_pat
     assert score_file(out, load_scorer("gsm8k")).total.n == 2
     with pytest.raises(OutputError, match="--overwrite"):
         compare_file(file, *sides, export=out)
-    with pytest.raises(UsageError, match="is the file that is read"):
+    with pytest.raises(UsageError, match="is the input file"):
         compare_file(file, *sides, export=file, overwrite=True)
 
 
@@ -216,7 +216,7 @@ def test_folders_and_patterns_are_compared_as_score_reads_them(tmp_path):
         report = compare_files(names, ("a", fixed(1)), ("b", fixed(0)))
         assert report.judged == 2
         assert report.name.startswith("2 files")
-    with pytest.raises(UsageError, match="is the file that is read"):
+    with pytest.raises(UsageError, match="is the input file"):
         compare_files(
             [str(tmp_path)], ("a", fixed(1)), ("b", fixed(0)), export=tmp_path / "10.jsonl"
         )

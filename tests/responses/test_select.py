@@ -299,7 +299,7 @@ def test_what_cannot_be_selected_is_one_clear_error(tmp_path):
     with pytest.raises(DataError, match=r"no row would be kept \(pass rate above 0.5: 1\)"):
         select(scored, train, out, PassRateFilter(0, 0.5))
     for source in (scored, train):
-        with pytest.raises(UsageError, match="is the file that is read"):
+        with pytest.raises(UsageError, match="is the input file"):
             select(scored, train, source, PassRateFilter(0, 1), overwrite=True)
     out.write_text("mine")
     with pytest.raises(OutputError, match="--overwrite"):

@@ -143,6 +143,6 @@ def test_a_verdict_may_take_its_seconds_of_cpu_time_and_five_times_as_long(monke
 
 @pytest.mark.parametrize("error", ["ModuleNotFoundError: No module", "ImportError: cannot import"])
 def test_a_package_that_does_not_import_is_named_however_it_fails(monkeypatch, error):
-    monkeypatch.setattr(math_verify, "call", lambda *_, **__: Reply("error", None, error))
+    monkeypatch.setattr(math_verify, "call", lambda *_, **__: Reply("import_error", None, error))
     with pytest.raises(UsageError, match=f"^math_verify: {error}. It needs the package"):
         score(respond("5"), "5")

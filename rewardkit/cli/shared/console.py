@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from rewardkit.output import json_value
-from rewardkit.redact import Redactor, secrets_of
+from rewardkit.redact import Redactor, redactor_of
 
 
 class TerminatedError(BaseException):
@@ -59,7 +59,7 @@ def warn(message: str) -> None:
 @cache
 def redactor() -> Redactor:
     """Return what hides secrets in messages: those of the environment and the command line."""
-    return secrets_of(os.environ, sys.argv[1:]).learn(
+    return redactor_of(os.environ, sys.argv[1:]).learn(
         [value for argument in sys.argv if (value := _json_object(argument)) is not None]
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 from rewardkit.evaluate.leaderboard.leaderboard import Leaderboard, LeaderboardRow
-from rewardkit.output import refuse_existing
+from rewardkit.output import require_absent
 from rewardkit.pages.html import write_html
 from rewardkit.pages.model import Page, Section, Table, TableRow
 from rewardkit.pages.text import clean
@@ -81,7 +81,7 @@ def require_new_page(out: Path, *, overwrite: bool) -> None:
     """
     if out.suffix != ".html":
         raise UsageError(f"--html {out}: the name must end in .html.")
-    refuse_existing(out, overwrite=overwrite)
+    require_absent(out, overwrite=overwrite)
 
 
 def write_leaderboard_page(leaderboard: Leaderboard, out: Path, *, overwrite: bool) -> None:

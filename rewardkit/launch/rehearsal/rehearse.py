@@ -28,7 +28,7 @@ from rewardkit.launch.rehearsal.first_error import first_error, last_lines
 from rewardkit.launch.rehearsal.run_command import Ended, run
 from rewardkit.launch.rehearsal.sandbox import Stage, prepare
 from rewardkit.launch.start import made_folder
-from rewardkit.redact import secrets_of
+from rewardkit.redact import redactor_of
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.training_run import TrainingRun
 
@@ -148,7 +148,7 @@ def _hide_secrets(log: Path) -> None:
     if not log.is_file():
         return
     text = log.read_text(encoding="utf-8", errors="surrogateescape")
-    hidden = secrets_of(os.environ).text(text)
+    hidden = redactor_of(os.environ).text(text)
     log.write_text(hidden, encoding="utf-8", errors="surrogateescape")
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rewardkit.output import atomic, refuse_input, require_suffix
+from rewardkit.output import atomic, require_not_input, require_suffix
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.compare.scorer_calls import (
     CallResult,
@@ -186,7 +186,7 @@ def compare_files(
     require_suffix("--export", export, ".jsonl")
     files = expand_paths(names)
     for file in files:
-        refuse_input(export, Path(file))
+        require_not_input(export, Path(file))
     short_name = Path(files[0]).name if len(files) == 1 else f"{len(files):,} files"
     name = files[0] if len(files) == 1 else f"{short_name} ({', '.join(names)[:100]})"
     report = CompareReport(name, short_name, ScorerCalls(a[0]), ScorerCalls(b[0]))

@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.output import atomic, refuse_existing, refuse_input
+from rewardkit.output import atomic, require_absent, require_not_input
 from rewardkit.pages.html import render
 from rewardkit.pages.text import brief, share
 from rewardkit.responses.chunks import expand_paths
@@ -133,9 +133,9 @@ def write_report(
         OutputError: `out` cannot be written.
     """
     names = expand_paths([str(file) for file in files])
-    refuse_existing(out, overwrite=overwrite)
+    require_absent(out, overwrite=overwrite)
     for name in names:
-        refuse_input(out, Path(name))
+        require_not_input(out, Path(name))
     with atomic(out, overwrite=overwrite) as page, TemporaryFile(dir=page.parent) as spool:
         sums, kept = ReportTotals(), ShownResponses(max_responses, spool)
         for item in read_scored_responses(names, scorer, options, response_key, gold_key, seconds):

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError, UsageError
-from rewardkit.output import atomic, refuse_existing, refuse_input, require_suffix
+from rewardkit.output import atomic, require_absent, require_not_input, require_suffix
 from rewardkit.preprocess.quality import dropped_path
 from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.json_lines import json_line
@@ -83,11 +83,11 @@ def select(
     """
     files = expand_paths([str(scored)] if isinstance(scored, Path) else scored)
     for source in (*map(Path, files), train):
-        refuse_input(out, source)
-        refuse_input(dropped_path(out), source)
+        require_not_input(out, source)
+        require_not_input(dropped_path(out), source)
     require_suffix("--out", out, ".parquet")
     for output in (out, dropped_path(out)):
-        refuse_existing(output, overwrite=overwrite)
+        require_absent(output, overwrite=overwrite)
     name = files[0] if len(files) == 1 else f"{len(files):,} files"
     report = SelectReport(name, train, out, condition)
     index = _index(train)
