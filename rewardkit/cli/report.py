@@ -78,6 +78,6 @@ def command(
 def _said(written: WrittenReport, html: Path) -> str:
     total = written.sums.total
     right = sum(written.sums.lengths[True].values())
-    listed = "" if written.kept == total.n else f" {written.kept:,} of them are listed."
+    listed = "" if written.listed == total.n else f" {written.listed:,} of them are listed."
     size = f"{written.size / 1e6:,.1f} MB"
     return f"{html}: {as_share(right, total.n)} of {total.n:,} responses right, {size}.{listed}"

@@ -23,17 +23,23 @@ from rewardkit.pages.text import clean
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
 from rewardkit.responses.report.lengths import lengths
-from rewardkit.responses.report.page import CHUNK, FIELD, RECORD, utf16, write_report
+from rewardkit.responses.report.page import (
+    FIELD,
+    PACK_RESPONSES,
+    RECORD,
+    utf16_offset,
+    write_report,
+)
 from rewardkit.responses.report.response_view import (
-    KEPT,
+    MAX_TEXT_CHARACTERS,
     answer_span,
     display_text,
     reasoning_end,
     view_response,
 )
-from rewardkit.responses.report.scored_responses import read_scored_responses
+from rewardkit.responses.report.scored_responses import ScoredResponse, read_scored_responses
 from rewardkit.responses.report.shown_responses import ShownResponses
-from rewardkit.responses.report.totals import ReportTotals, ScoredResponse, estimate_accuracy
+from rewardkit.responses.report.totals import ReportTotals, estimate_accuracy
 from rewardkit.responses.score import score_files
 from rewardkit.scorers.base import Status
 
@@ -228,7 +234,7 @@ def test_prompts_that_changed_are_found_both_ways(write):
     assert steps == ["1", "2", "3", "4"]
     assert {change.shares for change in better} == {(0, 0, 1, 1)}
     assert {change.shares for change in worse} == {(1, 1, 0, 0)}
-    assert len(better) == len(worse) == figures.CHANGED
+    assert len(better) == len(worse) == figures.MAX_CHANGES
 
 
 def test_many_steps_share_places_and_none_is_left_out(write):
@@ -242,7 +248,7 @@ def test_many_steps_share_places_and_none_is_left_out(write):
 def test_every_score_is_in_one_bar(counts):
     bars = figures.scores(counts)
     assert sum(n for _, n in bars) == sum(counts.values())
-    assert len(bars) <= figures.SCORES
+    assert len(bars) <= figures.MAX_SCORE_BARS
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 10**6)), min_size=1, max_size=60))
@@ -258,8 +264,9 @@ def test_every_length_is_in_one_column(values):
 
 def response(number, status=Status.CORRECT):
     return ScoredResponse(
-        f"f:{number}", "q", "t", "g", "p", status, 1.0, True, "s", None, b"g", is_math=False
-    )
+        where=f"f:{number}", prompt="q", text="t", gold="g", pred="p", status=status, score=1.0,
+        correct=True, source="s", step=None, group=b"g", is_math=False,
+    )  # fmt: skip
 
 
 def test_a_sample_is_even_keeps_rare_statuses_and_is_the_same_again():
@@ -348,13 +355,13 @@ def test_a_shown_text_has_no_control_and_can_be_encoded(text):
 def test_a_long_text_is_cut_in_its_middle_and_the_cut_is_said():
     text = display_text("a" * 500_000 + "b" * 500_000)
     assert "980,000 characters left out" in text
-    assert text.startswith("a" * (KEPT // 2))
-    assert text.endswith("b" * (KEPT // 2))
+    assert text.startswith("a" * (MAX_TEXT_CHARACTERS // 2))
+    assert text.endswith("b" * (MAX_TEXT_CHARACTERS // 2))
 
 
 @given(st.text(), st.integers(0, 50))
 def test_places_are_those_of_javascript(text, at):
-    units = text.encode("utf-16-le")[: 2 * utf16(text, at)]
+    units = text.encode("utf-16-le")[: 2 * utf16_offset(text, at)]
     assert units.decode("utf-16-le") == text[:at]
 
 
@@ -416,9 +423,9 @@ def test_the_figures_count_all_where_the_list_is_a_sample(page_of):
 
 
 def test_the_same_rows_are_the_same_page(page_of):
-    rows = [row(output=str(i)) for i in range(CHUNK + 1)]
+    rows = [row(output=str(i)) for i in range(PACK_RESPONSES + 1)]
     assert page_of(*rows) == page_of(*rows)
-    assert len(Seen(page_of(*rows)).packed()[1]) == CHUNK + 1
+    assert len(Seen(page_of(*rows)).packed()[1]) == PACK_RESPONSES + 1
 
 
 def test_a_folder_of_dumps_is_one_report(write, tmp_path):

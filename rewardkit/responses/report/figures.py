@@ -1,4 +1,4 @@
-"""What the figures of a report page show: sums, courses by step, groups and changes."""
+"""The figures of a report page: counts, accuracy by step, groups and changes of prompts."""
 
 from __future__ import annotations
 
@@ -16,22 +16,30 @@ from rewardkit.responses.report.totals import (
     ResponseCounts,
 )
 
-#: Prompts shown of those that got better, and of those that got worse.
-CHANGED = 10
+#: Prompts in the list of those that improved, and in that of those that got worse.
+MAX_CHANGES = 10
 
-#: Places in a strip, steps in a table, data sources in a table.
-STRIP, STEPS, SOURCES = 40, 200, 30
+#: Cells of a strip, steps in a table, and data sources in a table.
+MAX_STRIP_CELLS, MAX_STEPS, MAX_SOURCES = 40, 200, 30
 
-#: Data sources with a picture of their own.
-PARTS = 6
+#: Most data sources that have a chart each.
+MAX_CHARTS = 6
 
-#: Score values that have a bar each; more of them are put into as many bins.
-SCORES = 12
+#: Most bars of scores: one for each value, or bins of equal width if there are more values.
+MAX_SCORE_BARS = 12
 
 
 @dataclass(frozen=True)
 class GradientGroups:
-    """Prompts with several responses in a step, and those of them that give no gradient."""
+    """Groups of responses to one prompt in one step; all numbers are counts.
+
+    Attributes:
+        n: groups of two responses or more.
+        flat: groups whose responses have the same score: they have no gradient.
+        all_right: flat groups whose responses are all right.
+        none_right: flat groups whose responses are all wrong.
+        responses: responses in the groups.
+    """
 
     n: int = 0
     flat: int = 0
@@ -41,7 +49,7 @@ class GradientGroups:
 
     @property
     def kinds(self) -> list[tuple[str, int]]:
-        """All groups by what their scores are; only kinds that there are."""
+        """The number of groups of each kind that occurs."""
         kinds = {
             "scores differ": self.n - self.flat,
             "same score, all right": self.all_right,
@@ -53,7 +61,13 @@ class GradientGroups:
 
 @dataclass(frozen=True)
 class PromptChange:
-    """A prompt's share of right responses at each place of a strip; None where it has none."""
+    """How the accuracy on a prompt changed.
+
+    Attributes:
+        prompt: the beginning of the prompt.
+        change: mean accuracy of the second half of the steps minus that of the first.
+        shares: accuracy in each cell of the strip; None without responses.
+    """
 
     prompt: str
     change: float
@@ -61,36 +75,36 @@ class PromptChange:
 
 
 def count_groups(cells: Iterable[PromptStepCounts]) -> GradientGroups:
-    """The groups among the cells: those with several responses."""
-    cells = [cell for cell in cells if cell.n > 1]
-    flat = [cell for cell in cells if cell.low == cell.high]
+    """Count the cells with several responses."""
+    groups = [cell for cell in cells if cell.n > 1]
+    flat = [cell for cell in groups if cell.low == cell.high]
     return GradientGroups(
-        len(cells),
+        len(groups),
         len(flat),
         sum(cell.correct == cell.n for cell in flat),
         sum(cell.correct == 0 for cell in flat),
-        sum(cell.n for cell in cells),
+        sum(cell.n for cell in groups),
     )
 
 
 def by_step(
     sums: ReportTotals,
 ) -> list[tuple[int, ResponseCounts, AccuracyEstimate, GradientGroups]]:
-    """What there is to say of each step, of at most `STEPS` of them."""
+    """Counts, accuracy and groups of each step, for at most `MAX_STEPS` of them."""
     accuracies = sums.accuracies(lambda _, step: step)
     cells: defaultdict[int | None, list[PromptStepCounts]] = defaultdict(list)
     for (_, step, _), cell in sums.cells.items():
         cells[step].append(cell)
     return [
         (step, sums.steps[step], accuracies[step], count_groups(cells[step]))
-        for step in spread(sorted(sums.steps), STEPS)
+        for step in spread(sorted(sums.steps), MAX_STEPS)
     ]
 
 
 def by_source(sums: ReportTotals) -> list[tuple[str, ResponseCounts, AccuracyEstimate]]:
-    """What there is to say of the largest data sources."""
+    """Counts and accuracy of the largest data sources."""
     accuracies = sums.accuracies(lambda source, _: source)
-    largest = sorted(sums.sources.items(), key=lambda item: -item[1].n)[:SOURCES]
+    largest = sorted(sums.sources.items(), key=lambda item: -item[1].n)[:MAX_SOURCES]
     return [(source or "(none)", tally, accuracies[source]) for source, tally in largest]
 
 
@@ -100,34 +114,34 @@ def statuses(tally: ResponseCounts) -> list[tuple[str, int]]:
 
 
 def scores(counts: Mapping[float, int]) -> list[tuple[str, int]]:
-    """Responses by score: by value, or by bins of one width where there are many values."""
-    if len(counts) <= SCORES:
+    """Responses by score, or by bins of equal width if there are many scores."""
+    if len(counts) <= MAX_SCORE_BARS:
         return [(f"{value:g}", counts[value]) for value in sorted(counts)]
-    low, width = min(counts), (max(counts) - min(counts)) / SCORES
-    filled: Counter[int] = Counter()
+    low, width = min(counts), (max(counts) - min(counts)) / MAX_SCORE_BARS
+    bins: Counter[int] = Counter()
     for value, n in counts.items():
-        filled[min(int((value - low) / width), SCORES - 1)] += n
-    ends = [low + width * i for i in range(SCORES + 1)]
-    return [(f"{ends[i]:.3g} to {ends[i + 1]:.3g}", filled[i]) for i in range(SCORES)]
+        bins[min(int((value - low) / width), MAX_SCORE_BARS - 1)] += n
+    ends = [low + width * i for i in range(MAX_SCORE_BARS + 1)]
+    return [(f"{ends[i]:.3g} to {ends[i + 1]:.3g}", bins[i]) for i in range(MAX_SCORE_BARS)]
 
 
-def courses(sums: ReportTotals) -> list[LineChart]:
-    """Accuracy by step: of everything, and of each data source if there are several."""
+def accuracy_charts(sums: ReportTotals) -> list[LineChart]:
+    """Charts of accuracy by step: of all responses, and of each data source if there are several."""
     if len(sums.steps) < 2:
         return []
-    charts = [_course("all", sums.accuracies(lambda _, step: step))]
-    if 1 < len(sums.sources) <= PARTS:
+    charts = [_accuracy_chart("all", sums.accuracies(lambda _, step: step))]
+    if 1 < len(sums.sources) <= MAX_CHARTS:
         both = sums.accuracies(lambda source, step: (source, step))
         for source in sums.sources:
-            own = {step: point for (name, step), point in both.items() if name == source}
-            charts.append(_course(source or "(none)", own))
+            steps = {step: point for (name, step), point in both.items() if name == source}
+            charts.append(_accuracy_chart(source or "(none)", steps))
     return [chart for chart in charts if len(chart.points) > 1]
 
 
-def _course(name: str, accuracies: Mapping[int | None, AccuracyEstimate]) -> LineChart:
+def _accuracy_chart(name: str, accuracies: Mapping[int | None, AccuracyEstimate]) -> LineChart:
     points = (
-        LinePoint(step, it.share, it.low, it.high)
-        for step, it in accuracies.items()
+        LinePoint(step, accuracy.share, accuracy.low, accuracy.high)
+        for step, accuracy in accuracies.items()
         if step is not None
     )
     ordered = sorted(points, key=lambda point: point.step)
@@ -135,18 +149,19 @@ def _course(name: str, accuracies: Mapping[int | None, AccuracyEstimate]) -> Lin
 
 
 def changes(sums: ReportTotals) -> tuple[list[str], list[PromptChange], list[PromptChange]]:
-    """Steps, and the prompts that got better and worse from the first half of them to the second.
+    """The cells of a strip, the prompts that improved most, and those that got worse most.
 
-    Many steps share a place with their neighbours.
+    A prompt is measured by its mean accuracy in the second half of the steps minus that in the
+    first. A cell has several steps if there are more than `MAX_STRIP_CELLS`.
     """
     spans = _spans(sorted(sums.steps))
     shares: defaultdict[bytes, dict[int, float]] = defaultdict(dict)
     for (_, step, group), cell in sums.cells.items():
         if step is not None:
             shares[group][step] = cell.correct / cell.n
-    moved = [(_moved(own), group) for group, own in shares.items() if len(own) > 1]
-    moved.sort(key=lambda pair: pair[0])
-    lowest, highest = moved[:CHANGED], moved[: -CHANGED - 1 : -1]
+    ranking = [(_change(by_step), group) for group, by_step in shares.items() if len(by_step) > 1]
+    ranking.sort(key=lambda pair: pair[0])
+    lowest, highest = ranking[:MAX_CHANGES], ranking[: -MAX_CHANGES - 1 : -1]
     return (
         [str(span[0]) if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans],
         [PromptChange(sums.heads[g], by, _strip(shares[g], spans)) for by, g in highest if by > 0],
@@ -155,16 +170,16 @@ def changes(sums: ReportTotals) -> tuple[list[str], list[PromptChange], list[Pro
 
 
 def _spans(steps: Sequence[int]) -> list[Sequence[int]]:
-    size = -(-len(steps) // STRIP)
+    size = -(-len(steps) // MAX_STRIP_CELLS)
     return [steps[i : i + size] for i in range(0, len(steps), size)]
 
 
-def _strip(own: Mapping[int, float], spans: Iterable[Sequence[int]]) -> tuple[float | None, ...]:
-    found = ([own[step] for step in span if step in own] for span in spans)
-    return tuple(fmean(values) if values else None for values in found)
+def _strip(shares: Mapping[int, float], spans: Iterable[Sequence[int]]) -> tuple[float | None, ...]:
+    cells = ([shares[step] for step in span if step in shares] for span in spans)
+    return tuple(fmean(values) if values else None for values in cells)
 
 
-def _moved(own: Mapping[int, float]) -> float:
-    shares = [own[step] for step in sorted(own)]
+def _change(by_step: Mapping[int, float]) -> float:
+    shares = [by_step[step] for step in sorted(by_step)]
     half = len(shares) // 2
     return fmean(shares[-half:]) - fmean(shares[:half])

@@ -1,8 +1,8 @@
 """A file of scored responses as one HTML page that works without a network.
 
-The figures are plain HTML. The responses are in the page as compressed text: base64 has no
-character that could end an element, whatever a response holds. `report.js` unpacks what is looked
-at. The policy in the page lets that script run and no other, and lets nothing be fetched.
+The figures are plain HTML. The responses are in the page as compressed text in base64, which has no
+character that could end an element. `report.js` unpacks those that are shown. The policy of the page
+allows this script and no other, and forbids every request.
 """
 
 from __future__ import annotations
@@ -26,33 +26,39 @@ from rewardkit.responses.report import figures
 from rewardkit.responses.report.figures import GradientGroups
 from rewardkit.responses.report.lengths import lengths
 from rewardkit.responses.report.response_view import ResponseView, view_response
-from rewardkit.responses.report.scored_responses import read_scored_responses
+from rewardkit.responses.report.scored_responses import ScoredResponse, read_scored_responses
 from rewardkit.responses.report.shown_responses import ShownResponses
-from rewardkit.responses.report.totals import AccuracyEstimate, ReportTotals, ScoredResponse
+from rewardkit.responses.report.totals import AccuracyEstimate, ReportTotals
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
 
-#: Responses that a page holds, if not told otherwise.
+#: Default number of responses in the list of a page.
 MAX_RESPONSES = 50_000
 
-#: Responses that are compressed together, and unpacked together when one is opened.
-CHUNK = 256
+#: Responses that are compressed, and unpacked, together.
+PACK_RESPONSES = 256
 
-#: Between the fields of a response, and between responses: controls, which no shown text has.
+#: Separators of fields and of responses: control characters, which a shown text does not have.
 FIELD, RECORD = "\x1f", "\x1e"
 
-#: Characters of answers and prompts in the list.
-CELL, LINE = 40, 90
+#: Characters of an answer and of a prompt in the list.
+ANSWER_CHARACTERS, PROMPT_CHARACTERS = 40, 90
 
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """What `write_report` wrote: all responses are in `sums`, `kept` of them in the list."""
+    """A report that was written.
+
+    Attributes:
+        out: the page.
+        sums: the totals of all responses.
+        listed: number of responses in the list.
+        size: bytes of the page.
+    """
 
     out: Path
     sums: ReportTotals
-    kept: int
-    reserved: int
+    listed: int
     size: int
 
     def summary(self) -> dict[str, Any]:
@@ -62,7 +68,7 @@ class WrittenReport:
             "out": str(self.out),
             "bytes": self.size,
             "responses": total.n,
-            "listed": self.kept,
+            "listed": self.listed,
             "unread": sum(self.sums.unread.values()),
             "no_answer": total.no_answer / max(total.n, 1),
             "statuses": dict(total.statuses.most_common()),
@@ -71,31 +77,31 @@ class WrittenReport:
 
 @dataclass
 class PackedResponses:
-    """The list of responses: a column for each thing it shows or sorts by, and the texts."""
+    """The list of responses: the values that it shows and sorts by, and the compressed texts."""
 
     columns: dict[str, list[Any]] = field(default_factory=dict)
     chunks: list[str] = field(default_factory=list)
     _groups: dict[bytes, int] = field(default_factory=dict)
 
     def index(self) -> str:
-        """The columns, packed."""
+        """The columns, compressed."""
         return pack(json.dumps(self.columns, ensure_ascii=False, separators=(",", ":")))
 
-    def add(self, response: ScoredResponse, seen: ResponseView) -> None:
-        """Put a response into the columns."""
+    def add(self, response: ScoredResponse, view: ResponseView) -> None:
+        """Add a response to the columns."""
         cells = {
             "status": response.status.value,
             "score": round(response.score, 4),
             "step": response.step,
-            "source": brief(response.source, LINE),
+            "source": brief(response.source, PROMPT_CHARACTERS),
             "length": len(response.text),
             "group": self._groups.setdefault(response.group, len(self._groups)),
-            "pred": brief(response.pred, CELL),
-            "gold": brief(response.gold, CELL),
-            "line": brief(response.prompt or response.text, LINE),
-            "fold": utf16(seen.text, seen.fold),
-            "start": utf16(seen.text, seen.start),
-            "end": utf16(seen.text, seen.end),
+            "pred": brief(response.pred, ANSWER_CHARACTERS),
+            "gold": brief(response.gold, ANSWER_CHARACTERS),
+            "line": brief(response.prompt or response.text, PROMPT_CHARACTERS),
+            "fold": utf16_offset(view.text, view.fold),
+            "start": utf16_offset(view.text, view.start),
+            "end": utf16_offset(view.text, view.end),
         }
         for name, value in cells.items():
             self.columns.setdefault(name, []).append(value)
@@ -114,22 +120,22 @@ def write_report(
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> WrittenReport:
-    """Write the report of scored responses; rows that have no score are scored.
+    """Write the report of scored responses; rows without a score are scored.
 
     Args:
-        files: jsonl or parquet files, or folders of them, as verl's dumps are.
+        files: jsonl or parquet files, or folders of them, such as verl's dumps.
         out: the page.
-        scorer: of rows without a score; `auto` is each row's own.
-        options: of the scorer.
+        scorer: scorer of rows without a score; `auto` scores each row with its own.
+        options: the scorer's options.
         response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
-        max_responses: how many the list holds; the figures count all.
-        seconds: that a scorer of the user's may take for a response.
+        max_responses: size of the list; the figures count all responses.
+        seconds: timeout per response for a custom scorer.
         overwrite: replace `out` if it exists.
-        progress: called with 1 for every line.
+        progress: called with 1 for every row.
 
     Raises:
-        DataError: a file cannot be read, or there is not one response.
+        DataError: a file cannot be read, or there is no response.
         OutputError: `out` cannot be written.
     """
     names = expand_paths([str(file) for file in files])
@@ -137,34 +143,36 @@ def write_report(
     for name in names:
         require_not_input(out, Path(name))
     with atomic(out, overwrite=overwrite) as page, TemporaryFile(dir=page.parent) as spool:
-        sums, kept = ReportTotals(), ShownResponses(max_responses, spool)
+        sums, sample = ReportTotals(), ShownResponses(max_responses, spool)
         for item in read_scored_responses(names, scorer, options, response_key, gold_key, seconds):
             progress(1)
             if isinstance(item, SkippedRow):
                 sums.skip(item)
             else:
                 sums.add(item)
-                kept.add(item)
+                sample.add(item)
         if not sums.total.n:
             raise DataError(f"{', '.join(names[:3])}: no responses.{_first_reason(sums)}")
-        packed = _packed(kept, options)
-        _write(page, names, sums, packed, kept.reserved)
+        packed = _pack_responses(sample, options)
+        _write(page, names, sums, packed, sample.reserved)
         listed = len(packed.columns["status"])
-        return WrittenReport(out, sums, listed, kept.reserved, page.stat().st_size)
+        return WrittenReport(out, sums, listed, page.stat().st_size)
 
 
 def _first_reason(sums: ReportTotals) -> str:
     return "".join(f" {reason}." for reason, _ in sums.unread.most_common(1))
 
 
-def _packed(kept: Iterable[ScoredResponse], options: Mapping[str, Any] | None) -> PackedResponses:
+def _pack_responses(
+    responses: Iterable[ScoredResponse], options: Mapping[str, Any] | None
+) -> PackedResponses:
     packed, records = PackedResponses(), []
-    for response in kept:
-        seen = view_response(response, options)
-        packed.add(response, seen)
-        fields = (seen.where, seen.prompt, seen.text, seen.gold, seen.pred, seen.why)
+    for response in responses:
+        view = view_response(response, options)
+        packed.add(response, view)
+        fields = (view.where, view.prompt, view.text, view.gold, view.pred, view.why)
         records.append(FIELD.join(fields))
-        if len(records) == CHUNK:
+        if len(records) == PACK_RESPONSES:
             packed.chunks.append(pack(RECORD.join(records)))
             records = []
     if records:
@@ -173,13 +181,13 @@ def _packed(kept: Iterable[ScoredResponse], options: Mapping[str, Any] | None) -
 
 
 def pack(text: str) -> str:
-    """Compressed, in letters, digits, `+`, `/` and `=`; the same text is the same bytes."""
+    """Compress a text to letters, digits, `+`, `/` and `=`, always to the same."""
     return b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode("ascii")
 
 
-def utf16(text: str, at: int) -> int:
-    """A place in a text as JavaScript counts it."""
-    return len(text[:at].encode("utf-16-le")) // 2
+def utf16_offset(text: str, offset: int) -> int:
+    """An offset in a text as JavaScript counts it."""
+    return len(text[:offset].encode("utf-16-le")) // 2
 
 
 def _write(
@@ -203,7 +211,7 @@ def _write(
         reserved=reserved,
         index=packed.index(),
         chunks=packed.chunks,
-        chunk=CHUNK,
+        chunk=PACK_RESPONSES,
     )
     with page.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(pieces)

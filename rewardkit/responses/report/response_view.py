@@ -1,4 +1,4 @@
-"""How one response is read on a report page: what is folded, where its answer stands, and why."""
+"""A response on a report page: the folded reasoning, the place of the answer, and the explanation."""
 
 from __future__ import annotations
 
@@ -8,37 +8,42 @@ from typing import Any
 
 from rewardkit.errors import call_catching
 from rewardkit.pages.text import clean
-from rewardkit.responses.report.totals import ScoredResponse
+from rewardkit.responses.report.scored_responses import ScoredResponse
 from rewardkit.scorers.base import options_for
 from rewardkit.scorers.explain import Explanation, explain
 from rewardkit.scorers.math import score as math_score
 
-#: Characters of a text that a page holds: half from its start, half from its end.
-KEPT = 20_000
+#: Characters of a text on a page: half from its start, half from its end.
+MAX_TEXT_CHARACTERS = 20_000
 
-#: Characters of an answer, and of what it was read as.
-SHORT_KEPT = 1000
+#: Characters of an answer, and of the tree that it was parsed to.
+MAX_ANSWER_CHARACTERS = 1000
 
-#: A response shorter than this is shown whole.
-UNFOLDED = 400
+#: Length of a response from which its reasoning is folded.
+MIN_FOLDED_CHARACTERS = 400
 
-#: Marks behind which an answer stands, and how far behind them; the first that has it is right.
-MARKS = ("boxed{", "fbox{", "<answer>", "####", "nswer", "答案")
-REACH = 2000
+#: Marks that precede an answer, in the order they are tried, and the characters searched after them.
+ANSWER_MARKS = ("boxed{", "fbox{", "<answer>", "####", "nswer", "答案")
+MARK_REACH_CHARACTERS = 2000
 
-#: What may stand between the characters of an answer in the text: `$1,764` was read as `1764`.
-_FILLING = frozenset(" \t\n$,，、{}!\\")
+#: Characters that may stand inside an answer in the text: `$1,764` was read as `1764`.
+_IGNORED = frozenset(" \t\n$,，、{}!\\")
 
 
 @dataclass(frozen=True)
 class ResponseView:
-    """A response as a page shows it; places are counted in the text of the page.
+    """The texts of a response on a page, and places in its `text`, in characters.
 
     Attributes:
-        fold: where the reasoning ends; 0 if nothing is folded.
-        start: where the answer begins,
-        end: and where it ends; both 0 if it is not found.
-        why: what the scorer says about its verdict, "" if it says nothing.
+        where: file:line.
+        prompt: the prompt.
+        text: the response.
+        gold: the gold answer.
+        pred: the answer that the scorer read.
+        why: the scorer's explanation of its score; "" without one.
+        fold: the end of the reasoning; 0 if nothing is folded.
+        start: the start of the answer in the text.
+        end: the end of the answer; `start` and `end` are 0 if it is not found.
     """
 
     where: str
@@ -55,107 +60,110 @@ class ResponseView:
 def view_response(
     response: ScoredResponse, options: Mapping[str, Any] | None = None
 ) -> ResponseView:
-    """What a page shows of a response; `options` are those of its scorer."""
-    text, pred = display_text(response.text), display_text(response.pred, SHORT_KEPT)
+    """The view of a response; `options` are those of its scorer."""
+    text, pred = display_text(response.text), display_text(response.pred, MAX_ANSWER_CHARACTERS)
     start, end = answer_span(text, pred)
     return ResponseView(
         display_text(response.where),
         display_text(response.prompt),
         text,
-        display_text(response.gold, SHORT_KEPT),
+        display_text(response.gold, MAX_ANSWER_CHARACTERS),
         pred,
-        why(response, options or {}),
+        explain_score(response, options or {}),
         reasoning_end(text, start if end else len(text)),
         start,
         end,
     )
 
 
-def display_text(text: str, kept: int = KEPT) -> str:
-    """A text fit to be shown (see `page.text.clean`), its middle cut out if it is long."""
-    if len(text) > kept:
-        left_out = f"\n[… {len(text) - kept:,} characters left out …]\n"
-        text = text[: kept // 2] + left_out + text[-(kept // 2) :]
-    lines = text.split("\n")  # clean takes a text's short way only if it is printable as a whole
+def display_text(text: str, max_characters: int = MAX_TEXT_CHARACTERS) -> str:
+    """A text without control characters (see `clean`), and without its middle if it is long."""
+    if len(text) > max_characters:
+        half = max_characters // 2
+        gap = f"\n[… {len(text) - max_characters:,} characters left out …]\n"
+        text = text[:half] + gap + text[-half:]
+    lines = text.split("\n")  # `clean` is fast on a text that is printable as a whole
     return "\n".join(line if line.isprintable() else clean(line) for line in lines)
 
 
 def answer_span(text: str, pred: str) -> tuple[int, int]:
-    """Where the answer that was read stands in a text; (0, 0) if it is not found."""
+    """The start and end of the answer in a text; (0, 0) if it is not found."""
     if not pred:
         return 0, 0
-    thought = text.rfind("</think>") + 1
-    for mark in MARKS:
-        at = text.rfind(mark, thought)
-        if at >= 0 and (span := _first(text, pred, at + len(mark), at + REACH)):
+    think_end = text.rfind("</think>") + 1
+    for mark in ANSWER_MARKS:
+        at = text.rfind(mark, think_end)
+        if at >= 0 and (
+            span := _find_first(text, pred, at + len(mark), at + MARK_REACH_CHARACTERS)
+        ):
             return span
-    return _last(text, pred, thought) or _loose(text, pred)
+    return _find_last(text, pred, think_end) or _find_ignoring_marks(text, pred)
 
 
-def _first(text: str, pred: str, start: int, end: int) -> tuple[int, int] | None:
+def _find_first(text: str, pred: str, start: int, end: int) -> tuple[int, int] | None:
     at = text.find(pred, start, end)
-    while at >= 0 and not _alone(text, at, at + len(pred)):
+    while at >= 0 and not _is_whole_word(text, at, at + len(pred)):
         at = text.find(pred, at + 1, end)
     return (at, at + len(pred)) if at >= 0 else None
 
 
-def _last(text: str, pred: str, start: int) -> tuple[int, int] | None:
+def _find_last(text: str, pred: str, start: int) -> tuple[int, int] | None:
     at = text.rfind(pred, start)
-    while at >= 0 and not _alone(text, at, at + len(pred)):
+    while at >= 0 and not _is_whole_word(text, at, at + len(pred)):
         at = text.rfind(pred, start, at + len(pred) - 1)
     return (at, at + len(pred)) if at >= 0 else None
 
 
-def _alone(text: str, start: int, end: int) -> bool:
-    """Whether this is no part of a longer word or number."""
+def _is_whole_word(text: str, start: int, end: int) -> bool:
+    """Whether a span of a text is not inside a longer word or number."""
     before, after = text[start - 1 : start] if start else "", text[end : end + 1]
     begins = before.isalnum() and text[start].isalnum()
     return not begins and not (after.isalnum() and text[end - 1].isalnum())
 
 
-def _loose(text: str, pred: str) -> tuple[int, int]:
-    """The last place where the answer stands if spaces, commas and the like do not count."""
-    begin = max(0, len(text) - REACH)
-    places = [i for i in range(begin, len(text)) if text[i] not in _FILLING]
-    wanted = "".join(c for c in pred if c not in _FILLING)
-    at = "".join(text[i] for i in places).rfind(wanted) if wanted else -1
+def _find_ignoring_marks(text: str, pred: str) -> tuple[int, int]:
+    """The last place of the answer if spaces, commas and similar characters are ignored."""
+    begin = max(0, len(text) - MARK_REACH_CHARACTERS)
+    places = [i for i in range(begin, len(text)) if text[i] not in _IGNORED]
+    answer = "".join(c for c in pred if c not in _IGNORED)
+    at = "".join(text[i] for i in places).rfind(answer) if answer else -1
     if at < 0:
         return 0, 0
-    start, end = places[at], places[at + len(wanted) - 1] + 1
-    return (start, end) if _alone(text, start, end) else (0, 0)
+    start, end = places[at], places[at + len(answer) - 1] + 1
+    return (start, end) if _is_whole_word(text, start, end) else (0, 0)
 
 
 def reasoning_end(text: str, answer: int) -> int:
-    """Where the reasoning ends: at `</think>`, else before the paragraph that has the answer.
+    """The end of the reasoning: `</think>`, else the start of the answer's paragraph.
 
-    A thought that never ends is all reasoning; a short text has none.
+    All of a text with an open `<think>` is reasoning; a short text has none.
     """
-    thought = text.rfind("</think>")
-    if thought >= 0 and thought < answer:
-        return len(text) - len(text[thought + len("</think>") :].lstrip())
-    if "<think>" in text and thought < 0:
+    think_end = text.rfind("</think>")
+    if 0 <= think_end < answer:
+        return len(text) - len(text[think_end + len("</think>") :].lstrip())
+    if "<think>" in text and think_end < 0:
         return len(text)
     last = text.rfind("\n\n", 0, min(answer, len(text.rstrip())))
-    return last + 2 if last >= 0 and len(text) > UNFOLDED else 0
+    return last + 2 if last >= 0 and len(text) > MIN_FOLDED_CHARACTERS else 0
 
 
-def why(response: ScoredResponse, options: Mapping[str, Any]) -> str:
-    """Which rung decided, of the scorer `math`; nothing if it would judge otherwise today."""
+def explain_score(response: ScoredResponse, options: Mapping[str, Any]) -> str:
+    """Which rung of the scorer `math` decided; "" if its status is not the one in the row."""
     if not response.is_math:
         return ""
-    own = options_for(math_score, options) if options else {}
-    found = call_catching(explain, "math", response.text, response.gold, None, **own)
-    if isinstance(found, Exception) or found.score.status is not response.status:
+    math_options = options_for(math_score, options) if options else {}
+    explanation = call_catching(explain, "math", response.text, response.gold, None, **math_options)
+    if isinstance(explanation, Exception) or explanation.score.status is not response.status:
         return ""
-    return display_text(" · ".join(_said(found)))
+    return display_text(" · ".join(_sentences(explanation)))
 
 
-def _said(found: Explanation) -> Iterator[str]:
-    if found.where:
-        yield f"answer found in: {found.where}"
-    if found.rungs:
-        rung, said = found.rungs[-1]
-        yield f"decided by {rung}: {said}"
+def _sentences(explanation: Explanation) -> Iterator[str]:
+    if explanation.where:
+        yield f"answer found in: {explanation.where}"
+    if explanation.rungs:
+        rung, outcome = explanation.rungs[-1]
+        yield f"decided by {rung}: {outcome}"
         if rung == "value":
-            trees = (("answer", found.pred_tree), ("gold", found.gold_tree))
-            yield from (f"{name} read as {tree[:SHORT_KEPT]}" for name, tree in trees)
+            trees = (("answer", explanation.pred_tree), ("gold", explanation.gold_tree))
+            yield from (f"{name} read as {tree[:MAX_ANSWER_CHARACTERS]}" for name, tree in trees)

@@ -1,8 +1,9 @@
-"""Scored responses read from files; what has no score is scored on the way."""
+"""Read scored responses from files; responses without a score are scored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -11,13 +12,45 @@ from typing import Any
 from rewardkit.errors import call_catching
 from rewardkit.responses.prompt_groups import prompt_group, prompt_text
 from rewardkit.responses.records import SkippedRow
-from rewardkit.responses.report.totals import ScoredResponse
 from rewardkit.responses.samples import Sample, read_samples
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import call_scorer_or_stop, failure_reason
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS, open_scorer
 from rewardkit.scorers.math import score as math_score
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredResponse:
+    """A scored response.
+
+    Attributes:
+        where: file:line.
+        prompt: the prompt as text; "" if the row does not have it.
+        text: the response.
+        gold: the gold answer.
+        pred: the answer that the scorer read.
+        status: of the score.
+        score: the reward.
+        correct: whether the response is right.
+        source: the data source; "" if unknown.
+        step: the training step, if known.
+        group: a digest that all responses to one prompt share.
+        is_math: whether its scorer is `math`, which can explain the score.
+    """
+
+    where: str
+    prompt: str
+    text: str
+    gold: str
+    pred: str
+    status: Status
+    score: float
+    correct: bool
+    source: str
+    step: int | None
+    group: bytes
+    is_math: bool
 
 
 def read_scored_responses(
@@ -28,44 +61,51 @@ def read_scored_responses(
     gold_key: str | None = None,
     seconds: float = CALL_TIMEOUT_SECONDS,
 ) -> Iterator[ScoredResponse | SkippedRow]:
-    """The responses of files in order; those without a score are scored, in `seconds` at most.
+    """The responses of files in order; `seconds` is the timeout per response for a custom scorer.
 
     Raises:
-        DataError: a file cannot be read, or a scorer that is not ours never answers.
-        UnknownNameError: no such scorer, or it has no such option.
+        DataError: a file cannot be read, or a custom scorer fails on all of its first responses.
+        UnknownNameError: the scorer is unknown, or one of its options.
     """
-    with open_scorer(scorer, options or {}, seconds) as judge:
+    with open_scorer(scorer, options or {}, seconds) as loaded_scorer:
         for file in files:
             for sample in read_samples(Path(file), response_key, gold_key):
-                yield sample if isinstance(sample, SkippedRow) else _response(sample, scorer, judge)
+                if isinstance(sample, SkippedRow):
+                    yield sample
+                else:
+                    yield _scored_response(sample, scorer, loaded_scorer)
 
 
-def _response(sample: Sample, scorer: str, judge: Scorer) -> ScoredResponse | SkippedRow:
-    result: Score | Exception | None = _given(sample.fields)
+def _scored_response(
+    sample: Sample, scorer_name: str, scorer: Scorer
+) -> ScoredResponse | SkippedRow:
+    result: Score | Exception | None = _row_score(sample.fields)
     if result is None:
-        result = call_scorer_or_stop(judge, sample.response, sample.ground_truth, sample.extra_info)
+        result = call_scorer_or_stop(
+            scorer, sample.response, sample.ground_truth, sample.extra_info
+        )
     if isinstance(result, Exception):
         return SkippedRow(sample.where, failure_reason(result))
     prompt = prompt_text(sample)
-    name = prompt_group(sample, prompt)
+    group = prompt_group(sample, prompt).encode("utf-8", "surrogatepass")
     return ScoredResponse(
-        sample.where,
-        prompt,
-        sample.response,
-        sample.ground_truth,
-        result.pred,
-        result.status,
-        result.score,
-        result.correct,
-        str(sample.extra_info.get("data_source") or ""),
-        _step(sample.fields.get("step")),
-        blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest(),
-        _is_math(sample, scorer),
+        where=sample.where,
+        prompt=prompt,
+        text=sample.response,
+        gold=sample.ground_truth,
+        pred=result.pred,
+        status=result.status,
+        score=result.score,
+        correct=result.correct,
+        source=str(sample.extra_info.get("data_source") or ""),
+        step=_step(sample.fields.get("step")),
+        group=blake2b(group, digest_size=16).digest(),
+        is_math=_is_math(sample, scorer_name),
     )
 
 
-def _given(fields: Mapping[str, Any]) -> Score | None:
-    """The score that a row has; of verl's own dumps, right is what has 1.0 or more."""
+def _row_score(fields: Mapping[str, Any]) -> Score | None:
+    """The score that a row has, if any; without `acc`, as in verl's dumps, 1.0 or more is right."""
     score = _number(fields.get("score"))
     if score is None:
         return None
@@ -84,12 +124,12 @@ def _status(fields: Mapping[str, Any], correct: bool) -> Status:
         ("timeout", Status.TIMEOUT),
         ("no_answer", Status.NO_ANSWER),
     )
-    flagged = (status for name, status in flags if _number(fields.get(name)))
-    return next(flagged, Status.CORRECT if correct else Status.WRONG)
+    statuses = (status for name, status in flags if _number(fields.get(name)))
+    return next(statuses, Status.CORRECT if correct else Status.WRONG)
 
 
 def _number(value: Any) -> float | None:
-    """A finite number, else None."""
+    """A finite number as a float; None for any other value."""
     if not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
         return None
     return float(value)
@@ -100,8 +140,8 @@ def _step(value: Any) -> int | None:
     return None if number is None else int(number)
 
 
-def _is_math(sample: Sample, scorer: str) -> bool:
-    if scorer != "auto":
-        return scorer == "math"
+def _is_math(sample: Sample, scorer_name: str) -> bool:
+    if scorer_name != "auto":
+        return scorer_name == "math"
     find = partial(scorer_for, sample.extra_info.get("data_source"), sample.extra_info)
     return call_catching(find) is math_score

@@ -1,4 +1,4 @@
-"""Which responses a report page holds: all, or an even sample with some of every status."""
+"""The responses that a report lists: all, or an even sample with some of every status."""
 
 from __future__ import annotations
 
@@ -9,63 +9,63 @@ from heapq import heappush, heappushpop
 from random import Random
 from typing import IO, TypeAlias
 
-from rewardkit.responses.report.totals import ScoredResponse
+from rewardkit.responses.report.scored_responses import ScoredResponse
 from rewardkit.scorers.base import Status
 
-#: One place in so many is reserved for each status, however rare it is.
-RESERVED = 40
+#: The size of the sample divided by this is reserved for each status, however rare it is.
+STATUS_DIVISOR = 40
 
-#: A drawn number, less than 0, and where in the spool the response is.
-_Drawn: TypeAlias = tuple[float, int, int]
+#: A negative random number, and the first byte and the size of a response in the spool.
+_Ticket: TypeAlias = tuple[float, int, int]
 
 
 @dataclass
 class ShownResponses:
-    """Responses kept, their texts in a file: memory does not grow with their length.
+    """A sample of responses, in a file: memory does not grow with their length.
 
-    Each response draws a number; the lowest are kept, of all and of each status.
+    Each response draws a random number. The sample has the lowest numbers of all responses and of
+    those with each status.
 
     Attributes:
-        most: how many at most.
-        spool: a binary file to write and read.
-        n: how many were offered.
+        max_responses: size of the sample.
+        spool: a binary file to write to and read from.
+        n: number of responses that were added.
     """
 
-    most: int
+    max_responses: int
     spool: IO[bytes]
     n: int = 0
-    _random: Random = field(default_factory=lambda: Random(0))  # noqa: S311 - a fixed draw
-    _all: list[_Drawn] = field(default_factory=list)
-    _by_status: dict[Status, list[_Drawn]] = field(default_factory=dict)
+    _random: Random = field(default_factory=lambda: Random(0))  # noqa: S311 - a reproducible sample
+    _all: list[_Ticket] = field(default_factory=list)
+    _by_status: dict[Status, list[_Ticket]] = field(default_factory=dict)
 
     @property
     def reserved(self) -> int:
-        """How many of each status are kept, if there are as many."""
-        return max(1, self.most // RESERVED)
+        """The number of responses of each status in the sample, if there are as many."""
+        return max(1, self.max_responses // STATUS_DIVISOR)
 
     def add(self, response: ScoredResponse) -> None:
-        """Offer one response."""
+        """Add a response, which may replace another in the sample."""
         self.n += 1
         number = -self._random.random()
-        own = self._by_status.setdefault(response.status, [])
-        heaps = [(self._all, self.most), (own, self.reserved)]
-        wanted = [heap for heap, most in heaps if len(heap) < most or number > heap[0][0]]
-        if not wanted:
+        same_status = self._by_status.setdefault(response.status, [])
+        heaps = [(self._all, self.max_responses), (same_status, self.reserved)]
+        if not any(len(heap) < size or number > heap[0][0] for heap, size in heaps):
             return
-        drawn = (number, *self._write(response))
-        for heap, most in heaps:
-            heappush(heap, drawn) if len(heap) < most else heappushpop(heap, drawn)
+        ticket = (number, *self._write(response))
+        for heap, size in heaps:
+            heappush(heap, ticket) if len(heap) < size else heappushpop(heap, ticket)
 
     def __iter__(self) -> Iterator[ScoredResponse]:
-        """Those kept, in the order in which they were offered."""
-        chosen = {drawn for heap in self._by_status.values() for drawn in heap}
-        for drawn in sorted(self._all, reverse=True):
-            if len(chosen) >= self.most:
+        """The responses of the sample, in the order in which they were added."""
+        sample = {ticket for heap in self._by_status.values() for ticket in heap}
+        for ticket in sorted(self._all, reverse=True):
+            if len(sample) >= self.max_responses:
                 break
-            chosen.add(drawn)
-        for _, start, length in sorted(chosen, key=lambda drawn: drawn[1]):
+            sample.add(ticket)
+        for _, start, size in sorted(sample, key=lambda ticket: ticket[1]):
             self.spool.seek(start)
-            yield _loaded(self.spool.read(length))
+            yield _parse(self.spool.read(size))
 
     def _write(self, response: ScoredResponse) -> tuple[int, int]:
         line = json.dumps({**vars(response), "group": response.group.hex()}).encode()
@@ -74,7 +74,7 @@ class ShownResponses:
         return start, len(line)
 
 
-def _loaded(line: bytes) -> ScoredResponse:
+def _parse(line: bytes) -> ScoredResponse:
     fields = json.loads(line)
     group, status = bytes.fromhex(fields.pop("group")), Status(fields.pop("status"))
     return ScoredResponse(**fields, group=group, status=status)
