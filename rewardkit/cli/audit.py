@@ -10,7 +10,15 @@ import typer
 
 from rewardkit.cli.shared.console import print_json, print_table, progress
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import HtmlFile, JsonFlag, Overwrite, Settings, scorer_options
+from rewardkit.cli.shared.html_page import require_html_path
+from rewardkit.cli.shared.options import (
+    HtmlFile,
+    JsonFlag,
+    Overwrite,
+    ScorerArgument,
+    Settings,
+    scorer_options,
+)
 
 if TYPE_CHECKING:
     from rewardkit.audit.model import AuditReport
@@ -23,7 +31,7 @@ EXAMPLES = examples(
 
 
 class SeverityName(str, Enum):
-    """The severities, for --fail-on."""
+    """Severity of a finding."""
 
     high = "high"
     medium = "medium"
@@ -31,31 +39,33 @@ class SeverityName(str, Enum):
 
 
 def command(
-    scorer: Annotated[str, typer.Argument(help="A scorer's name, or file.py:function.")],
+    scorer: ScorerArgument,
     data: Annotated[
-        Path | None, typer.Option(help="A verl parquet to take rows from; else packaged rows.")
+        Path | None,
+        typer.Option(
+            help="verl parquet to sample rows from; the default is rows that come with rewardkit."
+        ),
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, help="Rows to attack with.")] = 64,
-    seed: Annotated[int, typer.Option(help="Of the draw of the rows.")] = 0,
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows to build attacks from.")] = 64,
+    seed: Annotated[int, typer.Option(help="Random seed for sampling rows.")] = 0,
     settings: Settings = None,
     fail_on: Annotated[
-        SeverityName | None, typer.Option(help="Exit 1 if something so severe, or worse, is found.")
+        SeverityName | None, typer.Option(help="Exit with 1 on findings of this severity or worse.")
     ] = None,
     html: HtmlFile = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Attack a scorer as a policy would: wrong answers that pay, right ones that get nothing.
+    """Attack a scorer to find wrong answers that it rewards.
 
-    The scorer runs in a process of its own and may hang, exit or raise: that is reported, too.
-    Grades: A nothing worse than low, B up to three of medium severity, C more of them, D one of
-    high severity, F more than three, or the gold gets nothing, or a plainly wrong answer is paid.
+    Correct answers that it does not reward are found too. The scorer runs in its own process; if
+    it hangs, exits or raises, that is reported as a finding. Grades: A no finding above low
+    severity, B up to three of medium severity, C more of them, D one to three of high severity,
+    F more of them, or the gold is not rewarded, or a plainly wrong answer is.
     """
     from rewardkit.audit.run import audit
-    from rewardkit.output import require_absent
 
-    if html:
-        require_absent(html, overwrite=overwrite)
+    require_html_path(html, overwrite=overwrite)
     with progress(f"attacking {scorer}") as advance:
         report = audit(
             scorer,
@@ -85,7 +95,7 @@ def _write_html(report: AuditReport, out: Path, *, overwrite: bool) -> None:
 def _print(report: AuditReport) -> None:
     if report.failed:
         print_table(
-            ("attack", "kind", "severity", "tried", "failed", "an example"),
+            ("attack", "kind", "severity", "tried", "failed", "example"),
             (
                 (f.attack, f.kind, f.severity, f"{f.tried:,}", f"{f.failed:,}", f.failures[0].text)
                 for f in report.failed
@@ -97,9 +107,9 @@ def _print(report: AuditReport) -> None:
             f"the gold gets {reading.right:g}, a wrong answer {reading.wrong:g}"
         )
     if report.left_out:
-        typer.echo(f"packaged rows that it does not judge: {', '.join(report.left_out)}")
+        typer.echo(f"built-in rows that the scorer does not support: {', '.join(report.left_out)}")
     typer.echo(
         f"{report.scorer}: grade {report.grade}; {len(report.failed)} of {len(report.findings)} "
-        f"attacks went through in {report.calls:,} calls "
+        f"attacks succeeded in {report.calls:,} calls "
         f"(median {report.median_ms:.2f} ms, longest {report.worst_ms:,.0f} ms)"
     )

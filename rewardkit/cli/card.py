@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.shared.completion import complete_datasets
 from rewardkit.cli.shared.console import print_json, prints_to_stderr
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import JsonFlag
@@ -14,10 +15,13 @@ EXAMPLES = examples("rewardkit card gsm8k", "rewardkit card gsm8k --json")
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="A dataset's name; see rewardkit list.")],
+    name: Annotated[
+        str,
+        typer.Argument(autocompletion=complete_datasets, help="Dataset name; see rewardkit list."),
+    ],
     as_json: JsonFlag = False,
 ) -> None:
-    """Print a dataset's card: licence, hubs, schema, gold rule, known defects, citation."""
+    """Print a dataset's card: licence, schema and known defects."""
     from rewardkit.preprocess.card import card_text
     from rewardkit.preprocess.pipeline import card_of, load_dataset
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import (
     print_json,
     print_table,
@@ -18,8 +19,10 @@ from rewardkit.cli.shared.console import (
     progress,
 )
 from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.html_page import require_html_path
 from rewardkit.cli.shared.options import (
     HtmlFile,
+    Hub,
     HubName,
     Jobs,
     JsonFlag,
@@ -53,66 +56,83 @@ SHOWN = 3
 
 def command(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A verl parquet, ours or not; or a recipe.")],
+    file: Annotated[Path, typer.Argument(help="verl parquet from any source, or a recipe.")],
     scorer: Annotated[
-        str | None, typer.Option(help="Judge with this scorer instead of each row's own.")
+        str | None,
+        typer.Option(
+            autocompletion=complete_scorers, help="Scorer to use instead of the scorer of each row."
+        ),
     ] = None,
     settings: Settings = None,
     seconds_per_row: SecondsPerRow = 60.0,
     allow_duplicates: Annotated[
-        bool, typer.Option("--allow-duplicates", help="Repeated prompts are meant.")
+        bool, typer.Option("--allow-duplicates", help="Accept repeated prompts.")
     ] = False,
     drop_bad: Annotated[
         Path | None,
-        typer.Option(metavar="OUT", help="Write the good rows here; the others are kept beside."),
+        typer.Option(
+            metavar="OUT",
+            help="Write the rows without findings to this parquet, the others to OUT.dropped.jsonl.",
+        ),
     ] = None,
     against: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SET,...",
-            help="Evaluation sets no row may hold: datasets, NAME=PATH, or verl parquets.",
+            help="Evaluation sets to search for in the rows: datasets, NAME=PATH, or verl parquets.",
         ),
     ] = None,
     threshold: Annotated[
         float,
-        typer.Option(min=0.05, max=1.0, help="Share of an evaluation item that a row must hold."),
+        typer.Option(
+            min=0.05,
+            max=1.0,
+            help="Share of an evaluation item that a row must contain to count as overlap.",
+        ),
     ] = 0.5,
     drop_overlap: Annotated[
         Path | None,
-        typer.Option(metavar="OUT", help="Write the rows that hold no evaluation item here."),
+        typer.Option(
+            metavar="OUT", help="Write the rows without evaluation items to this parquet."
+        ),
     ] = None,
-    hub: Annotated[
-        HubName, typer.Option(help="Where --against downloads from.")
-    ] = HubName.huggingface,
-    near: Annotated[
-        bool, typer.Option("--near", help="Also look for nearly equal questions.")
-    ] = False,
+    hub: Hub = HubName.huggingface,
+    near: Annotated[bool, typer.Option("--near", help="Also list nearly equal questions.")] = False,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Count prompts in its tokens: a folder, or a name.")
+        str | None,
+        typer.Option(help="Measure prompt lengths with this tokenizer: a folder, or a name."),
     ] = None,
     max_prompt_length: Annotated[
         int | None,
-        typer.Option(min=1, help="The run's data.max_prompt_length: longer prompts are findings."),
+        typer.Option(
+            min=1,
+            help="Maximum prompt length in tokens (data.max_prompt_length); longer prompts are findings.",
+        ),
     ] = None,
     jobs: Jobs = None,
     html: HtmlFile = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="For a recipe: exit 1 for warnings too.")
+        bool, typer.Option("--strict", help="For a recipe: exit with 1 on warnings too.")
     ] = False,
     verl_version: Annotated[
-        str | None, typer.Option(help="For a recipe: check for this verl, not the installed one.")
+        str | None,
+        typer.Option(
+            help="For a recipe: verl version to check for; the default is the installed one."
+        ),
     ] = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Prove a verl parquet fit to train on: schema, duplicates, contamination, gold self-check.
+    """Check a parquet before training, or a recipe before launch.
 
-    The self-check scores every row's own solution and its gold in the form asked for (both must
-    be right) and another answer (must be wrong). Exit 1 if anything is found, also with
-    --drop-bad: the file given is bad, OUT is clean. Nearly equal questions are shown, not counted.
+    A parquet is checked for its schema, duplicates, contamination and golds. The gold self-check
+    scores each row's solution and its gold in the form that the prompt asks for (both must be
+    correct) and another answer (must be wrong). The exit code is 1 if there are findings, also
+    with --drop-bad: the input has findings, OUT has none. Nearly equal questions are listed and
+    are not findings.
 
-    Of a recipe (a .yaml, or a built-in one's name) all that can be known before the launch is
-    looked at: verl's own validation, the rules, the files, the reward. --set is a field of it.
+    A recipe (a .yaml file or a built-in name) is checked without starting it: verl's own
+    validation, the rules, the files and the reward. --set then sets a field of the recipe.
     """
     if _is_recipe(file):
         require_unused(ctx, "a recipe", {"file", "settings", "strict", "verl_version"})
@@ -121,11 +141,12 @@ def command(
     from rewardkit.parallel import cores
     from rewardkit.preprocess.check import Extras, check
     from rewardkit.preprocess.lengths import tokens_of
+    from rewardkit.preprocess.quality import dropped_path
 
-    _refuse_alone(ctx, against, tokenizer)
+    _require_companions(ctx, against, tokenizer)
     out = drop_bad or drop_overlap
-    if html:
-        _refuse_page(html, file, out, overwrite=overwrite)
+    dropped = dropped_path(out) if out else None
+    require_html_path(html, overwrite=overwrite, inputs=[file], out=out, dropped=dropped)
     options = scorer_options(settings)
     name = scorer or "auto"
     with (
@@ -150,7 +171,7 @@ def command(
         _write_html(report, html, overwrite=overwrite)
     _print(report, near=near, as_json=as_json)
     if out and report.rows:
-        _say_written(report, out, as_json=as_json)
+        _print_output(report, out, as_json=as_json)
     if not report.ok:
         raise typer.Exit(1)
 
@@ -189,8 +210,10 @@ def _respond(name: str, options: dict[str, Any], seconds: float) -> Callable[[st
     return None
 
 
-def _refuse_alone(ctx: typer.Context, against: list[str] | None, tokenizer: str | None) -> None:
-    """Raise if an option of a parquet's check was given without the one that it goes with."""
+def _require_companions(
+    ctx: typer.Context, against: list[str] | None, tokenizer: str | None
+) -> None:
+    """Raise `UsageError` if an option was set without the one that it depends on."""
     for option in ("strict", "verl_version"):
         require_companion(ctx, option, "a recipe", is_set=False)
     for option in ("drop_overlap", "threshold", "hub"):
@@ -198,19 +221,10 @@ def _refuse_alone(ctx: typer.Context, against: list[str] | None, tokenizer: str 
     require_companion(ctx, "max_prompt_length", "--tokenizer", is_set=bool(tokenizer))
 
 
-def _refuse_page(html: Path, file: Path, out: Path | None, *, overwrite: bool) -> None:
-    from rewardkit.output import require_absent, require_different, require_not_input
-    from rewardkit.preprocess.quality import dropped_path
-
-    require_absent(html, overwrite=overwrite)
-    require_not_input(html, file)
-    require_different(html=html, out=out, dropped=dropped_path(out) if out else None)
-
-
-def _say_written(report: CheckReport, out: Path, *, as_json: bool) -> None:
+def _print_output(report: CheckReport, out: Path, *, as_json: bool) -> None:
     if not report.kept:
-        raise DataError(f"no row is left to write: {out} is not written.")
-    others = f"; the others are in {out}.dropped.jsonl" if report.kept < report.rows else ""
+        raise DataError(f"all rows have findings: {out} is not written.")
+    others = f"; the other rows are in {out}.dropped.jsonl" if report.kept < report.rows else ""
     typer.echo(f"{out}: {report.kept:,} rows{others}", err=as_json)
 
 
@@ -241,9 +255,9 @@ def _index(against: list[str], hub: HubName) -> Index:
     from rewardkit.preprocess.contamination.eval_sets import eval_items
     from rewardkit.preprocess.contamination.overlap import index_items
 
-    specs = [spec.strip() for given in against for spec in given.split(",") if spec.strip()]
+    specs = [spec.strip() for names in against for spec in names.split(",") if spec.strip()]
     if not specs:
-        raise UsageError("--against names no evaluation set.")
+        raise UsageError("--against is empty: name an evaluation set.")
     return index_items(item for spec in specs for item in eval_items(spec, hub=hub.value))
 
 
@@ -276,11 +290,11 @@ def _print_overlaps(report: CheckReport) -> None:
     shown = sorted(report.overlaps, key=lambda o: -o.coverage)[:SHOWN]
     for overlap in shown:
         where = f"{overlap.source} {overlap.item}"
-        typer.echo(f"\nrow {overlap.row} holds {overlap.coverage:.0%} of {where}")
+        typer.echo(f"\nrow {overlap.row} contains {overlap.coverage:.0%} of {where}")
         typer.echo(f"  row:  {_line(overlap.row_text)}")
         typer.echo(f"  item: {_line(overlap.item_text)}")
     if len(shown) < report.counts["overlap"]:
-        typer.echo(f"These are {len(shown)} of {report.counts['overlap']:,} overlaps.")
+        typer.echo(f"{len(shown)} of {report.counts['overlap']:,} overlaps are listed.")
 
 
 def _print_clusters(report: CheckReport) -> None:
@@ -326,5 +340,5 @@ def _print_findings(report: CheckReport) -> None:
 
 
 def _line(text: str) -> str:
-    """The beginning of a text, on one line."""
+    """The first 70 characters of a text, on one line."""
     return printable(" ".join(text.split())[:70])

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import print_json, print_table, printable, progress, warn
 from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.html_page import require_html_path
 from rewardkit.cli.shared.options import (
+    GoldKey,
     HtmlFile,
     JsonFlag,
     Overwrite,
+    ResponseFiles,
+    ResponseKey,
     SecondsPerRow,
     scorer_options,
 )
@@ -27,58 +32,56 @@ EXAMPLES = examples(
     "rewardkit compare responses.jsonl --scorer math_dapo --scorer math --export changed.jsonl",
 )
 
-#: Causes that are printed; the page and the JSON have all of them.
-CAUSES = 12
+#: Causes that are printed; the page and the JSON have all.
+MAX_CAUSES = 12
 
 
 def command(
-    files: Annotated[
-        list[str],
-        typer.Argument(help="jsonl (.gz, .zst) or parquet files, folders, patterns; - for stdin."),
-    ],
+    files: ResponseFiles,
     scorers: Annotated[
         list[str],
-        typer.Option("--scorer", help="A scorer's name or file.py:function; twice: A, then B."),
+        typer.Option(
+            "--scorer",
+            autocompletion=complete_scorers,
+            help="Scorer name or file.py:function. Use it twice: A, then B.",
+        ),
     ],
     set_a: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An option of A. Repeatable."),
+        typer.Option(metavar="NAME=VALUE", help="Set an option of scorer A. Repeatable."),
     ] = None,
     set_b: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An option of B. Repeatable."),
+        typer.Option(metavar="NAME=VALUE", help="Set an option of scorer B. Repeatable."),
     ] = None,
-    response_key: Annotated[str | None, typer.Option(help="The field with the response.")] = None,
-    gold_key: Annotated[str | None, typer.Option(help="The field with the gold.")] = None,
+    response_key: ResponseKey = None,
+    gold_key: GoldKey = None,
     export: Annotated[
-        Path | None, typer.Option(help="A jsonl to write: each changed verdict as a test case.")
+        Path | None, typer.Option(help="Output jsonl with each changed verdict as a test case.")
     ] = None,
     html: HtmlFile = None,
     seconds_per_row: SecondsPerRow = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Judge the same responses with two scorers and say where and why they disagree.
+    """Compare two scorers on the same responses.
 
-    Samples on which a scorer raises, ends its process or takes too long are counted, and no part
-    of agreement and means. A scorer of yours runs in a process of its own. Whether one
-    scorer is laxer than the other, or chance made it look so, is McNemar's exact test.
+    Prints where and why the scorers disagree. Samples on which a scorer raises, exits or times out
+    are counted separately and do not enter agreement or means. Custom scorers run in their own
+    process. McNemar's exact test says whether one scorer accepts significantly more responses.
     """
-    from rewardkit.output import require_absent, require_not_input
     from rewardkit.responses.compare.comparison import compare_files
     from rewardkit.scorers.isolated import open_scorer
 
     if len(scorers) != 2:
-        raise UsageError(f"--scorer is given {len(scorers)} times; name two scorers, A and B.")
-    if html:
-        require_absent(html, overwrite=overwrite)
-        for file in files:
-            require_not_input(html, Path(file))
+        raise UsageError(f"--scorer is set {len(scorers)} times; name two scorers, A and B.")
+    require_html_path(html, overwrite=overwrite, inputs=map(Path, files))
     options = [scorer_options(settings) for settings in (set_a, set_b)]
     if scorers[0] == scorers[1] and options[0] == options[1]:
-        warn("A and B are one scorer with the same options: they can only agree.")
+        warn("A and B are the same scorer with the same options: they cannot disagree.")
     names = [
-        " ".join([s, *(given or ())]) for s, given in zip(scorers, (set_a, set_b), strict=True)
+        " ".join([s, *(settings or ())])
+        for s, settings in zip(scorers, (set_a, set_b), strict=True)
     ]
     with (
         open_scorer(scorers[0], options[0], seconds_per_row) as a,
@@ -108,9 +111,9 @@ def command(
 
 def _warn(report: CompareReport) -> None:
     for line in report.unread_examples:
-        warn(f"{line.where}: not judged: {line.reason}")
+        warn(f"{line.where}: skipped: {line.reason}")
     if report.unread > len(report.unread_examples):
-        warn(f"... and {report.unread - len(report.unread_examples):,} more")
+        warn(f"... and {report.unread - len(report.unread_examples):,} more rows")
     for letter, side in (("A", report.a), ("B", report.b)):
         for name, times in side.raised.most_common():
             warn(f"{letter} {name} on {times:,} samples, first on {side.first[name]}")
@@ -145,12 +148,14 @@ def _print_causes(report: CompareReport) -> None:
     from rewardkit.responses.compare.page import CAUSE_COLUMNS, cause_rows
 
     rows = list(cause_rows(report))
-    shown = f", the first {CAUSES} of {len(rows):,} causes" if len(rows) > CAUSES else ""
+    shown = f", the first {MAX_CAUSES} of {len(rows):,} causes" if len(rows) > MAX_CAUSES else ""
     print_table(
-        CAUSE_COLUMNS, (cells for cells, _ in rows[:CAUSES]), title=f"where they disagree{shown}"
+        CAUSE_COLUMNS,
+        (cells for cells, _ in rows[:MAX_CAUSES]),
+        title=f"where they disagree{shown}",
     )
-    for cells, found in rows[:CAUSES]:
-        first = found[0]
+    for cells, samples in rows[:MAX_CAUSES]:
+        first = samples[0]
         answers = f"gold {first.gold[:60]!r}, A {first.pred_a[:60]!r}, B {first.pred_b[:60]!r}"
         ending = " ".join(first.ending.split())[-80:]
-        typer.echo(printable(f"{cells[0]}x, as {first.where}: {answers}: …{ending}"))
+        typer.echo(printable(f"{cells[0]}x, for example {first.where}: {answers}: …{ending}"))

@@ -17,13 +17,14 @@ EXAMPLES = examples(
 
 
 def command(
-    recipe: Annotated[Path, typer.Argument(help="A YAML with the scorer and the parts.")],
-    out: Annotated[Path, typer.Option(help="The Python file to write.")],
+    recipe: Annotated[Path, typer.Argument(help="YAML file with the scorer and the parts.")],
+    out: Annotated[Path, typer.Option(help="Output Python file.")],
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a reward of several parts (correct, format, repetition, length) as a file verl loads.
+    """Write a reward of several parts as one file for verl.
 
-    Every part is logged under its own name. See rewardkit.scorers.compose for the parts.
+    Parts are correctness, format, repetition and length; verl logs each under its own name. See
+    rewardkit.scorers.compose for the parts.
     """
     from rewardkit.scorers.compose import write_reward_file
 

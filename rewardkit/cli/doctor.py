@@ -14,10 +14,12 @@ EXAMPLES = examples("rewardkit doctor", "rewardkit doctor --offline --json")
 
 
 def command(
-    offline: Annotated[bool, typer.Option("--offline", help="Do not try the hubs.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not try to reach the hubs.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say what is here: versions, the config keys this verl honours, hubs, devices."""
+    """Report versions, verl's config keys, hubs and devices."""
     from rewardkit.doctor import examine
 
     facts = examine(offline=offline)

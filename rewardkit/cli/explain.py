@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import print_json, print_table, prints_to_stderr
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import JsonFlag, SecondsPerRow, Settings, scorer_options
@@ -20,16 +21,22 @@ EXAMPLES = examples(
 
 
 def command(
-    gold: Annotated[str, typer.Option(help="The gold answer.")],
+    gold: Annotated[str, typer.Option(help="Gold answer to compare with.")],
     response: Annotated[
-        Path | None, typer.Option(help="A file with the response; standard input without it.")
+        Path | None, typer.Option(help="File with the response; the default is standard input.")
     ] = None,
-    scorer: Annotated[str, typer.Option(help="A scorer's name or file.py:function.")] = "math",
+    scorer: Annotated[
+        str,
+        typer.Option(autocompletion=complete_scorers, help="Scorer name, or file.py:function."),
+    ] = "math",
     settings: Settings = None,
     seconds_per_row: SecondsPerRow = 60.0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say how one response gets its score: what was read where, and which rung decided."""
+    """Explain step by step how one response gets its score.
+
+    Prints which answer was read, from where in the response, and which comparison decided.
+    """
     from rewardkit.scorers.call import failure_reason
     from rewardkit.scorers.explain import explain_verdict
     from rewardkit.scorers.isolated import open_scorer
@@ -37,26 +44,26 @@ def command(
     text = _read(response)
     options = scorer_options(settings)
     with prints_to_stderr(), open_scorer(scorer, options, seconds_per_row) as judge:
-        found = call_catching(explain_verdict, judge, scorer, text, gold)
-    if isinstance(found, Exception):
+        explanation = call_catching(explain_verdict, judge, scorer, text, gold)
+    if isinstance(explanation, Exception):
         raise (
-            found
-            if isinstance(found, RewardkitError)
-            else DataError(f"{scorer}: {failure_reason(found)}.")
+            explanation
+            if isinstance(explanation, RewardkitError)
+            else DataError(f"{scorer}: {failure_reason(explanation)}.")
         )
-    rungs = [f"{rung}: {said}" for rung, said in found.rungs]
+    rungs = [f"{rung}: {outcome}" for rung, outcome in explanation.rungs]
     facts = {
-        "scorer": found.scorer,
-        "score": found.score.score,
-        "correct": found.score.correct,
-        "status": found.score.status.value,
-        "pred": found.score.pred,
-        "where": found.where,
+        "scorer": explanation.scorer,
+        "score": explanation.score.score,
+        "correct": explanation.score.correct,
+        "status": explanation.score.status.value,
+        "pred": explanation.score.pred,
+        "where": explanation.where,
         "gold": gold,
-        "pred_tree": found.pred_tree,
-        "gold_tree": found.gold_tree,
+        "pred_tree": explanation.pred_tree,
+        "gold_tree": explanation.gold_tree,
         "rungs": rungs,
-        "microseconds": round(found.microseconds, 1),
+        "microseconds": round(explanation.microseconds, 1),
     }
     if as_json:
         print_json(facts)

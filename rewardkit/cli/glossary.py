@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardkit.cli.logs import Lang
 from rewardkit.cli.shared.console import print_json, print_table
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag
+from rewardkit.cli.shared.options import JsonFlag, Language, LanguageCode
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def command(
             "(kl_loss_coef)."
         ),
     ] = None,
-    lang: Annotated[Lang, typer.Option(help="Language of the text.")] = Lang.en,
+    lang: Language = LanguageCode.en,
     all_entries: Annotated[
         bool, typer.Option("--all", help="Print all entries as Markdown tables.")
     ] = False,

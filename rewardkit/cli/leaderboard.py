@@ -24,7 +24,7 @@ EXAMPLES = examples(
 
 
 class Format(str, Enum):
-    """How the table is printed."""
+    """Output format."""
 
     table = "table"
     markdown = "markdown"
@@ -35,23 +35,28 @@ def command(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="[NAME=]RUN...", help="Result files of eval, or folders of them, as of --suite."
+            metavar="[NAME=]RUN...",
+            help="Result files of rewardkit eval, or folders of them, as written with --suite.",
         ),
     ],
-    figure: Annotated[str, typer.Option(help="mean@n, pass@K or maj@K.")] = "mean@n",
-    output: Annotated[Format, typer.Option("--format", help="Of what is printed.")] = Format.table,
+    figure: Annotated[
+        str, typer.Option(help="Figure to compare: mean@n, pass@K or maj@K.")
+    ] = "mean@n",
+    output: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.table,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write the leaderboard as an HTML page."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, as --format json does.")
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Put evaluated runs side by side: one row a run, one column a data source.
+    """Compare evaluated runs in one table.
 
-    Cells have 95 % intervals over questions. The best of a column is bold; a tilde marks runs whose
-    difference to it, question by question, may be chance (paired t, p of 0.05 or more; not
-    corrected for the number of runs).
+    The table has one row per run and one column per data source, with 95 % intervals over
+    questions. The best run of a column is bold; a tilde marks runs whose difference from it may be
+    chance (paired t-test over questions, p of 0.05 or more; not corrected for the number of runs).
     """
     from rewardkit.evaluate.leaderboard.leaderboard import build_leaderboard, parse_runs
     from rewardkit.evaluate.leaderboard.render import (
@@ -61,30 +66,32 @@ def command(
     )
     from rewardkit.evaluate.results import read_results
 
-    named = parse_runs(runs)
+    files_by_run = parse_runs(runs)
     if html:
         require_new_page(html, overwrite=overwrite)
     with progress("reading results") as advance:
-        read = []
-        for name, files in named:
-            read.append(read_results(name, files))
+        results = []
+        for name, files in files_by_run:
+            results.append(read_results(name, files))
             advance(1)
-    found = build_leaderboard(read, figure)
+    table = build_leaderboard(results, figure)
     if as_json or output is Format.json:
-        print_json(found.summary())
+        print_json(table.summary())
     elif output is Format.markdown:
-        typer.echo(to_markdown(found))
+        typer.echo(to_markdown(table))
     else:
-        _print(found)
-    for note in found.notes:
+        _print(table)
+    for note in table.notes:
         warn(note)
     if html:
-        write_leaderboard_page(found, html, overwrite=overwrite)
+        write_leaderboard_page(table, html, overwrite=overwrite)
 
 
-def _print(found: Leaderboard) -> None:
+def _print(table: Leaderboard) -> None:
     from rewardkit.evaluate.leaderboard.render import column_names, leaderboard_title, row_cells
 
-    rows = [[row.run.name, *row_cells(found, row)] for row in found.rows]
-    print_table(("run", *column_names(found)), rows, title=leaderboard_title(found))
-    typer.echo("in brackets: 95 % over questions; * best, ~ the difference to it may be chance.")
+    rows = [[row.run.name, *row_cells(table, row)] for row in table.rows]
+    print_table(("run", *column_names(table)), rows, title=leaderboard_title(table))
+    typer.echo(
+        "in brackets: 95 % interval over questions; * best; ~ the difference from it may be chance."
+    )

@@ -16,7 +16,7 @@ EXAMPLES = examples("rewardkit list", "rewardkit list --json")
 
 
 def command(as_json: JsonFlag = False) -> None:
-    """List datasets, scorers, prompt templates, and the data sources with a scorer."""
+    """List datasets, scorers, prompt templates and data sources."""
     from rewardkit import registry
     from rewardkit.preprocess.pipeline import card_of, load_dataset
     from rewardkit.preprocess.template import BUILT_IN
@@ -27,7 +27,7 @@ def command(as_json: JsonFlag = False) -> None:
         for name in registry.known("datasets"):
             try:
                 datasets.append(card_of(load_dataset(name)))
-            except RewardkitError as error:  # of a plug-in: the others are shown
+            except RewardkitError as error:  # a broken plug-in does not hide the others
                 broken[name] = str(error)
         scorers = {name: summary(name) for name in registry.known("scorers")}
     sources = registry.known("data_sources")
@@ -57,7 +57,7 @@ def command(as_json: JsonFlag = False) -> None:
 
 
 def _hubs(card: Card) -> tuple[str, str]:
-    """The repositories of all splits on either hub."""
+    """The repositories of all splits, for Hugging Face and ModelScope."""
     hosted = [card.hosted(split) for split in card.splits]
     return (
         ", ".join(dict.fromkeys(h.huggingface for h in hosted if h.huggingface)),

@@ -13,7 +13,14 @@ import typer
 
 from rewardkit.cli.shared.console import print_json, print_table, printable, progress, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag, Overwrite, require_companion, require_unused
+from rewardkit.cli.shared.options import (
+    JsonFlag,
+    Language,
+    LanguageCode,
+    Overwrite,
+    require_companion,
+    require_unused,
+)
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,26 +42,19 @@ EXAMPLES = examples(
 )
 
 
-#: The word before runs that are to be compared; a file of that name is read.
+#: First argument that compares the runs after it, unless a file has this name.
 COMPARE = "compare"
 
 
-class Lang(str, Enum):
-    """The language of pictures."""
-
-    en = "en"
-    zh = "zh"
-
-
-class Across(str, Enum):
-    """What goes across in pictures."""
+class XAxis(str, Enum):
+    """The horizontal axis of charts, by which runs are aligned."""
 
     step = "step"
     hours = "hours"
 
 
 class FailOn(str, Enum):
-    """Which findings end the command with 1."""
+    """Least severity of findings that set exit code 1."""
 
     warning = "warning"
     error = "error"
@@ -66,8 +66,8 @@ def command(
         list[str],
         typer.Argument(
             metavar="RUN...",
-            help="Console logs, jsonl of verl's file logger, TensorBoard files or folders of "
-            "them, folders of rollout dumps.",
+            help="Logs of runs: console logs, jsonl of verl's file logger, TensorBoard files or "
+            "folders, or folders of rollout dumps. Put `compare` first to compare runs.",
         ),
     ],
     csv: Annotated[
@@ -78,41 +78,43 @@ def command(
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also draw the curves as a page to look around in."),
+        typer.Option(metavar="FILE", help="Also write an interactive HTML page with the curves."),
     ] = None,
-    lang: Annotated[Lang, typer.Option(help="The language of all but names and rules.")] = Lang.en,
+    lang: Language = LanguageCode.en,
     x: Annotated[
-        Across, typer.Option(help="What goes across in them, and what is aligned.")
-    ] = Across.step,
+        XAxis, typer.Option(help="Horizontal axis of the curves; runs are aligned by it.")
+    ] = XAxis.step,
     smooth: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Points their curves are means of; 1 for none, by length if not said."
+            min=1,
+            help="Smoothing window in points; 1 disables it; the default depends on the run's length.",
         ),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The run's config.yaml, where its log does not hold it."),
+        typer.Option(metavar="FILE", help="The run's config.yaml, if its log does not contain it."),
     ] = None,
     fail_on: Annotated[
-        FailOn | None, typer.Option(help="Exit with 1 on such findings; warning: on errors too.")
+        FailOn | None, typer.Option(help="Exit with 1 on findings of this severity or worse.")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as the log grows, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Follow the log as it grows, until Ctrl-C.")
     ] = False,
     interval: Annotated[
-        float, typer.Option(min=0.05, help="Seconds between two looks, with --follow.")
+        float, typer.Option(min=0.05, help="Time between two reads with --follow, in seconds.")
     ] = 2.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show what a training run's log says: curves, time, validation, and what is wrong.
+    """Show and diagnose the log of a training run.
 
-    A finding names its steps and numbers, the rule with its source, and the key to change; a run
-    with nothing wrong has none. Lines that cannot be read are counted. --json has every step.
+    Prints curves, timing, validation and findings. A finding names its steps and values, the rule
+    and its source, and the key to change. Lines that cannot be read are counted. --json has every
+    step.
 
-    `logs compare A B...` shows instead how runs differ from the first, with intervals, at the same
-    step or with --x hours at the same time, and which settings differ.
+    `logs compare A B...` prints how each run differs from the first, with intervals, and which
+    settings differ. Runs are aligned by step, or by time with --x hours.
     """
     from rewardkit.output import require_different, require_suffix
     from rewardkit.trainlog.export import write_csv, write_parquet
@@ -134,20 +136,22 @@ def command(
     require_companion(ctx, "smooth", "--html", is_set=has_page)
     require_companion(ctx, "x", "compare or --html", is_set=has_page or compare)
     require_companion(ctx, "lang", "--html", is_set=has_page or not compare)
-    read = _read(runs[1:] if compare else runs, config)
-    findings = [diagnose(run) for run in read]
+    training_runs = _read(runs[1:] if compare else runs, config)
+    findings = [diagnose(run) for run in training_runs]
     options = {"overwrite": overwrite}
     if csv:
-        write_csv(read, csv, **options)
+        write_csv(training_runs, csv, **options)
     if parquet:
-        write_parquet(read, parquet, **options)
+        write_parquet(training_runs, parquet, **options)
     if html:
-        write_page(read, findings, html, lang=lang.value, x=x.value, window=smooth, **options)
+        write_page(
+            training_runs, findings, html, lang=lang.value, x=x.value, window=smooth, **options
+        )
     if compare:
-        _compare(read, x, as_json=as_json)
+        _compare(training_runs, x, as_json=as_json)
     else:
-        _show(read, findings, lang.value, as_json=as_json)
-    _fail([finding for found in findings for finding in found], fail_on)
+        _show(training_runs, findings, lang.value, as_json=as_json)
+    _fail([finding for run in findings for finding in run], fail_on)
 
 
 def _read(paths: Sequence[str], config: Path | None) -> list[TrainingRun]:
@@ -159,28 +163,28 @@ def _read(paths: Sequence[str], config: Path | None) -> list[TrainingRun]:
     if config is None:
         return runs
     if len(runs) > 1:
-        raise UsageError("--config is of one run; name one RUN.")
+        raise UsageError("--config belongs to one run; name one RUN.")
     return [with_config(runs[0], config)]
 
 
-def _compare(runs: Sequence[TrainingRun], x: Across, *, as_json: bool) -> None:
+def _compare(runs: Sequence[TrainingRun], x: XAxis, *, as_json: bool) -> None:
     from rewardkit.trainlog.run_comparison import compare_runs
     from rewardkit.trainlog.tables import comparison_tables
 
-    found = compare_runs(runs, "hours" if x == Across.hours else "step")
+    comparisons = compare_runs(runs, "hours" if x == XAxis.hours else "step")
     if as_json:
-        print_json([it.plain() for it in found])
+        print_json([comparison.plain() for comparison in comparisons])
         return
-    for it in found:
-        for table in comparison_tables(it):
+    for comparison in comparisons:
+        for table in comparison_tables(comparison):
             print_table(table.columns, table.rows, title=table.title)
-        if sum(it.unshared_keys):
+        if sum(comparison.unshared_keys):
             typer.echo(
-                f"{it.unshared_keys[0]:,} settings only the first has, {it.unshared_keys[1]:,} the other."
+                f"{comparison.unshared_keys[0]:,} settings are only in the first run, {comparison.only[1]:,} only in the other."
             )
     typer.echo(
-        "* the interval leaves out 0; it takes into account that neighbouring steps are alike. Too "
-        "few: fewer than 8 points, or hardly independent ones, as of a difference that grows."
+        "* the interval excludes 0; it accounts for the correlation of neighbouring steps. Too few: "
+        "fewer than 8 points, or too few independent ones, as when the difference keeps growing."
     )
 
 
@@ -196,16 +200,16 @@ def _show(
 
     pairs = list(zip(runs, findings, strict=True))
     if not as_json:
-        for run, found in pairs:
-            _print(run, found, lang)
+        for run, run_findings in pairs:
+            _print(run, run_findings, lang)
         return
     documents = [
         {
             **summarize(run, lang).plain(),
-            "findings": [finding.plain(lang) for finding in found],
+            "findings": [finding.plain(lang) for finding in run_findings],
             "rows": list(rows(run)),
         }
-        for run, found in pairs
+        for run, run_findings in pairs
     ]
     print_json(documents[0] if len(documents) == 1 else documents)
 
@@ -219,7 +223,7 @@ def _print(run: TrainingRun, findings: Sequence[LogFinding], lang: str) -> None:
     for table in run_tables(summarize(run, lang), findings, lang=lang, marks=marks):
         print_table(table.columns, table.rows, title=table.title)
     for item in run.examples:
-        warn(f"{run.path}: {item.where}: not read: {item.reason}")
+        warn(f"{run.path}: {item.where}: skipped: {item.reason}")
     if not findings:
         typer.echo(translations("tables", lang)["nothing"])
 
@@ -243,24 +247,24 @@ def _follow(paths: Sequence[str], interval: float, lang: str) -> None:
         raise typer.Exit(130) from None
 
 
-_WAITING = "{}: not there; waiting for it."
+_WAITING = "{} does not exist yet; waiting for it."
 
 
 def _lines(tail: LogTail, interval: float, lang: str) -> NoReturn:
-    """A line for every step, and for every finding when it first shows; never returns."""
+    """Print a line for every step and for every new finding; never returns."""
     from rewardkit.trainlog.rules import diagnose
     from rewardkit.trainlog.tables import format_step
 
     last, restarts, begun, missing = -1, 0, 0, False
-    told: set[str] = set()
+    reported: set[str] = set()
     while True:
         run = tail.poll()
         if tail.missing and not missing:
             warn(_WAITING.format(tail.path))
         missing = tail.missing
         if tail.begun > begun:
-            last, restarts, begun, told = -1, 0, tail.begun, set()
-            typer.echo("the log was begun anew")
+            last, restarts, begun, reported = -1, 0, tail.begun, set()
+            typer.echo("the log was replaced by a new one")
         if run:
             if len(run.restarts) > restarts:
                 restarts, last = len(run.restarts), run.restarts[-1].step - 1
@@ -270,8 +274,8 @@ def _lines(tail: LogTail, interval: float, lang: str) -> NoReturn:
                     typer.echo(format_step(run, step))
             last = run.steps[-1]
             for finding in diagnose(run):
-                if finding.rule.id not in told:
-                    told.add(finding.rule.id)
+                if finding.rule.id not in reported:
+                    reported.add(finding.rule.id)
                     facts = "; ".join(map(str, finding.evidence.facts))
                     typer.echo(f"{finding.rule.severity}: {finding.rule.title[lang]}: {facts}")
         sys.stdout.flush()
@@ -279,7 +283,7 @@ def _lines(tail: LogTail, interval: float, lang: str) -> NoReturn:
 
 
 def _live(tail: LogTail, interval: float, lang: str) -> NoReturn:
-    """The tables, drawn anew as the log grows; never returns."""
+    """Print the tables, updated as the log grows; never returns."""
     from rich.live import Live
     from rich.text import Text
 
@@ -287,15 +291,15 @@ def _live(tail: LogTail, interval: float, lang: str) -> NoReturn:
     with Live("waiting for the first step ...", auto_refresh=False) as live:
         while True:
             if run := tail.poll():
-                live.update(_drawn(run, lang), refresh=True)
+                live.update(_tables(run, lang), refresh=True)
             if tail.missing and not missing:
                 live.update(Text(printable(_WAITING.format(tail.path))), refresh=True)
             missing = tail.missing
             sleep(interval)
 
 
-def _drawn(run: TrainingRun, lang: str) -> Group:
-    """The tables of a run for a terminal, as `print_table` prints them."""
+def _tables(run: TrainingRun, lang: str) -> Group:
+    """Return the tables of a run for a terminal, as `print_table` prints them."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table
@@ -305,11 +309,11 @@ def _drawn(run: TrainingRun, lang: str) -> Group:
     from rewardkit.trainlog.summary import summarize
     from rewardkit.trainlog.tables import run_tables
 
-    drawn = []
+    renderables = []
     for table in run_tables(summarize(run, lang), diagnose(run), lang=lang, brief=True):
         title = Text(printable(table.title))
-        shown = Table(*table.columns, box=SIMPLE_HEAD, title=title, title_justify="left")
+        rich_table = Table(*table.columns, box=SIMPLE_HEAD, title=title, title_justify="left")
         for row in table.rows:
-            shown.add_row(*(Text(printable(cell)) for cell in row))
-        drawn.append(shown)
-    return Group(*drawn)
+            rich_table.add_row(*(Text(printable(cell)) for cell in row))
+        renderables.append(rich_table)
+    return Group(*renderables)

@@ -10,6 +10,7 @@ import typer
 
 from rewardkit.cli.shared.console import print_json, print_table, printable, progress
 from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.html_page import require_html_path
 from rewardkit.cli.shared.options import HtmlFile, JsonFlag, Overwrite
 
 if TYPE_CHECKING:
@@ -25,39 +26,41 @@ EXAMPLES = examples(
 def command(
     parts: Annotated[
         list[str],
-        typer.Argument(metavar="FILE[:WEIGHT]...", help="verl parquets, ours or not; weight 1."),
+        typer.Argument(
+            metavar="FILE[:WEIGHT]...",
+            help="verl parquets from any source, each with a weight; the default weight is 1.",
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="The parquet to write.")],
+    out: Annotated[Path, typer.Option(help="Output parquet.")],
     rows: Annotated[
-        int | None, typer.Option(min=1, help="How many rows; else as many as there are.")
+        int | None,
+        typer.Option(
+            min=1, help="Number of rows to write; the default is as many as the shares allow."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the sample and the order.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed for sampling and ordering rows.")] = 0,
     oversample: Annotated[
-        bool, typer.Option("--oversample", help="Repeat rows of a file that has too few.")
+        bool, typer.Option("--oversample", help="Repeat rows of files that have too few.")
     ] = False,
     html: HtmlFile = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write verl parquets as one, in given shares and in one schema.
+    """Mix verl parquets into one, in the shares you choose.
 
-    verl cannot list files together whose columns differ in type; the mix loads. Fields that have
-    no place in the schema are left out and named; what verl reads is never left out.
+    verl cannot load files together if their column types differ; the mix has one schema. Fields
+    outside that schema are dropped and reported; fields that verl reads are never dropped.
     """
-    from rewardkit.output import require_absent, require_different, require_not_input
     from rewardkit.pages.html import write_html
     from rewardkit.preprocess.mix import mix, parse_part
     from rewardkit.preprocess.report_pages import mix_page
 
-    given = [parse_part(part) for part in parts]
-    if html:
-        require_absent(html, overwrite=overwrite)
-        require_different(out=out, html=html)
-        for part in given:
-            require_not_input(html, part.path)
+    sources = [parse_part(part) for part in parts]
+    inputs = [source.path for source in sources]
+    require_html_path(html, overwrite=overwrite, inputs=inputs, out=out)
     with progress(f"mixing {out}") as advance:
         report = mix(
-            given,
+            sources,
             out,
             rows=rows,
             seed=seed,
@@ -71,7 +74,7 @@ def command(
         print_json(report)
         return
     print_table(
-        ("file", "weight", "share", "rows there", "taken", "each at most"),
+        ("file", "weight", "share", "available", "written", "max repeats"),
         (
             (p.path, f"{p.weight:g}", f"{p.share:.1%}", f"{p.available:,}", f"{p.rows:,}", p.times)
             for p in report.parts
@@ -83,14 +86,14 @@ def command(
 
 
 def _notes(report: MixReport) -> Iterator[str]:
-    """What was left out, changed, and asked by several files."""
+    """Report dropped fields, changed values, and questions that several files share."""
     for part in report.parts:
         for change, count in part.changes.most_common():
             yield f"{part.path}: {change} ({count:,} rows)"
         for name, count in part.left_out.most_common():
-            yield f"{part.path}: left out {name} ({count:,} rows)"
+            yield f"{part.path}: dropped field {name} ({count:,} rows)"
     if report.shared:
         yield (
-            f"{report.shared:,} questions are in several files, {report.conflicting:,} of them "
-            "with different golds"
+            f"{report.shared:,} questions are in several files; {report.conflicting:,} of them have "
+            "different golds"
         )

@@ -19,30 +19,39 @@ EXAMPLES = examples(
 )
 
 app = typer.Typer(
-    help="A package with a dataset or scorer of your own, which passes its own tests.",
+    help="Create a package for your own dataset or scorer.",
     no_args_is_help=True,
     epilog=EXAMPLES,
     rich_markup_mode=None,
 )
-Name = Annotated[str, typer.Argument(help="Of it and its package, as in medical-mcq.")]
-Out = Annotated[Path | None, typer.Option(help="The new folder; ./NAME if not said.")]
+Name = Annotated[
+    str, typer.Argument(help="Name of the dataset or scorer and of its package: medical-mcq.")
+]
+Out = Annotated[Path | None, typer.Option(help="New folder; the default is ./NAME.")]
 
 
 @app.command("dataset", epilog=examples("rewardkit new dataset medical-mcq --scorer mcq"))
 def dataset(
     name: Name,
     scorer: Annotated[
-        str, typer.Option(help="The scorer of its rows; with mcq they are choice questions.")
+        str,
+        typer.Option(help="Scorer of the rows; with mcq the sample has multiple-choice questions."),
     ] = "math",
     out: Out = None,
 ) -> None:
-    """Write a package with a dataset: code, card, sample rows, tests, entry points."""
+    """Create a package for a dataset.
+
+    It has code, a card, sample rows, tests and entry points, and passes its tests as it is.
+    """
     _new("dataset", name, out, scorer, "rewardkit prep {} --sample --out {}.parquet")
 
 
 @app.command("scorer", epilog=examples("rewardkit new scorer exact-text"))
 def scorer(name: Name, out: Out = None) -> None:
-    """Write a package with a scorer: code that verl loads as it stands, tests, entry point."""
+    """Create a package for a scorer.
+
+    It has code that verl loads directly, tests and an entry point, and passes its tests as it is.
+    """
     _new("scorer", name, out, "", "rewardkit audit {}")
 
 

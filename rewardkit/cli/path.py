@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import Settings, scorer_options
+from rewardkit.cli.shared.options import Settings, VerlVersion, scorer_options
 
 EXAMPLES = examples(
     "rewardkit path gsm8k",
@@ -19,18 +20,25 @@ EXAMPLES = examples(
 
 
 def command(
-    scorer: Annotated[str, typer.Argument(help="A scorer's name; auto for mixed datasets.")],
-    pkg: Annotated[bool, typer.Option("--pkg", help="Print pkg://module instead.")] = False,
-    verl: Annotated[bool, typer.Option("--verl", help="Print verl's override(s) instead.")] = False,
-    verl_version: Annotated[
-        str | None, typer.Option(help="For this verl instead of the installed one.")
-    ] = None,
+    scorer: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=complete_scorers, help="Scorer name; auto for mixed datasets."
+        ),
+    ],
+    pkg: Annotated[
+        bool, typer.Option("--pkg", help="Print pkg://module instead of the file.")
+    ] = False,
+    verl: Annotated[
+        bool, typer.Option("--verl", help="Print verl's overrides instead of the file.")
+    ] = False,
+    verl_version: VerlVersion = None,
     settings: Settings = None,
 ) -> None:
-    """Print the file to give verl as its reward, or the overrides that do it.
+    """Print the reward file, or the overrides, to pass to verl.
 
-    verl 0.9 honours only reward.custom_reward_function.path; the old key
-    custom_reward_function.path is silently ignored there. --verl prints the right one.
+    verl 0.9 reads only reward.custom_reward_function.path and silently ignores the old key
+    custom_reward_function.path. --verl prints the key that your verl reads.
     """
     from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.launch.verl.reward_keys import reward_overrides
@@ -44,6 +52,6 @@ def command(
         return
     version = verl_version or installed_verl()
     if version is None:
-        warn(f"no verl is installed here: these are the overrides of verl {LATEST}.")
+        warn(f"verl is not installed here: these are the overrides for verl {LATEST}.")
     for override in reward_overrides(where, options, version or LATEST):
         typer.echo(override)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rewardkit.cli.shared.completion import complete_datasets, complete_scorers
 from rewardkit.cli.shared.console import print_json, print_table, print_wrapped, progress
 from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.html_page import require_html_path
 from rewardkit.cli.shared.options import (
     HtmlFile,
+    Hub,
     HubName,
     Jobs,
     JsonFlag,
@@ -37,7 +40,7 @@ EXAMPLES = examples(
 
 
 class LanguageName(str, Enum):
-    """The language of questions that are kept."""
+    """Language of the questions to keep."""
 
     all = "all"
     en = "en"
@@ -49,82 +52,103 @@ def command(
     dataset: Annotated[
         str,
         typer.Argument(
-            help="A dataset's name (see rewardkit list), your own data file, or a plug-in .py file."
+            autocompletion=complete_datasets,
+            help="Dataset name (see rewardkit list), your own data file, or a plug-in .py file.",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The parquet to write; a folder with --split all.")],
+    out: Annotated[Path, typer.Option(help="Output parquet; a folder with --split all.")],
     split: Annotated[
-        str | None, typer.Option(help="train, test, ... or all; train if there is one.")
+        str | None,
+        typer.Option(
+            help="Split to write: train, test, ... or all; the default is train if it exists."
+        ),
     ] = None,
-    year: Annotated[str | None, typer.Option(help="The split of that year (aime).")] = None,
+    year: Annotated[str | None, typer.Option(help="Year whose split to write, for aime.")] = None,
     source: Annotated[
-        Path | None, typer.Option(help="A parquet, jsonl, json or csv file, or a folder of them.")
+        Path | None,
+        typer.Option(
+            help="Read raw rows from this parquet, jsonl, json or csv file, or folder of files."
+        ),
     ] = None,
-    hub: Annotated[HubName, typer.Option(help="Where to download from.")] = HubName.huggingface,
-    sample: Annotated[bool, typer.Option("--sample", help="Use the packaged sample.")] = False,
+    hub: Hub = HubName.huggingface,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Use the sample that comes with rewardkit.")
+    ] = False,
     question_key: Annotated[
-        str, typer.Option(help="Own data: where the question is; a dotted path leads inside.")
+        str,
+        typer.Option(
+            help="Own data: field with the question; use a dotted path for nested fields."
+        ),
     ] = "question",
-    answer_key: Annotated[str, typer.Option(help="Own data: where the answer is.")] = "answer",
-    image_key: Annotated[str | None, typer.Option(help="Own data: where the pictures are.")] = None,
+    answer_key: Annotated[str, typer.Option(help="Own data: field with the answer.")] = "answer",
+    image_key: Annotated[str | None, typer.Option(help="Own data: field with the images.")] = None,
     data_source: Annotated[
-        str | None, typer.Option(help="Own data: verl's reward key, instead of the file's name.")
+        str | None,
+        typer.Option(help="Own data: data_source of the rows; the default is the file's name."),
     ] = None,
     template: Annotated[
         str | None,
-        typer.Option(help="hash, boxed, answer_line, ..., or a text file with {question} in it."),
+        typer.Option(
+            help="Prompt template: hash, boxed, answer_line, ..., or a text file with {question}."
+        ),
     ] = None,
-    system: Annotated[str | None, typer.Option(help="A system message.")] = None,
+    system: Annotated[
+        str | None, typer.Option(help="System message to put before each prompt.")
+    ] = None,
     scorer: Annotated[
-        str | None, typer.Option(help="The scorer rows name, instead of the template's.")
+        str | None,
+        typer.Option(
+            autocompletion=complete_scorers,
+            help="Scorer to write into the rows, instead of the template's.",
+        ),
     ] = None,
     language: Annotated[
-        LanguageName, typer.Option(help="Keep questions of one language.")
+        LanguageName, typer.Option(help="Keep only questions in this language.")
     ] = LanguageName.all,
     dedup: Annotated[
         bool | None,
         typer.Option(
             "--dedup/--no-dedup",
-            help="Keep one row of each question, none of one with several golds. "
-            "[default: as the dataset's card says]",
+            help="Keep one row per question, and none of a question with several golds. "
+            "[default: set by the dataset's card]",
             show_default=False,
         ),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Write every row so many times.")] = 1,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most this many rows.")] = None,
-    shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle before --limit.")] = False,
-    seed: Annotated[int, typer.Option(help="Random seed of --shuffle.")] = 0,
+    repeat: Annotated[int, typer.Option(min=1, help="Write each row this many times.")] = 1,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of rows to write.")
+    ] = None,
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Shuffle the rows before --limit.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Random seed for --shuffle.")] = 0,
     jobs: Jobs = None,
     html: HtmlFile = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write a dataset as verl parquet, checked row by row.
+    """Write a dataset as a checked verl parquet.
 
-    Rows come from --sample, else --source, else the local Hugging Face cache, else the hub
-    (HF_ENDPOINT is honoured). Dropped rows are kept, with reasons, in OUT.dropped.jsonl.
+    Rows are read from --sample, else --source, else the local Hugging Face cache, else the hub
+    (HF_ENDPOINT is honoured). Dropped rows and the reasons are written to OUT.dropped.jsonl.
     """
     from rewardkit.parallel import cores
     from rewardkit.preprocess.pipeline import load_dataset, prep
+    from rewardkit.preprocess.quality import dropped_path
 
-    own = _data_file(dataset)
-    _refuse_unused(ctx, downloads=not (own or source or sample))
-    if html:
-        _refuse_page(html, out, own or source or out, overwrite=overwrite)
+    file = _data_file(dataset)
+    _require_used_options(ctx, file)
+    inputs = [path for path in (file, source) if path]
+    dropped = dropped_path(out)
+    require_html_path(html, overwrite=overwrite, inputs=inputs, out=out, dropped=dropped)
     keys = (question_key, answer_key, image_key, data_source)
-    if own and (source or sample or year):
-        raise UsageError(f"{own} is the data itself: --source, --sample and --year do not apply.")
-    if not own and keys != ("question", "answer", None, None):
-        raise UsageError(
-            "--question-key, --answer-key, --image-key and --data-source are for your own file."
-        )
     with progress(f"preparing {dataset}") as advance:
-        chosen = _own(own, split, *keys) if own else load_dataset(dataset)
+        source_dataset = _own_dataset(file, split, *keys) if file else load_dataset(dataset)
         report = prep(
-            chosen,
+            source_dataset,
             out,
             split=split or year,
-            source=own or source,
+            source=file or source,
             hub=hub.value,
             sample=sample,
             template=template,
@@ -145,26 +169,22 @@ def command(
     _print(report, as_json=as_json)
 
 
-def _refuse_unused(ctx: typer.Context, *, downloads: bool) -> None:
-    """Raise if options exclude each other, or one would have no effect."""
-    if ctx.params["split"] and ctx.params["year"]:
+def _require_used_options(ctx: typer.Context, file: Path | None) -> None:
+    """Raise `UsageError` if options exclude each other, or one would have no effect."""
+    options = ctx.params
+    if options["split"] and options["year"]:
         raise UsageError("--split and --year exclude each other.")
-    require_companion(ctx, "seed", "--shuffle", is_set=ctx.params["shuffle"])
-    if not downloads:
-        require_unused(ctx, "a file, --source or --sample", set(ctx.params) - {"hub"})
-
-
-def _refuse_page(html: Path, out: Path, source: Path, *, overwrite: bool) -> None:
-    from rewardkit.output import require_absent, require_different, require_not_input
-    from rewardkit.preprocess.quality import dropped_path
-
-    require_absent(html, overwrite=overwrite)
-    require_different(out=out, html=html, dropped=dropped_path(out))
-    require_not_input(html, source)
+    require_companion(ctx, "seed", "--shuffle", is_set=options["shuffle"])
+    for name in ("question_key", "answer_key", "image_key", "data_source"):
+        require_companion(ctx, name, "a data file of your own", is_set=file is not None)
+    if file and (options["source"] or options["sample"] or options["year"]):
+        raise UsageError(f"{file} holds the rows: --source, --sample and --year do not apply.")
+    if file or options["source"] or options["sample"]:
+        require_unused(ctx, "a file, --source or --sample", set(options) - {"hub"})
 
 
 def _data_file(dataset: str) -> Path | None:
-    """The file of the user's that this is, if it is no dataset's name or plug-in."""
+    """The path of the user's data file; None for a dataset's name or a plug-in."""
     from rewardkit.preprocess.read import READERS
 
     path = Path(dataset)
@@ -175,7 +195,7 @@ def _data_file(dataset: str) -> Path | None:
     return None
 
 
-def _own(
+def _own_dataset(
     file: Path,
     split: str | None,
     question_key: str,
@@ -227,19 +247,21 @@ def _print(report: PrepReport, *, as_json: bool) -> None:
 
 
 def _print_split(s: SplitReport) -> None:
-    """What became of the rows, and what the rows written look like."""
+    """Print how many rows were dropped and why, and statistics of the written rows."""
     from rewardkit.statistics import percentile_of_counts
 
     if s.distinct < s.read:
-        typer.echo(f"{s.split}: {s.read:,} rows are {s.distinct:,} distinct ones and their copies")
+        typer.echo(
+            f"{s.split}: {s.distinct:,} of {s.read:,} rows are distinct; the others are copies"
+        )
     for reason, count in s.dropped.most_common():
         typer.echo(f"{s.split}: dropped {count:,}: {reason} (see {s.out}.dropped.jsonl)")
     if s.duplicates:
         typer.echo(
-            f"{s.split}: {s.duplicates:,} rows ask an earlier row's question (--dedup drops them)"
+            f"{s.split}: {s.duplicates:,} rows repeat the question of an earlier row (--dedup drops them)"
         )
     if s.conflicting:
-        typer.echo(f"{s.split}: {s.conflicting:,} of them with another gold")
+        typer.echo(f"{s.split}: {s.conflicting:,} of them have a different gold")
     kinds = "; ".join(f"{kind} {count:,}" for kind, count in s.stats.answer_kinds.most_common())
     lengths = s.stats.prompt_chars
     marks = ", ".join(

@@ -10,7 +10,7 @@ import typer
 
 from rewardkit.cli.shared.console import print_json, print_table, printable, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag, Overwrite
+from rewardkit.cli.shared.options import JsonFlag, Overwrite, RecipeName, VerlVersion
 from rewardkit.errors import UsageError
 
 EXAMPLES = examples(
@@ -22,17 +22,16 @@ EXAMPLES = examples(
 )
 
 app = typer.Typer(
-    help="Recipes: what a person decides about a run, in YAML.",
+    help="List, show, copy and import recipes of verl runs.",
     no_args_is_help=True,
     epilog=EXAMPLES,
     rich_markup_mode=None,
 )
-Name = Annotated[str, typer.Argument(help="A recipe's name.")]
 
 
 @app.command("list", epilog=examples("rewardkit recipes list --json"))
 def list_(as_json: JsonFlag = False) -> None:
-    """The recipes that come with rewardkit."""
+    """List the recipes that come with rewardkit."""
     from rewardkit.launch.recipe import built_in, load_tree, read_recipe
 
     recipes = [read_recipe(load_tree(name), name) for name in built_in()]
@@ -45,13 +44,13 @@ def list_(as_json: JsonFlag = False) -> None:
 
 
 @app.command("show", epilog=examples("rewardkit recipes show qwen3-32b-dapo"))
-def show(name: Name) -> None:
-    """A recipe's YAML."""
+def show(name: RecipeName) -> None:
+    """Print the YAML of a recipe."""
     typer.echo(_text_of(name), nl=False)
 
 
 def _text_of(name: str) -> str:
-    """A recipe's file; one with a secret in it is not shown or copied."""
+    """The text of a recipe; a recipe with a secret in it is neither shown nor copied."""
     from rewardkit.launch.recipe import load_tree, recipe_path
     from rewardkit.redact import Redactor
 
@@ -63,11 +62,11 @@ def _text_of(name: str) -> str:
 
 @app.command("cp", epilog=examples("rewardkit recipes cp qwen3-32b-dapo my.yaml"))
 def copy(
-    name: Name,
-    out: Annotated[Path, typer.Argument(help="The new file.")],
+    name: RecipeName,
+    out: Annotated[Path, typer.Argument(help="Output file.")],
     overwrite: Overwrite = False,
 ) -> None:
-    """Copy a recipe, to make it yours."""
+    """Copy a recipe to a file of your own."""
     from rewardkit.output import atomic
 
     text = _text_of(name)
@@ -81,18 +80,18 @@ def copy(
 )
 def import_(
     script: Annotated[
-        str, typer.Argument(help="A launch script or a list of overrides; - for stdin.")
+        str, typer.Argument(help="Launch script or list of overrides; - reads standard input.")
     ],
-    out: Annotated[Path | None, typer.Option(help="The new recipe; stdout if not said.")] = None,
-    verl_version: Annotated[
-        str | None, typer.Option(help="The verl it shall run on, instead of the installed one.")
+    out: Annotated[
+        Path | None, typer.Option(help="Output recipe; the default is standard output.")
     ] = None,
+    verl_version: VerlVersion = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Turn a colleague's launch script into a recipe; the script is read, never run.
+    """Turn a launch script into a recipe without running it.
 
-    Says on stderr which of its keys the verl you have ignores, renamed or never knew.
+    Keys that your verl ignores, has renamed or does not know are reported on stderr.
     """
     from rewardkit.launch.script_import.importer import import_script, recipe_text
     from rewardkit.launch.script_import.shell import read_script
@@ -100,21 +99,21 @@ def import_(
     from rewardkit.output import atomic
 
     text = sys.stdin.read() if script == "-" else read_script(Path(script))
-    found = import_script(text, script, verl_version or installed_verl() or LATEST)
-    for finding in found.findings:
+    imported = import_script(text, script, verl_version or installed_verl() or LATEST)
+    for finding in imported.findings:
         warn(f"{finding.severity}: {finding}")
     if as_json:
-        print_json(found)
+        print_json(imported)
     elif out:
         with atomic(out, overwrite=overwrite) as part:
-            part.write_text(recipe_text(found), encoding="utf-8")
+            part.write_text(recipe_text(imported), encoding="utf-8")
     else:
-        typer.echo(recipe_text(found), nl=False)
+        typer.echo(recipe_text(imported), nl=False)
 
 
 @app.command("rules", epilog=examples("rewardkit recipes rules --json"))
 def rules(as_json: JsonFlag = False) -> None:
-    """The rules that `rewardkit check RECIPE` goes by, and where each comes from."""
+    """List the rules of `rewardkit check RECIPE` and their sources."""
     from rewardkit.launch.rules import RULES
 
     rows = [(rule.id, rule.severity, rule.key, rule.about, rule.source) for rule in RULES]
@@ -123,6 +122,6 @@ def rules(as_json: JsonFlag = False) -> None:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         print_table(
-            ("rule", "severity", "key", "what", "source"),
+            ("rule", "severity", "key", "condition", "source"),
             [[printable(c) for c in row] for row in rows],
         )

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import as_share, print_json, progress, warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
+    GoldKey,
     JsonFlag,
     Overwrite,
+    ResponseKey,
     SecondsPerRow,
     Settings,
     scorer_options,
@@ -30,27 +33,34 @@ EXAMPLES = examples(
 def command(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="SCORED...", help="jsonl or parquet; folders of them, patterns."),
+        typer.Argument(
+            metavar="SCORED...", help="jsonl or parquet files, folders or glob patterns."
+        ),
     ],
-    html: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")],
+    html: Annotated[Path, typer.Option(metavar="FILE", help="Output HTML page.")],
     scorer: Annotated[
-        str, typer.Option(help="For rows without a score; auto: each row's own.")
+        str,
+        typer.Option(
+            autocompletion=complete_scorers,
+            help="Scorer for rows without a score; auto uses the scorer of each row.",
+        ),
     ] = "auto",
     settings: Settings = None,
-    response_key: Annotated[str | None, typer.Option(help="The field with the response.")] = None,
-    gold_key: Annotated[str | None, typer.Option(help="The field with the gold.")] = None,
+    response_key: ResponseKey = None,
+    gold_key: GoldKey = None,
     max_responses: Annotated[
-        int, typer.Option(min=100, max=200_000, help="Responses that can be opened in the page.")
+        int,
+        typer.Option(min=100, max=200_000, help="Maximum number of responses in the page's list."),
     ] = 50_000,
     seconds_per_row: SecondsPerRow = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show scored responses as one page: figures, and a list to filter, search and read.
+    """Show scored responses as a page to filter and read.
 
-    Reads what `rewardkit score --out` writes and verl's dumps; other rows are scored on the way.
-    The page needs no network. Its figures count everything; beyond --max-responses, its list is
-    an even sample with some of every status.
+    Reads the output of `rewardkit score --out` and verl's dumps; rows without a score are scored.
+    The page works offline. Its figures count all responses; beyond --max-responses its list is an
+    even sample with responses of every status.
     """
     from rewardkit.responses.report.page import write_report
 
@@ -68,16 +78,16 @@ def command(
             progress=advance,
         )
     for reason, n in written.sums.unread.most_common(5):
-        warn(f"{n:,} not read: {reason} (first {written.sums.first[reason]})")
+        warn(f"{n:,} rows skipped: {reason} (first {written.sums.first[reason]})")
     if as_json:
         print_json(written.summary())
     else:
-        typer.echo(_said(written, html))
+        typer.echo(_summary(written, html))
 
 
-def _said(written: WrittenReport, html: Path) -> str:
+def _summary(written: WrittenReport, html: Path) -> str:
     total = written.sums.total
     right = sum(written.sums.lengths[True].values())
     listed = "" if written.listed == total.n else f" {written.listed:,} of them are listed."
     size = f"{written.size / 1e6:,.1f} MB"
-    return f"{html}: {as_share(right, total.n)} of {total.n:,} responses right, {size}.{listed}"
+    return f"{html}: {as_share(right, total.n)} of {total.n:,} responses correct, {size}.{listed}"

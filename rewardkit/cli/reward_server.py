@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import SecondsPerRow, Settings, scorer_options
@@ -20,40 +21,56 @@ EXAMPLES = examples(
 def command(
     scorer: Annotated[
         str,
-        typer.Argument(help="Scorer name or file.py:function; auto goes by each data_source."),
+        typer.Argument(
+            autocompletion=complete_scorers,
+            help="Scorer name or file.py:function; auto selects the scorer by data_source.",
+        ),
     ] = "auto",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free port.")
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free port.")
     ] = 8300,
     settings: Settings = None,
     token_env: Annotated[
         str | None,
-        typer.Option(help="Environment variable with the token that requests must have."),
+        typer.Option(
+            metavar="NAME", help="Environment variable that holds the token; requests must send it."
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Threads for scorers that may wait; the default is all cores."),
+        typer.Option(
+            min=1,
+            help="Number of responses scored concurrently by a custom scorer; the default is one per "
+            "CPU core.",
+        ),
     ] = None,
     seconds_per_row: SecondsPerRow = 10.0,
     wrong_score: Annotated[
         float | None,
-        typer.Option(help="Score of a response on which a custom scorer fails.  [0]"),
+        typer.Option(
+            help="Score to return if a custom scorer fails; set it to its score for wrong answers.  [0]"
+        ),
     ] = None,
     max_waiting: Annotated[
-        int, typer.Option(min=1, help="Maximum waiting requests; one more gets status 429.")
+        int,
+        typer.Option(
+            min=1, help="Maximum number of waiting requests; further requests get status 429."
+        ),
     ] = 1024,
-    max_batch: Annotated[int, typer.Option(min=1, help="Maximum responses per request.")] = 1024,
+    max_batch: Annotated[
+        int, typer.Option(min=1, help="Maximum number of responses per request.")
+    ] = 1024,
     max_body_mb: Annotated[
         int, typer.Option(min=1, max=1024, help="Maximum size of a request, in MiB.")
     ] = 8,
 ) -> None:
-    """Serve a scorer over HTTP, for OpenRLHF or any trainer's remote reward.
+    """Serve a scorer over HTTP to any trainer.
 
-    POST /get_reward takes and returns what OpenRLHF does. POST /score takes an object with
-    data_source, response, ground_truth and extra_info, or {"items": [...]}. GET /health and
-    GET /metrics show the server's state. The server ends on Ctrl-C or SIGTERM, after it has
-    answered every accepted request. See docs/reward-server.md.
+    POST /get_reward has the format of OpenRLHF's --reward.remote_url. POST /score takes an object
+    with data_source, response, ground_truth and extra_info, or {"items": [...]}. GET /health and
+    /metrics report the state. On Ctrl-C or SIGTERM the server answers all accepted requests and
+    exits. See docs/reward-server.md.
     """
     from rewardkit.parallel import cores
     from rewardkit.reward_server.server import ServerConfig, read_token, serve

@@ -19,9 +19,13 @@ from rewardkit.cli.shared.console import (
 )
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
+    GoldKey,
     Jobs,
     JsonFlag,
     Overwrite,
+    ResponseFiles,
+    ResponseKey,
+    Scorer,
     SecondsPerRow,
     Settings,
     scorer_options,
@@ -40,52 +44,50 @@ EXAMPLES = examples(
 )
 
 
-#: Reasons printed for rows that could not be scored; OUT.unscored.jsonl has all.
-SHOWN = 5
+#: Reasons that are printed for rows that could not be scored; OUT.unscored.jsonl has all.
+MAX_REASONS = 5
 
 
 class EngineName(str, Enum):
-    """What spreads the work."""
+    """Engine that runs the workers."""
 
     local = "local"
     ray = "ray"
 
 
 def command(
-    files: Annotated[
-        list[str],
-        typer.Argument(help="jsonl (.gz, .zst) or parquet files, folders, patterns; - for stdin."),
-    ],
-    scorer: Annotated[
-        str, typer.Option(help="A scorer's name or file.py:function; auto: each row's own.")
-    ] = "auto",
+    files: ResponseFiles,
+    scorer: Scorer = "auto",
     settings: Settings = None,
-    response_key: Annotated[str | None, typer.Option(help="The field with the response.")] = None,
-    gold_key: Annotated[str | None, typer.Option(help="The field with the gold.")] = None,
+    response_key: ResponseKey = None,
+    gold_key: GoldKey = None,
     train: Annotated[
         Path | None,
-        typer.Option(help="The training parquet that rows without a data_source are of."),
+        typer.Option(help="Training parquet used to look up a missing data_source."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A jsonl or parquet to write: rows with scores.")
+        Path | None, typer.Option(help="Output jsonl or parquet: the rows with their scores.")
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was interrupted.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
     jobs: Jobs = None,
     engine: Annotated[
-        EngineName, typer.Option(help="ray: Ray Data, on the cluster at --address.")
+        EngineName,
+        typer.Option(
+            help="Where workers run: local processes, or Ray Data on the cluster at --address."
+        ),
     ] = EngineName.local,
-    address: Annotated[str | None, typer.Option(help="Of the Ray cluster; auto, ray://...")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Address of the Ray cluster: auto, ray://...")
+    ] = None,
     seconds_per_row: SecondsPerRow = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Score what a run produced, in bulk, and sum up by data source, step and status.
+    """Score responses in bulk and sum up the results.
 
-    Without --response-key and --gold-key the usual names are tried, those of verl's rollout and
-    validation dumps among them. Rows that cannot be scored are named, and kept with the reason in
-    OUT.unscored.jsonl; the rest is scored. An interrupted run goes on with --resume.
+    Results are summed up by data source, step and status. Without --response-key and --gold-key
+    the usual field names are tried, among them those of verl's rollout and validation dumps. Rows
+    that cannot be scored are reported, and written with the reason to OUT.unscored.jsonl.
     """
     from rewardkit.parallel import cores
     from rewardkit.responses.score import score_files
@@ -110,9 +112,9 @@ def command(
             )
     except KeyboardInterrupt:
         if out:
-            warn(f"{out}: interrupted; run the same command with --resume to go on.")
+            warn(f"{out}: interrupted; run the same command with --resume to continue.")
         raise
-    _warn_of(report)
+    _warn_about(report)
     if as_json:
         print_json(report.summary())
     else:
@@ -121,28 +123,28 @@ def command(
         raise typer.Exit(1)
 
 
-def _warn_of(report: ScoreReport) -> None:
-    """The rows that could not be scored, one for each reason, and what may help."""
+def _warn_about(report: ScoreReport) -> None:
+    """Warn about rows that could not be scored, one for each reason."""
     reasons: dict[str, str] = {}
     for row in report.examples:
         reasons.setdefault(row.reason, row.where)
-    for reason, where in islice(reasons.items(), SHOWN):
+    for reason, where in islice(reasons.items(), MAX_REASONS):
         warn(f"{where}: not scored: {reason}")
-    shown = min(len(reasons), SHOWN)
+    shown = min(len(reasons), MAX_REASONS)
     if report.unscored > shown:
-        warn(f"... and {report.unscored - shown:,} more, for the same or other reasons")
+        warn(f"... and {report.unscored - shown:,} more rows, for these or other reasons")
     if not report.total.n and not report.unscored:
-        warn("error: no rows")
+        warn("error: the files have no rows.")
 
 
 def _print(report: ScoreReport) -> None:
-    columns = ("data source", "responses", "right", "mean score", "95 %", "no answer", "statuses")
+    columns = ("data source", "responses", "correct", "mean score", "95 %", "no answer", "statuses")
     sources = report.tallies.get("data_source", {})
     rows = [_row(name or "(none)", tally) for name, tally in sources.items()]
     if len(rows) > 1:
         rows.append(_row("all", report.total))
     files = report.files[0] if len(report.files) == 1 else f"{len(report.files):,} files"
-    title = f"{files}: {report.total.n:,} scored, {report.unscored:,} not"
+    title = f"{files}: {report.total.n:,} scored, {report.unscored:,} failed"
     if not rows:
         typer.echo(printable(title))
         return

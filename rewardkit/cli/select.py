@@ -17,7 +17,8 @@ from rewardkit.cli.shared.console import (
     warn,
 )
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import HtmlFile, JsonFlag, Overwrite
+from rewardkit.cli.shared.html_page import require_html_path
+from rewardkit.cli.shared.options import GoldKey, HtmlFile, JsonFlag, Overwrite, ResponseKey
 
 if TYPE_CHECKING:
     from rewardkit.responses.select.report import SelectReport
@@ -28,12 +29,12 @@ EXAMPLES = examples(
     "rewardkit select s.jsonl --train t.parquet --pass-rate 0:0.5 --unseen keep --out o.parquet",
 )
 
-#: Columns of the longest bar of the histogram.
-BAR = 50
+#: Width of the histogram's longest bar, in columns.
+BAR_COLUMNS = 50
 
 
 class Unseen(str, Enum):
-    """What becomes of rows without enough responses."""
+    """What to do with rows that have too few responses."""
 
     keep = "keep"
     drop = "drop"
@@ -42,39 +43,44 @@ class Unseen(str, Enum):
 def command(
     scored: Annotated[
         list[str],
-        typer.Argument(help="What rewardkit score --out wrote: files, folders, patterns."),
+        typer.Argument(help="Output of rewardkit score --out: files, folders or glob patterns."),
     ],
-    train: Annotated[Path, typer.Option(help="The verl parquet the responses were made from.")],
+    train: Annotated[
+        Path, typer.Option(help="verl parquet that the responses were generated from.")
+    ],
     pass_rate: Annotated[
-        str, typer.Option(metavar="LOW:HIGH", help="Pass rates to keep, both included: 0.1:0.9.")
+        str,
+        typer.Option(
+            metavar="LOW:HIGH", help="Range of pass rates to keep, bounds included: 0.1:0.9."
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="The parquet to write.")],
-    min_samples: Annotated[int, typer.Option(min=1, help="Responses that a pass rate takes.")] = 1,
+    out: Annotated[Path, typer.Option(help="Output parquet.")],
+    min_samples: Annotated[
+        int, typer.Option(min=1, help="Minimum number of responses per row.")
+    ] = 1,
     unseen: Annotated[
-        Unseen, typer.Option(help="What to do with rows that have fewer, or none.")
+        Unseen,
+        typer.Option(help="What to do with rows that have fewer responses than --min-samples."),
     ] = Unseen.drop,
-    response_key: Annotated[str | None, typer.Option(help="The field with the response.")] = None,
-    gold_key: Annotated[str | None, typer.Option(help="The field with the gold.")] = None,
+    response_key: ResponseKey = None,
+    gold_key: GoldKey = None,
     html: HtmlFile = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write the training rows whose prompts are solved neither too often nor too rarely.
+    """Select training rows by their pass rate.
 
-    Responses find their rows by data_source, split and index, else by the prompt, else by
-    source_id. A response whose prompt, question, id or gold contradicts its row is an error. Rows are written as they are and in order; the others, with their pass rates,
-    go to OUT.dropped.jsonl.
+    Responses are matched to rows by data_source, split and index, else by prompt, else by
+    source_id. A response whose prompt, question, id or gold contradicts its row is an error.
+    Selected rows are written unchanged and in order; the others go to OUT.dropped.jsonl with their
+    pass rates.
     """
-    from rewardkit.output import require_absent, require_not_input
     from rewardkit.responses.matching.match import PLACE_ALONE
     from rewardkit.responses.select.report import PassRateFilter
     from rewardkit.responses.select.selection import parse_bounds, select
 
     wanted = PassRateFilter(*parse_bounds(pass_rate), min_samples, unseen is Unseen.keep)
-    if html:
-        require_absent(html, overwrite=overwrite)
-        for source in (*map(Path, scored), train):
-            require_not_input(html, source)
+    require_html_path(html, overwrite=overwrite, inputs=[*map(Path, scored), train])
     with progress(f"reading {', '.join(scored)[:60]}") as advance:
         report = select(
             scored,
@@ -87,11 +93,11 @@ def command(
             progress=advance,
         )
     for line in report.examples:
-        warn(f"not counted: {line}")
+        warn(f"skipped: {line}")
     if alone := report.responses[PLACE_ALONE]:
         warn(
-            f"{alone:,} responses were joined by {PLACE_ALONE}: nothing else in them or their rows "
-            "confirms it."
+            f"{alone:,} responses were matched by {PLACE_ALONE}: nothing else in them or their rows "
+            "confirms the match."
         )
     if html:
         _write_html(report, html, overwrite=overwrite)
@@ -115,14 +121,14 @@ def _print(report: SelectReport) -> None:
     most = max(*bands.values(), 1)
     print_table(
         ("pass rate", "rows", ""),
-        ((band, f"{rows:,}", "█" * -(-BAR * rows // most)) for band, rows in bands.items()),
+        ((band, f"{rows:,}", "█" * -(-BAR_COLUMNS * rows // most)) for band, rows in bands.items()),
         title=f"{report.out}: {report.written:,} of {report.rows:,} rows kept",
     )
     lines = [f"dropped, {why}: {as_share(n, report.rows)}" for why, n in report.dropped.items()]
-    kept = "kept" if report.wanted.unseen else "dropped"
+    action = "kept" if report.wanted.unseen else "dropped"
     lines.append(
-        f"rows without responses: {report.unseen:,}, with too few: {report.few:,} (both {kept})"
+        f"rows without responses: {report.unseen:,}, with too few: {report.few:,} (both {action})"
     )
-    not_read = f"; lines not read: {report.unread:,}" if report.unread else ""
+    not_read = f"; lines skipped: {report.unread:,}" if report.unread else ""
     for line in (*lines, f"{joined(report)}{not_read}", zero_variance(report)):
         typer.echo(printable(line))

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from rewardkit.cli.shared.completion import complete_datasets
 from rewardkit.cli.shared.console import print_json, printable, prints_to_stderr
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import HubName, JsonFlag, require_unused
+from rewardkit.cli.shared.options import Hub, HubName, JsonFlag, require_unused
 
 EXAMPLES = examples(
     "rewardkit show gsm8k -n 3",
@@ -21,19 +22,29 @@ EXAMPLES = examples(
 
 def command(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="A dataset's name, or a verl parquet.")],
-    n: Annotated[int, typer.Option("-n", min=1, help="How many rows.")] = 1,
-    split: Annotated[str | None, typer.Option(help="train, test, ...")] = None,
+    name: Annotated[
+        str,
+        typer.Argument(autocompletion=complete_datasets, help="Dataset name, or a verl parquet."),
+    ],
+    n: Annotated[int, typer.Option("-n", min=1, help="Number of rows to print.")] = 1,
+    split: Annotated[str | None, typer.Option(help="Split to read: train, test, ...")] = None,
     source: Annotated[
-        Path | None, typer.Option(help="A parquet or jsonl file, or a folder of them.")
+        Path | None,
+        typer.Option(help="Read raw rows from this parquet or jsonl file, or folder of files."),
     ] = None,
-    hub: Annotated[HubName, typer.Option(help="Where to download from.")] = HubName.huggingface,
-    sample: Annotated[bool, typer.Option("--sample", help="Use the packaged sample.")] = False,
-    template: Annotated[str | None, typer.Option(help="As for rewardkit prep.")] = None,
-    system: Annotated[str | None, typer.Option(help="A system message.")] = None,
+    hub: Hub = HubName.huggingface,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Use the sample that comes with rewardkit.")
+    ] = False,
+    template: Annotated[
+        str | None, typer.Option(help="Prompt template, as for rewardkit prep.")
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option(help="System message to put before each prompt.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show real rows as verl gets them."""
+    """Print rows of a dataset as verl reads them."""
     from rewardkit.preprocess.pipeline import preview
     from rewardkit.row import read_rows
 

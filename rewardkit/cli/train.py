@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from rewardkit.cli.shared.completion import complete_recipes
 from rewardkit.cli.shared.console import print_json, printable, progress, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag
+from rewardkit.cli.shared.options import JsonFlag, VerlVersion
 from rewardkit.cli.shared.preflight import print_preflight, run_preflight, stop_if_fatal
 from rewardkit.errors import UsageError
 
@@ -32,20 +33,22 @@ EXAMPLES = examples(
 )
 
 RecipeName = Annotated[
-    str | None, typer.Argument(metavar="[RECIPE]", help="A recipe's name, or a .yaml of yours.")
+    str | None,
+    typer.Argument(
+        metavar="[RECIPE]", autocompletion=complete_recipes, help="Recipe name, or a .yaml file."
+    ),
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[-- KEY=VALUE ...]", help="verl's own keys; they win over all else."),
+    typer.Argument(
+        metavar="[-- KEY=VALUE ...]", help="Overrides in verl's own keys; they take precedence."
+    ),
 ]
 Fields = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="A field of the recipe. Repeatable."),
+    typer.Option("--set", metavar="FIELD=VALUE", help="Set a field of the recipe. Repeatable."),
 ]
-VerlVersion = Annotated[
-    str | None, typer.Option(help="Plan for this verl instead of the installed one.")
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Warnings stop the run too.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Do not start on warnings either.")]
 
 
 class Run(NamedTuple):
@@ -59,34 +62,41 @@ def command(
     recipe: RecipeName = None,
     overrides: Overrides = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the command and check nothing.")
+        bool,
+        typer.Option("--dry-run", help="Print the command without checking or starting anything."),
     ] = False,
     rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Run real verl here on the CPU, with a tiny model.")
+        bool,
+        typer.Option(
+            "--rehearse", help="Run a few steps of real verl on the CPU with a tiny model."
+        ),
     ] = False,
     fields: Fields = None,
-    variant: Annotated[str | None, typer.Option(help="One variant of the recipe's sweep.")] = None,
+    variant: Annotated[
+        str | None, typer.Option(help="Start one variant of the recipe's sweep.")
+    ] = None,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Every variant, one after another.")
+        bool, typer.Option("--sweep", help="Start all variants of the sweep, one after another.")
     ] = False,
     verl_version: VerlVersion = None,
     strict: Strict = False,
     no_check: Annotated[
-        bool, typer.Option("--no-check", help="Start without looking for mistakes first.")
+        bool, typer.Option("--no-check", help="Start without checking first.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="The run's new folder; runs/NAME-TIME if not said.")
+        Path | None, typer.Option(help="New folder of the run; the default is runs/NAME-TIME.")
     ] = None,
     from_manifest: Annotated[
-        Path | None, typer.Option("--from", metavar="MANIFEST", help="Repeat a run.")
+        Path | None,
+        typer.Option("--from", metavar="MANIFEST", help="Repeat the run of a manifest.json."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Turn a recipe into a launch of verl, look for mistakes, and start it.
+    """Turn a recipe into a verl launch, check it and start it.
 
-    The target of the recipe's cluster says how: local and ray-job are executed, the others are
-    written as files to be submitted. Every run has a folder with a manifest, from which --from
-    repeats it.
+    The recipe's cluster.target decides how: local and ray-job runs are started, the others are
+    written as files for you to submit. Every run has a folder with a manifest; --from repeats the
+    run of a manifest.
     """
     from rewardkit.launch.request import plan_from_request
 

@@ -59,8 +59,8 @@ def test_options_are_those_of_one_side(run, responses):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--scorer", "gsm8k"), "given 1 times"),
-        (("--scorer", "gsm8k") * 3, "given 3 times"),
+        (("--scorer", "gsm8k"), "set 1 times"),
+        (("--scorer", "gsm8k") * 3, "set 3 times"),
         (("--scorer", "gsm8k", "--scorer", "gsm8"), "Did you mean 'gsm8k'"),
         ((*BOTH, "--set-a", "x"), "NAME=VALUE"),
         ((*BOTH, "--html", "r.jsonl", "--overwrite"), "is the input file"),
@@ -79,14 +79,14 @@ def test_a_file_that_no_one_can_judge_exits_1(run, tmp_path):
     assert "A raised UnknownNameError on 1 samples" in done.stderr
 
 
-def test_equal_scorers_are_told_of_and_a_folder_is_compared(run, responses):
+def test_equal_scorers_are_warned_about_and_a_folder_is_compared(run, responses):
     same = ("--scorer", "gsm8k", "--scorer", "gsm8k")
     done = run("compare", ".", *same)
-    assert (done.returncode, "can only agree" in done.stderr) == (0, True)
+    assert (done.returncode, "cannot disagree" in done.stderr) == (0, True)
     assert "r.jsonl: 4 samples judged by both" in done.stdout
     options = ("--set-a", "method=robust", "--set-b", "method=robust")
-    assert "can only agree" in run("compare", ".", *same, *options).stderr
-    assert "can only agree" not in run("compare", ".", *same, *options[:2]).stderr
+    assert "cannot disagree" in run("compare", ".", *same, *options).stderr
+    assert "cannot disagree" not in run("compare", ".", *same, *options[:2]).stderr
 
 
 def test_a_scorer_of_the_user_s_cannot_end_or_print_into_the_command(run, responses, tmp_path):

@@ -31,7 +31,7 @@ def test_a_mix_is_told_in_a_table_and_is_fit_to_train_on(run, parts):
     words = " ".join(done.stdout.split())
     assert "train.parquet: 50 rows, seed 3" in words
     assert "a.parquet 0.6 60.0% 64 30 1" in words
-    assert "b.parquet: left out __index_level_0__ (20 rows)" in words
+    assert "b.parquet: dropped field __index_level_0__ (20 rows)" in words
     assert "b.parquet: extra_info.index was str: kept as source_id (20 rows)" in words
     assert "50 rows, all good" in run("check", "train.parquet").stdout
 

@@ -17,7 +17,7 @@ def scored(tmp_path):
 def test_a_page_is_written_and_its_size_told(run, tmp_path):
     done = run("report", "scored.jsonl", "--html", "out.html")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "out.html: 1 (50.0%) of 2 responses right, 0.0 MB.\n"
+    assert done.stdout == "out.html: 1 (50.0%) of 2 responses correct, 0.0 MB.\n"
     assert "Accuracy by step" in (tmp_path / "out.html").read_text()
 
 
@@ -37,7 +37,7 @@ def test_what_score_writes_is_what_report_reads(run, tmp_path):
     unscored = run("report", "r.jsonl", "--html", "r.html", "--json")
     assert json.loads(scored.stdout)["statuses"] == {"correct": 1}
     assert json.loads(unscored.stdout)["statuses"] == {"correct": 1}
-    assert "1 not read: not JSON" in unscored.stderr
+    assert "1 rows skipped: not JSON" in unscored.stderr
     assert "(first r.jsonl:2)" in unscored.stderr
 
 
@@ -51,8 +51,8 @@ def test_a_scorer_that_hangs_costs_its_row_only(run, tmp_path):
     )
     scorer = ("--scorer", "hangs.py:compute_score", "--seconds-per-row", "0.5")
     done = run("report", "r.jsonl", "--html", "o.html", *scorer)
-    assert "2 (100.0%) of 2 responses right" in done.stdout
-    assert done.stderr == "1 not read: no verdict within 0.5 s (first r.jsonl:2)\n"
+    assert "2 (100.0%) of 2 responses correct" in done.stdout
+    assert done.stderr == "1 rows skipped: no verdict within 0.5 s (first r.jsonl:2)\n"
 
 
 @pytest.mark.parametrize(

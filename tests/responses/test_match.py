@@ -352,7 +352,7 @@ def test_a_join_by_place_alone_is_said(tmp_path, monkeypatch):
     out = run(
         "select", "s.jsonl", "--train", "t.parquet", "--pass-rate", "0:1", "--out", "o.parquet"
     )
-    assert "2 responses were joined by data_source, split and index alone" in out
+    assert "2 responses were matched by data_source, split and index alone" in out
     out = run("eval", "responses", "t.parquet", "s.jsonl")
     assert "2 responses were matched to rows by row number only" in out
 

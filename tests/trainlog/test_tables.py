@@ -331,7 +331,7 @@ def test_following_waits_for_the_file_and_says_when_it_is_begun_anew(tmp_path):
     assert seen == [
         "step 1  entropy 0.5\n",
         "step 2  entropy 0.5\n",
-        "the log was begun anew\n",
+        "the log was replaced by a new one\n",
         "step 1  entropy 0.25\n",
     ]
 

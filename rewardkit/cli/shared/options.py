@@ -22,6 +22,16 @@ class HubName(str, Enum):
     modelscope = "modelscope"
 
 
+class LanguageCode(str, Enum):
+    """Language of texts in output: English or Chinese."""
+
+    en = "en"
+    zh = "zh"
+
+
+Language = Annotated[
+    LanguageCode, typer.Option(help="Language of the text; names and rules stay in English.")
+]
 Hub = Annotated[HubName, typer.Option(help="Hub to download datasets from.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Overwrite = Annotated[
@@ -73,7 +83,7 @@ VerlVersion = Annotated[
     typer.Option(help="verl version to plan for; the default is the installed one."),
 ]
 RecipeName = Annotated[
-    str, typer.Argument(autocompletion=complete_recipes, help="Name of a built-in recipe.")
+    str, typer.Argument(autocompletion=complete_recipes, help="Recipe name, or a .yaml file.")
 ]
 
 
