@@ -1,4 +1,4 @@
-"""Every attack catches the scorer it is meant for, and accuses no sound one."""
+"""Every attack catches the bad scorer it is meant for, and passes sound ones."""
 
 import pytest
 
@@ -35,8 +35,8 @@ SIGNATURE = "def compute_score(data_source, solution_str, ground_truth, extra_in
 LAST_BOX = r"""
 import re
 def last_box(text):
-    found = re.findall(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}", text[-2000:])
-    return found[-1] if found else ""
+    boxes = re.findall(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}", text[-2000:])
+    return boxes[-1] if boxes else ""
 def right(text, gold):
     return float(bool(gold) and last_box(text) == gold)
 """
@@ -44,7 +44,7 @@ def right(text, gold):
 
 @pytest.fixture(autouse=True)
 def bounds(request, monkeypatch):
-    """Quick tests ask less of a scorer, and no slow machine makes a sound one slow."""
+    """Make fewer calls in quick tests, and do not call a scorer slow on a slow machine."""
     if request.node.get_closest_marker("full") is None:
         monkeypatch.setattr(behaviour_checks, "_LONG_TEXTS", {"prose": "and so we go on "})
         monkeypatch.setattr(behaviour_checks, "MAX_HANGS", 1)
@@ -54,7 +54,7 @@ def bounds(request, monkeypatch):
 
 @pytest.fixture
 def attacked(tmp_path):
-    """The names of the attacks that a scorer, given as the body of its function, does not stand."""
+    """The attacks that go through on a scorer, which is given as the body of its function."""
 
     def go(body, rows=ROWS, seconds=20.0):
         file = tmp_path / "reward.py"
@@ -178,7 +178,7 @@ CAUGHT = {
 }
 
 
-#: Of each kind of attack one or two; an audit takes half a second, most of it the start.
+#: One or two of each kind of attack: an audit takes half a second, most of it the start.
 QUICK = {
     "a substring matcher",
     "one that takes hedges",
@@ -199,7 +199,7 @@ def test_a_bad_scorer_is_caught_by_the_attack_meant_for_it(attacked, which):
 
 
 @pytest.mark.full
-def test_a_scorer_that_runs_code_is_caught_though_it_hangs(attacked):
+def test_a_scorer_that_runs_code_is_caught_even_if_it_hangs(attacked):
     body = (
         "try:\n    value = eval(last_box(solution_str))\nexcept Exception:\n    value = None\n"
         "return float(str(value) == ground_truth) or right(solution_str, ground_truth)"
@@ -255,16 +255,16 @@ def test_a_bad_scorer_of_choices_is_caught(attacked, which):
 
 
 def test_a_scorer_that_hangs_does_not_hang_the_audit(attacked):
-    found = attacked("while True:\n    pass", ROWS[:1], seconds=0.2)
-    assert "no verdict within 0.2 s" in found["hangs"].failures[0].got
+    failed = attacked("while True:\n    pass", ROWS[:1], seconds=0.2)
+    assert "no verdict within 0.2 s" in failed["hangs"].failures[0].got
 
 
 @pytest.mark.full
-def test_what_a_scorer_was_asked_before_it_hung_is_reported(attacked):
+def test_the_response_on_which_a_scorer_hung_is_reported(attacked):
     body = "while '9**9' in solution_str:\n    pass\nreturn right(solution_str, ground_truth)"
-    found = attacked(body, ROWS[:1], seconds=1.0)
-    assert "9**9" in found["hangs"].failures[0].response
-    assert "trailing_zeros" in found
+    failed = attacked(body, ROWS[:1], seconds=1.0)
+    assert "9**9" in failed["hangs"].failures[0].response
+    assert "trailing_zeros" in failed
 
 
 @pytest.mark.parametrize(
@@ -278,14 +278,14 @@ def test_what_a_scorer_was_asked_before_it_hung_is_reported(attacked):
         pytest.param("math_dapo", {"mode": "robust"}, ROWS, marks=pytest.mark.full),
     ],
 )
-def test_a_sound_scorer_is_not_accused(scorer, options, rows):
+def test_a_sound_scorer_gets_an_a(scorer, options, rows):
     report = audit(scorer, data=rows, options=options, seconds=60)
     assert report.at_least("medium") == ()
     assert report.grade == "A"
 
 
 @pytest.mark.full
-def test_the_rows_fit_the_scorer_where_none_are_given():
+def test_packaged_rows_fit_the_scorer():
     assert {r.data_source for r in audit("mcq", rows=3).readings} == {"cflue"}
     report = audit("auto", rows=10)
     forms = {r.data_source: r.form.name for r in report.readings}
@@ -295,10 +295,10 @@ def test_the_rows_fit_the_scorer_where_none_are_given():
 
 
 @pytest.mark.full
-def test_packaged_rows_of_another_kind_are_left_out(tmp_path):
+def test_packaged_rows_that_the_scorer_does_not_reward_are_left_out(tmp_path):
     (tmp_path / "r.py").write_text(
-        "import re\n" + SIGNATURE + "    found = re.findall('#### (-?[0-9]+)$', solution_str)\n"
-        "    return float(found[-1:] == [ground_truth])\n"
+        "import re\n" + SIGNATURE + "    answers = re.findall('#### (-?[0-9]+)$', solution_str)\n"
+        "    return float(answers[-1:] == [ground_truth])\n"
     )
     report = audit(f"{tmp_path}/r.py:compute_score", rows=10)
     assert "cflue" in report.left_out
@@ -306,7 +306,7 @@ def test_packaged_rows_of_another_kind_are_left_out(tmp_path):
 
 
 @pytest.mark.full
-def test_an_audit_is_the_same_for_the_same_seed():
+def test_the_same_seed_gives_the_same_report():
     first, second, other = (audit("gsm8k", rows=5, seed=seed) for seed in (1, 1, 2))
     assert [(f.attack, f.failures) for f in first.failed] == [
         (f.attack, f.failures) for f in second.failed
@@ -314,14 +314,14 @@ def test_an_audit_is_the_same_for_the_same_seed():
     assert first.failed != other.failed
 
 
-def test_texts_in_a_report_are_short():
+def test_texts_in_a_report_are_clipped():
     report = audit("gsm8k", rows=2)
     pairs = [pair for finding in report.failed for pair in finding.failures]
     assert pairs
     assert all(len(pair.response) < 300 for pair in pairs)
 
 
-def test_what_cannot_be_audited_is_one_clear_error(tmp_path):
+def test_input_that_cannot_be_audited_raises_one_clear_error(tmp_path):
     with pytest.raises(UnknownNameError, match="gsm8k"):
         audit("gsm8")
     with pytest.raises(UsageError, match="no such file"):
@@ -353,7 +353,7 @@ def test_grades_follow_their_rule():
     assert grade((result("high", failed=0),)) == "A"
 
 
-def test_every_attack_says_what_it_tries_and_is_about_something():
+def test_every_attack_has_a_description_and_responses():
     targets = [
         Target(row, form)
         for row in sample_rows([*ROWS, *CHOICES, *MORE], 20, 0)
@@ -365,8 +365,8 @@ def test_every_attack_says_what_it_tries_and_is_about_something():
             assert any(list(attack.responses(target)) for target in targets), attack.name
 
 
-def test_no_hole_is_tried_with_the_right_answer_alone():
-    """Else a sound scorer would be accused."""
+def test_no_false_positive_is_just_the_correct_answer():
+    """A sound scorer would fail on it."""
     for row in sample_rows([*ROWS, *CHOICES], 9, 0):
         target = Target(row, AnswerForm("box", r"\boxed{", "}"))
         for attack in ATTACKS.values():
@@ -376,8 +376,8 @@ def test_no_hole_is_tried_with_the_right_answer_alone():
                 )
 
 
-def test_a_scorer_with_our_own_signature_is_audited_without_its_safety_net(tmp_path):
-    """In verl `verl_result` catches what it raises; the audit says that it does."""
+def test_a_scorer_with_our_own_signature_is_audited_without_verl_result(tmp_path):
+    """In verl `verl_result` catches its exceptions; the audit reports them."""
     (tmp_path / "own.py").write_text(
         "from rewardkit.scorers.base import Score, Status\n"
         "from rewardkit.scorers.math import score as judge\n"

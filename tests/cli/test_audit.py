@@ -1,4 +1,4 @@
-"""`rewardkit audit` as a user meets it."""
+"""The command `rewardkit audit`."""
 
 import json
 
@@ -16,30 +16,30 @@ def bad(tmp_path):
     return "bad.py:compute_score"
 
 
-def test_a_table_shows_what_went_through_and_the_grade(run, bad):
-    done = run("audit", bad, "--rows", "2")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "hedge" in done.stdout
-    assert "grade F" in done.stdout
+def test_a_table_shows_the_attacks_that_went_through_and_the_grade(run, bad):
+    completed = run("audit", bad, "--rows", "2")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert "hedge" in completed.stdout
+    assert "grade F" in completed.stdout
 
 
-def test_a_clean_scorer_gets_an_a_and_exit_0_also_with_fail_on(run):
+def test_a_sound_scorer_gets_an_a_and_exits_0_even_with_fail_on(run):
     arguments = ("gsm8k", "--set", "method=robust", "--rows", "5", "--fail-on", "medium")
-    done = run("audit", *arguments)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "grade A" in done.stdout
+    completed = run("audit", *arguments)
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert "grade A" in completed.stdout
 
 
 @pytest.mark.full
-def test_fail_on_exits_1(run, bad):
+def test_fail_on_exits_1_if_an_attack_went_through(run, bad):
     assert run("audit", bad, "--rows", "3", "--fail-on", "high").returncode == 1
     assert run("audit", "gsm8k", "--rows", "3", "--fail-on", "low").returncode == 1
 
 
 @pytest.mark.full
-def test_json_and_html_hold_the_pairs(run, bad, tmp_path):
-    done = run("audit", bad, "--rows", "3", "--json", "--html", "a.html")
-    report = json.loads(done.stdout)
+def test_json_and_html_have_the_examples(run, bad, tmp_path):
+    completed = run("audit", bad, "--rows", "3", "--json", "--html", "a.html")
+    report = json.loads(completed.stdout)
     assert report["grade"] == "F"
     hedge = next(f for f in report["findings"] if f["attack"] == "hedge")
     assert hedge["failed"] > 0
@@ -52,21 +52,21 @@ def test_json_and_html_hold_the_pairs(run, bad, tmp_path):
     assert "--overwrite" in refused.stderr
 
 
-def test_rows_come_from_the_data_given(run, bad):
+def test_rows_are_sampled_from_the_data(run, bad):
     assert run("prep", "gsm8k", "--sample", "--out", "t.parquet").returncode == 0
-    done = run("audit", bad, "--data", "t.parquet", "--rows", "7", "--seed", "3", "--json")
-    (reading,) = json.loads(done.stdout)["readings"]
+    completed = run("audit", bad, "--data", "t.parquet", "--rows", "7", "--seed", "3", "--json")
+    (reading,) = json.loads(completed.stdout)["readings"]
     assert (reading["data_source"], reading["rows"]) == ("openai/gsm8k", 7)
 
 
-def test_what_cannot_be_audited_is_one_line(run):
+def test_input_that_cannot_be_audited_is_one_line_of_error(run):
     for arguments, code, words in (
         (("gsm8",), 2, "Did you mean 'gsm8k'"),
         (("nope.py:score",), 2, "no such file"),
         (("gsm8k", "--set", "methd=x"), 2, "no option 'methd'"),
         (("gsm8k", "--data", "none.parquet"), 1, "no such file"),
     ):
-        done = run("audit", *arguments)
-        assert done.returncode == code
-        assert words in done.stderr
-        assert done.stderr.count("\n") == 1
+        completed = run("audit", *arguments)
+        assert completed.returncode == code
+        assert words in completed.stderr
+        assert completed.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""A user's scorer that hangs, prints or ends its process costs one verdict and no command."""
+"""A user's scorer that hangs, prints or ends its process costs one score and not the command."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def score(response, ground_truth, extra_info=None, *, mark="x"):
     return Score(1.0, True, f"{os.getpid()} {mark}", Status.CORRECT)
 """
 
-#: What becomes of each row that it misbehaves on.
+#: The reason for each row without a score.
 REASONS = {
     "3": "the scorer ended its process (exit code 3)",
     "4": "the scorer ended its process (SIGSEGV)",
@@ -93,7 +93,7 @@ def test_score_names_the_rows_that_break_a_scorer_and_scores_the_rest(bad, rows,
 
 
 @pytest.mark.full
-def test_report_and_compare_live_through_the_same(bad, rows, tmp_path):
+def test_report_and_compare_survive_the_same_scorer(bad, rows, tmp_path):
     written = write_report([rows], tmp_path / "o.html", scorer=bad, seconds=3)
     assert written.sums.total.n == 12 - len(REASONS)
     assert set(written.sums.unread) == set(REASONS.values())
@@ -116,7 +116,7 @@ def test_report_and_compare_live_through_the_same(bad, rows, tmp_path):
     assert ended in cases
 
 
-def test_a_scorer_of_ours_stays_in_this_process_and_any_other_gets_its_own(bad):
+def test_a_built_in_scorer_runs_in_this_process_and_any_other_in_its_own(bad):
     with open_scorer("gsm8k", {}) as ours:
         assert ours("#### 1", "1").correct
         assert not isinstance(ours, isolated.IsolatedScorer)
@@ -130,18 +130,18 @@ def test_a_scorer_of_ours_stays_in_this_process_and_any_other_gets_its_own(bad):
     ] + 2 * [False]
 
 
-def test_auto_is_not_ours_once_another_package_has_scorers(monkeypatch):
+def test_auto_is_not_built_in_once_another_package_has_scorers(monkeypatch):
     monkeypatch.setattr(isolated.registry, "_plugins", lambda group: {"acme": "acme:score"})
     assert not is_built_in("auto")
 
 
-def test_what_was_ended_from_outside_is_tried_once_more(bad, tmp_path):
+def test_a_response_on_which_the_process_ended_is_tried_once_more(bad, tmp_path):
     with open_scorer(bad, {}, 5) as judge:
         assert judge("row 9", "1").correct
         assert (tmp_path / "once").exists()
 
 
-def test_a_process_that_was_killed_between_two_calls_is_started_again(bad):
+def test_a_process_that_dies_between_two_calls_is_replaced(bad):
     with open_scorer(bad, {}, 5) as judge:
         pid = int(judge("row 1", "1").pred.split()[0])
         os.kill(pid, 9)
@@ -149,7 +149,7 @@ def test_a_process_that_was_killed_between_two_calls_is_started_again(bad):
         assert int(judge("row 1", "1").pred.split()[0]) != pid
 
 
-def test_an_endless_loop_ends_with_what_it_started(tmp_path):
+def test_a_scorer_that_hangs_is_killed_with_the_processes_it_started(tmp_path):
     text = (
         "import subprocess, time\nfrom pathlib import Path\n"
         "from rewardkit.scorers.base import Score, Status\n"
@@ -167,27 +167,25 @@ def test_an_endless_loop_ends_with_what_it_started(tmp_path):
     state = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
     until = time.monotonic() + 60
     while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < until, "what the scorer started goes on"
+        assert time.monotonic() < until, "the process that the scorer started still runs"
         time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds", "said"),
+    ("text", "seconds", "words"),
     [
         ("def score(r, g, e=None):\n    while True: pass\n", 0.2, "no verdict within 0.2 s"),
         ("import os\ndef score(r, g, e=None): os._exit(9)\n", 60, "exit code 9"),
     ],
 )
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_a_scorer_that_never_answers_is_not_asked_for_every_row(
-    tmp_path, rows, text, seconds, said, jobs
-):
-    with pytest.raises(NeverAnswersError, match=rf"first 5 responses.*{said}"):
+def test_a_scorer_that_never_answers_is_given_up_early(tmp_path, rows, text, seconds, words, jobs):
+    with pytest.raises(NeverAnswersError, match=rf"first 5 responses.*{words}"):
         score_files([rows], scorer(tmp_path, text), jobs=jobs, seconds=seconds)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ("import os; os._exit(4)", r"process ended while it was imported \(exit code 4\)"),
         ("import nothing_of_that_name", "does not import: ModuleNotFoundError"),
@@ -197,43 +195,43 @@ def test_a_scorer_that_never_answers_is_not_asked_for_every_row(
         ("score = 1", "is int, not a function"),
     ],
 )
-def test_a_scorer_that_does_not_load_is_one_clear_line(tmp_path, rows, text, said):
+def test_a_scorer_that_does_not_load_is_one_line_of_error(tmp_path, rows, text, words):
     name = scorer(tmp_path, text) if text else f"{tmp_path}/nope.py:score"
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=words):
         score_files([rows], name)
 
 
-def test_an_option_it_does_not_have_is_named(bad, rows):
+def test_an_unknown_option_is_named(bad, rows):
     with pytest.raises(UsageError, match="has no option 'marc'.*mark"):
         score_files([rows], bad, options={"marc": "x"})
     with pytest.raises(UnknownNameError):
         score_files([rows], "gsm8", options={})
 
 
-def test_a_scorer_gets_what_it_got_and_cannot_change_the_row(tmp_path):
+def test_a_scorer_gets_all_values_unchanged_and_cannot_change_the_row(tmp_path):
     text = (
         "from rewardkit.scorers.base import Score, Status\n"
         "def score(response, ground_truth, extra_info=None):\n"
-        "    said = f\"{response} {ground_truth} {extra_info['data_source']} {extra_info['b']}\"\n"
+        "    pred = f\"{response} {ground_truth} {extra_info['data_source']} {extra_info['b']}\"\n"
         "    extra_info.clear()\n"
-        "    return Score(0.25, False, said, Status.WRONG)\n"
+        "    return Score(0.25, False, pred, Status.WRONG)\n"
     )
     with open_scorer(scorer(tmp_path, text), {}) as judge:
         info = {"data_source": "d", "b": b"\xff"}
         long = "é \ud800 \n" * 100_000
-        said = judge(long, "1", info)
-        assert said == Score(0.25, False, f"{long} 1 d {info['b']}", Status.WRONG)
+        score = judge(long, "1", info)
+        assert score == Score(0.25, False, f"{long} 1 d {info['b']}", Status.WRONG)
         assert len(info) == 2
 
 
-def test_other_folders_modules_do_not_stand_in_for_python_s(tmp_path, bad, monkeypatch):
+def test_a_module_in_the_current_folder_does_not_replace_one_of_python(tmp_path, bad, monkeypatch):
     (tmp_path / "select.py").write_text("raise RuntimeError('not the one')")
     monkeypatch.chdir(tmp_path)
     with open_scorer(bad, {}) as judge:
         assert judge("row 1", "1").correct
 
 
-def test_ended_is_told_with_its_number(bad):
+def test_a_crash_is_reported_with_its_exit_code(bad):
     with open_scorer(bad, {}, 5) as judge:
         judge("row 1", "1")
         with pytest.raises(ScorerCrashError, match="exit code 3"):
@@ -254,7 +252,7 @@ def score(response, ground_truth, extra_info=None):
 """
 
 
-def test_a_scorer_that_forks_and_returns_twice_shifts_no_verdict(tmp_path, rows):
+def test_a_scorer_that_forks_and_returns_twice_does_not_shift_scores(tmp_path, rows):
     out = tmp_path / "out.jsonl"
     report = score_files([rows], scorer(tmp_path, FORKS), out=out)
     assert report.total.n == 12
@@ -278,7 +276,7 @@ def score(response, ground_truth, extra_info=None):
 
 
 @pytest.mark.parametrize("ends", [0, 1])
-def test_what_a_scorer_writes_between_its_verdicts_costs_its_response_alone(tmp_path, rows, ends):
+def test_a_scorer_that_writes_to_the_socket_loses_only_that_response(tmp_path, rows, ends):
     out = tmp_path / "out.jsonl"
     report = score_files([rows], scorer(tmp_path, STRAY.replace("{ends}", str(ends))), out=out)
     (only,) = report.examples
@@ -288,8 +286,8 @@ def test_what_a_scorer_writes_between_its_verdicts_costs_its_response_alone(tmp_
     ]
 
 
-def test_a_batch_is_one_exchange_and_a_slow_scorer_sends_each_verdict(tmp_path, monkeypatch):
-    """Verdicts wait for others only as long as judging takes no time."""
+def test_a_slow_scorer_sends_each_score_of_a_batch_at_once(tmp_path, monkeypatch):
+    """Scores wait for others only while scoring takes almost no time."""
     text = (
         "import time\nfrom rewardkit.scorers.base import Score, Status\n"
         "def score(response, ground_truth, extra_info=None):\n"
@@ -309,7 +307,7 @@ def test_a_batch_is_one_exchange_and_a_slow_scorer_sends_each_verdict(tmp_path, 
         assert [len(verdicts) for _, _, verdicts in replies] == [1, 1, 1, 1]
 
 
-def test_verdicts_of_a_batch_keep_their_place_whatever_breaks_in_it(bad):
+def test_scores_keep_their_place_in_a_batch_with_failures(bad):
     with open_scorer(bad, {}, 3) as judge:
         judge("row 0", "1")
         order = [1, 4, 3, 1, 2, 5, 10, 4, 8, 7, 2]
@@ -360,7 +358,9 @@ def left_by_scorer(folder):
 @pytest.mark.full
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("end", ["normal", signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
-def test_what_a_scorer_starts_ends_with_the_command_however_that_ends(tmp_path, rows, jobs, end):
+def test_processes_that_a_scorer_starts_end_with_the_command_however_that_ends(
+    tmp_path, rows, jobs, end
+):
     wait = 0 if end == "normal" else 600
     name = scorer(tmp_path, LEAVES_CHILDREN.replace("{wait}", str(wait)))
     command = [sys.executable, "-m", "rewardkit", "score", rows, "--scorer", name]
@@ -375,8 +375,8 @@ def test_what_a_scorer_starts_ends_with_the_command_however_that_ends(tmp_path, 
     assert wait_until(lambda: not any(map(alive, left_by_scorer(tmp_path))))
 
 
-def test_no_process_of_a_scorer_is_left_to_others_to_collect(bad):
-    """Where nobody collects orphans, as in many containers, each would stay as a zombie."""
+def test_no_process_of_a_scorer_is_left_as_an_orphan(bad):
+    """In a container without an init, each orphan would stay as a zombie."""
     pids = []
     with open_scorer(bad, {}, 3) as judge:
         for row in (1, 2, 1, 4, 1):
@@ -387,7 +387,7 @@ def test_no_process_of_a_scorer_is_left_to_others_to_collect(bad):
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def test_a_scorer_s_process_ends_with_its_guard(bad):
+def test_a_scorer_s_process_is_killed_and_replaced_if_its_guard_dies(bad):
     with open_scorer(bad, {}, 5) as judge:
         first = int(judge("row 1", "1").pred.split()[0])
         guard = int(Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1])

@@ -1,0 +1,72 @@
+"""A child process: its guard, its descriptors, and callers that fork."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
+
+ROOT = Path(__file__).parents[2]
+SERVE = """
+import os, time
+
+def serve(channel):
+    while True:
+        request = channel.receive()
+        if request == "sleep":
+            time.sleep(600)
+        channel.send([os.getpid(), request])
+"""
+
+
+@pytest.fixture
+def process(tmp_path, monkeypatch):
+    (tmp_path / "echo_child.py").write_text(SERVE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    process = ChildProcess("echo_child")
+    yield process
+    process.close()
+
+
+def test_replies_are_json_and_requests_any_value_that_pickles(process):
+    assert process.exchange("é\ud800\n", 60)[1] == "é\ud800\n"
+    with pytest.raises(ChildCrashError, match="exit code 1"):
+        process.exchange(b"bytes", 60)
+
+
+def test_a_process_that_does_not_reply_is_closed_and_its_pid_is_free(process):
+    pid, _ = process.exchange("hello", 60)
+    with pytest.raises(ChildTimeoutError):
+        process.exchange("sleep", 0.1)
+    assert not process.is_alive
+    assert not Path(f"/proc/{pid}").exists()
+    with pytest.raises(ChildCrashError, match="SIGKILL"):
+        process.exchange("hello", 60)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_of_the_caller_closes_its_copy_and_leaves_the_process_alone(process):
+    fork = os.fork()
+    if fork == 0:
+        os._exit(process.is_alive)
+    assert os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]) == 0
+    assert process.exchange("hello", 60)[1] == "hello"
+
+
+def test_a_process_has_a_guard_if_its_caller_has_many_open_files(process):
+    """Descriptors above 1023 are more than select takes."""
+    code = (
+        "import os, resource\n"
+        "from rewardkit.isolate.child_process import ChildProcess\n"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))\n"
+        "files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]\n"
+        "process = ChildProcess('echo_child')\n"
+        "print(process.exchange('hello', 60)[1], process.is_alive)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), sys.path[0]])}
+    output = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
+    assert output == "hello True\n"
