@@ -12,7 +12,7 @@ from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.evaluate.generate import GenerationConfig, generate
 from rewardkit.evaluate.judge import JudgedResponse, join_with_rows, judge_all
 from rewardkit.evaluate.match_responses import MatchReport, match_to_rows
-from rewardkit.evaluate.metrics import Metrics, compute_metrics
+from rewardkit.evaluate.metrics import EvaluationMetrics, compute_metrics
 from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.questions import count_questions, read_questions, require_scorers
 from rewardkit.output import (
@@ -63,7 +63,7 @@ class EvaluationReport:
 
     parquet: Path
     rows: int
-    metrics: Metrics
+    metrics: EvaluationMetrics
     matches: MatchReport | None = None
 
     @property
@@ -196,7 +196,7 @@ def _loaded_scorer(judging: JudgingConfig, parquet: Path) -> Iterator[ScoringPla
 
 def _judge_and_write(
     plan: ScoringPlan, lines: Iterator[dict[str, Any]], jobs: int, out: Path | None, path: Path
-) -> Metrics:
+) -> EvaluationMetrics:
     """Judge responses, write them and compute metrics; only the metrics stay in memory."""
     with atomic(out, overwrite=True) if out else nullcontext() as temporary:
         with temporary.open("wb") if temporary else nullcontext() as file:

@@ -76,8 +76,8 @@ def judge_batch(
 ) -> tuple[bytes, list[JudgedResponse]]:
     """Judge a batch. If the scorer fails on a response, it counts as wrong and has a `reason`."""
     scorer, label = plan_scorer(plan), scorer_label(plan)
-    judged = [{**line, **_score(scorer, line), "scorer": label} for line in lines]
-    return "".join(map(json_line, judged)).encode(), [parse_judged_line(line) for line in judged]
+    results = [{**line, **_score(scorer, line), "scorer": label} for line in lines]
+    return "".join(map(json_line, results)).encode(), [parse_judged_line(line) for line in results]
 
 
 def _score(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:

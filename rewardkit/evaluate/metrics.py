@@ -171,7 +171,7 @@ class MetricGroup:
 
 
 @dataclass
-class Metrics:
+class EvaluationMetrics:
     """Metrics of an evaluation, by data source, subject and level.
 
     Attributes:
@@ -207,9 +207,9 @@ class Metrics:
             group.add(result, responses)
 
 
-def compute_metrics(responses: Iterable[JudgedResponse]) -> Metrics:
+def compute_metrics(responses: Iterable[JudgedResponse]) -> EvaluationMetrics:
     """Return the metrics of judged responses; those to one question follow each other."""
-    metrics = Metrics()
+    metrics = EvaluationMetrics()
     for _, of_question in groupby(responses, lambda response: response.question):
         metrics.add(list(of_question))
     return metrics

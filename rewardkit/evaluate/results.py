@@ -13,7 +13,7 @@ from typing import Any
 
 from rewardkit.errors import DataError
 from rewardkit.evaluate.judge import JudgedResponse, parse_judged_line
-from rewardkit.evaluate.metrics import Metrics, QuestionResult, question_result
+from rewardkit.evaluate.metrics import EvaluationMetrics, QuestionResult, question_result
 from rewardkit.lines import checked_lines
 from rewardkit.row import question_of
 
@@ -32,7 +32,7 @@ class RunResults:
 
     name: str
     files: list[Path] = field(default_factory=list)
-    metrics: Metrics = field(default_factory=Metrics)
+    metrics: EvaluationMetrics = field(default_factory=EvaluationMetrics)
     questions: dict[bytes, tuple[str, QuestionResult]] = field(default_factory=dict)
     keys: Counter[str] = field(default_factory=Counter)
 

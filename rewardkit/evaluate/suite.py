@@ -14,7 +14,7 @@ from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageErro
 from rewardkit.evaluate.evaluation import EvaluationReport, JudgingConfig, evaluate
 from rewardkit.evaluate.generate import GenerationConfig
 from rewardkit.evaluate.judge import JudgedResponse, scorer_label
-from rewardkit.evaluate.metrics import Metrics
+from rewardkit.evaluate.metrics import EvaluationMetrics
 from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.questions import count_questions, read_questions
 from rewardkit.evaluate.results import read_result_lines
@@ -199,7 +199,7 @@ def read_finished(
             parquet's.
     """
     expected = {**generation.key(), "scorer": scorer_label(judging.plan())}
-    metrics, rows = Metrics(), []
+    metrics, rows = EvaluationMetrics(), []
     for _, lines in groupby(read_result_lines(path), lambda pair: pair[1].question):
         responses: list[JudgedResponse] = []
         for line, response in lines:

@@ -1,4 +1,4 @@
-"""A small OpenAI-compatible server, deterministic by seed, that can be told to misbehave."""
+"""A small OpenAI-compatible server, deterministic by seed, that can misbehave on request."""
 
 import hashlib
 import json
@@ -13,10 +13,10 @@ from rewardkit.row import build_row, write_rows
 
 
 class Chat(ThreadingHTTPServer):
-    """Answers "#### N", right or wrong by a hash of prompt and seed.
+    """A server that answers "#### N", right or wrong by a hash of prompt and seed.
 
-    `faults` maps the number of a request (from 0) to what happens to it; `always` to all others: a
-    word of `Handler.answer`, a status with headers and body, or the very bytes to send.
+    `faults` maps the number of a request (from 0) to a fault, and `always` is the fault of all other
+    requests. A fault is a word of `Handler.answer`, a status with headers and body, or raw bytes.
     """
 
     daemon_threads = True
@@ -31,7 +31,7 @@ class Chat(ThreadingHTTPServer):
         self.lock = threading.Lock()
 
     def handle_error(self, *_):
-        """A client that has gone is what some tests are about."""
+        """Some tests close the client's connection on purpose."""
 
     @property
     def url(self):
@@ -39,7 +39,7 @@ class Chat(ThreadingHTTPServer):
 
 
 def reply(prompt, seed):
-    """The response to a prompt at a seed: right (the number in the prompt) in about half."""
+    """Return the response to a prompt at a seed; about half are right (the number of the prompt)."""
     number = int("".join(c for c in prompt if c.isdecimal()) or 0)
     digest = hashlib.sha256(f"{prompt} {seed}".encode()).digest()
     return f"so it is\n#### {number if digest[0] % 2 else digest[1]}"
@@ -96,8 +96,8 @@ class Handler(BaseHTTPRequestHandler):
         elif fault == "no choices":
             self.say(200, {"choices": []})
         elif fault:
-            status, headers, said = fault
-            self.say(status, said, headers)
+            status, headers, reply_body = fault
+            self.say(status, reply_body, headers)
         else:
             time.sleep(self.server.seconds)
             self.say(200, completion(self.server, body))
@@ -122,8 +122,8 @@ def completion(server, body):
     choices = []
     for index in range(n):
         text = reply(prompt, f"{body.get('seed')} {index}")
-        said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
-        choices.append({"index": index, **said, "finish_reason": "stop"})
+        fields = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+        choices.append({"index": index, **fields, "finish_reason": "stop"})
     return {"choices": choices, "usage": {"completion_tokens": 7 * n}}
 
 
@@ -141,17 +141,17 @@ def serving(**options):
 
 @pytest.fixture
 def serve():
-    """A context manager of a running server."""
+    """Return a context manager that runs a server."""
     return serving
 
 
 @pytest.fixture
 def parquet(tmp_path):
-    """Make a parquet of GSM8K-like rows; row i asks for the number i + 10."""
+    """Return a function that writes a parquet like GSM8K; the answer to row i is i + 10."""
 
     def make(rows, name="test.parquet", **fields):
         path = tmp_path / name
-        made = (
+        generated = (
             build_row(
                 data_source="openai/gsm8k",
                 prompt=[{"role": "user", "content": f"Which number is {i + 10}? Say #### first."}],
@@ -167,7 +167,7 @@ def parquet(tmp_path):
             )
             for i in range(rows)
         )
-        write_rows(made, path, {}, overwrite=True)
+        write_rows(generated, path, {}, overwrite=True)
         return path
 
     return make

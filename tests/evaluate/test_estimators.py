@@ -20,7 +20,7 @@ from rewardkit.evaluate.metrics import MetricGroup, QuestionResult
 
 
 @pytest.mark.parametrize("n", range(1, 9))
-def test_pass_at_k_is_the_share_of_all_choices_of_k_with_a_right_one(n):
+def test_pass_at_k_is_the_share_of_choices_of_k_that_contain_a_right_response(n):
     for right in range(n + 1):
         responses = [True] * right + [False] * (n - right)
         for k in range(1, n + 1):
@@ -28,26 +28,26 @@ def test_pass_at_k_is_the_share_of_all_choices_of_k_with_a_right_one(n):
             assert pass_at_k(n, right, k) == pytest.approx(sum(choices) / len(choices), abs=1e-12)
 
 
-def test_pass_at_k_holds_where_binomials_overflow_a_double():
+def test_pass_at_k_is_exact_where_binomials_overflow_a_double():
     n, right, k = 10_000, 3, 4_000
     exact = 1 - comb(n - right, k) / comb(n, k)
     assert pass_at_k(n, right, k) == pytest.approx(exact, rel=1e-10)
 
 
 @pytest.mark.parametrize(("n", "right", "expected"), [(32, 1, 0.638), (8, 1, 0.656)])
-def test_verls_best_at_n_is_what_verl_was_measured_to_print(n, right, expected):
+def test_verl_best_at_n_agrees_with_what_verl_prints(n, right, expected):
     """verl 0.9.1 printed these, from 1,000 draws, where unbiased pass@n is 1."""
     assert verl_best_at_n(n, right, n) == pytest.approx(expected, abs=0.03)
     assert verl_best_at_n(n, right, n) < pass_at_k(n, right, n) == 1
 
 
-def test_best_at_n_is_the_mean_over_all_draws_with_replacement():
+def test_verl_best_at_n_is_the_mean_over_all_draws_with_replacement():
     draws = [max(d) for d in product([1, 0, 0, 0], repeat=3)]
     assert verl_best_at_n(4, 1, 3) == pytest.approx(sum(draws) / len(draws))
 
 
 def brute_majority(votes, blank, k):
-    """Every choice of k responses, each counted once; ties are shared."""
+    """Return the share of right majorities over every choice of k responses; ties are shared."""
     answers = [name for name, (times, _) in enumerate(votes) for _ in range(times)]
     answers += [None] * blank
     wins = []
@@ -63,20 +63,20 @@ def brute_majority(votes, blank, k):
     st.lists(st.tuples(st.integers(1, 3), st.sampled_from([0.0, 1.0, 0.5])), max_size=4),
     st.integers(0, 2),
 )
-def test_the_majority_of_k_is_that_of_every_choice_of_k(votes, blank):
+def test_majority_at_k_agrees_with_the_enumeration_of_every_choice_of_k(votes, blank):
     n = blank + sum(times for times, _ in votes)
     expected = [brute_majority(votes, blank, k) for k in range(1, n + 1)]
     assert majority_at_k(votes, blank) == pytest.approx(expected, abs=1e-12)
 
 
-def test_beyond_64_responses_only_the_majority_of_all_is_told():
+def test_with_more_than_64_responses_only_the_majority_of_all_is_computed():
     votes = [(MAX_RESPONSES_FOR_EVERY_K, 1.0), (MAX_RESPONSES_FOR_EVERY_K, 0.0), (3, 0.0)]
     assert majority_at_k(votes, 5) == [0.5]
 
 
 @pytest.mark.parametrize(("k", "a", "b"), [(8, 2, 1), (8, 3, 2), (16, 1, 1)])
-def test_95_percent_of_the_intervals_of_pass_at_k_hold_it(k, a, b):
-    """Also near 1, where most questions say nothing of the rest: 32 responses are 32 / k draws."""
+def test_95_percent_of_the_intervals_of_pass_at_k_contain_it(k, a, b):
+    """This holds near 1 too, where most questions say little about the others."""
     true = 1 - exp(lgamma(b + k) + lgamma(a + b) - lgamma(a + b + k) - lgamma(b))
     rng, covered, runs = random.Random(5), 0, 400
     for _ in range(runs):

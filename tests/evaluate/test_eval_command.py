@@ -25,9 +25,9 @@ def test_generate_print_and_compare(serve, parquet, run, tmp_path):
     rows = parquet(12, subject=lambda i: ["algebra", "geometry"][i % 2], level=lambda _: "1")
     with serve() as server:
         for name, seed in (("a", 1), ("b", 2)):
-            asked = ["--base-url", server.url, "--model", "M", "-n", 4, "--seed", seed]
+            request = ["--base-url", server.url, "--model", "M", "-n", 4, "--seed", seed]
             done = run(
-                "run", rows, *asked, "--out", f"runs/{name}.jsonl", "--api-key-env", "K", K="sk-1"
+                "run", rows, *request, "--out", f"runs/{name}.jsonl", "--api-key-env", "K", K="sk-1"
             )
             assert done.returncode == 0, done.stderr
     assert "openai/gsm8k" in done.stdout
@@ -36,37 +36,37 @@ def test_generate_print_and_compare(serve, parquet, run, tmp_path):
     assert "with replacement, biased low" in " ".join(done.stdout.split())
     assert "sk-1" not in done.stdout + done.stderr
     compared = run("compare", "runs/a.jsonl", "runs/b.jsonl", "--json")
-    found = json.loads(compared.stdout)
-    assert found["total"]["questions"] == 12
-    assert found["a"]["of"][0]["sampling"]["seed"] == 1
-    shown = run("compare", "runs/a.jsonl", "runs/b.jsonl")
-    assert "B - A, points" in shown.stdout
+    comparison = json.loads(compared.stdout)
+    assert comparison["total"]["questions"] == 12
+    assert comparison["a"]["of"][0]["sampling"]["seed"] == 1
+    table = run("compare", "runs/a.jsonl", "runs/b.jsonl")
+    assert "B - A, points" in table.stdout
     again = run("responses", rows, "runs/a.jsonl", "--json")
     total = json.loads(again.stdout)["total"]
-    assert total["mean"]["value"] == found["total"]["mean_a"]
+    assert total["mean"]["value"] == comparison["total"]["mean_a"]
     assert len(total["pass@k"]) == len(total["maj@k"]) == 4
 
 
-def test_each_wrong_request_is_one_line_that_says_what_to_do(parquet, tmp_path, monkeypatch):
+def test_each_wrong_argument_is_a_one_line_error_with_a_remedy(parquet, tmp_path, monkeypatch):
     rows = parquet(2)
-    asked = ["run", "--base-url", "http://127.0.0.1:9/v1", "--model", "M", "--out"]
+    request = ["run", "--base-url", "http://127.0.0.1:9/v1", "--model", "M", "--out"]
     cases = {
-        (*asked, "m.jsonl"): "either a parquet with questions, or sets with --suite",
-        (*asked, "m.jsonl", rows, "--suite", "gsm8k"): "either a parquet with questions",
-        (*asked, "m.jsonl", rows, "--hub", "modelscope"): "--hub needs --suite",
-        (*asked, "m.txt", rows): "must end in .jsonl",
-        (*asked, "m.jsonl", rows, "--extra-body", "[1]"): "write a JSON object",
-        (*asked, "m.jsonl", rows, "--api-key-env", "NO_SUCH"): "the variable is not set",
-        (*asked, "m.jsonl", rows, "--scorer", "nope"): "nope",
-        (*asked, "m.jsonl", rows, "--base-url", "host:8000"): "http://HOST:PORT",
+        (*request, "m.jsonl"): "either a parquet with questions, or sets with --suite",
+        (*request, "m.jsonl", rows, "--suite", "gsm8k"): "either a parquet with questions",
+        (*request, "m.jsonl", rows, "--hub", "modelscope"): "--hub needs --suite",
+        (*request, "m.txt", rows): "must end in .jsonl",
+        (*request, "m.jsonl", rows, "--extra-body", "[1]"): "write a JSON object",
+        (*request, "m.jsonl", rows, "--api-key-env", "NO_SUCH"): "the variable is not set",
+        (*request, "m.jsonl", rows, "--scorer", "nope"): "nope",
+        (*request, "m.jsonl", rows, "--base-url", "host:8000"): "http://HOST:PORT",
         ("responses", rows, "none.jsonl"): "no such file",
         ("responses", "none.parquet", "none.jsonl"): "none.parquet: no such file",
     }
     monkeypatch.chdir(tmp_path)
-    for arguments, said in cases.items():
+    for arguments, message in cases.items():
         error = CliRunner().invoke(app, list(map(str, arguments))).exception
         assert isinstance(error, RewardkitError), (arguments, error)
-        assert said in str(error)
+        assert message in str(error)
         assert "\n" not in str(error)
 
 

@@ -1,4 +1,4 @@
-"""Generation against a real server that misbehaves: each fault is survived, or is one clear line."""
+"""Generation survives each fault of a misbehaving server, or fails with one clear line."""
 
 import gzip
 import json
@@ -28,30 +28,30 @@ E500 = (500, {}, {"error": {"message": "engine died"}})
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
-    """Tries follow each other quickly; that they wait longer and longer has a test of its own."""
+    """Retry quickly; another test checks that pauses grow."""
     monkeypatch.setattr(module, "BACKOFF_SECONDS", 0.01)
 
 
 @pytest.fixture
 def go(parquet, tmp_path):
-    """Evaluate `rows` rows on a server; the report and the lines of the file."""
+    """Return a function that evaluates rows on a server and returns the report and the lines."""
 
     def run(server, rows=3, n=2, *, key="", seconds=20.0, out="m.jsonl", sampling=None, **options):
         path = tmp_path / out
-        asked = GenerationConfig(
+        generation = GenerationConfig(
             Server(server.url, "chat", key=key, timeout_seconds=seconds),
             options.pop("model", "M"),
             sampling or Sampling(seed=1),
             n=n,
             **options,
         )
-        report = evaluate(parquet(rows), asked, path)
+        report = evaluate(parquet(rows), generation, path)
         return report, [json.loads(line) for line in path.read_text().splitlines()]
 
     return run
 
 
-def test_every_response_is_there_once_in_order_with_its_score(serve, go, tmp_path):
+def test_every_response_is_written_once_in_order_with_its_score(serve, go, tmp_path):
     with serve() as server:
         report, lines = go(server, rows=5, n=4)
     assert [(line["row"], line["sample"]) for line in lines] == [
@@ -67,7 +67,7 @@ def test_every_response_is_there_once_in_order_with_its_score(serve, go, tmp_pat
     assert list(tmp_path.glob(".*")) == []
 
 
-def test_all_samples_have_seeds_of_their_own_and_other_fields_are_sent_as_given(serve, go):
+def test_each_sample_has_its_own_seed_and_other_fields_are_sent_unchanged(serve, go):
     sampling = Sampling(
         temperature=0.7,
         top_p=0.9,
@@ -88,12 +88,14 @@ def test_all_samples_have_seeds_of_their_own_and_other_fields_are_sent_as_given(
 
 def test_completions_send_the_text_of_the_messages(serve, parquet, tmp_path):
     with serve() as server:
-        asked = GenerationConfig(Server(server.url, "completions"), "M", Sampling("completions"))
-        evaluate(parquet(1), asked, tmp_path / "m.jsonl")
+        generation = GenerationConfig(
+            Server(server.url, "completions"), "M", Sampling("completions")
+        )
+        evaluate(parquet(1), generation, tmp_path / "m.jsonl")
     assert server.bodies[0]["prompt"].startswith("Which number is 10?")
 
 
-def test_choices_that_a_server_leaves_out_are_asked_for_again(serve, go):
+def test_choices_that_a_server_leaves_out_are_requested_again(serve, go):
     with serve(honours_n=False) as server:
         _, lines = go(server, rows=2, n=5, choices_per_request=4)
     assert len(lines) == 10
@@ -101,7 +103,7 @@ def test_choices_that_a_server_leaves_out_are_asked_for_again(serve, go):
     assert sorted(body.get("n", 1) for body in server.bodies) == [1, 1, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
-def test_with_a_server_that_honours_n_one_request_brings_all(serve, go):
+def test_a_server_that_honours_n_sends_all_choices_in_one_reply(serve, go):
     with serve() as server:
         _, lines = go(server, rows=2, n=4, choices_per_request=4)
     assert len(server.bodies) == 2
@@ -110,7 +112,7 @@ def test_with_a_server_that_honours_n_one_request_brings_all(serve, go):
 
 
 def raw(body, *headers, status="200 OK"):
-    """The bytes of an answer."""
+    """Return the bytes of an HTTP response."""
     head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join([*head, "", ""]).encode() + body
 
@@ -136,7 +138,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_fault_that_passes_costs_another_try_and_no_response(serve, go, fault):
+def test_a_temporary_fault_costs_a_retry_and_no_response(serve, go, fault):
     with serve() as server:
         _, expected = go(server, out="clean.jsonl")
     with serve(faults={1: fault, 4: fault}) as server:
@@ -145,13 +147,13 @@ def test_a_fault_that_passes_costs_another_try_and_no_response(serve, go, fault)
     assert len(server.bodies) == 8
 
 
-def test_a_request_that_takes_too_long_is_asked_again(serve, go):
+def test_a_request_that_times_out_is_sent_again(serve, go):
     with serve(faults={0: "slow"}) as server:
         _, lines = go(server, rows=1, n=2, seconds=1.0)
     assert len(lines) == 2
 
 
-def test_a_429_is_obeyed_by_all_requests_for_as_long_as_it_says(serve, go):
+def test_a_429_pauses_all_requests_for_the_time_of_its_retry_after(serve, go):
     busy = (429, {"Retry-After": "0.6"}, {"error": {"message": "slow down"}})
     with serve(faults={0: busy}) as server:
         go(server, rows=20, n=1, concurrency=1)
@@ -160,30 +162,30 @@ def test_a_429_is_obeyed_by_all_requests_for_as_long_as_it_says(serve, go):
 
 
 @pytest.mark.parametrize("charset", ["rot13", "hex", "nope", "utf-8"])
-def test_an_error_is_told_whatever_text_it_says_it_is(serve, go, charset):
-    for body, said in ((b"who \xff are you", "401: who"), (DEEP, "401: [[[")):
+def test_an_error_message_is_shown_in_any_declared_charset(serve, go, charset):
+    for body, message in ((b"who \xff are you", "401: who"), (DEEP, "401: [[[")):
         answer = raw(body, f"Content-Type: text/html; charset={charset}", status="401 No")
         with serve(always=answer) as server, pytest.raises(SourceError) as error:
             go(server, rows=1, n=1)
-        assert said in str(error.value)
+        assert message in str(error.value)
         assert len(str(error.value)) < 600
 
 
-def test_a_redirect_says_where_to(serve, go):
+def test_the_error_for_a_redirect_has_its_target(serve, go):
     moved = (308, {"Location": "https://there/v1/chat/completions"}, b"")
     with serve(always=moved) as server, pytest.raises(SourceError, match=r"https://there/v1/chat"):
         go(server, rows=1, n=1)
 
 
-def test_an_answer_without_an_end_is_not_held_in_memory(serve, go, monkeypatch):
+def test_an_endless_reply_is_not_held_in_memory(serve, go, monkeypatch):
     monkeypatch.setattr(server_module, "MAX_REPLY_BYTES", 1_000_000)
     bomb = raw(gzip.compress(b" " * 50_000_000), "Content-Encoding: gzip")
     with serve(always=bomb) as server, pytest.raises(SourceError, match="longer than 1,000,000"):
         go(server, rows=1, n=1, tries=1)
 
 
-def test_an_answer_that_is_not_of_the_api_is_asked_for_three_times_in_vain(serve, go):
-    """The page of another program: no use in waiting minutes for it."""
+def test_a_reply_that_is_not_of_the_api_is_requested_three_times(serve, go):
+    """It is the page of another program, so more tries would not help."""
     with serve(always="no json") as server, pytest.raises(SourceError) as error:
         go(server, rows=1, n=1)
     assert "no answer to any request: the reply is not JSON: <html>gateway</html>" in str(
@@ -192,7 +194,7 @@ def test_an_answer_that_is_not_of_the_api_is_asked_for_three_times_in_vain(serve
     assert len(server.bodies) == 3
 
 
-def test_contents_in_parts_are_put_together_without_the_thoughts(serve, go):
+def test_content_in_parts_is_joined_without_the_reasoning(serve, go):
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "text", "text": "so\n"},
@@ -205,7 +207,7 @@ def test_contents_in_parts_are_put_together_without_the_thoughts(serve, go):
 
 
 @pytest.mark.parametrize("tokens", [10**30, -5, True, 7.0, "7", None])
-def test_a_number_of_tokens_that_is_none_is_unknown(serve, go, tokens):
+def test_an_invalid_number_of_tokens_counts_as_unknown(serve, go, tokens):
     body = {
         "choices": [{"text": "x", "finish_reason": None}],
         "usage": {"completion_tokens": tokens},
@@ -216,7 +218,7 @@ def test_a_number_of_tokens_that_is_none_is_unknown(serve, go, tokens):
     assert report.metrics.summary()["total"]["tokens"]["known"] == 0
 
 
-def test_a_server_with_little_room_is_soon_asked_no_more_than_it_takes(serve, go):
+def test_requests_soon_stay_below_the_capacity_of_a_small_server(serve, go):
     with serve(room=5, seconds=0.02) as server:
         _, lines = go(server, rows=150, n=1, concurrency=64)
     assert len(lines) == 150
@@ -235,7 +237,7 @@ def test_a_retry_after_may_be_a_date(serve, go):
         go(server)
 
 
-def test_empty_content_is_a_response_without_an_answer_that_was_truncated(serve, go):
+def test_empty_content_with_finish_reason_length_is_a_truncated_response(serve, go):
     with serve(always="empty") as server:
         report, lines = go(server, rows=2, n=1)
     total = report.metrics.summary()["total"]
@@ -244,7 +246,7 @@ def test_empty_content_is_a_response_without_an_answer_that_was_truncated(serve,
     assert lines[0]["response"] == ""
 
 
-def test_a_wrong_model_is_one_line_at_once_and_leaves_no_file(serve, go, tmp_path):
+def test_a_wrong_model_fails_at_once_with_one_line_and_leaves_no_file(serve, go, tmp_path):
     with serve(always=E404) as server, pytest.raises(SourceError) as error:
         go(server, rows=1, n=1)
     assert "404: The model `M` does not exist." in str(error.value)
@@ -253,15 +255,15 @@ def test_a_wrong_model_is_one_line_at_once_and_leaves_no_file(serve, go, tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["test.parquet"]
 
 
-def test_a_server_that_always_fails_is_given_up_after_some_requests(serve, go):
+def test_a_run_ends_after_several_failed_requests_in_a_row(serve, go):
     with serve(always=E500) as server, pytest.raises(SourceError) as error:
         go(server, rows=50, n=1, tries=2, concurrency=4)
-    said = str(error.value)
-    assert re.search(r" \d requests in a row failed: 500: engine died\.$", said)
+    message = str(error.value)
+    assert re.search(r" \d requests in a row failed: 500: engine died\.$", message)
     assert len(server.bodies) <= 2 * (5 + 4)
 
 
-def test_no_server_is_one_line(go):
+def test_a_missing_server_is_a_one_line_error(go):
     class Nobody:
         url = "http://127.0.0.1:9/v1"
 
@@ -269,13 +271,13 @@ def test_no_server_is_one_line(go):
         go(Nobody())
 
 
-def test_requests_that_the_server_understands_but_refuses_all_end_the_run(serve, go):
-    unknown = (422, {}, {"detail": "top_k is no field"})
-    with serve(always=unknown) as server, pytest.raises(SourceError, match="top_k is no field"):
+def test_a_run_ends_if_the_server_refuses_every_request(serve, go):
+    unknown = (422, {}, {"detail": "top_k is not a field"})
+    with serve(always=unknown) as server, pytest.raises(SourceError, match="top_k is not a field"):
         go(server, rows=20, n=2)
 
 
-def test_a_run_of_which_every_prompt_was_refused_is_no_result_of_zero(serve, go, tmp_path):
+def test_a_run_with_only_refused_prompts_is_an_error_and_not_a_score_of_0(serve, go, tmp_path):
     with (
         serve(always=E400) as server,
         pytest.raises(SourceError, match="refuses every prompt: 400"),
@@ -284,7 +286,7 @@ def test_a_run_of_which_every_prompt_was_refused_is_no_result_of_zero(serve, go,
     assert [path.name for path in tmp_path.iterdir()] == ["test.parquet"]
 
 
-def test_a_prompt_that_the_server_refuses_counts_as_wrong_and_apart(serve, go):
+def test_a_refused_prompt_counts_as_wrong_and_is_counted_separately(serve, go):
     with serve(faults={3: E400}) as server:
         report, lines = go(server, rows=6, n=1, concurrency=1)
     refused = [line for line in lines if line["finish_reason"] == "refused"]
@@ -293,7 +295,7 @@ def test_a_prompt_that_the_server_refuses_counts_as_wrong_and_apart(serve, go):
     assert report.metrics.summary()["total"]["refused"] == len(refused) == 1
 
 
-def test_what_is_missing_in_the_end_is_said_and_the_same_call_asks_for_it_alone(serve, go):
+def test_missing_responses_are_reported_and_the_same_call_requests_only_them(serve, go):
     with serve() as server:
         _, expected = go(server, rows=6, n=1, out="clean.jsonl")
     with (
@@ -307,7 +309,7 @@ def test_what_is_missing_in_the_end_is_said_and_the_same_call_asks_for_it_alone(
     assert lines == expected
 
 
-def test_a_run_of_another_model_or_prompt_is_not_mixed_in(serve, go, parquet, tmp_path):
+def test_a_run_of_another_model_or_prompt_does_not_resume(serve, go, parquet, tmp_path):
     with serve(faults={2: E500}) as server:
         with pytest.raises(SourceError):
             go(server, rows=6, n=1, tries=1, concurrency=1)
@@ -321,8 +323,8 @@ def test_a_run_of_another_model_or_prompt_is_not_mixed_in(serve, go, parquet, tm
             go(server, rows=6, n=1)
 
 
-def test_a_torn_last_request_is_asked_again(serve, go, tmp_path):
-    """Of choices that came together, either all are kept or none: seeds are those of a request."""
+def test_an_incomplete_last_request_is_sent_again(serve, go, tmp_path):
+    """All choices of a reply are kept, or none, because a seed belongs to a request."""
     with serve() as server:
         _, expected = go(server, rows=3, n=4, choices_per_request=4, out="clean.jsonl")
     with serve(faults={2: E500}) as server, pytest.raises(SourceError):
@@ -361,7 +363,7 @@ OURS = {"row": 0, "sample": 0, "prompt_sha256": "0" * 64, "request": [0, 1], "re
         ),
     ],
 )
-def test_a_file_that_is_not_ours_is_not_written_to(serve, go, tmp_path, line):
+def test_a_part_file_of_another_origin_is_not_overwritten(serve, go, tmp_path, line):
     part = part_path(tmp_path / "m.jsonl")
     part.write_text(f"{line}\n{line}\n")
     with serve() as server, pytest.raises(DataError, match=r"part:1: not a response"):
@@ -369,7 +371,7 @@ def test_a_file_that_is_not_ours_is_not_written_to(serve, go, tmp_path, line):
     assert part.read_text() == f"{line}\n{line}\n"
 
 
-def test_two_runs_do_not_write_one_file(serve, go, tmp_path):
+def test_two_runs_cannot_write_the_same_file(serve, go, tmp_path):
     import fcntl
 
     part = part_path(tmp_path / "m.jsonl")
@@ -379,28 +381,28 @@ def test_two_runs_do_not_write_one_file(serve, go, tmp_path):
             go(server)
 
 
-def test_the_key_is_sent_and_is_in_no_message_and_no_file(serve, go, tmp_path):
-    said = (401, {}, {"error": {"message": "Incorrect API key provided: sk-secret-1"}})
-    with serve(faults={3: said}) as server, pytest.raises(SourceError) as error:
+def test_the_api_key_is_sent_and_appears_in_no_message_or_file(serve, go, tmp_path):
+    error_reply = (401, {}, {"error": {"message": "Incorrect API key provided: sk-secret-1"}})
+    with serve(faults={3: error_reply}) as server, pytest.raises(SourceError) as error:
         go(server, rows=6, n=1, key="sk-secret-1", concurrency=1)
     assert server.headers_seen[0]["Authorization"] == "Bearer sk-secret-1"
     assert "provided: ***" in str(error.value)
     assert "sk-secret" not in repr(Server("http://h/v1", key="sk-secret-1"))
-    written = [path.read_bytes() for path in tmp_path.iterdir() if path.is_file()]
-    assert not any(b"sk-secret" in text for text in written)
+    texts = [path.read_bytes() for path in tmp_path.iterdir() if path.is_file()]
+    assert not any(b"sk-secret" in text for text in texts)
 
 
-def test_a_secret_of_the_extra_body_is_sent_and_written_nowhere(serve, go, tmp_path):
-    """Servers repeat it where they refuse a prompt, and the refusal is written as the response."""
+def test_a_secret_in_the_extra_body_is_sent_and_never_written(serve, go, tmp_path):
+    """Servers repeat it when they refuse a prompt, and the refusal is written to the results."""
     extra = {
         "api_key": "Zq7canaryValue42",
         "nested": {"auth_token": "Yx8canaryValue43"},
         "min_p": 0.1,
     }
-    told = "bad key Zq7canaryValue42, Yx8canaryValue43"
-    said = (400, {}, {"error": {"message": told}})
+    refusal = "bad key Zq7canaryValue42, Yx8canaryValue43"
+    error_reply = (400, {}, {"error": {"message": refusal}})
     sampling = Sampling(seed=1, extra=extra)
-    with serve(faults={1: said}) as server:
+    with serve(faults={1: error_reply}) as server:
         _, lines = go(server, rows=3, n=1, sampling=sampling, concurrency=1)
     assert server.bodies[0]["api_key"] == "Zq7canaryValue42"
     assert lines[0]["sampling"]["extra"] == {
@@ -409,22 +411,20 @@ def test_a_secret_of_the_extra_body_is_sent_and_written_nowhere(serve, go, tmp_p
         "min_p": 0.1,
     }
     assert any("bad key ***, ***" in json.dumps(line) for line in lines)
-    with serve(always=said) as server, pytest.raises(SourceError) as error:
+    with serve(always=error_reply) as server, pytest.raises(SourceError) as error:
         go(server, rows=3, n=1, sampling=sampling, out="n.jsonl")
-    written = [
-        path.read_text() for path in tmp_path.iterdir() if path.suffix in {".jsonl", ".part"}
-    ]
-    assert not any("canaryValue" in text for text in [*written, str(error.value)])
+    texts = [path.read_text() for path in tmp_path.iterdir() if path.suffix in {".jsonl", ".part"}]
+    assert not any("canaryValue" in text for text in [*texts, str(error.value)])
 
 
-def test_a_password_in_the_url_is_refused_without_showing_it():
+def test_the_error_for_a_password_in_the_url_does_not_show_it():
     with pytest.raises(UsageError) as error:
         Server("http://me:hunter2@host/v1")
     assert "hunter2" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("http://h:99999/v1", "from 1 to 65535"),
         ("http://h/v1?api-version=1", "in /v1"),
@@ -435,18 +435,16 @@ def test_a_password_in_the_url_is_refused_without_showing_it():
         ("http://[::1/v1", "not a URL"),
     ],
 )
-def test_a_base_url_that_cannot_be_one_is_refused_before_anything_is_asked(url, said):
-    with pytest.raises(UsageError, match=re.escape(said)):
+def test_an_invalid_base_url_is_an_error_before_any_request(url, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
         Server(url)
 
 
-def test_a_slash_at_the_end_and_ipv6_are_no_matter():
+def test_a_base_url_may_end_in_a_slash_or_use_ipv6():
     assert Server("http://[::1]:8000/v1/").url == "http://[::1]:8000/v1/chat/completions"
 
 
-def test_a_proxy_of_the_environment_is_not_asked_for_a_server_on_this_machine(
-    serve, go, monkeypatch
-):
+def test_a_server_on_this_machine_is_reached_without_the_proxy(serve, go, monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
@@ -455,7 +453,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_a_server_on_this_machine(
     assert len(lines) == 1
 
 
-def test_a_proxy_or_certificates_that_cannot_be_used_are_one_line(monkeypatch, tmp_path):
+def test_an_unusable_proxy_or_certificate_is_a_one_line_error(monkeypatch, tmp_path):
     monkeypatch.setenv("ALL_PROXY", "ftp://proxy:1")
     with pytest.raises(UsageError, match="unset ALL_PROXY"):
         ClientPool(Server("http://far.example/v1"))
@@ -466,8 +464,8 @@ def test_a_proxy_or_certificates_that_cannot_be_used_are_one_line(monkeypatch, t
         ClientPool(Server("http://far.example/v1"))
 
 
-def test_any_text_can_be_sent_and_no_number_that_is_none(serve, go):
-    """A lone surrogate is what the command line makes of bytes that are no UTF-8."""
+def test_any_text_can_be_sent_but_not_nan_or_infinity(serve, go):
+    """The command line turns bytes that are not UTF-8 into lone surrogates."""
     with serve() as server:
         go(server, rows=1, n=1, model="模型 a\udcff", sampling=Sampling(extra={"user": "\ud800"}))
     assert server.bodies[0]["model"] == "模型 a\udcff"
@@ -477,16 +475,18 @@ def test_any_text_can_be_sent_and_no_number_that_is_none(serve, go):
             Sampling(**sampling)
 
 
-def test_extra_fields_may_not_change_what_is_kept_track_of():
+def test_extra_fields_cannot_override_reserved_ones():
     with pytest.raises(UsageError, match="model, n"):
         Sampling(extra={"n": 4, "model": "x"})
 
 
-def test_tries_wait_longer_and_longer_and_not_all_the_same(monkeypatch, serve, go):
+def test_pauses_between_tries_grow_and_are_randomised(monkeypatch, serve, go):
     pauses, pause = [], module._RequestLoop._pause
     monkeypatch.setattr(module, "BACKOFF_SECONDS", 0.1)
     monkeypatch.setattr(
-        module._RequestLoop, "_pause", lambda *asked: pauses.append(pause(*asked)) or pauses[-1]
+        module._RequestLoop,
+        "_pause",
+        lambda *arguments: pauses.append(pause(*arguments)) or pauses[-1],
     )
     with serve(faults=dict.fromkeys(range(4), E500)) as server:
         go(server, rows=1, n=1, concurrency=1)
@@ -498,7 +498,9 @@ def test_tries_wait_longer_and_longer_and_not_all_the_same(monkeypatch, serve, g
     assert len({pause / 2**i for i, pause in enumerate(pauses)}) == 4
 
 
-def test_a_response_without_a_verdict_counts_as_wrong_and_says_why(serve, go, parquet, tmp_path):
+def test_a_response_on_which_the_scorer_fails_counts_as_wrong_with_a_reason(
+    serve, go, parquet, tmp_path
+):
     scorer = tmp_path / "mine.py"
     scorer.write_text(
         "def score(response, ground_truth, extra_info=None):\n"
@@ -507,9 +509,9 @@ def test_a_response_without_a_verdict_counts_as_wrong_and_says_why(serve, go, pa
         "    return __import__('rewardkit').Score(1.0, True, 'x', 'correct')\n"
     )
     with serve() as server:
-        asked = GenerationConfig(Server(server.url), "M")
+        generation = GenerationConfig(Server(server.url), "M")
         judging = JudgingConfig(f"{scorer}:score")
-        report = evaluate(parquet(4), asked, tmp_path / "m.jsonl", judging)
+        report = evaluate(parquet(4), generation, tmp_path / "m.jsonl", judging)
     total = report.metrics.summary()["total"]
     assert total["failed"] == 1
     assert total["mean"]["value"] == 0.75
@@ -517,7 +519,7 @@ def test_a_response_without_a_verdict_counts_as_wrong_and_says_why(serve, go, pa
     assert "boom" in lines[1]["reason"]
 
 
-def test_a_row_that_no_scorer_knows_is_said_before_anything_is_asked(serve, tmp_path):
+def test_a_row_without_a_scorer_is_an_error_before_any_request(serve, tmp_path):
     from rewardkit.row import build_row, write_rows
 
     row = build_row(
@@ -540,12 +542,15 @@ def test_a_row_that_no_scorer_knows_is_said_before_anything_is_asked(serve, tmp_
     assert server.bodies == []
 
 
-def simulated(room, most, requests, spread=0.6, late=1e9):
-    """A limit and a server that serves `room` requests side by side, and queues the others.
+def simulate(room, most, requests, spread=0.6, late=1e9):
+    """Simulate a limit and a server that handles `room` requests at a time and queues the others.
 
-    Time is simulated; answers take 1 s in the mean, and differ in length as responses do. Who
-    waits for more than `late` seconds goes away, and asks again. Also the time it all took, and
-    what it would have taken if every slot had always been filled.
+    Time is simulated. Answers take 1 s on average, and their lengths vary as those of responses do.
+    A request that waits for more than `late` seconds times out and is sent again.
+
+    Returns:
+        The limit after each answer, the time of the run in seconds, and the time that it would take
+        with every slot always in use.
     """
     now, rng = 0.0, Random(3)
     lengths = [rng.lognormvariate(-(spread**2) / 2, spread) for _ in range(requests)]
@@ -575,32 +580,32 @@ def simulated(room, most, requests, spread=0.6, late=1e9):
 
 @pytest.mark.parametrize("spread", [0.0, 0.3, 0.6, 1.0])
 @pytest.mark.parametrize("room", [256, 10_000])
-def test_a_short_run_takes_no_longer_than_the_server_does(room, spread):
-    """From 64 requests on it took 13 to 25 % longer, and up to 44 % with a long tail."""
-    _, took, ideal = simulated(room, 256, 2_000, spread)
-    assert took < 1.05 * ideal
+def test_a_short_run_takes_hardly_longer_than_the_server_needs(room, spread):
+    """Starting from 64 requests, it took 13 to 25 % longer, and up to 44 % with a long tail."""
+    _, seconds, ideal = simulate(room, 256, 2_000, spread)
+    assert seconds < 1.05 * ideal
 
 
-def test_requests_grow_to_what_makes_the_server_faster_and_not_far_beyond():
-    history, _, _ = simulated(400, 4096, 40_000)
+def test_concurrency_grows_to_the_capacity_of_the_server_and_not_far_beyond():
+    history, _, _ = simulate(400, 4096, 40_000)
     settled = history[len(history) // 2 :]
     assert min(settled) >= 256
     assert max(settled) <= 1024
 
 
-def test_requests_grow_to_the_most_allowed_where_the_server_has_room():
-    assert simulated(10_000, 1024, 20_000)[0][-1] == 1024
+def test_concurrency_grows_to_its_maximum_if_the_server_has_capacity():
+    assert simulate(10_000, 1024, 20_000)[0][-1] == 1024
 
 
-def test_a_slow_server_is_asked_no_more_than_it_answers_in_time():
-    """Four at a time of 1 s: of 256 at once the last would wait for 64 s, and 20 are given."""
-    history, _, _ = simulated(4, 256, 2_000, 0.3, late=20.0)
+def test_concurrency_stays_below_what_a_slow_server_answers_in_time():
+    """The server handles 4 requests of 1 s at a time; of 256 the last would wait 64 s, above 20 s."""
+    history, _, _ = simulate(4, 256, 2_000, 0.3, late=20.0)
     settled = history[len(history) // 2 :]
     assert max(settled) <= 128
     assert min(settled) >= 16
 
 
-def test_a_request_without_an_end_does_not_slow_the_others_down():
+def test_a_single_endless_request_does_not_reduce_concurrency():
     limit = AdaptiveConcurrency(64, lambda: 100.0)
     for _ in range(20):
         limit.record_answer(1.0)
@@ -612,7 +617,7 @@ def test_a_request_without_an_end_does_not_slow_the_others_down():
     assert limit.allowed == 32
 
 
-def test_a_refusal_halves_the_requests_once_for_all_that_were_under_way():
+def test_simultaneous_refusals_halve_concurrency_once():
     now = 0.0
     limit = AdaptiveConcurrency(64, lambda: now)
     for _ in range(8):
@@ -623,8 +628,8 @@ def test_a_refusal_halves_the_requests_once_for_all_that_were_under_way():
     assert limit.allowed == 16
 
 
-def test_requests_do_not_wait_for_each_other(serve, go):
-    """Of 64 requests of 0.1 s many are with the server at once."""
+def test_requests_run_concurrently(serve, go):
+    """With 64 requests of 0.1 s, the server has many at once."""
     with serve(seconds=0.1) as server:
         go(server, rows=64, n=1, concurrency=64)
     assert server.most >= 16

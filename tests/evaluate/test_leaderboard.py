@@ -1,4 +1,4 @@
-"""Leaderboards: cells, marks, averages and pages."""
+"""A leaderboard has cells with intervals, marks, averages, notes and an HTML page."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from rewardkit.evaluate.results import question_key, read_results
 
 
 def line(row, sample, right, **fields):
-    """A line of a result file."""
+    """Return a line of a result file."""
     return {
         "row": row,
         "sample": sample,
@@ -42,7 +42,7 @@ def line(row, sample, right, **fields):
 
 @pytest.fixture
 def results(tmp_path):
-    """Write a result file: `shares[i]` of the n responses to question i are right."""
+    """Return a function that writes a result file: `rights[i]` of n responses to question i are right."""
 
     def make(name, rights, n=4, **fields):
         path = tmp_path / name
@@ -62,18 +62,18 @@ def read(*paths):
     return [read_results(path.stem, [path]) for path in paths]
 
 
-def test_the_best_is_marked_and_what_chance_may_explain(results):
+def test_the_best_run_and_runs_within_chance_of_it_are_marked(results):
     best = results("best.jsonl", [4] * 30 + [3] * 10)
     near = results("near.jsonl", [4] * 29 + [3] * 11)
     far = results("far.jsonl", [1] * 40)
-    found = build_leaderboard(read(far, near, best))
-    assert [row.run.name for row in found.rows] == ["best", "near", "far"]
-    assert [row.cells["set"].mark for row in found.rows] == ["best", "near", ""]
-    assert found.rows[0].cells["set"].value == pytest.approx((30 * 4 + 10 * 3) / 160)
-    assert row_cells(found, found.rows[2])[0].startswith("25.0 [")
+    leaderboard = build_leaderboard(read(far, near, best))
+    assert [row.run.name for row in leaderboard.rows] == ["best", "near", "far"]
+    assert [row.cells["set"].mark for row in leaderboard.rows] == ["best", "near", ""]
+    assert leaderboard.rows[0].cells["set"].value == pytest.approx((30 * 4 + 10 * 3) / 160)
+    assert row_cells(leaderboard, leaderboard.rows[2])[0].startswith("25.0 [")
 
 
-def test_cells_of_figures_with_k_are_those_of_eval(results):
+def test_cells_of_metrics_with_k_agree_with_eval(results):
     path = results("a.jsonl", [4, 3, 2, 1, 0])
     summary = read(path)[0].metrics.summary()["total"]
     for figure, name in (("pass@2", "pass@k"), ("maj@3", "maj@k")):
@@ -83,24 +83,24 @@ def test_cells_of_figures_with_k_are_those_of_eval(results):
         assert cell.interval == pytest.approx(tuple(expected["interval"]))
 
 
-def test_an_average_counts_every_set_alike_and_needs_all_of_them(results):
+def test_an_average_weights_data_sources_equally_and_needs_all_of_them(results):
     big = results("r/big.jsonl", [4] * 90 + [0] * 10, data_source="big")
     small = results("r/small.jsonl", [0] * 10, data_source="small")
     one = read_results("one", [big, small])
     two = read_results("two", [big])
-    found = build_leaderboard([two, one])
-    assert found.rows[0].run.name == "one"
-    average, (low, high) = found.rows[0].average
+    leaderboard = build_leaderboard([two, one])
+    assert leaderboard.rows[0].run.name == "one"
+    average, (low, high) = leaderboard.rows[0].average
     assert average == pytest.approx(0.45)
     assert 0 <= low < average < high <= 1
-    assert found.rows[1].average is None
-    assert row_cells(found, found.rows[1])[0] == ""
+    assert leaderboard.rows[1].average is None
+    assert row_cells(leaderboard, leaderboard.rows[1])[0] == ""
 
 
-def test_the_interval_of_an_average_is_narrower_than_its_sets(results):
+def test_the_interval_of_an_average_is_narrower_than_those_of_its_data_sources(results):
     paths = [results(f"{i}.jsonl", [i % 5] * 20 + [4] * 20, data_source=f"s{i}") for i in range(4)]
-    found = build_leaderboard([read_results("all", paths)])
-    row = found.rows[0]
+    leaderboard = build_leaderboard([read_results("all", paths)])
+    row = leaderboard.rows[0]
     widths = [cell.interval[1] - cell.interval[0] for cell in row.cells.values()]
     low, high = row.average[1]
     assert high - low < max(widths)
@@ -117,24 +117,24 @@ def test_different_questions_and_samplings_are_noted(results):
 
 
 @pytest.mark.parametrize("figure", ["pass@0", "pass", "best@4", "pass@x", "mean@4", "maj@-1"])
-def test_an_unknown_figure_is_refused(results, figure):
+def test_an_unknown_metric_is_an_error(results, figure):
     with pytest.raises(UsageError, match="mean@n, pass@K or maj@K"):
         build_leaderboard(read(results("a.jsonl", [1])), figure)
 
 
-def test_too_few_responses_for_a_figure_are_named(results):
+def test_a_metric_that_needs_more_responses_is_an_error_or_a_note(results):
     with pytest.raises(DataError, match="a: set: a question has 4 responses; pass@8 needs 8"):
         build_leaderboard(read(results("a.jsonl", [1])), "pass@8")
     silent = results("b.jsonl", [4], pred="")
     with pytest.raises(DataError, match="does not name the answers"):
         build_leaderboard(read(silent), "maj@2")
     full = results("c.jsonl", [4] * 3, n=8, data_source="other")
-    found = build_leaderboard([read_results("both", [silent, full])], "pass@8")
-    assert found.columns == ("other",)
-    assert found.notes == ("both: set: a question has 4 responses; pass@8 needs 8.",)
+    leaderboard = build_leaderboard([read_results("both", [silent, full])], "pass@8")
+    assert leaderboard.columns == ("other",)
+    assert leaderboard.notes == ("both: set: a question has 4 responses; pass@8 needs 8.",)
 
 
-def test_of_many_responses_only_the_majority_of_all_is_known(results):
+def test_with_many_responses_only_the_majority_of_all_is_known(results):
     path = results("a.jsonl", [60] * 4, n=100)
     assert build_leaderboard(read(path), "maj@100").rows[0].cells["set"].value > 0.9
     for k in (1, 64):
@@ -142,20 +142,20 @@ def test_of_many_responses_only_the_majority_of_all_is_known(results):
             build_leaderboard(read(path), f"maj@{k}")
 
 
-def test_two_files_with_the_same_questions_are_no_one_run(results):
+def test_two_files_with_the_same_questions_cannot_be_one_run(results):
     a, b = results("r/a.jsonl", [1]), results("r/b.jsonl", [4])
     with pytest.raises(DataError, match="answer the same questions: name them as two runs"):
         read_results("r", [a, b])
 
 
-def test_runs_on_other_questions_get_no_marks_and_equal_runs_are_both_best(results):
+def test_runs_with_different_questions_are_not_marked_and_equal_runs_are_both_best(results):
     a, b = results("a.jsonl", [4, 1, 2]), results("b.jsonl", [4, 1])
     assert {row.cells["set"].mark for row in build_leaderboard(read(a, b)).rows} == {""}
     c = results("c.jsonl", [4, 1, 2])
     assert [row.cells["set"].mark for row in build_leaderboard(read(a, c)).rows] == ["best", "best"]
 
 
-def test_another_number_of_responses_is_noted(results):
+def test_different_numbers_of_responses_are_noted(results):
     a, b = results("a.jsonl", [1] * 4), results("b.jsonl", [1] * 4, n=2)
     assert build_leaderboard(read(a, b)).notes == (
         "set: the runs have different numbers of responses per question (2, 4).",
@@ -173,18 +173,18 @@ def test_another_number_of_responses_is_noted(results):
         {"extra_info": []},
     ],
 )
-def test_a_line_of_other_types_is_named(results, wrong):
+def test_a_line_with_values_of_wrong_types_is_an_error_with_its_number(results, wrong):
     path = results("a.jsonl", [1], n=1, **wrong)
     with pytest.raises(DataError, match=r"a\.jsonl:1: not a judged response"):
         read(path)
 
 
-def test_strange_reasons_and_numbers_of_tokens_are_no_bug(results):
+def test_unexpected_finish_reasons_and_numbers_of_tokens_are_accepted(results):
     path = results("a.jsonl", [1], n=1, finish_reason={}, tokens=10**30)
     assert build_leaderboard(read(path)).rows[0].cells["set"].questions == 1
 
 
-def test_runs_are_called_by_their_files_and_by_paths_where_these_are_alike(results, tmp_path):
+def test_runs_are_named_after_their_files_or_their_paths_if_these_collide(results, tmp_path):
     a, b = results("x/test.jsonl", [1]), results("y/test.jsonl", [1])
     assert [name for name, _ in parse_runs([str(a), f"B={b}"])] == ["test", "B"]
     assert [name for name, _ in parse_runs([str(a), str(b)])] == [str(a), str(b)]
@@ -202,12 +202,12 @@ def test_a_path_with_an_equals_sign_is_a_path(results):
 
 def test_names_cannot_break_the_markdown_or_the_page(results, tmp_path):
     path = results("a.jsonl", [4, 0], data_source="<b>|x`")
-    found = build_leaderboard([read_results("<script>|*a*", [path])])
-    lines = to_markdown(found).splitlines()
+    leaderboard = build_leaderboard([read_results("<script>|*a*", [path])])
+    lines = to_markdown(leaderboard).splitlines()
     assert len({len(re.findall(r"(?<!\\)\|", each)) for each in lines[:3]}) == 1
-    assert "<script>" not in to_markdown(found)
+    assert "<script>" not in to_markdown(leaderboard)
     out = tmp_path / "board.html"
-    write_leaderboard_page(found, out, overwrite=False)
+    write_leaderboard_page(leaderboard, out, overwrite=False)
     page = out.read_text()
     assert "<script" not in page
     assert "&lt;b&gt;|x`" in page
@@ -224,20 +224,20 @@ def test_the_page_replaces_an_earlier_one_only_with_overwrite(results, tmp_path)
     assert sorted(path.name for path in tmp_path.glob("board*")) == ["board.html"]
 
 
-def test_a_set_that_asks_a_question_twice_keeps_both(results):
+def test_a_question_that_occurs_twice_in_a_set_counts_twice(results):
     path = results("a.jsonl", [4, 0], prompt=[{"role": "user", "content": "same?"}])
     assert len(read(path)[0].questions) == 2
 
 
-def test_questions_of_two_files_are_told_apart_though_their_rows_are_alike(results):
+def test_questions_of_two_files_with_the_same_row_numbers_are_distinguished(results):
     a = results("a.jsonl", [4], data_source="a")
     b = results("b.jsonl", [0], data_source="b")
-    found = read_results("both", [a, b])
-    assert len(found.metrics.total.questions) == 2
-    assert found.metrics.sources["a"].mean()[0] == 1.0
+    run = read_results("both", [a, b])
+    assert len(run.metrics.total.questions) == 2
+    assert run.metrics.sources["a"].mean()[0] == 1.0
 
 
-def test_a_question_is_the_same_under_another_prompt_if_the_row_names_it():
+def test_a_question_keeps_its_key_under_another_prompt_if_the_row_names_it():
     one, two = line(0, 0, right=True), line(5, 0, right=False)
     for each in (one, two):
         each["extra_info"] = {"question": "2+2?"}
@@ -255,17 +255,17 @@ def test_marks_and_order_agree_with_the_means(tmp_path_factory, rights):
         lines = (json.dumps(line(i, 0, right)) + "\n" for i, right in enumerate(row))
         path.write_text("".join(lines))
         runs.append(read_results(path.stem, [path]))
-    found = build_leaderboard(runs)
-    values = [row.cells["set"].value for row in found.rows]
+    leaderboard = build_leaderboard(runs)
+    values = [row.cells["set"].value for row in leaderboard.rows]
     assert values == sorted(values, reverse=True)
-    marks = [row.cells["set"].mark for row in found.rows]
+    marks = [row.cells["set"].mark for row in leaderboard.rows]
     if len(runs) > 1:
         assert values[marks.index("best")] == max(values)
     else:
         assert marks == [""]
 
 
-def test_files_that_are_no_results_are_named_with_their_line(tmp_path, results):
+def test_a_file_that_is_not_a_result_file_is_an_error_with_the_line(tmp_path, results):
     bad = results("bad.jsonl", [1])
     bad.write_text(bad.read_text() + '{"row": 1}\n')
     with pytest.raises(DataError, match=r"bad\.jsonl:5: not a judged response"):
@@ -282,9 +282,9 @@ def test_the_command_prints_a_table_markdown_and_json(cli, results, tmp_path):
     def run(*arguments):
         return cli("leaderboard", *arguments, cwd=tmp_path)
 
-    shown = run("A=r/a.jsonl", "B=r/b.jsonl", "--html", "board.html")
-    assert shown.returncode == 0, shown.stderr
-    assert "58.3* [" in shown.stdout
+    table = run("A=r/a.jsonl", "B=r/b.jsonl", "--html", "board.html")
+    assert table.returncode == 0, table.stderr
+    assert "58.3* [" in table.stdout
     assert (tmp_path / "board.html").is_file()
     assert run("r/a.jsonl", "--format", "markdown").stdout.startswith("| run | set |\n| --- |")
     runs = json.loads(run("r/b.jsonl", "r/a.jsonl", "--json").stdout)["runs"]
@@ -295,7 +295,7 @@ def test_the_command_prints_a_table_markdown_and_json(cli, results, tmp_path):
     assert again.stderr.startswith("error: ")
 
 
-def test_what_the_figures_count_is_what_the_board_counts(results):
+def test_metrics_and_leaderboard_count_the_same_questions(results):
     path = results("a.jsonl", [4, 1, 0])
     run = read(path)[0]
     assert len(run.questions) == len(run.metrics.total.questions)

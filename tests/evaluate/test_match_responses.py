@@ -28,7 +28,7 @@ def question(row):
 
 
 def texts(row):
-    """Two responses to a row: right, and wrong."""
+    """Return a right and a wrong response to a row."""
     return [f"#### {row + 10}", "#### 5"]
 
 
@@ -93,15 +93,15 @@ FILES = {
 }
 
 
-def written(tmp_path, records, name="r.jsonl"):
+def write_lines(tmp_path, records, name="r.jsonl"):
     path = tmp_path / name
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_each_response_is_judged_by_the_row_it_answers(kind, parquet, tmp_path):
-    file, out = written(tmp_path, FILES[kind]), tmp_path / "out.jsonl"
+def test_each_response_is_judged_with_the_row_that_it_answers(kind, parquet, tmp_path):
+    file, out = write_lines(tmp_path, FILES[kind]), tmp_path / "out.jsonl"
     report = evaluate_responses(parquet(ROWS), [str(file)], out)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(line["row"], line["sample"]) for line in lines] == [
@@ -117,7 +117,7 @@ def test_each_response_is_judged_by_the_row_it_answers(kind, parquet, tmp_path):
     assert total["finish_reason_unknown"] == unknown
 
 
-def test_lightevals_details_are_parquet_with_all_samples_in_a_row(parquet, tmp_path):
+def test_lighteval_details_have_all_samples_of_a_question_in_one_row(parquet, tmp_path):
     records = [
         {
             "doc": {"query": f"{question(row)}\nThink.", "id": str(row), "task_name": "gsm8k|0"},
@@ -134,14 +134,14 @@ def test_lightevals_details_are_parquet_with_all_samples_in_a_row(parquet, tmp_p
     assert total["tokens"]["mean"] == 2
 
 
-def test_our_own_files_can_be_judged_again(serve, parquet, tmp_path):
+def test_result_files_can_be_judged_again(serve, parquet, tmp_path):
     out, again, rows = tmp_path / "m.jsonl", tmp_path / "again.jsonl", parquet(5)
     with serve() as server:
-        asked = GenerationConfig(Server(server.url), "M", Sampling(seed=4), n=3)
-        first = evaluate(rows, asked, out)
+        generation = GenerationConfig(Server(server.url), "M", Sampling(seed=4), n=3)
+        first = evaluate(rows, generation, out)
     second = evaluate_responses(rows, [str(out)], again)
     assert second.metrics.summary() == first.metrics.summary()
-    other = written(
+    other = write_lines(
         tmp_path, [{**json.loads(out.read_text().splitlines()[0]), "row": 1}], "o.jsonl"
     )
     with pytest.raises(DataError, match="row 1 of the parquet has another prompt"):
@@ -151,18 +151,18 @@ def test_our_own_files_can_be_judged_again(serve, parquet, tmp_path):
 @pytest.mark.parametrize("kind", ["verl", "aisbench", "lm-eval"])
 def test_a_gold_that_contradicts_the_row_is_an_error(kind, parquet, tmp_path):
     gold = {"verl": "gts", "aisbench": "gold", "lm-eval": "target"}[kind]
-    spelled = written(tmp_path, [{**FILES[kind][0], gold: "We add.\n#### 10"}])
+    spelled = write_lines(tmp_path, [{**FILES[kind][0], gold: "We add.\n#### 10"}])
     assert evaluate_responses(parquet(ROWS), [str(spelled)]).matches.responses
-    wrong = written(tmp_path, [*FILES[kind][2:], {**FILES[kind][0], gold: "77"}], "w.jsonl")
+    wrong = write_lines(tmp_path, [*FILES[kind][2:], {**FILES[kind][0], gold: "77"}], "w.jsonl")
     message = r"w\.jsonl:7 joins row 0 of .*: its gold is '77', the row's '10'\. Give the parquet"
     with pytest.raises(DataError, match=message):
         evaluate_responses(parquet(ROWS), [str(wrong)])
 
 
-def test_what_cannot_be_placed_is_told_and_in_no_figure(parquet, tmp_path):
+def test_unmatched_records_are_reported_and_not_counted(parquet, tmp_path):
     stranger = {**verl(0, "#### 5"), "input": "What is love?"}
     failed = {"output": None, "input": "x"}
-    file = written(tmp_path, [verl(1, "#### 11"), stranger, failed, {"nothing": 1}])
+    file = write_lines(tmp_path, [verl(1, "#### 11"), stranger, failed, {"nothing": 1}])
     report = evaluate_responses(parquet(ROWS), [str(file)])
     assert report.summary()["unread"] == 3
     assert "no row of the parquet has its question" in report.summary()["unread_examples"][0]
@@ -170,23 +170,23 @@ def test_what_cannot_be_placed_is_told_and_in_no_figure(parquet, tmp_path):
     assert report.summary()["total"]["mean"]["value"] == 1
 
 
-def test_a_file_that_is_named_twice_is_read_as_one(parquet, tmp_path):
-    file = written(tmp_path, [verl(1, "#### 11")])
+def test_a_file_that_is_named_twice_is_read_once(parquet, tmp_path):
+    file = write_lines(tmp_path, [verl(1, "#### 11")])
     names = [str(file), str(tmp_path / "." / "r.jsonl"), str(tmp_path / "*.jsonl")]
     report = evaluate_responses(parquet(ROWS), names)
     assert report.summary()["total"]["responses"] == 1
 
 
-def test_what_can_be_read_only_once_is_refused_and_not_waited_for(parquet, tmp_path):
+def test_stdin_and_pipes_are_errors_and_do_not_block(parquet, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("-", str(tmp_path / "pipe")):
         with pytest.raises(UsageError, match="not a regular file"):
             evaluate_responses(parquet(ROWS), [name])
 
 
-def test_a_record_that_is_nested_too_deeply_or_has_wild_numbers_spoils_no_other(parquet, tmp_path):
+def test_a_deeply_nested_record_or_a_huge_number_does_not_affect_other_records(parquet, tmp_path):
     deep = "[" * 900 + "]" * 900
-    file = written(tmp_path, [verl(1, "#### 11"), {**verl(2, "#### 12"), "tokens": 10**30}])
+    file = write_lines(tmp_path, [verl(1, "#### 11"), {**verl(2, "#### 12"), "tokens": 10**30}])
     with file.open("a") as more:
         more.write(f'{{"resps": {deep}, "doc_id": 0, "doc": {{"question": "{question(0)}"}}}}\n')
     summary = evaluate_responses(parquet(ROWS), [str(file)]).summary()
@@ -195,8 +195,8 @@ def test_a_record_that_is_nested_too_deeply_or_has_wild_numbers_spoils_no_other(
     assert summary["total"]["tokens"]["known"] == 0
 
 
-def test_a_file_without_any_response_to_the_rows_is_an_error(parquet, tmp_path):
-    file = written(tmp_path, [{"a": 1}])
+def test_a_file_without_a_response_to_any_row_is_an_error(parquet, tmp_path):
+    file = write_lines(tmp_path, [{"a": 1}])
     with pytest.raises(DataError, match=r"r\.jsonl:1: none of the formats"):
         evaluate_responses(parquet(ROWS), [str(file)])
 
@@ -224,40 +224,40 @@ names = st.sampled_from(KEYS)
 
 
 @given(st.dictionaries(names, json_values | st.dictionaries(names, json_values), max_size=6))
-def test_no_record_of_any_shape_raises(record):
-    found = parse_record(Record("f:1", record))
-    assert isinstance(found, SkippedRow) or all(isinstance(t.response, str) for t in found.texts)
+def test_records_of_any_shape_are_parsed_without_an_exception(record):
+    result = parse_record(Record("f:1", record))
+    assert isinstance(result, SkippedRow) or all(isinstance(t.response, str) for t in result.texts)
 
 
-def test_a_comparison_pairs_questions_and_tells_how_sure_it_is(parquet, tmp_path):
+def test_a_comparison_pairs_questions_and_has_an_interval_and_a_p_value(parquet, tmp_path):
     def results(name, right):
         records = [verl(r, f"#### {r + 10 if right(r, s) else 5}") for r in range(40) for s in "ab"]
-        file = written(tmp_path, records, f"{name}.in.jsonl")
+        file = write_lines(tmp_path, records, f"{name}.in.jsonl")
         out = tmp_path / f"{name}.jsonl"
         evaluate_responses(parquet(40), [str(file)], out)
         return out
 
     a = results("a", lambda r, s: r % 2 == 0)
     b = results("b", lambda r, s: r % 2 == 0 or (r % 8 == 1 and s == "a"))
-    found = compare_results(a, b).summary()
-    assert found["total"]["mean_a"] == 0.5
-    assert found["total"]["difference"] == pytest.approx(5 * 0.5 / 40)
-    low, high = found["total"]["interval"]
+    summary = compare_results(a, b).summary()
+    assert summary["total"]["mean_a"] == 0.5
+    assert summary["total"]["difference"] == pytest.approx(5 * 0.5 / 40)
+    low, high = summary["total"]["interval"]
     # scipy.stats.ttest_rel of the same shares says this
     assert (low, high) == pytest.approx((0.008941764723762, 0.116058235276238), abs=1e-12)
-    assert found["total"]["p"] == pytest.approx(0.02335192036345708, abs=1e-12)
-    assert found["by_data_source"]["openai/gsm8k"]["questions"] == 40
+    assert summary["total"]["p"] == pytest.approx(0.02335192036345708, abs=1e-12)
+    assert summary["by_data_source"]["openai/gsm8k"]["questions"] == 40
     backwards = compare_results(b, a).summary()["total"]
-    assert backwards["difference"] == -found["total"]["difference"]
+    assert backwards["difference"] == -summary["total"]["difference"]
     assert backwards["interval"] == pytest.approx((-high, -low))
 
 
-def test_files_that_cannot_be_compared_are_refused_in_a_line(parquet, tmp_path):
+def test_files_that_cannot_be_compared_are_a_one_line_error(parquet, tmp_path):
     ours = tmp_path / "a.jsonl"
-    evaluate_responses(parquet(2), [str(written(tmp_path, [verl(0, "#### 10")]))], ours)
+    evaluate_responses(parquet(2), [str(write_lines(tmp_path, [verl(0, "#### 10")]))], ours)
     with pytest.raises(DataError, match=r"r\.jsonl:1: not a judged response"):
         compare_results(ours, tmp_path / "r.jsonl")
     other = tmp_path / "b.jsonl"
-    evaluate_responses(parquet(2), [str(written(tmp_path, [verl(1, "#### 10")]))], other)
+    evaluate_responses(parquet(2), [str(write_lines(tmp_path, [verl(1, "#### 10")]))], other)
     with pytest.raises(DataError, match="no question in common"):
         compare_results(ours, other)

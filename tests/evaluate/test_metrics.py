@@ -1,14 +1,14 @@
-"""Figures of known responses."""
+"""Metrics of known responses have the expected values."""
 
 from rewardkit.evaluate.estimators import pass_at_k
 from rewardkit.evaluate.judge import JudgedResponse, parse_judged_line
 from rewardkit.evaluate.metrics import compute_metrics
 
 
-def judged(question, right, vote=None, *, source="s", subject="", level="", **fields):
+def judged_response(question, right, vote=None, *, source="s", subject="", level="", **fields):
     vote = ("right" if right else "wrong") if vote is None else vote
     status = "correct" if right else ("wrong" if vote else "no_answer")
-    made = JudgedResponse(
+    response = JudgedResponse(
         question=question,
         group=(source, subject, level),
         right=right,
@@ -19,85 +19,87 @@ def judged(question, right, vote=None, *, source="s", subject="", level="", **fi
         characters=10,
         tokens=5,
     )
-    return made._replace(**fields)
+    return response._replace(**fields)
 
 
-def test_figures_are_means_over_questions():
-    found = compute_metrics(
-        [judged(0, right) for right in (True, True, False, False)]
-        + [judged(1, right) for right in (True, False, False, False)]
+def test_metrics_are_means_over_questions():
+    summary = compute_metrics(
+        [judged_response(0, right) for right in (True, True, False, False)]
+        + [judged_response(1, right) for right in (True, False, False, False)]
     ).summary()["total"]
-    assert found["mean"]["value"] == (2 / 4 + 1 / 4) / 2
+    assert summary["mean"]["value"] == (2 / 4 + 1 / 4) / 2
     for k in range(1, 5):
         expected = (pass_at_k(4, 2, k) + pass_at_k(4, 1, k)) / 2
-        assert found["pass@k"][str(k)]["value"] == expected
-    assert found["pass@k"]["1"]["value"] == found["mean"]["value"]
-    assert found["maj@k"]["4"]["value"] == (0.5 + 0) / 2  # a tie is half a win
-    assert list(found["verl_best@N"]) == ["2", "4"]
-    assert found["verl_best@N"]["4"] < found["pass@k"]["4"]["value"]
+        assert summary["pass@k"][str(k)]["value"] == expected
+    assert summary["pass@k"]["1"]["value"] == summary["mean"]["value"]
+    assert summary["maj@k"]["4"]["value"] == (0.5 + 0) / 2  # a tie is half a win
+    assert list(summary["verl_best@N"]) == ["2", "4"]
+    assert summary["verl_best@N"]["4"] < summary["pass@k"]["4"]["value"]
 
 
-def test_with_one_response_each_the_interval_is_wilsons():
+def test_with_one_response_per_question_the_interval_is_wilsons():
     from rewardkit.statistics import wilson_interval
 
-    found = compute_metrics(judged(i, i < 30) for i in range(100)).summary()["total"]
-    assert found["mean"] == {"value": 0.3, "interval": wilson_interval(30, 100)}
+    summary = compute_metrics(judged_response(i, i < 30) for i in range(100)).summary()["total"]
+    assert summary["mean"] == {"value": 0.3, "interval": wilson_interval(30, 100)}
 
 
-def test_responses_to_one_question_say_less_than_questions():
-    alike = compute_metrics(judged(i // 8, i // 8 % 2 == 0) for i in range(160)).summary()["total"]
-    apart = compute_metrics(judged(i, i % 2 == 0) for i in range(160)).summary()["total"]
+def test_intervals_are_wider_with_several_responses_per_question():
+    alike = compute_metrics(judged_response(i // 8, i // 8 % 2 == 0) for i in range(160)).summary()[
+        "total"
+    ]
+    apart = compute_metrics(judged_response(i, i % 2 == 0) for i in range(160)).summary()["total"]
     widths = [high - low for low, high in (alike["mean"]["interval"], apart["mean"]["interval"])]
     assert widths[0] > 2 * widths[1]
 
 
-def test_no_answer_has_no_vote_and_truncation_is_counted_apart():
-    found = compute_metrics(
+def test_responses_without_an_answer_do_not_vote_and_truncation_is_counted_separately():
+    summary = compute_metrics(
         [
-            judged(0, right=False, vote="", finish="length"),
-            judged(0, right=False, vote="", finish="length"),
-            judged(0, right=True, finish="length"),
+            judged_response(0, right=False, vote="", finish="length"),
+            judged_response(0, right=False, vote="", finish="length"),
+            judged_response(0, right=True, finish="length"),
         ]
     ).summary()["total"]
-    assert found["maj@k"]["3"]["value"] == 1
-    assert found["truncated"] == {"n": 3, "share": 1.0, "right": 1}
-    assert found["no_answer"]["n"] == 2
+    assert summary["maj@k"]["3"]["value"] == 1
+    assert summary["truncated"] == {"n": 3, "share": 1.0, "right": 1}
+    assert summary["no_answer"]["n"] == 2
 
 
-def test_majorities_are_unknown_where_the_scorer_names_no_answer():
-    found = compute_metrics([judged(0, right=True, vote="")]).summary()["total"]
-    assert found["maj@k"] == {}
+def test_majorities_are_unknown_if_the_scorer_does_not_name_the_right_answer():
+    summary = compute_metrics([judged_response(0, right=True, vote="")]).summary()["total"]
+    assert summary["maj@k"] == {}
 
 
-def test_subjects_and_levels_are_those_of_their_data_source():
-    found = compute_metrics(
+def test_subjects_and_levels_are_grouped_by_data_source():
+    summary = compute_metrics(
         [
-            judged(0, right=True, subject="algebra", level="1"),
-            judged(1, right=False, subject="algebra", level="2"),
-            judged(2, right=True, source="t", subject="algebra"),
+            judged_response(0, right=True, subject="algebra", level="1"),
+            judged_response(1, right=False, subject="algebra", level="2"),
+            judged_response(2, right=True, source="t", subject="algebra"),
         ]
     ).summary()
-    assert found["by_subject"]["s"]["algebra"]["mean"]["value"] == 0.5
-    assert found["by_subject"]["t"]["algebra"]["questions"] == 1
-    assert sorted(found["by_level"]["s"]) == ["1", "2"]
-    assert found["by_data_source"]["t"]["mean"]["value"] == 1
+    assert summary["by_subject"]["s"]["algebra"]["mean"]["value"] == 0.5
+    assert summary["by_subject"]["t"]["algebra"]["questions"] == 1
+    assert sorted(summary["by_level"]["s"]) == ["1", "2"]
+    assert summary["by_data_source"]["t"]["mean"]["value"] == 1
 
 
-def test_with_different_numbers_of_responses_k_goes_up_to_the_least():
-    found = compute_metrics(
-        [judged(0, i == 0) for i in range(3)] + [judged(1, right=True)]
+def test_k_goes_up_to_the_smallest_number_of_responses():
+    summary = compute_metrics(
+        [judged_response(0, i == 0) for i in range(3)] + [judged_response(1, right=True)]
     ).summary()
-    assert found["total"]["n"] == [1, 3]
-    assert list(found["total"]["pass@k"]) == ["1"]
-    assert found["total"]["mean"]["value"] == (1 / 3 + 1) / 2
+    assert summary["total"]["n"] == [1, 3]
+    assert list(summary["total"]["pass@k"]) == ["1"]
+    assert summary["total"]["mean"]["value"] == (1 / 3 + 1) / 2
 
 
-def test_lengths_are_nearest_ranks():
-    found = compute_metrics(judged(i, right=True, tokens=i + 1) for i in range(100)).summary()[
-        "total"
-    ]
-    assert found["tokens"] == {"known": 100, "mean": 50.5, "p50": 50, "p95": 95, "max": 100}
-    unknown = compute_metrics([judged(0, right=True, tokens=None)]).summary()["total"]
+def test_percentiles_of_lengths_are_nearest_ranks():
+    summary = compute_metrics(
+        judged_response(i, right=True, tokens=i + 1) for i in range(100)
+    ).summary()["total"]
+    assert summary["tokens"] == {"known": 100, "mean": 50.5, "p50": 50, "p95": 95, "max": 100}
+    unknown = compute_metrics([judged_response(0, right=True, tokens=None)]).summary()["total"]
     assert unknown["tokens"] == {"known": 0}
 
 

@@ -1,4 +1,4 @@
-"""A run that is killed goes on: nothing is lost, nothing is asked twice, the file is the same."""
+"""A run that was killed resumes without losing or repeating a response, and ends with the same file."""
 
 import os
 import signal
@@ -27,9 +27,9 @@ def start(server, parquet, out, *more, before=()):
         *more,
     ]
     command = [*before, *map(str, command)]
-    said = out.with_suffix(".said").open("w")
-    with said:
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+    stderr = out.with_suffix(".stderr").open("w")
+    with stderr:
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
 
 
 def wait_for(condition, seconds=60.0):
@@ -41,14 +41,12 @@ def wait_for(condition, seconds=60.0):
 
 @pytest.mark.full
 @pytest.mark.parametrize("per_request", [1, 4])
-def test_a_run_killed_twice_ends_with_the_file_of_one_that_was_not(
-    serve, parquet, tmp_path, per_request
-):
+def test_a_run_that_is_killed_twice_ends_with_the_same_file(serve, parquet, tmp_path, per_request):
     rows, killed, whole = parquet(60), tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     more = ["--per-request", per_request, "--concurrency", 4]
     with serve() as server:
         assert start(server, rows, whole, *more).wait(60) == 0
-    asked = []
+    counts = []
     with serve(seconds=0.02) as server:
         for kill in range(2):
             before = len(server.bodies)
@@ -57,21 +55,21 @@ def test_a_run_killed_twice_ends_with_the_file_of_one_that_was_not(
             os.kill(process.pid, signal.SIGKILL)
             process.wait(60)
             wait_for(lambda: server.active == 0)
-            kept = read_response_index(part_path(killed))
-            assert len(kept.rows) >= 10 * kill
-            asked.append((len(server.bodies), len(kept.rows)))
+            index = read_response_index(part_path(killed))
+            assert len(index.rows) >= 10 * kill
+            counts.append((len(server.bodies), len(index.rows)))
         assert start(server, rows, killed, *more).wait(60) == 0
     assert killed.read_bytes() == whole.read_bytes()
-    # Only what was under way at a kill, 4 requests at most, is asked once more.
+    # Only requests in flight at a kill, at most 4, are sent again.
     assert len(server.bodies) <= 240 // per_request + 2 * 4
     assert not part_path(killed).exists()
 
 
-def test_responses_are_in_the_order_of_their_samples_and_of_two_of_one_the_first_counts():
-    kept = ResponseIndex()
+def test_the_index_sorts_samples_and_keeps_the_first_of_duplicates():
+    index = ResponseIndex()
     for offset, (row, sample) in enumerate([(2, 1), (0, 0), (2, 0), (2, 1), (0, 0), (2, 3)]):
-        kept.add(row, sample, offset, "0" * 64)
-    assert {row: list(found) for row, found in kept.by_row().items()} == {0: [1], 2: [2, 0, 5]}
+        index.add(row, sample, offset, "0" * 64)
+    assert {row: list(places) for row, places in index.by_row().items()} == {0: [1], 2: [2, 0, 5]}
 
 
 @pytest.mark.full
@@ -84,23 +82,23 @@ def test_an_interrupted_run_says_how_to_resume(serve, parquet, tmp_path):
         assert process.wait(60) != 0
         assert (
             f"{out}: interrupted; run the same command again to resume."
-            in out.with_suffix(".said").read_text()
+            in out.with_suffix(".stderr").read_text()
         )
         assert start(server, parquet(60), out).wait(60) == 0
     assert len(out.read_text().splitlines()) == 240
 
 
 @pytest.mark.full
-def test_a_disk_that_is_full_costs_no_response_that_was_kept(serve, parquet, tmp_path):
+def test_a_full_disk_loses_no_saved_response(serve, parquet, tmp_path):
     out, whole, rows = tmp_path / "m.jsonl", tmp_path / "whole.jsonl", parquet(60)
     with serve() as server:
         assert start(server, rows, whole).wait(60) == 0
         limit = ["bash", "-c", 'ulimit -f 10; exec "$@"', "-"]  # files of up to 10 KiB
         assert start(server, rows, out, before=limit).wait(60) != 0
-        assert "cannot be written: File too large." in out.with_suffix(".said").read_text()
-        kept = len(read_response_index(part_path(out)).rows)
-        assert kept > 20
-        asked = len(server.bodies)
+        assert "cannot be written: File too large." in out.with_suffix(".stderr").read_text()
+        saved = len(read_response_index(part_path(out)).rows)
+        assert saved > 20
+        requests = len(server.bodies)
         assert start(server, rows, out).wait(60) == 0
-    assert len(server.bodies) == asked + 240 - kept
+    assert len(server.bodies) == requests + 240 - saved
     assert out.read_bytes() == whole.read_bytes()

@@ -1,4 +1,4 @@
-"""`--suite`: sets by name, prepared where they are missing."""
+"""`--suite` names sets of questions, and missing ones are prepared."""
 
 import json
 
@@ -16,7 +16,7 @@ from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, parse_suite, p
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A Hugging Face cache with three GSM8K test questions of ours, and no network."""
+    """A Hugging Face cache with three GSM8K test questions, and no network."""
     import pyarrow as pa
 
     snapshot = tmp_path / "hf/hub/datasets--openai--gsm8k/snapshots/0123456789abcdef/main"
@@ -34,20 +34,20 @@ def hub(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
 
 
-def send_request(server, n=2, seed=1):
+def generation_config(server, n=2, seed=1):
     return GenerationConfig(Server(server.url), "M", Sampling(seed=seed), n=n, tries=2)
 
 
-def test_names_are_datasets_with_their_test_split_or_one_that_they_name(tmp_path):
-    found = parse_suite("aime2024:32,aime-2025,math-500,gsm8k,math-train", tmp_path, 4)
-    assert [(each.dataset, each.split, each.n) for each in found] == [
+def test_a_name_is_a_dataset_with_its_test_split_or_a_split_in_the_name(tmp_path):
+    suite = parse_suite("aime2024:32,aime-2025,math-500,gsm8k,math-train", tmp_path, 4)
+    assert [(member.dataset, member.split, member.n) for member in suite] == [
         ("aime", "2024", 32),
         ("aime", "2025", 4),
         ("math-500", "test", 4),
         ("gsm8k", "test", 4),
         ("math", "train", 4),
     ]
-    assert found[0].parquet == tmp_path / "aime2024.parquet"
+    assert suite[0].parquet == tmp_path / "aime2024.parquet"
 
 
 def test_every_built_in_dataset_can_be_named_with_each_of_its_splits(tmp_path):
@@ -55,19 +55,19 @@ def test_every_built_in_dataset_can_be_named_with_each_of_its_splits(tmp_path):
 
     for name in registry.DATASETS:
         for split in card_of(load_dataset(name)).splits:
-            found = parse_suite(f"{name}-{split}", tmp_path, 1)[0]
-            assert (found.dataset, found.split) == (name, split)
+            member = parse_suite(f"{name}-{split}", tmp_path, 1)[0]
+            assert (member.dataset, member.split) == (name, split)
 
 
-def test_a_parquet_of_one_s_own_is_a_set(tmp_path):
-    (found,) = parse_suite("my/finance.parquet:8", tmp_path, 1)
-    assert (found.name, found.n, found.dataset) == ("finance", 8, "")
+def test_a_parquet_of_the_user_is_a_set(tmp_path):
+    (member,) = parse_suite("my/finance.parquet:8", tmp_path, 1)
+    assert (member.name, member.n, member.dataset) == ("finance", 8, "")
     with pytest.raises(DataError, match="no such file"):
-        prepare_member(found, "huggingface", 1)
+        prepare_member(member, "huggingface", 1)
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "said"),
+    ("text", "error", "message"),
     [
         ("gsm9k", UnknownNameError, "gsm8k"),
         ("aime", UsageError, "aime-2024 or aime-2025"),
@@ -77,10 +77,10 @@ def test_a_parquet_of_one_s_own_is_a_set(tmp_path):
         ("gsm8k:0", UsageError, "n must be at least 1"),
     ],
 )
-def test_a_wrong_name_is_one_sentence(text, error, said, tmp_path):
-    with pytest.raises(error, match=said) as caught:
+def test_a_wrong_name_is_a_one_line_error(text, error, message, tmp_path):
+    with pytest.raises(error, match=message) as raised:
         parse_suite(text, tmp_path, 1)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_missing_set_is_prepared_once(hub, tmp_path):
@@ -90,7 +90,7 @@ def test_a_missing_set_is_prepared_once(hub, tmp_path):
     assert not prepare_member(member, "huggingface", 1)
 
 
-def test_a_set_that_is_nowhere_is_said_with_the_command_that_brings_it(hub, tmp_path):
+def test_the_error_for_an_unavailable_set_has_the_command_to_provide_it(hub, tmp_path):
     (member,) = parse_suite("math-500", tmp_path / "suite", 1)
     with pytest.raises(
         SourceError, match="run: rewardkit prep math-500 --split test --source FILE"
@@ -98,40 +98,45 @@ def test_a_set_that_is_nowhere_is_said_with_the_command_that_brings_it(hub, tmp_
         prepare_member(member, "huggingface", 1)
 
 
-def test_a_finished_set_is_read_and_not_asked_again(serve, parquet, tmp_path):
+def test_a_finished_set_is_read_instead_of_generated_again(serve, parquet, tmp_path):
     suite = [SuiteMember(name, parquet(3, f"{name}.parquet"), 2) for name in ("a", "b")]
     with serve() as server:
-        first = evaluate_suite(suite, send_request(server), tmp_path / "out", JudgingConfig())
-        asked = len(server.bodies)
+        first = evaluate_suite(suite, generation_config(server), tmp_path / "out", JudgingConfig())
+        requests = len(server.bodies)
         (tmp_path / "out/b.jsonl").unlink()
-        again = evaluate_suite(suite, send_request(server), tmp_path / "out", JudgingConfig())
-    assert asked == 12
+        again = evaluate_suite(suite, generation_config(server), tmp_path / "out", JudgingConfig())
+    assert requests == 12
     assert len(server.bodies) == 18
     for name in ("a", "b"):
         assert again[name].summary() == first[name].summary()
 
 
-def test_results_of_another_model_sampling_n_or_other_rows_are_refused(serve, parquet, tmp_path):
+def test_finished_results_of_another_model_sampling_n_or_rows_are_an_error(
+    serve, parquet, tmp_path
+):
     suite = [SuiteMember("a", parquet(3), 2)]
     with serve() as server:
-        evaluate_suite(suite, send_request(server), tmp_path / "out", JudgingConfig())
+        evaluate_suite(suite, generation_config(server), tmp_path / "out", JudgingConfig())
         other = [SuiteMember("a", parquet(4, "other.parquet"), 2)]
-        for what, said in (
-            ((suite, send_request(server, seed=2)), "another sampling"),
-            (([SuiteMember("a", suite[0].parquet, 3)], send_request(server)), r"another n \(2\)"),
-            ((other, send_request(server)), "other rows than those"),
+        for arguments, message in (
+            ((suite, generation_config(server, seed=2)), "another sampling"),
+            (
+                ([SuiteMember("a", suite[0].parquet, 3)], generation_config(server)),
+                r"another n \(2\)",
+            ),
+            ((other, generation_config(server)), "other rows than those"),
         ):
-            with pytest.raises(DataError, match=said):
-                evaluate_suite(*what, tmp_path / "out", JudgingConfig())
+            with pytest.raises(DataError, match=message):
+                evaluate_suite(*arguments, tmp_path / "out", JudgingConfig())
         with pytest.raises(DataError, match=r"another scorer \(auto\).*eval responses"):
             evaluate_suite(
                 suite,
-                send_request(server),
+                generation_config(server),
                 tmp_path / "out",
                 JudgingConfig("gsm8k", {"method": "robust"}),
             )
         evaluate_suite(
-            other, send_request(server), tmp_path / "out", JudgingConfig(), overwrite=True
+            other, generation_config(server), tmp_path / "out", JudgingConfig(), overwrite=True
         )
 
 
@@ -141,12 +146,14 @@ def test_each_set_has_its_own_n(serve, parquet, tmp_path):
         SuiteMember("b", parquet(2, "b.parquet"), 1),
     ]
     with serve() as server:
-        found = evaluate_suite(suite, send_request(server, n=9), tmp_path / "out", JudgingConfig())
-    assert found["a"].metrics.total.summary()["n"] == [4, 4]
-    assert found["b"].metrics.total.summary()["n"] == [1, 1]
+        reports = evaluate_suite(
+            suite, generation_config(server, n=9), tmp_path / "out", JudgingConfig()
+        )
+    assert reports["a"].metrics.total.summary()["n"] == [4, 4]
+    assert reports["b"].metrics.total.summary()["n"] == [1, 1]
 
 
-def test_the_command_prepares_asks_and_prints_a_line_for_each_set(
+def test_the_command_prepares_evaluates_and_prints_a_line_per_set(
     cli, serve, hub, parquet, tmp_path
 ):
     parquet(4, "own.parquet")
@@ -162,6 +169,6 @@ def test_the_command_prepares_asks_and_prints_a_line_for_each_set(
     assert "gsm8k: prepared sets/gsm8k.parquet" in done.stderr
     assert "gsm8k: openai/gsm8k" in done.stdout
     assert len((tmp_path / "runs/m/gsm8k.jsonl").read_text().splitlines()) == 6
-    found = json.loads(as_json.stdout)
-    assert found["own"]["total"]["questions"] == 4
+    summaries = json.loads(as_json.stdout)
+    assert summaries["own"]["total"]["questions"] == 4
     assert "name a folder" in single.stderr

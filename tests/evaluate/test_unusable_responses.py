@@ -1,4 +1,4 @@
-"""Answers of 200 that hold no usable response: asked again, then counted and told, never in silence."""
+"""A reply with status 200 and no usable response is requested again, then counted and reported."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def _soon(monkeypatch):
 
 
 def unusable(reason, content="#### 10"):
-    """An answer of 200 whose one choice is not the model's: null content is `no_content`."""
+    """Return a reply with status 200 whose only choice is unusable; `no_content` has null content."""
     if reason == "no_content":
         reason, content = "stop", None
     choice = {"message": {"role": "assistant", "content": content}, "finish_reason": reason}
@@ -41,15 +41,17 @@ def unusable(reason, content="#### 10"):
 @pytest.fixture
 def go(parquet, tmp_path):
     def run(server, rows=3, n=2, out="m.jsonl", **options):
-        asked = GenerationConfig(Server(server.url, "chat"), "M", Sampling(seed=1), n=n, **options)
-        report = evaluate(parquet(rows), asked, tmp_path / out)
+        generation = GenerationConfig(
+            Server(server.url, "chat"), "M", Sampling(seed=1), n=n, **options
+        )
+        report = evaluate(parquet(rows), generation, tmp_path / out)
         return report, [json.loads(x) for x in (tmp_path / out).read_text().splitlines()]
 
     return run
 
 
 @pytest.mark.parametrize("reason", INTERRUPTED + WITHHELD)
-def test_a_response_that_the_server_ended_is_asked_for_again(serve, go, reason):
+def test_an_unusable_response_is_requested_again(serve, go, reason):
     with serve() as server:
         _, expected = go(server, out="clean.jsonl")
     with serve(faults={1: unusable(reason), 4: unusable(reason)}) as server:
@@ -60,8 +62,8 @@ def test_a_response_that_the_server_ended_is_asked_for_again(serve, go, reason):
 
 
 @pytest.mark.parametrize("reason", INTERRUPTED + WITHHELD)
-def test_one_that_never_comes_counts_as_wrong_and_is_told(serve, go, reason, capsys):
-    """Even if what there is of it holds the right answer: the server did not let the model end."""
+def test_a_response_that_stays_unusable_counts_as_wrong_and_is_reported(serve, go, reason, capsys):
+    """This holds even if the text contains the right answer, because the model did not finish it."""
     tries = 4 if reason in INTERRUPTED else 3
     faults = dict.fromkeys(range(2, 2 + tries), unusable(reason))
     with serve(faults=faults) as server:
@@ -76,8 +78,8 @@ def test_one_that_never_comes_counts_as_wrong_and_is_told(serve, go, reason, cap
     assert f"no usable response for 1 of 4 ({reason} 1)" in capsys.readouterr().err
 
 
-def test_the_rest_of_the_choices_of_a_request_is_kept(serve, go):
-    """Of several choices the unusable ones alone are asked for again."""
+def test_usable_choices_of_a_reply_are_kept(serve, go):
+    """Only the unusable ones of several choices are requested again."""
     texts = [("#### 10", "stop"), ("", "abort"), (None, "stop"), ("#### 11", "length")]
     choices = [{"message": {"content": c}, "finish_reason": why} for c, why in texts]
     with serve(faults={0: (200, {}, {"choices": choices})}) as server:
@@ -88,7 +90,9 @@ def test_the_rest_of_the_choices_of_a_request_is_kept(serve, go):
 
 
 @pytest.mark.parametrize("reason", ["error", "content_filter"])
-def test_a_run_without_one_usable_response_is_no_result_of_zero(serve, go, tmp_path, reason):
+def test_a_run_without_a_usable_response_is_an_error_and_not_a_score_of_0(
+    serve, go, tmp_path, reason
+):
     with (
         serve(always=unusable(reason)) as server,
         pytest.raises(SourceError, match=f"finish_reason is {reason}"),
@@ -110,28 +114,26 @@ def test_a_run_without_one_usable_response_is_no_result_of_zero(serve, go, tmp_p
         ({"content": "x"}, None),
     ],
 )
-def test_what_the_model_itself_did_is_a_response(message, finish):
-    """Cut while it thought (vLLM and SGLang say null then), a tool's call, an empty text."""
-    found = choice_of({"message": message, "finish_reason": finish})
-    assert (found.is_usable, found.finish_reason) == (True, finish or "")
+def test_everything_that_the_model_itself_did_is_a_response(message, finish):
+    """Truncated reasoning (null content in vLLM and SGLang), a tool call, an empty text."""
+    choice = choice_of({"message": message, "finish_reason": finish})
+    assert (choice.is_usable, choice.finish_reason) == (True, finish or "")
 
 
 @pytest.mark.parametrize("message", [{}, {"content": None}, {"content": None, "tool_calls": []}])
 @pytest.mark.parametrize("finish", ["stop", None])
-def test_null_content_without_anything_else_is_not_a_response(message, finish):
-    found = choice_of({"message": message, "finish_reason": finish})
-    assert (found.is_usable, found.finish_reason) == (False, "no_content")
+def test_null_content_with_nothing_beside_it_is_not_a_response(message, finish):
+    choice = choice_of({"message": message, "finish_reason": finish})
+    assert (choice.is_usable, choice.finish_reason) == (False, "no_content")
 
 
-def test_a_text_longer_than_any_model_writes_is_not_kept(monkeypatch):
+def test_an_absurdly_long_text_is_discarded(monkeypatch):
     monkeypatch.setattr("rewardkit.responses.completions.MAX_CHARACTERS", 10)
-    found = choice_of({"message": {"content": "a" * 6, "reasoning": "b" * 5}})
-    assert (found.text, found.reasoning, found.finish_reason) == ("", "", "too_long")
+    choice = choice_of({"message": {"content": "a" * 6, "reasoning": "b" * 5}})
+    assert (choice.text, choice.reasoning, choice.finish_reason) == ("", "", "too_long")
 
 
-def test_responses_from_elsewhere_that_were_not_finished_count_as_wrong_and_are_told(
-    parquet, tmp_path, capsys
-):
+def test_unfinished_responses_from_files_count_as_wrong_and_are_reported(parquet, tmp_path, capsys):
     bodies = [
         {"choices": [{"message": {"content": f"#### {row + 10}"}, "finish_reason": why}]}
         for row, why in enumerate(["stop", "content_filter", "abort", "stop"])
@@ -145,11 +147,11 @@ def test_responses_from_elsewhere_that_were_not_finished_count_as_wrong_and_are_
     report = evaluate_responses(parquet(4), [str(file)], out)
     assert [line["acc"] for line in map(json.loads, out.read_text().splitlines())] == [1, 0, 0, 0]
     warn_about(report)
-    said = capsys.readouterr().err
-    assert "no usable response for 3 of 4 (abort 1, content_filter 1, no_content 1)" in said
+    warnings = capsys.readouterr().err
+    assert "no usable response for 3 of 4 (abort 1, content_filter 1, no_content 1)" in warnings
 
 
-def test_the_leaderboard_and_the_curve_tell_them(serve, go, tmp_path):
+def test_the_leaderboard_and_the_curve_report_unusable_responses(serve, go, tmp_path):
     refused = (400, {}, {"error": {"message": "too long"}})
     filtered = dict.fromkeys(range(2, 5), unusable("content_filter"))
     with serve(faults={**filtered, 5: refused}) as server:
@@ -162,13 +164,13 @@ def test_the_leaderboard_and_the_curve_tell_them(serve, go, tmp_path):
     assert point.unusable == 2
 
 
-def test_a_finished_set_with_a_refused_prompt_is_read_and_not_asked_again(serve, parquet, tmp_path):
-    """Its line names model and sampling as all others do."""
+def test_a_finished_set_with_a_refused_prompt_is_not_generated_again(serve, parquet, tmp_path):
+    """Its line has model and sampling like all others."""
     suite = [SuiteMember("set", parquet(3), 1)]
     for _ in range(2):
         with serve(faults={1: (400, {}, {})}) as server:
-            asked = GenerationConfig(Server(server.url), "M", Sampling(seed=1), concurrency=1)
-            report = evaluate_suite(suite, asked, tmp_path / "out", JudgingConfig())["set"]
+            generation = GenerationConfig(Server(server.url), "M", Sampling(seed=1), concurrency=1)
+            report = evaluate_suite(suite, generation, tmp_path / "out", JudgingConfig())["set"]
         assert report.metrics.total.unusable == {"refused": 1}
     assert server.bodies == []
 
@@ -184,20 +186,18 @@ ABSURD = [
 
 
 @pytest.mark.parametrize("date", ABSURD)
-def test_an_absurd_date_to_come_again_is_no_error(date):
+def test_an_absurd_retry_after_date_is_accepted(date):
     assert _retry_after(date) >= 0.0
 
 
 @pytest.mark.parametrize("date", ABSURD[:3])
-def test_a_busy_server_with_an_absurd_date_is_asked_again(serve, go, date):
+def test_a_busy_server_with_an_absurd_retry_after_date_is_tried_again(serve, go, date):
     with serve(faults={0: (429, {"Retry-After": date}, {})}) as server:
         _, lines = go(server, rows=1, n=1)
     assert len(lines) == 1
 
 
-def test_a_link_planted_in_place_of_the_part_is_refused_and_its_target_untouched(
-    serve, go, tmp_path
-):
+def test_a_symbolic_link_in_place_of_the_part_is_an_error_and_its_target_stays(serve, go, tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious")
     part_path(tmp_path / "m.jsonl").symlink_to(victim)
@@ -209,7 +209,7 @@ def test_a_link_planted_in_place_of_the_part_is_refused_and_its_target_untouched
     assert victim.read_text() == "precious"
 
 
-def test_an_output_that_is_a_link_stays_one_and_its_part_lies_beside_the_file(serve, go, tmp_path):
+def test_an_output_link_stays_a_link_and_its_part_is_beside_the_target(serve, go, tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "m.jsonl").symlink_to(tmp_path / "there" / "real.jsonl")
     with serve(always=(500, {}, {})) as server, pytest.raises(SourceError):
@@ -225,7 +225,7 @@ def test_an_output_that_is_a_link_stays_one_and_its_part_lies_beside_the_file(se
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["real.jsonl"]
 
 
-def test_a_line_of_any_length_among_results_is_an_error_that_names_it(serve, go, tmp_path):
+def test_an_endless_line_in_a_result_file_is_an_error_with_its_number(serve, go, tmp_path):
     path = tmp_path / "m.jsonl"
     with serve() as server:
         go(server, rows=1, n=1)
@@ -235,7 +235,7 @@ def test_a_line_of_any_length_among_results_is_an_error_that_names_it(serve, go,
 
 
 @pytest.mark.full
-def test_a_part_with_a_line_of_any_length_is_an_error_that_names_it(serve, go, tmp_path):
+def test_an_endless_line_in_a_part_file_is_an_error_with_its_number(serve, go, tmp_path):
     part = part_path(tmp_path / "m.jsonl")
     part.touch()
     os.truncate(part, MAX_LOG_LINE_BYTES + 10)

@@ -1,4 +1,4 @@
-"""`--watch`: each checkpoint once, as soon as it is whole, on a server that we start."""
+"""`eval watch` evaluates each checkpoint once, as soon as it is complete, on a server it starts."""
 
 import json
 import os
@@ -30,8 +30,8 @@ from rewardkit.evaluate.watch.watch import (
     watch_checkpoints,
 )
 
-#: A server that answers the first N questions right, N being what the "weights" say; it notes its
-#: start, and leaves a child behind, as vLLM does with its workers.
+#: A server that answers the first N questions right, where N is the content of the "weights". It
+#: records its start and leaves a child process, as vLLM does with its workers.
 SERVER = """
 import json, re, subprocess, sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -71,7 +71,7 @@ ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 
 @pytest.fixture
 def run(tmp_path, parquet):
-    """A run with checkpoints, as verl writes them with `hf_model` among what is saved."""
+    """A run whose checkpoints include Hugging Face weights, as verl writes them with `hf_model`."""
 
     class Run:
         folder = tmp_path / "run"
@@ -118,8 +118,8 @@ def run(tmp_path, parquet):
     return Run()
 
 
-def means(found):
-    return {step: reports["test"].metrics.total.mean()[0] for step, reports in found}
+def means(steps):
+    return {step: reports["test"].metrics.total.mean()[0] for step, reports in steps}
 
 
 def alive(pid):
@@ -130,7 +130,7 @@ def alive(pid):
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
-def test_each_checkpoint_is_evaluated_once_and_read_again_afterwards(run):
+def test_each_checkpoint_is_evaluated_once_and_its_results_are_read_later(run):
     run.save(50, 2)
     run.save(100, 6)
     assert means(run.watch()) == {50: 0.25, 100: 0.75}
@@ -139,14 +139,14 @@ def test_each_checkpoint_is_evaluated_once_and_read_again_afterwards(run):
     assert len(run.starts()) == 2
 
 
-def test_a_server_is_ended_with_all_that_it_started(run):
+def test_a_server_ends_with_all_processes_that_it_started(run):
     run.save(1, 1)
     list(run.watch())
     for _, child in run.starts():
         assert not alive(child)
 
 
-def test_a_checkpoint_is_not_touched_before_verl_says_that_it_is_saved(run):
+def test_a_checkpoint_is_evaluated_only_after_verl_has_recorded_it(run):
     run.save(50, 2)
     run.save(100, 6, latest=50)
     assert means(run.watch()) == {50: 0.25}
@@ -154,26 +154,26 @@ def test_a_checkpoint_is_not_touched_before_verl_says_that_it_is_saved(run):
     assert means(run.watch()) == {50: 0.25, 100: 0.75}
 
 
-def test_checkpoints_that_come_while_it_waits_are_evaluated(run):
+def test_checkpoints_that_appear_during_the_watch_are_evaluated(run):
     run.save(1, 0)
-    said = []
-    found = run.watch(once=False, last_step=3, say=said.append)
-    assert next(found)[0] == 1
+    messages = []
+    steps = run.watch(once=False, last_step=3, say=messages.append)
+    assert next(steps)[0] == 1
     timer = threading.Timer(0.3, run.save, (3, 4))
     timer.start()
-    assert means(found) == {3: 0.5}
+    assert means(steps) == {3: 0.5}
     timer.join()
-    assert sum("waiting" in sentence for sentence in said) == 1
+    assert sum("waiting" in message for message in messages) == 1
 
 
 @pytest.mark.parametrize("text", ["", "1x", "-1", "99999999999999999999"])
-def test_a_number_that_is_being_written_is_no_number(run, text):
+def test_an_invalid_latest_step_means_that_no_checkpoint_is_complete(run, text):
     run.save(1, 0)
     run.finish(text)
     assert complete_steps(run.folder) == []
 
 
-def test_folders_that_are_no_steps_are_left_alone(run):
+def test_folders_without_a_step_number_are_ignored(run):
     run.save(20, 0)
     run.save(3, 0, latest=20)
     for name in ("global_step_x", "global_step_", "best", "global_step_5.old"):
@@ -184,63 +184,63 @@ def test_folders_that_are_no_steps_are_left_alone(run):
         complete_steps(run.folder / "none")
 
 
-def test_shards_that_are_not_all_there_are_said_and_looked_at_again(run):
+def test_missing_shards_are_reported_and_the_step_is_tried_again(run):
     shards = run.folder / "global_step_1/actor"
     shards.mkdir(parents=True)
     (shards / "model_world_size_2_rank_0.pt").touch()
     run.finish(1)
-    said = []
-    assert means(run.watch(say=said.append)) == {}
-    assert "ranks 1 are missing" in said[0]
-    found = run.watch(once=False, last_step=1, say=said.append)
+    messages = []
+    assert means(run.watch(say=messages.append)) == {}
+    assert "ranks 1 are missing" in messages[0]
+    steps = run.watch(once=False, last_step=1, say=messages.append)
     timer = threading.Timer(0.3, run.save, (1, 8))
     timer.start()
-    assert means(found) == {1: 1.0}
+    assert means(steps) == {1: 1.0}
     timer.join()
-    assert sum("skipped" in sentence for sentence in said) == 2  # once in each run
+    assert sum("skipped" in message for message in messages) == 2  # once in each run
 
 
-def test_a_checkpoint_that_verl_deletes_meanwhile_is_left_out(run):
-    """verl's rotation removes `actor` and leaves the folder of the step with its data.pt."""
+def test_a_checkpoint_that_verl_deletes_meanwhile_is_skipped(run):
+    """verl's rotation removes `actor` and leaves the step's folder with its data.pt."""
     run.save(1, 1)
     run.save(2, 2)
     (run.folder / "global_step_1/data.pt").touch()
     run.finish(2)
-    said = []
+    messages = []
     run.script.write_text(
         f"import shutil, sys\nif 'global_step_1' in sys.argv[1]:\n"
         f"    shutil.rmtree(r'{run.folder}/global_step_1/actor')\n    sys.exit(3)\n{SERVER}"
     )
-    assert means(run.watch(say=said.append)) == {2: 0.25}
-    assert any("global_step_1: skipped" in sentence for sentence in said)
+    assert means(run.watch(say=messages.append)) == {2: 0.25}
+    assert any("global_step_1: skipped" in message for message in messages)
 
 
-def test_new_weights_under_an_old_number_are_said_and_their_results_stay(run):
+def test_replaced_weights_of_a_step_are_reported_and_its_results_stay(run):
     run.save(1, 1)
     run.save(2, 2)
-    said = []
+    messages = []
     list(run.watch())
     (run.folder / "global_step_1/actor/huggingface/model.safetensors").write_text("88")
     run.finish(2)
-    found = run.watch(once=False, last_step=3, say=said.append)
-    next(found), next(found)
+    steps = run.watch(once=False, last_step=3, say=messages.append)
+    next(steps), next(steps)
     timer = threading.Timer(0.5, run.save, (3, 4))
     timer.start()
-    assert means(found) == {3: 0.5}
+    assert means(steps) == {3: 0.5}
     timer.join()
-    assert sum("global_step_1: its weights were replaced" in sentence for sentence in said) == 1
+    assert sum("global_step_1: its weights were replaced" in message for message in messages) == 1
 
 
-def test_a_step_that_is_being_written_again_is_not_touched(run):
+def test_a_step_that_is_being_written_again_is_skipped(run):
     run.save(1, 1)
     old = time.time() - 1000
     os.utime(run.folder / "latest_checkpointed_iteration.txt", (old, old))
-    said = []
-    assert means(run.watch(say=said.append)) == {}
-    assert "it is being written" in said[0]
+    messages = []
+    assert means(run.watch(say=messages.append)) == {}
+    assert "it is being written" in messages[0]
 
 
-def test_a_server_that_fails_later_is_tried_again_and_the_others_go_on(run):
+def test_a_step_whose_server_fails_is_tried_again_after_other_steps(run):
     for step in (1, 2, 3):
         run.save(step, step)
     marker = run.out.parent / "failed"
@@ -249,13 +249,13 @@ def test_a_server_that_fails_later_is_tried_again_and_the_others_go_on(run):
         f"if 'global_step_2' in sys.argv[1] and not os.path.exists(r'{marker}'):\n"
         f"    open(r'{marker}', 'w').close()\n    sys.exit('out of memory')\n{SERVER}"
     )
-    said = []
-    assert list(means(run.watch(once=False, last_step=3, say=said.append))) == [1, 3]
-    assert any("out of memory It will be tried again." in sentence for sentence in said)
+    messages = []
+    assert list(means(run.watch(once=False, last_step=3, say=messages.append))) == [1, 3]
+    assert any("out of memory It will be tried again." in message for message in messages)
     assert list(means(run.watch())) == [1, 2, 3]
 
 
-def test_a_server_that_dies_among_the_requests_is_noticed_at_once(run):
+def test_a_server_that_exits_during_requests_is_noticed_at_once(run):
     run.save(1, 8)
     run.script.write_text(
         SERVER.replace("body = json.loads", "import os; os._exit(9); body = json.loads")
@@ -264,18 +264,18 @@ def test_a_server_that_dies_among_the_requests_is_noticed_at_once(run):
         list(run.watch())
 
 
-def test_two_watches_do_not_write_to_one_folder(run):
+def test_two_watches_cannot_write_to_the_same_folder(run):
     run.save(1, 1)
-    found = run.watch(once=False)
-    next(found)
+    steps = run.watch(once=False)
+    next(steps)
     with pytest.raises(OutputError, match="another watch is writing there"):
         list(run.watch())
-    found.close()
+    steps.close()
     assert list(means(run.watch())) == [1]
 
 
 @pytest.mark.parametrize("out", ["file/below", "m.jsonl"])
-def test_an_out_that_can_be_no_folder_is_refused_before_a_server_starts(run, tmp_path, out):
+def test_an_out_that_cannot_be_a_folder_is_an_error_before_a_server_starts(run, tmp_path, out):
     run.save(1, 1)
     (tmp_path / "file").touch()
     run.out = tmp_path / out
@@ -284,14 +284,14 @@ def test_an_out_that_can_be_no_folder_is_refused_before_a_server_starts(run, tmp
     assert run.starts() == []
 
 
-def test_a_server_that_fails_ends_the_watch_with_its_last_line(run):
+def test_the_error_for_a_failed_server_has_the_last_line_of_its_log(run):
     run.save(1, 1)
     run.script.write_text("print('CUDA out of memory')\nraise SystemExit(7)")
     with pytest.raises(SourceError, match=r"exit code 7.*ends: CUDA out of memory"):
         list(run.watch())
 
 
-def test_a_server_that_never_answers_is_ended_in_time(run, tmp_path):
+def test_a_server_that_never_answers_is_ended_at_the_timeout(run, tmp_path):
     run.script.write_text("import time\ntime.sleep(300)")
     with (
         pytest.raises(SourceError, match="did not answer within 1 s"),
@@ -301,7 +301,7 @@ def test_a_server_that_never_answers_is_ended_in_time(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ("vllm serve {model}", r"\{port\} is missing"),
         ("vllm serve --port {port}", r"\{model\} is missing"),
@@ -310,21 +310,21 @@ def test_a_server_that_never_answers_is_ended_in_time(run, tmp_path):
         ("no-such-server {model} {port}", "not installed here"),
     ],
 )
-def test_a_command_that_cannot_serve_is_refused(command, said, tmp_path):
-    with pytest.raises(UsageError, match=said):
+def test_a_command_that_cannot_serve_is_an_error(command, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
         server_command(command, tmp_path, 1)
 
 
-def test_a_command_is_words_and_no_shell(tmp_path):
+def test_a_command_runs_without_a_shell(tmp_path):
     words = server_command("sh serve {model} --x '{\"a\": 1}' ; rm --port={port}", tmp_path, 80)
     assert words == ["sh", "serve", str(tmp_path), "--x", '{"a": 1}', ";", "rm", "--port=80"]
 
 
-def test_the_command_prints_a_line_for_each_step_and_draws_the_curve(cli, run, tmp_path):
+def test_the_command_prints_a_line_per_step_and_writes_the_curve(cli, run, tmp_path):
     run.save(50, 2)
     run.save(100, 6)
-    watched = ("watch", "run", "test.parquet", "--serve", run.serve, "--out", "out", "--once")
-    done = cli("eval", *watched, cwd=tmp_path)
+    arguments = ("watch", "run", "test.parquet", "--serve", run.serve, "--out", "out", "--once")
+    done = cli("eval", *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"step (\d+): openai/gsm8k: ([\d.]+)%", done.stdout) == [
         ("50", "25.0"),
@@ -333,8 +333,8 @@ def test_the_command_prints_a_line_for_each_step_and_draws_the_curve(cli, run, t
     curve = json.loads((tmp_path / "out/curve.json").read_text())["openai/gsm8k"]
     assert [(point["step"], point["value"]) for point in curve] == [(50, 0.25), (100, 0.75)]
     assert (tmp_path / "out/curve.html").read_text().count("<circle") == 2
-    shown = cli("leaderboard", "out/global_step_50", "out/global_step_100", cwd=tmp_path)
-    assert "75.0* [" in shown.stdout
+    table = cli("leaderboard", "out/global_step_50", "out/global_step_100", cwd=tmp_path)
+    assert "75.0* [" in table.stdout
 
 
 @pytest.mark.full
@@ -349,7 +349,7 @@ def test_the_command_prints_a_line_for_each_step_and_draws_the_curve(cli, run, t
     ],
     ids=str,
 )
-def test_however_it_ends_the_server_ends_with_it(run, tmp_path, signals, code):
+def test_the_server_ends_however_the_watch_ends(run, tmp_path, signals, code):
     run.save(1, 1)
     slow = SERVER.replace("assert body", "import time; time.sleep(300); assert body")
     deaf = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -366,11 +366,11 @@ def test_however_it_ends_the_server_ends_with_it(run, tmp_path, signals, code):
         for number in signals:
             time.sleep(1)
             process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == code
-    assert ("run the same command again to resume" in said) is (code != -9)
+    assert ("run the same command again to resume" in stderr) is (code != -9)
     until = time.monotonic() + 60
     while alive(run.starts()[0][1]) and time.monotonic() < until:
         time.sleep(0.1)
@@ -378,23 +378,23 @@ def test_however_it_ends_the_server_ends_with_it(run, tmp_path, signals, code):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--serve", "x {model}"], "{port} is missing"),
         (["--serve", "sh {model} {port}", "--suite", "gsm8k"], "either a parquet"),
         (["--serve", "sh {model} {port}", "--hub", "modelscope"], "--hub needs --suite"),
     ],
 )
-def test_wrong_options_are_one_line(run, tmp_path, monkeypatch, arguments, said):
+def test_wrong_options_are_a_one_line_error(run, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     line = ["watch", "run", "test.parquet", "--out", "o", *arguments]
     error = CliRunner().invoke(eval_app, line).exception
     assert isinstance(error, RewardkitError), error
-    assert said in str(error)
+    assert message in str(error)
     assert "\n" not in str(error)
 
 
-def test_a_folder_that_does_not_exist_is_one_line(cli, run, tmp_path):
+def test_a_missing_folder_is_a_one_line_error(cli, run, tmp_path):
     line = ["eval", "watch", "none", "test.parquet", "--out", "o", "--serve", "sh {model} {port}"]
     done = cli(*line, cwd=tmp_path)
     assert done.returncode == 1
@@ -419,16 +419,16 @@ def test_names_cannot_break_the_page(tmp_path):
     assert "<b>" not in page
 
 
-def test_curves_are_read_as_they_were_written_and_drawn_in_the_order_of_steps(tmp_path):
-    found = {
+def test_curves_are_read_back_unchanged_and_written_in_the_order_of_steps(tmp_path):
+    curves = {
         "set": {
             2: point(2, 0.5, truncated=0.5),
             1: point(1, 0.25, truncated=None),
         }
     }
     assert read_curves(tmp_path) == {}
-    write_curves(found, "t", tmp_path)
-    assert read_curves(tmp_path) == found
+    write_curves(curves, "t", tmp_path)
+    assert read_curves(tmp_path) == curves
     steps = [point["step"] for point in json.loads((tmp_path / "curve.json").read_text())["set"]]
     assert steps == [1, 2]
     (tmp_path / "curve.json").write_text('{"set": [{"step": 1}]}')
@@ -436,11 +436,11 @@ def test_curves_are_read_as_they_were_written_and_drawn_in_the_order_of_steps(tm
         read_curves(tmp_path)
 
 
-def test_points_of_checkpoints_that_are_gone_stay_in_the_curve(cli, run, tmp_path):
-    watched = ("watch", "run", "test.parquet", "--serve", run.serve, "--out", "out", "--once")
+def test_points_of_deleted_checkpoints_stay_in_the_curve(cli, run, tmp_path):
+    arguments = ("watch", "run", "test.parquet", "--serve", run.serve, "--out", "out", "--once")
     for step in (1, 2):
         run.save(step, step)
-        done = cli("eval", *watched, "--json", cwd=tmp_path)
+        done = cli("eval", *arguments, "--json", cwd=tmp_path)
         assert [json.loads(line)["step"] for line in done.stdout.splitlines()] == [step]
         shutil.rmtree(run.folder / f"global_step_{step}")
     assert list(read_curves(run.out)["openai/gsm8k"]) == [1, 2]
