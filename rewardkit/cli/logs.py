@@ -180,7 +180,9 @@ def _compare(runs: Sequence[TrainingRun], x: XAxis, *, as_json: bool) -> None:
             print_table(table.columns, table.rows, title=table.title)
         first, other = comparison.unshared_keys
         if first or other:
-            typer.echo(f"{first:,} settings are only in the first run, {other:,} only in the other.")
+            typer.echo(
+                f"{first:,} settings are only in the first run, {other:,} only in the other."
+            )
     typer.echo(
         "* the interval excludes 0; it accounts for the correlation of neighbouring steps. Too few: "
         "fewer than 8 points, or too few independent ones, as when the difference keeps growing."

@@ -18,7 +18,8 @@ import httpx
 
 from rewardkit.errors import SourceError, UsageError
 from rewardkit.evaluate.sampling import ENDPOINTS
-from rewardkit.responses.completions import Reply, read_json, reply_of
+from rewardkit.responses.completions import CompletionReply, parse_reply
+from rewardkit.responses.json_lines import parse_json
 
 #: Characters of a server's error message that are shown.
 MAX_MESSAGE_CHARACTERS = 300
@@ -198,7 +199,9 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost"
 
 
-async def send_request(http: httpx.AsyncClient, server: Server, body: Mapping[str, Any]) -> Reply:
+async def send_request(
+    http: httpx.AsyncClient, server: Server, body: Mapping[str, Any]
+) -> CompletionReply:
     """Send a request and return the server's reply.
 
     Raises:
@@ -268,8 +271,8 @@ def _status_error(response: httpx.Response, text: bytes, server: Server) -> Exce
 def _error_message(text: bytes) -> str:
     """Return the message of an error reply, in OpenAI's form or any other."""
     try:
-        body = read_json(text)
-    except ValueError:
+        body = parse_json(text)
+    except (ValueError, RecursionError):
         return text[: 8 * MAX_MESSAGE_CHARACTERS].decode(errors="replace")
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
@@ -298,10 +301,10 @@ def _retry_after(value: str) -> float:
         return 0.0
 
 
-def _read_reply(text: bytes, server: Server) -> Reply:
+def _read_reply(text: bytes, server: Server) -> CompletionReply:
     try:
-        reply = reply_of(read_json(text))
-    except ValueError as error:
+        reply = parse_reply(parse_json(text))
+    except (ValueError, RecursionError) as error:
         message = _one_line(_error_message(text), server) or "it is empty."
         raise NoContactError(f"the reply is not JSON: {message}") from error
     if not reply.choices:

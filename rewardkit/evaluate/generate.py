@@ -25,7 +25,7 @@ from rewardkit.evaluate.client import (
 from rewardkit.evaluate.questions import Question
 from rewardkit.evaluate.sampling import Sampling
 from rewardkit.redact import Redactor
-from rewardkit.responses.completions import REFUSED, WITHHELD, Reply
+from rewardkit.responses.completions import REFUSED, WITHHELD, CompletionReply
 from rewardkit.responses.response_log import ResponseIndex, ResponseLog
 
 #: After this many failed requests without an answer in between, the run ends.
@@ -227,7 +227,9 @@ class _RequestLoop:
         self.result.reason = self.redactor.text(reason)
         self.result.failures += counts
 
-    async def _send_with_retries(self, clients: ClientPool, request: ResponseRequest) -> Reply:
+    async def _send_with_retries(
+        self, clients: ClientPool, request: ResponseRequest
+    ) -> CompletionReply:
         sampling = self.generation.sampling
         body = sampling.request_body(
             self.generation.model, request.question, request.first, request.n
@@ -245,7 +247,7 @@ class _RequestLoop:
                     raise
                 await asyncio.sleep(self._pause(tries, error))
 
-    async def _send(self, clients: ClientPool, body: dict[str, Any]) -> Reply:
+    async def _send(self, clients: ClientPool, body: dict[str, Any]) -> CompletionReply:
         async with self.limit.slot():
             start = monotonic()
             try:
@@ -273,7 +275,7 @@ class _RequestLoop:
         pause = backoff * self.random.uniform(0.5, 1)
         return error.retry_after + pause / 4 if error.retry_after else pause
 
-    def _save(self, request: ResponseRequest, reply: Reply) -> int:
+    def _save(self, request: ResponseRequest, reply: CompletionReply) -> int:
         choices = reply.choices[: request.n]
         tokens = reply.tokens if len(reply.choices) == 1 else None  # else it is the sum of all
         responses = [

@@ -1,46 +1,47 @@
-"""What a server's answer says: choices as OpenAI's API has them, in a chat or a completion."""
+"""Parse the replies of OpenAI's API: the choices of a chat or of a completion."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: The finish_reason of a response that was cut at `max_tokens`.
+#: The finish_reason of a response that was truncated at `max_tokens`.
 TRUNCATED = "length"
 
-#: Ours: the server refused the prompt; it said neither a text nor why; the text is too long.
+#: Our own values of finish_reason: the server refused the prompt, sent null content without a
+#: reason, or sent a text above `MAX_CHARACTERS`.
 REFUSED, NO_CONTENT, TOO_LONG = "refused", "no_content", "too_long"
 
-#: The server broke off: vLLM and SGLang say `abort` or `error`, others what follows. Another time it
-#: may not.
+#: The finish_reason if the server broke off; another try may succeed. vLLM and SGLang say `abort` or
+#: `error`, other servers use the rest.
 INTERRUPTED = frozenset(
     {"abort", "aborted", "error", "network_error", "insufficient_system_resource"}
 )
 
-#: The server had a response, or could have had, and kept it back.
+#: The finish_reason if the server withheld the response.
 WITHHELD = frozenset({"content_filter", "sensitive", NO_CONTENT, TOO_LONG})
 
-#: The finish_reason of what is not the model's response. It counts as wrong, and is counted apart.
+#: The finish_reason of a choice that is not the model's response. It counts as wrong, and is counted
+#: separately.
 UNUSABLE = INTERRUPTED | WITHHELD | {REFUSED}
 
-#: Characters of a longer text than any model writes: 4 Mi, about a million tokens.
+#: Longer texts are discarded: 4 Mi characters, about a million tokens, is more than a model writes.
 MAX_CHARACTERS = 1 << 22
 
-#: What a message may have in place of a content.
-_INSTEAD = ("reasoning_content", "reasoning", "tool_calls", "function_call", "refusal")
+#: Fields of a message that may take the place of its content.
+_CONTENT_SUBSTITUTES = ("reasoning_content", "reasoning", "tool_calls", "function_call", "refusal")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One response.
+    """One response of a reply.
 
     Attributes:
-        text: what the scorer sees; "" if the server sent none.
-        finish_reason: `stop`, `length` (truncated), what else the server says, or one of ours for
-            what is no response; "" if nothing.
-        reasoning: what a server with a reasoning parser took out of the text.
+        text: the text that the scorer gets; "" if the server sent none.
+        finish_reason: `stop`, `length` (truncated), another value of the server's, or one of ours if
+            the choice is not a response; "" if the server sent none.
+        reasoning: the reasoning that a server with a reasoning parser removed from the text.
     """
 
     text: str
@@ -54,65 +55,53 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Reply:
-    """The choices of one request, perhaps fewer than asked for; and their tokens, if told."""
+class CompletionReply:
+    """The choices of a reply, which may be fewer than requested, and their tokens if known."""
 
     choices: tuple[Choice, ...]
     tokens: int | None
 
 
-def reply_of(body: Any) -> Reply:
-    """The choices of an answer, none if it has none."""
+def parse_reply(body: Any) -> CompletionReply:
+    """Return the choices of a reply's JSON value; empty if it has none."""
     fields = body if isinstance(body, dict) else {}
-    listed, usage = fields.get("choices"), fields.get("usage")
-    found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    choices = [made for each in found if (made := choice_of(each)) is not None]
+    items, usage = fields.get("choices"), fields.get("usage")
+    items = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    choices = [choice for item in items if (choice := parse_choice(item)) is not None]
     tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
-    return Reply(tuple(choices), tokens_of(tokens))
+    return CompletionReply(tuple(choices), parse_token_count(tokens))
 
 
-def choice_of(choice: Mapping[str, Any]) -> Choice | None:
-    """A choice of a chat or a completion; None if it is neither.
+def parse_choice(choice: Mapping[str, Any]) -> Choice | None:
+    """Return a choice of a chat or a completion; None if it is neither.
 
-    A thinking model that was cut, or stopped, before its answer has null content beside its
-    reasoning: that is its response. Null content beside nothing at all is none.
+    If a thinking model was truncated or stopped before its answer, its message has reasoning and
+    null content. That is its response. Null content with nothing beside it is not a response.
     """
     message = choice.get("message")
-    place = message if isinstance(message, dict) else choice
+    source = message if isinstance(message, dict) else choice
     if message is None and "text" not in choice:
         return None
-    content = place.get("content") if place is message else place.get("text")
-    found = place.get("reasoning_content") or place.get("reasoning")
-    text, reasoning = _text(content), found if isinstance(found, str) else ""
+    content = source.get("content") if source is message else source.get("text")
+    text, reasoning = _text(content), source.get("reasoning_content") or source.get("reasoning")
+    reasoning = reasoning if isinstance(reasoning, str) else ""
     finish = str(choice.get("finish_reason") or "")
     if len(text) + len(reasoning) > MAX_CHARACTERS:
         return Choice("", TOO_LONG)
-    is_empty = content is None and not any(place.get(name) for name in _INSTEAD)
+    is_empty = content is None and not any(source.get(name) for name in _CONTENT_SUBSTITUTES)
     if is_empty and finish != TRUNCATED and finish not in UNUSABLE:
         finish = NO_CONTENT
     return Choice(text, finish, reasoning)
 
 
 def _text(content: Any) -> str:
-    """A text, or the texts among the parts that some servers send in its place."""
+    """Return a text, or the joined texts of the list of parts that some servers send instead."""
     if isinstance(content, list):
-        parts = [each for each in content if isinstance(each, dict) and each.get("type") == "text"]
-        return "".join(map(_text, (each.get("text") for each in parts)))
+        parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        return "".join(map(_text, (part.get("text") for part in parts)))
     return content if isinstance(content, str) else ""
 
 
-def tokens_of(value: Any) -> int | None:
-    """A number of tokens; None for what cannot be one."""
+def parse_token_count(value: Any) -> int | None:
+    """Return a number of tokens; None for any other value."""
     return value if type(value) is int and 0 <= value < 1 << 53 else None
-
-
-def read_json(body: bytes) -> Any:
-    """The value of a JSON text.
-
-    Raises:
-        ValueError: it is none, or is nested more deeply than Python reads.
-    """
-    try:
-        return json.loads(body)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.responses.chunks import read_chunks
-from rewardkit.responses.completions import choice_of, tokens_of
+from rewardkit.responses.completions import parse_choice, parse_token_count
 from rewardkit.responses.records import (
     GOLD_KEYS,
     RESPONSE_KEYS,
@@ -95,7 +95,7 @@ def _parse_batch(where: str, fields: dict[str, Any]) -> _Parsed:
     choices = _list_of(answer.get("body") if isinstance(answer, dict) else None, "choices")
     if choices is None:
         return SkippedRow(where, f"the request failed: {_excerpt(fields.get('error') or answer)}")
-    parsed = [c for choice in choices if isinstance(choice, dict) and (c := choice_of(choice))]
+    parsed = [c for choice in choices if isinstance(choice, dict) and (c := parse_choice(choice))]
     texts = tuple(GeneratedText(choice.text, choice.finish_reason) for choice in parsed)
     return ResponseRecord(where, texts, custom_id=str(fields["custom_id"]))
 
@@ -149,7 +149,7 @@ _FORMATS: tuple[tuple[frozenset[str], Callable[[str, dict[str, Any]], _Parsed]],
 def _texts(
     responses: Iterable[Any], tokens: Sequence[Any] = (), finish_reason: Any = None
 ) -> tuple[GeneratedText, ...]:
-    counts = [*map(tokens_of, tokens)]
+    counts = [*map(parse_token_count, tokens)]
     reason = finish_reason if isinstance(finish_reason, str) else ""
     return tuple(
         GeneratedText(response, reason, counts[place] if place < len(counts) else None)

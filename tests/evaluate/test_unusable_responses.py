@@ -18,7 +18,7 @@ from rewardkit.evaluate.suite import SuiteMember, evaluate_suite
 from rewardkit.evaluate.watch.curve import curve_points
 from rewardkit.lines import MAX_LINE_BYTES
 from rewardkit.responses.append_only_file import part_path
-from rewardkit.responses.completions import choice_of
+from rewardkit.responses.completions import parse_choice
 from rewardkit.responses.response_log import MAX_LOG_LINE_BYTES
 
 INTERRUPTED = ["abort", "error", "insufficient_system_resource"]
@@ -116,20 +116,20 @@ def test_a_run_without_a_usable_response_is_an_error_and_not_a_score_of_0(
 )
 def test_everything_that_the_model_itself_did_is_a_response(message, finish):
     """Truncated reasoning (null content in vLLM and SGLang), a tool call, an empty text."""
-    choice = choice_of({"message": message, "finish_reason": finish})
+    choice = parse_choice({"message": message, "finish_reason": finish})
     assert (choice.is_usable, choice.finish_reason) == (True, finish or "")
 
 
 @pytest.mark.parametrize("message", [{}, {"content": None}, {"content": None, "tool_calls": []}])
 @pytest.mark.parametrize("finish", ["stop", None])
 def test_null_content_with_nothing_beside_it_is_not_a_response(message, finish):
-    choice = choice_of({"message": message, "finish_reason": finish})
+    choice = parse_choice({"message": message, "finish_reason": finish})
     assert (choice.is_usable, choice.finish_reason) == (False, "no_content")
 
 
 def test_an_absurdly_long_text_is_discarded(monkeypatch):
     monkeypatch.setattr("rewardkit.responses.completions.MAX_CHARACTERS", 10)
-    choice = choice_of({"message": {"content": "a" * 6, "reasoning": "b" * 5}})
+    choice = parse_choice({"message": {"content": "a" * 6, "reasoning": "b" * 5}})
     assert (choice.text, choice.reasoning, choice.finish_reason) == ("", "", "too_long")
 
 
