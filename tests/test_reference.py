@@ -54,7 +54,7 @@ def test_every_command_and_option_that_there_is_stands_in_the_page(cli, referenc
         done = cli(*command.split(), "--help")
         words = done.stdout.split()
         options = {word.rstrip(",") for word in words if word.startswith("--")} - {"--help"}
-        section = page.partition(f"\n## rewardkit {command}\n")[2].partition("\n## ")[0]
+        section = page.partition(f"\n### rewardkit {command}\n")[2].partition("\n##")[0]
         assert options
         assert all(option in section for option in options), command
 

@@ -60,32 +60,35 @@ def attributes(documented: type) -> dict[str, str]:
 
 
 def cli() -> str:
-    """Every command, from click's objects."""
+    """Every command under the heading of its panel in `rewardkit --help`."""
     import typer
 
-    from rewardkit.cli.main import app
+    from rewardkit.cli.main import PANELS, app
 
     root = typer.main.get_command(app)
-    found = list(commands(root, "rewardkit"))
-    about = [(f"[`{name}`](#{anchor(name)})", summary(command)) for name, command in found]
+    parts = []
+    for panel, modules in PANELS.items():
+        of_panel = [one for name in modules for one in commands(name, root.commands[name])]
+        about = [(f"[`{name}`](#{anchor(name)})", summary(command)) for name, command in of_panel]
+        parts += [f"## {panel}", table(("command", "what it does"), about)]
+        parts += [part for name, command in of_panel for part in command_parts(name, command)]
     return page(
         "Commands",
-        "`rewardkit COMMAND --help` says the same. `-h` and `--help` are everywhere, and\n"
-        "`rewardkit --version`. Exit codes: 0 for good; 1 where something was found, or data, a\n"
-        "source or a file failed; 2 where the command was called wrongly. Results go to stdout, all\n"
-        "else to stderr. `REWARDKIT_DEBUG=1` shows the traceback of an error.",
-        table(("command", "what it does"), about),
-        *(part for name, command in found for part in command_parts(name, command)),
+        "This page has the text of `rewardkit COMMAND --help`. Every command has `-h` and `--help`.\n"
+        "`rewardkit --version` prints the version, `rewardkit --install-completion` completes\n"
+        "commands, options and names in your shell. Exit codes: 0 for success; 1 for findings, or if\n"
+        "data, a source or a file failed; 2 for a wrong call. Results go to stdout, all other output\n"
+        "to stderr. `REWARDKIT_DEBUG=1` shows the traceback of an error.",
+        *parts,
     )
 
 
-def commands(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    """(name, command) of all commands that are shown, those of groups after their group."""
-    for name, command in group.commands.items():
-        if not command.hidden:
-            yield f"{prefix} {name}", command
-            if hasattr(command, "commands"):
-                yield from commands(command, f"{prefix} {name}")
+def commands(name: str, command: Any, prefix: str = "rewardkit") -> Iterator[tuple[str, Any]]:
+    """(name, command) of a command that is not hidden, and of those of a group after it."""
+    if not command.hidden:
+        yield f"{prefix} {name}", command
+        for inner, below in getattr(command, "commands", {}).items():
+            yield from commands(inner, below, f"{prefix} {name}")
 
 
 def anchor(name: str) -> str:
@@ -100,7 +103,7 @@ def summary(command: Any) -> str:
 
 def command_parts(name: str, command: Any) -> Iterator[str]:
     """The blocks of a command."""
-    yield f"## {name}"
+    yield f"### {name}"
     for paragraph in (command.help or "").split("\n\n"):
         yield " ".join(paragraph.split())
     if hasattr(command, "commands"):
@@ -115,7 +118,11 @@ def command_parts(name: str, command: Any) -> Iterator[str]:
     if options:
         rows_ = [(code(*p.opts, *p.secondary_opts), values(p), need(p), p.help) for p in options]
         yield table(("option", "value", "default", "what"), rows_)
-    yield "```bash\n" + "\n".join(line.strip() for line in example_lines(command)) + "\n```"
+    yield (
+        "```bash\n"
+        + "\n".join(line.removeprefix("  ") for line in example_lines(command))
+        + "\n```"
+    )
 
 
 def example_lines(command: Any) -> list[str]:

@@ -1,0 +1,150 @@
+"""Help, shell completion and old spellings, as a user meets them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from rewardkit.cli.main import PANELS, app
+from rewardkit.cli.shared.old_spellings import OLD_SPELLINGS
+
+ROOT = Path(__file__).parents[2]
+
+
+def all_commands(group=None, prefix=""):
+    """Yield (words, command) of every command and group."""
+    group = group or typer.main.get_command(app)
+    for name, command in group.commands.items():
+        yield f"{prefix}{name}", command
+        if hasattr(command, "commands"):
+            yield from all_commands(command, f"{prefix}{name} ")
+
+
+def test_the_help_lists_every_command_once_under_its_panel(run):
+    text = run("--help", COLUMNS="80").stdout
+    for panel, modules in PANELS.items():
+        section = text.partition(f"\n{panel}:\n")[2].partition("\n\n")[0]
+        listed = {line.split()[0] for line in section.splitlines() if line[2:3] != " "}
+        assert listed == set(modules), panel
+    names = [name for modules in PANELS.values() for name in modules]
+    assert len(names) == len(set(names))
+    assert set(names) == set(typer.main.get_command(app).commands)
+
+
+@pytest.mark.parametrize("group", ["", "eval", "recipes", "new"])
+def test_every_summary_is_whole_at_80_columns(run, group):
+    text = run(*group.split(), "--help", COLUMNS="80").stdout
+    assert "..." not in text.replace("[ARGS]...", "").partition("Examples:")[0]
+    assert all(len(line) <= 80 for line in text.partition("Examples:")[0].splitlines())
+
+
+def test_every_option_and_argument_has_help():
+    for name, command in all_commands():
+        for param in command.params:
+            assert getattr(param, "help", None), (name, param.name)
+
+
+def fitting_arguments(old):
+    """A command line of an old spelling."""
+    command, *rest = old.split()
+    example = {"--*": "--model", "*.parquet": "test.parquet"}
+    return [command, *(example.get(word, word) for word in rest)]
+
+
+@pytest.mark.parametrize("old", OLD_SPELLINGS)
+def test_an_old_spelling_says_what_to_write_now(run, old):
+    done = run(*fitting_arguments(old))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: `rewardkit {old}` is now `{OLD_SPELLINGS[old]}`.\n"
+
+
+@pytest.mark.parametrize("old", OLD_SPELLINGS)
+def test_an_old_spelling_is_in_no_help(run, old):
+    words = old.split()
+    command = words[:1] if len(words) > 1 else []
+    listed = run(*command, "--help").stdout.partition("Examples:")[0].split()
+    assert words[-1] not in listed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "old"),
+    [
+        (["eval", "rows.parquet", "--base-url", "u", "--watch=run"], "eval --watch"),
+        (["eval", "--suite", "gsm8k", "--responses", "f"], "eval --responses"),
+        (["eval", "rows.parquet", "--base-url", "u", "--out", "o"], "eval *.parquet"),
+        (["logs", "a.log", "--html", "a.html", "--png=a.png"], "logs --png"),
+    ],
+)
+def test_an_old_option_is_recognised_wherever_it_stands(run, arguments, old):
+    assert OLD_SPELLINGS[old] in run(*arguments).stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["eval", "--help"], ["eval", "run", "--help"], ["logs", "-h"]]
+)
+def test_help_is_not_an_old_spelling(run, arguments):
+    assert run(*arguments).returncode == 0
+
+
+def complete(*words):
+    """The words that bash is offered for the last one, by the protocol of its completion script."""
+    env = os.environ | {
+        "_REWARDKIT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "\n".join(["rewardkit", *words]),
+        "COMP_CWORD": str(len(words)),
+        "PYTHONPATH": str(ROOT),
+    }
+    code = "from rewardkit.cli.main import run; run()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["gl"], {"glossary"}),
+        (["eval", "re"], {"responses"}),
+        (["path", "gsm"], {"gsm8k"}),
+        (["score", "--scorer", "math_"], {"math_dapo", "math_verify"}),
+        (["prep", "math-5"], {"math-500"}),
+        (["recipes", "show", "qwen2.5-7"], {"qwen2.5-7b-grpo"}),
+        (["eval", "run", "--sui"], {"--suite", "--suite-dir"}),
+    ],
+    ids=" ".join,
+)
+def test_the_shell_completes_commands_options_and_names(words, expected):
+    assert set(complete(*words)) == expected
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
+def test_bash_offers_the_words_of_the_script_that_we_print(tmp_path):
+    """The script of --show-completion, sourced and called as bash calls it for a Tab."""
+    program = tmp_path / "rewardkit"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rewardkit "$@"\n')
+    program.chmod(0o755)
+    env = os.environ | {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+    }
+    script = (
+        'eval "$(rewardkit --show-completion bash)"; COMP_WORDS=(rewardkit audit gs); COMP_CWORD=2; '
+        '_rewardkit_completion rewardkit; echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("gsm8k\n", "")
+
+
+def test_completing_a_name_imports_nothing_heavy():
+    code = (
+        "from rewardkit.cli.shared.completion import complete_recipes, complete_scorers\n"
+        "complete_recipes(''), complete_scorers('')\n"
+        "import sys; print({'pydantic', 'pyarrow', 'yaml', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "set()\n"
