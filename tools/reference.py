@@ -325,11 +325,11 @@ def scorer_module(name: str) -> Any:
 
 def scorer_row(name: str) -> tuple[str, str, str]:
     """A scorer's name, what it gives a wrong answer, and its options."""
-    from rewardkit.scorers.options import describe
+    from rewardkit.scorers.options import describe_option
 
     module = scorer_module(name)
     options = [
-        f"`{p.name}={p.default!r}` ({describe(p.annotation)})"
+        f"`{p.name}={p.default!r}` ({describe_option(module.score, p.name)})"
         for p in signature(module.score).parameters.values()
         if p.kind is Parameter.KEYWORD_ONLY
     ]

@@ -25,7 +25,7 @@ from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, as_text, options_for
 from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop
 from rewardkit.scorers.gold import MISSING, accept_gold, explain_bad_gold, unwrap_gold
-from rewardkit.scorers.load import passed_on, respond_of
+from rewardkit.scorers.load import own_options, respond_of
 
 #: The rules, in the order they are reported, and what to do about each.
 RULES: Mapping[str, str] = {
@@ -149,7 +149,7 @@ def _self_check(
     if isinstance(own, Exception):
         yield "unknown_data_source", str(own)
         return
-    judge = partial(own, **options_for(own, passed_on(own, options))) if options else own
+    judge = partial(own, **options_for(own, own_options(own, options))) if options else own
     respond = respond or respond_of(own)
     # The item of a list, which our scorers compare with, and the list, which another may.
     answers = list(dict.fromkeys([accept_gold(gold, several=True) or gold, gold]))

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 from rewardkit.scorers.base import Score, verl_result
 from rewardkit.scorers.math import score as math_score
-from rewardkit.scorers.options import Range, wrong_value
+from rewardkit.scorers.options import Range, invalid_value_error
 
 #: What a well-formed response has, in this order; it begins with the first.
 _MARKS = ("<think>", "</think>", r"\boxed{", "}")
@@ -48,7 +48,7 @@ def score(
         `(1 - format_weight) * answer + format_weight * form`, both 1.0 or 0.0.
     """
     if not 0 <= format_weight <= 1:
-        raise wrong_value(score, "format_weight", format_weight)
+        raise invalid_value_error(score, "format_weight", format_weight)
     result = math_score(response, ground_truth, extra_info)
     form = format_weight if well_formed(response) else 0.0
     return result._replace(score=(1.0 - format_weight) * result.score + form)

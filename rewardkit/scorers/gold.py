@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rewardkit.scorers.options import unwrapped
+from rewardkit.scorers.options import inner_function
 
 #: What Python, NumPy, pandas and JSON write where there is no value. `NaN` and `none` are left
 #: out: benchmarks have questions of which these words are the answer.
@@ -77,7 +77,7 @@ def explain_bad_gold(value: Any, scorer: Any) -> str:
     if text.lstrip()[:1] in ("[", "{") and not accept_gold(text):
         kind = "an object" if text.lstrip()[0] == "{" else "a list of several answers"
         return f": it is {kind}; write one answer as text"
-    explain = getattr(unwrapped(scorer), "__globals__", {}).get("explain_gold")
+    explain = getattr(inner_function(scorer), "__globals__", {}).get("explain_gold")
     reason: str = explain(accept_gold(text)) if explain else ""
     return f": {reason}" if reason else ""
 

@@ -24,7 +24,7 @@ from rewardkit.answers.extract import last_hash
 from rewardkit.answers.number import AMBIGUOUS, read_number
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
-from rewardkit.scorers.options import Range, wrong_value
+from rewardkit.scorers.options import Range, invalid_value_error
 
 #: Characters at the end of the response that verl's two modes look at.
 TAIL_CHARS = 300
@@ -69,7 +69,7 @@ def score(
     elif method == "robust":
         return _robust(response, ground_truth, format_score)
     else:
-        raise wrong_value(score, "method", method)
+        raise invalid_value_error(score, "method", method)
     if pred and pred == ground_truth:
         return Score.right(pred)
     missed = 0.0 if pred is None else format_score

@@ -1,4 +1,4 @@
-"""Load a scorer by name, or from a user's file, and check the options meant for it."""
+"""Load a scorer by name or from a user's file, and check its options."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.options import (
+    accepts_option,
     annotation,
     check_values,
+    inner_function,
+    invalid_value_error_of,
     option_names,
-    takes,
-    unwrapped,
-    wrong_value_of,
 )
 
 
 def load_scorer(name: str, /, **options: Any) -> Scorer:
-    """The scorer of that name with `options` bound.
+    """Return a scorer with its options bound.
 
     Args:
-        name: a registered scorer, or `my_reward.py:function`. The function may be a scorer, or
-            have verl's signature (`data_source, solution_str, ground_truth, extra_info`).
-        options: of the scorer, e.g. `method="robust"`.
+        name: the name of a registered scorer, or `my_reward.py:function`. The function may be a
+            scorer or have verl's signature (`data_source, solution_str, ground_truth, extra_info`).
+        options: options of the scorer, such as `method="robust"`.
 
     Returns:
-        `scorer(response, ground_truth, extra_info) -> Score`. The verl signature's `data_source`
+        `scorer(response, ground_truth, extra_info) -> Score`. The `data_source` of verl's signature
         is taken from `extra_info["data_source"]`.
 
     Raises:
-        UnknownNameError: no such scorer, or it has no such option.
-        UsageError: an option does not take its value, the file does not import, or it lacks the
+        UnknownNameError: the scorer does not exist or has no such option.
+        UsageError: an option has an invalid value, the file cannot be imported, or it lacks the
             function.
     """
     scorer = as_scorer(registry.load("scorers", name))
@@ -44,53 +44,54 @@ def load_scorer(name: str, /, **options: Any) -> Scorer:
 
 
 def check_options(name: str, scorer: Scorer, options: Mapping[str, Any]) -> None:
-    """Refuse options that a scorer of that name does not have, and values that they do not take.
+    """Require that a scorer has the options and accepts their values.
 
     Raises:
-        UnknownNameError: an option is unknown; the message suggests the nearest.
-        UsageError: a value does not fit; the message says what does.
+        UnknownNameError: an option is unknown; the message suggests similar ones.
+        UsageError: a value is invalid; the message names the valid ones.
     """
     if name == "auto":
         _check_options_of_auto(options)
         return
     names = option_names(scorer)
     if names is not None:
-        _refuse_unknown(name, names, options)
+        _require_known(name, names, options)
     check_values(scorer, options, f"scorer {name!r}")
 
 
-def passed_on(scorer: Scorer, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `auto` without those that are meant for other scorers than this one.
+def own_options(scorer: Scorer, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of `auto` that are meant for one of the scorers that it may choose.
 
-    A file may have rows of several scorers: `mode="robust"` is for `math_dapo` and not for `mcq`.
-    What no scorer takes stays, so that it is found.
+    A file may have rows for several scorers: `mode="robust"` is meant for `math_dapo`, not for
+    `mcq`. Options that no scorer accepts stay, so that the scorer reports them.
     """
     return {
         option: value
         for option, value in options.items()
-        if takes(scorer, option, value)
-        or not any(takes(other, option, value) for other in _built_in())
+        if accepts_option(scorer, option, value)
+        or not any(accepts_option(other, option, value) for other in _configurable_scorers())
     }
 
 
 def _check_options_of_auto(options: Mapping[str, Any]) -> None:
-    """`auto` may pass on whatever a built-in scorer takes."""
-    known = frozenset(option for each in _built_in() for option in option_names(each) or ())
-    _refuse_unknown("auto", known, options)
+    """Require options and values of `auto` that at least one built-in scorer accepts."""
+    scorers = _configurable_scorers()
+    known = frozenset(option for scorer in scorers for option in option_names(scorer) or ())
+    _require_known("auto", known, options)
     for option, value in options.items():
-        having = [each for each in _built_in() if option in (option_names(each) or ())]
-        if not any(takes(scorer, option, value) for scorer in having):
-            kinds = [annotation(scorer, option) for scorer in having]
-            raise wrong_value_of(kinds, option, value, "scorer 'auto'")
+        owners = [scorer for scorer in scorers if option in (option_names(scorer) or ())]
+        if not any(accepts_option(scorer, option, value) for scorer in owners):
+            kinds = [annotation(scorer, option) for scorer in owners]
+            raise invalid_value_error_of(kinds, option, value, "scorer 'auto'")
 
 
 @cache
-def _built_in() -> tuple[Scorer, ...]:
-    """The built-in scorers with options: those that `auto` may pass options on to."""
+def _configurable_scorers() -> tuple[Scorer, ...]:
+    """Return the built-in scorers to which `auto` may pass options."""
     return tuple(registry.load("scorers", name) for name in registry.SCORERS if name != "auto")
 
 
-def _refuse_unknown(name: str, known: frozenset[str], options: Mapping[str, Any]) -> None:
+def _require_known(name: str, known: frozenset[str], options: Mapping[str, Any]) -> None:
     names = sorted(known)
     for option in options.keys() - known:
         raise UnknownNameError(
@@ -100,7 +101,7 @@ def _refuse_unknown(name: str, known: frozenset[str], options: Mapping[str, Any]
 
 
 def location(name: str, *, pkg: bool = False) -> str:
-    """What verl is given for a registered scorer: its file's path, or `pkg://module`."""
+    """Return the location of a registered scorer for verl: the path of its file, or `pkg://module`."""
     module = registry.target("scorers", name).partition(":")[0]
     if pkg:
         return f"pkg://{module}"
@@ -111,7 +112,7 @@ def location(name: str, *, pkg: bool = False) -> str:
 
 
 def summary(name: str) -> str:
-    """The first line of a registered scorer's module, or why it does not load."""
+    """Return the first line of a scorer's module docstring, or the reason why it cannot be loaded."""
     try:
         module = getattr(registry.load("scorers", name), "__globals__", {})
     except UsageError as error:
@@ -120,7 +121,7 @@ def summary(name: str) -> str:
 
 
 def respond_of(scorer: Scorer) -> Callable[[str], str] | None:
-    """The `respond` beside a scorer: the shortest well-formed response with an answer, or None."""
-    namespace: Mapping[str, Any] = getattr(unwrapped(scorer), "__globals__", {})
+    """Return the `respond` of a scorer's module, which writes a well-formed response, or None."""
+    namespace: Mapping[str, Any] = getattr(inner_function(scorer), "__globals__", {})
     respond: Callable[[str], str] | None = namespace.get("respond")
     return respond

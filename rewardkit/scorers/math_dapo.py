@@ -30,7 +30,7 @@ from typing import Any, Literal
 from rewardkit.scorers import math
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
-from rewardkit.scorers.options import wrong_value
+from rewardkit.scorers.options import invalid_value_error
 
 RIGHT_SCORE = 1.0
 WRONG_SCORE = -1.0
@@ -103,7 +103,7 @@ def score(
         result = math.score(response, ground_truth, extra_info)
         return result._replace(score=RIGHT_SCORE if result.correct else WRONG_SCORE)
     if mode != "verl":
-        raise wrong_value(score, "mode", mode)
+        raise invalid_value_error(score, "mode", mode)
     ground_truth = accept_gold(ground_truth)
     if len(ground_truth) > MAX_GOLD_CHARS:
         return Score.wrong("", Status.BAD_GROUND_TRUTH, WRONG_SCORE)

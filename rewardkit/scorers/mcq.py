@@ -34,7 +34,7 @@ from rewardkit.answers.extract import between
 from rewardkit.answers.letters import AMBIGUOUS, DEFAULT_LETTERS, option_texts, read_gold
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
-from rewardkit.scorers.options import wrong_value
+from rewardkit.scorers.options import invalid_value_error
 
 _ORDER = "".join(sorted(DEFAULT_LETTERS))
 _CORRECT = Status.CORRECT
@@ -164,7 +164,7 @@ def _count_letters(response: str, ground_truth: str, mode: str) -> Score:
 def _last_box(response: str, mode: str) -> str | None:
     """The box that DianJin's rule reads, which ends at the first brace."""
     if mode not in ("dianjin", "letters"):
-        raise wrong_value(score, "mode", mode)
+        raise invalid_value_error(score, "mode", mode)
     if mode == "dianjin":
         answers = between(response, "<answer>", "</answer>")
         if len(answers) != 1 or len(between(response, "<think>", "</think>")) != 1:

@@ -1,8 +1,8 @@
-"""The options of a scorer: their names, and the values that each of them takes.
+"""The options of a scorer: their names and their values.
 
-An option is a keyword parameter of the scorer, and its annotation says which values it takes:
+An option is a keyword-only parameter of the scorer, and its annotation says which values it accepts:
 `Literal["a", "b"]`, `bool`, `int`, `float`, `str`, `None`, a union of these, or
-`Annotated[float, Range(0, 1)]`. An option with no annotation, or with any other one, takes any
+`Annotated[float, Range(0, 1)]`. An option with no annotation, or with another one, accepts any
 value. Everything that loads or calls a scorer validates options here.
 """
 
@@ -20,12 +20,12 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from rewardkit.errors import UsageError, call_catching
 from rewardkit.scorers.call import call_verl_function
 
-#: The parameters of verl's signature, which are not options.
+#: The parameters in verl's signature, which are not options.
 VERL_PARAMETERS = frozenset({"data_source", "solution_str", "ground_truth", "extra_info"})
 
 
 class Range(NamedTuple):
-    """The finite numbers from `least` to `most`, for `Annotated[float, Range(0, 1)]`."""
+    """The finite numbers from `least` to `most`, as in `Annotated[float, Range(0, 1)]`."""
 
     least: float = -inf
     most: float = inf
@@ -33,12 +33,12 @@ class Range(NamedTuple):
 
 @cache
 def option_names(scorer: Any) -> frozenset[str] | None:
-    """The names of a scorer's options; None if it takes options of any name.
+    """Return the names of a scorer's options; None if it accepts options of any name.
 
-    They are its keyword-only parameters, and of a function with verl's signature also those
-    parameters beyond verl's that can be given by name.
+    The options are the keyword-only parameters. A function with verl's signature has as options all
+    named parameters that are not verl's.
     """
-    function = unwrapped(scorer)
+    function = inner_function(scorer)
     is_verl_function = function is not scorer and "solution_str" in signature(function).parameters
     parameters = signature(function if is_verl_function else scorer).parameters.values()
     if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
@@ -48,68 +48,68 @@ def option_names(scorer: Any) -> frozenset[str] | None:
     return names - VERL_PARAMETERS
 
 
-def unwrapped(scorer: Any) -> Any:
-    """The function behind a scorer with options, or behind one with verl's signature."""
+def inner_function(scorer: Any) -> Any:
+    """Return the function inside a scorer with bound options or with verl's signature."""
     function = scorer
     while isinstance(function, partial):
         function = function.args[0] if function.func is call_verl_function else function.func
     return function
 
 
-def takes(scorer: Any, option: str, value: Any) -> bool:
-    """Whether a scorer has an option of that name that takes that value."""
+def accepts_option(scorer: Any, option: str, value: Any) -> bool:
+    """Return whether a scorer has the option and accepts the value for it."""
     names = option_names(scorer)
     return (names is None or option in names) and _fits(annotation(scorer, option), value)
 
 
 def check_values(scorer: Any, options: Mapping[str, Any], owner: str = "") -> None:
-    """Refuse values that an option of the scorer does not take.
+    """Require that the options of a scorer have valid values.
 
     Args:
-        scorer: the function, which may be wrapped.
-        options: by name; a name that the scorer does not have is not looked at.
-        owner: who has the options, as the message says it; "" for the scorer of its file.
+        scorer: the scorer, perhaps with bound options.
+        options: values by name; names that are not options of the scorer are ignored.
+        owner: what has the options, for the message; "" for the name of the scorer's file.
 
     Raises:
-        UsageError: a value does not fit the annotation; the message says what does.
+        UsageError: a value does not fit the annotation; the message names the valid ones.
     """
     for option, value in options.items():
         if not _fits(annotation(scorer, option), value):
-            raise wrong_value(scorer, option, value, owner)
+            raise invalid_value_error(scorer, option, value, owner)
 
 
-def wrong_value(scorer: Any, option: str, value: Any, owner: str = "") -> UsageError:
-    """The error for a value that an option of the scorer does not take; see `check_values`."""
+def invalid_value_error(scorer: Any, option: str, value: Any, owner: str = "") -> UsageError:
+    """Return the error for an invalid value of an option; see `check_values`."""
     owner = owner or f"scorer {_file_name(scorer)!r}"
-    return wrong_value_of([annotation(scorer, option)], option, value, owner)
+    return invalid_value_error_of([annotation(scorer, option)], option, value, owner)
 
 
-def wrong_value_of(kinds: Iterable[Any], option: str, value: Any, owner: str) -> UsageError:
-    """The error for a value that fits none of the annotations that an option has."""
+def invalid_value_error_of(kinds: Iterable[Any], option: str, value: Any, owner: str) -> UsageError:
+    """Return the error for a value that fits none of the annotations of an option."""
     from rewardkit.registry import did_you_mean
 
     choices = list(dict.fromkeys(choice for kind in kinds for choice in _choices(kind)))
-    shown = repr(value)[:80]
+    text = repr(value)[:80]
     if choices:
         near = did_you_mean(str(value)[:80], list(map(str, choices)))
         known = ", ".join(map(str, choices))
-        return UsageError(f"{owner} has no {option} {shown}.{near} Its {option}s: {known}.")
-    wanted = " or ".join(dict.fromkeys(map(describe, kinds)))
-    return UsageError(f"{owner}: {option}={shown} does not fit; give {wanted}.")
+        return UsageError(f"{owner} has no {option} {text}.{near} Its {option}s: {known}.")
+    valid = " or ".join(dict.fromkeys(map(describe, kinds)))
+    return UsageError(f"{owner}: {option}={text} is invalid; give {valid}.")
 
 
 @cache
 def annotation(scorer: Any, option: str) -> Any:
-    """The annotation of an option; Any if it has none, or one that cannot be evaluated."""
-    function = unwrapped(scorer)
+    """Return the annotation of an option; Any if it has none or one that cannot be evaluated."""
+    function = inner_function(scorer)
     if not isfunction(function) or option not in function.__annotations__:
         return Any
-    written = function.__annotations__[option]
-    if not isinstance(written, str):  # ours: no scorer of ours evaluates text, not even its own
-        return written
-    # Each by itself: an import that only a type checker makes spoils no other annotation.
-    alone = SimpleNamespace(__annotations__={option: written})
-    hints = call_catching(get_type_hints, alone, function.__globals__, include_extras=True)
+    hint = function.__annotations__[option]
+    if not isinstance(hint, str):
+        return hint
+    # Alone, because another annotation may need an import that only type checkers make.
+    holder = SimpleNamespace(__annotations__={option: hint})
+    hints = call_catching(get_type_hints, holder, function.__globals__, include_extras=True)
     return Any if isinstance(hints, Exception) else hints[option]
 
 
@@ -133,16 +133,24 @@ def _is_in(value: Any, allowed: Range) -> bool:
 
 
 def _choices(kind: Any) -> tuple[Any, ...]:
-    """The values of the `Literal`s in an annotation."""
+    """Return the values of the `Literal`s in an annotation."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
         return parts
-    inside = parts[:1] if origin is Annotated else parts if origin in (Union, UnionType) else ()
-    return tuple(choice for part in inside for choice in _choices(part))
+    if origin is Annotated:
+        parts = parts[:1]
+    elif origin not in (Union, UnionType):
+        parts = ()
+    return tuple(choice for part in parts for choice in _choices(part))
+
+
+def describe_option(scorer: Any, option: str) -> str:
+    """Return in words which values an option of a scorer accepts."""
+    return describe(annotation(scorer, option))
 
 
 def describe(kind: Any) -> str:
-    """The values that an annotation stands for, in words."""
+    """Return in words which values an annotation stands for."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
         return ", ".join(map(str, parts))
@@ -153,11 +161,11 @@ def describe(kind: Any) -> str:
         return f"{describe(base)}{limits}"
     if origin in (Union, UnionType):
         return " or ".join(map(describe, parts))
-    return _DESCRIPTIONS.get(kind, "another value")
+    return _DESCRIPTIONS.get(kind, "any value")
 
 
 def _file_name(scorer: Any) -> str:
-    code = getattr(unwrapped(scorer), "__code__", None)
+    code = getattr(inner_function(scorer), "__code__", None)
     return Path(code.co_filename).stem if code else "?"
 
 

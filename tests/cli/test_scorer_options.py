@@ -94,7 +94,7 @@ def test_a_value_that_does_not_fit_ends_every_command_with_the_nearest(
 
 def test_an_option_of_the_wrong_type_is_said_and_python_s_true_is_true(parquet):
     said = str(call("path", "mcq", "--verl", "--set", "partial=maybe").exception)
-    assert said == "scorer 'mcq': partial='maybe' does not fit; give true or false."
+    assert said == "scorer 'mcq': partial='maybe' is invalid; give true or false."
     for true in ("true", "True"):
         done = call("path", "mcq", "--verl", "--verl-version", "0.9.1", "--set", f"partial={true}")
         assert done.stdout.splitlines()[-1].endswith("reward_kwargs.partial=True")

@@ -38,9 +38,9 @@ def test_a_row_that_names_a_file_does_not_run_it(tmp_path):
     info = {"scorer": f"{tmp_path / 'evil.py'}:score"}
     result = auto.compute_score("openai/gsm8k", "#### 5", "5", info)
     assert (result["score"], result["error"]) == (0.0, 1.0)
-    with pytest.raises(UnknownNameError, match="a row names a registered scorer"):
+    with pytest.raises(UnknownNameError, match="a row can only name a registered scorer"):
         auto.scorer_for("openai/gsm8k", info)
-    with pytest.raises(UnknownNameError, match="a row names a registered scorer"):
+    with pytest.raises(UnknownNameError, match="a row can only name a registered scorer"):
         auto.scorer_for("openai/gsm8k", {"scorer": "auto"})
     assert not ran.exists()
 

@@ -150,9 +150,9 @@ def test_bad_golds_are_flagged_and_logged_once_per_data_source(caplog):
 
 def test_the_log_of_causes_is_bounded(caplog):
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        for i in range(base.MAX_CAUSES + 50):
+        for i in range(base.MAX_LOGGED_CAUSES + 50):
             base.failure_result(f"source {i}", ValueError("x"))
-    assert len(caplog.records) == base.MAX_CAUSES
+    assert len(caplog.records) == base.MAX_LOGGED_CAUSES
 
 
 def test_unhashable_and_strange_arguments_do_not_raise():
@@ -172,7 +172,7 @@ def test_verl_s_own_keyword_arguments_are_no_options_and_unknown_ones_are_logged
         kwargs = {"method": "b", "reward_router_address": "x", "metod": "c"}
         assert verl_result(scorer, "d", "", "1", None, kwargs)["pred"] == "b"
     assert [r.message for r in caplog.records] == [
-        "reward_kwargs.metod is no option of this scorer and is ignored."
+        "reward_kwargs.metod is not an option of this scorer; it is ignored."
     ]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit import registry
-from rewardkit.adapters.common import Judge
+from rewardkit.adapters.common import SampleScorer
 from rewardkit.scorers import base
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.gold import MISSING, accept_gold, explain_bad_gold, unwrap_gold
@@ -169,8 +169,8 @@ def test_the_log_says_why_a_gold_cannot_be_scored(caplog):
 @pytest.mark.parametrize("gold", ["nan", "None", None, [], float("nan")])
 def test_the_adapters_of_other_trainers_flag_a_missing_gold(gold):
     for column in ("ground_truth", "answer"):
-        assert Judge("math")(rf"\boxed{{{gold}}}", {column: gold})["error"] == 1.0
-        assert Judge("math")(r"\boxed{18}", {column: ["18"]})["acc"] == 1.0
+        assert SampleScorer("math")(rf"\boxed{{{gold}}}", {column: gold})["error"] == 1.0
+        assert SampleScorer("math")(r"\boxed{18}", {column: ["18"]})["acc"] == 1.0
 
 
 def test_a_lost_backslash_is_not_judged():

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from rewardkit import registry
-from rewardkit.adapters.common import Judge
+from rewardkit.adapters.common import SampleScorer
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.scorers import auto, base
 from rewardkit.scorers.call import as_scorer
-from rewardkit.scorers.load import load_scorer, passed_on
+from rewardkit.scorers.load import load_scorer, own_options
 from rewardkit.scorers.options import annotation, option_names
 
 #: A value that does not fit for every option of every scorer, and what the error says.
@@ -19,8 +19,8 @@ WRONG = [
     ("gsm8k", "method", "robst", "scorer 'gsm8k' has no method 'robst'. Did you mean 'robust'?"),
     ("gsm8k", "method", 1, "has no method 1. Its methods: strict, flexible, robust."),
     ("gsm8k", "method", ["robust"], "Its methods: strict, flexible, robust."),
-    ("gsm8k", "format_score", "abc", "format_score='abc' does not fit; give a number."),
-    ("gsm8k", "format_score", True, "format_score=True does not fit; give a number."),
+    ("gsm8k", "format_score", "abc", "format_score='abc' is invalid; give a number."),
+    ("gsm8k", "format_score", True, "format_score=True is invalid; give a number."),
     ("gsm8k", "format_score", math.nan, "give a number"),
     ("gsm8k", "format_score", math.inf, "give a number"),
     ("gsm8k", "format_score", None, "give a number"),
@@ -30,7 +30,7 @@ WRONG = [
         "math",
         "significant_digits",
         "abc",
-        "significant_digits='abc' does not fit; give a whole number from 0 to 15.",
+        "significant_digits='abc' is invalid; give a whole number from 0 to 15.",
     ),
     ("math", "significant_digits", 2.5, "give a whole number from 0 to 15."),
     ("math", "convert_units", "yes", "give true or false."),
@@ -40,7 +40,7 @@ WRONG = [
     ("math_verify", "seconds", 0, "give a number from 0.001 to 3600."),
     ("math_verify", "seconds", "2", "give a number from 0.001 to 3600."),
     ("mcq", "mode", "dianjn", "Did you mean 'dianjin'?"),
-    ("mcq", "partial", "maybe", "scorer 'mcq': partial='maybe' does not fit; give true or false."),
+    ("mcq", "partial", "maybe", "scorer 'mcq': partial='maybe' is invalid; give true or false."),
     ("mcq", "final_letter", 1, "give true or false."),
     ("auto", "method", "robst", "scorer 'auto' has no method 'robst'. Did you mean 'robust'?"),
     ("auto", "mode", "x", "Its modes: verl, robust, strict, dianjin, letters."),
@@ -68,7 +68,7 @@ def test_a_value_that_does_not_fit_is_a_usage_error_where_the_scorer_is_loaded(
 ):
     for load in (
         lambda: load_scorer(scorer, **{option: value}),
-        lambda: Judge(scorer, {option: value}),
+        lambda: SampleScorer(scorer, {option: value}),
     ):
         with pytest.raises(UsageError) as caught:
             load()
@@ -124,8 +124,8 @@ def test_auto_passes_a_value_on_to_the_scorers_that_take_it():
         assert auto.score(r"\boxed{B}", "B", {"scorer": "mcq"}, mode=mode).correct
         assert auto.compute_score("cflue", r"\boxed{B}", "B", {}, mode=mode)["acc"] == 1.0
     assert auto.score("Answer: 34.0", "34", {"scorer": "math_dapo"}, mode="robust").correct
-    assert passed_on(load_scorer("math"), {"method": "strict"}) == {}
-    assert passed_on(load_scorer("math"), {"unknown": 1}) == {"unknown": 1}
+    assert own_options(load_scorer("math"), {"method": "strict"}) == {}
+    assert own_options(load_scorer("math"), {"unknown": 1}) == {"unknown": 1}
 
 
 ANNOTATED = """
