@@ -73,13 +73,11 @@ class TableRow:
     Attributes:
         cells: its texts.
         details: texts that are folded away below it.
-        link: relative URL that the first cell leads to; empty for none.
         bold: indices of the cells in bold.
     """
 
     cells: tuple[str, ...]
     details: tuple[str, ...] = ()
-    link: str = ""
     bold: tuple[int, ...] = ()
 
 
