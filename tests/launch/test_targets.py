@@ -1,4 +1,4 @@
-"""What every target generates: scripts a shell accepts, YAML that reads back, the plan's own words."""
+"""What every target generates: scripts that bash accepts, YAML that reads back, the plan's command."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ every = pytest.mark.parametrize(("target", "devices"), CASES)
 
 
 def scripts_of(launch):
-    """(name, text) of all bash there is, inside YAML too."""
+    """(name, text) of all bash code, also inside YAML."""
     for file in launch.files:
         if file.name.endswith(".sh"):
             yield file.name, file.text
@@ -48,7 +48,7 @@ def scripts_of(launch):
                 yield "launch.sh", document["data"]["launch.sh"]
 
 
-def test_there_is_a_module_for_every_target_of_a_recipe():
+def test_every_target_of_a_recipe_has_a_module():
     assert set(TARGETS) == set(Target.__args__)
 
 
@@ -78,7 +78,7 @@ def test_shellcheck_finds_nothing(plan_of, target, devices, tmp_path):
 
 @every
 def test_no_script_ends_what_it_did_not_start(plan_of, target, devices, tmp_path):
-    """`ray stop` stands where people are told of it only."""
+    """`ray stop` is only in a message that warns of it."""
     launch = render(plan_of(target, devices=devices), tmp_path)
     for _, text in scripts_of(launch):
         code = "\n".join(line for line in text.splitlines() if not line.strip().startswith("#"))
@@ -88,13 +88,13 @@ def test_no_script_ends_what_it_did_not_start(plan_of, target, devices, tmp_path
 
 
 @every
-def test_a_recipes_words_do_not_leave_their_comment(plan_of, target, devices, tmp_path):
+def test_a_recipe_s_texts_stay_inside_their_comment(plan_of, target, devices, tmp_path):
     for file in render(plan_of(target, devices=devices), tmp_path).files:
         assert "\nexit 1\n" not in file.text.split("\nset -euo")[0]
 
 
 @every
-def test_nothing_is_written_and_no_secret_is_taken(plan_of, target, devices, tmp_path):
+def test_rendering_writes_nothing_and_refuses_secrets(plan_of, target, devices, tmp_path):
     with pytest.raises(UsageError, match=r"env.WANDB_API_KEY: a secret"):
         render(plan_of(target, devices=devices, env={"WANDB_API_KEY": "123"}), tmp_path)
     render(plan_of(target, devices=devices, env={"RAY_AUTH_TOKEN_PATH": "/x"}), tmp_path)
@@ -102,7 +102,7 @@ def test_nothing_is_written_and_no_secret_is_taken(plan_of, target, devices, tmp
 
 
 @every
-def test_devices_follow_from_the_recipe(plan_of, target, devices, tmp_path):
+def test_the_devices_are_those_of_the_recipe(plan_of, target, devices, tmp_path):
     text = "".join(f.text for f in render(plan_of(target, devices=devices), tmp_path).files)
     if target in {"slurm", "ascend"}:
         assert ("--num-gpus=16" in text) == (devices == "gpu")
@@ -117,45 +117,45 @@ def test_devices_follow_from_the_recipe(plan_of, target, devices, tmp_path):
 @pytest.mark.parametrize("port", [10002, 16766, 19999])
 def test_a_port_among_rays_worker_ports_is_refused(plan_of, target, port, tmp_path):
     plan = plan_of(target, devices="gpu", cluster={"port": port})
-    with pytest.raises(UsageError, match=f"cluster.port: {port} lies among Ray's worker ports"):
+    with pytest.raises(UsageError, match=f"cluster.port: {port} is among Ray's worker ports"):
         render(plan, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("target", "ports", "says"),
+    ("target", "ports", "message"),
     [
-        ("ascend", {"dashboard_port": 10002}, "cluster.dashboard_port: 10002 lies among"),
-        ("ascend", {"port": 8265}, "cluster.dashboard_port: 8265 is taken by cluster.port"),
-        ("ascend", {"port": 10001}, "taken by Ray's client server"),
-        ("ascend", {"port": 52365}, "taken by Ray's dashboard agent"),
-        ("skypilot", {"port": 6380}, "taken by SkyPilot's own Ray"),
+        ("ascend", {"dashboard_port": 10002}, "cluster.dashboard_port: 10002 is among"),
+        ("ascend", {"port": 8265}, "cluster.dashboard_port: cluster.port uses 8265"),
+        ("ascend", {"port": 10001}, "Ray's client server uses 10001"),
+        ("ascend", {"port": 52365}, "Ray's dashboard agent uses 52365"),
+        ("skypilot", {"port": 6380}, "SkyPilot's own Ray uses 6380"),
     ],
 )
-def test_two_that_want_one_port_are_told(plan_of, target, ports, says, tmp_path):
-    with pytest.raises(UsageError, match=says):
+def test_a_port_that_another_program_uses_is_refused(plan_of, target, ports, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
         render(plan_of(target, devices="gpu", cluster=ports), tmp_path)
 
 
 @pytest.mark.parametrize("port", [6379, 6766, 10000, 20000])
-def test_other_ports_are_taken(plan_of, port, tmp_path):
+def test_other_ports_are_accepted(plan_of, port, tmp_path):
     assert render(plan_of("ascend", cluster={"port": port}), tmp_path).files
 
 
 @pytest.mark.parametrize(
-    ("target", "changes", "says"),
+    ("target", "changes", "message"),
     [
-        ("local", {"nodes": 2}, "nodes: 2, and cluster.target local is one machine"),
+        ("local", {"nodes": 2}, "nodes: 2, but cluster.target local is one machine"),
         ("kuberay", {"cluster": {"image": None}}, "cluster.image: kuberay needs"),
-        ("skypilot", {"devices": "npu"}, "SkyPilot rents none"),
+        ("skypilot", {"devices": "npu"}, "SkyPilot rents no npu"),
         ("skypilot", {"devices": "gpu", "cluster": {"accelerator": None}}, "cluster.accelerator"),
         ("modelarts", {"cluster": {"model_name": None}}, "cluster.model_name"),
-        ("modelarts", {"verl": {"~trainer.logger": None}}, "AscendFactory takes settings"),
+        ("modelarts", {"verl": {"~trainer.logger": None}}, "AscendFactory takes only settings"),
         ("ray-job", {"data": {"train": "data/x.parquet"}}, "data/x.parquet is relative"),
         ("kuberay", {"data": {"val": ["val.parquet"]}}, "val.parquet is relative"),
     ],
 )
-def test_what_a_target_lacks_is_one_clear_line(plan_of, target, changes, says, tmp_path):
-    with pytest.raises(UsageError, match=says) as raised:
+def test_a_field_that_a_target_lacks_is_one_clear_line(plan_of, target, changes, message, tmp_path):
+    with pytest.raises(UsageError, match=message) as raised:
         render(plan_of(target, **changes), tmp_path)
     assert "\n" not in str(raised.value)
 
@@ -170,12 +170,12 @@ def test_local_is_the_plans_command_in_this_environment(plan_of, tmp_path, monke
     assert elsewhere.argv[0] == "/opt/v/bin/python"
 
 
-def test_local_joins_the_ray_that_the_person_names(plan_of, tmp_path, monkeypatch):
+def test_local_joins_the_ray_of_ray_address(plan_of, tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
     assert "RAY_ADDRESS" not in render(plan_of("local"), tmp_path).env
 
 
-def test_ray_job_carries_the_scorer_and_rewardkit(plan_of, tmp_path, write):
+def test_ray_job_ships_the_scorer_and_rewardkit(plan_of, tmp_path, write):
     scorer = tmp_path / "我的 reward.py"
     scorer.write_text("def score(*_, **__):\n    return 1.0\n", encoding="utf-8")
     plan = plan_of("ray-job", reward={"scorer": f"{scorer}:score"})
@@ -203,13 +203,13 @@ def test_a_scorer_of_rewardkits_is_a_file_only_for_releases_without_pkg(
         assert callable(namespace["compute_score"])
 
 
-def test_a_scorer_that_is_gone_is_told(plan_of, tmp_path):
+def test_a_missing_scorer_file_is_named(plan_of, tmp_path):
     plan = plan_of("kuberay", reward={"scorer": f"{tmp_path}/gone.py:score"})
     with pytest.raises(UsageError, match="gone.py cannot be read"):
         render(plan, tmp_path)
 
 
-def test_ray_job_follows_the_job_or_leaves_it(plan_of, tmp_path):
+def test_ray_job_follows_the_job_unless_it_detaches(plan_of, tmp_path):
     stays = render(plan_of("ray-job"), tmp_path).argv
     leaves = render(plan_of("ray-job", cluster={"detach": True}), tmp_path).argv
     assert "--no-wait" not in stays
@@ -278,7 +278,7 @@ def leaves(tree):
         yield from leaves(value) if isinstance(value, dict) else [value]
 
 
-def test_modelarts_without_a_place_for_checkpoints_takes_the_platforms(plan_of, tmp_path):
+def test_modelarts_without_a_checkpoint_folder_has_the_platform_s(plan_of, tmp_path):
     plan = plan_of("modelarts", verl={"trainer.default_local_dir": "checkpoints"})
     assert yaml.safe_load(render(plan, tmp_path).files[0].text)["af_output_dir"] == (
         "/home/ma-user/verl"

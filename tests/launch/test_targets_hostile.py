@@ -282,7 +282,7 @@ AT_ONCE = [
 
 
 @pytest.mark.parametrize("target", AT_ONCE)
-def test_no_value_of_a_recipe_is_run(target, bash, tmp_path):
+def test_no_value_of_a_recipe_is_executed(target, bash, tmp_path):
     """All that a shell minds, in every field that takes it, at once."""
     refused = check(target, TOGETHER, bash, tmp_path)
     assert {("nodes",), ("algorithm",), ("cluster", "port")} <= refused.keys()
@@ -291,11 +291,11 @@ def test_no_value_of_a_recipe_is_run(target, bash, tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 @pytest.mark.parametrize("target", TARGETS)
-def test_each_hostile_value_arrives_as_it_is(target, value, bash, tmp_path):
+def test_each_hostile_value_arrives_unchanged(target, value, bash, tmp_path):
     check(target, value, bash, tmp_path)
 
 
-def test_a_field_that_is_no_free_text_refuses_what_a_shell_would_run():
+def test_a_field_for_names_refuses_text_that_a_shell_would_run():
     """What Slurm reads as options, and Kubernetes as names, has the characters of a name only."""
     for name in ("partition", "account", "time_limit", "device_resource", "namespace"):
         for value in VALUES.values():
@@ -314,7 +314,7 @@ def test_text_that_no_file_or_command_can_hold_is_refused(text):
 
 
 @pytest.mark.parametrize("target", ["ray-job", "kuberay", "modelarts"])
-def test_what_people_are_told_to_paste_is_one_word_for_a_shell(target, tmp_path):
+def test_values_in_commands_to_paste_are_one_word_for_a_shell(target, tmp_path):
     fields = {"address": TOGETHER, "model_name": TOGETHER}
     launch = render(planned(deep_merge(TREE, {"cluster": fields}), target), tmp_path / "a $(b)")
     lines = [line.partition(": ")[2] for line in launch.next_steps]

@@ -1,4 +1,4 @@
-"""The generated scripts run by bash: verl gets the plan's arguments, failures are told, nothing stays.
+"""The generated scripts run by bash: verl gets the plan's arguments, failures are reported, no process stays.
 
 `ray`, `srun` and the like are stand-ins here; tests/integration has the real Ray.
 """
@@ -25,7 +25,7 @@ import json, os, sys, time
 if sys.argv[1] == "-":  # the script that waits for the nodes
     print("waiter", *sys.argv[2:], flush=True)
     time.sleep(float(os.environ.get("WAITER_S", 0)))
-    sys.exit(os.environ.get("WAITER_SAYS") or 0)
+    sys.exit(os.environ.get("WAITER_ERROR") or 0)
 seen = {"argv": ["python3", *sys.argv[1:]], "env": dict(os.environ), "cwd": os.getcwd()}
 with open(os.environ["DUMP"] + ".part", "w") as file:
     json.dump(seen, file)
@@ -202,7 +202,7 @@ def test_kuberays_script_waits_for_the_devices_and_runs_the_command(
     assert (code, seen(tmp_path)["argv"]) == (0, plan.command())
     assert f"waiter auto 2 {devices.upper()} 16 60" in output
     (tmp_path / "dump.json").unlink()
-    code, output = finish(bash(script, WAITER_SAYS="one is missing"))
+    code, output = finish(bash(script, WAITER_ERROR="one is missing"))
     assert (code, (tmp_path / "dump.json").exists()) == (1, False)
     assert "one is missing" in output
 
@@ -238,7 +238,7 @@ def test_slurm_starts_one_ray_for_the_job_on_every_host(plan_of, bash, write, tm
         assert f"--address=127.0.0.1:{min(ports)}" in other
 
 
-def test_slurm_takes_other_ports_where_its_own_are_in_use(plan_of, bash, write, tmp_path):
+def test_slurm_uses_other_ports_if_the_job_s_are_in_use(plan_of, bash, write, tmp_path):
     folder = write(render(plan_of("slurm"), tmp_path / "run"), tmp_path / "run")
     job = {"SLURM_JOB_NODELIST": "n[0-1]", "SLURM_JOB_ID": 99, "SLURM_NNODES": 2, "VERL_S": 3}
     with socket.create_server(("127.0.0.1", 20000 + 99 * 5 + 1)):
@@ -260,7 +260,7 @@ def test_a_slurm_job_has_the_exit_code_of_verl(plan_of, bash, write, tmp_path):
     assert code == 7
 
 
-def test_modelarts_lays_the_recipe_over_the_platforms_preset(plan_of, bash, write, tmp_path):
+def test_modelarts_merges_the_recipe_into_the_platforms_preset(plan_of, bash, write, tmp_path):
     plan = plan_of("modelarts", cluster={"python": sys.executable})
     folder = write(render(plan, tmp_path / "run"), tmp_path / "run")
     preset = (
@@ -288,7 +288,7 @@ def test_a_run_has_verls_exit_code_and_a_dated_log(plan_of, bash, write, tmp_pat
     assert "verl runs" in log.read_text()
 
 
-def test_a_script_for_one_node_has_a_ray_of_its_own(plan_of, bash, write, tmp_path):
+def test_a_script_for_one_node_starts_its_own_ray(plan_of, bash, write, tmp_path):
     for nodes, address in ((1, "local"), (2, "auto")):
         folder = write(render(plan_of("script", nodes=nodes), tmp_path / "run"), tmp_path / "run")
         assert finish(bash(folder / "train.sh"))[0] == 0
@@ -325,7 +325,7 @@ def test_the_head_gives_verl_rays_address_and_ray_none(bash, node, tmp_path):
     assert alive(str(tmp_path / "bin/ray")) == []
 
 
-def test_what_is_set_beforehand_is_kept(bash, node, tmp_path):
+def test_variables_that_the_user_sets_win(bash, node, tmp_path):
     given = {"SOCKET_IFNAME": "bond1", "GLOO_SOCKET_IFNAME": "bond2", "RAY_AUTH_MODE": "token"}
     assert finish(bash(node, **given))[0] == 0
     env = seen(tmp_path)["env"]
@@ -334,25 +334,25 @@ def test_what_is_set_beforehand_is_kept(bash, node, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("env", "says"),
+    ("env", "message"),
     [
         ({"MASTER_ADDR": ""}, "MASTER_ADDR is not set"),
-        ({"MASTER_ADDR": "no-such-host.invalid"}, "this node knows no such host"),
+        ({"MASTER_ADDR": "no-such-host.invalid"}, "this node cannot resolve the host"),
         ({"RAY_FAILS": "1"}, "Ray did not start on the head"),
-        ({"WAITER_SAYS": "there are 1 of 2"}, "verl was not started: the nodes are not all here"),
+        ({"WAITER_ERROR": "there are 1 of 2"}, "verl was not started, because nodes are missing"),
         ({"CURRENT_IP": "127.0.0.2", "WAIT_S": "1"}, "did not answer within 1 s"),
     ],
 )
-def test_a_node_that_cannot_go_on_says_why_and_leaves_nothing(bash, node, tmp_path, env, says):
+def test_a_node_that_fails_says_why_and_leaves_no_process(bash, node, tmp_path, env, message):
     code, output = finish(bash(node, **env))
     assert code == 1
-    assert says in output
+    assert message in output
     assert not (tmp_path / "dump.json").exists()
     assert alive(str(tmp_path / "bin/")) == []
 
 
 @pytest.mark.full
-def test_a_worker_whose_ray_ends_tries_again_and_then_gives_up(bash, node):
+def test_a_worker_whose_ray_ends_retries_and_then_gives_up(bash, node):
     with socket.create_server(("127.0.0.1", free_port()), backlog=100) as head:
         port = head.getsockname()[1]
         worker = bash(node, CURRENT_IP="127.0.0.2", RAY_PORT=port, RAY_FAILS=1)
@@ -361,22 +361,22 @@ def test_a_worker_whose_ray_ends_tries_again_and_then_gives_up(bash, node):
     assert "Ray ended three times on this node" in output
 
 
-def test_a_port_in_use_is_told_with_who_has_it(bash, node, tmp_path):
+def test_a_port_in_use_is_named_with_its_program(bash, node, tmp_path):
     with socket.create_server(("127.0.0.1", free_port())) as other:
         port = other.getsockname()[1]
         code, output = finish(bash(node, RAY_PORT=port))
     assert code == 1
-    assert f"in the way: something answers on 127.0.0.1:{port} already" in output
+    assert f"another program uses 127.0.0.1:{port}" in output
     assert str(os.getpid()) in output
     assert not (tmp_path / "dump.json.ray").exists()
 
 
-def test_a_second_start_names_the_first_and_leaves_it_alone(bash, node, tmp_path):
+def test_a_second_start_names_the_first_one_and_does_not_touch_it(bash, node, tmp_path):
     first = bash(node, VERL_S=30)
     wait_for(tmp_path / "dump.json")
     code, output = finish(bash(node))
     assert code == 1
-    assert "in the way: this run on this node, from an earlier start" in output
+    assert "this run is already active on this node" in output
     assert f"process {first.pid} and its Ray" in output
     assert first.poll() is None
     first.terminate()

@@ -1,4 +1,4 @@
-"""Where a plan is run: executed here, or written down for the cluster that will run it.
+"""Where a plan runs: here, or on a cluster for which its files are written.
 
 Each target is a module with one function, `launch(plan, folder)`.
 """
@@ -12,11 +12,11 @@ from pathlib import Path
 
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.secret_values import variables_of
-from rewardkit.launch.targets.base import File, Launch, check_secrets
+from rewardkit.launch.targets.base import File, Launch, require_no_secrets
 
 __all__ = ["TARGETS", "File", "Launch", "render"]
 
-#: A recipe's `cluster.target` -> the module that makes it.
+#: The module of each `cluster.target` of a recipe.
 TARGETS: Mapping[str, str] = {
     "local": "local",
     "ray-job": "ray_job",
@@ -30,22 +30,23 @@ TARGETS: Mapping[str, str] = {
 
 
 def render(plan: Plan, folder: Path) -> Launch:
-    """What a plan's target needs: files to write below `folder`, and what is executed.
+    """Return the files to write below `folder` and the command to run, for a plan's target.
 
     Args:
         plan: the run.
-        folder: where the files will lie; nothing is written here.
+        folder: the folder of the files; this function writes nothing.
 
     Raises:
-        UsageError: the target cannot do what the recipe asks for, or the recipe lacks something
-            the target needs.
+        UsageError: the target cannot do what the recipe asks for, or it needs a field that the
+            recipe does not set.
     """
-    check_secrets(plan)
+    require_no_secrets(plan)
     name = plan.recipe.cluster.target
-    launched: Launch = import_module(f"{__name__}.{TARGETS[name]}").launch(plan, folder.absolute())
+    launch: Launch = import_module(f"{__name__}.{TARGETS[name]}").launch(plan, folder.absolute())
     secrets = variables_of(plan.arguments)
     if not secrets or name == "local":
-        return launched
-    where = {"kuberay": "in the Secret", "ray-job": "on the Ray cluster's nodes"}.get(name, "there")
-    step = f"Set {' and '.join(secrets)} {where}, where the run starts: a secret is in no file."
-    return replace(launched, next_steps=(step, *launched.next_steps))
+        return launch
+    where = {"kuberay": "in the Secret", "ray-job": "on the Ray cluster's nodes"}
+    place = where.get(name, "in the shell that starts the run")
+    step = f"Set {' and '.join(secrets)} {place}: rewardkit writes no secret into a file."
+    return replace(launch, next_steps=(step, *launch.next_steps))

@@ -1,10 +1,10 @@
-"""What the targets share: files and launches, shell text, ports, devices, the scorer's file."""
+"""What the targets share: files and launches, templates, ports, the scorer's file."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rewardkit.launch.plan import Plan
     from rewardkit.launch.recipe import Recipe
 
-#: Ray gives these ports to its workers and refuses a component of its own on one of them.
+#: Ray gives these ports to its workers and refuses other components on them.
 WORKER_PORTS = range(10002, 20000)
 
 
@@ -28,8 +28,8 @@ class File:
     """A generated file.
 
     Attributes:
-        name: below the run's folder, as in `node.sh` or `working_dir/launch.sh`.
-        text: all of it.
+        name: its path below the run's folder, as in `node.sh` or `working_dir/launch.sh`.
+        text: its content.
         executable: whether it is a program.
     """
 
@@ -38,109 +38,110 @@ class File:
     executable: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Launch:
     """A plan for its target.
 
     Attributes:
-        files: to write below the run's folder.
-        argv: what `train` executes; None where it only generates.
-        env: variables for argv, on top of those there are.
-        next_steps: what the person does now, a line each.
-        cwd: where argv is started.
+        files: the files to write below the run's folder.
+        argv: the command that `train` runs; None if it only writes files.
+        env: variables for the command, added to the environment.
+        next_steps: what the user does next, a line each.
+        cwd: the folder in which the command starts.
     """
 
-    files: tuple[File, ...]
-    argv: tuple[str, ...] | None
-    env: Mapping[str, str]
-    next_steps: tuple[str, ...]
+    files: tuple[File, ...] = ()
+    argv: tuple[str, ...] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    next_steps: tuple[str, ...] = ()
     cwd: str = "."
 
 
-def check_secrets(plan: Plan) -> None:
-    """Refuse a plan with a secret in it, whoever made it; `secret_values.conceal` leaves none.
+def require_no_secrets(plan: Plan) -> None:
+    """Refuse a plan that contains a secret, whoever made it; `secret_values.conceal` leaves none.
 
     Raises:
-        UsageError: the first such variable or argument.
+        UsageError: a variable or an argument has a secret.
     """
     for name, value in plan.env.items():
         if is_secret_name(name) or Redactor().text(value) != value:
             raise UsageError(
-                f"env.{name}: a secret would be written into files; leave it out of the recipe and "
+                f"env.{name}: a secret would be written into files. Leave it out of the recipe, and "
                 "export it where verl runs."
             )
     for argument in plan.arguments:
         key, _, value = argument.partition("=")
         if not MARK.search(value) and Redactor().text(argument) != argument:
             raise UsageError(
-                f"{key}: a secret would be written into files; give it to rewardkit train, which "
-                "takes it from the environment instead."
+                f"{key}: a secret would be written into files. Pass it to rewardkit train, which "
+                "puts a variable of the environment in its place."
             )
 
 
-def check_port(port: int, key: str, taken: Mapping[int, str] | None = None) -> None:
-    """Refuse a port that Ray, or something else on the node, has already.
+def require_free_port(port: int, key: str, users: Mapping[int, str] | None = None) -> None:
+    """Refuse a port that Ray's workers or another program on the node use.
 
     Args:
-        port: of the recipe.
-        key: its name there.
-        taken: ports with who has them.
+        port: the port.
+        key: its field in the recipe.
+        users: the ports in use, with their programs.
 
     Raises:
-        UsageError: it cannot be used. Source: Ray 2.60 refuses components on worker ports.
+        UsageError: the port cannot be used. Source: Ray 2.60 refuses components on worker ports.
     """
     if port in WORKER_PORTS:
         raise UsageError(
-            f"{key}: {port} lies among Ray's worker ports (10002-19999) and Ray refuses it; "
-            "take one below 10000 or 20000-32000."
+            f"{key}: {port} is among Ray's worker ports (10002-19999), which Ray refuses. Set a "
+            "port below 10000, or one of 20000-32000."
         )
-    if holder := (taken or {}).get(port):
-        raise UsageError(f"{key}: {port} is taken by {holder}; take another.")
+    if user := (users or {}).get(port):
+        raise UsageError(f"{key}: {user} uses {port}. Set another port.")
 
 
-def check_ports(recipe: Recipe, taken: Mapping[int, str] | None = None) -> None:
-    """Refuse ports of Ray's head that cannot be used; see `check_port`."""
+def require_free_ports(recipe: Recipe, users: Mapping[int, str] | None = None) -> None:
+    """Refuse ports of Ray's head that cannot be used; see `require_free_port`."""
     cluster = recipe.cluster
-    known = {10001: "Ray's client server", 52365: "Ray's dashboard agent", **(taken or {})}
-    check_port(cluster.port, "cluster.port", known)
-    known[cluster.port] = "cluster.port"
-    check_port(cluster.dashboard_port, "cluster.dashboard_port", known)
+    users = {10001: "Ray's client server", 52365: "Ray's dashboard agent", **(users or {})}
+    require_free_port(cluster.port, "cluster.port", users)
+    users[cluster.port] = "cluster.port"
+    require_free_port(cluster.dashboard_port, "cluster.dashboard_port", users)
 
 
-def check_absolute(recipe: Recipe, why: str) -> None:
-    """Refuse parquet files whose place depends on where verl is started.
+def require_absolute_data(recipe: Recipe, reason: str) -> None:
+    """Refuse parquet files whose path depends on the folder in which verl starts.
 
     Raises:
-        UsageError: the first relative path, with `why`.
+        UsageError: a path is relative; the message has the reason.
     """
     for name in (*recipe.data.train, *recipe.data.val):
         if not name.startswith(("/", "~")) and "://" not in name:
             raise UsageError(
-                f"data: {one_line(name)} is relative, and {why}; give the path that every node sees."
+                f"data: {one_line(name)} is relative, and {reason}. Write the path that all nodes "
+                "share."
             )
 
 
 def one_line(text: str) -> str:
-    """A text for a comment: no character of it ends the line, or is one that YAML refuses."""
+    """Return a text for a comment: no character ends the line, or is one that YAML refuses."""
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
 
 
 def slug(text: str, *, longest: int = 40) -> str:
-    """A name that may stand in file names, Slurm and Kubernetes: `Qwen3 8B` -> `qwen3-8b`."""
+    """Return a name for files, Slurm and Kubernetes: `Qwen3 8B` -> `qwen3-8b`."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:longest].strip("-")
     return plain if plain[:1].isalpha() else f"run-{plain}".strip("-")
 
 
 def ray_start_arguments(recipe: Recipe) -> list[str]:
-    """What tells `ray start` of a node's devices."""
+    """Return the arguments of `ray start` that state a node's devices."""
     count = recipe.devices_per_node
     if recipe.devices == "npu":
         return [f'--resources={{"NPU": {count}}}']
     return [f"--num-gpus={count}"] if recipe.devices == "gpu" else []
 
 
-def needed_files(plan: Plan) -> list[str]:
-    """What verl reads on every node: the parquet files, the model's folder, the scorer's file."""
+def required_files(plan: Plan) -> list[str]:
+    """Return what verl reads on every node: parquet files, the model's folder, the scorer's file."""
     recipe = plan.recipe
     scorer = str(plan.get("reward.custom_reward_function.path", ""))
     paths = [path for path in (recipe.model, scorer) if path.startswith("/")]
@@ -148,17 +149,18 @@ def needed_files(plan: Plan) -> list[str]:
     return [*(name for name in data if "://" not in name and not name.startswith("~")), *paths]
 
 
-def filled(template: str, plan: Plan, **values: Any) -> str:
-    """A template beside this file, with what every one of them needs of the plan.
+def render_template(template: str, plan: Plan, **values: Any) -> str:
+    """Render a template of this folder for a plan.
 
-    Whatever a template prints is one word for the shell, quoted by `shell_word`. Two filters make
-    exceptions: `line` is one line of a text for a comment, and `code` is shell of our own.
+    Every value that a template prints becomes one word for the shell, quoted by `shell_word`. Two
+    filters make exceptions: `line` prints a text in one line of a comment, `code` prints our own
+    shell code.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     def word(value: Any) -> Markup:
-        """A value for the shell, unless a macro or a filter has rendered it already."""
+        """Quote a value for the shell, unless a macro or a filter rendered it."""
         if isinstance(value, Markup):
             return value
         return Markup(shell_word("" if value is None else str(value)))  # noqa: S704 - no HTML
@@ -184,14 +186,14 @@ def filled(template: str, plan: Plan, **values: Any) -> str:
         name=slug(recipe.name),
         device=RAY_RESOURCES[recipe.devices],
         ray_arguments=ray_start_arguments(recipe),
-        needed=needed_files(plan),
+        needed=required_files(plan),
         secrets=variables_of(plan.arguments),
         **values,
     )
 
 
-def reward_text(plan: Plan) -> str | None:
-    """What stands in the scorer's file on the nodes; None if the plan has none of its own there.
+def scorer_file_text(plan: Plan) -> str | None:
+    """Return the content of the scorer's file on the nodes; None if the target ships no file.
 
     Raises:
         UsageError: the recipe's file cannot be read.
@@ -206,11 +208,11 @@ def reward_text(plan: Plan) -> str | None:
             return file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"reward.scorer: {file} cannot be read ({error}).") from error
-    return _imported(recipe.reward.scorer)
+    return _import_text(recipe.reward.scorer)
 
 
-def _imported(scorer: str) -> str:
-    """A file that hands on a scorer, for releases that load a reward from a file only."""
+def _import_text(scorer: str) -> str:
+    """Return a file that imports a scorer, for releases that load a reward from a file only."""
     from rewardkit.scorers.load import location
 
     module = location(scorer, pkg=True).removeprefix("pkg://")
@@ -218,14 +220,14 @@ def _imported(scorer: str) -> str:
 
 
 def as_yaml(tree: Any) -> str:
-    """YAML that any reader takes for what it is: texts quoted where YAML 1.1 or 1.2 sees a number.
+    """Write YAML that readers of YAML 1.1 and 1.2 read alike: texts like numbers are quoted.
 
-    Texts of many lines are blocks; nothing is written as a reference to another place.
+    Texts of several lines are blocks, and there are no aliases.
     """
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """SafeDumper with these habits."""
+        """SafeDumper without aliases."""
 
         def ignore_aliases(self, _: Any) -> bool:
             return True
@@ -239,6 +241,6 @@ def as_yaml(tree: Any) -> str:
     return str(yaml.dump(tree, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1000))
 
 
-def commented(lines: str) -> str:
-    """Lines as a comment of YAML or a shell."""
+def as_comment(lines: str) -> str:
+    """Return lines as a comment of YAML or a shell."""
     return "".join(f"# {line}".rstrip() + "\n" for line in lines.strip().splitlines())

@@ -1,10 +1,10 @@
-"""`kuberay`: a RayJob, and a ConfigMap with its command and the recipe's own scorer file.
+"""`kuberay`: a RayJob, and a ConfigMap with its command and the recipe's scorer file.
 
-KubeRay's submitter hands the entrypoint to a shell and to `ray job submit`, which quotes again; so
-the entrypoint is `bash /rewardkit/launch.sh` and the command stands in the ConfigMap. The image has
-verl and, for scorers of rewardkit's, rewardkit.
+KubeRay passes the entrypoint to a shell and to `ray job submit`, which quotes it again. So the
+entrypoint is `bash /rewardkit/launch.sh`, and the command is in the ConfigMap. The image must have
+verl, and rewardkit for its scorers.
 
-Not run on Kubernetes: the tests parse the YAML and run the command that is in it.
+Not tested on Kubernetes: the tests parse the YAML and run the command in it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.targets.base import (
     File,
     Launch,
+    as_comment,
     as_yaml,
-    check_absolute,
-    commented,
-    filled,
     ray_start_arguments,
-    reward_text,
+    render_template,
+    require_absolute_data,
+    scorer_file_text,
     slug,
 )
 
-#: Kubernetes' usual name of a device; `cluster.device_resource` where the site has another.
+#: Kubernetes' usual name of a device; `cluster.device_resource` is for sites with another name.
 RESOURCES = {"gpu": "nvidia.com/gpu", "npu": "huawei.com/Ascend910"}
 
 _HEADER = """
@@ -37,23 +37,23 @@ _HEADER = """
   kubectl apply -f kuberay.yaml
   kubectl logs -f -n {namespace} job/{name}
 
-Secrets are in no file; a Secret of this name becomes environment variables of all pods:
+This file has no secrets. A Secret with this name becomes environment variables of all pods:
   kubectl create secret generic {name} -n {namespace} --from-literal=WANDB_API_KEY=...
-The job starts when all pods are there, waits for their devices at most {wait} s and fails if they do
-not come. To run it again: kubectl delete -f kuberay.yaml first.
+The job starts when all pods run. It waits up to {wait} s for their devices, and fails without them.
+Before you run it again: kubectl delete -f kuberay.yaml
 """
 
 
 def launch(plan: Plan, folder: Path) -> Launch:
-    """The YAML.
+    """Return the YAML.
 
     Raises:
         UsageError: the recipe has no image, or a parquet file's path is relative.
     """
     recipe = plan.recipe
     if not recipe.cluster.image:
-        raise UsageError("cluster.image: kuberay needs the container image, with verl in it.")
-    check_absolute(recipe, "pods start in a folder of the image's choice")
+        raise UsageError("cluster.image: kuberay needs a container image that has verl.")
+    require_absolute_data(recipe, "the image decides in which folder pods start")
     name = slug(recipe.name)
     header = _HEADER.format(
         name=name,
@@ -67,9 +67,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
     documents = "---\n".join(as_yaml(part) for part in (_config_map(plan, name), _job(plan, name)))
     path = folder / "kuberay.yaml"
     return Launch(
-        files=(File("kuberay.yaml", commented(header) + documents),),
-        argv=None,
-        env={},
+        files=(File("kuberay.yaml", as_comment(header) + documents),),
         next_steps=(f"Start it: kubectl apply -f {shell_word(str(path))}",),
     )
 
@@ -79,8 +77,8 @@ def _metadata(plan: Plan, name: str) -> dict[str, str]:
 
 
 def _config_map(plan: Plan, name: str) -> dict[str, Any]:
-    data = {"launch.sh": filled("job.sh.j2", plan, wait=True)}
-    if (scorer := reward_text(plan)) is not None:
+    data = {"launch.sh": render_template("job.sh.j2", plan, wait=True)}
+    if (scorer := scorer_file_text(plan)) is not None:
         data["reward.py"] = scorer
     return {
         "apiVersion": "v1",
@@ -111,7 +109,7 @@ def _job(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def _ray_start(plan: Plan) -> dict[str, str]:
-    """KubeRay tells Ray of GPUs by itself; a resource's JSON it passes through a shell."""
+    """Return the NPUs as a resource, escaped for KubeRay's shell; KubeRay counts GPUs by itself."""
     if plan.recipe.devices != "npu":
         return {}
     (argument,) = ray_start_arguments(plan.recipe)

@@ -1,4 +1,4 @@
-"""`local`: verl in this environment, on this machine, with a Ray of its own."""
+"""`local`: verl runs in this environment, on this machine, with its own Ray."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from rewardkit.launch.targets.base import Launch
 
 
 def launch(plan: Plan, _folder: Path) -> Launch:
-    """The command itself.
+    """Return the command.
 
-    Unless RAY_ADDRESS says otherwise, verl starts a Ray of its own: without an address it would
-    join whatever cluster it finds on the machine, someone else's too.
+    verl starts its own Ray, unless RAY_ADDRESS names one: without an address it would join any
+    cluster that it finds on the machine, also another user's.
 
     Raises:
-        UsageError: the recipe is for more than one node.
+        UsageError: the recipe is for more than one node, or has setup lines.
     """
     recipe = plan.recipe
     if recipe.nodes > 1:
         raise UsageError(
-            f"nodes: {recipe.nodes}, and cluster.target local is one machine; choose ray-job, slurm, "
-            "ascend, kuberay, skypilot or modelarts."
+            f"nodes: {recipe.nodes}, but cluster.target local is one machine. Set it to ray-job, "
+            "slurm, ascend, kuberay, skypilot or modelarts."
         )
     if recipe.cluster.setup:
         raise UsageError(
-            "cluster.setup: local runs in the environment that there is; set it up before, or choose "
-            "script."
+            "cluster.setup: the target local runs in the current environment. Set that up before, "
+            "or set cluster.target to script."
         )
     python, *rest = (reveal(argument, plan.secrets) for argument in plan.command())
-    here = sys.executable if python == "python3" else python  # verl is beside rewardkit
+    program = sys.executable if python == "python3" else python  # verl is beside rewardkit
     env = dict(plan.env)
     if "RAY_ADDRESS" not in os.environ:
         env.setdefault("RAY_ADDRESS", "local")
-    return Launch(files=(), argv=(here, *rest), env=env, next_steps=(), cwd=recipe.cluster.workdir)
+    return Launch(argv=(program, *rest), env=env, cwd=recipe.cluster.workdir)

@@ -1,11 +1,11 @@
-"""`modelarts`: what AscendFactory, the trainer of Huawei's ModelArts, is to be given.
+"""`modelarts`: the configuration for AscendFactory, the trainer of Huawei's ModelArts.
 
-AscendFactory makes a YAML of its own for a model (`ascendfactory-cli config`) in which four keys
-must be set: `af_output_dir`, and under `backend_config` the train files, the validation files and
-the model's path. Ours has these and every other setting of the recipe, and is laid over it. Source:
-Huawei's best practice for training large models on ModelArts with verl.
+AscendFactory writes a YAML for a model (`ascendfactory-cli config`) in which four keys must be set:
+`af_output_dir`, and under `backend_config` the training files, the validation files and the model's
+path. Our YAML has these and all other settings of the recipe, and is merged into AscendFactory's.
+Source: Huawei's best practice for training large models on ModelArts with verl.
 
-Not run on ModelArts: the tests parse the YAML, and run modelarts.sh with a stand-in for the
+Not tested on ModelArts: the tests parse the YAML, and run modelarts.sh with a stand-in for the
 command.
 """
 
@@ -18,28 +18,36 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.secret_values import MARK, shell_word
-from rewardkit.launch.targets.base import File, Launch, as_yaml, commented, filled, one_line, slug
+from rewardkit.launch.targets.base import (
+    File,
+    Launch,
+    as_comment,
+    as_yaml,
+    one_line,
+    render_template,
+    slug,
+)
 from rewardkit.launch.verl.hydra_values import Raw
 
-#: Where AscendFactory's own example writes; for recipes without an absolute default_local_dir.
+#: The output folder of AscendFactory's example, for recipes without an absolute default_local_dir.
 OUTPUT = "/home/ma-user/verl"
 
 _HEADER = """
 {name}, verl {verl}: the settings of the recipe, for AscendFactory. Made by rewardkit.
 
-They are laid over AscendFactory's own configuration of the model; modelarts.sh does all of it:
+modelarts.sh merges them into AscendFactory's configuration of the model:
   ascendfactory-cli config --backend=verl --af_model_name={model} --exp_name={name} --output_file_path=preset.yaml
-  (modelarts.yaml over preset.yaml gives run.yaml)
+  (preset.yaml and modelarts.yaml become run.yaml)
   ascendfactory-cli train run.yaml
 """
 
 
 def launch(plan: Plan, folder: Path) -> Launch:
-    """The YAML, and a script with the three steps.
+    """Return the YAML, and a script with the three steps.
 
     Raises:
-        UsageError: AscendFactory's name of the model is missing, or a setting cannot be written as
-            YAML.
+        UsageError: AscendFactory's name of the model is missing, the run needs the DAPO recipe, or
+            a setting cannot be written as YAML.
     """
     recipe = plan.recipe
     if not recipe.cluster.model_name:
@@ -48,18 +56,18 @@ def launch(plan: Plan, folder: Path) -> Launch:
         )
     if plan.module == DAPO_RECIPE:
         raise UsageError(
-            "modelarts: AscendFactory starts verl's main trainer, and before 0.9 dynamic sampling is "
-            "the DAPO recipe's; leave it out, or use verl 0.9."
+            "modelarts: AscendFactory starts verl's main trainer, which has dynamic sampling from verl "
+            "0.9 on. Remove dapo.dynamic_sampling, or use verl 0.9."
         )
     megatron = (
-        ("The run is Megatron's: choose a preset of AscendFactory's that is too.",)
+        ("The run uses Megatron: choose an AscendFactory preset that does too.",)
         if recipe.strategy == "megatron"
         else ()
     )
     local_dir = str(plan.get("trainer.default_local_dir", ""))
     tree = {
         "af_output_dir": local_dir if local_dir.startswith("/") else OUTPUT,
-        "backend_config": _nested(plan),
+        "backend_config": _settings_tree(plan),
     }
     header = _HEADER.format(
         name=slug(recipe.name),
@@ -68,40 +76,40 @@ def launch(plan: Plan, folder: Path) -> Launch:
     )
     return Launch(
         files=(
-            File("modelarts.yaml", commented(header) + as_yaml(tree)),
-            File("modelarts.sh", filled("modelarts.sh.j2", plan), executable=True),
+            File("modelarts.yaml", as_comment(header) + as_yaml(tree)),
+            File("modelarts.sh", render_template("modelarts.sh.j2", plan), executable=True),
         ),
-        argv=None,
-        env={},
         next_steps=(
-            f"Copy {shell_word(str(folder))} to a folder of ModelArts and run there: bash modelarts.sh",
+            f"Copy {shell_word(str(folder))} to ModelArts and run in the copy: bash modelarts.sh",
             *megatron,
-            f"The ModelArts job must have the recipe's {recipe.nodes} nodes x {recipe.devices_per_node}.",
+            f"Give the ModelArts job {recipe.nodes} nodes with {recipe.devices_per_node} devices each.",
         ),
     )
 
 
-def _nested(plan: Plan) -> dict[str, Any]:
-    """The plan's settings by the release's names, as YAML nests them."""
+def _settings_tree(plan: Plan) -> dict[str, Any]:
+    """Return the plan's settings by the release's names, nested as in YAML."""
     tree: dict[str, Any] = {}
     written = [a for a in plan.arguments if not a.startswith(("--", "model_engine="))]
     for override in parse_overrides(written, "the plan"):
         if override.is_group or override.sign == "~":
-            raise UsageError(f"{override}: AscendFactory takes settings, and this is none.")
-        *above, name = override.key.split(".")
-        place = tree
-        for part in above:
-            place = place.setdefault(part, {})
-        place[name] = _plain(plan, override.key)
+            raise UsageError(
+                f"{override}: AscendFactory takes only settings, key=value. Remove it."
+            )
+        *parents, name = override.key.split(".")
+        section = tree
+        for parent in parents:
+            section = section.setdefault(parent, {})
+        section[name] = _value(plan, override.key)
     return tree
 
 
-def _plain(plan: Plan, key: str) -> Any:
-    """A setting's value; whether AscendFactory follows ${...} is nowhere said."""
+def _value(plan: Plan, key: str) -> Any:
+    """Return a setting's value, resolved: AscendFactory's guide does not mention ${...}."""
     value = plan.config[plan.release.latest_name_of(key)]
     if isinstance(value, str) and MARK.search(value):
         raise UsageError(
-            f"{key}: a secret, and AscendFactory reads settings from a file only; leave it out."
+            f"{key}: it is a secret, and AscendFactory reads settings only from a file. Remove it."
         )
     if isinstance(value, Raw):
         raise UsageError(f"{key}={value}: write it as a YAML mapping under `verl:`.")

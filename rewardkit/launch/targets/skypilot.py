@@ -1,10 +1,10 @@
-"""`skypilot`: a task for `sky launch`, with a Ray of its own on the nodes SkyPilot rents.
+"""`skypilot`: a task for `sky launch`, with its own Ray on the nodes that SkyPilot rents.
 
-The image, or cluster.setup, brings verl and rewardkit. SkyPilot has a Ray of its own on each node
-(ports 6380 and 8266), which is left alone.
+The image, or cluster.setup, brings verl and rewardkit. The task does not touch SkyPilot's own Ray on
+each node (ports 6380 and 8266).
 
-Not run on a cloud: the tests parse the YAML and check its script, and node.sh is the one that
-`ascend` runs on real Ray.
+Not tested on a cloud: the tests parse the YAML and check its script, which is the one that `ascend`
+runs on real Ray.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from rewardkit.launch.targets.ascend import node_script
 from rewardkit.launch.targets.base import (
     File,
     Launch,
+    as_comment,
     as_yaml,
-    check_ports,
-    commented,
     one_line,
-    reward_text,
+    require_free_ports,
+    scorer_file_text,
     slug,
 )
 
-_TAKEN = {6380: "SkyPilot's own Ray", 8266: "SkyPilot's own dashboard"}
+_SKYPILOT_PORTS = {6380: "SkyPilot's own Ray", 8266: "SkyPilot's own dashboard"}
 
-_SECRETS = {"wandb": "WANDB_API_KEY", "swanlab": "SWANLAB_API_KEY"}
+#: The variables of the loggers' API keys; SkyPilot takes their values from the shell.
+_API_KEYS = {"wandb": "WANDB_API_KEY", "swanlab": "SWANLAB_API_KEY"}
 
 _HEADER = """
 {name}: {nodes} x {count} {accelerator}, verl {verl}. Made by rewardkit.
@@ -39,10 +40,10 @@ _HEADER = """
   sky logs {name}
   sky down {name}
 
-Started again on the same cluster (sky exec), it says what is in the way.
+On the same cluster (sky exec) it does not start while an earlier run is active, and says so.
 """
 
-#: SkyPilot numbers the nodes and lists their addresses, the head's first.
+#: SkyPilot numbers the nodes and lists their addresses; the head's is the first.
 _ADDRESSES = """\
 MASTER_ADDR=$(head -n 1 <<<"$SKYPILOT_NODE_IPS")
 CURRENT_IP=$(sed -n "$((SKYPILOT_NODE_RANK + 1))p" <<<"$SKYPILOT_NODE_IPS")
@@ -51,20 +52,22 @@ export MASTER_ADDR CURRENT_IP
 
 
 def launch(plan: Plan, folder: Path) -> Launch:
-    """The task's YAML, and the scorer's file beside it.
+    """Return the task's YAML, and the scorer's file next to it.
 
     Raises:
-        UsageError: the recipe names no accelerator, is for NPU, or a port cannot be used.
+        UsageError: the recipe has no accelerator or is for NPU, or a port cannot be used.
     """
     recipe = plan.recipe
     if recipe.devices == "npu":
-        raise UsageError("devices: npu: SkyPilot rents none; choose ascend, slurm or kuberay.")
+        raise UsageError(
+            "devices: SkyPilot rents no npu. Set cluster.target to ascend, slurm or kuberay."
+        )
     if recipe.devices == "gpu" and not recipe.cluster.accelerator:
         raise UsageError(
-            "cluster.accelerator: skypilot needs the GPU's name, as in H100 (sky show-gpus lists them)."
+            "cluster.accelerator: skypilot needs the GPU's name, as in H100 (see sky show-gpus)."
         )
-    check_ports(recipe, _TAKEN)
-    scorer, name = reward_text(plan), slug(recipe.name)
+    require_free_ports(recipe, _SKYPILOT_PORTS)
+    scorer, name = scorer_file_text(plan), slug(recipe.name)
     secrets = _secrets(plan)
     header = _HEADER.format(
         name=name,
@@ -74,14 +77,12 @@ def launch(plan: Plan, folder: Path) -> Launch:
         verl=plan.verl,
         secrets="".join(f" --secret {secret}" for secret in secrets),
     )
-    task = commented(header) + as_yaml(_task(plan, folder, name, shipped=scorer is not None))
+    task = as_comment(header) + as_yaml(_task(plan, folder, name, shipped=scorer is not None))
     files = [File("skypilot.yaml", task)]
     if scorer is not None:
         files.append(File("reward.py", scorer))
     return Launch(
         files=tuple(files),
-        argv=None,
-        env={},
         next_steps=(f"Start it: sky launch -c {name} {shell_word(str(folder / 'skypilot.yaml'))}",),
     )
 
@@ -104,7 +105,7 @@ def _task(plan: Plan, folder: Path, name: str, *, shipped: bool) -> dict[str, An
 
 
 def _secrets(plan: Plan) -> list[str]:
-    """The secrets of the settings, and those that the run's loggers ask for; SkyPilot takes their values from the shell."""
+    """Return the variables of the settings' secrets and of the loggers' API keys, each once."""
     loggers = plan.get("trainer.logger") or []
-    names = [_SECRETS[logger] for logger in loggers if logger in _SECRETS]
+    names = [_API_KEYS[logger] for logger in loggers if logger in _API_KEYS]
     return list(dict.fromkeys([*names, *variables_of(plan.arguments)]))

@@ -1,7 +1,7 @@
-"""`slurm`: an sbatch script for N nodes, with one Ray for each job.
+"""`slurm`: an sbatch script for several nodes, with one Ray per job.
 
-Not run on a Slurm cluster: the scripts pass bash and shellcheck, node.sh is the one that `ascend`
-runs on real Ray, and the tests run slurm.sh with stand-ins for `srun` and `scontrol`.
+Not tested on a Slurm cluster: bash and ShellCheck accept the scripts, node.sh is the script that
+`ascend` runs on real Ray, and the tests run slurm.sh with stand-ins for `srun` and `scontrol`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from rewardkit.devices import cpus_needed
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.targets.ascend import node_script
-from rewardkit.launch.targets.base import File, Launch, check_port, filled
+from rewardkit.launch.targets.base import File, Launch, render_template, require_free_port
 
-#: Slurm's usual name of a device; `cluster.device_resource` where the site has another.
+#: Slurm's usual name of a device; `cluster.device_resource` is for sites with another name.
 GRES = {"gpu": "gpu", "npu": "npu"}
 
 
 def launch(plan: Plan, folder: Path) -> Launch:
-    """The job's script, and the one it runs on every node."""
+    """Return the job's script, and the script that it runs on every node."""
     recipe = plan.recipe
-    check_port(recipe.cluster.port, "cluster.port")
-    job = filled(
+    require_free_port(recipe.cluster.port, "cluster.port")
+    job = render_template(
         "slurm.sh.j2",
         plan,
         folder=str(folder),
@@ -34,10 +34,8 @@ def launch(plan: Plan, folder: Path) -> Launch:
             File("slurm.sh", job, executable=True),
             File("node.sh", node_script(plan, rank="SLURM_NODEID"), executable=True),
         ),
-        argv=None,
-        env={},
         next_steps=(
-            f"Submit it where relative paths of the recipe start: sbatch {shell_word(str(folder / 'slurm.sh'))}",
-            "Secrets (WANDB_API_KEY, HF_TOKEN) are taken from the shell that submits.",
+            f"Submit it from the folder where the recipe's relative paths start: sbatch {shell_word(str(folder / 'slurm.sh'))}",
+            "Export secrets (WANDB_API_KEY, HF_TOKEN) in the shell that submits it.",
         ),
     )

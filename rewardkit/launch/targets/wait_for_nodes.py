@@ -1,7 +1,8 @@
-"""Wait until every node of a run is there with its devices, and say who is missing if not.
+"""Wait until every node of a run has joined Ray with its devices; report missing nodes.
 
-Arguments: Ray's address, nodes, Ray's name of the device ("" for none), devices on each, seconds.
-It stands in the generated scripts: only Ray and the standard library are at hand there.
+Arguments: Ray's address, the number of nodes, Ray's name of the device ("" for CPUs), devices per
+node, the timeout in seconds. The generated scripts contain this file, so it may import only Ray and
+the standard library.
 """
 
 import sys
@@ -11,28 +12,28 @@ import ray
 
 
 def main(address: str, nodes: int, device: str, per_node: int, limit: float) -> str:
-    """Why the run cannot start; empty once it can."""
+    """Return why the run cannot start; empty once it can."""
     deadline = time.monotonic() + limit
-    while not joined(address):
+    while not accepts_driver(address):
         if time.monotonic() > deadline:
-            return f"after {limit:.0f} s Ray at {address} does not take a driver; see its log."
+            return f"after {limit:.0f} s Ray at {address} still accepts no driver; see its log."
         time.sleep(2)
     while True:
-        have = sorted(
+        members = sorted(
             (str(node["NodeManagerAddress"]), int(node["Resources"].get(device, 0)))
             for node in ray.nodes()
             if node["Alive"]
         )
-        ready = sum(count >= per_node or not device for _, count in have)
+        ready = sum(count >= per_node or not device for _, count in members)
         if ready >= nodes:
             return ""
         if time.monotonic() > deadline:
-            return missing(have, ready, nodes, device, per_node, limit)
+            return describe_missing(members, ready, nodes, device, per_node, limit)
         time.sleep(2)
 
 
-def joined(address: str) -> bool:
-    """Whether Ray takes us as a driver; its GCS answers before the node beside it is ready."""
+def accepts_driver(address: str) -> bool:
+    """Whether Ray accepts a driver; its GCS answers before its node is ready."""
     try:
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
     except ConnectionError:
@@ -40,16 +41,16 @@ def joined(address: str) -> bool:
     return True
 
 
-def missing(
-    have: list[tuple[str, int]], ready: int, nodes: int, device: str, per_node: int, limit: float
+def describe_missing(
+    members: list[tuple[str, int]], ready: int, nodes: int, device: str, per_node: int, limit: float
 ) -> str:
-    """One line: who came, with what, and how many did not."""
+    """Return one line: which nodes joined with how many devices, and how many are missing."""
     wanted = f"{nodes} nodes with {per_node} {device} each" if device else f"{nodes} nodes"
-    came = ", ".join(f"{ip} ({n} {device})" if device else ip for ip, n in have)
+    joined_nodes = ", ".join(f"{ip} ({n} {device})" if device else ip for ip, n in members)
     return (
-        f"after {limit:.0f} s the cluster is incomplete: {ready} of {wanted}. There are: {came}. "
-        f"Missing: {nodes - ready}. Look at the log of each node that is not in this list, or has "
-        "too few."
+        f"after {limit:.0f} s the cluster is incomplete: {ready} of {wanted}. Joined: {joined_nodes}. "
+        f"Missing: {nodes - ready}. Read the log of each node that has not joined, or has too few "
+        "devices."
     )
 
 
