@@ -1,4 +1,4 @@
-"""What an algorithm, a strategy and a device each stand for, in verl 0.9.1's keys.
+"""The settings that an algorithm, a strategy and a device stand for, by verl 0.9.1's names.
 
 Sources: verl's best-practice guide for DAPO and Qwen3-235B (GRPO, PPO and DAPO each by their KL
 and clip settings), the DAPO paper (arXiv 2503.14476: clip 0.2 / 0.28, token-mean, no KL, overlong
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ACTOR = "actor_rollout_ref.actor"
 OVERLONG = "reward.reward_kwargs.overlong_buffer_cfg"
 
-#: The dapo reward manager without a length penalty, where it insists on being told.
+#: The dapo reward manager without a length penalty, for releases that fail without these settings.
 NO_BUFFER: Mapping[str, Any] = {
     f"{OVERLONG}.enable": False,
     f"{OVERLONG}.len": 0,
@@ -63,29 +63,29 @@ DEVICES: Mapping[str, Mapping[str, Any]] = {
 
 
 def preset(recipe: Recipe) -> dict[str, Any]:
-    """The settings that follow from a recipe's algorithm, strategy and devices."""
+    """Return the settings that follow from a recipe's algorithm, strategy and devices."""
     settings = dict(ALGORITHMS[recipe.algorithm])
     if recipe.algorithm == "dapo":
-        settings |= dapo(recipe.dapo)
+        settings |= dapo_settings(recipe.dapo)
     if recipe.strategy == "fsdp2":
         settings |= {f"{ACTOR}.strategy": "fsdp2", "actor_rollout_ref.ref.strategy": "fsdp2"}
         settings |= {"critic.strategy": "fsdp2"} if recipe.algorithm == "ppo" else {}
     settings.update(DEVICES[recipe.devices])
     if recipe.strategy == "megatron" and recipe.devices == "npu":
-        for part in (ACTOR, "actor_rollout_ref.ref"):  # the switch is FSDP's from 0.8 on
+        for part in (ACTOR, "actor_rollout_ref.ref"):  # from 0.8 on, the switch above is FSDP's
             settings.pop(f"{part}.fsdp_config.use_torch_compile")
             settings[f"{part}.use_torch_compile"] = False
     return settings
 
 
-def dapo(wanted: Dapo) -> dict[str, Any]:
-    """What is DAPO's alone: it goes when the algorithm is another."""
+def dapo_settings(dapo: Dapo) -> dict[str, Any]:
+    """Return the settings of DAPO, which no other algorithm gets."""
     settings: dict[str, Any] = {
-        f"{ACTOR}.clip_ratio_low": wanted.clip_ratio_low,
-        f"{ACTOR}.clip_ratio_high": wanted.clip_ratio_high,
-        f"{ACTOR}.clip_ratio_c": wanted.clip_ratio_c,
+        f"{ACTOR}.clip_ratio_low": dapo.clip_ratio_low,
+        f"{ACTOR}.clip_ratio_high": dapo.clip_ratio_high,
+        f"{ACTOR}.clip_ratio_c": dapo.clip_ratio_c,
     }
-    if buffer := wanted.overlong_buffer:
+    if buffer := dapo.overlong_buffer:
         settings |= {
             f"{OVERLONG}.enable": True,
             f"{OVERLONG}.len": buffer.len,
@@ -93,7 +93,7 @@ def dapo(wanted: Dapo) -> dict[str, Any]:
             f"{OVERLONG}.log": buffer.log,
             "reward.reward_kwargs.max_resp_len": "${data.max_response_length}",
         }
-    if sampling := wanted.dynamic_sampling:
+    if sampling := dapo.dynamic_sampling:
         settings |= {
             "algorithm.filter_groups.enable": True,
             "algorithm.filter_groups.metric": sampling.metric,
@@ -106,10 +106,10 @@ def dapo(wanted: Dapo) -> dict[str, Any]:
 
 
 def environment(recipe: Recipe, config: Mapping[str, Any]) -> dict[str, str]:
-    """Variables that every process of the run needs, the same on all nodes.
+    """Return the variables that every process of the run needs, the same on all nodes.
 
-    Those that differ by node (the network interface of HCCL, NCCL and Gloo) are set by the script
-    that starts Ray there.
+    The script that starts Ray on a node sets those that differ by node (the network interface of
+    HCCL, NCCL and Gloo).
     """
     variables = {"HYDRA_FULL_ERROR": "1", "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "true"}
     if recipe.devices == "npu":

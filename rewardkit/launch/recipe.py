@@ -1,7 +1,7 @@
 """A recipe: what a person decides about a run, in YAML.
 
-The few fields here are those that rewardkit computes with (what verl is launched as, on what, with
-which data and reward). Everything else is verl's own and stands under `verl:` by verl's names.
+A recipe has fields for the decisions that rewardkit computes with: algorithm, devices, data, reward
+and cluster. Every other setting is verl's own and stands under `verl:` by verl's names.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ Target = Literal[
 ]
 
 
-def _checked(text: str, pattern: str, says: str) -> str:
-    if not re.fullmatch(pattern, text, re.ASCII):
-        raise PydanticCustomError("word", says)
-    return text
+def _matching(pattern: str, rule: str) -> AfterValidator:
+    """Return a validator for text that a pattern matches whole; `rule` says it in words."""
 
+    def validate(text: str) -> str:
+        if not re.fullmatch(pattern, text, re.ASCII):
+            raise PydanticCustomError("word", rule)
+        return text
 
-def _word(text: str) -> str:
-    """What stands in the comments that Slurm reads as options, or names a device."""
-    return _checked(
-        text, r"[\w.:,+=/@%\[\]-]+", "may have letters, digits and . _ : , + = / @ % [ ] -"
-    )
-
-
-def _kubernetes_name(text: str) -> str:
-    says = "may have lower-case letters, digits and -, up to 63, and no - at either end"
-    return _checked(text, r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", says)
-
-
-def _variable(text: str) -> str:
-    return _checked(text, r"[A-Za-z_]\w*", "is not a name of a variable")
+    return AfterValidator(validate)
 
 
 _Text = Annotated[str, Field(min_length=1)]
-_Word = Annotated[str, AfterValidator(_word)]
-_Variable = Annotated[str, AfterValidator(_variable)]
+#: Text for a comment that Slurm reads as an option, or the name of a device.
+_Word = Annotated[
+    str,
+    _matching(r"[\w.:,+=/@%\[\]-]+", "may have letters, digits and . _ : , + = / @ % [ ] -"),
+]
+_KubernetesName = Annotated[
+    str,
+    _matching(
+        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+        "may have lower-case letters, digits and -, up to 63, and no - at either end",
+    ),
+]
+_Variable = Annotated[str, _matching(r"[A-Za-z_]\w*", "is not the name of a variable")]
 _Count = Annotated[int, Field(gt=0, strict=True)]
 _Port = Annotated[int, Field(ge=1024, le=65535, strict=True)]
 
@@ -79,9 +79,9 @@ class Data(_Part):
     """The parquet files.
 
     Attributes:
-        train: files, as every node sees them.
-        val: files of the validation; none where it is off.
-        prepare: the commands that make them, for the person who reads the recipe.
+        train: training files, by the paths that every node sees.
+        val: validation files; none where validation is off.
+        prepare: the commands that write the files, for the reader of the recipe.
     """
 
     train: list[_Text] = Field(min_length=1)
@@ -98,9 +98,9 @@ class Reward(_Part):
     """The reward function.
 
     Attributes:
-        scorer: a name of rewardkit's, `my_reward.py:compute_score`, or `verl` for verl's own scorer
+        scorer: the name of a scorer, `my_reward.py:compute_score`, or `verl` for verl's own scorer
             of each data_source.
-        options: of the scorer.
+        options: the scorer's options.
     """
 
     scorer: str = "auto"
@@ -108,7 +108,7 @@ class Reward(_Part):
 
 
 class OverlongBuffer(_Part):
-    """DAPO's soft penalty: from `len` tokens before the limit it grows to `penalty_factor`."""
+    """DAPO's soft length penalty: it grows to `penalty_factor` over the last `len` tokens."""
 
     len: _Count
     penalty_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -116,12 +116,13 @@ class OverlongBuffer(_Part):
 
 
 class DynamicSampling(_Part):
-    """Groups without a difference in `metric` are thrown away and generated anew.
+    """DAPO's dynamic sampling: groups whose responses all have one `metric` are replaced.
 
     Attributes:
-        metric: of the reward's extras (`acc`), or of verl's own.
-        max_num_gen_batches: a run that needs more ends; 0 for no limit. verl 0.9 ignores it.
-        gen_batch_size: prompts per round; verl 0.9 ignores it.
+        metric: a key that the reward returns (`acc`), or a metric of verl.
+        max_num_gen_batches: the run ends where a step needs more rounds; 0 for no limit. verl 0.9
+            ignores it.
+        gen_batch_size: prompts per round. verl 0.9 ignores it.
     """
 
     metric: str = "acc"
@@ -130,7 +131,7 @@ class DynamicSampling(_Part):
 
 
 class Dapo(_Part):
-    """What is DAPO's alone; not used when the algorithm is another."""
+    """Settings of DAPO; other algorithms do not use them."""
 
     clip_ratio_low: float = Field(default=0.2, gt=0, allow_inf_nan=False)
     clip_ratio_high: float = Field(default=0.28, gt=0, allow_inf_nan=False)
@@ -140,28 +141,30 @@ class Dapo(_Part):
 
 
 class Cluster(_Part):
-    """Where the run takes place.
+    """The machines of the run.
 
     Attributes:
-        target: how it is launched.
-        address: of the Ray cluster's job server (ray-job), as in http://head:8265.
-        head: the head node's host or address (ascend).
-        port: of Ray's GCS on the head.
-        dashboard_port: of Ray's dashboard and job server.
-        interface: the network interface between nodes; discovered where it is not given.
-        wait_s: seconds the head waits for the other nodes before it gives up.
-        workdir: the folder on every node in which verl is started.
-        python: the interpreter on the nodes.
-        setup: shell lines run on every node first (conda activate, source set_env.sh).
-        image: of the container (kuberay, skypilot, modelarts).
-        partition: of Slurm; `account` and `time_limit` too.
-        namespace: of Kubernetes.
-        volumes: Kubernetes claim -> the folder it is mounted at.
-        model_name: AscendFactory's name of the model (modelarts).
-        detach: whether `train` leaves once a job is sent, instead of following it (ray-job).
-        accelerator: SkyPilot's name of the GPU, as in H100.
-        device_resource: the site's name of the device where it is not the usual one, for Slurm's
-            --gres or Kubernetes' limits.
+        target: how the run is launched.
+        address: URL of the Ray cluster's job server (ray-job), like http://head:8265.
+        head: host or address of the head node (ascend).
+        port: port of Ray's GCS on the head node.
+        dashboard_port: port of Ray's dashboard and job server.
+        interface: network interface between the nodes; found automatically by default.
+        wait_s: seconds that the head node waits for the others before it gives up.
+        workdir: folder on every node in which verl is started.
+        python: interpreter on the nodes.
+        setup: shell lines that every node runs first (conda activate, source set_env.sh).
+        image: container image (kuberay, skypilot, modelarts).
+        partition: Slurm partition.
+        account: Slurm account.
+        time_limit: Slurm time limit.
+        namespace: Kubernetes namespace.
+        volumes: Kubernetes volume claims, each with the folder it is mounted at.
+        model_name: the name of the model in AscendFactory (modelarts).
+        detach: whether `train` exits once a job is submitted, instead of following it (ray-job).
+        accelerator: the name of the GPU in SkyPilot, like H100.
+        device_resource: the device's resource name at this site, for Slurm's --gres or Kubernetes'
+            limits, if it is not the usual one.
     """
 
     target: Target = "local"
@@ -178,7 +181,7 @@ class Cluster(_Part):
     partition: _Word | None = None
     account: _Word | None = None
     time_limit: _Word | None = None
-    namespace: Annotated[str, AfterValidator(_kubernetes_name)] = "default"
+    namespace: _KubernetesName = "default"
     volumes: dict[str, str] = {}
     model_name: str | None = None
     detach: bool = False
@@ -199,17 +202,24 @@ class Recipe(_Part):
     """A run.
 
     Attributes:
-        name: of the run; verl's experiment_name unless `verl:` has one.
-        about: what it trains, in a line.
+        name: name of the run; verl's experiment_name unless `verl:` sets one.
+        about: what the run trains, in one line.
         source: where the settings come from.
-        hardware: what it was made for.
-        expect: what comes out.
-        algorithm: which preset; see `presets.ALGORITHMS`.
-        strategy: of the actor.
-        devices: what the run is on; `devices_per_node` of them on each of `nodes`.
-        model: a Hugging Face id or a path, as every node sees it.
-        verl: settings by verl's names, nested or dotted; they win over all above.
-        sweep: variants by name, each a part of a recipe that is laid over this one.
+        hardware: the hardware that the settings were made for.
+        expect: the result to expect.
+        algorithm: the algorithm's preset (`presets.ALGORITHMS`).
+        strategy: the training backend of the actor.
+        devices: the kind of device.
+        nodes: number of nodes.
+        devices_per_node: number of devices on each node.
+        model: a Hugging Face id, or a path that every node sees.
+        data: the parquet files.
+        reward: the reward function.
+        dapo: settings of DAPO.
+        cluster: the machines of the run.
+        env: environment variables that all nodes share.
+        verl: settings by verl's names, nested or dotted; they win over every field above.
+        sweep: variants by name; each is a part of a recipe that is merged into this one.
     """
 
     name: str = Field(pattern=r"^[^/\\\x00-\x1f]+$")

@@ -1,4 +1,4 @@
-"""What is said of a recipe that cannot be read: one line for one mistake."""
+"""Messages for a recipe that cannot be read: one line for each mistake."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from rewardkit.launch.verl.releases import LATEST, release_of
 from rewardkit.registry import did_you_mean
 
-#: Words people know from elsewhere, for those of a recipe.
+#: Words that people know from elsewhere, and the recipe's own.
 _ALIASES = {"cuda": "gpu", "ascend": "npu", "dapo_trainer": "dapo", "gae": "ppo"}
 
-#: How a section is written that was given as a word.
+#: How to write a section that was given as a single value.
 _SECTIONS = {
     "data": "data: {train: FILE.parquet}",
     "reward": "reward: {scorer: NAME}",
@@ -25,12 +25,12 @@ _SECTIONS = {
 
 
 def format_error(error: Any, where: str, recipe: type[BaseModel]) -> str:
-    """A line for an error of pydantic's.
+    """Return the line for one error of pydantic.
 
     Args:
-        error: as `ValidationError.errors()` has it.
-        where: the recipe's file.
-        recipe: the model.
+        error: an item of `ValidationError.errors()`.
+        where: the recipe's name or file.
+        recipe: the recipe's model.
     """
     parts = error["loc"][:-2] if error["loc"][-1:] == ("[key]",) else error["loc"]
     place = ".".join(str(part) if str(part).isprintable() else repr(part) for part in parts)
@@ -54,7 +54,7 @@ def _nearest_word(error: Any, given: Any) -> str:
 
 
 def _near(loc: tuple[Any, ...], recipe: type[BaseModel]) -> str:
-    """A suggestion for an unknown key, or where a key of verl's belongs."""
+    """Suggest a name for an unknown key, or the section that a key of verl belongs to."""
     model: Any = recipe
     for part in loc[:-1]:
         field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
@@ -62,7 +62,7 @@ def _near(loc: tuple[Any, ...], recipe: type[BaseModel]) -> str:
     name = str(loc[-1])
     keys = release_of(LATEST).keys
     if len(loc) == 1 and any(key.startswith(f"{name.partition('.')[0]}.") for key in keys):
-        return " Settings of verl's stand under `verl:`."
+        return " Settings of verl stand under `verl:`."
     near = did_you_mean(name, list(getattr(model, "model_fields", {})))
     ending = [key for key in keys if key.endswith(f".{name}")]
     if near or not ending:

@@ -26,7 +26,7 @@ def test_every_built_in_recipe_says_what_it_is_for(name):
     [
         ({"algoritm": "grpo"}, "my.yaml: unknown key 'algoritm'. Did you mean 'algorithm'?"),
         ({"data": {"trian": "x"}}, "my.yaml: unknown key 'data.trian'. Did you mean 'train'?"),
-        ({"trainer": {"nnodes": 2}}, "unknown key 'trainer'. Settings of verl's stand under"),
+        ({"trainer": {"nnodes": 2}}, "unknown key 'trainer'. Settings of verl stand under"),
         ({"algorithm": "reinforce"}, "algorithm: input should be 'ppo', 'grpo' or 'dapo'"),
         ({"nodes": "two"}, "nodes: input should be a valid integer"),
         ({"nodes": -1}, "nodes: input should be greater than 0 (it is -1)"),

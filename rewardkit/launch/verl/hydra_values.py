@@ -1,4 +1,4 @@
-"""Values as Hydra's override grammar writes them, and back."""
+"""Values of Hydra's override grammar: read and written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 
-#: Lists in lists that are read; what is deeper is text.
+#: Depth of nested lists that are read; a deeper list is text.
 MAX_DEPTH = 20
 
 _WORD = re.compile(r"[A-Za-z_]+")
@@ -37,16 +37,16 @@ _BEFORE_QUOTE = "[{(,:="
 
 
 class Raw(str):
-    """A value that is kept as it was written, because it is Hydra's own grammar (`{a:1}`)."""
+    """A value that stays as it was written: a mapping or a function of Hydra's (`{a:1}`)."""
 
     __slots__ = ()
 
 
 def format_value(value: Any) -> str:
-    """A Python value as the right side of an override.
+    """Write a Python value as the right side of an override.
 
-    Text is put in quotes where Hydra would take it for something else: `1e-6` given as text, `a b`,
-    `a=b`. Interpolations (`${data.max_response_length}`) stay interpolations.
+    Text is quoted where Hydra would read something else: the text `1e-6`, `a b`, `a=b`.
+    Interpolations (`${data.max_response_length}`) stay interpolations.
 
     Raises:
         UsageError: a mapping has a key that Hydra's grammar cannot express.
@@ -65,7 +65,7 @@ def format_value(value: Any) -> str:
 
 
 def parse_value(text: str, depth: int = 0) -> Any:
-    """The right side of an override as a Python value; `Raw` for Hydra's mappings and functions."""
+    """Read the right side of an override; Hydra's mappings and functions become `Raw`."""
     if text.startswith("{") or re.match(r"[a-z_]+\(", text):
         return Raw(text)
     if text.startswith("[") and text.endswith("]") and depth < MAX_DEPTH:
@@ -81,7 +81,7 @@ def parse_value(text: str, depth: int = 0) -> Any:
 
 
 def quote_text(text: str) -> str:
-    """Text in single quotes, where only quotes and the backslashes before them are escaped."""
+    """Put text in single quotes; only quotes and the backslashes before them are escaped."""
 
     def escape(match: re.Match[str]) -> str:
         return match[1] * 2 + ("\\'" if match[2] else "")
@@ -90,7 +90,7 @@ def quote_text(text: str) -> str:
 
 
 def _text(value: str) -> str:
-    """Hydra reads `=`, `,`, spaces, braces, quotes and non-ASCII in a bare value as its grammar."""
+    """Quote text in which Hydra would read `=`, `,`, blanks, braces or quotes as its grammar."""
     if _WORD.fullmatch(value):
         return quote_text(value) if value.lower() in _HYDRA_WORDS else value
     if _INTERPOLATION.fullmatch(value):
@@ -105,7 +105,7 @@ def _is_number(text: str) -> bool:
 
 
 def _key(key: Any) -> str:
-    """A key of a mapping; Hydra has no quotes there, so that `true` as text cannot be written."""
+    """Write a key of a mapping. Hydra has no quotes there, so the text `true` cannot be a key."""
     if not isinstance(key, str):
         return format_value(key)
     reads_as_other = key.lower() in _HYDRA_WORDS or _is_number(key)
@@ -115,14 +115,14 @@ def _key(key: Any) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """The text between quotes; backslashes before a quote, or at the end, stand there twice."""
+    """Read a quoted text; backslashes before a quote, or at the end, are doubled in it."""
     quote = text[0]
     doubled = rf"(\\*)({quote}|\Z)"
     return re.sub(doubled, lambda match: match[1][: len(match[1]) // 2] + match[2], text[1:-1])
 
 
 def _trimmed(item: str) -> str:
-    """An item without the blanks around it, but with a blank that a backslash escapes."""
+    """Remove the blanks around an item, except one that a backslash escapes."""
     item = item.lstrip()
     text = item.rstrip()
     escapes = (len(text) - len(text.rstrip("\\"))) % 2 == 1
@@ -130,7 +130,7 @@ def _trimmed(item: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """The items of a list, at commas outside brackets and quotes."""
+    """Split the items of a list at commas outside brackets and quotes."""
     items, depth, quote, item, place = [], 0, "", "", 0
     while place < len(text):
         char = text[place]
