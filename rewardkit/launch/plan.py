@@ -110,11 +110,11 @@ class Plan:
         return " \\\n  ".join([first, *map(shell_word, self.arguments)])
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the effective value of a setting, by its name in verl 0.9.1.
+        """Return the effective value of a setting, by its name in any release.
 
         A setting that the release does not have, or that is null, is `default`.
         """
-        value = self.config.get(key)
+        value = self.config.get(to_latest_key(key, megatron=self.release.megatron))
         return default if value is None or value == "???" else value
 
 
@@ -212,8 +212,11 @@ def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[
     base = {**preset(recipe), **_field_settings(recipe), **reward_settings(recipe, verl)}
     if recipe.algorithm == "dapo" and release_of(verl).number < BUFFER_OPTIONAL_SINCE:
         base = {**NO_BUFFER, **base}
-    settings = {key: Override(key, value, origin="the recipe") for key, value in base.items()}
     megatron = recipe.strategy == "megatron"
+    settings = {}
+    for name, value in base.items():
+        key = to_latest_key(name, megatron=megatron)
+        settings[key] = Override(key, value, origin="the recipe")
     for override in overrides:
         key = override.key if override.is_group else to_latest_key(override.key, megatron=megatron)
         settings[key] = replace(override, key=key, written=override.key)

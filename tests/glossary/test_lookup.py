@@ -26,7 +26,7 @@ from rewardkit.glossary.lookup import (
     markdown_metrics,
     metrics,
 )
-from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, known_releases, release_of
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, LATEST, known_releases, release_of
 from rewardkit.trainlog.rules import rules
 from rewardkit.trainlog.topics import TOPICS
 
@@ -117,13 +117,13 @@ def test_unknown_names_suggest_the_nearest(find, name, says):
 
 
 def test_defaults_are_those_of_the_releases():
-    assert key_defaults("data.max_response_length") == [("0.4.1 to 0.9.1", "512")]
+    assert key_defaults("data.max_response_length") == [(f"0.4.1 to {LATEST}", "512")]
     assert key_defaults("reward.custom_reward_function.path")[0] == (
         "0.4.1 to 0.7.0",
         "no such key",
     )
     joined = key_defaults("actor_rollout_ref.rollout.calculate_log_probs")
-    assert joined == [("0.4.1 to 0.8.0", "false"), ("0.9.0 to 0.9.1", "true")]
+    assert joined == [("0.4.1 to 0.8.0", "false"), (f"0.9.0 to {LATEST}", "true")]
 
 
 def test_a_key_that_moved_says_where_to():
@@ -160,7 +160,7 @@ def test_the_command_explains_metrics_and_keys():
     assert "回答" in run("response_length/mean", "--lang", "zh").stdout
     (entry,) = json.loads(run("kl_loss_coef", "--json").stdout)
     assert entry["metrics"] == ["actor/kl_loss", "actor/kl_coef"]
-    assert "0.001 (0.4.1 to 0.9.1)" in entry["defaults"]
+    assert f"0.001 (0.4.1 to {LATEST})" in entry["defaults"]
 
 
 def test_a_name_that_is_a_metric_and_a_key_shows_both(monkeypatch):

@@ -13,7 +13,7 @@ from rewardkit.launch.recipe import Recipe, read_recipe
 from rewardkit.launch.recipe_yaml import read_yaml, write_yaml
 from rewardkit.launch.script_import.importer import import_script, recipe_text
 from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import release_of
+from rewardkit.launch.verl.releases import LATEST, release_of
 from tests.tables import every
 
 MAIN = "verl.trainer.main_ppo"
@@ -315,7 +315,7 @@ def test_old_releases_are_not_accused_of_what_only_new_ones_do():
     [
         ("reward.reward_manager.name=dapo", "0.5", "renamed", "reward_model.reward_manager"),
         (f"{A}.optim.clip_grad=1", "0.5", "renamed", f"{A}.grad_clip"),
-        ("trainer.use_v1=True", "0.5", "no-such-setting", "verl 0.9.1 has"),
+        ("trainer.use_v1=True", "0.5", "no-such-setting", f"verl {LATEST} has"),
         ("critic.megatron.param_offload=True", "0.9", "engine", "a setting of Megatron"),
         (f"+{A}.optim.lr=1", "0.9", "plus", "refuses a +"),
         (f"{R}.engine_kwargs.vllm.swap_space=1", "0.9", "plus", "only with a +"),

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, TRAINER, make_plan
 from rewardkit.launch.recipe import built_in, load_tree, read_recipe
+from rewardkit.launch.verl import key_renames, releases
 from rewardkit.launch.verl.key_renames import (
     ignored_key,
     ignored_keys,
@@ -22,7 +24,13 @@ from rewardkit.launch.verl.key_renames import (
     to_latest_key,
     to_release_key,
 )
-from rewardkit.launch.verl.releases import known_releases, nearest, parse_release, release_of
+from rewardkit.launch.verl.releases import (
+    LATEST,
+    known_releases,
+    nearest,
+    parse_release,
+    release_of,
+)
 from tests.tables import every
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -161,7 +169,7 @@ def test_a_key_that_no_release_knows_is_refused_with_the_nearest(plan):
 
 def test_a_key_of_another_release_is_left_out_and_said(plan):
     made = plan("0.5", "data.val_max_samples=10")
-    assert [n.text for n in made.notes] == ["verl 0.5.0 has no such setting (verl 0.9.1 has)."]
+    assert [n.text for n in made.notes] == [f"verl 0.5.0 has no such setting (verl {LATEST} has)."]
 
 
 @pytest.mark.parametrize("text", ["data.x", "=1", "+", "+~a=1", "a b"])
@@ -266,7 +274,8 @@ def test_a_typo_behind_a_plus_is_pointed_at(plan):
 
 
 def test_a_release_to_come_is_planned_as_the_newest_and_said(plan):
-    assert "is newer than the releases we know: planned as 0.9.1" in str(plan("1.2").notes[0])
+    text = f"is newer than the releases we know: planned as {LATEST}"
+    assert text in str(plan("1.2").notes[0])
 
 
 @pytest.mark.parametrize("depth", [30, 3000])
@@ -287,7 +296,7 @@ def test_a_group_or_a_deletion_passes_as_it_is(plan):
         ("0.7", "0.7.1"),
         ("0.7.0", "0.7.0"),
         ("0.9.2.dev1", "0.9.1"),
-        ("1.2", "0.9.1"),
+        ("1.2", LATEST),
     ],
 )
 def test_a_release_is_planned_as_the_nearest_one_known(verl, known):
@@ -343,3 +352,41 @@ def test_any_text_is_an_override_or_refused(text):
     except UsageError:
         return
     assert shlex.split(shlex.quote(str(override))) == [str(override)]
+
+
+@pytest.fixture
+def made_up_release(tmp_path, monkeypatch):
+    """A verl 0.10.0 as docs/how-to/new-verl-release.md has it: one key came, moved, and went."""
+    folder = shutil.copytree(releases.FOLDER, tmp_path / "release_keys")
+    stored = json.loads((folder / f"{LATEST}.json").read_text())
+    keys = stored["fsdp"]
+    keys["trainer.validation.before_train"] = keys.pop("trainer.val_before_train")
+    keys["actor_rollout_ref.rollout.prefix_cache_gb"] = 4
+    (folder / "0.10.0.json").write_text(json.dumps(stored | {"verl": "0.10.0"}))
+    moved = key_renames.KeyRename(
+        new="trainer.validation.before_train", old="trainer.val_before_train", since=(0, 10, 0)
+    )
+    table = (moved, *renames())
+    monkeypatch.setattr(releases, "FOLDER", folder)
+    monkeypatch.setattr(key_renames, "renames", lambda: table)
+    caches = (releases.release_of, to_latest_key)
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.usefixtures("made_up_release")
+def test_a_new_release_is_a_file_of_keys_and_a_line_for_what_moved(plan):
+    """The field's user, the recipe and the rules may all say the old name, or the new one."""
+    for name in ("trainer.val_before_train", "trainer.validation.before_train"):
+        old, new = (plan(verl, f"{name}=False") for verl in (LATEST, "0.10"))
+        assert "trainer.val_before_train=False" in old.arguments
+        assert "trainer.validation.before_train=False" in new.arguments
+        for made in (old, new):
+            assert made.get("trainer.val_before_train") is False
+            assert made.get("trainer.validation.before_train") is False
+    override = "actor_rollout_ref.rollout.prefix_cache_gb=8"
+    assert override in plan("0.10", override).arguments
+    assert "(verl 0.10.0 has)" in str(plan(LATEST, override).notes)

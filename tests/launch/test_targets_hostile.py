@@ -302,7 +302,7 @@ def test_a_field_for_names_refuses_text_that_a_shell_would_run():
             with pytest.raises(RewardkitError, match=f"my.yaml: cluster.{name}: may have"):
                 read_recipe(deep_merge(TREE, {"cluster": {name: value}}), "my.yaml")
     for name in ("A; touch pwned", "A B", "$(touch pwned)", "", "1A"):
-        with pytest.raises(RewardkitError, match="is not a name of a variable"):
+        with pytest.raises(RewardkitError, match="is not the name of a variable"):
             planned(deep_merge(TREE, {"env": {name: "1"}}), "script")
 
 

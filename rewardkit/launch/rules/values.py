@@ -11,6 +11,7 @@ from rewardkit.launch.plan import Plan
 from rewardkit.launch.presets import preset
 from rewardkit.launch.recipe import Recipe
 from rewardkit.launch.rules.facts import RunFacts
+from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import parse_release
 
 ACTOR = "actor_rollout_ref.actor"
@@ -95,11 +96,15 @@ class PlanValues:
 
     def explicit(self, key: str) -> Any:
         """The value that a preset, the recipe or the command line sets; None for verl's default."""
-        return self.plan.settings.get(key)
+        return self.plan.settings.get(self._latest(key))
 
     def is_user_set(self, key: str) -> bool:
         """Whether a person set a key: the value is neither verl's default nor the preset's."""
-        return key in self.plan.settings and self.explicit(key) != preset(self.recipe).get(key)
+        is_set = self._latest(key) in self.plan.settings
+        return is_set and self.explicit(key) != preset(self.recipe).get(key)
+
+    def _latest(self, key: str) -> str:
+        return to_latest_key(key, megatron=self.plan.release.megatron)
 
     def is_since(self, *release: int) -> bool:
         """Whether the plan is for this release of verl or a newer one."""

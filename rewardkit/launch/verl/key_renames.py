@@ -6,7 +6,7 @@ A plan names every key as verl 0.9.1 does, and its overrides are translated to t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +74,9 @@ def ignored_keys() -> tuple[IgnoredKey, ...]:
     return tuple(IgnoredKey(**entry) for entry in _table("ignored"))
 
 
+@lru_cache(maxsize=1 << 14)
 def to_latest_key(key: str, *, megatron: bool = False) -> str:
-    """Return a key's name in verl 0.9.1, whatever release it was written for."""
+    """Return a key's name in the newest release we know, whatever release it was written for."""
     for rename in (*dapo_recipe_renames(), *renames()):
         if _fits(key, rename.old) and not (megatron and rename.fsdp_only):
             return rename.new + key[len(rename.old) :]
