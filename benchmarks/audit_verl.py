@@ -17,7 +17,7 @@ from typing import Any
 
 from rewardkit.audit import AuditReport, audit
 from rewardkit.preprocess.card import read_card
-from rewardkit.preprocess.pipeline import preview
+from rewardkit.preprocess.prep import preview
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/audit.md"

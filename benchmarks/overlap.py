@@ -131,9 +131,9 @@ def copies(rows: list[str], times: int) -> list[str]:
 
 
 def split(rows: list[str]) -> list[str]:
-    from rewardkit.preprocess.contamination.words import words
+    from rewardkit.preprocess.contamination.word_splitting import split_words
 
-    return [" ".join(words(row)) for row in rows]
+    return [" ".join(split_words(row)) for row in rows]
 
 
 def write(file: Path, value: object) -> None:
@@ -158,7 +158,7 @@ def overlap(file: Path, evals: Path) -> str:
 
 
 def near(file: Path) -> str:
-    from rewardkit.preprocess.contamination.near import near_duplicates
+    from rewardkit.preprocess.contamination.near_duplicates import near_duplicates
 
     rows = read(file)
     return f"kept {len(rows) - sum(len(c) - 1 for c in near_duplicates(rows))}"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rewardkit.preprocess.check import check
     from rewardkit.preprocess.check_report import CheckReport
-    from rewardkit.preprocess.pipeline import prep
-    from rewardkit.preprocess.report import PrepReport
+    from rewardkit.preprocess.prep import prep
+    from rewardkit.preprocess.prep_report import PrepReport
     from rewardkit.responses.score import ScoreReport, score_file, score_files
     from rewardkit.scorers.auto import compute_score, score
     from rewardkit.scorers.base import Score, Status
@@ -23,14 +23,14 @@ __version__ = "0.2.0.dev0"
 
 _HOMES = {
     "CheckReport": "rewardkit.preprocess.check",
-    "PrepReport": "rewardkit.preprocess.report",
+    "PrepReport": "rewardkit.preprocess.prep_report",
     "Score": "rewardkit.scorers.base",
     "ScoreReport": "rewardkit.responses.score",
     "Status": "rewardkit.scorers.base",
     "check": "rewardkit.preprocess.check",
     "compute_score": "rewardkit.scorers.auto",
     "load_scorer": "rewardkit.scorers.load",
-    "prep": "rewardkit.preprocess.pipeline",
+    "prep": "rewardkit.preprocess.prep",
     "score": "rewardkit.scorers.auto",
     "score_file": "rewardkit.responses.score",
     "score_files": "rewardkit.responses.score",

@@ -2,8 +2,8 @@
 
 Every message says what is wrong, where (file:row, key) and what to do next: the command line
 prints it as it stands and exits with the error's `exit_code`. Each class also inherits the
-standard type it refines, so that library users can catch `ValueError` or `OSError`. All take one
-message and nothing else, which keeps them picklable across processes.
+standard type it refines, so that library users can catch `ValueError` or `OSError`. Their arguments
+are texts, which keeps them picklable across processes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,15 @@ class DataError(RewardkitError, ValueError):
 
 
 class SourceError(RewardkitError, OSError):
-    """The rows of a dataset could not be found or downloaded."""
+    """The rows of a dataset could not be found or downloaded.
+
+    Attributes:
+        reason: the message without the ways to get the rows.
+    """
+
+    def __init__(self, reason: str, remedies: str = "") -> None:
+        super().__init__(f"{reason} {remedies}" if remedies else reason)
+        self.reason = reason
 
 
 class OutputError(RewardkitError, OSError):

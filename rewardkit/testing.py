@@ -29,10 +29,11 @@ import pyarrow.parquet as pq
 from rewardkit import registry
 from rewardkit.errors import call_catching
 from rewardkit.preprocess.base import Dataset, Dropped, Problem, ToProblem
-from rewardkit.preprocess.pipeline import card_of, load_dataset, prep
-from rewardkit.preprocess.quality import RULES, another_answer
-from rewardkit.preprocess.read import RawRows
-from rewardkit.preprocess.report import SplitReport
+from rewardkit.preprocess.load import card_of, load_dataset
+from rewardkit.preprocess.prep import prep
+from rewardkit.preprocess.prep_report import SplitReport
+from rewardkit.preprocess.raw_rows import RawRows
+from rewardkit.preprocess.row_checks import RULES, another_answer
 from rewardkit.preprocess.template import load_template
 from rewardkit.row import IMAGES, SCHEMA, Row, read_rows
 from rewardkit.scorers.auto import scorer_for

@@ -589,8 +589,8 @@ def card_parts(card: Any) -> Iterator[str]:
             f"{split.rows:,}",
             code(card.reward_key(name)),
             code(*split.files),
-            code(card.hosted(name).huggingface),
-            code(card.hosted(name).modelscope),
+            code(card.hub_copy(name).huggingface),
+            code(card.hub_copy(name).modelscope),
         )
         for name, split in card.splits.items()
     ]

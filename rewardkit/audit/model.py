@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from rewardkit.answers.choices import DEFAULT_LETTERS
 from rewardkit.answers.number import read_number
-from rewardkit.preprocess.quality import another_answer
+from rewardkit.preprocess.row_checks import another_answer
 
 #: A `hole` is a false positive, a `miss` a false negative, `conduct` a check of behaviour.
 Kind: TypeAlias = Literal["hole", "miss", "conduct"]

@@ -12,7 +12,7 @@ from rewardkit import registry
 from rewardkit.audit.model import AuditRow
 from rewardkit.errors import DataError
 from rewardkit.preprocess.card import read_card
-from rewardkit.preprocess.pipeline import preview
+from rewardkit.preprocess.prep import preview
 from rewardkit.row import question_of, read_rows
 
 #: Packaged datasets for a scorer that no dataset names, such as `auto` and a user's own.

@@ -23,7 +23,7 @@ def command(
 ) -> None:
     """Print a dataset's card: licence, schema and known defects."""
     from rewardkit.preprocess.card import card_text
-    from rewardkit.preprocess.pipeline import card_of, load_dataset
+    from rewardkit.preprocess.load import card_of, load_dataset
 
     with prints_to_stderr():
         dataset = load_dataset(name)

@@ -37,8 +37,8 @@ from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.check_report import CheckReport
-    from rewardkit.preprocess.contamination.overlap import Index
-    from rewardkit.preprocess.lengths import Lengths
+    from rewardkit.preprocess.contamination.overlap import EvalIndex
+    from rewardkit.preprocess.prompt_lengths import PromptLengths
 
 EXAMPLES = examples(
     "rewardkit check train.parquet",
@@ -100,7 +100,7 @@ def command(
     near: Annotated[bool, typer.Option("--near", help="Also list nearly equal questions.")] = False,
     tokenizer: Annotated[
         str | None,
-        typer.Option(help="Measure prompt lengths with this tokenizer: a folder, or a name."),
+        typer.Option(help="TokenCounter prompt lengths with this tokenizer: a folder, or a name."),
     ] = None,
     max_prompt_length: Annotated[
         int | None,
@@ -139,9 +139,9 @@ def command(
         _check_recipe(str(file), settings, verl_version, strict=strict, as_json=as_json)
         return
     from rewardkit.parallel import cores
-    from rewardkit.preprocess.check import Extras, check
-    from rewardkit.preprocess.lengths import tokens_of
-    from rewardkit.preprocess.quality import dropped_path
+    from rewardkit.preprocess.check import OptionalChecks, check
+    from rewardkit.preprocess.dropped_rows import dropped_path
+    from rewardkit.preprocess.prompt_lengths import token_counter
 
     _require_companions(ctx, against, tokenizer)
     out = drop_bad or drop_overlap
@@ -155,13 +155,13 @@ def command(
         progress(f"checking {file}") as advance,
     ):
         index = _index(against, hub) if against else None
-        measure = tokens_of(tokenizer) if tokenizer else None
+        measure = token_counter(tokenizer) if tokenizer else None
         report = check(
             file,
             **judging,
             scorer_name=" ".join([name, *(settings or ())]),
             allow_duplicates=allow_duplicates,
-            extras=Extras(index, threshold, near, measure, max_prompt_length),
+            extras=OptionalChecks(index, threshold, near, measure, max_prompt_length),
             drop_bad=drop_bad,
             drop_overlap=drop_overlap,
             overwrite=overwrite,
@@ -251,7 +251,7 @@ def _check_recipe(
         raise typer.Exit(1)
 
 
-def _index(against: list[str], hub: HubName) -> Index:
+def _index(against: list[str], hub: HubName) -> EvalIndex:
     from rewardkit.preprocess.contamination.eval_sets import eval_items
     from rewardkit.preprocess.contamination.overlap import index_items
 
@@ -311,7 +311,7 @@ def _print_clusters(report: CheckReport) -> None:
         typer.echo(f"  {printable(golds)}: {_line(cluster.rows[0][1])}")
 
 
-def _print_lengths(lengths: Lengths) -> None:
+def _print_lengths(lengths: PromptLengths) -> None:
     summary = lengths.summary()
     over = summary.pop("over", None)
     marks = ", ".join(f"{name} {value:,}" for name, value in summary.items())
@@ -321,7 +321,7 @@ def _print_lengths(lengths: Lengths) -> None:
 
 
 def _print_findings(report: CheckReport) -> None:
-    from rewardkit.preprocess.quality import RULES
+    from rewardkit.preprocess.row_checks import RULES
 
     title = f"{report.path}: {report.verdict()}"
     if report.ok:

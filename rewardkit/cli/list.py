@@ -18,7 +18,7 @@ EXAMPLES = examples("rewardkit list", "rewardkit list --json")
 def command(as_json: JsonFlag = False) -> None:
     """List datasets, scorers, prompt templates and data sources."""
     from rewardkit import registry
-    from rewardkit.preprocess.pipeline import card_of, load_dataset
+    from rewardkit.preprocess.load import card_of, load_dataset
     from rewardkit.preprocess.template import BUILT_IN
     from rewardkit.scorers.load import summary
 
@@ -58,8 +58,8 @@ def command(as_json: JsonFlag = False) -> None:
 
 def _hubs(card: Card) -> tuple[str, str]:
     """The repositories of all splits, for Hugging Face and ModelScope."""
-    hosted = [card.hosted(split) for split in card.splits]
+    copies = [card.hub_copy(split) for split in card.splits]
     return (
-        ", ".join(dict.fromkeys(h.huggingface for h in hosted if h.huggingface)),
-        ", ".join(dict.fromkeys(h.modelscope for h in hosted if h.modelscope)),
+        ", ".join(dict.fromkeys(h.huggingface for h in copies if h.huggingface)),
+        ", ".join(dict.fromkeys(h.modelscope for h in copies if h.modelscope)),
     )

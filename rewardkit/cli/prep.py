@@ -26,7 +26,7 @@ from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
     from rewardkit.preprocess.base import Dataset
-    from rewardkit.preprocess.report import PrepReport, SplitReport
+    from rewardkit.preprocess.prep_report import PrepReport, SplitReport
 
 EXAMPLES = examples(
     "rewardkit prep gsm8k --out train.parquet",
@@ -133,8 +133,9 @@ def command(
     (HF_ENDPOINT is honoured). Dropped rows and the reasons are written to OUT.dropped.jsonl.
     """
     from rewardkit.parallel import cores
-    from rewardkit.preprocess.pipeline import load_dataset, prep
-    from rewardkit.preprocess.quality import dropped_path
+    from rewardkit.preprocess.dropped_rows import dropped_path
+    from rewardkit.preprocess.load import load_dataset
+    from rewardkit.preprocess.prep import prep
 
     file = _data_file(dataset)
     _require_used_options(ctx, file)
@@ -185,7 +186,7 @@ def _require_used_options(ctx: typer.Context, file: Path | None) -> None:
 
 def _data_file(dataset: str) -> Path | None:
     """The path of the user's data file; None for a dataset's name or a plug-in."""
-    from rewardkit.preprocess.read import READERS
+    from rewardkit.preprocess.raw_rows import READERS
 
     path = Path(dataset)
     if path.suffix.lower() in READERS:
@@ -203,9 +204,9 @@ def _own_dataset(
     image_key: str | None,
     data_source: str | None,
 ) -> Dataset:
-    from rewardkit.preprocess.user_file import own_dataset
+    from rewardkit.preprocess.user_file import dataset_from_file
 
-    return own_dataset(
+    return dataset_from_file(
         file,
         question_key=question_key,
         answer_key=answer_key,

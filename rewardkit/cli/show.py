@@ -45,7 +45,7 @@ def command(
     as_json: JsonFlag = False,
 ) -> None:
     """Print rows of a dataset as verl reads them."""
-    from rewardkit.preprocess.pipeline import preview
+    from rewardkit.preprocess.prep import preview
     from rewardkit.row import read_rows
 
     if name.endswith(".parquet"):

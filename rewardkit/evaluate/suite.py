@@ -18,7 +18,8 @@ from rewardkit.evaluate.metrics import EvaluationMetrics
 from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.questions import count_questions, read_questions
 from rewardkit.evaluate.results import read_result_lines
-from rewardkit.preprocess.pipeline import card_of, load_dataset, prep
+from rewardkit.preprocess.load import card_of, load_dataset
+from rewardkit.preprocess.prep import prep
 from rewardkit.preprocess.source import Hub
 
 
@@ -133,9 +134,8 @@ def prepare_member(
             progress=progress,
         )
     except SourceError as error:
-        reason = str(error).partition("\n")[0].partition(". Ways out")[0]
         raise SourceError(
-            f"{reason}. Provide the file and run: rewardkit prep {member.dataset} --split "
+            f"{error.reason} Provide the file and run: rewardkit prep {member.dataset} --split "
             f"{member.split} --source FILE --out {member.parquet}, or use another source: --hub "
             f"{'huggingface' if hub == 'modelscope' else 'modelscope'}, HF_ENDPOINT=URL."
         ) from error

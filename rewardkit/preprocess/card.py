@@ -21,7 +21,7 @@ _FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Hosted:
+class HubCopy:
     """A copy of a split on the hubs.
 
     Attributes:
@@ -99,10 +99,10 @@ class Card:
         """`train 7,473, test 1,319`."""
         return ", ".join(f"{name} {split.rows:,}" for name, split in self.splits.items())
 
-    def hosted(self, split: str) -> Hosted:
+    def hub_copy(self, split: str) -> HubCopy:
         """Where a split is."""
         own = self.splits[split]
-        return Hosted(
+        return HubCopy(
             self.huggingface if own.huggingface is None else own.huggingface,
             self.modelscope if own.modelscope is None else own.modelscope,
             own.files[0],
@@ -150,10 +150,12 @@ def card_path(name: str) -> Path:
         UnknownNameError: in none of them.
     """
     package = Path(__file__).parents[1]
-    beside = registry.home("datasets", name)
-    for folder in (package / "data_cards", package.parent / "data_cards", beside):
-        if folder and (path := folder / f"{name}.md").is_file():
+    for folder in (package / "data_cards", package.parent / "data_cards"):
+        if (path := folder / f"{name}.md").is_file():
             return path
+    home = registry.home("datasets", name)  # imports the plug-in
+    if home and (path := home / f"{name}.md").is_file():
+        return path
     raise UnknownNameError(
         f"no data card for {name!r}. A plug-in brings one as {name}.md beside its module, or as "
         "Dataset(..., card=Card(...))."

@@ -20,20 +20,14 @@ import pyarrow.parquet as pq
 from rewardkit.errors import UsageError
 from rewardkit.output import atomic, require_not_input, require_suffix
 from rewardkit.parallel import importable_in_child, in_order
-from rewardkit.preprocess.check_report import CheckReport, Cluster
-from rewardkit.preprocess.contamination.near import near_duplicates
-from rewardkit.preprocess.contamination.overlap import Index, find_overlaps
+from rewardkit.preprocess.check_report import CheckReport, NearDuplicateCluster
+from rewardkit.preprocess.contamination.near_duplicates import near_duplicates
+from rewardkit.preprocess.contamination.overlap import EvalIndex, find_overlaps
+from rewardkit.preprocess.dropped_rows import dropped_line, dropped_path
 from rewardkit.preprocess.duplicates import gold_key
-from rewardkit.preprocess.lengths import Lengths, Measure, characters
-from rewardkit.preprocess.quality import (
-    RULES,
-    Finding,
-    check_row,
-    dropped_line,
-    dropped_path,
-    prompt_key,
-)
-from rewardkit.preprocess.schema import check_schema, plain_type
+from rewardkit.preprocess.prompt_lengths import PromptLengths, TokenCounter, count_characters
+from rewardkit.preprocess.row_checks import RULES, DataFinding, check_row, prompt_key
+from rewardkit.preprocess.schema_check import plain_type, schema_findings
 from rewardkit.row import BATCH_ROWS, IMAGES, Row, open_parquet, python_rows, question_of
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.load import load_scorer
@@ -48,11 +42,11 @@ UNREADABLE = frozenset({"empty_prompt", "bad_prompt", "bad_row", "empty_gold"})
 #: The columns a row is judged by; others are carried along unread.
 _READ = ("data_source", "prompt", "reward_model", "extra_info", "images")
 
-Keep: TypeAlias = Callable[[pa.RecordBatch, list[list[Finding]]], int]
+Keep: TypeAlias = Callable[[pa.RecordBatch, list[list[DataFinding]]], int]
 
 
 @dataclass(frozen=True)
-class Extras:
+class OptionalChecks:
     """The checks beyond a row by itself, all of them optional.
 
     Attributes:
@@ -66,10 +60,10 @@ class Extras:
         UsageError: there is a limit, and nothing to count tokens with.
     """
 
-    against: Index | None = None
+    against: EvalIndex | None = None
     threshold: float = 0.5
     near: bool = False
-    measure: Measure | None = None
+    measure: TokenCounter | None = None
     limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -88,7 +82,7 @@ def check(
     options: Mapping[str, Any] | None = None,
     respond: Callable[[str], str] | None = None,
     allow_duplicates: bool = False,
-    extras: Extras = Extras(),
+    extras: OptionalChecks = OptionalChecks(),
     drop_bad: Path | None = None,
     drop_overlap: Path | None = None,
     overwrite: bool = False,
@@ -129,10 +123,10 @@ def check(
     out = drop_bad or drop_overlap
     rules = frozenset(RULES) if drop_bad else frozenset({"overlap"})
     unit = "tokens" if extras.measure else "characters"
-    report = CheckReport(Path(path), lengths=Lengths(unit, extras.limit))
+    report = CheckReport(Path(path), lengths=PromptLengths(unit, extras.limit))
     require_not_input(out, report.path)
     with open_parquet(report.path) as file:
-        for finding in check_schema(file.schema_arrow):
+        for finding in schema_findings(file.schema_arrow):
             report.add(finding)
         name = scorer_name if scorer else "each row's own scorer"
         pictures = IMAGES.name in file.schema_arrow.names
@@ -155,7 +149,7 @@ def check(
                 dropped_path(out).unlink(missing_ok=True)
             _near(report, judge.asked)
             if not report.rows:
-                report.add(Finding(None, "empty_file", "no rows"))
+                report.add(DataFinding(None, "empty_file", "no rows"))
     return report
 
 
@@ -170,7 +164,7 @@ def _described(
 
 
 def _aspects(
-    scorer: str, extras: Extras, *, pictures: bool, duplicates: bool
+    scorer: str, extras: OptionalChecks, *, pictures: bool, duplicates: bool
 ) -> Iterator[tuple[str, str, bool]]:
     """What rows can be checked for: a name, how it is done or asked for, and whether it is done."""
     yield "prompts", "", True
@@ -197,11 +191,11 @@ class _Judge:
     options: Mapping[str, Any]
     respond: Callable[[str], str] | None
     allow_duplicates: bool
-    extras: Extras
+    extras: OptionalChecks
     seen: dict[bytes, tuple[int, str]] = field(default_factory=dict)
     asked: list[tuple[int, str, str]] = field(default_factory=list)
 
-    def beside(self, row: Row, found: list[Finding], report: CheckReport) -> list[Finding]:
+    def beside(self, row: Row, found: list[DataFinding], report: CheckReport) -> list[DataFinding]:
         """What was found in a row by itself, and what is wrong with it beside the others."""
         if not found and not self.allow_duplicates:
             found = list(_repeats(row, report.rows, self.seen))
@@ -213,19 +207,19 @@ class _Judge:
     def importable_in_child(self) -> bool:
         return self.scorer is None or importable_in_child(self.scorer)
 
-    def look_at(self, row: Row, report: CheckReport) -> Iterator[Finding]:
+    def look_at(self, row: Row, report: CheckReport) -> Iterator[DataFinding]:
         """Count what a row with a prompt and a gold is like; its prompt may be too long."""
         report.stats.add(row)
-        length = (self.extras.measure or characters)(row["prompt"])
+        length = (self.extras.measure or count_characters)(row["prompt"])
         report.lengths.counts[length] += 1
         limit = self.extras.limit
         if limit is not None and length > limit:
-            yield Finding(report.rows, "long_prompt", f"{length:,} tokens, more than {limit:,}")
+            yield DataFinding(report.rows, "long_prompt", f"{length:,} tokens, more than {limit:,}")
         if self.extras.near:
             gold = str(row["reward_model"]["ground_truth"])
             self.asked.append((report.rows, question_of(row), gold))
 
-    def overlaps(self, row: Row, report: CheckReport) -> Iterator[Finding]:
+    def overlaps(self, row: Row, report: CheckReport) -> Iterator[DataFinding]:
         if self.extras.against is None:
             return
         texts = [question_of(row)]
@@ -233,7 +227,7 @@ class _Judge:
             if len(report.overlaps) < OVERLAPS:
                 report.overlaps.append(replace(overlap, row=report.rows))
             message = f"{overlap.coverage:.0%} of {overlap.source} {overlap.item}"
-            yield Finding(report.rows, "overlap", message)
+            yield DataFinding(report.rows, "overlap", message)
 
 
 def _check_rows(
@@ -268,7 +262,7 @@ def _by_themselves(
     options: Mapping[str, Any],
     respond: Callable[[str], str] | None,
     batch: tuple[int, list[Row]],
-) -> list[list[Finding]]:
+) -> list[list[DataFinding]]:
     """The findings of each row of a batch, in whatever process."""
     start, rows = batch
     return [check_row(row, start + i, scorer, options, respond) for i, row in enumerate(rows)]
@@ -280,22 +274,24 @@ def _near(report: CheckReport, asked: list[tuple[int, str, str]]) -> None:
     clusters = []
     for places in found:
         rows = tuple(asked[place] for place in places)
-        clusters.append(Cluster(rows, len({gold_key(gold) for _, _, gold in rows}) > 1))
+        clusters.append(
+            NearDuplicateCluster(rows, len({gold_key(gold) for _, _, gold in rows}) > 1)
+        )
     clusters.sort(key=lambda cluster: not cluster.conflicting)
     report.clusters = clusters[:CLUSTERS]
     report.cluster_rows = sum(map(len, found)), len(found)
 
 
-def _repeats(row: Row, index: int, seen: dict[bytes, tuple[int, str]]) -> Iterator[Finding]:
+def _repeats(row: Row, index: int, seen: dict[bytes, tuple[int, str]]) -> Iterator[DataFinding]:
     gold = str(row["reward_model"]["ground_truth"])
     first, first_gold = seen.setdefault(prompt_key(row), (index, gold))
     if first != index and gold_key(gold) == gold_key(first_gold):
-        yield Finding(index, "duplicate", f"same prompt and gold as row {first}")
+        yield DataFinding(index, "duplicate", f"same prompt and gold as row {first}")
     elif first != index:
         message = (
             f"same prompt as row {first}, but gold {gold[:60]!r} and there {first_gold[:60]!r}"
         )
-        yield Finding(index, "conflicting_gold", message)
+        yield DataFinding(index, "conflicting_gold", message)
 
 
 class _NothingLeftError(Exception):
@@ -321,7 +317,7 @@ def _sink(
         pq.ParquetWriter(out_path, plain, compression="zstd") as writer,
     ):
 
-        def keep(batch: pa.RecordBatch, found: list[list[Finding]]) -> int:
+        def keep(batch: pa.RecordBatch, found: list[list[DataFinding]]) -> int:
             found = [[f for f in findings if f.rule in rules] for findings in found]
             is_bad = pa.array([bool(findings) for findings in found])
             good = batch.filter(pc.invert(is_bad))

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from rewardkit.pages.text import row_count
 from rewardkit.preprocess.contamination.overlap import Overlap
-from rewardkit.preprocess.lengths import Lengths
-from rewardkit.preprocess.quality import RULES, Finding
-from rewardkit.preprocess.stats import Stats
+from rewardkit.preprocess.prompt_lengths import PromptLengths
+from rewardkit.preprocess.row_checks import RULES, DataFinding
+from rewardkit.preprocess.row_stats import RowStats
 
 #: Findings of each rule that are kept to be shown; all are counted.
 EXAMPLES = 10
 
 
 @dataclass(frozen=True)
-class Cluster:
+class NearDuplicateCluster:
     """Rows that ask nearly the same question.
 
     Attributes:
@@ -57,11 +57,11 @@ class CheckReport:
     not_checked: tuple[str, ...] = ()
     kept: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    examples: list[Finding] = field(default_factory=list)
-    stats: Stats = field(default_factory=Stats)
-    lengths: Lengths = field(default_factory=lambda: Lengths("characters"))
+    examples: list[DataFinding] = field(default_factory=list)
+    stats: RowStats = field(default_factory=RowStats)
+    lengths: PromptLengths = field(default_factory=lambda: PromptLengths("characters"))
     overlaps: list[Overlap] = field(default_factory=list)
-    clusters: list[Cluster] = field(default_factory=list)
+    clusters: list[NearDuplicateCluster] = field(default_factory=list)
     cluster_rows: tuple[int, int] = (0, 0)
 
     @property
@@ -69,13 +69,13 @@ class CheckReport:
         """Whether nothing was found."""
         return not self.counts
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: DataFinding) -> None:
         """Count a finding and keep it if few of its kind were seen."""
         self.counts[finding.rule] += 1
         if self.counts[finding.rule] <= EXAMPLES:
             self.examples.append(finding)
 
-    def add_row(self, findings: list[Finding]) -> None:
+    def add_row(self, findings: list[DataFinding]) -> None:
         """Count a row and what was found in it."""
         self.rows += 1
         self.bad_rows += bool(findings)

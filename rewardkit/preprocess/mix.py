@@ -16,21 +16,22 @@ import pyarrow as pa
 from rewardkit import __version__
 from rewardkit.errors import DataError, UsageError
 from rewardkit.output import require_absent, require_not_input, require_suffix
-from rewardkit.preprocess.conform import changes, conform
 from rewardkit.preprocess.duplicates import gold_key, question_key
-from rewardkit.preprocess.report import MixReport, PartReport
+from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
+from rewardkit.preprocess.place_cursor import PlaceCursor
+from rewardkit.preprocess.prep_report import MixPartReport, MixReport
 from rewardkit.row import BATCH_ROWS, IMAGES, Row, open_parquet, question_of, write_rows
 
 
 @dataclass(frozen=True)
-class Part:
+class MixPart:
     """A verl parquet, ours or not, and its weight against the other parts."""
 
     path: Path
     weight: float = 1.0
 
 
-def parse_part(text: str) -> Part:
+def parse_part(text: str) -> MixPart:
     """`a.parquet:0.7` -> a part; the weight is 1 where none is given.
 
     Only a number after the last colon is a weight: write `run:2:1` for a file named `run:2`.
@@ -44,16 +45,16 @@ def parse_part(text: str) -> Part:
     except ValueError:
         weight = None
     if weight is None:
-        return Part(Path(text))
+        return MixPart(Path(text))
     if not path:
         raise UsageError(f"{text}: write a part as FILE:WEIGHT.")
     if not isfinite(weight) or weight <= 0:
         raise UsageError(f"{text}: a weight is a number above 0.")
-    return Part(Path(path), weight)
+    return MixPart(Path(path), weight)
 
 
 def mix(
-    parts: Sequence[Part],
+    parts: Sequence[MixPart],
     out: Path | str,
     *,
     rows: int | None = None,
@@ -97,7 +98,7 @@ def mix(
         raise UsageError(_too_few(parts, counts, available))
     taken = zip(parts, shares(weights), available, counts, strict=True)
     reports = (
-        PartReport(part.path, part.weight, float(share), has, count, ceil(count / has))
+        MixPartReport(part.path, part.weight, float(share), has, count, ceil(count / has))
         for part, share, has, count in taken
     )
     report = MixReport(out, seed, tuple(reports))
@@ -137,7 +138,7 @@ def _too_many(counts: Sequence[int], available: Sequence[int]) -> bool:
     return any(count > has for count, has in zip(counts, available, strict=True))
 
 
-def _too_few(parts: Sequence[Part], counts: Sequence[int], available: Sequence[int]) -> str:
+def _too_few(parts: Sequence[MixPart], counts: Sequence[int], available: Sequence[int]) -> str:
     """The first part that lacks rows, and what can be done."""
     most = largest_total([part.weight for part in parts], available)
     lacking = zip(parts, counts, available, strict=True)
@@ -149,7 +150,7 @@ def _too_few(parts: Sequence[Part], counts: Sequence[int], available: Sequence[i
     )
 
 
-def _refuse(parts: Sequence[Part], out: Path, *, rows: int | None, oversample: bool) -> None:
+def _refuse(parts: Sequence[MixPart], out: Path, *, rows: int | None, oversample: bool) -> None:
     if not parts:
         raise UsageError("name at least one file to mix.")
     require_suffix("--out", out, ".parquet")
@@ -240,7 +241,7 @@ def _order(counts: Sequence[int], rng: random.Random) -> Iterator[int]:
         yield which
 
 
-def _taken(part: PartReport, rng: random.Random) -> Iterator[Row]:
+def _taken(part: MixPartReport, rng: random.Random) -> Iterator[Row]:
     """The rows of a part: the whole file as often as it takes, then a sample of it."""
     passes, rest = divmod(part.rows, part.available)
     for _ in range(passes):
@@ -262,30 +263,25 @@ def _draw(rng: random.Random, below: int) -> int:
     return min(int(rng.random() * below), below - 1)
 
 
-def _conformed(part: PartReport, places: Iterator[int]) -> Iterator[Row]:
+def _conformed(part: MixPartReport, places: Iterator[int]) -> Iterator[Row]:
     for place, raw in _rows_at(part.path, places):
         try:
-            row, left_out = conform(raw, place)
+            row, left_out = to_schema_row(raw, place)
         except DataError as error:
             raise DataError(f"{part.path}: row {place}: {error}") from error
         part.left_out.update(left_out)
-        part.changes.update(changes(raw, row))
+        part.changes.update(describe_changes(raw, row))
         yield row
 
 
 def _rows_at(path: Path, places: Iterator[int]) -> Iterator[tuple[int, Row]]:
-    """The rows at places that ascend, a batch of the file in memory at a time."""
-    wanted, start = next(places, None), 0
+    """Yield the rows at ascending places, with one batch of the file in memory at a time."""
+    cursor = PlaceCursor(places)
     with open_parquet(path) as file:
         for batch in file.iter_batches(BATCH_ROWS):
-            chosen = []
-            while wanted is not None and wanted < start + batch.num_rows:
-                chosen.append(wanted)
-                wanted = next(places, None)
-            taken = batch.take(pa.array([place - start for place in chosen], pa.int64()))
-            yield from zip(chosen, _as_rows(path, taken), strict=True)
-            start += batch.num_rows
-            if wanted is None:
+            chosen, rows = cursor.take(batch)
+            yield from zip(chosen, _as_rows(path, rows), strict=True)
+            if cursor.is_done():
                 return
 
 

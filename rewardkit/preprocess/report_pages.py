@@ -21,9 +21,10 @@ from rewardkit.pages.model import (
 from rewardkit.pages.text import row_count, share
 from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
-from rewardkit.preprocess.quality import RULES, dropped_path
-from rewardkit.preprocess.report import MixReport, PartReport, PrepReport, SplitReport
-from rewardkit.preprocess.stats import Stats
+from rewardkit.preprocess.dropped_rows import dropped_path
+from rewardkit.preprocess.prep_report import MixPartReport, MixReport, PrepReport, SplitReport
+from rewardkit.preprocess.row_checks import RULES
+from rewardkit.preprocess.row_stats import RowStats
 from rewardkit.statistics import percentile_of_counts
 
 #: Pairs of texts that a section shows; all are counted.
@@ -83,7 +84,7 @@ def mix_page(report: MixReport) -> Page:
     return Page(title, facts, (table, *stats_sections(report.stats)))
 
 
-def _made(part: PartReport) -> Iterator[tuple[str, int]]:
+def _made(part: MixPartReport) -> Iterator[tuple[str, int]]:
     yield from part.changes.most_common()
     yield from ((f"left out {name}", count) for name, count in part.left_out.most_common())
 
@@ -123,7 +124,7 @@ def split_sections(split: SplitReport, prefix: str = "") -> Iterator[Section]:
     yield from stats_sections(split.stats, prefix)
 
 
-def stats_sections(stats: Stats, prefix: str = "") -> Iterator[Section]:
+def stats_sections(stats: RowStats, prefix: str = "") -> Iterator[Section]:
     """What rows look like: lengths of prompts, kinds of answers, and groups if there are any."""
     if not stats.rows:
         return

@@ -11,10 +11,10 @@ from typing import Any
 from rewardkit.errors import UsageError
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card, Split
-from rewardkit.preprocess.read import READERS, at_path
+from rewardkit.preprocess.raw_rows import READERS, value_at_path
 
 
-def own_dataset(
+def dataset_from_file(
     path: Path,
     *,
     question_key: str = "question",
@@ -61,12 +61,15 @@ def own_dataset(
 def _problem(
     raw: Mapping[str, Any], *, question_key: str, answer_key: str, image_key: str | None
 ) -> Problem | Dropped:
-    question, answer = _question(at_path(raw, question_key)), _gold(at_path(raw, answer_key))
+    question, answer = (
+        _question(value_at_path(raw, question_key)),
+        _gold(value_at_path(raw, answer_key)),
+    )
     if question is None:
         return Dropped("no question", f"{question_key} is neither text nor a chat")
     if answer is None:
         return Dropped("no answer", f"{answer_key} is neither text nor a number")
-    images = tuple(map(_image, at_path(raw, image_key) or ())) if image_key else None
+    images = tuple(map(_image, value_at_path(raw, image_key) or ())) if image_key else None
     return Problem(question, answer, images=images)
 
 

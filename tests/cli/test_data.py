@@ -60,7 +60,10 @@ def test_the_year_is_a_split(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("prep", "aime", "--sample"), "aime has several splits: --split 2024, 2025, or all."),
+        (
+            ("prep", "aime", "--sample"),
+            "aime has several splits. Choose one: --split 2024, 2025, or all.",
+        ),
         (("prep", "aime", "--sample", "--year", "1999"), "aime has no split '1999'"),
         (("prep", "aime", "--year", "2024", "--split", "2024"), "exclude each other"),
         (("prep", "gsm8k", "--question-key", "q"), "--question-key needs a data file of your own"),

@@ -51,7 +51,7 @@ def test_a_name_is_a_dataset_with_its_test_split_or_a_split_in_the_name(tmp_path
 
 
 def test_every_built_in_dataset_can_be_named_with_each_of_its_splits(tmp_path):
-    from rewardkit.preprocess.pipeline import card_of, load_dataset
+    from rewardkit.preprocess.load import card_of, load_dataset
 
     for name in registry.DATASETS:
         for split in card_of(load_dataset(name)).splits:

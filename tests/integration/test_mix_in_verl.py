@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rewardkit
-from rewardkit.preprocess.mix import Part, mix
+from rewardkit.preprocess.mix import MixPart, mix
 
 
 def rows(n, **fields):
@@ -42,7 +42,7 @@ def test_files_that_verl_cannot_list_together_load_after_a_mix(kind, parquet, tm
     other = write(tmp_path / "other.parquet", rows(16, **KINDS[kind]))
     with pytest.raises((ValueError, TypeError), match="align"):
         load(parquet, other)
-    mix([Part(parquet), Part(other)], tmp_path / "mix.parquet", rows=32)
+    mix([MixPart(parquet), MixPart(other)], tmp_path / "mix.parquet", rows=32)
     loaded = load(tmp_path / "mix.parquet")
     assert len(loaded) == 32
     assert all(type(row["extra_info"]["index"]) is int for row in loaded)
@@ -53,7 +53,7 @@ def test_files_that_verl_cannot_list_together_load_after_a_mix(kind, parquet, tm
 
 def test_a_mix_loads_beside_a_file_of_ours(parquet, tmp_path, load):
     other = write(tmp_path / "other.parquet", rows(16, **KINDS["uuid index"]))
-    mix([Part(other)], tmp_path / "mix.parquet")
+    mix([MixPart(other)], tmp_path / "mix.parquet")
     assert len(load(parquet, tmp_path / "mix.parquet")) == 64 + 16
 
 
@@ -63,7 +63,7 @@ def test_a_mix_of_pictures_and_text_loads(parquet, tmp_path, load, v9):
         pytest.skip("0.5 runs the processor in the dataset, and there is no model here")
     pictures = tmp_path / "pictures.parquet"
     rewardkit.prep("geometry3k", pictures, sample=True, split="train")
-    mix([Part(parquet, 64), Part(pictures, 1)], tmp_path / "mix.parquet", rows=65)
+    mix([MixPart(parquet, 64), MixPart(pictures, 1)], tmp_path / "mix.parquet", rows=65)
     loaded = load(tmp_path / "mix.parquet", processor=object())
     contents = [row["raw_prompt"][-1]["content"] for row in loaded]
     with_picture = [content for content in contents if isinstance(content, list)]
@@ -77,7 +77,7 @@ def test_dapo_aime_and_ours_are_one_file(shared, parquet, tmp_path, load):
     aime = shared / "data/aime_2024/BytedTsinghua-SIA/data/aime-2024.parquet"
     with pytest.raises(ValueError, match="align|Feature type"):
         load(parquet, dapo)
-    parts = [Part(parquet, 2), Part(dapo, 7), Part(aime, 1)]
+    parts = [MixPart(parquet, 2), MixPart(dapo, 7), MixPart(aime, 1)]
     mix(parts, tmp_path / "mix.parquet", rows=100)
     sources = Counter(row["data_source"] for row in load(tmp_path / "mix.parquet"))
     assert sources == {"openai/gsm8k": 20, "math_dapo": 80}

@@ -10,7 +10,7 @@ def test_prompts_over_the_limit_are_one_finding_that_names_the_setting(plan, tmp
     rewardkit.prep("gsm8k", tmp_path / "train.parquet", sample=True)
     model = tmp_path / "model"
     model.mkdir()
-    monkeypatch.setattr(files, "tokens_of", lambda _: lambda messages: 2000)
+    monkeypatch.setattr(files, "token_counter", lambda _: lambda messages: 2000)
     data = {"train": str(tmp_path / "train.parquet"), "val": str(tmp_path / "train.parquet")}
     verl = {"data.max_prompt_length": 1024}
     report = PreflightReport()

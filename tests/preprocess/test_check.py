@@ -8,7 +8,7 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, OutputError, UsageError
-from rewardkit.preprocess.quality import RULES
+from rewardkit.preprocess.row_checks import RULES
 from rewardkit.row import SCHEMA, build_row, read_rows, write_rows
 from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.call import NeverAnswersError, NoVerdictError

@@ -23,10 +23,10 @@ from rewardkit.preprocess.base import Dropped, Problem
 from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.datasets.math import last_boxes
 from rewardkit.preprocess.duplicates import question_key
-from rewardkit.preprocess.pipeline import preview
-from rewardkit.preprocess.quality import another_answer
-from rewardkit.preprocess.read import RawRows
-from rewardkit.preprocess.source import SAMPLES, find
+from rewardkit.preprocess.prep import preview
+from rewardkit.preprocess.raw_rows import RawRows
+from rewardkit.preprocess.row_checks import another_answer
+from rewardkit.preprocess.source import SAMPLES, find_source
 from rewardkit.row import IMAGES, METADATA_KEY, read_rows
 from rewardkit.testing import (
     check_answers,
@@ -131,7 +131,7 @@ def real(request, shared, tmp_path_factory):
 def raw_rows(name, split, path=None):
     """The raw rows of a split, of the sample unless a path is given."""
     card, dataset = read_card(name), registry.load("datasets", name)
-    source = find(card, split, path=path, hub="huggingface", sample=path is None)
+    source = find_source(card, split, path=path, hub="huggingface", sample=path is None)
     return RawRows(source.files, card.columns, dataset.repeats)
 
 

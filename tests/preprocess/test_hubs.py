@@ -120,9 +120,9 @@ def test_modelscope_is_asked_when_wanted(cli, hub, tmp_path):
     assert any("AI-ModelScope/gsm8k" in path for path in asked)
 
 
-def test_a_hub_that_refuses_is_one_message_with_the_ways_out(cli, hub, tmp_path):
+def test_a_hub_that_refuses_is_reported_with_the_ways_to_get_the_rows(cli, hub, tmp_path):
     address, _ = hub
     done = prep(cli, tmp_path, "--split", "test", HF_ENDPOINT=f"{address}/nothing-here")
     assert done.returncode == 1
-    assert "Ways out" in done.stderr
+    assert "Ways to get the rows:\n  --source PATH" in done.stderr
     assert "Traceback" not in done.stderr

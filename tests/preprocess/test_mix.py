@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from rewardkit import registry
 from rewardkit.errors import DataError, OutputError, RewardkitError, UsageError
 from rewardkit.preprocess import mix as module
-from rewardkit.preprocess.check import check_schema
-from rewardkit.preprocess.conform import changes, conform
-from rewardkit.preprocess.mix import Part, largest_total, mix, parse_part, share_out
-from rewardkit.preprocess.pipeline import preview
+from rewardkit.preprocess.check import schema_findings
+from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
+from rewardkit.preprocess.mix import MixPart, largest_total, mix, parse_part, share_out
+from rewardkit.preprocess.prep import preview
 from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA, build_row, read_rows, write_rows
 from tests.tables import every
 
@@ -134,7 +134,7 @@ def test_a_weight_that_is_none_is_refused(text):
 
 def test_the_shares_are_exact_and_no_row_is_there_twice(files, tmp_path):
     a, b = files(a=300, b=5000)
-    report = mix([Part(a, 3), Part(b, 7)], tmp_path / "m.parquet", rows=1000)
+    report = mix([MixPart(a, 3), MixPart(b, 7)], tmp_path / "m.parquet", rows=1000)
     rows = list(read_rows(tmp_path / "m.parquet"))
     seen = Counter((row["data_source"], row["extra_info"]["index"]) for row in rows)
     assert Counter(name for name, _ in seen) == {"a": 300, "b": 700}
@@ -146,14 +146,14 @@ def test_the_shares_are_exact_and_no_row_is_there_twice(files, tmp_path):
 
 def test_without_a_number_of_rows_there_are_as_many_as_can_be(files, tmp_path):
     a, b = files(a=30, b=200)
-    report = mix([Part(a, 3), Part(b, 7)], tmp_path / "m.parquet")
+    report = mix([MixPart(a, 3), MixPart(b, 7)], tmp_path / "m.parquet")
     assert [p.rows for p in report.parts] == [30, report.written - 30]
     assert report.written == largest_total([3, 7], [30, 200])
 
 
 def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(files, tmp_path):
     a, b = files(a=500, b=500)
-    mix([Part(a), Part(b)], tmp_path / "m.parquet", rows=600, seed=3)
+    mix([MixPart(a), MixPart(b)], tmp_path / "m.parquet", rows=600, seed=3)
     rows = list(read_rows(tmp_path / "m.parquet"))
     for name in "ab":
         places = [r["extra_info"]["index"] for r in rows if r["data_source"] == name]
@@ -163,7 +163,7 @@ def test_a_part_keeps_its_file_s_order_and_parts_are_interleaved(files, tmp_path
 
 
 def test_the_same_arguments_give_the_same_file_and_another_seed_another(files, tmp_path):
-    parts = [Part(path) for path in files(a=300, b=300)]
+    parts = [MixPart(path) for path in files(a=300, b=300)]
 
     def made(seed):
         mix(parts, tmp_path / "m.parquet", rows=100, seed=seed, overwrite=True)
@@ -196,8 +196,8 @@ def test_a_sample_has_as_many_places_as_asked_for_in_order(available, wanted, se
 def test_oversampling_repeats_every_row_k_or_k_plus_1_times(files, tmp_path):
     a, b = files(a=30, b=2000)
     with pytest.raises(UsageError, match=r"a\.parquet has 30 rows.*--rows \d+.*--oversample"):
-        mix([Part(a), Part(b)], tmp_path / "m.parquet", rows=200)
-    report = mix([Part(a), Part(b)], tmp_path / "m.parquet", rows=200, oversample=True)
+        mix([MixPart(a), MixPart(b)], tmp_path / "m.parquet", rows=200)
+    report = mix([MixPart(a), MixPart(b)], tmp_path / "m.parquet", rows=200, oversample=True)
     seen = Counter(
         row["extra_info"]["index"]
         for row in read_rows(tmp_path / "m.parquet")
@@ -209,7 +209,7 @@ def test_oversampling_repeats_every_row_k_or_k_plus_1_times(files, tmp_path):
 
 def test_the_number_of_rows_that_the_error_names_works(files, tmp_path):
     a, b = files(a=10, b=1000)
-    parts = [Part(a, 0.01), Part(b, 0.99)]
+    parts = [MixPart(a, 0.01), MixPart(b, 0.99)]
     with pytest.raises(UsageError) as error:
         mix(parts, tmp_path / "m.parquet", rows=5000)
     most = int(str(error.value).partition("--rows ")[2].partition(",")[0])
@@ -218,7 +218,7 @@ def test_the_number_of_rows_that_the_error_names_works(files, tmp_path):
 
 def test_the_parquet_says_how_it_was_made(files, tmp_path):
     a, b = files(a=10, b=10)
-    mix([Part(a, 0.5), Part(b, 1.5)], tmp_path / "m.parquet", rows=12, seed=9)
+    mix([MixPart(a, 0.5), MixPart(b, 1.5)], tmp_path / "m.parquet", rows=12, seed=9)
     metadata = json.loads(pq.read_schema(tmp_path / "m.parquet").metadata[METADATA_KEY])
     assert metadata["seed"] == 9
     assert metadata["rewardkit"]
@@ -232,7 +232,7 @@ def test_questions_of_several_parts_are_counted_and_their_golds_compared(tmp_pat
     def part(name, *golds):
         rows = [our_row(i, name, gold, question=f"Q{i}") for i, gold in enumerate(golds)]
         write_rows(rows, tmp_path / name, {})
-        return Part(tmp_path / name)
+        return MixPart(tmp_path / name)
 
     parts = [part("a", "1", "25", "3", "4", "4"), part("b", "1", "025", "7"), part("c", "2")]
     report = mix(parts, tmp_path / "m.parquet", rows=30, oversample=True)
@@ -244,7 +244,7 @@ def test_pictures_are_kept_however_late_they_come(files, tmp_path):
     [a] = files(a=9000)
     picture = {"bytes": b"png", "path": None}
     b = write_table(tmp_path / "b", foreign(images=[picture]), schema=SCHEMA.append(IMAGES))
-    mix([Part(a, 9000), Part(b, 1)], tmp_path / "m.parquet", seed=5)
+    mix([MixPart(a, 9000), MixPart(b, 1)], tmp_path / "m.parquet", seed=5)
     rows = list(read_rows(tmp_path / "m.parquet"))
     assert [row["images"] for row in rows if row["images"]] == [[picture]]
     assert not any(row["images"] for row in rows[:2048])
@@ -253,7 +253,7 @@ def test_pictures_are_kept_however_late_they_come(files, tmp_path):
 def test_progress_counts_every_row(files, tmp_path):
     done = []
     [a] = files(a=5000)
-    mix([Part(a)], tmp_path / "m.parquet", progress=done.append)
+    mix([MixPart(a)], tmp_path / "m.parquet", progress=done.append)
     assert sum(done) == 5000
 
 
@@ -267,23 +267,23 @@ def test_progress_counts_every_row(files, tmp_path):
 def test_options_that_make_no_sense_are_refused(files, tmp_path, options, said):
     [a] = files(a=5)
     with pytest.raises(UsageError, match=said):
-        mix([Part(a)], tmp_path / "m.parquet", **options)
+        mix([MixPart(a)], tmp_path / "m.parquet", **options)
 
 
 def test_parts_that_make_no_sense_are_refused(files, tmp_path):
     [a] = files(a=5)
     out = tmp_path / "m.parquet"
     (tmp_path / "sub").mkdir()
-    for parts in ([], [Part(a), Part(tmp_path / "sub/../a.parquet")], [Part(a, -1)]):
+    for parts in ([], [MixPart(a), MixPart(tmp_path / "sub/../a.parquet")], [MixPart(a, -1)]):
         with pytest.raises(UsageError):
             mix(parts, out)
     with pytest.raises(UsageError, match="is the input file"):
-        mix([Part(a)], a, overwrite=True)
+        mix([MixPart(a)], a, overwrite=True)
     out.write_text("mine")
     with pytest.raises(OutputError, match="--overwrite"):
-        mix([Part(a)], out)
+        mix([MixPart(a)], out)
     assert out.read_text() == "mine"
-    assert mix([Part(a)], out, overwrite=True).written == 5
+    assert mix([MixPart(a)], out, overwrite=True).written == 5
 
 
 BAD = {
@@ -334,7 +334,7 @@ def test_a_row_that_cannot_be_kept_whole_is_one_clear_error_and_nothing_is_left(
 ):
     row, said = BAD[case]
     path = write_table(tmp_path / "bad.parquet", row)
-    parts = [Part(good, 3000), Part(path, 1)]
+    parts = [MixPart(good, 3000), MixPart(path, 1)]
     with pytest.raises(DataError, match=said) as error:
         mix(parts, tmp_path / "m.parquet")
     assert str(error.value).startswith(f"{path}: row 0: ")
@@ -354,7 +354,7 @@ def test_files_that_cannot_be_read_are_one_clear_error(files, tmp_path):
         "other": "data_source is missing|prompt is missing",
     }.items():
         with pytest.raises(DataError, match=said):
-            mix([Part(good), Part(tmp_path / name)], tmp_path / "m.parquet")
+            mix([MixPart(good), MixPart(tmp_path / name)], tmp_path / "m.parquet")
     assert not (tmp_path / "m.parquet").exists()
 
 
@@ -364,7 +364,7 @@ def test_columns_that_python_has_no_value_for_are_one_clear_error(tmp_path):
     table = pa.Table.from_pylist([foreign()]).append_column("x", twice)
     pq.write_table(table, tmp_path / "twice")
     with pytest.raises(DataError, match="drop the column"):
-        mix([Part(tmp_path / "twice")], tmp_path / "m.parquet")
+        mix([MixPart(tmp_path / "twice")], tmp_path / "m.parquet")
 
 
 # One row
@@ -372,8 +372,8 @@ def test_columns_that_python_has_no_value_for_are_one_clear_error(tmp_path):
 
 def test_a_row_of_ours_stays_as_it_is():
     row = our_row(3, source_id="s", options=["x", "y"], images=[b"png"], level="2")
-    assert conform(row, 9) == (row, frozenset())
-    assert list(changes(row, row)) == []
+    assert to_schema_row(row, 9) == (row, frozenset())
+    assert list(describe_changes(row, row)) == []
 
 
 @every(
@@ -397,17 +397,19 @@ def test_a_row_of_ours_stays_as_it_is():
 )
 def test_a_gold_becomes_its_text(gold, text):
     row = foreign(reward_model={"ground_truth": gold})
-    made, left_out = conform(row, 0)
+    made, left_out = to_schema_row(row, 0)
     assert made["reward_model"] == {"style": "rule", "ground_truth": text}
     assert type(made["reward_model"]["ground_truth"]) is str
     assert left_out == frozenset()
-    assert any("ground_truth was" in c for c in changes(row, made)) != isinstance(gold, str)
+    assert any("ground_truth was" in c for c in describe_changes(row, made)) != isinstance(
+        gold, str
+    )
 
 
 @given(st.integers(-(2**63), 2**64 - 1))
 def test_integers_of_any_size_stay_exact_in_golds_and_indices(number):
     row = foreign(reward_model={"ground_truth": number}, extra_info={"index": number})
-    made, left_out = conform(row, 5)
+    made, left_out = to_schema_row(row, 5)
     info = made["extra_info"]
     assert made["reward_model"]["ground_truth"] == str(number)
     assert str(number) in (str(info["index"]), info["source_id"])
@@ -430,7 +432,7 @@ def test_integers_of_any_size_stay_exact_in_golds_and_indices(number):
     ],
 )
 def test_an_index_is_a_whole_number_and_any_other_is_an_id(info, index, source_id, lost):
-    made, left_out = conform(foreign(extra_info=info), 7)
+    made, left_out = to_schema_row(foreign(extra_info=info), 7)
     assert (made["extra_info"]["index"], made["extra_info"]["source_id"]) == (index, source_id)
     assert left_out == lost
 
@@ -439,15 +441,15 @@ def test_changes_are_named():
     row = foreign(
         prompt="q", extra_info={"index": "u"}, reward_model={"ground_truth": 1, "style": "model"}
     )
-    made, _ = conform(row, 0)
+    made, _ = to_schema_row(row, 0)
     assert made["prompt"] == [{"role": "user", "content": "q"}]
     assert made["reward_model"]["style"] == "model"
-    assert list(changes(row, made)) == [
+    assert list(describe_changes(row, made)) == [
         "prompt was text: made the user's message",
         "reward_model.ground_truth was int: written as text",
         "extra_info.index was str: kept as source_id",
     ]
-    assert "was missing" in next(changes(foreign(), conform(foreign(), 0)[0]))
+    assert "was missing" in next(describe_changes(foreign(), to_schema_row(foreign(), 0)[0]))
 
 
 def test_what_has_no_place_is_left_out_and_named_unless_it_says_nothing():
@@ -467,7 +469,7 @@ def test_what_has_no_place_is_left_out_and_named_unless_it_says_nothing():
             "options": [{"a": 1}],
         },
     )
-    made, left_out = conform(row, 0)
+    made, left_out = to_schema_row(row, 0)
     assert made["extra_info"]["level"] == "5"
     assert left_out == {
         "level",
@@ -491,13 +493,16 @@ def test_what_has_no_place_is_left_out_and_named_unless_it_says_nothing():
     ],
 )
 def test_options_become_a_list_of_texts(options, kept):
-    assert conform(foreign(extra_info={"options": options}), 0)[0]["extra_info"]["options"] == kept
+    assert (
+        to_schema_row(foreign(extra_info={"options": options}), 0)[0]["extra_info"]["options"]
+        == kept
+    )
 
 
 def test_raw_bytes_are_pictures_too():
-    made, _ = conform(foreign(images=[b"png", {"bytes": b"jpg", "path": "a.jpg"}]), 0)
+    made, _ = to_schema_row(foreign(images=[b"png", {"bytes": b"jpg", "path": "a.jpg"}]), 0)
     assert made["images"] == [{"bytes": b"png", "path": None}, {"bytes": b"jpg", "path": "a.jpg"}]
-    assert "images" not in conform(foreign(images=[]), 0)[0]
+    assert "images" not in to_schema_row(foreign(images=[]), 0)[0]
 
 
 @pytest.mark.parametrize(
@@ -516,8 +521,8 @@ def test_any_arrow_type_of_the_same_thing_is_fine(tmp_path, column, kind):
     table = pa.Table.from_pylist([{k: v for k, v in foreign().items() if k != column}])
     table = table.append_column(column, pa.array([value]).cast(kind))
     pq.write_table(table, tmp_path / "a")
-    mix([Part(tmp_path / "a")], tmp_path / "m.parquet")
-    assert list(check_schema(pq.read_schema(tmp_path / "m.parquet"))) == []
+    mix([MixPart(tmp_path / "a")], tmp_path / "m.parquet")
+    assert list(schema_findings(pq.read_schema(tmp_path / "m.parquet"))) == []
 
 
 JSON = st.recursive(
@@ -533,13 +538,13 @@ INFO = st.sampled_from([*(f.name for f in SCHEMA.field("extra_info").type), "too
 def test_any_row_at_all_conforms_or_is_a_clear_error(fields, info, mostly_good):
     row = {**foreign(), **({} if mostly_good else fields), "extra_info": info}
     try:
-        made, left_out = conform(row, 0)
+        made, left_out = to_schema_row(row, 0)
     except RewardkitError as error:
         assert "\n" not in str(error)
         return
-    list(changes(row, made))
+    list(describe_changes(row, made))
     assert all(isinstance(name, str) for name in left_out)
-    again, nothing = conform(made, 0)
+    again, nothing = to_schema_row(made, 0)
     assert (again, nothing) == (made, frozenset())
 
 
@@ -552,25 +557,25 @@ def test_rows_of_our_datasets_stay_as_they_are(name):
 
     split = next(iter(read_card(name).splits))
     for place, row in enumerate(preview(name, 10, sample=True, split=split)):
-        assert conform(row, place) == (row, frozenset())
+        assert to_schema_row(row, place) == (row, frozenset())
 
 
 def test_real_files_that_verl_cannot_list_together_become_one(shared, tmp_path):
     aime, dapo = shared / "data" / AIME, shared / "data" / DAPO
-    report = mix([Part(aime, 1), Part(dapo, 9)], tmp_path / "m.parquet", rows=5000)
+    report = mix([MixPart(aime, 1), MixPart(dapo, 9)], tmp_path / "m.parquet", rows=5000)
     a, d = report.parts
     assert (a.rows, d.rows) == (500, 4500)
     assert a.left_out == {"__index_level_0__": 500, "extra_info.raw_problem": 500}
     assert (d.left_out, d.changes) == ({}, {"extra_info.index was str: kept as source_id": 4500})
     schema = pq.read_schema(tmp_path / "m.parquet")
-    assert list(check_schema(schema)) == []
+    assert list(schema_findings(schema)) == []
     assert schema.remove_metadata() == SCHEMA
 
 
 @pytest.mark.parametrize("file", [AIME, DAPO])
 def test_every_row_of_a_real_file_keeps_prompt_gold_and_id(shared, file):
     for place, raw in enumerate(read_rows(shared / "data" / file)):
-        row, _ = conform(raw, place)
+        row, _ = to_schema_row(raw, place)
         info = row["extra_info"]
         assert [(m["role"], m["content"]) for m in raw["prompt"]] == [
             (m["role"], m["content"]) for m in row["prompt"]
@@ -588,10 +593,10 @@ def test_rows_as_verl_s_own_scripts_write_them_conform(shared):
     info = {"split": "train", "index": 0}
     row = next(read_rows(math))
     verl = foreign(level=row["level"], type=row["type"], reward_model=model, extra_info=info)
-    assert conform(verl, 0)[1] == {"level", "type"}
+    assert to_schema_row(verl, 0)[1] == {"level", "type"}
     row = next(read_rows(geometry))
     leaked = {name: row[name] for name in ("images", "id", "choices", "ground_truth")}
-    made, left_out = conform(foreign(**leaked, reward_model=model, extra_info=info), 0)
+    made, left_out = to_schema_row(foreign(**leaked, reward_model=model, extra_info=info), 0)
     assert left_out == {"id", "choices", "ground_truth"}
     assert made["images"] == row["images"]
     assert made["reward_model"]["ground_truth"] == "5"

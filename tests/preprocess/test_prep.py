@@ -241,7 +241,7 @@ def test_a_clone_of_the_hub_gives_the_main_configuration_s_parquet(tmp_path):
     [
         ([], "no 'train' file here"),
         (["dev.jsonl"], "no 'train' file here"),
-        (["a/train.jsonl", "b/train.jsonl"], "several folders hold 'train'"),
+        (["a/train.jsonl", "b/train.jsonl"], "several folders have files of 'train'"),
     ],
 )
 def test_a_folder_that_does_not_settle_the_split_is_one_clear_error(tmp_path, names, said):

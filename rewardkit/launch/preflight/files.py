@@ -9,9 +9,9 @@ from rewardkit.errors import RewardkitError
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.rules.values import PlanValues
-from rewardkit.preprocess.check import Extras, check
+from rewardkit.preprocess.check import OptionalChecks, check
 from rewardkit.preprocess.check_report import CheckReport
-from rewardkit.preprocess.lengths import Measure, tokens_of
+from rewardkit.preprocess.prompt_lengths import TokenCounter, token_counter
 from rewardkit.registry import is_path
 from rewardkit.scorers.load import load_scorer
 
@@ -48,7 +48,7 @@ def check_files(
                 _add_missing(plan, role, str(name), report)
 
 
-def _load_tokenizer(plan: Plan, report: PreflightReport) -> Measure | None:
+def _load_tokenizer(plan: Plan, report: PreflightReport) -> TokenCounter | None:
     """Load the tokenizer of the plan's model, if the model is a folder here."""
     folder = Path(plan.recipe.model).expanduser()
     if not folder.is_dir():
@@ -58,7 +58,7 @@ def _load_tokenizer(plan: Plan, report: PreflightReport) -> Measure | None:
         )
         return None
     try:
-        return tokens_of(str(folder))
+        return token_counter(str(folder))
     except RewardkitError as error:
         report.unchecked.append(f"prompt lengths in tokens: {error}")
         return None
@@ -95,7 +95,7 @@ def _check_file(
     role: str,
     name: str,
     report: PreflightReport,
-    measure: Measure | None,
+    measure: TokenCounter | None,
     progress: Callable[[int], object],
 ) -> None:
     """Check the rows of one file."""
@@ -106,7 +106,7 @@ def _check_file(
             Path(name).expanduser(),
             scorer=load_scorer(reward.scorer, **reward.options) if is_built_in else None,
             options=reward.options if reward.scorer == "auto" else {},
-            extras=Extras(
+            extras=OptionalChecks(
                 measure=measure, limit=limit if measure and isinstance(limit, int) else None
             ),
             progress=progress,

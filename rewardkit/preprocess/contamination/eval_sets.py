@@ -9,9 +9,9 @@ from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageErro
 from rewardkit.preprocess.base import Problem
 from rewardkit.preprocess.card import Card
 from rewardkit.preprocess.contamination.overlap import EvalItem
-from rewardkit.preprocess.pipeline import card_of, load_dataset
-from rewardkit.preprocess.read import RawRows
-from rewardkit.preprocess.source import Hub, find
+from rewardkit.preprocess.load import card_of, load_dataset
+from rewardkit.preprocess.raw_rows import RawRows
+from rewardkit.preprocess.source import Hub, find_source
 from rewardkit.registry import is_path
 from rewardkit.row import question_of, read_rows
 
@@ -62,11 +62,10 @@ def _of_dataset(name: str, path: Path | None, hub: Hub) -> Iterator[EvalItem]:
         raise UsageError(f"{name} has several splits: write {name}:{splits[0]}={path}.")
     for split in splits:
         try:
-            source = find(card, split, path=path, hub=hub, sample=False)
+            source = find_source(card, split, path=path, hub=hub, sample=False)
         except SourceError as error:
-            reason = str(error).partition("\n")[0].removesuffix(" Ways out:")
             raise SourceError(
-                f"--against {name}:{split}=PATH says where it is: {reason}"
+                f"{error.reason} Say where the rows are: --against {name}:{split}=PATH."
             ) from error
         for index, raw in RawRows(source.files, card.columns, dataset.repeats):
             problem = dataset.to_problem(raw)

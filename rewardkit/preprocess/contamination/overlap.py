@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from rewardkit.errors import UsageError
-from rewardkit.preprocess.contamination.words import words
+from rewardkit.preprocess.contamination.word_splitting import split_words
 
 #: Words in an n-gram, open-r1's and the GPT-3 family's choice between 8 and 13.
 NGRAM = 8
@@ -60,7 +60,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Index:
+class EvalIndex:
     """Evaluation items as `find_overlaps` looks them up. Build it with `index_items`.
 
     Attributes:
@@ -80,7 +80,7 @@ class Index:
     lengths: Collection[int]
 
 
-def index_items(items: Iterable[EvalItem]) -> Index:
+def index_items(items: Iterable[EvalItem]) -> EvalIndex:
     """Take in evaluation items; several sets, or the same set twice, may be in one index.
 
     An n-gram that is in more than `COMMON_SHARE` of a source's distinct texts, and in more than
@@ -91,7 +91,7 @@ def index_items(items: Iterable[EvalItem]) -> Index:
     """
     kept, numbered, numbers = [], [], dict[str, int]()
     for item in items:
-        found = words(item.text)
+        found = split_words(item.text)
         if found:
             kept.append(item)
             numbered.append(tuple(numbers.setdefault(word, len(numbers) + 1) for word in found))
@@ -105,10 +105,12 @@ def index_items(items: Iterable[EvalItem]) -> Index:
         if not sizes[i]:
             whole[hash(own)].append(i)
     lengths = {len(numbered[i]) for same in whole.values() for i in same}
-    return Index(kept, sizes, numbers, holders, whole, sorted(lengths))
+    return EvalIndex(kept, sizes, numbers, holders, whole, sorted(lengths))
 
 
-def find_overlaps(texts: Iterable[str], index: Index, threshold: float = 0.5) -> Iterator[Overlap]:
+def find_overlaps(
+    texts: Iterable[str], index: EvalIndex, threshold: float = 0.5
+) -> Iterator[Overlap]:
     """The evaluation items that each training row holds, row by row, in the index's order.
 
     An item is held when at least `threshold` of its n-grams are in the row. An item too short for
@@ -142,7 +144,7 @@ def _counted(
     """The n-grams of an item that count: its prose's, or all where those are too few."""
     prose = set[int]()
     for part in _prose(text):
-        prose |= ngrams([numbers.get(word, 0) for word in words(part)], NGRAM)
+        prose |= ngrams([numbers.get(word, 0) for word in split_words(part)], NGRAM)
     prose.difference_update(common)
     return prose if len(prose) >= FEWEST else ngrams(own, NGRAM).difference(common)
 
@@ -173,9 +175,11 @@ def _frequent(texts: Collection[tuple[int, ...]]) -> set[int]:
     return {key for key, count in counts.items() if count > most}
 
 
-def _held(text: str, index: Index, needed: Sequence[int]) -> Iterator[tuple[int, float]]:
+def _held(text: str, index: EvalIndex, needed: Sequence[int]) -> Iterator[tuple[int, float]]:
     """(item, coverage) of the items that a row holds."""
-    lines = [[index.numbers.get(word, 0) for word in words(line)] for line in text.splitlines()]
+    lines = [
+        [index.numbers.get(word, 0) for word in split_words(line)] for line in text.splitlines()
+    ]
     own = [number for line in lines for number in line]
     found = Counter[int]()
     for key in ngrams(own, NGRAM) & index.holders.keys():
@@ -185,7 +189,7 @@ def _held(text: str, index: Index, needed: Sequence[int]) -> Iterator[tuple[int,
     yield from sorted(held.items())
 
 
-def _whole(lines: Sequence[Sequence[int]], own: Sequence[int], index: Index) -> Iterator[int]:
+def _whole(lines: Sequence[Sequence[int]], own: Sequence[int], index: EvalIndex) -> Iterator[int]:
     """The short items that some lines in a row spell out."""
     edges, end = [0], 0
     for line in lines:

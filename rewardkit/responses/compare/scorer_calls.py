@@ -12,7 +12,7 @@ from typing import Any
 
 from rewardkit.answers.number import read_number
 from rewardkit.answers.reading.typography import spelling
-from rewardkit.preprocess.stats import answer_kind
+from rewardkit.preprocess.row_stats import answer_kind
 from rewardkit.responses.samples import Sample
 from rewardkit.scorers.base import Scorer, Status
 from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop, one_line

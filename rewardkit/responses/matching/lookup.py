@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
-from rewardkit.preprocess.conform import is_blank
+from rewardkit.preprocess.foreign_rows import is_blank
 from rewardkit.responses.matching.match import PLACE_ALONE, try_match_row
 from rewardkit.responses.matching.train_index import Mismatch, TrainIndex, index_rows
 from rewardkit.responses.records import SkippedRow

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from rewardkit.errors import DataError
-from rewardkit.preprocess.conform import is_blank
+from rewardkit.preprocess.foreign_rows import is_blank
 from rewardkit.responses.matching.evidence import WINDOW_CHARACTERS, gold_keys, squeeze
 from rewardkit.row import Row
 from rewardkit.scorers.base import as_text

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rewardkit import __version__
 from rewardkit.pages.model import Bars, Histogram, Page, Section, Steps
 from rewardkit.pages.text import row_count, share
-from rewardkit.preprocess.quality import dropped_path
+from rewardkit.preprocess.dropped_rows import dropped_path
 from rewardkit.responses.select.report import SelectReport
 
 

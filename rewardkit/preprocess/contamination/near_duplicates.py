@@ -18,7 +18,7 @@ from math import ceil
 
 from rewardkit.errors import UsageError
 from rewardkit.preprocess.contamination.overlap import ngrams
-from rewardkit.preprocess.contamination.words import words
+from rewardkit.preprocess.contamination.word_splitting import split_words
 
 #: Words in an n-gram; shorter than for contamination, as both texts are whole problems.
 NGRAM = 5
@@ -95,7 +95,7 @@ def _rows_by_grams(texts: Iterable[str]) -> dict[bytes, list[int]]:
     numbers = _Numbers()
     rows: dict[bytes, list[int]] = {}
     for row, text in enumerate(texts):
-        own = [numbers[word] for word in words(text)]
+        own = [numbers[word] for word in split_words(text)]
         grams = ngrams(own, NGRAM) or {hash(tuple(own))}
         if own:
             rows.setdefault(array("q", sorted(grams)).tobytes(), []).append(row)

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit.errors import DataError, SourceError, UsageError, call_catching
-from rewardkit.preprocess.stats import share_over
+from rewardkit.preprocess.row_stats import share_over
 from rewardkit.statistics import percentile_of_counts
 
 Messages: TypeAlias = Sequence[dict[str, Any]]
-Measure: TypeAlias = Callable[[Messages], int]
+TokenCounter: TypeAlias = Callable[[Messages], int]
 
 
 @dataclass
-class Lengths:
+class PromptLengths:
     """The lengths of a file's prompts.
 
     Attributes:
@@ -45,12 +45,12 @@ class Lengths:
         return {"unit": self.unit, "limit": self.limit, **self.summary()}
 
 
-def characters(messages: Messages) -> int:
+def count_characters(messages: Messages) -> int:
     """The characters of all messages."""
     return sum(len(str(message.get("content") or "")) for message in messages)
 
 
-def tokens_of(name: str) -> Measure:
+def token_counter(name: str) -> TokenCounter:
     """A function that counts a prompt's tokens, chat template and generation prompt included.
 
     Args:

@@ -9,7 +9,6 @@ from rewardkit.pages.html import to_html
 from rewardkit.pages.model import Bars, Histogram, Pairs, Steps, Table
 from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
-from rewardkit.preprocess.quality import RULES, Finding
 from rewardkit.preprocess.report_pages import (
     PAIRS,
     check_page,
@@ -19,7 +18,8 @@ from rewardkit.preprocess.report_pages import (
     prep_page,
     stats_sections,
 )
-from rewardkit.preprocess.stats import Stats
+from rewardkit.preprocess.row_checks import RULES, DataFinding
+from rewardkit.preprocess.row_stats import RowStats
 
 
 def sections(page, kind):
@@ -72,7 +72,7 @@ def test_each_split_has_its_own_sections(tmp_path):
 
 
 def test_groups_are_shown_where_there_is_more_than_one():
-    stats = Stats(
+    stats = RowStats(
         rows=3,
         prompt_chars=Counter({10: 3}),
         answer_kinds=Counter(integer=3),
@@ -88,7 +88,7 @@ def test_groups_are_shown_where_there_is_more_than_one():
         "subject": (("Geometry", 2), ("Algebra", 1)),
         "level": (("Level 1", 1), ("Level 5", 2)),
     }
-    assert list(stats_sections(Stats())) == []
+    assert list(stats_sections(RowStats())) == []
 
 
 def test_lengths_come_with_their_quantiles_and_limit():
@@ -106,7 +106,9 @@ def test_a_good_file_has_a_page_without_findings(tmp_path):
 
 def test_a_check_page_says_what_was_found_and_what_to_do(tmp_path):
     report = CheckReport(tmp_path / "a.parquet")
-    report.add_row([Finding(0, "conflicting_gold", "another"), Finding(0, "empty_gold", "empty")])
+    report.add_row(
+        [DataFinding(0, "conflicting_gold", "another"), DataFinding(0, "empty_gold", "empty")]
+    )
     report.add_row([])
     page = check_page(report)
     rules, examples = sections(page, Table)
@@ -123,7 +125,7 @@ def test_a_check_page_says_what_was_found_and_what_to_do(tmp_path):
 
 def test_a_finding_about_the_file_is_not_one_about_a_row(tmp_path):
     report = CheckReport(tmp_path / "a.parquet")
-    report.add(Finding(None, "missing", "no column prompt[].content"))
+    report.add(DataFinding(None, "missing", "no column prompt[].content"))
     page = check_page(report)
     assert page.title == "a.parquet: 0 rows, not checked: verl needs other columns"
     assert cells(sections(page, Table)[1])[0][0] == "file"
@@ -191,7 +193,7 @@ def test_a_check_page_says_what_was_checked_and_what_not(tmp_path):
 def test_a_check_page_says_how_many_findings_of_a_rule_it_lists(tmp_path):
     report = CheckReport(tmp_path / "a.parquet")
     for place in range(33):
-        report.add_row([Finding(place, "empty_gold", "empty")])
+        report.add_row([DataFinding(place, "empty_gold", "empty")])
     _, examples = sections(check_page(report), Table)
     assert len(cells(examples)) == 11
     assert cells(examples)[-1] == ("...", "empty_gold", "10 of 33 are listed")

@@ -28,7 +28,7 @@ _TEXTS = ("split", "question", "answer", "scorer", "subject", "level", "kind")
 _STYLE = "rule"
 
 
-def conform(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[str]]:
+def to_schema_row(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[str]]:
     """A row of our schema, and the dotted names of the fields that were left out of it.
 
     Args:
@@ -60,8 +60,8 @@ def conform(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[str]]:
     return made, frozenset(_left_out(row, made))
 
 
-def changes(row: Mapping[str, Any], made: Row) -> Iterator[str]:
-    """What `conform` wrote otherwise than the row had it, a phrase each."""
+def describe_changes(row: Mapping[str, Any], made: Row) -> Iterator[str]:
+    """What `to_schema_row` wrote otherwise than the row had it, a phrase each."""
     if isinstance(row["prompt"], str):
         yield "prompt was text: made the user's message"
     gold = row["reward_model"]["ground_truth"]

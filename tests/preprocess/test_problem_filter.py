@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import rewardkit
 from rewardkit.preprocess.base import Problem
 from rewardkit.preprocess.duplicates import gold_key, question_key
-from rewardkit.preprocess.select import choose, language_fault
+from rewardkit.preprocess.problem_filter import find_repeated, language_fault
 from rewardkit.row import read_rows
 
 TEXT = st.text(alphabet="abc xyz+-=123.,$\\é题？", max_size=30)
@@ -62,7 +62,7 @@ def test_golds_are_compared_exactly(a, b, same):
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["1", "01", "2"])), max_size=30))
 def test_every_question_is_left_once_with_its_one_gold_or_not_at_all(pairs):
     problems = [Problem(question, gold) for question, gold in pairs]
-    dropped = choose(enumerate(problems))
+    dropped = find_repeated(enumerate(problems))
     kept = [pair for i, pair in enumerate(pairs) if i not in dropped]
     assert len({question for question, _ in kept}) == len(kept)
     for question in "abcd":

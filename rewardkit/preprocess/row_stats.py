@@ -36,7 +36,7 @@ def answer_kind(gold: str) -> str:
 
 
 @dataclass
-class Stats:
+class RowStats:
     """Counts over rows, for pictures.
 
     Attributes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rewardkit.preprocess.base import Dropped
-from rewardkit.preprocess.stats import Stats
+from rewardkit.preprocess.row_stats import RowStats
 
 #: Questions that are remembered to report duplicates: some 60 MB.
 MAX_QUESTIONS = 200_000
@@ -48,7 +48,7 @@ class SplitReport:
     duplicates: int = 0
     conflicting: int = 0
     written: int = 0
-    stats: Stats = field(default_factory=Stats)
+    stats: RowStats = field(default_factory=RowStats)
 
     def drop(self, why: Dropped, index: int) -> None:
         """Count a dropped row, and keep the first of each reason to be shown."""
@@ -82,7 +82,7 @@ class PrepReport:
 
 
 @dataclass
-class PartReport:
+class MixPartReport:
     """What a mix took of one file.
 
     Attributes:
@@ -122,8 +122,8 @@ class MixReport:
 
     out: Path
     seed: int
-    parts: tuple[PartReport, ...]
+    parts: tuple[MixPartReport, ...]
     written: int = 0
     shared: int = 0
     conflicting: int = 0
-    stats: Stats = field(default_factory=Stats)
+    stats: RowStats = field(default_factory=RowStats)

@@ -7,18 +7,15 @@ response with the gold must be right, and another answer must not. What it finds
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rewardkit.answers.number import read_number
 from rewardkit.errors import call_catching
-from rewardkit.output import json_value
 from rewardkit.preprocess.duplicates import question_key
 from rewardkit.row import Row
 from rewardkit.scorers.auto import scorer_for
@@ -61,7 +58,7 @@ ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
 @dataclass(frozen=True)
-class Finding:
+class DataFinding:
     """One thing wrong with a file (`row` is None) or with one of its rows (0-based)."""
 
     row: int | None
@@ -75,7 +72,7 @@ def check_row(
     scorer: Scorer | None = None,
     options: Mapping[str, Any] | None = None,
     respond: Callable[[str], str] | None = None,
-) -> list[Finding]:
+) -> list[DataFinding]:
     """What is wrong with a row by itself; empty if nothing is.
 
     Args:
@@ -89,7 +86,7 @@ def check_row(
         NeverAnswersError: `scorer` is isolated and failed on all of its first responses.
     """
     found = list(_contents(row)) or list(_self_check(row, scorer, options or {}, respond))
-    return [Finding(index, rule, message) for rule, message in found]
+    return [DataFinding(index, rule, message) for rule, message in found]
 
 
 def prompt_key(row: Row) -> bytes:
@@ -100,17 +97,6 @@ def prompt_key(row: Row) -> bytes:
         for image in row.get("images") or ()
     )
     return question_key(text, (i if isinstance(i, bytes) else repr(i).encode() for i in images))
-
-
-def dropped_path(out: Path) -> Path:
-    """Where the rows dropped on the way to `out` are kept, with their reasons."""
-    return out.with_name(f"{out.name}.dropped.jsonl")
-
-
-def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
-    """A line of `OUT.dropped.jsonl`: where the row was, why it went, and the row itself."""
-    entry = json_value({"index": index, "reasons": reasons, "row": row})
-    return json.dumps(entry, ensure_ascii=True) + "\n"
 
 
 def _contents(row: Row) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Raw rows of parquet, jsonl, JSON, CSV and Arrow files, in bounded memory."""
+"""RawRow rows of parquet, jsonl, JSON, CSV and Arrow files, in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 
 from rewardkit.errors import DataError, RewardkitError
 from rewardkit.lines import MAX_LINE_BYTES, checked_lines
+from rewardkit.preprocess.place_cursor import PlaceCursor
 from rewardkit.row import BATCH_ROWS, open_parquet
 
-Raw: TypeAlias = dict[str, Any]
-Numbered: TypeAlias = "Generator[tuple[int, Raw], None, int]"
+RawRow: TypeAlias = dict[str, Any]
+NumberedRows: TypeAlias = "Generator[tuple[int, RawRow], None, int]"
 
 #: What some editors put before UTF-8.
 BOM = b"\xef\xbb\xbf"
@@ -60,7 +61,7 @@ class RawRows:
     read: int = 0
     _seen: set[str] = field(default_factory=set)
 
-    def __iter__(self) -> Iterator[tuple[int, Raw]]:
+    def __iter__(self) -> Iterator[tuple[int, RawRow]]:
         self.read = 0
         self._seen.clear()
         for file in self.files:
@@ -89,7 +90,7 @@ class RawRows:
 
     def is_copy(self, raw: Mapping[str, Any]) -> bool:
         """Whether an earlier row has the same values in the `repeats` columns; remembers them."""
-        values = [at_path(raw, path) for path in self.repeats]
+        values = [value_at_path(raw, path) for path in self.repeats]
         if not values or None in values:
             return False
         key = _SEPARATOR.join(str(value) for value in values)
@@ -104,7 +105,7 @@ class RawRows:
         return len(self._seen) == before
 
 
-def at_path(value: Any, path: str) -> Any:
+def value_at_path(value: Any, path: str) -> Any:
     """What a dotted path leads to (`extra_info.index`, `row.0.value`), None if nothing."""
     if isinstance(value, Mapping) and path in value:
         return value[path]
@@ -118,7 +119,7 @@ def at_path(value: Any, path: str) -> Any:
     return value
 
 
-def _shifted(rows: Numbered, start: int, total: RawRows) -> Numbered:
+def _shifted(rows: NumberedRows, start: int, total: RawRows) -> NumberedRows:
     """The rows of a file, counted from `start`; returns how many the file has."""
     while True:
         try:
@@ -129,7 +130,7 @@ def _shifted(rows: Numbered, start: int, total: RawRows) -> Numbered:
         yield start + place, raw
 
 
-def _read_parquet(file: Path, wanted: RawRows) -> Numbered:
+def _read_parquet(file: Path, wanted: RawRows) -> NumberedRows:
     with open_parquet(file) as parquet:
         columns = wanted.columns(file, parquet.schema_arrow.names)
         if wanted.repeats and _has_paths(parquet, wanted.repeats):
@@ -185,24 +186,18 @@ def _keys(
 
 def _take(
     parquet: pq.ParquetFile, group: int, places: list[int], columns: list[str]
-) -> Iterator[tuple[int, Raw]]:
-    """The rows at those places (counted over the file), read batch by batch."""
-    place = sum(parquet.metadata.row_group(i).num_rows for i in range(group))
-    left = iter(places)
-    wanted = next(left, None)
+) -> Iterator[tuple[int, RawRow]]:
+    """Yield the rows at those places, which are counted over the file, batch by batch."""
+    start = sum(parquet.metadata.row_group(i).num_rows for i in range(group))
+    cursor = PlaceCursor(places, start)
     for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
-        chosen = []
-        while wanted is not None and wanted < place + batch.num_rows:
-            chosen.append(wanted)
-            wanted = next(left, None)
-        taken = batch.take(pa.array([at - place for at in chosen], pa.int32()))
-        yield from zip(chosen, taken.to_pylist(), strict=True)
-        place += batch.num_rows
-        if wanted is None:
+        chosen, rows = cursor.take(batch)
+        yield from zip(chosen, rows.to_pylist(), strict=True)
+        if cursor.is_done():
             return
 
 
-def _read_arrow(file: Path, wanted: RawRows) -> Numbered:
+def _read_arrow(file: Path, wanted: RawRows) -> NumberedRows:
     try:
         with pa.memory_map(str(file)) as stream, pa.ipc.open_stream(stream) as reader:
             columns = wanted.columns(file, reader.schema.names)
@@ -214,7 +209,7 @@ def _read_arrow(file: Path, wanted: RawRows) -> Numbered:
         raise DataError(f"{file}: not a readable Arrow stream ({error})") from error
 
 
-def _read_csv(file: Path, wanted: RawRows) -> Numbered:
+def _read_csv(file: Path, wanted: RawRows) -> NumberedRows:
     """Every value as text: what is a number is for the dataset to say."""
     try:
         with file.open("rb") as head:
@@ -236,25 +231,25 @@ def _read_csv(file: Path, wanted: RawRows) -> Numbered:
         raise DataError(f"{file}: not a readable CSV file ({reason})") from error
 
 
-def _read_json(file: Path, wanted: RawRows) -> Numbered:
-    return (yield from (_read_array if is_array(file) else _read_jsonl)(file, wanted))
+def _read_json(file: Path, wanted: RawRows) -> NumberedRows:
+    return (yield from (_read_array if is_json_array(file) else _read_jsonl)(file, wanted))
 
 
-def is_array(file: Path) -> bool:
+def is_json_array(file: Path) -> bool:
     """Whether a .json file is an array; many are called so with an object on every line."""
     with _open(file) as stream:
         return bool(stream.read(1 << 16).removeprefix(BOM).lstrip().startswith(b"["))
 
 
-def _read_array(file: Path, wanted: RawRows) -> Numbered:
+def _read_array(file: Path, wanted: RawRows) -> NumberedRows:
     place = -1
-    for place, value in enumerate(elements(file)):
+    for place, value in enumerate(json_elements(file)):
         if (raw := _new_row(f"{file}: element {place}", value, wanted)) is not None:
             yield place, raw
     return place + 1
 
 
-def elements(file: Path) -> Iterator[Any]:
+def json_elements(file: Path) -> Iterator[Any]:
     """The elements of a JSON array, one in memory at a time.
 
     Raises:
@@ -321,7 +316,7 @@ def _built(file: Path, events: Iterator[tuple[str, Any]]) -> Iterator[Any]:
             builder = ObjectBuilder()
 
 
-def _read_jsonl(file: Path, wanted: RawRows) -> Numbered:
+def _read_jsonl(file: Path, wanted: RawRows) -> NumberedRows:
     place = -1
     for place, (where, line) in enumerate(numbered_lines(file)):
         if (raw := _new_row(where, parse_line(where, line), wanted)) is not None:
@@ -351,7 +346,7 @@ def parse_line(where: str, line: bytes) -> Any:
         raise DataError(f"{where}: not JSON ({error}).") from error
 
 
-def _new_row(where: str, row: Any, wanted: RawRows) -> Raw | None:
+def _new_row(where: str, row: Any, wanted: RawRows) -> RawRow | None:
     """The columns of a row, None of a copy."""
     row = as_object(row)
     if not isinstance(row, dict):
@@ -365,7 +360,9 @@ def as_object(row: Any) -> Any:
     return {"row": row} if isinstance(row, list) else row
 
 
-def _without_copies(rows: Iterable[Raw], columns: Sequence[str], wanted: RawRows) -> Numbered:
+def _without_copies(
+    rows: Iterable[RawRow], columns: Sequence[str], wanted: RawRows
+) -> NumberedRows:
     place = -1
     for place, raw in enumerate(rows):
         if not wanted.is_copy(raw):
@@ -382,7 +379,7 @@ def _open(file: Path) -> Any:
         raise DataError(f"{file}: cannot be read: {error.strerror}.") from error
 
 
-READERS: Mapping[str, Callable[[Path, RawRows], Numbered]] = {
+READERS: Mapping[str, Callable[[Path, RawRows], NumberedRows]] = {
     ".parquet": _read_parquet,
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,

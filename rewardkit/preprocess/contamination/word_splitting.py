@@ -59,7 +59,7 @@ _MARKS = 30
 _LONG_ROW = re.compile(r"[^\x00-\x7f]{31}")
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a text in their order; never raises, and takes time linear in its length.
 
     Args:

@@ -7,11 +7,11 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, SourceError, UnknownNameError, UsageError
-from rewardkit.preprocess.check import Extras
+from rewardkit.preprocess.check import OptionalChecks
 from rewardkit.preprocess.contamination.eval_sets import eval_items
 from rewardkit.preprocess.contamination.overlap import index_items
 from rewardkit.preprocess.source import SAMPLES
-from rewardkit.preprocess.user_file import own_dataset
+from rewardkit.preprocess.user_file import dataset_from_file
 from rewardkit.row import read_rows
 
 STORY = (
@@ -26,7 +26,7 @@ def write(tmp_path, name, *pairs):
     lines = (json.dumps({"question": q, "answer": a}) + "\n" for q, a in pairs)
     source.write_text("".join(lines))
     out = tmp_path / f"{name}.parquet"
-    rewardkit.prep(own_dataset(source), out, source=source)
+    rewardkit.prep(dataset_from_file(source), out, source=source)
     return out
 
 
@@ -53,7 +53,9 @@ def held_out(tmp_path):
 
 
 def against(*specs):
-    return Extras(against=index_items(item for spec in specs for item in eval_items(str(spec))))
+    return OptionalChecks(
+        against=index_items(item for spec in specs for item in eval_items(str(spec)))
+    )
 
 
 def test_a_row_that_holds_an_evaluation_item_is_found_and_dropped(train, held_out, tmp_path):
@@ -113,7 +115,7 @@ def test_an_evaluation_set_that_is_not_there_is_one_clear_error(tmp_path, spec, 
 
 
 def test_nearly_equal_questions_are_shown_and_conflicting_golds_called_out(train):
-    report = rewardkit.check(train, extras=Extras(near=True))
+    report = rewardkit.check(train, extras=OptionalChecks(near=True))
     assert report.ok
     [cluster] = report.clusters
     assert [(row, gold) for row, _, gold in cluster.rows] == [(0, "420"), (2, "462")]
@@ -133,7 +135,7 @@ def test_lengths_are_counted_and_the_share_over_the_limit_is_said(train):
     def words(messages):
         return sum(len(m["content"].split()) for m in messages)
 
-    report = rewardkit.check(train, extras=Extras(measure=words, limit=30))
+    report = rewardkit.check(train, extras=OptionalChecks(measure=words, limit=30))
     assert report.lengths.unit == "tokens"
     assert report.lengths.summary()["over"] == 0.5
     assert report.counts == {"long_prompt": 2}
@@ -146,7 +148,9 @@ def test_lengths_are_counted_and_the_share_over_the_limit_is_said(train):
 def test_injected_aime_problems_are_found_in_a_real_training_set(shared, tmp_path):
     """Rows 24 to 60 of the fork are AIME's, most word for word; nothing else in it is."""
     source = shared / "data/orz/orz_fork_contaminated_2028.json"
-    dataset = own_dataset(source, question_key="row.0.value", answer_key="row.1.ground_truth.value")
+    dataset = dataset_from_file(
+        source, question_key="row.0.value", answer_key="row.1.ground_truth.value"
+    )
     out = tmp_path / "orz.parquet"
     rewardkit.prep(dataset, out, source=source)
     aime = {

@@ -8,25 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
-from rewardkit.preprocess.contamination import near
-from rewardkit.preprocess.contamination.near import NGRAM, near_duplicates
-from rewardkit.preprocess.contamination.words import words
+from rewardkit.preprocess.contamination import near_duplicates as module
+from rewardkit.preprocess.contamination.near_duplicates import NGRAM, near_duplicates
+from rewardkit.preprocess.contamination.word_splitting import split_words
 
 TEXTS = st.lists(st.sampled_from("abcde"), max_size=12).map(" ".join)
 LONG = [f"{a}{b}" for a in "bcdfghjklm" for b in "aeiou"]
 
 
 def grams(text):
-    found = words(text)
+    found = split_words(text)
     return {tuple(found[i : i + NGRAM]) for i in range(max(1, len(found) - NGRAM + 1))}
 
 
 def by_hand(texts, threshold):
     """Every pair compared, and what is similar joined."""
-    clusters = [{i} for i in range(len(texts)) if words(texts[i])]
+    clusters = [{i} for i in range(len(texts)) if split_words(texts[i])]
     for i, j in combinations(range(len(texts)), 2):
         one, other = grams(texts[i]), grams(texts[j])
-        if words(texts[i]) and len(one & other) / len(one | other) >= threshold:
+        if split_words(texts[i]) and len(one & other) / len(one | other) >= threshold:
             joined = [c for c in clusters if i in c or j in c]
             clusters = [c for c in clusters if c not in joined] + [set().union(*joined)]
     return sorted(sorted(c) for c in clusters if len(c) > 1)
@@ -100,10 +100,10 @@ def test_copies_of_one_row_are_no_template():
 
 def comparisons(rows, monkeypatch):
     calls = []
-    similar = near._similar
-    monkeypatch.setattr(near, "_similar", lambda *a: calls.append(1) or similar(*a))
+    similar = module._similar
+    monkeypatch.setattr(module, "_similar", lambda *a: calls.append(1) or similar(*a))
     clusters = near_duplicates(rows)
-    monkeypatch.setattr(near, "_similar", similar)
+    monkeypatch.setattr(module, "_similar", similar)
     return len(calls), clusters
 
 
@@ -125,7 +125,7 @@ def test_nearly_the_same_rows_are_one_cluster_in_linear_work(monkeypatch):
 
 def test_rows_that_share_rare_phrases_and_no_more_are_compared_in_linear_work(monkeypatch):
     """The cap: each row meets at most `CAP` others under each n-gram of its prefix."""
-    monkeypatch.setattr(near, "COMMON_SHARE", 1.0)
+    monkeypatch.setattr(module, "COMMON_SHARE", 1.0)
 
     def rows(count):
         shared = " ".join(LONG[:20])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError
 from rewardkit.lines import MAX_LINE_BYTES
-from rewardkit.preprocess.read import RawRows, at_path
+from rewardkit.preprocess.raw_rows import RawRows, value_at_path
 
 ROWS = [{"q": f"q{i}", "a": str(i), "id": {"key": f"k{i % 3}"}} for i in range(7)]
 
@@ -85,9 +85,9 @@ def test_a_row_that_is_a_list_is_the_column_row(tmp_path):
     file = tmp_path / "x.json"
     file.write_text('[[{"value": "How many?"}, {"gold": {"value": "3"}}]]')
     [(_, raw)] = RawRows([file], [("row",)])
-    assert at_path(raw, "row.0.value") == "How many?"
-    assert at_path(raw, "row.1.gold.value") == "3"
-    assert at_path(raw, "row.7.value") is at_path(raw, "row.x") is None
+    assert value_at_path(raw, "row.0.value") == "How many?"
+    assert value_at_path(raw, "row.1.gold.value") == "3"
+    assert value_at_path(raw, "row.7.value") is value_at_path(raw, "row.x") is None
 
 
 def test_a_json_file_of_lines_is_read_as_lines(tmp_path):
@@ -159,7 +159,7 @@ def test_a_line_of_any_length_is_an_error_that_names_it(tmp_path, name):
 def test_an_element_of_an_array_of_any_length_is_an_error_that_names_it(
     tmp_path, monkeypatch, element
 ):
-    monkeypatch.setattr("rewardkit.preprocess.read.MAX_LINE_BYTES", 100_000)
+    monkeypatch.setattr("rewardkit.preprocess.raw_rows.MAX_LINE_BYTES", 100_000)
     ok = '{"q": "' + "a" * 60_000 + '"}'
     (tmp_path / "x.json").write_text(f"[{ok}, {ok}, {ok}, {element}]")
     rows = iter(RawRows([tmp_path / "x.json"], [("q",)]))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from rewardkit.preprocess.quality import Finding
+from rewardkit.preprocess.row_checks import DataFinding
 from rewardkit.row import SCHEMA
 
 #: What verl reads of every row; a file without one of them is not checked further.
@@ -16,7 +16,7 @@ REQUIRED = ("data_source", "prompt[].content", "prompt[].role", "reward_model.gr
 _CONCAT = "which verl cannot concatenate with files that have"
 
 
-def check_schema(schema: pa.Schema) -> Iterator[Finding]:
+def schema_findings(schema: pa.Schema) -> Iterator[DataFinding]:
     """Where a file's schema would not load in verl, or not beside other files.
 
     `datasets.concatenate_datasets` raises on a field that is typed differently in two files
@@ -28,21 +28,21 @@ def check_schema(schema: pa.Schema) -> Iterator[Finding]:
     lacking = [column for column in REQUIRED if not any(_leads_to(column, n) for n, _ in present)]
     for column in lacking:
         if column.partition("[")[0].partition(".")[0] not in schema.names:
-            yield Finding(None, "missing", f"no column {column}; verl reads it from every row")
+            yield DataFinding(None, "missing", f"no column {column}; verl reads it from every row")
     for name in schema.names:
         if within := [column for column in lacking if column.startswith((f"{name}.", f"{name}["))]:
             kind = schema.field(name).type
             fields = " and ".join(within)
-            yield Finding(
+            yield DataFinding(
                 None, "missing", f"{name} is {kind}; verl reads {fields} of it{_hint(name, kind)}"
             )
     for column, count in Counter(name for name, _ in present).items():
         if count > 1:
-            yield Finding(None, "schema", f"{column} is there {count} times")
+            yield DataFinding(None, "schema", f"{column} is there {count} times")
     for column, kind in present:
         wanted = ours.get(column, kind)
         if "large_" in str(kind) or not _loads_as(kind, wanted):
-            yield Finding(None, "schema", f"{column} is {kind}, {_CONCAT} {plain_type(wanted)}")
+            yield DataFinding(None, "schema", f"{column} is {kind}, {_CONCAT} {plain_type(wanted)}")
 
 
 def _leads_to(column: str, name: str) -> bool:

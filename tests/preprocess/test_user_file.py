@@ -8,7 +8,7 @@ import pytest
 
 import rewardkit
 from rewardkit.errors import DataError, UsageError
-from rewardkit.preprocess.user_file import own_dataset
+from rewardkit.preprocess.user_file import dataset_from_file
 from rewardkit.row import read_rows
 
 PLUG_IN = """
@@ -38,7 +38,7 @@ def prep_own(tmp_path, *rows, keys=None, **options):
     source = tmp_path / "mine.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = tmp_path / "out.parquet"
-    dataset = own_dataset(source, **(keys or {}))
+    dataset = dataset_from_file(source, **(keys or {}))
     report = rewardkit.prep(dataset, out, source=source, **options)
     return list(read_rows(out)), report.splits[0]
 
@@ -85,7 +85,7 @@ def test_a_missing_column_is_named(tmp_path):
     with pytest.raises(DataError, match=r"mine.jsonl:1: has no 'q'; it has answer, question"):
         prep_own(tmp_path, {"question": "", "answer": ""}, keys={"question_key": "q"})
     with pytest.raises(UsageError, match=r"not a \.parquet"):
-        own_dataset(tmp_path / "mine.txt")
+        dataset_from_file(tmp_path / "mine.txt")
 
 
 def test_a_plug_in_file_is_a_dataset(tmp_path):
@@ -121,7 +121,7 @@ def test_an_answer_that_is_no_number_is_no_gold(tmp_path, answer):
         f'{{"question": "1/0?", "answer": {answer}}}\n{{"question": "q", "answer": 1}}'
     )
     out = tmp_path / "out.parquet"
-    report = rewardkit.prep(own_dataset(source), out, source=source).splits[0]
+    report = rewardkit.prep(dataset_from_file(source), out, source=source).splits[0]
     assert (report.written, report.dropped) == (1, {"no answer": 1})
 
 
@@ -130,7 +130,7 @@ def test_the_source_is_never_overwritten(tmp_path):
     pq.write_table(pa.table({"question": ["q"], "answer": ["1"]}), source)
     before = source.read_bytes()
     with pytest.raises(UsageError, match="is the input file"):
-        rewardkit.prep(own_dataset(source), source, source=source, overwrite=True)
+        rewardkit.prep(dataset_from_file(source), source, source=source, overwrite=True)
     assert source.read_bytes() == before
 
 
@@ -138,13 +138,13 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path):
     source = tmp_path / "mine.csv"
     source.write_text("question,question,answer\nq,p,1\n")
     with pytest.raises(DataError, match="'question' is there several times"):
-        rewardkit.prep(own_dataset(source), tmp_path / "out.parquet", source=source)
+        rewardkit.prep(dataset_from_file(source), tmp_path / "out.parquet", source=source)
 
 
 def test_a_column_may_have_a_dot_in_its_name(tmp_path):
     source = tmp_path / "mine.jsonl"
     source.write_text('{"a.b": "q", "x": "7"}\n')
-    dataset = own_dataset(source, question_key="a.b", answer_key="x")
+    dataset = dataset_from_file(source, question_key="a.b", answer_key="x")
     rewardkit.prep(dataset, tmp_path / "o.parquet", source=source)
     assert next(read_rows(tmp_path / "o.parquet"))["extra_info"]["question"] == "q"
 

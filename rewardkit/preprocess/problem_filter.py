@@ -11,13 +11,13 @@ from rewardkit.preprocess.base import Dropped, Problem
 from rewardkit.preprocess.duplicates import gold_key, question_key
 
 Language: TypeAlias = Literal["en", "zh", "all"]
-Repeated: TypeAlias = Mapping[int, Dropped]
+RepeatedProblems: TypeAlias = Mapping[int, Dropped]
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 
 
 @dataclass(frozen=True)
-class Selection:
+class ProblemFilter:
     """What is kept: questions of a language, and with `dedup` one row of each question."""
 
     language: Language = "all"
@@ -62,7 +62,7 @@ def text_fault(problem: Problem) -> str:
     return ""
 
 
-def choose(problems: Iterable[tuple[int, Problem]]) -> Repeated:
+def find_repeated(problems: Iterable[tuple[int, Problem]]) -> RepeatedProblems:
     """The problems to drop so that every question is left once, with one gold, by index.
 
     Of a question whose golds differ every problem is dropped: nobody knows which is right.
@@ -78,7 +78,7 @@ def choose(problems: Iterable[tuple[int, Problem]]) -> Repeated:
     return dropped
 
 
-def _all_but_one(group: list[tuple[int, str]]) -> Repeated:
+def _all_but_one(group: list[tuple[int, str]]) -> RepeatedProblems:
     golds = {gold_key(gold): gold for _, gold in group}
     first = group[0][0]
     if len(golds) == 1:

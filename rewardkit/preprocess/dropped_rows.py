@@ -1,0 +1,119 @@
+"""`OUT.dropped.jsonl`: the rows that were dropped, complete and with the reasons.
+
+`RawRows` reads only the columns that a dataset needs, because the others may be large. The few rows
+that are dropped are read again with all their columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from rewardkit.output import json_value
+from rewardkit.preprocess.place_cursor import PlaceCursor
+from rewardkit.preprocess.raw_rows import (
+    CSV_LAYOUT,
+    RawRow,
+    as_object,
+    is_json_array,
+    json_elements,
+    numbered_lines,
+    parse_line,
+)
+from rewardkit.row import open_parquet, python_rows
+
+#: Smaller than `BATCH_ROWS`: columns that no dataset needs may be large.
+_BATCH_ROWS = 256
+
+
+def dropped_path(out: Path) -> Path:
+    """Return the path of the rows that were dropped on the way to `out`."""
+    return out.with_name(f"{out.name}.dropped.jsonl")
+
+
+def dropped_line(index: int, reasons: list[str], row: Mapping[str, Any]) -> str:
+    """Return a line of `OUT.dropped.jsonl`: the row's place, the reasons and the row itself."""
+    entry = json_value({"index": index, "reasons": reasons, "row": row})
+    return json.dumps(entry, ensure_ascii=True) + "\n"
+
+
+def full_rows(files: Sequence[Path], places: Iterable[int]) -> Iterator[RawRow]:
+    """Yield the rows at `places` with all their columns.
+
+    Args:
+        files: the files of a split, in the order in which `RawRows` reads them.
+        places: ascending; rows are counted over all files, as `RawRows` does.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    cursor = PlaceCursor(places)
+    for file in files:
+        if not cursor.is_done():
+            yield from _READERS[file.suffix.lower()](file, cursor)
+
+
+def _read_parquet(file: Path, cursor: PlaceCursor) -> Iterator[RawRow]:
+    with open_parquet(file) as parquet:
+        for group in range(parquet.num_row_groups):
+            size = parquet.metadata.row_group(group).num_rows
+            if cursor.has_next_within(size):
+                yield from _read_batches(parquet.iter_batches(_BATCH_ROWS, [group]), cursor)
+            else:
+                cursor.advance(size)
+
+
+def _read_arrow(file: Path, cursor: PlaceCursor) -> Iterator[RawRow]:
+    with pa.memory_map(str(file)) as stream, pa.ipc.open_stream(stream) as reader:
+        yield from _read_batches(reader, cursor)
+
+
+def _read_csv(file: Path, cursor: PlaceCursor) -> Iterator[RawRow]:
+    """Yield values as text; bytes that are not UTF-8, in a column nobody reads, are escaped."""
+    with file.open("rb") as head:
+        header = pa.csv.open_csv(head, parse_options=CSV_LAYOUT).schema.names
+    convert = pa.csv.ConvertOptions(column_types={name: pa.binary() for name in header})
+    batches = pa.csv.open_csv(file, parse_options=CSV_LAYOUT, convert_options=convert)
+    for row in _read_batches(batches, cursor):
+        yield {name: value.decode("utf-8", "backslashreplace") for name, value in row.items()}
+
+
+def _read_batches(batches: Iterable[pa.RecordBatch], cursor: PlaceCursor) -> Iterator[RawRow]:
+    for batch in batches:
+        _, rows = cursor.take(batch)
+        yield from python_rows(rows)
+
+
+def _read_json(file: Path, cursor: PlaceCursor) -> Iterator[RawRow]:
+    return (_read_array if is_json_array(file) else _read_jsonl)(file, cursor)
+
+
+def _read_array(file: Path, cursor: PlaceCursor) -> Iterator[RawRow]:
+    for value in json_elements(file):
+        if cursor.advance(1):
+            yield as_object(value)
+        if cursor.is_done():
+            return
+
+
+def _read_jsonl(file: Path, cursor: PlaceCursor) -> Iterator[RawRow]:
+    for where, line in numbered_lines(file):
+        if cursor.advance(1):
+            yield as_object(parse_line(where, line))
+        if cursor.is_done():
+            return
+
+
+_READERS: Mapping[str, Callable[[Path, PlaceCursor], Iterator[Any]]] = {
+    ".parquet": _read_parquet,
+    ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".json": _read_json,
+    ".csv": _read_csv,
+    ".arrow": _read_arrow,
+}
