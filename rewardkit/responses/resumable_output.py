@@ -182,7 +182,7 @@ def _read_state(
     """The state of an interrupted run that is to be resumed; None to start anew."""
     path = output_paths(out)[2]
     if path.is_symlink():
-        raise OutputError(f"{path} is a symbolic link that rewardkit did not make; remove it.")
+        raise OutputError(f"{path} is a symbolic link that rewardkit did not create; remove it.")
     if not path.exists():
         return None
     if not resume:

@@ -26,10 +26,12 @@ def fixed(*verdicts):
     """A scorer that says of the sample numbered so what the list has."""
 
     def scorer(response, ground_truth, extra_info=None):
-        said = verdicts[int(response)]
-        if isinstance(said, Exception):
-            raise said
-        return Score(float(said), bool(said), "7", Status.CORRECT if said else Status.WRONG)
+        verdict = verdicts[int(response)]
+        if isinstance(verdict, Exception):
+            raise verdict
+        return Score(
+            float(verdict), bool(verdict), "7", Status.CORRECT if verdict else Status.WRONG
+        )
 
     return scorer
 
@@ -54,7 +56,7 @@ def test_every_sample_is_in_one_cell(tmp_path):
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
-def test_a_against_b_is_b_against_a_with_the_sides_changed(tmp_path_factory, pairs):
+def test_swapping_the_scorers_swaps_the_results(tmp_path_factory, pairs):
     file = numbered(tmp_path_factory.mktemp("r"), len(pairs))
     a, b = (fixed(*side) for side in zip(*pairs, strict=True))
     one, other = (compare_file(file, ("x", x), ("y", y)) for x, y in ((a, b), (b, a)))
@@ -63,7 +65,7 @@ def test_a_against_b_is_b_against_a_with_the_sides_changed(tmp_path_factory, pai
     assert sum(g.count for g in one.groups.values()) == one.judged - one.agreed
 
 
-def test_an_exception_is_counted_grouped_and_no_part_of_the_table(tmp_path):
+def test_a_failure_is_counted_and_grouped_and_excluded_from_the_table(tmp_path):
     a, b = fixed(1, ValueError("odd"), ValueError("even"), 0), fixed(1, 1, KeyError("x"), 1)
     report = compare_file(numbered(tmp_path, 4), ("a", a), ("b", b))
     assert (report.judged, report.a.raised.total(), report.b.raised.total()) == (2, 2, 1)
@@ -85,15 +87,15 @@ def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_pat
     file = write(tmp_path, *integers, *prose)
     robust = load_scorer("gsm8k", method="robust")
     report = compare_file(file, ("strict", load_scorer("gsm8k")), ("robust", robust))
-    found = [(group.count, why.gold_kind) for why, group in report.worst()]
-    assert found == sorted(found, reverse=True)
+    groups = [(group.count, why.gold_kind) for why, group in report.worst()]
+    assert groups == sorted(groups, reverse=True)
     for _, group in report.worst():
         assert len(group.examples) <= MAX_EXAMPLES
         assert len(group.examples[0].ending) <= 200
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "said"),
+    ("a", "b", "expected"),
     [
         ("", "", "no pred"),
         ("5", "", "only A has a pred"),
@@ -107,31 +109,31 @@ def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_pat
         ("x+1", "y", "different preds"),
     ],
 )
-def test_preds_differ_in_one_of_these_ways(a, b, said):
+def test_the_difference_of_two_preds_is_described(a, b, expected):
     one, other = (CallResult(False, 0.0, pred, "wrong") for pred in (a, b))
-    assert describe_difference(one, other) == said
+    assert describe_difference(one, other) == expected
 
 
 @pytest.mark.parametrize(
     ("status", "pred"), [("no_answer", "[INVALID]"), ("wrong", "[INVALID]"), ("no_answer", "none")]
 )
-def test_what_stands_for_no_answer_is_no_pred(status, pred):
+def test_a_placeholder_for_a_missing_answer_is_not_a_pred(status, pred):
     none, other = CallResult(False, -1.0, pred, status), CallResult(True, 1.0, "A", "correct")
     assert describe_difference(none, other) == "only B has a pred"
     assert describe_difference(none, none) == "no pred"
 
 
 @given(st.text(st.characters(), max_size=600), st.text(st.characters(), max_size=600))
-def test_any_two_preds_differ_in_some_way(a, b):
+def test_the_difference_of_any_two_preds_has_a_description(a, b):
     one, other = (CallResult(False, 0.0, pred, "wrong") for pred in (a, b))
     assert describe_difference(one, other)
 
 
 @pytest.mark.parametrize("returned", [1.0, None, {"score": 1.0}, ("a",)])
-def test_what_is_no_score_counts_as_raised(returned):
+def test_an_invalid_score_counts_as_a_failure(returned):
     sample = Sample("x:1", "r", "g", {}, {})
-    said = call_on_sample(lambda *_: returned, sample)
-    assert (said.correct, said.status) == (None, "returned an invalid score")
+    result = call_on_sample(lambda *_: returned, sample)
+    assert (result.correct, result.status) == (None, "returned an invalid score")
 
 
 def test_one_scorer_cannot_change_what_the_other_sees(tmp_path):
@@ -155,7 +157,7 @@ def test_the_first_call_is_not_timed_unless_it_is_the_only_one():
     assert ScorerCalls("none").speed()["median_us"] == 0.0
 
 
-def test_changed_verdicts_are_exported_as_cases_that_give_the_same_again(tmp_path):
+def test_exported_cases_reproduce_the_disagreements(tmp_path):
     (tmp_path / "verl.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    assert data_source == 'd' and extra_info['index'] == 3\n"
@@ -189,13 +191,13 @@ def test_changed_verdicts_are_exported_as_cases_that_give_the_same_again(tmp_pat
         compare_file(file, *sides, export=file, overwrite=True)
 
 
-def test_lines_that_hold_no_sample_are_counted(tmp_path):
+def test_rows_without_a_usable_response_are_counted(tmp_path):
     file = write(tmp_path, {"response": "0", "ground_truth": "7"}, {"response": "0"}, [])
     report = compare_file(file, ("a", fixed(1)), ("b", fixed(1)))
     assert (report.judged, report.unread, len(report.unread_examples)) == (1, 2, 2)
 
 
-def test_the_page_shows_whatever_was_compared(tmp_path):
+def test_the_page_shows_every_comparison(tmp_path):
     rows = [
         {"response": f"<script>alert(1)</script>\x1b \ud800 #### {i}", "ground_truth": "1"}
         for i in range(3)
@@ -222,6 +224,6 @@ def test_folders_and_patterns_are_compared_as_score_reads_them(tmp_path):
         )
 
 
-def test_a_file_that_is_not_there_is_one_clear_error(tmp_path):
+def test_a_missing_file_is_one_clear_error(tmp_path):
     with pytest.raises(DataError, match="[Nn]o such file"):
         compare_file(tmp_path / "no.jsonl", ("a", fixed()), ("b", fixed()))

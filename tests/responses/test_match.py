@@ -63,7 +63,7 @@ ROWS = index_rows([row(i) for i in range(3)], "t.parquet")
 
 
 @pytest.mark.parametrize(
-    ("response", "said"),
+    ("response", "expected"),
     [
         (at(0, input=ASK.format(QUESTIONS[1])), "its prompt is that of row 1"),
         (at(0, input="user\nWhat is love, and what is it not?"), "does not contain 'Ada has 31"),
@@ -80,18 +80,18 @@ ROWS = index_rows([row(i) for i in range(3)], "t.parquet")
         ),
     ],
 )
-def test_a_contradiction_names_the_response_and_the_row_and_what_differs(response, said):
+def test_a_contradiction_names_the_response_the_row_and_the_difference(response, expected):
     with pytest.raises(DataError) as error:
         match_row(ROWS, response)
     message = str(error.value)
     assert message.startswith("s:7 joins row 0 of t.parquet by ")
-    assert said in message
+    assert expected in message
     assert "Give the parquet that the responses were made from" in message
     assert ("remove index from their extra_info" in message) == ("that of row 1" in message)
     assert "\n" not in message
 
 
-def test_all_that_differs_is_named():
+def test_all_differences_are_named():
     with pytest.raises(DataError, match=r"that of row 1; its gold is '240', the row's '19'"):
         match_row(ROWS, at(0, "240", input=ASK.format(QUESTIONS[1])))
 
@@ -125,7 +125,7 @@ def test_long_texts_are_quoted_in_part():
         ("Yes", "yes"),
     ],
 )
-def test_golds_in_other_dress_are_the_same(gold, known):
+def test_spellings_of_one_gold_agree(gold, known):
     assert gold_agrees(gold, known) is True
     assert gold_agrees(known, gold) is True
 
@@ -144,13 +144,13 @@ def test_golds_in_other_dress_are_the_same(gold, known):
         ("It halts by induction on n.", "It loops, as the invariant shows."),
     ],
 )
-def test_other_golds_contradict(gold, known):
+def test_different_golds_contradict_each_other(gold, known):
     assert gold_agrees(gold, known) is False
     assert gold_agrees(known, gold) is False
 
 
 @pytest.mark.parametrize(("gold", "known"), [("", "5"), ("5", " "), ("A. 980万元", "A")])
-def test_golds_that_cannot_be_compared_say_nothing(gold, known):
+def test_golds_that_cannot_be_compared_prove_nothing(gold, known):
     assert gold_agrees(gold, known) is None
 
 
@@ -168,7 +168,7 @@ CHAT = f"system\nYou are a helpful assistant.\nuser\n{MESSAGE}\nassistant\n"
 
 
 @pytest.mark.parametrize(
-    "given_text",
+    "text",
     [
         CHAT,
         "<|endoftext|>" * 300 + CHAT,
@@ -177,12 +177,12 @@ CHAT = f"system\nYou are a helpful assistant.\nuser\n{MESSAGE}\nassistant\n"
         f"[INST] {' '.join(MESSAGE.split())} [/INST]",
     ],
 )
-def test_a_template_around_the_prompt_confirms_the_row(given_text):
-    assert match_row(ROWS, at(0, input=given_text)) == (PLACE, 0)
+def test_a_template_around_the_prompt_confirms_the_row(text):
+    assert match_row(ROWS, at(0, input=text)) == (PLACE, 0)
 
 
 @pytest.mark.parametrize(
-    "left",
+    "text",
     [
         CHAT[60:],  # verl's data.truncation=left
         "\ufffd" + CHAT[60:],
@@ -191,14 +191,14 @@ def test_a_template_around_the_prompt_confirms_the_row(given_text):
         MESSAGE[20:90],
     ],
 )
-def test_a_prompt_that_was_cut_contradicts_nothing_and_confirms_nothing(left):
-    assert match_row(ROWS, at(0, input=left)) == (PLACE_ALONE, 0)
-    assert match_row(ROWS, at(0, "19.0", input=left)) == (PLACE, 0)
+def test_a_prompt_that_was_cut_proves_nothing(text):
+    assert match_row(ROWS, at(0, input=text)) == (PLACE_ALONE, 0)
+    assert match_row(ROWS, at(0, "19.0", input=text)) == (PLACE, 0)
     with pytest.raises(DataError, match="does not contain|is that of row 0"):
-        match_row(ROWS, at(1, input=left))
+        match_row(ROWS, at(1, input=text))
 
 
-def test_a_prompt_that_lost_a_single_character_is_another():
+def test_a_prompt_without_one_character_is_a_different_prompt():
     index = index_rows([row(0, "What is 13 plus 3?")])
     with pytest.raises(DataError, match="does not contain 'What is 13 plus 3"):
         match_row(index, at(0, input=CHAT.replace(QUESTIONS[0], "What is 1 plus 3?")))
@@ -222,7 +222,7 @@ def test_pictures_and_messages_in_parts_confirm_the_row():
     assert match_row(index, at(0, prompt=[{"role": "user", "content": parts}])) == (PLACE, 0)
 
 
-def test_what_pandas_makes_of_a_missing_value_says_nothing():
+def test_a_missing_value_of_pandas_is_ignored():
     nan = float("nan")
     gone = {"index": nan, "split": nan, "source_id": nan, "question": nan}
     text = ASK.format(QUESTIONS[1])
@@ -230,7 +230,7 @@ def test_what_pandas_makes_of_a_missing_value_says_nothing():
     assert match_row(ROWS, sample("240", source=nan, info=gone)) is None
 
 
-def test_a_system_prompt_that_the_template_leaves_out_contradicts_nothing():
+def test_a_system_prompt_that_the_template_drops_is_not_a_contradiction():
     system = {"role": "system", "content": "Be brief."}
     rows = [row(0), row(1)]
     for each in rows:
@@ -238,12 +238,12 @@ def test_a_system_prompt_that_the_template_leaves_out_contradicts_nothing():
     assert match_row(index_rows(rows), at(1, input=ASK.format(QUESTIONS[1]))) == (PLACE, 1)
 
 
-def test_a_copy_of_a_dataset_with_ids_of_its_own_has_the_same_questions():
+def test_a_copy_of_a_dataset_with_different_ids_matches_by_question():
     text = ASK.format(QUESTIONS[1])
     assert match_row(ROWS, sample(info={"source_id": "2024-I-1"}, input=text)) == (PROMPT, 1)
 
 
-def test_rows_that_differ_in_white_space_alone_share_their_responses():
+def test_rows_that_differ_only_in_white_space_share_their_responses():
     index = index_rows([row(0, "What is 1 + 1?"), row(0, "What is  1+1?"), row(1)])
     assert index.rows == [0, 0, 1]
     assert match_row(index, sample("19", source="", input=ASK.format("What is 1+1?"))) == (
@@ -255,14 +255,14 @@ def test_rows_that_differ_in_white_space_alone_share_their_responses():
 # How sure a join is
 
 
-def test_a_place_alone_is_a_way_of_its_own():
+def test_a_match_by_place_alone_is_reported_as_such():
     assert match_row(ROWS, at(2)) == (PLACE_ALONE, 2)
     assert match_row(ROWS, at(2, "6")) == (PLACE, 2)
     assert match_row(ROWS, at(2, info={"source_id": "id-2"})) == (PLACE, 2)
     assert match_row(ROWS, sample(info={"source_id": "id-2"})) == (SOURCE_ID, 2)
 
 
-def test_of_rows_with_one_place_the_prompt_finds_the_one():
+def test_the_prompt_decides_between_rows_with_the_same_place():
     rows = [row(0), row(1) | {"data_source": "e"}]
     rows[1]["extra_info"]["index"] = 0
     response = sample(
@@ -308,21 +308,21 @@ def run(*arguments, code=0):
     return " ".join(result.output.split())
 
 
-def test_select_refuses_responses_to_a_file_that_was_prepared_anew(anew):
+def test_select_refuses_responses_to_an_earlier_version_of_the_file(anew):
     bounds = ("--pass-rate", "0.1:0.9", "--out")
-    found = run("select", "scored.jsonl", "--train", "q2.parquet", *bounds, "s2.parquet", code=1)
-    assert "scored.jsonl:1 joins row 0 of q2.parquet" in found
-    assert "its prompt is that of row 1; its gold is '6', the row's '99'" in found
+    output = run("select", "scored.jsonl", "--train", "q2.parquet", *bounds, "s2.parquet", code=1)
+    assert "scored.jsonl:1 joins row 0 of q2.parquet" in output
+    assert "its prompt is that of row 1; its gold is '6', the row's '99'" in output
     assert not (anew / "s2.parquet").exists()
     run("select", "scored.jsonl", "--train", "q.parquet", *bounds, "s.parquet")
-    kept = [each["extra_info"]["index"] for each in read_rows(Path("s.parquet"))]
-    assert kept == [1, 2, 3]
+    indices = [each["extra_info"]["index"] for each in read_rows(Path("s.parquet"))]
+    assert indices == [1, 2, 3]
 
 
-def test_eval_refuses_responses_to_a_file_that_was_prepared_anew(anew):
-    found = run("eval", "responses", "q2.parquet", "scored.jsonl", code=1)
-    assert "scored.jsonl:1 joins row 0 of q2.parquet" in found
-    assert "its gold is '6', the row's '99'" in found
+def test_eval_refuses_responses_to_an_earlier_version_of_the_file(anew):
+    output = run("eval", "responses", "q2.parquet", "scored.jsonl", code=1)
+    assert "scored.jsonl:1 joins row 0 of q2.parquet" in output
+    assert "its gold is '6', the row's '99'" in output
     for parquet, responses in (("q.parquet", "scored.jsonl"), ("q2.parquet", "dump.jsonl")):
         out = json.loads(
             CliRunner().invoke(app, ["eval", "responses", parquet, responses, "--json"]).stdout
@@ -331,7 +331,7 @@ def test_eval_refuses_responses_to_a_file_that_was_prepared_anew(anew):
         assert out["unconfirmed"] == 0
 
 
-def test_score_leaves_out_responses_that_contradict_their_row_and_says_why(anew):
+def test_score_reports_responses_that_contradict_their_row(anew):
     lines = [json.loads(line) for line in Path("scored.jsonl").read_text().splitlines()]
     bare = [{k: v for k, v in line.items() if k not in ("data_source", "input")} for line in lines]
     bare.append({**lines[0], "data_source": None, "extra_info": {}})
@@ -342,7 +342,7 @@ def test_score_leaves_out_responses_that_contradict_their_row_and_says_why(anew)
     assert "row 0 of q2.parquet" in report.examples[0].reason
 
 
-def test_a_join_by_place_alone_is_said(tmp_path, monkeypatch):
+def test_matches_by_place_alone_are_reported(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [row(i, gold="") | {"data_source": "openai/gsm8k"} for i in range(2)]
     pq.write_table(pa.Table.from_pylist(rows), "t.parquet")
@@ -453,22 +453,24 @@ def test_the_work_for_a_response_does_not_grow_with_the_rows(make, carries):
     for n in (50, 400):
         rows = make(n)
         index = index_rows(rows)
-        asked = [answer(rows[i]) for i in range(0, n, n // 50)]
+        answers = [answer(rows[i]) for i in range(0, n, n // 50)]
         places = []
-        work[n] = steps(lambda a=asked, i=index, p=places: p.extend(match_row(i, s)[1] for s in a))
+        work[n] = steps(
+            lambda a=answers, i=index, p=places: p.extend(match_row(i, s)[1] for s in a)
+        )
         assert [index.prompts[place].row for place in places] == [*range(0, n, n // 50)]
         work[n, "index"] = steps(lambda r=rows: index_rows(r))
     assert work[400] < 1.5 * work[50]
     assert work[400, "index"] < 1.5 * 8 * work[50, "index"]
 
 
-def test_score_looks_a_response_up_in_steps_that_do_not_grow_with_the_rows_of_train(tmp_path):
+def test_the_work_of_a_look_up_by_score_does_not_grow_with_the_rows(tmp_path):
     work = {}
     for n in (50, 400):
         train = tmp_path / f"{n}.parquet"
         rows = [row(i, wordy(i, n)) for i in range(n)]
         pq.write_table(pa.Table.from_pylist(rows), train)
-        asked = [sample("", source="", input=each["prompt"][0]["content"]) for each in rows[:50]]
+        samples = [sample("", source="", input=each["prompt"][0]["content"]) for each in rows[:50]]
         lookup.look_up_row(sample("", source="", input="?"), str(train))  # reads the file
-        work[n] = steps(lambda a=asked, t=train: [lookup.look_up_row(s, str(t)) for s in a])
+        work[n] = steps(lambda a=samples, t=train: [lookup.look_up_row(s, str(t)) for s in a])
     assert work[400] < 1.5 * work[50]

@@ -114,8 +114,8 @@ def read(*rows, write):
     return list(read_scored_responses([str(write(*rows))]))
 
 
-def test_a_verl_dump_is_right_from_one_on_and_flags_say_why_not(write):
-    found = read(
+def test_a_response_of_a_verl_dump_is_right_from_a_score_of_one_on(write):
+    responses = read(
         row(),
         row(score=0.5),
         row(score=0.0, no_answer=1.0),
@@ -125,14 +125,19 @@ def test_a_verl_dump_is_right_from_one_on_and_flags_say_why_not(write):
         row(score=0.0, status="too_long", pred=None),
         write=write,
     )
-    assert [r.status.value for r in found] == [
+    assert [r.status.value for r in responses] == [
         "correct", "wrong", "no_answer", "timeout", "bad_ground_truth", "correct", "too_long",
     ]  # fmt: skip
-    assert [r.correct for r in found] == [True, False, False, False, False, True, False]
-    assert (found[5].pred, found[6].pred, found[0].prompt, found[0].step) == ("1", "", "q", 1)
+    assert [r.correct for r in responses] == [True, False, False, False, False, True, False]
+    assert (responses[5].pred, responses[6].pred, responses[0].prompt, responses[0].step) == (
+        "1",
+        "",
+        "q",
+        1,
+    )
 
 
-def test_rows_without_a_score_are_scored_on_the_way(write):
+def test_rows_without_a_score_are_scored(write):
     rows = [
         {"response": "#### 1", "ground_truth": "1", "data_source": "openai/gsm8k"},
         {"response": "#### 2", "ground_truth": "1", "data_source": "nobody"},
@@ -144,30 +149,30 @@ def test_rows_without_a_score_are_scored_on_the_way(write):
 
 
 @pytest.mark.parametrize("score", [None, "1", float("nan"), 10**400, [1]])
-def test_what_is_no_finite_number_is_no_score(write, score):
-    (found,) = read(row(score=score, data_source="aime"), write=write)
-    assert (found.score, found.status) == (1.0, Status.CORRECT)
+def test_a_score_that_is_not_a_finite_number_is_ignored(write, score):
+    (response,) = read(row(score=score, data_source="aime"), write=write)
+    assert (response.score, response.status) == (1.0, Status.CORRECT)
 
 
-def test_a_scorer_that_gives_no_number_is_not_believed(write, tmp_path):
+def test_a_custom_score_that_is_not_finite_is_reported(write, tmp_path):
     (tmp_path / "nan.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    return float('nan')\n"
     )
-    (found,) = read_scored_responses(
+    (response,) = read_scored_responses(
         [str(write(row(score=None)))], f"{tmp_path}/nan.py:compute_score"
     )
-    assert "score is nan" in found.reason
+    assert "score is nan" in response.reason
 
 
 def test_a_parquet_with_chats_is_read(tmp_path):
     rows = [{**row(), "input": None, "prompt": [{"role": "user", "content": "how?"}]}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    (found,) = read_scored_responses([str(tmp_path / "a.parquet")])
-    assert found.prompt == "user: how?"
+    (response,) = read_scored_responses([str(tmp_path / "a.parquet")])
+    assert response.prompt == "user: how?"
 
 
-def test_responses_are_alike_by_prompt_or_else_by_index(write):
+def test_responses_are_grouped_by_prompt_or_else_by_index(write):
     groups = [
         r.group
         for r in read(
@@ -183,7 +188,7 @@ PROMPTS = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=1
 
 
 @given(PROMPTS)
-def test_an_interval_holds_its_share_and_narrows_with_more_prompts(prompts):
+def test_an_interval_contains_the_accuracy_and_narrows_with_more_prompts(prompts):
     prompts = [(n, min(n, right)) for n, right in prompts]
     few, many = estimate_accuracy(prompts), estimate_accuracy(prompts * 10)
     assert 0 <= few.low <= few.share <= few.high <= 1
@@ -191,7 +196,7 @@ def test_an_interval_holds_its_share_and_narrows_with_more_prompts(prompts):
     assert many.high - many.low <= few.high - few.low + 1e-9
 
 
-def test_responses_that_are_all_alike_count_as_one():
+def test_equal_responses_to_one_prompt_count_as_one():
     alike, apart = (
         estimate_accuracy([(8, 8), (8, 0)] * 10),
         estimate_accuracy([(1, 1), (1, 0)] * 80),
@@ -208,7 +213,7 @@ def sums_of(*rows, write):
     return sums
 
 
-def test_a_group_of_one_score_gives_no_gradient(write):
+def test_a_group_with_a_single_score_has_no_gradient(write):
     rows = [
         *(row(input="same"), row(input="same")),
         *(row(input="differs"), row(input="differs", score=0.0)),
@@ -216,14 +221,14 @@ def test_a_group_of_one_score_gives_no_gradient(write):
         row(input="alone"),
         row(input="differs", step=2),
     ]
-    found = figures.count_groups(sums_of(*rows, write=write).cells.values())
-    assert (found.n, found.flat, found.responses) == (3, 2, 6)
-    assert dict(found.kinds) == {
+    groups = figures.count_groups(sums_of(*rows, write=write).cells.values())
+    assert (groups.n, groups.flat, groups.responses) == (3, 2, 6)
+    assert dict(groups.kinds) == {
         "scores differ": 1, "same score, all right": 1, "same score, none right": 1,
     }  # fmt: skip
 
 
-def test_prompts_that_changed_are_found_both_ways(write):
+def test_prompts_that_improved_and_that_got_worse_are_listed(write):
     rows = [
         row(input=f"{way} {i}", step=step, score=float((step > 2) == (way == "better")))
         for way in ("better", "worse")
@@ -237,7 +242,7 @@ def test_prompts_that_changed_are_found_both_ways(write):
     assert len(better) == len(worse) == figures.MAX_CHANGES
 
 
-def test_many_steps_share_places_and_none_is_left_out(write):
+def test_many_steps_share_the_cells_of_a_strip(write):
     rows = [row(step=step, score=float(step > 60)) for step in range(100)]
     steps, (change,), _ = figures.changes(sums_of(*rows, write=write))
     assert (len(steps), steps[0], steps[-1]) == (34, "0 to 2", "99")
@@ -254,10 +259,10 @@ def test_every_score_is_in_one_bar(counts):
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 10**6)), min_size=1, max_size=60))
 def test_every_length_is_in_one_column(values):
     counts = {flag: Counter(n for f, n in values if f == flag) for flag in (True, False)}
-    found = lengths(counts)
-    assert sum(column.right for column in found.columns) == counts[True].total()
-    assert sum(column.other for column in found.columns) == counts[False].total()
-    for box in found.boxes:
+    histogram = lengths(counts)
+    assert sum(column.right for column in histogram.columns) == counts[True].total()
+    assert sum(column.other for column in histogram.columns) == counts[False].total()
+    for box in histogram.boxes:
         assert list(box.values) == sorted(box.values)
         assert all(0 <= x <= 100 for x in box.x)
 
@@ -269,33 +274,33 @@ def response(number, status=Status.CORRECT):
     )  # fmt: skip
 
 
-def test_a_sample_is_even_keeps_rare_statuses_and_is_the_same_again():
+def test_a_sample_is_even_has_rare_statuses_and_is_reproducible():
     rare = {500: Status.TIMEOUT, 7000: Status.TOO_LONG}
 
     def draw():
-        kept = ShownResponses(400, BytesIO())
+        sample = ShownResponses(400, BytesIO())
         for number in range(10_000):
-            kept.add(response(number, rare.get(number, Status.CORRECT)))
-        return list(kept)
+            sample.add(response(number, rare.get(number, Status.CORRECT)))
+        return list(sample)
 
-    found = draw()
-    numbers = [int(each.where[2:]) for each in found]
-    assert len(found) == 400
+    sample = draw()
+    numbers = [int(each.where[2:]) for each in sample]
+    assert len(sample) == 400
     assert numbers == sorted(set(numbers))
     assert rare.keys() <= set(numbers)
     assert 150 < sum(number < 5000 for number in numbers) < 250
-    assert found == draw()
+    assert sample == draw()
 
 
-def test_all_are_kept_where_there_is_room():
-    kept = ShownResponses(100, BytesIO())
+def test_the_sample_has_all_responses_if_they_fit():
+    sample = ShownResponses(100, BytesIO())
     for number in range(100):
-        kept.add(response(number, list(Status)[number % 8]))
-    assert [each.where for each in kept] == [f"f:{number}" for number in range(100)]
+        sample.add(response(number, list(Status)[number % 8]))
+    assert [each.where for each in sample] == [f"f:{number}" for number in range(100)]
 
 
 @pytest.mark.parametrize(
-    ("text", "pred", "said"),
+    ("text", "pred", "expected"),
     [
         ("first 5, then \\boxed{5}, not 5", "5", "\\boxed{|"),
         ("15 are 5\n#### 5\nof 25", "5", "#### |"),
@@ -307,24 +312,24 @@ def test_all_are_kept_where_there_is_room():
         ("2", "", None),
     ],
 )
-def test_the_answer_is_marked_where_it_was_read(text, pred, said):
+def test_the_answer_is_marked_where_it_was_read(text, pred, expected):
     start, end = answer_span(text, pred)
-    if said is None:
+    if expected is None:
         assert (start, end) == (0, 0)
     else:
-        assert text[:start].endswith(said[:-1])
+        assert text[:start].endswith(expected[:-1])
         assert text[start:end].replace(",", "") == pred
 
 
 @given(ANY_TEXT, ANY_TEXT)
 @example("1" * 20_000 + "a", "1")
-def test_a_marked_answer_and_a_fold_are_in_the_text(text, pred):
+def test_the_offsets_of_answer_and_reasoning_are_inside_the_text(text, pred):
     start, end = answer_span(text, pred)
     assert 0 <= start <= end <= len(text)
     assert 0 <= reasoning_end(text, start if end else len(text)) <= len(text)
 
 
-def test_reasoning_is_folded_up_to_the_end_of_the_thought_or_the_last_paragraph():
+def test_reasoning_ends_at_the_think_tag_or_before_the_last_paragraph():
     assert reasoning_end("<think>a</think>\n\nb", 19) == len("<think>a</think>\n\n")
     assert reasoning_end("<think>never ends", 17) == 17
     text = "a" * 500 + "\n\nthe answer is 4\n\nbye\n"
@@ -332,7 +337,7 @@ def test_reasoning_is_folded_up_to_the_end_of_the_thought_or_the_last_paragraph(
     assert reasoning_end("short\n\n4", 7) == 0
 
 
-def test_the_rung_that_decided_is_told_of_math_only(write):
+def test_only_scores_of_math_are_explained(write):
     math, other = read(
         row(data_source="aime", pred="1", status="correct"), row(pred="1"), write=write
     )
@@ -340,19 +345,19 @@ def test_the_rung_that_decided_is_told_of_math_only(write):
     assert view_response(other).why == ""
 
 
-def test_a_verdict_that_math_would_not_give_is_not_explained(write):
-    (found,) = read(row(data_source="aime", status="wrong", score=0.0), write=write)
-    assert view_response(found).why == ""
+def test_a_status_that_math_does_not_reproduce_is_not_explained(write):
+    (response,) = read(row(data_source="aime", status="wrong", score=0.0), write=write)
+    assert view_response(response).why == ""
 
 
 @given(ANY_TEXT)
-def test_a_shown_text_has_no_control_and_can_be_encoded(text):
+def test_a_shown_text_has_no_control_characters_and_can_be_encoded(text):
     assert display_text(text) == clean(text)
     assert not set(display_text(text)) & {FIELD, RECORD, "\0", "\u2028", "\u202e"}
     display_text(text).encode()
 
 
-def test_a_long_text_is_cut_in_its_middle_and_the_cut_is_said():
+def test_a_long_text_is_shown_without_its_middle():
     text = display_text("a" * 500_000 + "b" * 500_000)
     assert "980,000 characters left out" in text
     assert text.startswith("a" * (MAX_TEXT_CHARACTERS // 2))
@@ -360,7 +365,7 @@ def test_a_long_text_is_cut_in_its_middle_and_the_cut_is_said():
 
 
 @given(st.text(), st.integers(0, 50))
-def test_places_are_those_of_javascript(text, at):
+def test_offsets_are_those_of_javascript(text, at):
     units = text.encode("utf-16-le")[: 2 * utf16_offset(text, at)]
     assert units.decode("utf-16-le") == text[:at]
 
@@ -394,7 +399,7 @@ def test_a_hostile_text_is_kept_and_adds_no_element(page_of, text):
 
 
 @given(st.lists(ANY_TEXT, min_size=1, max_size=5))
-def test_any_texts_leave_the_page_whole(tmp_path_factory, texts):
+def test_the_page_is_valid_for_any_texts(tmp_path_factory, texts):
     folder = tmp_path_factory.mktemp("page")
     rows = [row(input=text, output=text, data_source=text) for text in texts]
     (folder / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -404,7 +409,7 @@ def test_any_texts_leave_the_page_whole(tmp_path_factory, texts):
     assert [record[2] for record in html.packed()[1]] == [display_text(text) for text in texts]
 
 
-def test_only_our_script_may_run_and_nothing_is_fetched(page_of):
+def test_the_policy_allows_only_our_script_and_no_requests(page_of):
     html = Seen(page_of(row()))
     policy = next(attrs["content"] for _, attrs in html.elements if "http-equiv" in attrs)
     (script,) = [text for text in html.text["script"] if "use strict" in text]
@@ -422,7 +427,7 @@ def test_the_figures_count_all_where_the_list_is_a_sample(page_of):
     assert len(Seen(page).packed()[1]) == 100
 
 
-def test_the_same_rows_are_the_same_page(page_of):
+def test_equal_rows_produce_equal_pages(page_of):
     rows = [row(output=str(i)) for i in range(PACK_RESPONSES + 1)]
     assert page_of(*rows) == page_of(*rows)
     assert len(Seen(page_of(*rows)).packed()[1]) == PACK_RESPONSES + 1
@@ -438,12 +443,12 @@ def test_a_folder_of_dumps_is_one_report(write, tmp_path):
     assert "Accuracy of all by step" in out.read_text()
 
 
-def test_nothing_is_overwritten_and_nothing_comes_of_nothing(write, tmp_path):
+def test_no_file_is_overwritten_and_no_page_is_written_without_responses(write, tmp_path):
     file, out = write(row()), tmp_path / "out.html"
     write_report([file], out)
     with pytest.raises(OutputError, match="--overwrite"):
         write_report([file], out)
-    with pytest.raises(UsageError, match="is read"):
+    with pytest.raises(UsageError, match="is the input file"):
         write_report([file], file, overwrite=True)
     with pytest.raises(DataError, match="no response"):
         write_report([write({"a": 1})], tmp_path / "other.html")
@@ -455,7 +460,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on PATH")
-def test_a_browser_lists_hostile_responses_and_runs_none(write, tmp_path):
+def test_a_browser_lists_hostile_responses_and_executes_none(write, tmp_path):
     rows = [row(input=text, output=text, gts=text, pred=text) for text in HOSTILE] * 40
     write_report([write(*rows)], tmp_path / "out.html")
     done = subprocess.run(
@@ -479,14 +484,14 @@ def test_a_browser_lists_hostile_responses_and_runs_none(write, tmp_path):
     assert [a for t, a in html.elements if t == "script" and "type" not in a] == [{}]
 
 
-def test_score_report_and_eval_count_responses_without_an_answer_alike(write, tmp_path):
+def test_score_report_and_eval_count_missing_answers_alike(write, tmp_path):
     """Status `no_answer`, as verl charts it; what is ambiguous or cannot be read is an answer."""
     texts = ["I do not know.", r"\boxed{18 or 20}", r"\boxed{there are no cats}", r"\boxed{18}"]
     parquet, scored, page = (tmp_path / name for name in ("q.parquet", "s.jsonl", "r.html"))
     prompt = [{"role": "user", "content": "How many?"}]
     gold = {"style": "rule", "ground_truth": "18"}
-    asked = {"data_source": "d", "prompt": prompt, "reward_model": gold}
-    pq.write_table(pa.Table.from_pylist([asked | {"extra_info": {"scorer": "math"}}]), parquet)
+    question = {"data_source": "d", "prompt": prompt, "reward_model": gold}
+    pq.write_table(pa.Table.from_pylist([question | {"extra_info": {"scorer": "math"}}]), parquet)
     rows = [{"prompt": prompt, "response": text, "ground_truth": "18"} for text in texts]
     by_score = score_files([str(write(*rows))], "math", out=scored).summary()["total"]
     assert set(by_score["statuses"]) >= {"no_answer", "ambiguous_answer", "correct"}

@@ -16,7 +16,7 @@ def write(tmp_path, *lines):
     return file
 
 
-def test_a_file_is_summed_up_by_status_and_data_source(tmp_path):
+def test_the_report_counts_by_status_and_data_source(tmp_path):
     file = write(
         tmp_path,
         {"response": "#### 1", "ground_truth": "1", "data_source": "a"},
@@ -45,17 +45,17 @@ def test_a_file_is_summed_up_by_status_and_data_source(tmp_path):
         {"response": "#### 1", "ground_truth": 1},
     ],
 )
-def test_the_usual_names_are_found(tmp_path, row):
+def test_the_usual_field_names_are_read(tmp_path, row):
     assert score_file(write(tmp_path, row), load_scorer("gsm8k")).total.correct == 1
 
 
-def test_other_names_are_given(tmp_path):
+def test_other_field_names_can_be_passed(tmp_path):
     file = write(tmp_path, {"text": "#### 1", "meta": {"gold": "1"}})
     report = score_file(file, load_scorer("gsm8k"), response_key="text", gold_key="meta.gold")
     assert report.total.correct == 1
 
 
-def test_lines_that_cannot_be_scored_are_named_and_the_rest_is_scored(tmp_path):
+def test_rows_that_cannot_be_scored_are_reported_and_the_rest_is_scored(tmp_path):
     good = {"response": "#### 1", "ground_truth": "1"}
     file = write(
         tmp_path, good, b"{half", b"[1]", {"response": "x"}, {"ground_truth": "1"},
@@ -67,7 +67,7 @@ def test_lines_that_cannot_be_scored_are_named_and_the_rest_is_scored(tmp_path):
     assert where == ["2", "3", "4", "5", "6", "7"]
 
 
-def test_each_row_is_judged_by_its_own_scorer_by_default(tmp_path):
+def test_each_row_is_scored_by_its_own_scorer_by_default(tmp_path):
     file = write(
         tmp_path,
         {"response": "#### 1", "ground_truth": "1", "data_source": "openai/gsm8k"},
@@ -79,7 +79,7 @@ def test_each_row_is_judged_by_its_own_scorer_by_default(tmp_path):
     assert "no scorer is known for data_source 'unknown'" in report.examples[0].reason
 
 
-def test_a_scorer_that_raises_loses_its_line_only(tmp_path):
+def test_a_scorer_that_raises_loses_only_that_row(tmp_path):
     reward = tmp_path / "reward.py"
     reward.write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
@@ -91,7 +91,7 @@ def test_a_scorer_that_raises_loses_its_line_only(tmp_path):
     assert "ZeroDivisionError" in report.examples[0].reason
 
 
-def test_scored_rows_keep_all_they_had(tmp_path):
+def test_scored_rows_keep_all_their_fields(tmp_path):
     file = write(tmp_path, {"output": "#### 1", "gts": "1", "score": 0.25, "step": 3})
     out = tmp_path / "scored.jsonl"
     score_file(file, load_scorer("gsm8k"), out=out)
@@ -112,7 +112,7 @@ def test_scored_rows_keep_all_they_had(tmp_path):
         score_file(file, load_scorer("gsm8k"), out=out)
 
 
-def test_parquet_is_read_too(tmp_path):
+def test_parquet_is_read(tmp_path):
     file = tmp_path / "r.parquet"
     rows = [{"response": "#### 1", "ground_truth": "1", "extra_info": {"scorer": "gsm8k"}}] * 3
     pq.write_table(pa.Table.from_pylist(rows), file)
@@ -127,7 +127,7 @@ def test_hostile_responses_are_scored_like_any_other(tmp_path):
         assert (report.total.n, report.unscored) == (len(texts), 0)
 
 
-def test_a_file_that_is_not_there_is_one_clear_error(tmp_path):
+def test_a_missing_file_is_one_clear_error(tmp_path):
     for name in ("nope.jsonl", "nope.parquet"):
         with pytest.raises(DataError, match="[Nn]o such file"):
             score_file(tmp_path / name, load_scorer("gsm8k"))

@@ -62,8 +62,8 @@ def files(folder, rows, answers):
 
 def chosen(folder, rows, answers, wanted=MIDDLE, **options):
     report = select(*files(folder, rows, answers), wanted, **options)
-    kept = pq.read_table(folder / "o.parquet").to_pylist()
-    return report, [rows.index(each) for each in kept]
+    rows_out = pq.read_table(folder / "o.parquet").to_pylist()
+    return report, [rows.index(each) for each in rows_out]
 
 
 def sample(gold="1", **fields):
@@ -71,10 +71,10 @@ def sample(gold="1", **fields):
     return Sample("s:1", "x", gold, info, fields)
 
 
-def test_rows_never_or_always_solved_are_left_out(tmp_path):
+def test_rows_that_are_never_or_always_solved_are_dropped(tmp_path):
     answers = [named(i, acc) for i, accs in enumerate(("00", "01", "11")) for acc in map(int, accs)]
-    report, kept = chosen(tmp_path, [row(i) for i in range(4)], answers)
-    assert kept == [1]
+    report, places = chosen(tmp_path, [row(i) for i in range(4)], answers)
+    assert places == [1]
     assert (report.rows, report.written, report.unseen) == (4, 1, 1)
     assert (report.groups, report.alike) == (3, 2)
     assert report.responses == {PLACE: 6}
@@ -86,19 +86,19 @@ def test_rows_never_or_always_solved_are_left_out(tmp_path):
     assert report.percents == {0: 1, 50: 1, 100: 1}
 
 
-def test_dropped_rows_are_kept_beside_with_their_pass_rate(tmp_path):
+def test_dropped_rows_are_written_with_their_pass_rate(tmp_path):
     chosen(tmp_path, [row(i) for i in range(3)], [named(0, 1), named(0, 0), named(1, 1)])
     lines = (tmp_path / "o.parquet.dropped.jsonl").read_text().splitlines()
-    found = [json.loads(line) for line in lines]
-    assert [(d["index"], d["pass_rate"], d["responses"]) for d in found] == [
+    dropped = [json.loads(line) for line in lines]
+    assert [(d["index"], d["pass_rate"], d["responses"]) for d in dropped] == [
         (1, 1.0, 1),
         (2, None, 0),
     ]
-    assert found[0]["row"] == row(1)
+    assert dropped[0]["row"] == row(1)
 
 
 @given(st.integers(1, 40), st.data())
-def test_both_bounds_are_within(n, data):
+def test_both_bounds_are_inclusive(n, data):
     low, high = sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n))))
     right = data.draw(st.integers(0, n))
     rate = PassRate()
@@ -107,7 +107,7 @@ def test_both_bounds_are_within(n, data):
     assert (not PassRateFilter(low / n, high / n).drop_reason(rate)) == (low <= right <= high)
 
 
-def test_a_tenth_is_a_tenth():
+def test_decimal_bounds_are_not_affected_by_rounding():
     rate = PassRate()
     for i in range(10):
         rate.add(float(i == 0))
@@ -116,7 +116,7 @@ def test_a_tenth_is_a_tenth():
 
 
 @given(st.integers(1, 2000), st.data())
-def test_only_never_is_0_percent_and_only_always_100(n, data):
+def test_only_a_pass_rate_of_0_or_1_is_0_or_100_percent(n, data):
     right = data.draw(st.integers(0, n))
     rate = PassRate(n=n, right=float(right))
     assert (rate.percent == 0, rate.percent == 100) == (right == 0, right == n)
@@ -132,7 +132,7 @@ def test_every_pass_rate_is_in_one_band(percents):
 
 
 @given(st.lists(st.lists(st.booleans(), max_size=4), min_size=1, max_size=12), st.randoms())
-def test_rows_stay_in_order_whatever_the_order_of_the_responses(tmp_path_factory, groups, random):
+def test_rows_stay_in_order_for_any_order_of_the_responses(tmp_path_factory, groups, random):
     answers = [named(i, int(acc)) for i, group in enumerate(groups) for acc in group]
     random.shuffle(answers)
     expected = [i for i, group in enumerate(groups) if len(set(group)) == 2]
@@ -146,7 +146,7 @@ def test_rows_stay_in_order_whatever_the_order_of_the_responses(tmp_path_factory
         assert not (folder / "o.parquet").exists()
 
 
-def test_rows_are_written_as_they_are_with_all_columns_types_and_metadata(tmp_path):
+def test_rows_are_written_unchanged_with_columns_types_and_metadata(tmp_path):
     table = pa.table(
         {
             "data_source": pa.array(["d"] * 3).dictionary_encode(),
@@ -170,11 +170,11 @@ def test_rows_are_written_as_they_are_with_all_columns_types_and_metadata(tmp_pa
     assert written.equals(pq.read_table(train).take([0, 2]))
 
 
-def test_rows_without_enough_responses_are_kept_on_demand(tmp_path):
+def test_rows_without_enough_responses_can_be_kept(tmp_path):
     rows = [row(i) for i in range(3)]
     answers = [named(0, 1), named(0, 0), named(1, 1)]
-    dropped, kept = chosen(tmp_path, rows, answers, PassRateFilter(0.1, 0.9, 2))
-    assert (kept, dropped.few, dropped.unseen) == ([0], 1, 1)
+    dropped, places = chosen(tmp_path, rows, answers, PassRateFilter(0.1, 0.9, 2))
+    assert (places, dropped.few, dropped.unseen) == ([0], 1, 1)
     assert set(dropped.dropped) == {"fewer than 2 responses", "no responses"}
     wanted = PassRateFilter(0.1, 0.9, 2, unseen=True)
     assert chosen(tmp_path, rows, answers, wanted, overwrite=True)[1] == [0, 1, 2]
@@ -183,12 +183,12 @@ def test_rows_without_enough_responses_are_kept_on_demand(tmp_path):
 def test_without_acc_a_score_of_1_is_right(tmp_path):
     scores = [-1.0, 1.0, 0.5, 1.1]
     rows = [{"response": "x", "ground_truth": "1", "score": s, "input": "q one"} for s in scores]
-    report, kept = chosen(tmp_path, [row(0, "q one"), row(1, "q two")], rows)
-    assert (kept, report.percents) == ([0], {50: 1})
+    report, places = chosen(tmp_path, [row(0, "q one"), row(1, "q two")], rows)
+    assert (places, report.percents) == ([0], {50: 1})
 
 
 @pytest.mark.parametrize("acc", ["yes", 3, -1, float("nan"), None])
-def test_lines_without_a_verdict_are_counted_and_named(tmp_path, acc):
+def test_rows_without_a_score_are_counted_and_reported(tmp_path, acc):
     report, _ = chosen(tmp_path, [row(0)], [named(0, acc), named(0, 1), named(0, 0)])
     assert report.unread == 1
     assert report.examples[0].startswith(f"{tmp_path}/s.jsonl:1: ")
@@ -201,43 +201,43 @@ def test_lines_without_a_verdict_are_counted_and_named(tmp_path, acc):
 )
 @example(questions=["What is 2+2?", "What is 2+2? Explain.", "2+2"], wrap="{}")
 @example(questions=["x" * 100, "x" * 101, "x"], wrap=DAPO)
-def test_an_input_joins_the_row_whose_message_it_contains(template, questions, wrap):
+def test_an_input_matches_the_row_whose_message_it_contains(template, questions, wrap):
     """Unless the template's own words make it contain another's: then several, or that one."""
     messages = [wrap.format(question) for question in questions]
     index = index_rows(row(i, message) for i, message in enumerate(messages))
     for i, message in enumerate(messages):
         text = template.format(message.strip())
         try:
-            found = match_row(index, sample(input=text))
+            match = match_row(index, sample(input=text))
         except DataError as error:
             assert "which differ, by prompt" in str(error)
         else:
-            assert found[0] == PROMPT
-            other = messages[index.prompts[found[1]].row].strip()
-            assert found[1] == i or (message.strip() in other and other in text)
+            assert match[0] == PROMPT
+            other = messages[index.prompts[match[1]].row].strip()
+            assert match[1] == i or (message.strip() in other and other in text)
 
 
-def test_system_prompts_tell_rows_apart():
-    def said(i, system):
+def test_system_prompts_distinguish_rows():
+    def with_system(i, system):
         messages = [{"role": "system", "content": system}, {"role": "user", "content": "Why?"}]
         return row(i) | {"prompt": messages}
 
-    index = index_rows([said(0, "Be brief."), said(1, "Be long.")])
+    index = index_rows([with_system(0, "Be brief."), with_system(1, "Be long.")])
     assert match_row(index, sample(input="system\nBe long.\nuser\nWhy?\n")) == (PROMPT, 1)
 
 
-def test_pictures_are_something_else_in_an_input():
+def test_placeholders_of_pictures_are_ignored_in_an_input():
     index = index_rows([row(0, "<image>Find x of the first."), row(1, "<image>Find y.")])
     text = "user\n<|vision_start|><|image_pad|><|vision_end|>Find y.\nassistant"
     assert match_row(index, sample(input=text)) == (PROMPT, 1)
 
 
-def test_a_chat_as_prompt_joins_like_an_input():
+def test_a_chat_matches_as_an_input_does():
     index = index_rows([row(0), row(1)])
     assert match_row(index, sample(prompt=row(1)["prompt"])) == (PROMPT, 1)
 
 
-def test_a_response_joins_by_its_place_or_its_prompt_or_its_source_id():
+def test_a_response_matches_by_place_prompt_or_source_id():
     index = index_rows([row(0), row(1), row(2)])
     place, source = {"index": 1.0, "split": "train"}, {"source_id": "id-1"}
     text = "user\nWhat is 1 + 0?"
@@ -253,14 +253,14 @@ def test_a_response_joins_by_its_place_or_its_prompt_or_its_source_id():
     assert match_row(index, sample(data_source="other", extra_info=place)) is None
 
 
-def test_rows_that_are_the_same_share_their_responses(tmp_path):
+def test_equal_rows_share_their_responses(tmp_path):
     """A mix that oversamples repeats rows: nothing about them is ambiguous."""
     rows = [row(0), row(1), row(0)]
     report = chosen(tmp_path, rows, [named(0, 1), named(0, 0)])[0]
     assert (report.written, report.groups, report.unseen) == (2, 2, 1)
 
 
-def test_the_gold_tells_apart_what_else_is_the_same():
+def test_the_gold_distinguishes_rows_that_are_otherwise_equal():
     index = index_rows([row(0, gold="1,000"), row(0, gold="2")])
     assert match_row(index, sample("1000", input="What is 0 + 0?")) == (PROMPT, 0)
     assert match_row(
@@ -280,7 +280,7 @@ def test_the_gold_tells_apart_what_else_is_the_same():
         ([row(0, info={"source_id": "s"}), row(1, info={"source_id": "s"})], {"source_id": "s"}),
     ],
 )
-def test_a_response_that_joins_several_rows_is_refused(rows, fields):
+def test_a_response_that_matches_several_rows_is_refused(rows, fields):
     with pytest.raises(DataError, match="s:1 joins row 0 and row 1 of the training file"):
         match_row(index_rows(rows), sample(**fields))
 
@@ -291,7 +291,7 @@ def test_responses_to_other_prompts_are_counted(tmp_path):
     assert "answers no row" in report.examples[0]
 
 
-def test_what_cannot_be_selected_is_one_clear_error(tmp_path):
+def test_an_impossible_selection_is_one_clear_error(tmp_path):
     scored, train, out = files(tmp_path, [row(0)], [named(5, 1)])
     with pytest.raises(DataError, match=r"no response joins a row .*1 answer none"):
         select(scored, train, out, PassRateFilter(0, 1))
@@ -319,8 +319,8 @@ def test_bounds_are_two_shares(text):
         parse_bounds(text)
 
 
-def test_the_page_shows_what_was_selected(tmp_path):
+def test_the_page_shows_the_selection(tmp_path):
     report = chosen(tmp_path, [row(0), row(1)], [named(0, 1), named(0, 0), named(1, 1)])[0]
     text = to_html(select_page(report))
-    for said in ("1 of 2 rows kept", "zero-variance groups", "joined by data_source"):
-        assert said in text
+    for sentence in ("1 of 2 rows kept", "zero-variance groups", "joined by data_source"):
+        assert sentence in text

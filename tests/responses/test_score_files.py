@@ -62,7 +62,7 @@ def small_chunks(monkeypatch):
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet"])
-def test_every_form_of_file_is_scored_alike(tmp_path, suffix):
+def test_every_file_format_gives_the_same_scores(tmp_path, suffix):
     file = write(tmp_path / f"x.{suffix}", ROWS)
     report = score_files([file], "gsm8k")
     assert (report.total.n, report.total.correct, report.unscored) == (400, RIGHT, 0)
@@ -71,7 +71,7 @@ def test_every_form_of_file_is_scored_alike(tmp_path, suffix):
     }
 
 
-def test_folders_and_patterns_are_read_in_the_order_of_their_numbers(tmp_path):
+def test_files_of_folders_and_patterns_are_sorted_by_number(tmp_path):
     for step in (10, 9, 1):
         write(tmp_path / f"dump/{step}.jsonl", ROWS[:3])
     write(tmp_path / "dump/notes.txt", [])
@@ -84,7 +84,7 @@ def test_folders_and_patterns_are_read_in_the_order_of_their_numbers(tmp_path):
         expand_paths(["-", str(tmp_path / "dump")])
 
 
-def test_a_row_with_several_responses_gives_a_score_for_each(tmp_path):
+def test_a_row_with_several_responses_has_a_score_for_each(tmp_path):
     rows = [{"responses": ["#### 1", "#### 2", None], "ground_truth": "1", "data_source": "a"}]
     out = tmp_path / "out.jsonl"
     report = score_files([write(tmp_path / "x.parquet", rows)], "gsm8k", out=out)
@@ -99,7 +99,7 @@ def test_a_row_with_several_responses_gives_a_score_for_each(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_any_number_of_processes_gives_the_same_bytes(tmp_path, small_chunks, suffix):
+def test_the_output_does_not_depend_on_the_number_of_processes(tmp_path, small_chunks, suffix):
     file = write(tmp_path / "x.jsonl", ROWS)
     outs = [tmp_path / f"{jobs}.{suffix}" for jobs in (1, 2)]
     reports = [
@@ -117,7 +117,7 @@ class StopError(Exception):
 
 
 @pytest.mark.parametrize("rest", [b"", b'{"half a line'])
-def test_an_interrupted_run_goes_on_without_losing_or_repeating_a_row(tmp_path, small_chunks, rest):
+def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks, rest):
     rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
     file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
     whole = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
@@ -167,7 +167,7 @@ def score(response, ground_truth, extra_info=None):
 
 
 @pytest.mark.parametrize(("jobs", "dies"), [(1, False), (2, True)])
-def test_a_scorer_that_misbehaves_on_some_rows_loses_only_those(tmp_path, small_chunks, jobs, dies):
+def test_a_scorer_that_fails_on_some_rows_loses_only_those(tmp_path, small_chunks, jobs, dies):
     (tmp_path / "bad.py").write_text(BAD.format(dies=dies))
     rows = [{"response": f"row {i}", "ground_truth": "1"} for i in range(300)]
     file = write(tmp_path / "x.jsonl", rows)
@@ -184,7 +184,7 @@ def test_a_scorer_that_misbehaves_on_some_rows_loses_only_those(tmp_path, small_
     assert order == [row["response"] for i, row in enumerate(rows, 1) if str(i) not in reasons]
 
 
-def test_a_line_that_is_still_being_written_is_named(tmp_path):
+def test_an_incomplete_last_line_is_reported(tmp_path):
     file = tmp_path / "x.jsonl"
     file.write_bytes(lines(ROWS[:2]) + b'{"output": "#### 1", "gt')
     report = score_files([str(file)], "gsm8k")
@@ -211,7 +211,7 @@ def test_dumps_without_a_data_source_are_looked_up_in_the_training_parquet(tmp_p
     assert "it answers no row of" in report.examples[0].reason
 
 
-def test_rows_that_keep_their_place_are_looked_up_by_it(tmp_path):
+def test_rows_with_an_index_are_looked_up_by_it(tmp_path):
     train = tmp_path / "train.parquet"
     rewardkit.prep("gsm8k", train, sample=True)
     dump = [
@@ -232,7 +232,7 @@ def test_standard_input_is_read(tmp_path, monkeypatch):
     assert score_files(["-"], "gsm8k").total.n == 400
 
 
-def test_parquet_takes_what_a_dump_may_hold_and_can_be_scored_again(tmp_path):
+def test_a_parquet_output_holds_any_dump_and_can_be_scored_again(tmp_path):
     rows = [
         {"output": "\ud800 #### 3", "gts": "3", "data_source": 5, "step": 10**23},
         {"output": "#### 4", "gts": 4, "data_source": ["x"], "step": 2, "input": "what?"},
@@ -247,7 +247,7 @@ def test_parquet_takes_what_a_dump_may_hold_and_can_be_scored_again(tmp_path):
     assert json.loads((tmp_path / "again.jsonl").read_text().splitlines()[1])["input"] == "what?"
 
 
-def test_a_parquet_names_response_and_gold_whatever_they_were_called(tmp_path):
+def test_a_parquet_output_has_response_and_gold_under_fixed_names(tmp_path):
     rows = [{"said": "#### 1", "reward_model": {"ground_truth": "1"}}]
     file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.parquet"
     score_files([file], "gsm8k", response_key="said", out=out)
@@ -255,7 +255,7 @@ def test_a_parquet_names_response_and_gold_whatever_they_were_called(tmp_path):
     assert (row["response"], row["ground_truth"]) == ("#### 1", "1")
 
 
-def test_a_score_that_is_no_number_is_told(tmp_path):
+def test_a_score_that_is_not_finite_is_reported(tmp_path):
     (tmp_path / "nan.py").write_text(
         "from rewardkit.scorers.base import Score, Status\n"
         "def score(r, g, e=None): return Score(float('nan'), False, '', Status.WRONG)\n"
@@ -266,7 +266,7 @@ def test_a_score_that_is_no_number_is_told(tmp_path):
     assert "its score is nan" in report.examples[0].reason
 
 
-def test_resume_needs_an_output_and_files_and_a_whole_state(tmp_path):
+def test_resume_requires_an_output_readable_files_and_a_valid_state(tmp_path):
     file, out = write(tmp_path / "x.jsonl", ROWS[:2]), tmp_path / "out.jsonl"
     with pytest.raises(UsageError, match="--resume needs --out"):
         score_files([file], "gsm8k", resume=True)
@@ -280,25 +280,25 @@ def test_resume_needs_an_output_and_files_and_a_whole_state(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["jsonl.gz", "jsonl.zst"])
-@pytest.mark.parametrize("left", [0.0, 0.5, 0.9])
-def test_of_a_compressed_file_that_is_cut_off_the_lines_before_the_cut_are_scored(
-    tmp_path, suffix, left
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_the_lines_before_the_cut_of_a_truncated_compressed_file_are_scored(
+    tmp_path, suffix, share
 ):
     rng = Random(0)  # what does not compress, so that a part of the file is a part of the rows
     rows = [{**row, "input": rng.randbytes(2000).hex()} for row in ROWS]
     good, file = write(tmp_path / "1.jsonl", ROWS[:3]), write(tmp_path / f"2.{suffix}", rows)
     whole = (tmp_path / f"2.{suffix}").read_bytes()
-    (tmp_path / f"2.{suffix}").write_bytes(whole[: 10 + int(left * len(whole))])
+    (tmp_path / f"2.{suffix}").write_bytes(whole[: 10 + int(share * len(whole))])
     report = score_files([file, good], "gsm8k")
     scored = report.total.n - 3
-    assert scored >= 400 * left - 70  # zstd's block of 128 kB is read as a whole, or not at all
+    assert scored >= 400 * share - 70  # zstd's block of 128 kB is read as a whole, or not at all
     assert scored < 400
     (only,) = report.examples
     assert "cut off or damaged from here on" in only.reason
     assert only.where == f"{file}:{scored + 1}"
 
 
-def test_a_compressed_file_that_is_none_is_told_and_the_others_are_scored(tmp_path):
+def test_a_file_that_is_not_compressed_is_reported_and_the_others_are_scored(tmp_path):
     (tmp_path / "1.jsonl.gz").write_bytes(lines(ROWS[:5]))
     file = write(tmp_path / "2.jsonl", ROWS[:3])
     report = score_files([str(tmp_path / "1.jsonl.gz"), file], "gsm8k")
@@ -306,19 +306,19 @@ def test_a_compressed_file_that_is_none_is_told_and_the_others_are_scored(tmp_pa
     assert "Not a gzipped file" in report.examples[0].reason
 
 
-def test_lists_of_scores_beside_lists_of_responses_are_one_for_each(tmp_path):
+def test_a_list_of_scores_has_one_for_each_response_of_the_row(tmp_path):
     row = {"responses": ["#### 1", "#### 2"], "ground_truth": "1", "acc": [1.0, 0.0], "score": [7]}
     out = tmp_path / "out.jsonl"
     score_files([write(tmp_path / "x.parquet", [row])], "gsm8k", out=out)
-    found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [(r["acc"], r["acc_before"], r["score_before"]) for r in found] == [
+    scored = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(r["acc"], r["acc_before"], r["score_before"]) for r in scored] == [
         (1.0, 1.0, [7]),
         (0.0, 0.0, [7]),
     ]
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error", "message"),
     [
         ({"out": "x.csv"}, UsageError, "ends in .jsonl or .parquet"),
         ({"out": "x.jsonl.gz"}, UsageError, "ends in .jsonl or .parquet"),
@@ -328,20 +328,20 @@ def test_lists_of_scores_beside_lists_of_responses_are_one_for_each(tmp_path):
         ({"train": "other.parquet"}, DataError, "no 'data_source' and no 'prompt'"),
     ],
 )
-def test_what_can_be_known_to_be_wrong_is_said_before_a_row_is_read(tmp_path, options, error, said):
+def test_wrong_arguments_are_reported_before_a_row_is_read(tmp_path, options, error, message):
     file = write(tmp_path / "x.jsonl", [{**row, "data_source": "d"} for row in ROWS])
     write(tmp_path / "other.parquet", [{"x": 1}])
-    given = {
+    arguments = {
         name: tmp_path / value if name != "address" else value for name, value in options.items()
     }
     done = []
-    with pytest.raises(error, match=said):
-        score_files([file], "gsm8k", progress=done.append, **given)
+    with pytest.raises(error, match=message):
+        score_files([file], "gsm8k", progress=done.append, **arguments)
     assert not done
     assert not list(tmp_path.glob(".x*"))
 
 
-def test_responses_to_one_prompt_count_as_alike_as_they_are(tmp_path):
+def test_the_interval_is_over_prompts(tmp_path):
     rows = [
         {"input": f"question {i}", "output": f"#### {i % 2}", "gts": "1", "step": 1}
         for i in range(64)
@@ -357,7 +357,7 @@ def test_responses_to_one_prompt_count_as_alike_as_they_are(tmp_path):
     assert widths[2] < widths[0] / 2
 
 
-def test_score_and_report_give_about_the_same_interval(tmp_path):
+def test_score_and_report_have_about_the_same_interval(tmp_path):
     rng = Random(3)
     ease = [rng.random() for _ in range(2000)]
     rows = [
@@ -384,7 +384,7 @@ def test_memory_of_the_interval_does_not_grow_with_prompts():
     assert tally.interval == pytest.approx(wilson_interval(tally.correct, tally.n), abs=2e-3)
 
 
-def test_even_a_small_file_is_work_for_several_processes_of_a_user_s_scorer(tmp_path):
+def test_a_small_file_is_shared_among_processes_for_a_custom_scorer(tmp_path):
     (tmp_path / "slow.py").write_text(
         "import os, time\nfrom rewardkit.scorers.base import Score, Status\n"
         "def score(r, g, e=None):\n"
@@ -448,7 +448,7 @@ def disk_full_at(monkeypatch):
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1000.0])
-def test_figures_after_a_full_disk_are_those_of_the_rows_on_it(
+def test_a_run_resumes_correctly_after_a_full_disk(
     tmp_path, small_chunks, disk_full_at, monkeypatch, seconds
 ):
     monkeypatch.setattr(output_module, "SAVE_SECONDS", seconds)
@@ -482,7 +482,7 @@ def interrupted(tmp_path, rows):
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_a_run_that_is_ended_while_its_output_is_finished_goes_on(
+def test_a_run_interrupted_while_it_finishes_its_output_can_be_resumed(
     tmp_path, small_chunks, monkeypatch, suffix
 ):
     """Whatever step of the end is the last one, nothing that the next run needs is gone."""
@@ -512,7 +512,7 @@ def test_a_run_that_is_ended_while_its_output_is_finished_goes_on(
 
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("damage", ["cut", "zeros", "gone"])
-def test_a_part_that_is_not_what_its_state_says_is_refused(tmp_path, small_chunks, damage, place):
+def test_a_part_that_does_not_match_its_state_is_refused(tmp_path, small_chunks, damage, place):
     """A power cut may leave less than was written, or zeros in its place."""
     rows = [{"nothing": 1}, *ROWS]
     file, out, _ = interrupted(tmp_path, rows)
@@ -544,7 +544,7 @@ def test_a_second_run_to_the_same_output_is_refused(tmp_path, small_chunks):
     assert len(out.read_text().splitlines()) == 400
 
 
-def test_an_input_that_changed_behind_the_same_size_and_time_is_noticed(tmp_path, small_chunks):
+def test_a_changed_input_of_the_same_size_and_time_is_detected(tmp_path, small_chunks):
     file, out, _ = interrupted(tmp_path, ROWS)
     path = tmp_path / "x.jsonl"
     before = path.stat()
@@ -554,7 +554,7 @@ def test_an_input_that_changed_behind_the_same_size_and_time_is_noticed(tmp_path
         score_files([file], "gsm8k", out=out, resume=True)
 
 
-def test_a_link_in_place_of_the_output_stays_and_one_of_a_growing_file_is_refused(tmp_path):
+def test_a_symbolic_link_as_output_stays_and_one_as_part_is_refused(tmp_path):
     file = write(tmp_path / "x.jsonl", ROWS[:5])
     (tmp_path / "real").mkdir()
     target, link = tmp_path / "real/out.jsonl", tmp_path / "out.jsonl"
@@ -568,14 +568,16 @@ def test_a_link_in_place_of_the_output_stays_and_one_of_a_growing_file_is_refuse
     victim.write_text("mine")
     for planted in output_paths(other):
         planted.symlink_to(victim)
-        with pytest.raises(OutputError, match="symbolic link that rewardkit did not make"):
+        with pytest.raises(OutputError, match="symbolic link that rewardkit did not create"):
             score_files([file], "gsm8k", out=other, overwrite=True)
         planted.unlink()
     assert victim.read_text() == "mine"
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst"])
-def test_a_line_that_is_too_long_costs_itself_alone(tmp_path, monkeypatch, small_chunks, suffix):
+def test_a_line_that_is_too_long_is_the_only_one_that_fails(
+    tmp_path, monkeypatch, small_chunks, suffix
+):
     monkeypatch.setattr(chunks_module, "MAX_LINE_BYTES", 5000)
     long = {"output": "x" * 20_000, "gts": "1"}
     rows = [*ROWS[:50], long, *ROWS[50:100], long]
@@ -586,7 +588,7 @@ def test_a_line_that_is_too_long_costs_itself_alone(tmp_path, monkeypatch, small
 
 
 @pytest.mark.full
-def test_a_line_of_a_gigabyte_in_a_small_file_takes_no_gigabyte(tmp_path):
+def test_a_compressed_line_of_a_gigabyte_does_not_fill_the_memory(tmp_path):
     """Three megabytes of gzip unpack to three gigabytes; the child reports its own peak."""
     file = tmp_path / "x.jsonl.gz"
     with gzip.open(file, "wb", compresslevel=1) as stream:
@@ -600,13 +602,13 @@ def test_a_line_of_a_gigabyte_in_a_small_file_takes_no_gigabyte(tmp_path):
         "peak = re.search(r'VmHWM:\\s*([0-9]+)', open('/proc/self/status').read())[1]; "
         "print(r.total.n, r.unscored, peak)"
     )
-    said = subprocess.run([sys.executable, "-c", script, file], capture_output=True, check=True)
-    scored, unscored, peak = map(int, said.stdout.split())
+    result = subprocess.run([sys.executable, "-c", script, file], capture_output=True, check=True)
+    scored, unscored, peak = map(int, result.stdout.split())
     assert (scored, unscored) == (3, 1)
     assert peak < 500_000  # kilobytes
 
 
-def test_chunks_that_take_no_time_go_to_a_process_together(tmp_path, small_chunks, monkeypatch):
+def test_fast_chunks_are_sent_to_a_process_together(tmp_path, small_chunks, monkeypatch):
     """The figures and rows stay those of single chunks, in their order."""
     from rewardkit.responses import score as score_module
 
