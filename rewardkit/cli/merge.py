@@ -17,7 +17,7 @@ from rewardkit.cli.shared.help import examples
 from rewardkit.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from rewardkit.launch.checkpoints import Checkpoint
+    from rewardkit.checkpoints import Checkpoint
 
 EXAMPLES = examples(
     "rewardkit merge checkpoints/DAPO/qwen3-32b/global_step_100 /models/qwen3-32b-dapo \\",
@@ -70,7 +70,7 @@ def command(
     the vLLM command that serves the merged model is printed too. On NPU the same command runs
     with vLLM-Ascend; do not start it in /home of the Ascend image.
     """
-    from rewardkit.launch.checkpoints import find_checkpoint
+    from rewardkit.checkpoints import find_checkpoint
 
     shards = find_checkpoint(checkpoint, part.value)
     merged = shards.backend == "hf"
@@ -96,7 +96,7 @@ def _require_new(out: Path | None) -> Path:
 
 
 def _merger(shards: Checkpoint, out: Path) -> list[str]:
-    from rewardkit.launch.checkpoints import merge_command
+    from rewardkit.checkpoints import merge_command
 
     return merge_command(shards, out, sys.executable)
 
@@ -117,8 +117,8 @@ def _merge(shards: Checkpoint, out: Path) -> None:
 
 def _serve_lines(model: Path, recipe: str, port: int, name: str | None) -> list[str]:
     """The environment and the vLLM command for a model, with the lengths of its recipe."""
+    from rewardkit.checkpoints import serve_command, serve_env
     from rewardkit.cli.shared.requests import read_launch_request
-    from rewardkit.launch.checkpoints import serve_command, serve_env
     from rewardkit.launch.request import plan_from_request
     from rewardkit.launch.rules.values import PlanValues
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from shutil import rmtree
 from time import sleep
 
+from rewardkit.checkpoints import Checkpoint, find_checkpoint, merge_command
 from rewardkit.errors import DataError, OutputError, SourceError
 from rewardkit.evaluate.evaluation import EvaluationReport, JudgingConfig
 from rewardkit.evaluate.generate import GenerationConfig
@@ -23,7 +24,6 @@ from rewardkit.evaluate.results import read_result_lines
 from rewardkit.evaluate.suite import SuiteMember, evaluate_suite, require_folder
 from rewardkit.evaluate.watch.curve import Curves, curve_points, read_curves, write_curves
 from rewardkit.evaluate.watch.serving import last_log_line, serve_model, server_command
-from rewardkit.launch.checkpoints import Checkpoint, find_checkpoint, merge_command
 from rewardkit.output import open_no_follow
 
 _STEP_FOLDER = re.compile(r"global_step_([0-9]{1,9})")

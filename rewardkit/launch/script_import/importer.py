@@ -13,7 +13,6 @@ from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.overrides import KEY, parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER
 from rewardkit.launch.presets import ACTOR
-from rewardkit.launch.recipe_yaml import write_yaml
 from rewardkit.launch.script_import.findings import (
     Asked,
     is_known,
@@ -22,6 +21,7 @@ from rewardkit.launch.script_import.findings import (
     unknown_findings,
 )
 from rewardkit.launch.script_import.recipe import FILES, REWARD, Draft, drafted
+from rewardkit.launch.script_import.recipe_writer import write_yaml
 from rewardkit.launch.script_import.shell import Script, Setting, parse_script
 from rewardkit.launch.script_import.shell_words import Problem
 from rewardkit.launch.verl.hydra_values import Raw, parse_value

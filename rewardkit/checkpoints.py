@@ -1,4 +1,4 @@
-"""Checkpoints of verl: which backend wrote them, whether they are whole, how to use them."""
+"""verl's checkpoints: which backend wrote them, whether they are complete, how to use them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Checkpoint:
     """A model's folder in a checkpoint of verl.
 
     Attributes:
-        folder: where it lies, as `.../global_step_N/actor`.
+        folder: the model's folder, like `.../global_step_N/actor`.
         backend: `fsdp` (a shard for each rank), `megatron` (dist_ckpt), or `hf` (Hugging Face
             weights that can be used as they are).
-        ranks: how many shards there must be; 0 where that is not known.
+        ranks: number of shards that a complete checkpoint has; 0 where it is unknown.
     """
 
     folder: Path
@@ -32,23 +32,24 @@ class Checkpoint:
 
     @property
     def model(self) -> Path:
-        """The folder with Hugging Face's files (config, tokenizer, perhaps weights)."""
+        """The folder with Hugging Face's files: config, tokenizer, and possibly weights."""
         inner = self.folder / "huggingface"
         return inner if inner.is_dir() else self.folder
 
 
 def find_checkpoint(path: Path, part: str = "actor") -> Checkpoint:
-    """The checkpoint at a path: a model's folder, a `global_step_N`, or a run with several.
+    """Find the checkpoint at a path.
 
     Args:
-        path: of any of the three; of a run, the last complete step is taken.
+        path: a model's folder, a `global_step_N`, or a run's folder, whose last complete step
+            counts.
         part: `actor` or `critic`.
 
     Raises:
-        DataError: there is none, or shards are missing (the message names their ranks).
+        DataError: there is no checkpoint, or shards are missing (the message names their ranks).
     """
     folder = _model_folder(path, part)
-    inner = folder / "model"  # where verl 0.9's Megatron writes
+    inner = folder / "model"  # verl 0.9's Megatron writes there
     for place in (folder, inner):
         if _weights(place / "huggingface") or (_weights(place) and not _shards(place)):
             return Checkpoint(place, "hf")
@@ -57,20 +58,20 @@ def find_checkpoint(path: Path, part: str = "actor") -> Checkpoint:
     shards = _shards(folder)
     if not shards:
         raise DataError(
-            f"{folder}: no checkpoint of verl's: neither model_world_size_N_rank_R.pt (FSDP), nor "
+            f"{folder}: not a checkpoint of verl: neither model_world_size_N_rank_R.pt (FSDP), nor "
             "dist_ckpt (Megatron), nor Hugging Face weights."
         )
-    return Checkpoint(folder, "fsdp", _whole(folder, shards))
+    return Checkpoint(folder, "fsdp", _world_size(folder, shards))
 
 
 def _model_folder(path: Path, part: str) -> Path:
     if not path.is_dir():
-        raise DataError(f"{path}: no such folder.")
+        raise DataError(f"{path}: the folder does not exist.")
     latest = path / "latest_checkpointed_iteration.txt"
     if latest.is_file():
         path = path / f"global_step_{latest.read_text().strip()}"
         if not path.is_dir():
-            raise DataError(f"{path}: named in {latest.name}, and not there.")
+            raise DataError(f"{path}: {latest.name} names this folder, which does not exist.")
     inner = path / part
     return inner if inner.is_dir() else path
 
@@ -80,25 +81,29 @@ def _weights(folder: Path) -> bool:
 
 
 def _shards(folder: Path) -> list[tuple[int, int]]:
-    """World size and rank of every FSDP shard."""
-    found = (_SHARD.fullmatch(path.name) for path in folder.glob("model_world_size_*"))
-    return sorted((int(match[1]), int(match[2])) for match in found if match)
+    """Return the world size and rank of every FSDP shard."""
+    matches = (_SHARD.fullmatch(path.name) for path in folder.glob("model_world_size_*"))
+    return sorted((int(match[1]), int(match[2])) for match in matches if match)
 
 
-def _whole(folder: Path, shards: list[tuple[int, int]]) -> int:
-    """The world size, if there is a shard of every rank."""
+def _world_size(folder: Path, shards: list[tuple[int, int]]) -> int:
+    """Return the world size.
+
+    Raises:
+        DataError: a rank has no shard, or the shards are of several runs.
+    """
     sizes = {size for size, _ in shards}
     if len(sizes) > 1:
         raise DataError(
             f"{folder}: shards of runs with {' and '.join(map(str, sorted(sizes)))} ranks; "
-            "leave those of one run."
+            "keep the shards of one run."
         )
     size = sizes.pop()
     missing = sorted(set(range(size)) - {rank for _, rank in shards})
     if missing:
         raise DataError(
             f"{folder}: {len(shards)} of {size} shards; ranks {_spans(missing)} are missing. Each "
-            "node wrote its own: copy those of the other nodes into this folder."
+            "node writes its own shards: copy those of the other nodes into this folder."
         )
     return size
 
@@ -114,17 +119,17 @@ def _spans(numbers: list[int]) -> str:
     return ", ".join("-".join(map(str, span)) for span in spans)
 
 
-def merge_command(found: Checkpoint, out: Path, python: str) -> list[str]:
-    """The merger of verl itself, for a checkpoint that is not Hugging Face's yet (verl 0.4.1 and later)."""
+def merge_command(checkpoint: Checkpoint, out: Path, python: str) -> list[str]:
+    """Return the command of verl's own merger, which writes Hugging Face weights (verl 0.4.1 on)."""
     return [
         python,
         "-m",
         "verl.model_merger",
         "merge",
         "--backend",
-        found.backend,
+        checkpoint.backend,
         "--local_dir",
-        str(found.folder),
+        str(checkpoint.folder),
         "--target_dir",
         str(out),
     ]
@@ -133,14 +138,14 @@ def merge_command(found: Checkpoint, out: Path, python: str) -> list[str]:
 def serve_command(
     model: str, *, lengths: tuple[int, int], tp: int, port: int, name: str
 ) -> list[str]:
-    """A vLLM server with the lengths a model was trained with.
+    """Return the command of a vLLM server with the lengths that a model was trained with.
 
     Args:
         model: a folder with Hugging Face weights.
-        lengths: of prompt and response, in tokens.
+        lengths: maximum length of a prompt and of a response, in tokens.
         tp: tensor parallel size.
-        port: to listen on, at 127.0.0.1.
-        name: the server calls the model so.
+        port: port at 127.0.0.1.
+        name: name of the model at the server.
     """
     total = str(sum(lengths))
     return [
@@ -167,5 +172,5 @@ def serve_command(
 
 
 def serve_env(devices: str) -> Mapping[str, str]:
-    """What a server needs on the devices, beside its command."""
+    """Return the environment variables that a server needs on a kind of device."""
     return {"VLLM_USE_V1": "1", "TASK_QUEUE_ENABLE": "1"} if devices == "npu" else {}

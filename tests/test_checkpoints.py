@@ -1,7 +1,7 @@
 import pytest
 
+from rewardkit.checkpoints import find_checkpoint, merge_command, serve_command
 from rewardkit.errors import DataError
-from rewardkit.launch.checkpoints import find_checkpoint, merge_command, serve_command
 
 
 @pytest.fixture
@@ -57,12 +57,12 @@ def test_megatron_s_place_in_0_9_is_known(tmp_path):
 
 
 def test_a_folder_without_a_checkpoint_says_what_was_looked_for(tmp_path):
-    with pytest.raises(DataError, match="no checkpoint of verl's"):
+    with pytest.raises(DataError, match="not a checkpoint of verl"):
         find_checkpoint(tmp_path)
-    with pytest.raises(DataError, match="no such folder"):
+    with pytest.raises(DataError, match="does not exist"):
         find_checkpoint(tmp_path / "x")
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("30")
-    with pytest.raises(DataError, match=r"global_step_30: named in"):
+    with pytest.raises(DataError, match=r"names this folder, which does not exist"):
         find_checkpoint(tmp_path)
 
 
