@@ -256,15 +256,15 @@ def _lines(tail: LogTail, interval: float, lang: str) -> NoReturn:
     from rewardkit.trainlog.rules import diagnose
     from rewardkit.trainlog.tables import format_step
 
-    last, restarts, begun, missing = -1, 0, 0, False
+    last, restarts, rewrites, missing = -1, 0, 0, False
     reported: set[str] = set()
     while True:
         run = tail.poll()
-        if tail.missing and not missing:
+        if tail.is_missing and not missing:
             warn(_WAITING.format(tail.path))
-        missing = tail.missing
-        if tail.begun > begun:
-            last, restarts, begun, reported = -1, 0, tail.begun, set()
+        missing = tail.is_missing
+        if tail.rewrites > rewrites:
+            last, restarts, rewrites, reported = -1, 0, tail.rewrites, set()
             typer.echo("the log was replaced by a new one")
         if run:
             if len(run.restarts) > restarts:
@@ -293,9 +293,9 @@ def _live(tail: LogTail, interval: float, lang: str) -> NoReturn:
         while True:
             if run := tail.poll():
                 live.update(_tables(run, lang), refresh=True)
-            if tail.missing and not missing:
+            if tail.is_missing and not missing:
                 live.update(Text(printable(_WAITING.format(tail.path))), refresh=True)
-            missing = tail.missing
+            missing = tail.is_missing
             sleep(interval)
 
 

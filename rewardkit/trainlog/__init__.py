@@ -1,1 +1,1 @@
-"""What a training run leaves behind: read into one table, shown, judged and drawn."""
+"""Logs of training runs: read into one table, summarized, diagnosed and drawn."""

@@ -1,4 +1,4 @@
-"""Conditions that rules are made of: each looks at a run and gives the evidence, or None."""
+"""Conditions of rules: each inspects a run and returns its evidence, or None."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ from rewardkit.trainlog.series import Series, finite, mean, part
 from rewardkit.trainlog.topics import step_seconds
 from rewardkit.trainlog.training_run import FIXED, FULL, TrainingRun
 
-#: Steps at the end of a run whose mean is compared with a limit: one odd step is no finding.
-LAST = 10
+#: Steps at the end of a run whose mean is compared with a limit, so that one odd step does not count.
+LAST_STEPS = 10
 
-#: Points that a comparison of an earlier with a later part needs.
-LONG = 15
+#: Fewest points of a curve whose earlier part is compared with a later one.
+MIN_POINTS = 15
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A number that supports a finding: which, at which step or over which, and its value."""
+    """A number that supports a finding.
+
+    Attributes:
+        what: description of the number.
+        steps: first and last step that it covers.
+        value: the number.
+    """
 
     what: str
     steps: tuple[int, int]
@@ -34,12 +40,12 @@ class Fact:
 
 @dataclass(frozen=True)
 class RuleEvidence:
-    """Why a condition holds: its numbers, and the steps to look at.
+    """Evidence that a condition holds.
 
     Attributes:
-        facts: the numbers.
-        steps: the first and the last.
-        metrics: the curves to look at, where they are others than the rule's.
+        facts: numbers that show it.
+        steps: first and last step to look at.
+        metrics: metrics to look at, if they differ from the rule's.
     """
 
     facts: tuple[Fact, ...]
@@ -51,22 +57,22 @@ Condition: TypeAlias = Callable[[TrainingRun], RuleEvidence | None]
 
 
 def mean_fact(what: str, points: Series) -> Fact:
-    """The mean of some points, or the value of one."""
+    """Return the mean of points as a fact."""
     return Fact(what, (points[0][0], points[-1][0]), mean(points))
 
 
 def evidence_of(*facts: Fact | None, steps: tuple[int, int] | None = None) -> RuleEvidence:
-    """Evidence of the facts that there are; of the steps of the first, if no others are said."""
-    found = tuple(item for item in facts if item)
-    return RuleEvidence(found, steps or found[0].steps)
+    """Return the evidence of facts, leaving out None; `steps` are by default those of the first."""
+    present = tuple(item for item in facts if item)
+    return RuleEvidence(present, steps or present[0].steps)
 
 
 def last_above(limit: float, *names: str, below: float | None = None) -> Condition:
-    """The mean of a metric over the last steps is above a limit, and not above another one."""
+    """The mean of a metric over the last steps is above `limit` and not above `below`."""
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         series = finite(run.series(*names))
-        last = series[-LAST:]
+        last = series[-LAST_STEPS:]
         if not last or not mean(last) > limit or (below is not None and mean(last) > below):
             return None
         name = logged_name(run, names)
@@ -76,25 +82,25 @@ def last_above(limit: float, *names: str, below: float | None = None) -> Conditi
 
 
 def often_above(limit: float, least: int, *names: str) -> Condition:
-    """A metric is above a limit in several of the last steps."""
+    """A metric is above a limit in at least `least` of the last steps."""
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         series = finite(run.series(*names))
-        if sum(value > limit for _, value in series[-LAST:]) < least:
+        if sum(value > limit for _, value in series[-LAST_STEPS:]) < least:
             return None
         name = logged_name(run, names)
         return evidence_of(
-            mean_fact(name, series[-LAST:]), _worst(name, series), steps=_span(series, limit)
+            mean_fact(name, series[-LAST_STEPS:]), _worst(name, series), steps=_span(series, limit)
         )
 
     return holds
 
 
 def last_outside(low: float, high: float, *names: str) -> Condition:
-    """The mean of a metric over the last steps is outside of a range."""
+    """The mean of a metric over the last steps is outside a range."""
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
-        last = finite(run.series(*names))[-LAST:]
+        last = finite(run.series(*names))[-LAST_STEPS:]
         if not last or low <= mean(last) <= high:
             return None
         return evidence_of(mean_fact(logged_name(run, names), last))
@@ -103,27 +109,27 @@ def last_outside(low: float, high: float, *names: str) -> Condition:
 
 
 def at_limit(limit: float, kind: str, *keys: str, infer: bool = False) -> Condition:
-    """A share of prompts or responses is cut, and the longest is as long as is allowed.
+    """Too many prompts or responses are cut, and the longest one reaches the length limit.
 
-    0.9 measures `clip_ratio` against the longest of the batch, of which there always is one; so
-    does whoever pads to it, in any release. So the longest must reach the limit that is configured,
-    or with `infer` shows as a length that is often the longest. Where neither is known, a share of
-    0.1 to 0.8 counts if the longest is the same in all of the last steps, or is not logged.
+    0.9, and any trainer that pads to the longest of the batch, measures `clip_ratio` against that
+    longest one, so the ratio is never 0. Therefore the longest must reach the configured limit or,
+    with `infer`, a length that is often the longest. If neither is known, the ratio of verl 0.1 to
+    0.8 counts if the longest is the same in all of the last steps, or is not logged.
     """
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         cut = finite(run.series(f"{kind}/clip_ratio"))
-        last = cut[-LAST:]
+        last = cut[-LAST_STEPS:]
         if not last or not mean(last) > limit:
             return None
         longest = finite(run.series(f"{kind}/max"))
         allowed = _configured(run, keys) or (_plateau(longest) if infer else None)
-        if not _reached(longest[-LAST:], allowed, of_limit=run.era in {FIXED, FULL}):
+        if not _reached(longest[-LAST_STEPS:], allowed, of_limit=run.era in {FIXED, FULL}):
             return None
         return evidence_of(
             mean_fact(f"{kind}/clip_ratio", last),
             _worst(f"{kind}/clip_ratio", cut),
-            mean_fact(f"{kind}/max", longest[-LAST:]) if longest else None,
+            mean_fact(f"{kind}/max", longest[-LAST_STEPS:]) if longest else None,
             steps=_span(cut, limit),
         )
 
@@ -156,9 +162,9 @@ def not_a_number(*prefixes: str) -> Condition:
 
 
 def never_differs(low: tuple[str, ...], high: tuple[str, ...], first: int, most: int) -> Condition:
-    """All responses get one and the same score from the first step on.
+    """All responses get the same score from the first step on.
 
-    For all of at least `first` steps, or for the first `most`.
+    In all of at least `first` steps, or in the first `most` steps.
     """
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
@@ -179,7 +185,7 @@ def never_differs(low: tuple[str, ...], high: tuple[str, ...], first: int, most:
 
 
 def both_zero(low: str, high: str, least: int) -> Condition:
-    """Lowest and highest of a batch are exactly 0 in several steps: it trained nothing."""
+    """The lowest and the highest value are exactly 0 in several steps, which train nothing."""
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         lows, highs = dict(run.series(low)), dict(run.series(high))
@@ -196,13 +202,13 @@ def both_zero(low: str, high: str, least: int) -> Condition:
 
 
 def falls_to(share: float, limit: float, *names: str) -> Condition:
-    """A metric ends below a share of where it began, and below a limit."""
+    """A metric ends below a share of its initial value, and below a limit."""
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         series = finite(run.series(*names))
-        if len(series) < LONG:
+        if len(series) < MIN_POINTS:
             return None
-        begin, end = part(series, 0, 0.1), series[-LAST:]
+        begin, end = part(series, 0, 0.1), series[-LAST_STEPS:]
         if not (mean(end) < share * mean(begin) and mean(end) < limit):
             return None
         name = logged_name(run, names)
@@ -214,31 +220,31 @@ def falls_to(share: float, limit: float, *names: str) -> Condition:
 
 
 def time_share(limit: float, *names: str) -> Condition:
-    """A part takes more than a share of the time of the last steps."""
+    """A phase takes more than a share of the time of the last steps."""
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
-        spent, whole = dict(finite(run.series(*names))), dict(finite(step_seconds(run)))
-        shares = [(s, spent[s] / whole[s]) for s in run.steps if s in spent and whole.get(s)]
-        last = shares[-LAST:]
+        phase, whole = dict(finite(run.series(*names))), dict(finite(step_seconds(run)))
+        shares = [(s, phase[s] / whole[s]) for s in run.steps if s in phase and whole.get(s)]
+        last = shares[-LAST_STEPS:]
         if not last or mean(last) <= limit:
             return None
         name = logged_name(run, names)
         return evidence_of(
             mean_fact(f"{name} as a share of the step", last),
-            mean_fact(name, [(step, spent[step]) for step, _ in last]),
+            mean_fact(name, [(step, phase[step]) for step, _ in last]),
         )
 
     return holds
 
 
 def imbalanced(limit: float) -> Condition:
-    """After balancing, the fullest worker has clearly more tokens than the emptiest."""
+    """After balancing, the workers' numbers of tokens still differ by more than a share of the mean."""
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         names = ("balanced_max", "balanced_min", "mean")
         high, low, mid = (dict(finite(run.series(f"global_seqlen/{name}"))) for name in names)
         spread = [(s, (high[s] - low[s]) / mid[s]) for s in high if s in low and mid.get(s)]
-        last = spread[-LAST:]
+        last = spread[-LAST_STEPS:]
         if not last or mean(last) <= limit:
             return None
         at = last[-1][0]
@@ -259,7 +265,7 @@ def _configured(run: TrainingRun, keys: Iterable[str]) -> float | None:
 
 
 def _reached(longest: Series, allowed: float | None, *, of_limit: bool) -> bool:
-    """Whether most of the last steps' longest are as long as is allowed."""
+    """Whether the longest ones of most of the last steps reach the limit."""
     values = [value for _, value in longest]
     if not values:
         return of_limit
@@ -269,24 +275,24 @@ def _reached(longest: Series, allowed: float | None, *, of_limit: bool) -> bool:
 
 
 def _plateau(longest: Series) -> float | None:
-    """A value that is the highest of all again and again."""
+    """The highest value, if it occurs often."""
     values = [value for _, value in longest]
     top = max(values, default=0.0)
     return top if values.count(top) >= max(3, len(values) / 4) else None
 
 
 def logged_name(run: TrainingRun, names: Iterable[str]) -> str:
-    """The first of these metrics that the run has, else the first."""
+    """Return the first of these metrics that the run has, else the first name."""
     return next((name for name in names if name in run.table), next(iter(names)))
 
 
 def _worst(name: str, series: Series) -> Fact | None:
-    """The highest point, where the mean of the last ones does not say it all."""
+    """The highest point, unless the curve has only one point."""
     step, value = max(series, key=lambda point: point[1])
     return Fact(f"highest {name}", (step, step), value) if len(series) > 1 else None
 
 
 def _span(series: Series, limit: float) -> tuple[int, int]:
-    """From the first step above the limit to the last."""
+    """First and last step above the limit."""
     above = [step for step, value in series if value > limit]
     return above[0], above[-1]

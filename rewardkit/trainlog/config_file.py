@@ -1,4 +1,4 @@
-"""A run's configuration from a file, where its log does not hold it."""
+"""Configuration of a run from a file, for logs that do not contain it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rewardkit.trainlog.training_run import TrainingRun
 
 
 def with_config(run: TrainingRun, path: Path) -> TrainingRun:
-    """The run with the settings of a YAML or JSON file, as Hydra's `.hydra/config.yaml`.
+    """Return the run with the settings of a YAML or JSON file, such as `.hydra/config.yaml`.
 
     Raises:
         SourceError: the file cannot be read.
-        DataError: it holds no settings.
+        DataError: the file has no settings.
     """
     import yaml
 
     try:
-        found = Redactor().tree(dict(flatten(yaml.safe_load(path.read_text(encoding="utf-8")))))
+        settings = Redactor().tree(dict(flatten(yaml.safe_load(path.read_text(encoding="utf-8")))))
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error).split("\n", 1)[0]
-        raise DataError(f"{path}: not readable as YAML or JSON: {reason}.") from error
-    if not found:
+        raise DataError(f"{path}: invalid YAML or JSON: {reason}.") from error
+    if not settings:
         raise DataError(f"{path}: no settings; name the run's own config.yaml.")
-    return replace(run, config={**run.config, **found})
+    return replace(run, config={**run.config, **settings})

@@ -1,4 +1,4 @@
-"""A run's table for other programs: a row per step, a column per metric."""
+"""Export of runs as CSV and parquet: a row per step, a column per metric."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from rewardkit.output import atomic
 from rewardkit.trainlog.training_run import TrainingRun
 
-#: What a spreadsheet takes for the beginning of a formula, in its full width too.
-FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+#: Start of a formula in a spreadsheet, also as full-width characters.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def rows(run: TrainingRun) -> Iterator[dict[str, float]]:
-    """The steps in order, each with the metrics that were logged of it."""
+    """Yield the steps in order, each with its logged metrics."""
     columns = list(run.table.items())
     for i, step in enumerate(run.steps):
         values = ((key, column[i]) for key, column in columns)
@@ -23,9 +23,9 @@ def rows(run: TrainingRun) -> Iterator[dict[str, float]]:
 
 
 def write_csv(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> None:
-    """The runs as CSV, with a `run` column if there are several; what is missing is empty.
+    """Write runs as CSV, with a `run` column if there are several; missing values are empty.
 
-    A name that a spreadsheet would take for a formula begins with an apostrophe; see `as_text`.
+    A name that a spreadsheet would read as a formula gets a leading apostrophe; see `as_text`.
 
     Raises:
         OutputError: `out` cannot be written, or exists and `overwrite` is False.
@@ -38,11 +38,11 @@ def write_csv(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> Non
         csv.writer(file).writerow(map(as_text, names))
         writer = csv.DictWriter(file, names, restval="")
         for run in runs:
-            writer.writerows(_named(as_text(run.name), row, names) for row in rows(run))
+            writer.writerows(_with_run(as_text(run.name), row, names) for row in rows(run))
 
 
 def write_parquet(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> None:
-    """The runs as parquet: `step` as int64, metrics as float64; what is missing is null.
+    """Write runs as parquet: `step` as int64, metrics as float64; missing values are null.
 
     Raises:
         OutputError: `out` cannot be written, or exists and `overwrite` is False.
@@ -54,7 +54,7 @@ def write_parquet(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) ->
     kinds = {"run": pa.string(), "step": pa.int64()}
     schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
     columns = {
-        name: [_float(row.get(name), name) for run in runs for row in _all(run, names)]
+        name: [_float(row.get(name), name) for run in runs for row in _named_rows(run, names)]
         for name in names
     }
     with atomic(out, overwrite=overwrite) as temporary:
@@ -62,25 +62,25 @@ def write_parquet(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) ->
 
 
 def as_text(name: str) -> str:
-    """A name that spreadsheets show as it is: one that begins like a formula gets an apostrophe.
+    """Put an apostrophe before a name that starts like a formula, so that spreadsheets show it.
 
-    Names come from a log. This is what OWASP advises against CSV injection.
+    Names come from a log. OWASP recommends this against CSV injection.
     """
-    return f"'{name}" if name.startswith(FORMULAS) else name
+    return f"'{name}" if name.startswith(FORMULA_STARTS) else name
 
 
-def _all(run: TrainingRun, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    return (_named(run.name, row, names) for row in rows(run))
+def _named_rows(run: TrainingRun, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    return (_with_run(run.name, row, names) for row in rows(run))
 
 
-def _named(name: str, row: dict[str, float], names: Sequence[str]) -> dict[str, Any]:
+def _with_run(name: str, row: dict[str, float], names: Sequence[str]) -> dict[str, Any]:
     return {"run": name, **row} if names[0] == "run" else dict(row)
 
 
 def _columns(runs: Sequence[TrainingRun]) -> list[str]:
     first = ["run", "step"] if len(runs) > 1 else ["step"]
-    found = dict.fromkeys(key for run in runs for key in run.table)
-    return [*first, *(key for key in found if key not in first)]
+    metrics = dict.fromkeys(key for run in runs for key in run.table)
+    return [*first, *(key for key in metrics if key not in first)]
 
 
 def _float(value: Any, name: str) -> Any:

@@ -1,6 +1,6 @@
-"""The file verl's `file` logger writes: a line `{"step": N, "data": {...}}` for each log call.
+"""Reader of the file of verl's `file` logger: a line `{"step": N, "data": {...}}` per log call.
 
-It exists from 0.6 on and is begun anew when a run is resumed (`verl/utils/tracking.py`).
+The logger exists since 0.6 and overwrites its file when a run resumes (`verl/utils/tracking.py`).
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from rewardkit.lines import LongLine
 from rewardkit.trainlog.table_builder import TableBuilder
 from rewardkit.trainlog.training_run import TrainingRun
 
-#: Bytes of a line at most: as many metrics as a table may have take two MiB, and JSON takes up to
-#: twenty times its size in memory.
-LONGEST = 8 << 20
+#: Bytes of a line; all metrics that a table may have take two MiB, and JSON takes up to twenty times
+#: its size in memory.
+MAX_LINE_BYTES = 8 << 20
 
-#: Steps are below; no run has as many.
-STEPS = 10**12
+#: Steps are smaller; no run has this many.
+STEP_LIMIT = 10**12
 
-#: An integer above is no metric, and a float cannot hold ten times that.
-HIGHEST = 10**307
+#: Larger integers are not metrics; a float cannot hold ten times this one.
+MAX_INTEGER = 10**307
 
 
 @dataclass
 class JsonlReader:
-    """Such a file, fed in pieces."""
+    """Reader of such a file, fed in pieces."""
 
     builder: TableBuilder = field(default_factory=TableBuilder)
     _rest: bytes = b""
@@ -35,7 +35,7 @@ class JsonlReader:
     _dropped: int = 0
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the file."""
+        """Read the next bytes of the file."""
         if self._dropped:
             end = data.find(b"\n")
             self._dropped += len(data) if end < 0 else end
@@ -46,14 +46,14 @@ class JsonlReader:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._take(line)
-        if len(self._rest) > LONGEST:
+        if len(self._rest) > MAX_LINE_BYTES:
             self._dropped, self._rest = len(self._rest), b""
 
     def finish(self, name: str, path: str) -> TrainingRun:
-        """The run that the file tells of.
+        """Read an incomplete last line, and return the run.
 
         Raises:
-            DataError: there is not one step.
+            DataError: the file has no step.
         """
         if self._dropped:
             self._skip_long()
@@ -63,16 +63,16 @@ class JsonlReader:
         return self.run(name, path)
 
     def run(self, name: str, path: str) -> TrainingRun:
-        """The run as far as it has been read."""
+        """Return the run as far as it has been read."""
         return self.builder.run(name=name, path=path, source="jsonl")
 
     def _skip_long(self) -> None:
         self._line += 1
-        self.builder.skip(f"line {self._line:,}", LongLine(self._dropped, LONGEST).reason)
+        self.builder.skip(f"line {self._line:,}", LongLine(self._dropped, MAX_LINE_BYTES).reason)
         self._dropped = 0
 
     def _take(self, line: bytes) -> None:
-        if len(line) > LONGEST:
+        if len(line) > MAX_LINE_BYTES:
             self._dropped = len(line)
             self._skip_long()
             return
@@ -83,20 +83,21 @@ class JsonlReader:
         record = parse_record(line)
         if record is None:
             self.builder.skip(
-                where, "no JSON object with a whole 'step' of at most 12 digits and a 'data' object"
+                where,
+                "not a JSON object with an integer 'step' of at most 12 digits and a 'data' object",
             )
             return
         step, data = record
-        if any(isinstance(value, int) and abs(value) > HIGHEST for value in data.values()):
+        if any(isinstance(value, int) and abs(value) > MAX_INTEGER for value in data.values()):
             self.builder.skip(where, "a number that is too large")
             return
-        found = {key: value for key, raw in data.items() if (value := _number(raw)) is not None}
-        if found:
-            self.builder.add(step, found, where)
+        metrics = {key: value for key, raw in data.items() if (value := _number(raw)) is not None}
+        if metrics:
+            self.builder.add(step, metrics, where)
 
 
 def parse_record(line: bytes) -> tuple[int, dict[str, Any]] | None:
-    """Step and data of a line; None if it is not of this kind."""
+    """Return step and data of a line; None if the line has another format."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -104,13 +105,13 @@ def parse_record(line: bytes) -> tuple[int, dict[str, Any]] | None:
     if not isinstance(record, dict):
         return None
     step, data = record.get("step"), record.get("data")
-    if type(step) is not int or not 0 <= step < STEPS or not isinstance(data, dict):
+    if type(step) is not int or not 0 <= step < STEP_LIMIT or not isinstance(data, dict):
         return None
     return step, data
 
 
 def _number(value: Any) -> float | None:
-    """A metric's value. The logger writes NaN and infinity as null; what is no number is left."""
+    """A metric's value, None for other types. The logger writes NaN and infinity as null."""
     if value is None:
         return nan
     return value if isinstance(value, (int, float)) else None

@@ -1,4 +1,4 @@
-"""Python literals that verl prints over several lines of a log: its configuration, and metrics."""
+"""Python literals that verl prints over several lines: its configuration, and metrics."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Any
 
 from rewardkit.trainlog.metric_value import VALUE, parse_value
 
-#: A literal of more lines or characters than this is none of verl's.
+#: Lines and characters of a literal; verl prints no longer ones.
 MAX_LINES, MAX_CHARACTERS = 20_000, 2_000_000
 
-#: Characters of a line that are looked at; what verl prints over several lines has short ones.
+#: Characters of a line that are read; a literal over several lines has short lines.
 MAX_LINE_CHARACTERS = 20_000
 
-#: Lines of the same process that do not go on with the literal, until it is given up.
+#: Lines of the same process that do not continue the literal, before the literal is given up.
 MAX_STRANGE_LINES = 50
 
-#: Characters without a comma, texts left out: `1+1+1...` of 400,000 ends Python 3.10 (its C stack).
+#: Characters without a comma outside strings: 400,000 of `1+1+1...` overflow the C stack of Python
+#: 3.10.
 MAX_UNSEPARATED_CHARACTERS = 20_000
 
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
@@ -29,7 +30,7 @@ _TEXTS = re.compile(rf"\s*(?:{_STRING})\s*")
 _TOKENS = re.compile(rf"{_STRING}|[\[({{]|[\])}}]")
 _PAIR = re.compile(rf"({_STRING}): ({VALUE})(?=, *['\"]|\}})")
 
-#: What a collector, or whoever watches a file, puts before each line.
+#: The time stamp that a log collector puts before each line.
 _TIME = re.compile(
     r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[\d.,:+Z-]*\]?\s*(?:std(?:out|err) [FP] )?"
 )
@@ -39,9 +40,9 @@ _RAY = re.compile(r"\(([^()]* pid=\d+)[^()]*\) ?")
 
 
 def split_processes(text: str) -> Iterator[tuple[str, str]]:
-    """Which process wrote a line ("" if Ray does not say), and what it wrote.
+    """Split a line into pairs of a process ("" if Ray does not name it) and its text.
 
-    Several, where the output of one process broke into another's line.
+    There are several pairs if the output of one process breaks into another's line.
     """
     text = text[:MAX_LINE_CHARACTERS]
     if stamp := _TIME.match(text):
@@ -56,16 +57,15 @@ def split_processes(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass
 class LiteralCollector:
-    """A literal that is being collected from the lines of one process.
+    """Collects a literal from the lines of one process.
 
     Attributes:
-        process: whose lines; others, which Ray puts between them, are left out.
-        whole: whether its last bracket was found; else the open ones are closed after what is
-            there.
+        process: the process; lines of others, which Ray puts between them, are left out.
+        is_complete: whether the last bracket was read; else `text` closes the open ones.
     """
 
     process: str
-    whole: bool = False
+    is_complete: bool = False
     _open: list[str] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
     _lines: int = 0
@@ -74,14 +74,14 @@ class LiteralCollector:
 
     @property
     def text(self) -> str:
-        """What there is of it, as a literal."""
+        """The literal, with open brackets closed."""
         text = "\n".join(self._parts)
         if not self._open:
             return text
         return text.rstrip().rstrip(",") + "".join(_CLOSER[one] for one in reversed(self._open))
 
     def feed(self, process: str, text: str) -> bool:
-        """Take what a process wrote in a line; True when the literal is complete or given up."""
+        """Add a process's text of a line; True when the literal is complete or given up."""
         self._lines += 1
         if (
             self._lines > MAX_LINES
@@ -104,12 +104,12 @@ class LiteralCollector:
                     break
         self._parts.append(text)
         self._length += len(text)
-        self.whole = not self._open
-        return self.whole
+        self.is_complete = not self._open
+        return self.is_complete
 
 
 def literal_value(text: str) -> Any:
-    """The literal's value; None if it is none."""
+    """Evaluate a literal; None if the text is not one."""
     if len(text) > MAX_UNSEPARATED_CHARACTERS and any(
         len(part) > MAX_UNSEPARATED_CHARACTERS for part in _TEXTS.sub("''", text).split(",")
     ):
@@ -121,17 +121,17 @@ def literal_value(text: str) -> Any:
 
 
 def printed_metrics(text: str) -> dict[str, float]:
-    """The numbers of a printed dictionary of metrics, NaN and NumPy scalars among them."""
-    found: dict[str, float] = {}
+    """Return the numbers of a printed dictionary of metrics, including NaN and NumPy scalars."""
+    metrics: dict[str, float] = {}
     for match in _PAIR.finditer(text):
         key, value = literal_value(match[1]), parse_value(match[2])
         if isinstance(key, str) and value is not None:
-            found[key] = value
-    return found
+            metrics[key] = value
+    return metrics
 
 
 def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """A nested dictionary as dotted keys and values; lists are values."""
+    """Flatten a nested dictionary into dotted keys and values; lists are values."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from flatten(inner, f"{prefix}.{key}" if prefix else str(key))

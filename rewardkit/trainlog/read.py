@@ -1,4 +1,4 @@
-"""Any trace of a training run, read into a `Run`."""
+"""Reads any kind of log into a `TrainingRun`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from rewardkit.trainlog.rollout_dumps import list_dumps, read_dumps
 from rewardkit.trainlog.tensorboard import is_event_file, read_events
 from rewardkit.trainlog.training_run import TrainingRun
 
-#: Bytes that are read at a time.
-CHUNK = 4 << 20
+#: Bytes per read.
+CHUNK_BYTES = 4 << 20
 
-#: Bytes that are looked at to see what a file is.
-HEAD = 1 << 20
+#: Bytes from which the kind of a file is determined.
+HEAD_BYTES = 1 << 20
 
-#: Lines of it that may show that it is a jsonl.
-FIRST = 5
+#: Lines of these that may show that the file is a jsonl.
+FIRST_LINES = 5
 
 _NOT_LOGS = {
     b"PAR1": "a parquet file; `rewardkit report` shows responses",
@@ -41,17 +41,17 @@ _NOT_LOGS = {
 def read_run(
     path: Path | str, name: str = "", progress: Callable[[int], object] = lambda _: None
 ) -> TrainingRun:
-    """Read a run from what it left behind.
+    """Read the log of a run.
 
     Args:
         path: a console log or a file of verl's `file` logger (both also `.gz`), a TensorBoard
             event file or a folder of them, or a folder of rollout dumps.
-        name: what to call the run; the file's name if not said.
+        name: name of the run; by default the name of the file.
         progress: called with the number of bytes read since the last call.
 
     Raises:
-        SourceError: there is no such file, or it cannot be opened.
-        DataError: it is none of these, or has not one step.
+        SourceError: the file does not exist or cannot be opened.
+        DataError: it is none of these, or has no step.
     """
     path = Path(path)
     name = name or path.stem or str(path)
@@ -66,17 +66,17 @@ def read_run(
             reader.feed(data)
             progress(len(data))
     except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{path}: cannot be read: {_why(error)}.") from error
-    return _finished(reader, name, path)
+        raise SourceError(f"{path}: cannot be read: {_reason(error)}.") from error
+    return _finish(reader, name, path)
 
 
 def read_runs(
     paths: Iterable[Path | str], progress: Callable[[int], object] = lambda _: None
 ) -> list[TrainingRun]:
-    """Read several runs and give each a name of its own."""
+    """Read several runs and give each a unique name."""
     runs = [read_run(path, progress=progress) for path in paths]
-    same = Counter(run.name for run in runs)
-    runs = [replace(run, name=run.path) if same[run.name] > 1 else run for run in runs]
+    names = Counter(run.name for run in runs)
+    runs = [replace(run, name=run.path) if names[run.name] > 1 else run for run in runs]
     seen: Counter[str] = Counter()
     for i, run in enumerate(runs):
         seen[run.name] += 1
@@ -86,18 +86,18 @@ def read_runs(
 
 
 def choose_reader(head: bytes, path: Path) -> ConsoleReader | JsonlReader:
-    """What reads a file that begins like this.
+    """Choose the reader for a file that starts with `head`.
 
     Raises:
-        DataError: it is no log.
+        DataError: the file is not a log.
     """
     if not head.strip():
         raise DataError(f"{path}: the file is empty.")
     for magic, what in _NOT_LOGS.items():
         if head.startswith(magic):
-            raise DataError(f"{path}: no training log but {what}.")
+            raise DataError(f"{path}: not a training log but {what}.")
     lines = (line for line in head.split(b"\n") if line.strip())
-    return JsonlReader() if any(map(parse_record, islice(lines, FIRST))) else ConsoleReader()
+    return JsonlReader() if any(map(parse_record, islice(lines, FIRST_LINES))) else ConsoleReader()
 
 
 def _read_folder(path: Path, name: str) -> TrainingRun:
@@ -108,40 +108,40 @@ def _read_folder(path: Path, name: str) -> TrainingRun:
         if len(folders) > 1:
             more = f" and {len(folders) - 4:,} more" if len(folders) > 4 else ""
             raise DataError(
-                f"{path}: event files of {len(folders):,} runs are in this folder; name one or "
+                f"{path}: this folder has event files of {len(folders):,} runs; name one or "
                 f"several of {', '.join(folders[:4])}{more}."
             )
         return read_events(events, name, str(path))
     logs = sorted(file.name for file in path.iterdir() if file.suffix in {".log", ".jsonl", ".txt"})
     hint = f" Name one of its files: {', '.join(logs[:3])}." if logs else ""
     raise DataError(
-        f"{path}: neither rollout dumps (<step>.jsonl) nor TensorBoard event files are in this "
-        f"folder.{hint}"
+        f"{path}: the folder has neither rollout dumps (<step>.jsonl) nor TensorBoard event "
+        f"files.{hint}"
     )
 
 
-def _finished(reader: ConsoleReader | JsonlReader, name: str, path: Path) -> TrainingRun:
+def _finish(reader: ConsoleReader | JsonlReader, name: str, path: Path) -> TrainingRun:
     try:
         return reader.finish(name, str(path))
     except DataError as error:
         if isinstance(reader, ConsoleReader) and reader.binary:
-            raise DataError(f"{path}: no training log but a binary file.") from error
+            raise DataError(f"{path}: not a training log but a binary file.") from error
         raise
 
 
 def _head(path: Path) -> bytes:
     with _open(path) as file:
-        return file.read(HEAD)
+        return file.read(HEAD_BYTES)
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
     with _open(path) as file:
-        while data := file.read(CHUNK):
+        while data := file.read(CHUNK_BYTES):
             yield data
 
 
 def _open(path: Path) -> BinaryIO | gzip.GzipFile:
-    """The file, unpacked if it is gzip's."""
+    """The file, decompressed if it is gzip."""
     file = path.open("rb")
     if file.read(2) != b"\x1f\x8b":
         file.seek(0)
@@ -150,5 +150,5 @@ def _open(path: Path) -> BinaryIO | gzip.GzipFile:
     return gzip.open(path, "rb")
 
 
-def _why(error: OSError | EOFError | zlib.error) -> str:
+def _reason(error: OSError | EOFError | zlib.error) -> str:
     return str(getattr(error, "strerror", None) or error).rstrip(".")

@@ -1,8 +1,8 @@
-"""What can be seen to be wrong with a run: rules with thresholds and where they come from.
+"""Diagnosis of a run: rules with thresholds and the sources of these.
 
-The rules are in `rules.yaml`. A rule without a documented threshold says that the figure is ours.
-Conditions look at the mean of several steps: one odd step is no finding, but for what must never
-happen (NaN).
+The rules are in `rules.yaml`. If no source documents a threshold, the rule says that it is ours.
+Conditions use the mean of several steps, so that one odd step is not a finding. The exception is
+NaN, which must never occur.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rewardkit.trainlog.training_run import TrainingRun
 
 Severity: TypeAlias = Literal["error", "warning"]
 
-#: What a rule's condition may be.
+#: Conditions by the name that `rules.yaml` uses.
 _CONDITIONS: Mapping[str, Callable[..., Condition]] = {
     condition.__name__: condition
     for condition in (
@@ -43,19 +43,19 @@ _CONDITIONS: Mapping[str, Callable[..., Condition]] = {
 
 @dataclass(frozen=True)
 class LogRule:
-    """Something that goes wrong.
+    """A problem that a log can show.
 
     Attributes:
-        id: a short name.
+        id: short name.
         severity: `error` if the run is broken, `warning` if it may be fine.
         when: the condition in words, with its threshold.
         condition: the condition.
-        title: in a few words, in English and Chinese; so are the next two.
-        meaning: what it tells about the run.
+        title: a few words, in English and Chinese, as the next two.
+        meaning: what the problem means for the run.
         advice: what to change.
-        keys: the configuration keys to change, as 0.9 calls them.
-        source: where the rule comes from.
-        metrics: the curves to look at.
+        keys: configuration keys to change, under their names in 0.9.
+        source: source of the rule and of its threshold.
+        metrics: metrics to look at.
     """
 
     id: str
@@ -100,18 +100,18 @@ class LogFinding:
 
 
 def diagnose(run: TrainingRun) -> list[LogFinding]:
-    """What is wrong with a run, errors first; nothing if nothing shows."""
-    found = [
+    """Return the findings of a run, errors first."""
+    findings = [
         LogFinding(rule, run.name, evidence)
         for rule in rules()
         if (evidence := rule.condition(run))
     ]
-    return sorted(found, key=lambda finding: finding.rule.severity)
+    return sorted(findings, key=lambda finding: finding.rule.severity)
 
 
 @cache
 def rules() -> tuple[LogRule, ...]:
-    """All rules, in the order of the file."""
+    """Return all rules in the order of the file."""
     import yaml
 
     text = Path(__file__).with_name("rules.yaml").read_text(encoding="utf-8")

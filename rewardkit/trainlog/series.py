@@ -1,4 +1,4 @@
-"""A few robust figures of a noisy curve."""
+"""Robust statistics of a noisy curve, and its sparkline."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import TypeAlias
 
 Series: TypeAlias = Sequence[tuple[int, float]]
 
-#: A change counts if it is this many standard errors.
-ERRORS = 4.0
+#: A change counts if it exceeds this many standard errors.
+CHANGE_ERRORS = 4.0
 
 
 def finite(series: Series) -> list[tuple[int, float]]:
-    """The points that are numbers."""
+    """Return the points that are neither NaN nor infinite."""
     return [(step, value) for step, value in series if isfinite(value)]
 
 
 def mean(series: Series) -> float:
-    """The mean value of some points, of which there is one at least; infinite if they are huge."""
+    """Return the mean value of at least one point; infinite if the values are huge."""
     return sum(value for _, value in series) / len(series)
 
 
 def part(series: Series, start: float, end: float) -> list[tuple[int, float]]:
-    """The points from one share of the way to another, one at least if there is any."""
+    """Return the points between two shares of the curve, at least one if there are any."""
     n = len(series)
     first = min(int(n * start), max(n - 1, 0))
     return list(series[first : max(int(n * end + 0.5), first + 1)])
 
 
 def noise(series: Series) -> float:
-    """How far a point lies from its curve, as a standard deviation.
+    """Return the standard deviation of points around their curve.
 
-    From how far each point lies off the line between its neighbours, so that a trend is no noise;
-    by the median of that, so that a jump is none either.
+    It is estimated from the distance of each point to the line between its neighbours, which
+    excludes a trend, and from the median of these distances, which excludes a jump.
     """
     values = [value for _, value in series]
     triples = zip(values, values[1:], values[2:], strict=False)
     bends = [abs(a - 2 * b + c) for a, b, c in triples]
-    # A bend of three values of one normal distribution has sqrt(6) of its standard deviation, and
-    # the median of its amount is 0.6745 of that.
+    # The bend of three values of a normal distribution has sqrt(6) times its standard deviation, and
+    # the median of its absolute value is 0.6745 times that.
     return median(bends) / (0.6745 * sqrt(6)) if bends else 0.0
 
 
@@ -48,9 +48,9 @@ def change(
     series: Series,
     first: tuple[float, float],
     last: tuple[float, float],
-    errors: float = ERRORS,
+    errors: float = CHANGE_ERRORS,
 ) -> float:
-    """From the mean of one part to that of a later one; 0 if it is no more than noise."""
+    """Return the change from the mean of one part to that of a later one; 0 if it is within noise."""
     early, late = part(series, *first), part(series, *last)
     if not early or not late:
         return 0.0
@@ -61,13 +61,13 @@ def change(
 
 
 def trend(series: Series) -> float:
-    """From the first fifth of the points to the last; 0 if it is no more than noise."""
-    found = finite(series)
-    return change(found, (0.0, 0.2), (0.8, 1.0)) if len(found) >= 5 else 0.0
+    """Return the change from the first fifth of the points to the last; 0 if it is within noise."""
+    points = finite(series)
+    return change(points, (0.0, 0.2), (0.8, 1.0)) if len(points) >= 5 else 0.0
 
 
 def sparkline(series: Series, width: int = 24, marks: str = "▁▂▃▄▅▆▇█") -> str:
-    """The curve in a line of text; × where it is no number."""
+    """Draw the curve in a line of text; × marks parts without a finite value."""
     if not series:
         return ""
     cells = [part(series, i / width, (i + 1) / width) for i in range(min(width, len(series)))]
@@ -76,7 +76,7 @@ def sparkline(series: Series, width: int = 24, marks: str = "▁▂▃▄▅▆�
     means = [mean(known) if (known := finite(cell)) else inf for cell in cells]
     known_means = [value for value in means if isfinite(value)]
     low, high = min(known_means, default=0.0), max(known_means, default=0.0)
-    span = high / 2 - low / 2  # halves, so that it is finite
+    span = high / 2 - low / 2  # halves, so that the span is finite
     top = len(marks) - 1
     return "".join(
         marks[round(top * (value / 2 - low / 2) / span) if span else 0] if isfinite(value) else "×"

@@ -1,8 +1,8 @@
-"""One line of a console log that has a step in it.
+"""Parser of the lines of a console log that hold a step.
 
-`step:N - key:value - key:value`, whatever stands before it: Ray's prefix, colours, a timestamp,
-a progress bar. Keys may hold `/`, `@`, `(1e-4)`, spaces, colons or ` - `: a pair ends where ` - ` follows a
-number. (A key with a colon before a ` - ` cannot be told from a value that is no number.)
+Such a line is `step:N - key:value - key:value` after any prefix: Ray's, colours, a timestamp, a
+progress bar. Keys may contain `/`, `@`, `(1e-4)`, spaces, colons or ` - `: a pair ends where ` - `
+follows a number. (A key with a colon before a ` - ` looks like a value that is not a number.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sys import intern
 
 from rewardkit.trainlog.metric_value import VALUE, parse_value
 
-#: What a step line has and few others do. Its first bytes are what a file is searched for.
+#: Start of the pairs of a step line. A file is searched for its first bytes.
 STEP = re.compile(rb"(?:(?<![\w/.-])|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm))step:(\d{1,12}) - ")
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -23,52 +23,51 @@ _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 #: Ray's note on lines that other processes printed too.
 _REPEATED = re.compile(r"\[repeated \d+x across cluster\].*$")
 
-#: Another process's line that goes on in this one.
+#: Start of another process's output within a line.
 _OTHER = re.compile(r"\([\w.:-]+ pid=\d+(?:, ip=[\w.:]+)?\)")
 
-#: A pair with more text after its value.
+#: A pair that more text follows.
 _PAIR = re.compile(rf"(.+?):({VALUE})(?=[\s(])", re.DOTALL)
 
 _BETWEEN, _WORD = " - ", b"step:"
 
-#: The usual value.
+#: The usual form of a value.
 _DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+(?:e[+-][0-9]+)?").fullmatch
 
-
-#: A NumPy 2 scalar, and digits that a float has all of.
+#: A NumPy 2 scalar, and the number of digits that a float holds exactly.
 _SCALAR, _EXACT = re.compile(r"np\.\w+\(([^()]*)\)"), 15
 
 #: Shapes of lines that are remembered: of training, with a validation, ...
-SHAPES = 8
+MAX_SHAPES = 8
 
 
 @dataclass(frozen=True)
 class StepLine:
-    """What a step line says.
+    """A parsed step line.
 
     Attributes:
-        step: its step.
-        metrics: its pairs.
-        rest: what follows the last pair that could be read; "" if nothing does.
-        fixed: whether every value has three decimals.
+        step: number of the step.
+        metrics: values by metric.
+        rest: unreadable text after the last pair; "" if there is none.
+        has_fixed_decimals: whether every value has three decimals.
     """
 
     step: int
     metrics: dict[str, float]
     rest: str
-    fixed: bool
+    has_fixed_decimals: bool
 
 
 def decode_line(raw: bytes) -> str:
-    """The text of a line, without colours."""
+    """Decode a line and remove its colours."""
     text = raw.decode("utf-8", "replace")
     return _ANSI.sub("", text) if "\x1b" in text else text
 
 
 def split_steps(raw: bytes) -> list[bytes]:
-    """A line of a log, cut before each step but its first: two processes may write into one line.
+    """Split a line before every step but the first: two processes may write into one line.
 
-    A pair named `step` is none of them.
+    A pair named `step` does not start a step.
     """
     starts = []
     at = raw.find(_WORD)
@@ -80,11 +79,11 @@ def split_steps(raw: bytes) -> list[bytes]:
 
 
 def parse_step_line(raw: bytes, *, cut: bool = False) -> StepLine | None:
-    """The step line in a line of a log; None if there is none.
+    """Parse the step of a line of a log; None if it has none.
 
     Args:
         raw: the line.
-        cut: the file ends in it: its last value may lack digits, and is left out.
+        cut: the file ends in the line, so its last value may lack digits and is left out.
     """
     match = STEP.search(raw)
     if match is None:
@@ -102,25 +101,25 @@ def parse_step_line(raw: bytes, *, cut: bool = False) -> StepLine | None:
 
 
 def _pairs(pieces: list[str], metrics: dict[str, float]) -> tuple[str, bool]:
-    """Put pairs into `metrics`: what is left over, and whether all values have three decimals."""
+    """Add pairs to `metrics`; return unreadable text, and whether all values have three decimals."""
     pending, left, fixed = "", [], True
     for piece in pieces:
         if pending:
-            if ":" in pending:  # no part of a key: a value that could not be read
+            if ":" in pending:  # not part of a key but an unreadable value
                 left.append(pending)
             else:
-                piece = f"{pending}{_BETWEEN}{piece}"  # noqa: PLW2901 - it goes on
+                piece = f"{pending}{_BETWEEN}{piece}"  # noqa: PLW2901 - the key continues
             pending = ""
         key, _, value = piece.rpartition(":")
         if _DECIMAL(value) and key:
             metrics[intern(key)] = float(value)
             fixed = fixed and value[-4:-3] == "."
             continue
-        found = parse_value(value) if key else None
-        if found is None:
+        parsed = parse_value(value) if key else None
+        if parsed is None:
             pending = piece
             continue
-        metrics[intern(key)] = found
+        metrics[intern(key)] = parsed
         fixed = fixed and not value[-1].isdigit()
     if pending and (last := _PAIR.match(pending)):
         metrics[last[1]] = parse_value(last[2]) or 0.0
@@ -130,7 +129,7 @@ def _pairs(pieces: list[str], metrics: dict[str, float]) -> tuple[str, bool]:
 
 @dataclass(frozen=True)
 class _Shape:
-    """The keys of a line with the colons after them, and how long these are."""
+    """The keys of a line, the same with their colons, and the lengths of these."""
 
     keys: tuple[str, ...]
     heads: list[str]
@@ -139,21 +138,21 @@ class _Shape:
 
 @dataclass
 class LineShapes:
-    """What step lines have looked like so far.
+    """Shapes of the step lines so far.
 
-    A run logs the same metrics in the same order at nearly every step. In a line like an earlier
-    one it is known where each value begins, which makes it twice as fast to read.
+    A run logs the same metrics in the same order at nearly every step. If a line has a known shape,
+    the place of every value is known too, which makes it twice as fast to read.
 
     Attributes:
-        fixed: only lines whose values all have three decimals are like these.
+        fixed_decimals: accept only lines whose values all have three decimals.
     """
 
-    fixed: bool = True
+    fixed_decimals: bool = True
     _known: list[_Shape] = field(default_factory=list)
     _seen: set[tuple[str, ...]] = field(default_factory=set)
 
     def read(self, raw: bytes) -> tuple[int, dict[str, float]] | None:
-        """Step and metrics of a line like an earlier one; None if it is like none."""
+        """Return step and metrics of a line of a known shape; None for other lines."""
         match = STEP.search(raw) if self._known else None
         if match is None:
             return None
@@ -169,14 +168,14 @@ class LineShapes:
         return None
 
     def learn(self, line: StepLine) -> None:
-        """Remember what a line looks like, once another one has looked so."""
+        """Remember the shape of a line when it occurs for the second time."""
         keys = tuple(line.metrics)
-        if line.rest or len(self._known) >= SHAPES or any(_BETWEEN in key for key in keys):
+        if line.rest or len(self._known) >= MAX_SHAPES or any(_BETWEEN in key for key in keys):
             return
         if keys in self._seen:
             heads = [f"{key}:" for key in keys]
             self._known.append(_Shape(keys, heads, list(map(len, heads))))
-        elif len(self._seen) < 8 * SHAPES:
+        elif len(self._seen) < 8 * MAX_SHAPES:
             self._seen.add(keys)
 
     def _numbers(
@@ -185,7 +184,7 @@ class LineShapes:
         values = [piece[end:] for piece, end in zip(pieces, shape.ends, strict=True)]
         if any(len(value) > _EXACT and "." not in value for value in values):
             return None
-        if self.fixed and not all(value[-4:-3] == "." for value in values):
+        if self.fixed_decimals and not all(value[-4:-3] == "." for value in values):
             return None
         try:
             return step, dict(zip(shape.keys, map(float, values), strict=True))

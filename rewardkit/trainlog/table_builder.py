@@ -1,4 +1,4 @@
-"""Steps as they are read, put together into a run's table."""
+"""Builds a run's table from the steps that a reader finds."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from rewardkit.errors import DataError
 from rewardkit.redact import Redactor
 from rewardkit.trainlog.training_run import MetricColumn, Restart, TrainingRun, UnreadLine
 
-#: UnreadLine lines that are kept to be shown.
-EXAMPLES = 5
+#: Unreadable lines that are kept as examples.
+MAX_EXAMPLES = 5
 
-#: Characters of such a line.
-SHOWN = 120
+#: Characters of an example.
+EXAMPLE_CHARACTERS = 120
 
-#: Metrics that a table has at most; a log of free text must not fill memory with made-up names.
-METRICS = 20_000
+#: Metrics of a table; a log of free text must not fill memory with made-up names.
+MAX_METRICS = 20_000
 
-#: Values that a table has at most, about 1.5 GB: 100,000 steps of 160 metrics. A packed log of a few
-#: MB may hold any number.
-VALUES = 1 << 24
+#: Values of a table, about 1.5 GB: 100,000 steps of 160 metrics. A compressed log of a few MB may
+#: hold any number.
+MAX_VALUES = 1 << 24
 
 _VALIDATION = ("val/", "val-", "test_score/")
 
 
 def is_validation(metric: str) -> bool:
-    """Whether the metric is of a validation: it is logged of the step's model before training."""
+    """Whether the metric is from a validation, which sees the step's model before its update."""
     return metric.startswith(_VALIDATION)
 
 
 @dataclass
 class TableBuilder:
-    """Rows by step. What is logged of one step in several places becomes one row.
+    """Collects rows by step; several lines of one step become one row.
 
-    Where a step before the last is logged again with other values, or the program was started
-    again, the run went on from an earlier point: the later attempt wins, and rows of the earlier
-    one beyond that point are dropped.
+    If an earlier step is logged again with other values, or the program is started again, the run
+    has restarted from an earlier point: the later attempt wins, and rows of the earlier attempt
+    beyond that point are dropped.
     """
 
     rows: dict[int, dict[str, float]] = field(default_factory=dict)
@@ -56,48 +56,48 @@ class TableBuilder:
     def add(
         self, step: int, metrics: Mapping[str, float], where: str, clock: float | None = None
     ) -> None:
-        """Put metrics of a step into its row."""
+        """Add metrics to the row of their step."""
         row = self.rows.get(step)
-        again = step < self._top and row is not None and _differ(row, metrics)
-        if again or (self._launched and step <= self._top):
-            self._go_back(step, metrics, where)
+        is_repeated = step < self._top and row is not None and _differ(row, metrics)
+        if is_repeated or (self._launched and step <= self._top):
+            self._drop_from(step, metrics, where)
         self._launched = False
         if not metrics.keys() <= self._names:
-            metrics = self._known(metrics, where)
+            metrics = self._within_limit(metrics, where)
         earlier = self.rows.get(step, {})
-        whole = {**earlier, **metrics}
-        if not whole:  # there was no room for one of its metrics
+        merged = {**earlier, **metrics}
+        if not merged:  # all of its metrics are over the limit
             return
-        if self._values + len(whole) - len(earlier) > VALUES:
-            self.skip(where, f"more than {VALUES:,} values; this step is left out")
+        if self._values + len(merged) - len(earlier) > MAX_VALUES:
+            self.skip(where, f"more than {MAX_VALUES:,} values; this step is left out")
             return
-        self._values += len(whole) - len(earlier)
-        self.rows[step] = whole
+        self._values += len(merged) - len(earlier)
+        self.rows[step] = merged
         self._top = max(self._top, step)
         if clock is not None:
             self.clock[step] = clock
 
-    def launch(self) -> None:
-        """The program was started here: steps that follow are of a new attempt."""
+    def mark_launch(self) -> None:
+        """Note a start of the program: steps that follow belong to a new attempt."""
         self._launched = True
 
     def skip(self, where: str, reason: str) -> None:
-        """Count a line that could not be read."""
+        """Count an unreadable line."""
         self.unread += 1
-        if len(self.examples) < EXAMPLES:
-            self.examples.append(UnreadLine(where, Redactor().text(reason)[:SHOWN]))
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(UnreadLine(where, Redactor().text(reason)[:EXAMPLE_CHARACTERS]))
 
     def run(self, *, name: str, path: str, source: str, era: str = "") -> TrainingRun:
-        """The run.
+        """Return the run.
 
         Raises:
-            DataError: there is not one step.
+            DataError: no step was added.
         """
         if not self.rows:
             reason = f" First unreadable line: {self._first()}." if self.examples else ""
             raise DataError(
-                f"{path}: no training step. verl's console log has lines that begin "
-                f"'step:N - ', its file logger lines of JSON with 'step' and 'data'.{reason}"
+                f"{path}: no training step. verl's console log has lines that start with "
+                f"'step:N - ', its file logger writes JSON lines with 'step' and 'data'.{reason}"
             )
         steps = tuple(sorted(self.rows))
         return TrainingRun(
@@ -114,32 +114,32 @@ class TableBuilder:
             examples=tuple(self.examples),
         )
 
-    def _known(self, metrics: Mapping[str, float], where: str) -> Mapping[str, float]:
-        """Metrics that the table has a column for, or gets one."""
+    def _within_limit(self, metrics: Mapping[str, float], where: str) -> Mapping[str, float]:
+        """The metrics that have a column, or for which there is room for one."""
         new = [key for key in metrics if key not in self._names]
-        room = METRICS - len(self._names)
+        room = MAX_METRICS - len(self._names)
         self._names.update(new[:room])
         if len(new) <= room:
             return metrics
-        self.skip(where, f"more than {METRICS:,} different metrics; new ones are left out")
+        self.skip(where, f"more than {MAX_METRICS:,} different metrics; new ones are left out")
         return {key: value for key, value in metrics.items() if key in self._names}
 
     def _table(self, steps: Sequence[int]) -> dict[str, MetricColumn]:
-        """The rows as columns. Neighbours with the same metrics, as most are, go together."""
+        """The rows as columns; neighbouring rows with the same metrics are handled together."""
         columns: dict[str, list[float | None]] = {}
         at = 0
         for names, group in groupby((self.rows[step] for step in steps), key=tuple):
-            found = list(zip(*(row.values() for row in group), strict=True))
-            for name, values in zip(names, found, strict=True):
+            blocks = list(zip(*(row.values() for row in group), strict=True))
+            for name, values in zip(names, blocks, strict=True):
                 column = columns.setdefault(name, [None] * len(steps))
                 column[at : at + len(values)] = values
-            at += len(found[0])
+            at += len(blocks[0])
         return {name: tuple(column) for name, column in columns.items()}
 
-    def _go_back(self, step: int, metrics: Mapping[str, float], where: str) -> None:
-        """Drop what an earlier attempt logged from here on.
+    def _drop_from(self, step: int, metrics: Mapping[str, float], where: str) -> None:
+        """Drop the rows of an earlier attempt from this step on.
 
-        A validation before training is of the model that the step left: its row stays.
+        A validation before training sees the model that the step left, so the step's row stays.
         """
         first = step + 1 if all(map(is_validation, metrics)) else step
         dropped = [old for old in self.rows if old >= first]
@@ -154,6 +154,6 @@ class TableBuilder:
 
 
 def _differ(row: Mapping[str, float], metrics: Mapping[str, float]) -> bool:
-    """Whether a metric that the row has is logged with another value."""
+    """Whether a metric of the row is logged again with another value."""
     both = ((row[key], value) for key, value in metrics.items() if key in row)
     return any(a != b and not (isnan(a) and isnan(b)) for a, b in both)

@@ -1,11 +1,11 @@
-"""TensorBoard event files: their scalars, read without TensorBoard.
+"""Reader of the scalars in TensorBoard event files, which needs no TensorBoard.
 
 A file is a sequence of records: the length (8 bytes), a checksum of it (4), the bytes of an
-`Event` message and a checksum of these (4). The lengths' checksums are verified, which tells a
-record from anything else. Of the messages these fields are read, by their numbers in
-TensorFlow's `event.proto`, `summary.proto` and `tensor.proto`:
+`Event` message and a checksum of these (4). The checksums of the lengths are verified, which
+recognises records. The reader uses these fields of the messages, by their numbers in TensorFlow's
+`event.proto`, `summary.proto` and `tensor.proto`:
 
-    Event: 1 wall_time, 2 step, 5 summary     RunSummary: 1 value
+    Event: 1 wall_time, 2 step, 5 summary     Summary: 1 value
     Value: 1 tag, 2 simple_value, 8 tensor    Tensor: 1 dtype, 4 tensor_content, 5 float_val,
                                                       6 double_val
 """
@@ -22,8 +22,8 @@ from rewardkit.errors import DataError
 from rewardkit.trainlog.table_builder import TableBuilder
 from rewardkit.trainlog.training_run import TrainingRun
 
-#: Bytes of a record at most; images and graphs, which are skipped, may be large.
-RECORD = 256 << 20
+#: Bytes of a record; images and graphs, which are skipped, may be large.
+MAX_RECORD_BYTES = 256 << 20
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FLOAT, _DOUBLE = 1, 2
@@ -32,24 +32,24 @@ _Field: TypeAlias = tuple[int, int | bytes]
 
 
 def is_event_file(head: bytes) -> bool:
-    """Whether a file that begins like this is an event file."""
-    return len(head) >= 12 and unpack("<I", head[8:12])[0] == _masked(head[:8])
+    """Return whether a file that starts with `head` is an event file."""
+    return len(head) >= 12 and unpack("<I", head[8:12])[0] == _masked_checksum(head[:8])
 
 
 def read_events(files: Iterable[Path], name: str, path: str) -> TrainingRun:
-    """The run whose scalars these files hold, in the order of their names.
+    """Read the run whose scalars the files hold, in the given order.
 
     Raises:
-        DataError: there is not one step.
+        DataError: the files have no step.
     """
     builder = TableBuilder()
     for file in files:
         with file.open("rb") as stream:
             for where, record in _records(stream, builder, file.name):
                 try:
-                    _take(record, builder, where)
+                    _add_event(record, builder, where)
                 except (error, IndexError, UnicodeDecodeError, DataError):
-                    builder.skip(where, "no event that can be read")
+                    builder.skip(where, "not a readable event")
     return builder.run(name=name, path=path, source="tensorboard")
 
 
@@ -59,8 +59,8 @@ def _records(stream: BinaryIO, builder: TableBuilder, name: str) -> Iterator[tup
         if not head:
             return
         where = f"{name}, record {i + 1:,}"
-        if not is_event_file(head) or (length := unpack("<Q", head[:8])[0]) > RECORD:
-            builder.skip(where, "no record of TensorBoard; the rest of the file is not read")
+        if not is_event_file(head) or (length := unpack("<Q", head[:8])[0]) > MAX_RECORD_BYTES:
+            builder.skip(where, "not a TensorBoard record; the rest of the file is not read")
             return
         record = stream.read(length + 4)
         if len(record) < length + 4:
@@ -69,19 +69,19 @@ def _records(stream: BinaryIO, builder: TableBuilder, name: str) -> Iterator[tup
         yield where, record[:length]
 
 
-def _take(record: bytes, builder: TableBuilder, where: str) -> None:
-    """Put an event's scalars into the table."""
+def _add_event(record: bytes, builder: TableBuilder, where: str) -> None:
+    """Add an event's scalars to the table."""
     clock, step = 0.0, 0
-    found: dict[str, float] = {}
+    scalars: dict[str, float] = {}
     for number, value in _fields(record):
         if number == 1 and isinstance(value, bytes):
             clock = unpack("<d", value)[0]
         elif number == 2 and isinstance(value, int):
             step = value
         elif number == 5 and isinstance(value, bytes):
-            found |= dict(_scalars(value))
-    if found and step < 1 << 62:  # a negative step is a large number here
-        builder.add(step, found, where, clock)
+            scalars |= dict(_scalars(value))
+    if scalars and step < 1 << 62:  # a negative step is a large number here
+        builder.add(step, scalars, where, clock)
 
 
 def _scalars(summary: bytes) -> Iterator[tuple[str, float]]:
@@ -103,7 +103,7 @@ def _scalars(summary: bytes) -> Iterator[tuple[str, float]]:
 
 
 def _tensor(tensor: bytes) -> float | None:
-    """A tensor of one float; None if it is anything else."""
+    """The value of a tensor of one float, else None."""
     kind, content = 0, b""
     for number, value in _fields(tensor):
         if number == 1 and isinstance(value, int):
@@ -115,7 +115,7 @@ def _tensor(tensor: bytes) -> float | None:
 
 
 def _fields(message: bytes) -> Iterator[_Field]:
-    """A protobuf message's fields: numbers for varints, else the bytes."""
+    """Fields of a protobuf message: integers for varints, else bytes."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
@@ -129,9 +129,9 @@ def _fields(message: bytes) -> Iterator[_Field]:
         elif kind in {_FIXED64, _FIXED32}:
             size = 8 if kind == _FIXED64 else 4
         else:
-            raise DataError(f"a field of kind {kind} in an event; the file is damaged.")
+            raise DataError(f"an event has a field of kind {kind}; the file is damaged.")
         if at + size > len(message):
-            raise DataError("an event's field is longer than the event; the file is damaged.")
+            raise DataError("a field is longer than its event; the file is damaged.")
         yield key >> 3, message[at : at + size]
         at += size
 
@@ -147,8 +147,8 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     raise DataError("a number in an event has too many bytes; the file is damaged.")
 
 
-def _masked(data: bytes) -> int:
-    """The checksum of a length: CRC-32C, turned and shifted as TFRecord has it."""
+def _masked_checksum(data: bytes) -> int:
+    """The checksum of a length: CRC-32C, rotated and offset as in TFRecord."""
     crc, table = 0xFFFFFFFF, _crc_table()
     for byte in data:
         crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 #: A metric's value in every row; None where the run did not log it. NaN is a value.
 MetricColumn: TypeAlias = tuple[float | None, ...]
 
-#: The releases that write a log like this; "" where the source does not tell.
+#: Releases that write such a log; "" if the source does not tell.
 FIXED = "verl 0.1-0.4 (fixed decimals)"
 FULL = "verl 0.5-0.8"
 V1 = "verl 0.9"
@@ -18,12 +18,12 @@ V1 = "verl 0.9"
 
 @dataclass(frozen=True)
 class Restart:
-    """A run that went on from an earlier step.
+    """A restart of a run from an earlier step.
 
     Attributes:
-        step: the first step that was logged again.
-        where: the line, file or record at which it went on.
-        dropped: rows of the earlier attempt that lie beyond it and are not in the table.
+        step: first step that is logged again.
+        where: line, file or record of the restart.
+        dropped: number of later rows of the earlier attempt; they are not in the table.
     """
 
     step: int
@@ -33,7 +33,7 @@ class Restart:
 
 @dataclass(frozen=True)
 class UnreadLine:
-    """A line that could not be read, or not wholly: where it is, and why."""
+    """A line that is unreadable at least in part: where it is, and why."""
 
     where: str
     reason: str
@@ -44,16 +44,16 @@ class TrainingRun:
     """A training run.
 
     Attributes:
-        name: a short name, unique among runs that are shown together.
-        path: what was read.
-        source: what kind of thing that is: `console`, `jsonl`, `tensorboard` or `rollouts`.
-        era: the releases that write such a log; "" if the source does not tell.
-        steps: ascending.
-        table: metric -> its value at each of `steps`.
-        clock: seconds since the epoch at each of `steps`, where the source has them.
-        config: dotted key -> value, as far as the log holds the configuration.
-        restarts: in the order they happened.
-        unread: how many lines could not be read.
+        name: short name, unique among runs that are shown together.
+        path: path of the log.
+        source: kind of the log: `console`, `jsonl`, `tensorboard` or `rollouts`.
+        era: releases that write such a log; "" if the source does not tell.
+        steps: step numbers, ascending.
+        table: values by metric, one for each of `steps`.
+        clock: seconds since the epoch at each of `steps`, if the source has them.
+        config: values by dotted key, as far as the log holds the configuration.
+        restarts: in chronological order.
+        unread: number of unreadable lines.
         examples: the first of them.
     """
 
@@ -70,27 +70,27 @@ class TrainingRun:
     examples: tuple[UnreadLine, ...] = ()
 
     def column(self, *names: str) -> MetricColumn:
-        """The first of these metrics that the run has; empty if it has none."""
+        """Return the values of the first of these metrics that the run has; empty if it has none."""
         return next((self.table[name] for name in names if name in self.table), ())
 
     def series(self, *names: str) -> list[tuple[int, float]]:
-        """(step, value) wherever the first of these metrics has a value."""
+        """Return (step, value) wherever the first of these metrics has a value."""
         pairs = zip(self.steps, self.column(*names), strict=False)
         return [(step, value) for step, value in pairs if value is not None]
 
     def setting(self, *keys: str) -> Any:
-        """The first of these configuration keys that is set; None if none is."""
+        """Return the value of the first of these configuration keys that is set, else None."""
         values = (self.config.get(key) for key in keys)
         return next((value for value in values if value is not None), None)
 
     @property
     def gaps(self) -> tuple[tuple[int, int], ...]:
-        """Steps that are missing between the first and the last: (first missing, last missing)."""
+        """Ranges of missing steps between the first and the last: (first missing, last missing)."""
         usual = stride(self.steps)
         return tuple((a + 1, b - 1) for a, b in pairwise(self.steps) if b - a > usual)
 
 
 def stride(steps: Sequence[int]) -> int:
-    """The distance that most neighbouring steps have; a run may log every tenth step only."""
+    """Return the usual distance of neighbouring steps; a run may log only every tenth step."""
     gaps = sorted(b - a for a, b in pairwise(steps))
     return gaps[len(gaps) // 2] if gaps else 1

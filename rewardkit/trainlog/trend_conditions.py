@@ -1,25 +1,34 @@
-"""Conditions that compare an earlier with a later part of a run."""
+"""Conditions of rules that compare an earlier part of a run with a later one."""
 
 from __future__ import annotations
 
 from rewardkit.trainlog.conditions import (
-    LONG,
+    MIN_POINTS,
     Condition,
     RuleEvidence,
     evidence_of,
     logged_name,
     mean_fact,
 )
-from rewardkit.trainlog.series import ERRORS, Series, change, finite, mean, noise, part, trend
+from rewardkit.trainlog.series import (
+    CHANGE_ERRORS,
+    Series,
+    change,
+    finite,
+    mean,
+    noise,
+    part,
+    trend,
+)
 from rewardkit.trainlog.topics import REWARD, validations
 from rewardkit.trainlog.training_run import TrainingRun
 
-#: Parts of a run that are compared: its middle third, and its last tenth.
+#: Compared parts of a run: its middle third and its last tenth.
 MIDDLE, END = (0.33, 0.67), (0.9, 1.0)
 
-#: A reward that is higher than in the first part by so many standard errors has risen: most of a
+#: A reward has risen if it is this many standard errors above the first part; few, because most of a
 #: run's gain may lie within that part.
-SURE = 2.0
+RISE_ERRORS = 2.0
 
 
 def grows_without_reward(
@@ -27,21 +36,21 @@ def grows_without_reward(
 ) -> Condition:
     """A metric grows by a factor while the reward does not rise.
 
-    Its last tenth is `factor` times its middle third and `least` or more; or twice its `first`
-    share of the steps and `beyond` or more, which finds steady growth too.
+    Its last tenth is at least `least` and `factor` times the middle third; or at least `beyond` and
+    twice the `first` share of the steps, which finds steady growth too.
     """
-    spans = ((MIDDLE, factor, least, ERRORS), ((0.0, first), 2.0, beyond, SURE))
+    spans = ((MIDDLE, factor, least, CHANGE_ERRORS), ((0.0, first), 2.0, beyond, RISE_ERRORS))
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         series, reward = finite(run.series(*names)), finite(run.series(*REWARD.names))
-        if len(series) < 2 * LONG or len(reward) < 2 * LONG:
+        if len(series) < 2 * MIN_POINTS or len(reward) < 2 * MIN_POINTS:
             return None
         name, rewards = logged_name(run, names), logged_name(run, REWARD.names)
         end = part(series, *END)
         for span, times, low, errors in spans:
             early = part(series, *span)
-            grown = mean(end) >= max(times * mean(early), low) and change(series, span, END) > 0
-            if grown and not change(reward, span, END, errors) > 0:
+            has_grown = mean(end) >= max(times * mean(early), low) and change(series, span, END) > 0
+            if has_grown and not change(reward, span, END, errors) > 0:
                 return evidence_of(
                     mean_fact(name, early),
                     mean_fact(name, end),
@@ -55,14 +64,14 @@ def grows_without_reward(
 
 
 def grow_together(first: tuple[str, float], second: tuple[str, float]) -> Condition:
-    """Two metrics both grow, each by its factor, since the first fifth or the middle third."""
+    """Two metrics grow, each by its factor, since the first fifth or the middle third."""
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         both = [(name, finite(run.series(name)), factor) for name, factor in (first, second)]
-        if any(len(series) < 2 * LONG for _, series, _ in both):
+        if any(len(series) < 2 * MIN_POINTS for _, series, _ in both):
             return None
         for span in (MIDDLE, (0.0, 0.2)):
-            if all(_grown(series, span, factor) for _, series, factor in both):
+            if all(_has_grown(series, span, factor) for _, series, factor in both):
                 facts = [
                     mean_fact(name, part(series, *at))
                     for name, series, _ in both
@@ -75,14 +84,14 @@ def grow_together(first: tuple[str, float], second: tuple[str, float]) -> Condit
 
 
 def loses_gain(share: float) -> Condition:
-    """The reward loses a share of what it had gained, or ends below where it began.
+    """The reward loses a share of its gain, or ends below its start.
 
-    By more than its noise, and by a tenth of the range of scores (0.05 where that is not logged).
+    The loss exceeds the noise and a tenth of the range of scores (0.05 if that is not logged).
     """
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         reward = finite(run.series(*REWARD.names))
-        if len(reward) < 2 * LONG:
+        if len(reward) < 2 * MIN_POINTS:
             return None
         tenths = [part(reward, i / 10, (i + 1) / 10) for i in range(10)]
         peak = max(tenths, key=mean)
@@ -104,14 +113,14 @@ def loses_gain(share: float) -> Condition:
 
 
 def rises_without_validation(gain: float, share: float, ceiling: float) -> Condition:
-    """The training reward rises, and no data source's validation does.
+    """The training reward rises, but the validation of no data source does.
 
-    Of sources with validations enough, and not at their ceiling from the start.
+    Sources with too few validations, and those above `ceiling` from the start, do not count.
     """
 
     def holds(run: TrainingRun) -> RuleEvidence | None:
         reward = finite(run.series(*REWARD.names))
-        rise = trend(reward) if len(reward) >= LONG else 0.0
+        rise = trend(reward) if len(reward) >= MIN_POINTS else 0.0
         sources = {
             name: known
             for name, points in validations(run).items()
@@ -134,22 +143,22 @@ def rises_without_validation(gain: float, share: float, ceiling: float) -> Condi
     return holds
 
 
-def _grown(series: Series, span: tuple[float, float], factor: float) -> bool:
+def _has_grown(series: Series, span: tuple[float, float], factor: float) -> bool:
     early, late = part(series, *span), part(series, *END)
     return change(series, span, END) > 0 and mean(late) >= factor * mean(early)
 
 
 def _slow_noise(series: Series) -> float:
-    """How far two tenths of a curve lie apart by chance, where neighbouring points are alike.
+    """How far two tenths of a curve differ by chance if neighbouring points are correlated.
 
-    From the means of twentieths, whose noise has in it what is alike within them.
+    Computed from the means of twentieths, whose noise includes the correlation within them.
     """
     means = [(i, mean(part(series, i / 20, (i + 1) / 20))) for i in range(20)]
     return noise(means)
 
 
 def _range(run: TrainingRun) -> float:
-    """From the lowest to the highest score of the run; 0.5 where they are not logged."""
+    """Range from the lowest to the highest score of the run; 0.5 if they are not logged."""
     low = [y for _, y in finite(run.series("critic/rewards/min", "critic/score/min", "score/min"))]
     high = [y for _, y in finite(run.series("critic/rewards/max", "critic/score/max", "score/max"))]
     return max(high) - min(low) if low and high else 0.5

@@ -13,29 +13,29 @@ import pytest
 
 from rewardkit.errors import DataError, SourceError
 from rewardkit.trainlog import jsonl_reader, table_builder
-from rewardkit.trainlog.console_reader import STEP_LINE
+from rewardkit.trainlog.console_reader import MAX_STEP_LINE_BYTES
 from rewardkit.trainlog.export import write_csv
 from rewardkit.trainlog.read import read_run
-from rewardkit.trainlog.table_builder import METRICS, TableBuilder
+from rewardkit.trainlog.table_builder import MAX_METRICS, TableBuilder
 
 
 def named(n, prefix="m"):
     return {f"{prefix}/{i}": 1.0 for i in range(n)}
 
 
-@pytest.mark.parametrize("n", [METRICS, METRICS + 1, 3 * METRICS])
+@pytest.mark.parametrize("n", [MAX_METRICS, MAX_METRICS + 1, 3 * MAX_METRICS])
 def test_a_line_with_any_number_of_new_metrics_is_read_as_far_as_there_is_room(tmp_path, n):
     path = tmp_path / "run.jsonl"
     path.write_text(json.dumps({"step": 1, "data": named(n)}) + "\n")
     run = read_run(path)
-    assert len(run.table) == min(n, METRICS)
-    assert run.unread == (n > METRICS)
+    assert len(run.table) == min(n, MAX_METRICS)
+    assert run.unread == (n > MAX_METRICS)
 
 
 def test_a_step_that_has_only_metrics_without_room_is_left_out_and_told():
     builder = TableBuilder()
-    builder.add(1, named(METRICS), "line 1")
-    builder.add(2, named(METRICS, "other"), "line 2")
+    builder.add(1, named(MAX_METRICS), "line 1")
+    builder.add(2, named(MAX_METRICS, "other"), "line 2")
     builder.add(3, {"m/0": 2.0, "other/0": 1.0}, "line 3")
     run = builder.run(name="", path="", source="")
     assert run.steps == (1, 3)
@@ -45,7 +45,7 @@ def test_a_step_that_has_only_metrics_without_room_is_left_out_and_told():
 
 
 def test_only_steps_without_room_are_one_clear_error(monkeypatch):
-    monkeypatch.setattr(table_builder, "METRICS", 0)
+    monkeypatch.setattr(table_builder, "MAX_METRICS", 0)
     builder = TableBuilder()
     builder.add(1, {"a/b": 1.0}, "line 1")
     with pytest.raises(DataError, match="more than 0 different metrics"):
@@ -53,7 +53,7 @@ def test_only_steps_without_room_are_one_clear_error(monkeypatch):
 
 
 def test_a_table_that_does_not_fit_into_memory_is_cut_and_told(monkeypatch):
-    monkeypatch.setattr(table_builder, "VALUES", 100)
+    monkeypatch.setattr(table_builder, "MAX_VALUES", 100)
     builder = TableBuilder()
     for step in range(50):
         builder.add(step, {"a/b": 1.0, "a/c": 1.0, "a/d": 1.0}, f"line {step}")
@@ -63,10 +63,10 @@ def test_a_table_that_does_not_fit_into_memory_is_cut_and_told(monkeypatch):
 
 
 def test_rows_that_a_restart_drops_make_room_again(monkeypatch):
-    monkeypatch.setattr(table_builder, "VALUES", 10)
+    monkeypatch.setattr(table_builder, "MAX_VALUES", 10)
     builder = TableBuilder()
     for _ in range(20):
-        builder.launch()
+        builder.mark_launch()
         for step in range(5):
             builder.add(step, {"a/b": 1.0}, "")
     assert builder.run(name="", path="", source="").unread == 0
@@ -74,7 +74,7 @@ def test_rows_that_a_restart_drops_make_room_again(monkeypatch):
 
 def test_a_step_line_of_any_length_is_left_out_and_told(tmp_path):
     path = tmp_path / "run.log"
-    line = "step:2 - " + "a/b:1.000 - " * (STEP_LINE // 12 + 1) + "a/b:2.000"
+    line = "step:2 - " + "a/b:1.000 - " * (MAX_STEP_LINE_BYTES // 12 + 1) + "a/b:2.000"
     path.write_text(f"step:1 - a/b:1.000\n{line}\nstep:3 - a/b:3.000\n")
     run = read_run(path)
     assert (run.steps, run.unread) == ((1, 3), 1)
@@ -87,7 +87,7 @@ def test_a_jsonl_line_of_any_length_is_left_out_whole_and_counted_once(tmp_path,
     record = '{"step": %d, "data": {"a/b": 1}}'
     path = tmp_path / "run.jsonl.gz"
     with gzip.open(path, "wt", compresslevel=1) as file:
-        file.write(f"{record % 1}\n" + " " * (3 * jsonl_reader.LONGEST) + record % 2)
+        file.write(f"{record % 1}\n" + " " * (3 * jsonl_reader.MAX_LINE_BYTES) + record % 2)
         file.write(f"\n{record % 3}\nx\n{record % 4}" + tail)
     run = read_run(path)
     assert run.steps == (1, 3, 4)

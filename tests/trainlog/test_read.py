@@ -229,7 +229,7 @@ def test_a_configuration_that_breaks_off_is_read_as_far_as_it_goes_and_told_of()
     lines = [f"(TaskRunner pid=5) {line}" for line in whole[:4]] + ["(TaskRunner pid=5) other"]
     run = console("\n".join(lines) + "\n" + STEP.format(1, 0.5, 2))
     assert run.config["algorithm.adv_estimator"] == "grpo"
-    assert "not whole" in run.examples[0].reason
+    assert "is incomplete" in run.examples[0].reason
 
 
 def test_the_command_line_gives_settings_where_no_configuration_is_printed():

@@ -248,15 +248,15 @@ def test_a_folder_cannot_be_followed(tmp_path):
 def test_a_file_that_is_not_there_yet_or_no_longer_is_waited_for(tmp_path):
     path = tmp_path / "run.log"
     tail = LogTail(path)
-    assert (tail.poll(), tail.missing) == (None, True)
+    assert (tail.poll(), tail.is_missing) == (None, True)
     path.write_text("step:1 - a/b:0.5\n")
     assert tail.poll().steps == (1,)
-    assert (tail.missing, tail.begun) == (False, 0)
+    assert (tail.is_missing, tail.rewrites) == (False, 0)
     path.unlink()
-    assert (tail.poll(), tail.missing) == (None, True)
+    assert (tail.poll(), tail.is_missing) == (None, True)
     path.write_text("step:1 - a/b:0.25\nstep:2 - a/b:0.25\n")
     assert tail.poll().table == {"a/b": (0.25, 0.25)}
-    assert tail.begun == 1
+    assert tail.rewrites == 1
 
 
 def test_a_file_that_was_begun_anew_and_is_longer_by_now_is_read_anew(tmp_path):
@@ -266,7 +266,7 @@ def test_a_file_that_was_begun_anew_and_is_longer_by_now_is_read_anew(tmp_path):
     tail.poll()
     path.write_text("step:1 - a/b:0.25\nstep:2 - a/b:0.75\n")
     assert tail.poll().table == {"a/b": (0.25, 0.75)}
-    assert tail.begun == 1
+    assert tail.rewrites == 1
 
 
 @pytest.mark.parametrize("start", ["", "\n", '{"step": 1, "da'])
