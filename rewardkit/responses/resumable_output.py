@@ -189,7 +189,7 @@ def _read_state(
         if overwrite:
             return None
         raise OutputError(
-            f"{out}: an earlier run was interrupted; --resume goes on with it, --overwrite starts "
+            f"{out}: an earlier run was interrupted; --resume continues it, --overwrite starts "
             "again."
         )
     try:

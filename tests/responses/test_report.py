@@ -22,7 +22,7 @@ from rewardkit.evaluate.evaluation import evaluate_responses
 from rewardkit.pages.text import clean
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
-from rewardkit.responses.report.lengths import lengths
+from rewardkit.responses.report.lengths import length_histogram
 from rewardkit.responses.report.page import (
     FIELD,
     PACK_RESPONSES,
@@ -259,7 +259,7 @@ def test_every_score_is_in_one_bar(counts):
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 10**6)), min_size=1, max_size=60))
 def test_every_length_is_in_one_column(values):
     counts = {flag: Counter(n for f, n in values if f == flag) for flag in (True, False)}
-    histogram = lengths(counts)
+    histogram = length_histogram(counts)
     assert sum(column.right for column in histogram.columns) == counts[True].total()
     assert sum(column.other for column in histogram.columns) == counts[False].total()
     for box in histogram.boxes:

@@ -135,7 +135,7 @@ def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks, rest):
     part, _, _ = output_paths(out)
     with part.open("ab") as file_object:  # what a kill in the middle of a write leaves
         file_object.write(rest)
-    with pytest.raises(OutputError, match="--resume goes on"):
+    with pytest.raises(OutputError, match="--resume continues it"):
         score_files([file], "gsm8k", out=out)
     with pytest.raises(DataError, match="scored in another way"):
         score_files([file], "math", out=out, resume=True)

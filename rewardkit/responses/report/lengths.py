@@ -1,6 +1,6 @@
-"""The histogram of lengths on a report page, by correctness.
+"""The histogram of response lengths on a report page, by correctness.
 
-Across, places are per cent of the picture's width; down, they are pixels.
+Horizontal places are per cent of the chart's width, heights are pixels.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 
 from rewardkit.pages.histogram import HEIGHT_PIXELS, Bin, HistogramAxis, make_bins
 from rewardkit.pages.line_chart import spread
+from rewardkit.statistics import percentile_of_counts
 
-#: Shares of the responses at the marks of a box.
-_BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
+#: The percentiles that a box marks.
+BOX_PERCENTILES = (5, 25, 50, 75, 95)
 
 
-@dataclass(frozen=True)
-class Column:
-    """Responses with `low` to `high` characters: a bar of right ones, the others on top."""
+@dataclass(frozen=True, kw_only=True)
+class LengthColumn:
+    """The responses of `low` to `high` characters: a bar of right ones below one of the others."""
 
     low: int
     high: int
@@ -32,60 +32,71 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Box:
-    """Lengths at 5, 25, 50, 75 and 95 % of some responses, and where these are."""
+class LengthBox:
+    """The lengths at `BOX_PERCENTILES`, and their places in the chart."""
 
     name: str
     values: tuple[int, ...]
     x: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """A histogram of lengths by correctness."""
+@dataclass(frozen=True, kw_only=True)
+class LengthHistogram:
+    """A histogram of lengths by correctness.
 
-    columns: tuple[Column, ...]
-    boxes: tuple[Box, ...]
+    Attributes:
+        columns: the columns from left to right.
+        boxes: the percentiles of right responses and of the others, if there are any.
+        ticks: lengths under the chart and their places.
+        highest: responses in the largest column.
+        rest: whether the last column has all longer responses.
+    """
+
+    columns: tuple[LengthColumn, ...]
+    boxes: tuple[LengthBox, ...]
     ticks: tuple[tuple[int, float], ...]
     highest: int
     rest: bool
 
 
-def lengths(counts: Mapping[bool, Counter[int]]) -> Lengths | None:
-    """The histogram of lengths; None of nothing."""
+def length_histogram(counts: Mapping[bool, Counter[int]]) -> LengthHistogram | None:
+    """The histogram of lengths, by whether the response is right; None without responses."""
     bins = make_bins(counts[True] + counts[False])
     if not bins:
         return None
     width = bins[0].high - bins[0].low + 1
     axis = HistogramAxis(bins[0].low, bins[-1].low + width)
     highest = max(item.count for item in bins)
-    columns = tuple(_column(item, width, axis, highest, counts[True]) for item in bins)
-    boxes = (_box(name, counts[key], axis) for name, key in (("right", True), ("not", False)))
-    ticks = spread([(item.low, axis.place(item.low)) for item in bins], 6)
-    return Lengths(
-        columns, tuple(box for box in boxes if box), tuple(ticks), highest, bins[-1].is_overflow
+    return LengthHistogram(
+        columns=tuple(_column(item, width, axis, highest, counts[True]) for item in bins),
+        boxes=tuple(
+            _box(name, counts[is_right], axis)
+            for name, is_right in (("right", True), ("not", False))
+            if counts[is_right]
+        ),
+        ticks=tuple(spread([(item.low, axis.place(item.low)) for item in bins], 6)),
+        highest=highest,
+        rest=bins[-1].is_overflow,
     )
 
 
 def _column(
-    item: Bin, width: int, axis: HistogramAxis, highest: int, right_ones: Mapping[int, int]
-) -> Column:
-    right = sum(n for value, n in right_ones.items() if item.low <= value <= item.high)
+    item: Bin, width: int, axis: HistogramAxis, highest: int, right_counts: Mapping[int, int]
+) -> LengthColumn:
+    right = sum(n for value, n in right_counts.items() if item.low <= value <= item.high)
     other, span = item.count - right, axis.stop - axis.start
-    x, heights = 100 * (item.low - axis.start) / span, (right, other)
-    right_height, other_height = (HEIGHT_PIXELS * n / highest for n in heights)
-    return Column(
-        item.low, item.high, right, other, x, 100 * width / span, right_height, other_height
+    return LengthColumn(
+        low=item.low,
+        high=item.high,
+        right=right,
+        other=other,
+        x=100 * (item.low - axis.start) / span,
+        width=100 * width / span,
+        right_height=HEIGHT_PIXELS * right / highest,
+        other_height=HEIGHT_PIXELS * other / highest,
     )
 
 
-def _box(name: str, counts: Mapping[int, int], axis: HistogramAxis) -> Box | None:
-    if not counts:
-        return None
-    values = sorted(counts)
-    below = list(accumulate(counts[value] for value in values))
-    marks = tuple(
-        next(v for v, n in zip(values, below, strict=True) if n >= share * below[-1])
-        for share in _BOX
-    )
-    return Box(name, marks, tuple(axis.place(value) for value in marks))
+def _box(name: str, counts: Mapping[int, int], axis: HistogramAxis) -> LengthBox:
+    values = tuple(percentile_of_counts(counts, percent) for percent in BOX_PERCENTILES)
+    return LengthBox(name, values, tuple(axis.place(value) for value in values))

@@ -24,7 +24,7 @@ from rewardkit.responses.chunks import expand_paths
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report import figures
 from rewardkit.responses.report.figures import GradientGroups
-from rewardkit.responses.report.lengths import lengths
+from rewardkit.responses.report.lengths import length_histogram
 from rewardkit.responses.report.response_view import ResponseView, view_response
 from rewardkit.responses.report.scored_responses import ScoredResponse, read_scored_responses
 from rewardkit.responses.report.shown_responses import ShownResponses
@@ -206,7 +206,7 @@ def _write(
         sums=sums,
         groups=groups,
         figures=figures,
-        lengths=lengths(sums.lengths),
+        lengths=length_histogram(sums.lengths),
         listed=len(packed.columns["status"]),
         reserved=reserved,
         index=packed.index(),
