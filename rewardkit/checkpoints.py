@@ -51,7 +51,7 @@ def find_checkpoint(path: Path, part: str = "actor") -> Checkpoint:
     folder = _model_folder(path, part)
     inner = folder / "model"  # verl 0.9's Megatron writes there
     for place in (folder, inner):
-        if _weights(place / "huggingface") or (_weights(place) and not _shards(place)):
+        if _has_weights(place / "huggingface") or (_has_weights(place) and not _shards(place)):
             return Checkpoint(place, "hf")
     if (folder / "dist_ckpt").is_dir() or (inner / "dist_ckpt").is_dir():
         return Checkpoint(folder, "megatron")
@@ -76,7 +76,7 @@ def _model_folder(path: Path, part: str) -> Path:
     return inner if inner.is_dir() else path
 
 
-def _weights(folder: Path) -> bool:
+def _has_weights(folder: Path) -> bool:
     return any(folder.glob("*.safetensors")) or any(folder.glob("pytorch_model*.bin"))
 
 

@@ -247,13 +247,13 @@ def _start_all(runs: list[Run], folders: list[Path | None], *, as_json: bool) ->
 def _start(run: Run, out: Path | None, *, as_json: bool) -> dict[str, Any]:
     """Write the run's folder, and execute its command if it runs here; return what --json prints."""
     from rewardkit.launch.manifest import manifest_of, write_manifest
-    from rewardkit.launch.start import execute, made_folder, run_folder, write_files
+    from rewardkit.launch.start import execute, new_folder, run_folder, write_files
     from rewardkit.launch.targets import render
 
     folder = run_folder(run.plan.recipe.name, out)
     launch = render(run.plan, folder)
     code = None
-    with made_folder(folder):  # removed again where the program does not start
+    with new_folder(folder):  # removed again where the program does not start
         write_manifest(manifest_of(run.plan, run.request), folder / "manifest.json")
         paths = write_files(launch.files, folder)
         for path in paths:

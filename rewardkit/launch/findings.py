@@ -1,4 +1,4 @@
-"""What is known to be wrong with a run before it starts."""
+"""Findings about a run before it starts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _RANK = {"error": 0, "warning": 1, "info": 2}
 
 @dataclass(frozen=True)
 class LaunchFinding:
-    """One thing, in one line.
+    """One problem of a run, in one line.
 
     Attributes:
-        severity: an `error` stops the launch, a `warning` does with --strict.
-        rule: its id, as in L-17 (`rewardkit recipes rules` lists them) or a short name.
-        key: of verl or of the recipe, that is to be changed.
-        text: what is the case, with the numbers.
+        severity: an `error` stops the launch; a `warning` stops it with --strict.
+        rule: the id of the rule, as in L-17 (see `rewardkit recipes rules`), or a short name.
+        key: the setting of verl, or the field of the recipe, to change.
+        text: what is wrong, with the numbers.
         fix: what to do.
-        source: where the rule comes from.
+        source: the guide, post or code that the rule comes from.
     """
 
     severity: Severity
@@ -36,5 +36,5 @@ class LaunchFinding:
 
 
 def sort_by_severity(findings: Iterable[LaunchFinding]) -> list[LaunchFinding]:
-    """The worst first; within a severity in the order they were found."""
+    """Return the findings, errors first; the order within a severity stays."""
     return sorted(findings, key=lambda finding: _RANK[finding.severity])

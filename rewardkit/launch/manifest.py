@@ -1,4 +1,4 @@
-"""The record of a run: what is needed to repeat it, and to see what has changed since."""
+"""The record of a run: everything to repeat it, and to see what has changed since."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from rewardkit.output import atomic
 from rewardkit.registry import is_path
 from rewardkit.scorers.load import location
 
-#: The manifest's own version; a reader of another one says so.
+#: The version of the manifest's format.
 FORMAT = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """A run as it was launched.
+    """The record of a launch.
 
     Attributes:
-        created: when, in UTC (ISO 8601).
-        where: the recipe it was made of.
-        tree: the recipe, with what the command line set.
+        created: the time in UTC (ISO 8601).
+        where: the recipe's name or file.
+        tree: the recipe, with the fields that the command line set.
         overrides: verl's keys from the command line.
-        verl: the release it was planned for.
-        command: as it was executed or written.
-        env: the variables of it.
-        versions: of the packages here.
-        git: commit and state of the folder it was launched from; empty outside a repository.
-        folder: in which it was launched; relative paths of the recipe start there.
-        files: sha256 of the parquet files and the scorer's file, those that are here.
-        format: the manifest's own version.
+        verl: the release of the plan.
+        command: the command, as executed or written.
+        env: the command's variables.
+        versions: the versions of the packages on this machine.
+        git: commit and state of the folder; empty outside a repository.
+        folder: the folder of the launch, where relative paths of the recipe start.
+        files: sha256 of the parquet files and the scorer's file on this machine.
+        format: the version of the manifest's format.
     """
 
     created: str
@@ -69,7 +69,7 @@ def manifest_of(plan: Plan, request: LaunchRequest) -> Manifest:
         versions=package_versions(),
         folder=str(Path.cwd()),
         git=_git(),
-        files=digests(plan),
+        files=file_digests(plan),
     )
 
 
@@ -84,20 +84,23 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """A manifest that was written before.
+    """Read a manifest.
 
     Raises:
-        DataError: the file is no manifest, or one of another version.
+        DataError: the file is not a manifest, or has another format.
     """
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        manifest = Manifest(**stored)
+        manifest = Manifest(**json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}.") from None
     except (ValueError, TypeError):
-        raise DataError(f"{path} is no manifest of rewardkit train.") from None
+        raise DataError(
+            f"{path} is not a manifest of rewardkit train. Pass the manifest.json of a run."
+        ) from None
     if manifest.format != FORMAT:
-        raise DataError(f"{path}: format {manifest.format}; this rewardkit reads {FORMAT}.")
+        raise DataError(
+            f"{path} has format {manifest.format}, and this rewardkit reads format {FORMAT}."
+        )
     return manifest
 
 
@@ -119,17 +122,17 @@ def changes_since(manifest: Manifest, plan: Plan) -> list[str]:
     lines += [
         f"the command now has {argument}" for argument in plan.command() if argument not in before
     ]
-    here = digests(plan)
+    digests = file_digests(plan)
     for path, digest in manifest.files.items():
-        if path not in here:
-            lines.append(f"{path} is not here any more")
-        elif here[path] != digest:
-            lines.append(f"{path} is another file than it was")
+        if path not in digests:
+            lines.append(f"{path} is no longer here")
+        elif digests[path] != digest:
+            lines.append(f"{path} has changed")
     return lines
 
 
-def digests(plan: Plan) -> dict[str, str]:
-    """The sha256 of each parquet and of the scorer's file, where they are on this machine."""
+def file_digests(plan: Plan) -> dict[str, str]:
+    """Return the sha256 of the parquet files and the scorer's file that are on this machine."""
     names = [*plan.recipe.data.train, *plan.recipe.data.val]
     scorer = plan.recipe.reward.scorer
     if is_path(scorer):
@@ -149,9 +152,9 @@ def _sha256(path: Path) -> str:
 
 
 def _git() -> dict[str, str]:
-    def ask(*arguments: str) -> str | None:
+    def run(*arguments: str) -> str | None:
         try:
-            done = subprocess.run(  # noqa: S603 - fixed arguments
+            process = subprocess.run(  # noqa: S603 - fixed arguments
                 ["git", *arguments],  # noqa: S607 - the user's own git
                 capture_output=True,
                 text=True,
@@ -160,9 +163,9 @@ def _git() -> dict[str, str]:
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return done.stdout.strip() if done.returncode == 0 else None
+        return process.stdout.strip() if process.returncode == 0 else None
 
-    commit = ask("rev-parse", "HEAD")
+    commit = run("rev-parse", "HEAD")
     if commit is None:
         return {}
-    return {"commit": commit, "state": "changed" if ask("status", "--porcelain") else "clean"}
+    return {"commit": commit, "state": "changed" if run("status", "--porcelain") else "clean"}

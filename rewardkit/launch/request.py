@@ -11,7 +11,7 @@ from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import Plan, make_plan
 from rewardkit.launch.recipe import deep_merge, flatten_verl_section, load_tree, read_recipe
 from rewardkit.launch.recipe_yaml import read_yaml
-from rewardkit.launch.secret_values import conceal
+from rewardkit.launch.secret_values import conceal_secrets
 from rewardkit.launch.verl.hydra_values import parse_value
 from rewardkit.launch.verl.releases import LATEST, installed_verl
 
@@ -58,7 +58,7 @@ def read_request(
         UsageError: a field is not `FIELD=VALUE`, or a secret stands where no variable can replace it.
     """
     tree = set_fields(load_tree(name), fields)
-    concealed, texts, secrets = conceal(tree, list(overrides))
+    concealed, texts, secrets = conceal_secrets(tree, list(overrides))
     return LaunchRequest(
         tree=concealed,
         where=name,

@@ -1,4 +1,4 @@
-"""Start a run: its files written, its command executed with the output kept."""
+"""Start a run: write its files, and run its command with a log of the output."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from rewardkit.launch.targets import File
 from rewardkit.output import atomic
 from rewardkit.redact import Redactor, redactor_of
 
-#: Seconds without output after which the beginning of a line is shown, and its longest beginning.
-IDLE_SECONDS, LONGEST_LINE = 0.5, 1 << 20
+#: The beginning of a line is shown after this many seconds without output.
+IDLE_SECONDS = 0.5
+
+#: Longest beginning of a line that is held back, in bytes.
+MAX_LINE_BYTES = 1 << 20
 
 
 def run_folder(name: str, out: Path | None) -> Path:
-    """The folder that a run will have: `out`, or `runs/NAME-DATE-TIME`. Nothing is made yet.
+    """Return the folder of a new run: `out`, or `runs/NAME-DATE-TIME`. It does not create it.
 
     Raises:
-        OutputError: it exists and is not an empty folder.
+        OutputError: the path exists and is not an empty folder.
     """
     from datetime import datetime, timezone
 
@@ -36,33 +39,33 @@ def run_folder(name: str, out: Path | None) -> Path:
     while out is None and folder.exists():
         folder = next(others)
     if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is not a folder; give another --out.")
+        raise OutputError(f"{folder} is not a folder. Pass another --out.")
     if folder.is_dir() and any(folder.iterdir()):
-        raise OutputError(f"{folder} is not empty; give another --out.")
+        raise OutputError(f"{folder} is not empty. Pass another --out.")
     return folder
 
 
 @contextmanager
-def made_folder(folder: Path) -> Iterator[None]:
-    """Make a run's folder; where the run is refused before it starts, what was made goes again.
+def new_folder(folder: Path) -> Iterator[None]:
+    """Create a run's folder; remove it again if the run is refused before it starts.
 
     Raises:
-        OutputError: it cannot be made, or has something in it.
+        OutputError: the folder cannot be created, or is not empty.
     """
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        empty = not any(folder.iterdir())
+        is_empty = not any(folder.iterdir())
     except OSError as error:
-        raise OutputError(f"{folder} cannot be made: {error.strerror or error}.") from error
-    if not empty:
-        raise OutputError(f"{folder} is not empty; name another folder, or remove it.")
+        raise OutputError(f"cannot create {folder}: {error.strerror or error}.") from error
+    if not is_empty:
+        raise OutputError(f"{folder} is not empty. Pass another --out, or remove it.")
     try:
         yield
     except RewardkitError:
         for path in folder.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        with suppress(OSError):  # another run uses a folder above
+        with suppress(OSError):  # another run uses a parent folder
             for path in new:
                 path.rmdir()
         raise
@@ -72,7 +75,7 @@ def write_files(files: Iterable[File], folder: Path) -> list[Path]:
     """Write a target's files below a run's folder.
 
     Raises:
-        OutputError: one cannot be written.
+        OutputError: a file cannot be written.
     """
     written = []
     for file in files:
@@ -93,18 +96,19 @@ def execute(
     cwd: str = ".",
     out: IO[bytes] | None = None,
 ) -> int:
-    """Run a command, its output both in `out` (stdout) and in a file, and wait for its end.
+    """Run a command, copy its output to `out` (stdout) and to a file, and wait for its end.
 
-    Secrets of the environment and of the command are hidden in both.
+    The secrets of the environment and of the command are hidden in both copies. Ctrl-C reaches the
+    command too.
 
-    Ctrl-C reaches it as it reaches us; its own exit code is returned (130 after Ctrl-C, 128 + N
-    after signal N).
+    Returns:
+        The command's exit code: 130 after Ctrl-C, 128 + N after signal N.
 
     Raises:
-        UsageError: there is no such program, or no such folder.
+        UsageError: the program or the folder does not exist.
     """
     if not Path(cwd).is_dir():
-        raise UsageError(f"cluster.workdir: {cwd}: no such folder here.")
+        raise UsageError(f"cluster.workdir: {cwd}: no such folder here. Fix it in the recipe.")
     variables = {**os.environ, **env}
     redactor = redactor_of(variables, command)
     try:
@@ -113,7 +117,7 @@ def execute(
         )
     except FileNotFoundError:
         raise UsageError(
-            f"{command[0]}: no such program here; install it, or mend cluster: in the recipe."
+            f"{command[0]}: no such program here. Install it, or fix cluster: in the recipe."
         ) from None
     except OSError as error:
         raise UsageError(f"{command[0]} cannot be started: {error.strerror or error}.") from None
@@ -122,7 +126,7 @@ def execute(
         try:
             _copy(process.stdout, file, redactor, out)
             code = process.wait()
-        finally:  # Ctrl-C, or a scheduler's end: verl ends with us
+        finally:  # after Ctrl-C, or a scheduler's signal: verl ends with this process
             if process.poll() is None:
                 process.terminate()
                 process.wait()
@@ -130,13 +134,15 @@ def execute(
 
 
 def _copy(source: IO[bytes], file: IO[bytes], redactor: Redactor, out: IO[bytes] | None) -> None:
-    """Copy output as it comes, by lines: a secret must not be cut in two."""
+    """Copy output as it arrives, in whole lines, so that no secret is cut in two."""
     target, rest, fd = out or sys.stdout.buffer, b"", source.fileno()
     while True:
         ready, _, _ = select([fd], [], [], IDLE_SECONDS if rest else None)
         block = os.read(fd, 1 << 16) if ready else b""
         whole, end, rest = _last_line(rest + block)
-        if not ready or not block or len(rest) > LONGEST_LINE:  # a prompt, the end, or no lines
+        if (
+            not ready or not block or len(rest) > MAX_LINE_BYTES
+        ):  # a prompt, the end, or a very long line
             end, rest = end + rest, b""
         text = (whole + end).decode("utf-8", "surrogateescape")
         hidden = redactor.text(text).encode("utf-8", "surrogateescape")
@@ -148,6 +154,6 @@ def _copy(source: IO[bytes], file: IO[bytes], redactor: Redactor, out: IO[bytes]
 
 
 def _last_line(data: bytes) -> tuple[bytes, bytes, bytes]:
-    """What ends in a line, its end, and the rest; a carriage return ends a line of progress."""
+    """Split into whole lines, the last line's end, and the rest; a progress bar ends lines with CR."""
     place = max(data.rfind(b"\n"), data.rfind(b"\r"))
     return data[: max(place, 0)], data[max(place, 0) : place + 1], data[place + 1 :]

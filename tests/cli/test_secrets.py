@@ -140,7 +140,7 @@ def test_a_run_is_repeated_with_the_secret_of_the_environment(run, recipe, tmp_p
     options = ("--no-check", "--verl-version", "0.9", "--out", "o")
     assert run("train", name, *options, "--", WANDB).returncode == 0
     again = ("train", "--from", "o/manifest.json", "--no-check", "--out")
-    failed(run(*again, "p"), 2, "WANDB_API_KEY is not set: it is a secret, and in no file")
+    failed(run(*again, "p"), 2, "WANDB_API_KEY is not set. Export it: it is a secret")
     assert not (tmp_path / "p").exists()
     done = run(*again, "p", WANDB_API_KEY=CANARY)
     assert done.returncode == 0, done.stderr
@@ -194,7 +194,7 @@ def test_a_script_takes_the_secret_from_the_environment_where_it_runs(
         (f"env: {{https_proxy: 'http://u:{CANARY}@h:1'}}", "env.https_proxy: it has a secret"),
         (f"about: my key is sk-proj-1{CANARY}", "about: it has a secret"),
         (f"sweep: {{a: {{env: {{GH_PAT: {CANARY}}}}}}}", "sweep.a.env.GH_PAT: a secret"),
-        (f"  +trainer.keys: [{{api_key: {CANARY}}}]", "a list with a secret in it"),
+        (f"  +trainer.keys: [{{api_key: {CANARY}}}]", "a list with a secret would"),
     ],
 )
 def test_a_secret_in_another_part_of_a_recipe_is_refused(run, recipe, tmp_path, more, says):

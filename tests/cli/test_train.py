@@ -117,7 +117,7 @@ def test_a_local_run_has_a_folder_with_manifest_and_log_and_repeats(run, recipe,
     assert "changed" not in again.stderr
     (tmp_path / "train.parquet").write_bytes((tmp_path / "val.parquet").read_bytes())
     other = run("train", "--from", "first/manifest.json", "--no-check", "--out", "third")
-    assert "train.parquet is another file than it was" in other.stderr
+    assert "train.parquet has changed" in other.stderr
 
 
 def test_a_repeated_run_is_started_where_it_was(run, recipe, tmp_path):

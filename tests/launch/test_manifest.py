@@ -22,34 +22,34 @@ def files(tmp_path):
 
 
 def test_a_manifest_reads_back_and_gives_the_same_command(plan, files, tmp_path):
-    made = plan("0.9", "trainer.total_epochs=2", **files)
+    launch_plan = plan("0.9", "trainer.total_epochs=2", **files)
     request = LaunchRequest(tree={}, where="my.yaml", overrides=("trainer.total_epochs=2",))
-    manifest = manifest_of(made, request)
+    manifest = manifest_of(launch_plan, request)
     write_manifest(manifest, tmp_path / "manifest.json")
     read = read_manifest(tmp_path / "manifest.json")
     assert read == manifest
-    assert changes_since(read, made) == []
+    assert changes_since(read, launch_plan) == []
     assert set(read.files) == {str(tmp_path / "train.parquet"), str(tmp_path / "mine.py")}
     assert read.versions["rewardkit"]
 
 
-def test_what_changed_since_is_said(plan, files, tmp_path):
-    made = plan("0.9", **files)
-    manifest = manifest_of(made, REQUEST)
+def test_the_changes_since_a_run_are_reported(plan, files, tmp_path):
+    launch_plan = plan("0.9", **files)
+    manifest = manifest_of(launch_plan, REQUEST)
     (tmp_path / "train.parquet").write_bytes(b"other rows")
     (tmp_path / "mine.py").unlink()
     lines = changes_since(manifest, plan("0.9", "trainer.total_epochs=3", **files))
     assert lines == [
         "the command now has trainer.total_epochs=3",
-        f"{tmp_path}/train.parquet is another file than it was",
-        f"{tmp_path}/mine.py is not here any more",
+        f"{tmp_path}/train.parquet has changed",
+        f"{tmp_path}/mine.py is no longer here",
     ]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"created": "x", "nope": 1}'])
-def test_what_is_no_manifest_is_refused(tmp_path, text):
+def test_a_file_that_is_not_a_manifest_is_refused(tmp_path, text):
     (tmp_path / "m.json").write_text(text)
-    with pytest.raises(DataError, match="is no manifest"):
+    with pytest.raises(DataError, match="is not a manifest"):
         read_manifest(tmp_path / "m.json")
 
 
@@ -57,7 +57,7 @@ def test_a_manifest_of_another_format_is_refused(plan, tmp_path):
     write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
     stored = json.loads((tmp_path / "m.json").read_text())
     (tmp_path / "m.json").write_text(json.dumps(stored | {"format": 2}))
-    with pytest.raises(DataError, match="format 2; this rewardkit reads 1"):
+    with pytest.raises(DataError, match="format 2, and this rewardkit reads format 1"):
         read_manifest(tmp_path / "m.json")
 
 
@@ -67,7 +67,7 @@ def test_a_manifest_is_never_written_over_another(plan, tmp_path):
         write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
 
 
-def test_nothing_of_the_environment_is_kept_but_what_the_plan_sets(plan, monkeypatch, tmp_path):
+def test_a_manifest_has_only_the_variables_that_the_plan_sets(plan, monkeypatch, tmp_path):
     monkeypatch.setenv("WANDB_API_KEY", "secret-key-value")
     write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
     assert "secret-key-value" not in (tmp_path / "m.json").read_text()

@@ -10,7 +10,7 @@ from rewardkit.launch.findings import Severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
 from rewardkit.launch.preflight.verl import REWARD_PATH
-from rewardkit.launch.secret_values import reveal
+from rewardkit.launch.secret_values import reveal_secrets
 from rewardkit.registry import is_path
 
 #: What verl gives a reward function, by name.
@@ -125,7 +125,7 @@ def _check_conduct(plan: Plan, scorer: str, file: FileFacts, report: PreflightRe
 def _scorer_options(plan: Plan) -> dict[str, Any]:
     """Return the scorer's options with their secrets: it is called here as verl calls it."""
     return {
-        name: reveal(value, plan.secrets) if isinstance(value, str) else value
+        name: reveal_secrets(value, plan.secrets) if isinstance(value, str) else value
         for name, value in plan.recipe.reward.options.items()
     }
 

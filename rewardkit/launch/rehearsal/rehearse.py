@@ -27,7 +27,7 @@ from rewardkit.launch.rehearsal.engines import INSIDE, engine_of, environment, v
 from rewardkit.launch.rehearsal.first_error import first_error, last_lines
 from rewardkit.launch.rehearsal.run_command import Ended, run
 from rewardkit.launch.rehearsal.sandbox import Stage, prepare
-from rewardkit.launch.start import made_folder
+from rewardkit.launch.start import new_folder
 from rewardkit.redact import redactor_of
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.training_run import TrainingRun
@@ -101,7 +101,7 @@ def rehearse(
     versions = versions_of(python)
     engine = engine_of(versions)
     folder = folder.resolve()
-    with made_folder(folder):  # where the plan is refused, nothing stays
+    with new_folder(folder):  # where the plan is refused, nothing stays
         stage = prepare(overrides, folder, engine, python, steps=steps, rows=rows)
     # Ray makes sockets below it, whose paths may have 107 bytes: a short one, whatever TMPDIR is.
     temporary = Path(tempfile.mkdtemp(prefix="rk-", dir="/tmp"))

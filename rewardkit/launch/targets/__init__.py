@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from rewardkit.launch.plan import Plan
-from rewardkit.launch.secret_values import variables_of
+from rewardkit.launch.secret_values import secret_variables
 from rewardkit.launch.targets.base import File, Launch, require_no_secrets
 
 __all__ = ["TARGETS", "File", "Launch", "render"]
@@ -43,7 +43,7 @@ def render(plan: Plan, folder: Path) -> Launch:
     require_no_secrets(plan)
     name = plan.recipe.cluster.target
     launch: Launch = import_module(f"{__name__}.{TARGETS[name]}").launch(plan, folder.absolute())
-    secrets = variables_of(plan.arguments)
+    secrets = secret_variables(plan.arguments)
     if not secrets or name == "local":
         return launch
     where = {"kuberay": "in the Secret", "ray-job": "on the Ray cluster's nodes"}

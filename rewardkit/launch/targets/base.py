@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rewardkit.devices import RAY_RESOURCES
 from rewardkit.errors import UsageError
 from rewardkit.launch.scorer_location import node_path
-from rewardkit.launch.secret_values import MARK, shell_word, variables_of
+from rewardkit.launch.secret_values import MARK, secret_variables, shell_word
 from rewardkit.redact import Redactor, is_secret_name
 from rewardkit.registry import is_path
 
@@ -58,7 +58,7 @@ class Launch:
 
 
 def require_no_secrets(plan: Plan) -> None:
-    """Refuse a plan that contains a secret, whoever made it; `secret_values.conceal` leaves none.
+    """Refuse a plan that contains a secret, whoever made it; `secret_values.conceal_secrets` leaves none.
 
     Raises:
         UsageError: a variable or an argument has a secret.
@@ -187,7 +187,7 @@ def render_template(template: str, plan: Plan, **values: Any) -> str:
         device=RAY_RESOURCES[recipe.devices],
         ray_arguments=ray_start_arguments(recipe),
         needed=required_files(plan),
-        secrets=variables_of(plan.arguments),
+        secrets=secret_variables(plan.arguments),
         **values,
     )
 

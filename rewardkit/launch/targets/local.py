@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.plan import Plan
-from rewardkit.launch.secret_values import reveal
+from rewardkit.launch.secret_values import reveal_secrets
 from rewardkit.launch.targets.base import Launch
 
 
@@ -32,7 +32,7 @@ def launch(plan: Plan, _folder: Path) -> Launch:
             "cluster.setup: the target local runs in the current environment. Set that up before, "
             "or set cluster.target to script."
         )
-    python, *rest = (reveal(argument, plan.secrets) for argument in plan.command())
+    python, *rest = (reveal_secrets(argument, plan.secrets) for argument in plan.command())
     program = sys.executable if python == "python3" else python  # verl is beside rewardkit
     env = dict(plan.env)
     if "RAY_ADDRESS" not in os.environ:

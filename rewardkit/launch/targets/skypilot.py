@@ -15,7 +15,7 @@ from typing import Any
 from rewardkit.errors import UsageError
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.scorer_location import NODE_FOLDERS
-from rewardkit.launch.secret_values import shell_word, variables_of
+from rewardkit.launch.secret_values import secret_variables, shell_word
 from rewardkit.launch.targets.ascend import node_script
 from rewardkit.launch.targets.base import (
     File,
@@ -108,4 +108,4 @@ def _secrets(plan: Plan) -> list[str]:
     """Return the variables of the settings' secrets and of the loggers' API keys, each once."""
     loggers = plan.get("trainer.logger") or []
     names = [_API_KEYS[logger] for logger in loggers if logger in _API_KEYS]
-    return list(dict.fromkeys([*names, *variables_of(plan.arguments)]))
+    return list(dict.fromkeys([*names, *secret_variables(plan.arguments)]))
