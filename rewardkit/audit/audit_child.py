@@ -141,8 +141,8 @@ def _outcome(entry: Entry, call: Call, stdout: _WriteCounter) -> dict[str, Any]:
     else:
         fields = _result_fields(result)
     fields["seconds"] = time.perf_counter() - start
-    fields["printed"] = stdout.characters > before
-    fields["mutated"] = own["extra_info"] != call["extra_info"]
+    fields["has_printed"] = stdout.characters > before
+    fields["has_changed_info"] = own["extra_info"] != call["extra_info"]
     return fields
 
 

@@ -130,9 +130,9 @@ class CallRecorder:
             yield _CHECK_OF_PROBLEM[outcome.problem]
         if outcome.score is not None and abs(outcome.score) > MAX_SANE_SCORE:
             yield "out_of_range"
-        if outcome.mutated:
+        if outcome.has_changed_info:
             yield "changes_extra_info"
-        if outcome.printed:
+        if outcome.has_printed:
             yield "prints"
         if outcome.score is not None:
             self.keys = outcome.keys if self.keys is None else self.keys

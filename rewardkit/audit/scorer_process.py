@@ -33,8 +33,8 @@ class CallOutcome:
         problem: what went wrong; "" if nothing did.
         detail: the problem in one line.
         seconds: the duration of the call.
-        printed: whether it wrote to stdout.
-        mutated: whether it changed `extra_info`.
+        has_printed: whether it wrote to stdout.
+        has_changed_info: whether it changed `extra_info`.
     """
 
     score: float | None = None
@@ -42,8 +42,8 @@ class CallOutcome:
     problem: Problem = ""
     detail: str = ""
     seconds: float = 0.0
-    printed: bool = False
-    mutated: bool = False
+    has_printed: bool = False
+    has_changed_info: bool = False
 
     @property
     def summary(self) -> str:

@@ -19,13 +19,13 @@ def profile_scorer(recorder: CallRecorder, rows: Iterable[AuditRow]) -> list[Sco
 
 
 def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> ScorerProfile:
-    declared = recorder.process.form
-    forms = (declared, *(f for f in FORMS if f("") != declared(""))) if declared else FORMS
+    own = recorder.process.form
+    forms = (own, *(f for f in FORMS if f("") != own(""))) if own else FORMS
     right = {form: _scores(recorder, rows, form, use_gold=True) for form in forms}
     wrong = {form: _scores(recorder, rows, form, use_gold=False) for form in forms}
     best = max(forms, key=lambda form: _fit(form, right[form], wrong[form], rows))
-    if declared and sum(right[declared]) > sum(wrong[declared]):
-        best = declared  # else an option may ask for another form than `respond` has
+    if own and sum(right[own]) > sum(wrong[own]):
+        best = own  # else an option may ask for another form than `respond` has
     profile = ScorerProfile(
         data_source=source,
         rows=len(rows),
@@ -33,7 +33,7 @@ def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> Score
         forms=(best,),
         right=statistics.median(right[best]),
         wrong=statistics.median(wrong[best]),
-        declared=best == declared,
+        declared=best == own,
     )
     others = (f for f in forms if f != best and _share(right[f], profile.threshold) >= 0.5)
     return replace(profile, forms=(best, *others))
@@ -52,10 +52,10 @@ def _fit(
     form: AnswerForm, right: list[float], wrong: list[float], rows: list[AuditRow]
 ) -> tuple[float, int, float]:
     """How well a form is rewarded; of equal ones, the one that prompts ask for, then the stricter."""
-    rewarded = sum(r > w for r, w in zip(right, wrong, strict=True))
+    rewards = sum(r > w for r, w in zip(right, wrong, strict=True))
     mark = form.before.strip().split("{", maxsplit=1)[0]
     prompts = sum(bool(mark) and mark in row.prompt for row in rows)
-    return rewarded, prompts, statistics.mean(right) - statistics.mean(wrong)
+    return rewards, prompts, statistics.mean(right) - statistics.mean(wrong)
 
 
 def _share(scores: list[float], threshold: float) -> float:

@@ -41,7 +41,7 @@ SHARED_BYTES = MARK.size + WAIT_STATUS.size
 
 
 class Channel:
-    """The connection to the caller. Python's own descriptors 0, 1 and 2 are not part of it."""
+    """The connection to the caller, which is separate from stdin, stdout and stderr."""
 
     def __init__(self, replies: socket.socket, memory: mmap) -> None:
         self._replies, self._memory = replies, memory
@@ -79,16 +79,16 @@ def main() -> None:
         os.set_inheritable(descriptor, False)  # what the code starts must not hold them open
     memory = mmap(shared, SHARED_BYTES)
     _reset_signals()
-    child_ended, wakeup = os.pipe()
+    wakeups, wakeup = os.pipe()
     os.set_blocking(wakeup, False)
     signal(SIGCHLD, lambda *_: None)
     set_wakeup_fd(wakeup, warn_on_full_buffer=False)
     if child := os.fork():
         os.close(connection)
-        _guard(child, life, child_ended, memory)
+        _guard(child, life, wakeups, memory)
     set_wakeup_fd(-1)
     signal(SIGCHLD, SIG_DFL)
-    for descriptor in (life, shared, child_ended, wakeup):
+    for descriptor in (life, shared, wakeups, wakeup):
         os.close(descriptor)
     import_module(sys.argv[4]).serve(Channel(socket.socket(fileno=connection), memory))
     os._exit(0)  # threads of the code may still run
@@ -108,19 +108,19 @@ def _reset_signals() -> None:
         signal(number, SIG_DFL)
 
 
-def _guard(child: int, life: int, child_ended: int, memory: mmap) -> NoReturn:
+def _guard(child: int, life: int, wakeups: int, memory: mmap) -> NoReturn:
     """Wait until the child ends or the caller closes `life`. Then kill the process group."""
     events = poll()  # select would refuse a descriptor above 1023
-    for descriptor in (life, child_ended):
+    for descriptor in (life, wakeups):
         events.register(descriptor, POLLIN)
-    ended, status = 0, -1
-    while not ended:
-        orphaned = life in dict(events.poll())
-        if orphaned:
+    pid, status = 0, -1
+    while not pid:
+        is_orphaned = life in dict(events.poll())
+        if is_orphaned:
             os.kill(child, SIGKILL)
         else:
-            os.read(child_ended, 1 << 12)
-        ended, status = os.waitpid(child, 0 if orphaned else os.WNOHANG)
+            os.read(wakeups, 1 << 12)
+        pid, status = os.waitpid(child, 0 if is_orphaned else os.WNOHANG)
     WAIT_STATUS.pack_into(memory, MARK.size, status)
     os.killpg(0, SIGKILL)
     os._exit(0)

@@ -77,7 +77,7 @@ class ChildProcess:
     def __init__(
         self, module: str, *, environment: Mapping[str, str] | None = None, is_quiet: bool = False
     ) -> None:
-        self._received = bytearray()
+        self._buffer = bytearray()
         self._exit_text = ""
         output = subprocess.DEVNULL if is_quiet and not _is_debugging() else None
         try:
@@ -99,17 +99,17 @@ class ChildProcess:
             shared.truncate(SHARED_BYTES)
             self._memory = mmap(shared.fileno(), SHARED_BYTES)
             WAIT_STATUS.pack_into(self._memory, MARK.size, -1)
-            passed = [socket.fileno(), life, shared.fileno()]
+            descriptors = [socket.fileno(), life, shared.fileno()]
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-c", _MAIN, *map(str, passed), module, *sys.path],
+                [sys.executable, "-c", _MAIN, *map(str, descriptors), module, *sys.path],
                 stdin=subprocess.DEVNULL,
                 stdout=output or 2,  # stdout is for the results of a command
                 stderr=output,
                 env=environment,
-                pass_fds=passed,
+                pass_fds=descriptors,
                 start_new_session=True,  # its guard kills the group; Ctrl-C is the caller's
             )
-            self._descriptors = ours.pop_all()  # closing them is how the guard is told to kill
+            self._open_descriptors = ours.pop_all()  # the guard kills when they close
         self._readable = select.poll()
         self._readable.register(self._socket, select.POLLIN)
 
@@ -121,8 +121,8 @@ class ChildProcess:
     @property
     def mark(self) -> tuple[float, int]:
         """When the code began the item in progress, by `time.monotonic`, and its number."""
-        began, number = MARK.unpack_from(self._memory)
-        return began, number
+        start, number = MARK.unpack_from(self._memory)
+        return start, number
 
     def reset_mark(self) -> None:
         """Mark item 0 as begun now: a request is about to be sent."""
@@ -174,9 +174,9 @@ class ChildProcess:
             ChildTimeoutError: there was none before the deadline.
             ChildCrashError: the process ended, or sent something other than a reply.
         """
-        searched = 0
-        while (end := self._received.find(b"\n", searched)) < 0:
-            searched = len(self._received)
+        offset = 0
+        while (end := self._buffer.find(b"\n", offset)) < 0:
+            offset = len(self._buffer)
             seconds = deadline() - monotonic()
             # Also after the deadline: this process may have been the slow one.
             if self._readable.poll(max(0.0, min(seconds, POLL_SECONDS)) * 1000):
@@ -186,8 +186,8 @@ class ChildProcess:
                 raise ChildTimeoutError
             elif self._process.poll() is not None:
                 raise self._crash()
-        line = self._received[:end]
-        del self._received[: end + 1]
+        line = self._buffer[:end]
+        del self._buffer[: end + 1]
         try:
             return json.loads(line)
         except (ValueError, RecursionError):
@@ -203,7 +203,7 @@ class ChildProcess:
         if self not in _live:
             return self._exit_text
         _live.discard(self)
-        self._descriptors.close()
+        self._open_descriptors.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GUARD_TIMEOUT_SECONDS)
         (status,) = WAIT_STATUS.unpack_from(self._memory, MARK.size)
@@ -219,9 +219,9 @@ class ChildProcess:
             piece = self._socket.recv(1 << 16)
         except ConnectionResetError:
             piece = b""
-        if not piece or len(self._received) > MAX_REPLY_BYTES:
+        if not piece or len(self._buffer) > MAX_REPLY_BYTES:
             raise self._crash()
-        self._received += piece
+        self._buffer += piece
 
     def _crash(self) -> ChildCrashError:
         """The error for a process that is gone, or about to be: it closes its socket before."""
@@ -232,7 +232,7 @@ class ChildProcess:
 
     def _drop_in_fork(self) -> None:
         """Close a forked process's copies, which would keep the child alive."""
-        self._descriptors.close()
+        self._open_descriptors.close()
         self._process.returncode = 0  # not a child of this process: nothing to wait for
 
 

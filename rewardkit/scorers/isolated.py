@@ -98,23 +98,23 @@ class IsolatedScorer:
             NeverAnswersError: it failed on each of its first `MAX_FIRST_FAILURES` responses.
         """
         results: list[Score | Exception | None] = [None] * len(requests)
-        retried: set[int] = set()
+        retries: set[int] = set()
         ranges = [(0, len(requests))]
         while ranges:
             start, stop = ranges.pop()
             replies, failure = self._exchange(requests[start:stop])
-            done = start + len(replies)
-            results[start:done] = replies
+            next_place = start + len(replies)
+            results[start:next_place] = replies
             if failure is None:
                 continue
-            broken = min(max(start + self._process.mark[1], done), stop - 1)
-            ranges += [(broken + 1, stop)] if broken + 1 < stop else []
-            if isinstance(failure, ScorerCrashError) and broken not in retried:
-                retried.add(broken)
-                ranges.append((broken, broken + 1))
+            failure_place = min(max(start + self._process.mark[1], next_place), stop - 1)
+            ranges += [(failure_place + 1, stop)] if failure_place + 1 < stop else []
+            if isinstance(failure, ScorerCrashError) and failure_place not in retries:
+                retries.add(failure_place)
+                ranges.append((failure_place, failure_place + 1))
             else:
-                results[broken] = self._count(failure)
-            ranges += [(done, broken)] if done < broken else []
+                results[failure_place] = self._count(failure)
+            ranges += [(next_place, failure_place)] if next_place < failure_place else []
         return [result for result in results if result is not None]
 
     def close(self) -> None:
