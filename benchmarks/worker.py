@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from rewardkit.isolate import child_process, worker
@@ -75,9 +76,14 @@ def kills(function: str, payload: int, times: int) -> tuple[list[float], list[fl
 
 
 def held() -> tuple[int, int, int]:
-    """Descriptors, helpers, and resident kB of this process and its supervisors."""
-    pids = [os.getpid(), *(helper._process.pid for helper in child_process._live)]
-    pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+    """Descriptors, helpers, and resident kB of this process and of all processes of its helpers."""
+    sessions = {str(helper._process.pid) for helper in child_process._live}
+    pages = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # a process may end meanwhile
+            session = (folder / "stat").read_text().rpartition(")")[2].split()[3]
+            if session in sessions or folder.name == str(os.getpid()):
+                pages += int((folder / "statm").read_text().split()[1])
     return len([*Path("/proc/self/fd").iterdir()]), len(child_process._live), pages * 4
 
 

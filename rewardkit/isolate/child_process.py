@@ -47,7 +47,7 @@ GUARD_TIMEOUT_SECONDS = 10.0
 MAX_REPLY_BYTES = 1 << 28
 
 #: Why a process is ended that sends something other than replies.
-STRAY_OUTPUT = "it wrote to the socket that its verdicts are sent through"
+STRAY_OUTPUT = "it wrote to the socket of its replies"
 
 # The path of this process comes before any import: a folder may have a `select.py`.
 _MAIN = "import sys; sys.path[:] = sys.argv[5:]; from rewardkit.isolate.child import main; main()"
