@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rewardkit.versions import VERSION
+
 if TYPE_CHECKING:
     from rewardkit.preprocess.check import check
     from rewardkit.preprocess.check_report import CheckReport
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from rewardkit.scorers.base import Score, Status
     from rewardkit.scorers.load import load_scorer
 
-__version__ = "0.2.0.dev0"
+
+__version__ = VERSION
 
 _HOMES = {
     "CheckReport": "rewardkit.preprocess.check",

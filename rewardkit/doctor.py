@@ -11,8 +11,8 @@ from typing import Final
 from rewardkit.devices import describe_devices
 from rewardkit.launch.verl.releases import installed_verl
 from rewardkit.launch.verl.reward_keys import describe_reward_keys
-from rewardkit.launch.versions import package_versions
 from rewardkit.redact import Redactor
+from rewardkit.versions import package_versions
 
 #: Timeout of a request to a hub, in seconds.
 HUB_TIMEOUT_SECONDS: Final = 5.0

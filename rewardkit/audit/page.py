@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rewardkit import __version__
 from rewardkit.audit.model import SEVERITIES, AttackResult, AuditReport
 from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
+from rewardkit.versions import VERSION
 
 
 def audit_page(report: AuditReport) -> Page:
@@ -16,7 +16,7 @@ def audit_page(report: AuditReport) -> Page:
         ("calls", f"{report.calls:,}"),
         ("median time of a call", f"{report.median_ms:.3f} ms"),
         ("longest call", f"{report.worst_ms:,.0f} ms"),
-        ("rewardkit", __version__),
+        ("rewardkit", VERSION),
     )
     failed = len(report.failed)
     title = (

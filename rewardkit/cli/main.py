@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit import __version__
 from rewardkit.cli import (
     audit,
     card,
@@ -42,6 +41,7 @@ from rewardkit.cli import list as list_
 from rewardkit.cli.shared.console import TerminatedError, warn
 from rewardkit.cli.shared.help import PanelGroup
 from rewardkit.errors import OutputError, RewardkitError
+from rewardkit.versions import VERSION
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -86,7 +86,7 @@ for panel, modules in PANELS.items():
 
 def _print_version(is_set: bool) -> None:
     if is_set:
-        typer.echo(f"rewardkit {__version__}")
+        typer.echo(f"rewardkit {VERSION}")
         raise typer.Exit
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from rewardkit.errors import DataError
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.request import LaunchRequest
-from rewardkit.launch.versions import package_versions
 from rewardkit.output import atomic
 from rewardkit.registry import is_path
 from rewardkit.scorers.load import location
+from rewardkit.versions import package_versions
 
 #: The version of the manifest's format.
 FORMAT = 1

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from rewardkit import __version__
 from rewardkit.errors import DataError, UsageError
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.preprocess.duplicates import gold_key, question_key
@@ -21,6 +20,7 @@ from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
 from rewardkit.preprocess.place_cursor import PlaceCursor
 from rewardkit.preprocess.prep_report import MixPartReport, MixReport
 from rewardkit.row import BATCH_ROWS, IMAGES, Row, open_parquet, question_of, write_rows
+from rewardkit.versions import VERSION
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _metadata(report: MixReport, oversample: bool) -> dict[str, Any]:
         {"name": str(part.path), "weight": part.weight, "rows": part.rows} for part in report.parts
     ]
     return {
-        "rewardkit": __version__,
+        "rewardkit": VERSION,
         "mix": parts,
         "seed": report.seed,
         "oversample": oversample,

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rewardkit import __version__
 from rewardkit.pages.model import (
     Bars,
     Histogram,
@@ -26,6 +25,7 @@ from rewardkit.preprocess.prep_report import MixPartReport, MixReport, PrepRepor
 from rewardkit.preprocess.row_checks import RULES
 from rewardkit.preprocess.row_stats import RowStats
 from rewardkit.statistics import percentile_of_counts
+from rewardkit.versions import VERSION
 
 #: Pairs of texts that a section shows; all are counted.
 PAIRS = 25
@@ -43,7 +43,7 @@ def prep_page(report: PrepReport) -> Page:
             (f"{split.split}, from {split.origin}", f"{row_count(split.written)} in {split.out}")
             for split in report.splits
         ),
-        ("rewardkit", __version__),
+        ("rewardkit", VERSION),
     )
     several = len(report.splits) > 1
     sections = (
@@ -62,7 +62,7 @@ def mix_page(report: MixReport) -> Page:
         ("seed", str(report.seed)),
         ("questions in several files", f"{report.shared:,}"),
         ("of them with different golds", f"{report.conflicting:,}"),
-        ("rewardkit", __version__),
+        ("rewardkit", VERSION),
     )
     headers = ("file", "weight", "share", "rows there", "taken", "each at most")
     parts = tuple(
@@ -98,7 +98,7 @@ def check_page(report: CheckReport) -> Page:
         ("findings", f"{report.counts.total():,}"),
         ("checked", ", ".join(report.checked)),
         ("not checked", ", ".join(report.not_checked) or "nothing"),
-        ("rewardkit", __version__),
+        ("rewardkit", VERSION),
     )
     title = f"{Path(report.path).name}: {report.verdict()}"
     return Page(title, facts, tuple(_check_sections(report)))

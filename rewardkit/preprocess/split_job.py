@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit import __version__
 from rewardkit.errors import UsageError, call_catching
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 from rewardkit.preprocess.card import Card
@@ -17,6 +16,7 @@ from rewardkit.preprocess.row_checks import check_row
 from rewardkit.preprocess.source import Source
 from rewardkit.preprocess.template import Template
 from rewardkit.row import BATCH_ROWS, Row, build_row
+from rewardkit.versions import VERSION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ class SplitJob:
     def metadata(self) -> dict[str, Any]:
         """Return how the file was made, for the metadata of the parquet."""
         return {
-            "rewardkit": __version__,
+            "rewardkit": VERSION,
             "dataset": self.card.name,
             "split": self.split,
             "origin": self.source.origin,

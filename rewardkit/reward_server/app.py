@@ -22,7 +22,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from rewardkit import __version__
 from rewardkit.reward_server.admission import (
     RequestLimits,
     WaitingLimit,
@@ -40,6 +39,7 @@ from rewardkit.reward_server.payload import (
 )
 from rewardkit.reward_server.scoring import ScorerPool
 from rewardkit.reward_server.strict_json import RequestError
+from rewardkit.versions import VERSION
 
 #: Timeout for the body of a request, in seconds.
 BODY_TIMEOUT_SECONDS = 30.0
@@ -90,7 +90,7 @@ class _Endpoints:
 
     async def health(self, _: Request) -> Response:
         """Answer `GET /health`, which shows no setting but the scorer."""
-        health = {"status": "ok", "scorer": self._scorers.name, "version": __version__}
+        health = {"status": "ok", "scorer": self._scorers.name, "version": VERSION}
         return _json(health, 200)
 
     async def metrics_text(self, request: Request) -> Response:

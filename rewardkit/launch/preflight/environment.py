@@ -19,7 +19,7 @@ from rewardkit.launch.plan import DAPO_RECIPE, Plan
 from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.targets.base import WORKER_PORTS
 from rewardkit.launch.verl.releases import installed_verl, parse_release
-from rewardkit.launch.versions import package_version
+from rewardkit.versions import package_version
 
 #: verl's FSDP engines patch trl's models if trl is installed; trl 1.13 has no such models.
 FSDP = ("fsdp", "fsdp2")

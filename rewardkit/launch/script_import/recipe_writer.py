@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping
 from io import StringIO
 from typing import Any
 
+from ruamel.yaml import YAML
+from ruamel.yaml.representer import SafeRepresenter
+
 #: Columns of a written recipe.
 WIDTH = 100
 
@@ -41,39 +44,42 @@ def _with_flow(value: Any, depth: int = 0) -> Any:
     return _Flow(nested) if is_flat and is_short else nested
 
 
-def _writer() -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.representer import SafeRepresenter
+class _PlainRepresenter(SafeRepresenter):
+    """Lists on one line, numbers as people write them, and nothing by reference."""
 
-    class PlainRepresenter(SafeRepresenter):
-        """Lists on one line, numbers as people write them, and nothing by reference."""
+    def ignore_aliases(self, _: Any) -> bool:
+        return True
 
-        def ignore_aliases(self, _: Any) -> bool:
-            return True
-
-    def represent_flow(self: Any, value: Any) -> Any:
+    def represent_flow(self, value: Any) -> Any:
         return self.represent_mapping("tag:yaml.org,2002:map", value, flow_style=True)
 
-    def represent_list(self: Any, value: Any) -> Any:
+    def represent_inline(self, value: Any) -> Any:
         return self.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True)
 
-    def represent_text(self: Any, value: str) -> Any:
+    def represent_text(self, value: str) -> Any:
         # ruamel writes some line ends unescaped, and does not read all plain texts that it writes
         style = None if value.isprintable() and _PLAIN_START.match(value) else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
-    def represent_float(self: Any, value: float) -> Any:
+    def represent_number(self, value: float) -> Any:
         text = re.sub(r"e([+-]?)0*(\d)", r"e\1\2", repr(value))  # `1e-6`, not `1e-06`
         text = re.sub(r"(inf|nan)", r".\1", text)
         return self.represent_scalar("tag:yaml.org,2002:float", text)
 
-    PlainRepresenter.add_representer(_Flow, represent_flow)
-    PlainRepresenter.add_representer(str, represent_text)
-    PlainRepresenter.add_representer(list, represent_list)
-    PlainRepresenter.add_representer(tuple, represent_list)
-    PlainRepresenter.add_representer(float, represent_float)
+
+for _type, _represent in {
+    _Flow: _PlainRepresenter.represent_flow,
+    list: _PlainRepresenter.represent_inline,
+    tuple: _PlainRepresenter.represent_inline,
+    str: _PlainRepresenter.represent_text,
+    float: _PlainRepresenter.represent_number,
+}.items():
+    _PlainRepresenter.add_representer(_type, _represent)
+
+
+def _writer() -> Any:
     writer: Any = YAML(typ="safe", pure=True)
-    writer.Representer = PlainRepresenter
+    writer.Representer = _PlainRepresenter
     writer.default_flow_style, writer.allow_unicode = False, True
     writer.width = 1 << 30  # ruamel does not read back every text that it wraps
     writer.sort_base_mapping_type_on_output = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rewardkit import __version__
 from rewardkit.pages.model import Bars, Page, Section, Table, TableRow
 from rewardkit.pages.text import share
 from rewardkit.responses.compare.comparison import CompareReport, DisagreementExample
 from rewardkit.statistics import wilson_interval
+from rewardkit.versions import VERSION
 
 
 def compare_page(report: CompareReport) -> Page:
@@ -19,7 +19,7 @@ def compare_page(report: CompareReport) -> Page:
         ("B", report.b.name),
         ("judged by both", f"{report.judged:,}"),
         ("rows without a usable response", f"{report.unread:,}"),
-        ("rewardkit", __version__),
+        ("rewardkit", VERSION),
     )
     title = f"{report.short_name}: {share(report.agreed, report.judged)} agreement"
     return Page(title, facts, tuple(_sections(report)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rewardkit import __version__
 from rewardkit.pages.model import Bars, Histogram, Page, Section, Steps
 from rewardkit.pages.text import row_count, share
 from rewardkit.preprocess.dropped_rows import dropped_path
 from rewardkit.responses.select.report import SelectReport
+from rewardkit.versions import VERSION
 
 
 def select_page(report: SelectReport) -> Page:
@@ -21,7 +21,7 @@ def select_page(report: SelectReport) -> Page:
         ("pass rate kept", f"{condition.low:g} to {condition.high:g}"),
         ("responses at least", f"{condition.min_samples:,}"),
         ("rows with fewer", "kept" if condition.unseen else "dropped"),
-        ("rewardkit", __version__),
+        ("rewardkit", VERSION),
     )
     title = f"{report.out.name}: {report.written:,} of {row_count(report.rows)} kept"
     return Page(title, facts, tuple(_sections(report)))

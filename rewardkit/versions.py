@@ -1,14 +1,15 @@
-"""Versions of the packages that a run depends on, from their metadata: nothing is imported."""
+"""The versions of rewardkit and of the packages that a run depends on.
+
+`import rewardkit` imports this module, so its own imports stand in its functions.
+"""
 
 from __future__ import annotations
 
-import platform
-from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+#: The version of rewardkit; pyproject.toml has the same.
+VERSION = "0.2.0.dev0"
 
-from rewardkit import __version__
-
-PACKAGES: Final = (
+#: Packages that decide what a run of verl does.
+PACKAGES = (
     "verl",
     "torch",
     "torch-npu",
@@ -30,6 +31,8 @@ PACKAGES: Final = (
 
 def package_version(package: str) -> str | None:
     """Return the installed version of a package; None where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:
@@ -38,5 +41,7 @@ def package_version(package: str) -> str | None:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of rewardkit, Python and `PACKAGES`; `not installed` for missing ones."""
+    import platform
+
     versions = {package: package_version(package) or "not installed" for package in PACKAGES}
-    return {"rewardkit": __version__, "python": platform.python_version(), **versions}
+    return {"rewardkit": VERSION, "python": platform.python_version(), **versions}
