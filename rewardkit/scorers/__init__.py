@@ -1,5 +1,5 @@
 """Scorers: `score(response, ground_truth, extra_info=None, **options) -> Score`, one per file.
 
-Each file also holds `compute_score`, the function verl calls, and loads by path as well as by
-`pkg://`: it contains imports and plain functions only.
+Each file also has `compute_score`, the function that verl calls. verl loads a file by its path
+without an entry in `sys.modules`, so it contains only imports and plain functions.
 """

@@ -1,4 +1,4 @@
-"""The part of `math_verify` that needs the package Math-Verify: imported in the worker only."""
+"""The part of `math_verify` that needs the package Math-Verify; only the worker imports it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _PRED = (ExprExtractionConfig(), LatexExtractionConfig())
 
 
 def judge(payload: dict[str, str]) -> dict[str, Any]:
-    """What Math-Verify says of `payload["response"]`, called as verl's `math_verify` calls it.
+    """Return Math-Verify's verdict, with the same calls as verl's `math_verify`.
 
     Args:
         payload: `response` and `gold`, the latter without its box.
 
     Returns:
-        `gold_parsed`: whether the gold says anything; `pred`: what was extracted of the response,
-        None if nothing; `correct`: whether any reading of it equals any of the gold.
+        `gold_parsed`: whether the gold can be read; `pred`: the text extracted from the response,
+        or None; `correct`: whether any reading of it equals any reading of the gold.
     """
     gold = _parse(rf"\boxed{{{payload['gold']}}}", _GOLD)
     pred = _parse(payload["response"], _PRED) if gold else []
-    # The package's own timeouts are off: they raise the alarm that the worker's wall limit uses.
+    # The package's own timeouts are off, because they use the same alarm as the worker's wall limit.
     correct = any(verify(g, p, timeout_seconds=None) for p in pred for g in gold)
-    return {"gold_parsed": bool(gold), "pred": _said(pred), "correct": correct}
+    return {"gold_parsed": bool(gold), "pred": _extracted_text(pred), "correct": correct}
 
 
 def _parse(text: str, targets: tuple[Any, ...]) -> list[Any]:
@@ -37,13 +37,13 @@ def _parse(text: str, targets: tuple[Any, ...]) -> list[Any]:
     return readings
 
 
-def _said(readings: list[Any]) -> str | None:
-    """The text that was extracted: the last reading, behind the expression it was parsed to."""
+def _extracted_text(readings: list[Any]) -> str | None:
+    """Return the text that was extracted: the last reading, after the expression it is parsed to."""
     if not readings:
         return None
     return next((text for text in readings if isinstance(text, str)), "")
 
 
-# The worker forks from the process that imports this: there the parser's tables and patterns are
-# built once, not by every child in its first answer's time.
+# The worker forks from the process that imports this module, so the parser's tables and patterns are
+# built once and not in the time of each child's first answer.
 judge({"gold": r"\frac{1}{2}", "response": r"It is 1/2, so \boxed{\frac{1}{2}}."})

@@ -1,8 +1,8 @@
-"""A reward of several parts, from YAML or from a few lines of Python, as a file verl loads.
+"""A reward of several parts, from YAML or a few lines of Python, as a file that verl loads.
 
     scorer: gsm8k                  # a registered scorer, or my_reward.py:function beside the YAML
     options: {method: robust}      # of that scorer
-    parts:                         # a weight, or a weight and settings
+    parts:                         # a weight, or a weight with settings
       correct: 1.0
       format: {weight: 0.1, tags: [think, answer]}
       repetition: {weight: 0.2, n: 20}
@@ -10,14 +10,14 @@
 
 | part | value | settings |
 |---|---|---|
-| `correct` | 1.0 if the scorer says right, else 0.0 | |
+| `correct` | 1.0 if the answer is correct, else 0.0 | |
 | `base` | the scorer's own score | |
 | `format` | `shaping.format_tags` | `tags`, `outside` |
 | `repetition` | `shaping.repetition` | `n`, `max_penalty` |
 | `length` | `shaping.length`, in characters | `max_chars`, `short_correct`, `long_correct`, ... |
 
-A scorer sees text, not tokens, so lengths are in characters here; punish length in tokens with the
-overlong buffer of verl's `dapo` manager. The same in Python, in a file given to verl:
+A scorer gets text, not tokens, so lengths are in characters; to penalise length in tokens, use the
+overlong buffer of verl's `dapo` manager. The same in Python, as a file for verl:
 
     from rewardkit.scorers import gsm8k, shaping
     from rewardkit.scorers.compose import Part, Reward
@@ -55,25 +55,26 @@ from rewardkit.scorers.base import (
     to_verl,
     verl_result,
 )
+from rewardkit.scorers.call import one_line
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import check_values
 
-#: The value of a part: what it makes of the scorer's verdict and the response.
+#: Computes the value of a part from the scorer's score and the response.
 Value: TypeAlias = Callable[[Score, str], float]
 
 _NO_SCORE = Score.wrong("", Status.NO_ANSWER)
-#: Keys of the result that are no part's: ours, and those verl sets itself.
+#: Keys of the result that a part may not have: ours, and those that verl sets.
 RESERVED = frozenset({*to_verl(_NO_SCORE), "reward", "overlong", "overlong_reward"})
 
 
 @dataclass(frozen=True)
 class Part:
-    """One addend of a reward.
+    """One part of a reward.
 
     Attributes:
-        name: its key in what verl logs.
-        weight: what its value is multiplied by.
-        value: `value(score, response) -> float`. Where verl calls, the `status` it sees is as
+        name: the key of its contribution in verl's log.
+        weight: the factor of its value.
+        value: `value(score, response) -> float`. When verl calls, the `status` of the score is as
             coarse as the keys of `base.verl_result`.
     """
 
@@ -82,18 +83,18 @@ class Part:
     value: Value
 
     def __post_init__(self) -> None:
-        number = isinstance(self.weight, int | float) and not isinstance(self.weight, bool)
-        if not number or not math.isfinite(self.weight):
+        is_number = isinstance(self.weight, int | float) and not isinstance(self.weight, bool)
+        if not is_number or not math.isfinite(self.weight):
             raise UsageError(f"part {self.name!r}: weight={self.weight!r}; give a number.")
 
 
 @dataclass(frozen=True)
 class Reward:
-    """A scorer and the parts its reward is the weighted sum of. Itself a scorer.
+    """The weighted sum of several parts, which is itself a scorer.
 
     Attributes:
-        scorer: judges the answer; `acc` and `pred` are its.
-        parts: in the order of the keys.
+        scorer: judges the answer; `acc` and `pred` come from it.
+        parts: the parts, in the order of their keys in verl's log.
     """
 
     scorer: Scorer
@@ -114,9 +115,9 @@ class Reward:
         extra_info: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Score:
-        """The scorer's verdict with the sum of the parts as its score."""
+        """Return the scorer's score with the sum of the parts as its number."""
         base = self.scorer(response, ground_truth, extra_info, **options)
-        values = {p.name: (p.weight, _part_score(p, base, response).score) for p in self.parts}
+        values = {part.name: (part.weight, _value(part, base, response)) for part in self.parts}
         return base._replace(score=shaping.weighted(values)[0])
 
     def compute_score(
@@ -127,63 +128,70 @@ class Reward:
         extra_info: Any = None,
         **kwargs: Any,
     ) -> dict[str, float | str]:
-        """The function verl calls. Never raises; `kwargs` are options of the scorer.
+        """Score a sample for verl. Never raises.
+
+        Args:
+            data_source: the `data_source` of the row.
+            solution_str: the response.
+            ground_truth: the gold answer.
+            extra_info: the row's other fields.
+            kwargs: options of the scorer.
 
         Returns:
-            For every input the same keys: those of `base.verl_result`, with the weighted sum as
-            `score`, and each part's contribution to it. A part that fails contributes 0.0 and sets
+            The same keys for every input: those of `base.verl_result`, with the weighted sum as
+            `score`, and the contribution of each part. A part that fails contributes 0.0 and sets
             `error`.
         """
         info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
-        info["data_source"] = as_text(data_source)  # verl gives it apart; `auto` reads it here
+        info["data_source"] = as_text(data_source)  # `auto` reads it there
         fields = verl_result(self.scorer, data_source, solution_str, ground_truth, info, kwargs)
         base, response = _score_of(fields), as_text(solution_str)
         values = {}
         for part in self.parts:
-            value = call_catching(partial(_part_score, part, base), response, "", None)
+            value = call_catching(_value, part, base, response)
             if isinstance(value, Exception):
                 fields["error"] = failure_result(data_source, value)["error"]
-                value = _NO_SCORE
-            values[part.name] = (part.weight, value.score)
+                value = 0.0
+            values[part.name] = (part.weight, value)
         fields["score"], contributions = shaping.weighted(values)
         return {**fields, **contributions}
 
 
 def load_reward(path: str | Path) -> Reward:
-    """The reward that a YAML file describes; see the module's docstring.
+    """Return the reward in a YAML file; see the module's docstring.
 
     Raises:
-        UsageError: the file cannot be read, or says something that has no meaning.
+        UsageError: the file cannot be read or has an invalid key or value.
     """
     return build(_read(Path(path)), where=str(path))
 
 
 def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
-    """The reward that a mapping of the YAML's form describes.
+    """Return the reward in a mapping of the YAML's form.
 
     Args:
         spec: `scorer`, `options` and `parts`.
-        where: named in messages.
+        where: the place of the mapping, for messages.
 
     Raises:
-        UsageError: an unknown key, scorer, option, part or setting, or a value of the wrong type.
+        UsageError: a key, scorer, option, part or setting is unknown, or a value is invalid.
     """
-    _known_keys(where, spec, ["scorer", "options", "parts"])
+    _require_known_keys(where, spec, ["scorer", "options", "parts"])
     if not isinstance(spec.get("scorer"), str):
         raise UsageError(f"{where}: name the scorer, as in `scorer: gsm8k`.")
     options = _mapping(f"{where}: options", spec.get("options") or {})
     parts = _mapping(f"{where}: parts", spec.get("parts") or {})
-    _known_keys(f"{where}: parts", parts, list(_VALUES))
+    _require_known_keys(f"{where}: parts", parts, list(_VALUES))
     scorer = _scorer(spec["scorer"], options)
-    return Reward(scorer, tuple(_part(where, name, said) for name, said in parts.items()))
+    return Reward(scorer, tuple(_part(where, name, value) for name, value in parts.items()))
 
 
 def write_reward_file(
     yaml_path: str | Path, out_py: str | Path, *, overwrite: bool = False
 ) -> Path:
-    """Write a reward as a Python file for verl. It needs rewardkit, and no longer the YAML.
+    """Write a reward as a Python file for verl, which needs rewardkit but not the YAML.
 
-    A scorer of your own is named in it by its absolute path: it has to be there on every node.
+    A custom scorer is named in the file by its absolute path, so it must exist on every node.
 
     Args:
         yaml_path: the reward, as `load_reward` reads it; it is checked first.
@@ -191,11 +199,11 @@ def write_reward_file(
         overwrite: whether `out_py` may exist.
 
     Returns:
-        The file's absolute path, for verl's `custom_reward_function.path`.
+        The absolute path of the file, for verl's `custom_reward_function.path`.
 
     Raises:
-        UsageError: the YAML is wrong.
-        OutputError: `out_py` exists, or cannot be written.
+        UsageError: the YAML is invalid.
+        OutputError: `out_py` exists, or it cannot be written.
     """
     spec, out = _read(Path(yaml_path)), Path(out_py)
     build(spec, where=str(yaml_path))
@@ -222,7 +230,7 @@ def score(response, ground_truth, extra_info=None):
 
 
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
-    """The function verl calls."""
+    """Score a sample for verl."""
     return REWARD.compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)
 '''
 
@@ -231,7 +239,7 @@ def _source(spec: Mapping[str, Any]) -> str:
     from pprint import pformat
     from textwrap import indent
 
-    # The literal is a `repr` of strings, numbers and containers: no text of the YAML becomes code.
+    # The literal is the `repr` of strings, numbers and containers, so no text of the YAML is code.
     return _TEMPLATE.replace("{spec}", indent(pformat(spec, sort_dicts=False), " " * 4))
 
 
@@ -240,13 +248,12 @@ def _read(path: Path) -> dict[str, Any]:
 
     try:
         spec = yaml.safe_load(path.read_text(encoding="utf-8"))
-        # JSON's types only: a date, say, could not be written into a file of Python.
+        # Only JSON's types: others, such as a date, cannot be written into a Python file.
         spec = json.loads(json.dumps(spec, allow_nan=False))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}.") from error
     except (yaml.YAMLError, TypeError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise UsageError(f"{path}: not YAML of plain values: {said}.") from error
+        raise UsageError(f"{path}: not YAML of plain values: {one_line(error)}.") from error
     spec = _mapping(str(path), spec)
     scorer = spec.get("scorer")
     if isinstance(scorer, str) and registry.is_path(scorer):
@@ -254,17 +261,17 @@ def _read(path: Path) -> dict[str, Any]:
     return spec
 
 
-def _part(where: str, name: str, said: Any) -> Part:
-    """A part from its weight, or from a mapping of `weight` and settings."""
+def _part(where: str, name: str, value: Any) -> Part:
+    """Return a part from its weight, or from a mapping of `weight` and settings."""
     where = f"{where}: parts.{name}"
-    settings = dict(said) if isinstance(said, Mapping) else {"weight": said}
+    settings = dict(value) if isinstance(value, Mapping) else {"weight": value}
     function = _VALUES[name]
-    _known_keys(where, settings, ["weight", *_settings_of(function)])
+    _require_known_keys(where, settings, ["weight", *_settings_of(function)])
     weight: Any = settings.pop("weight", None)
     try:
         check_values(function, settings, f"part {name!r}")
         part = Part(name, weight, partial(function, **settings))
-        # Called once, so that a setting of the wrong type or size shows before training.
+        # Called once, so that an invalid setting fails before training.
         part.value(_NO_SCORE, "a response " * 100)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}: {error}") from error
@@ -272,12 +279,12 @@ def _part(where: str, name: str, said: Any) -> Part:
 
 
 def _scorer(name: str, options: Mapping[str, Any]) -> Scorer:
-    """The scorer with its options; one of ours is called once, as `math_verify` needs a package."""
+    """Return the scorer; ours are called once, because `math_verify` needs a package."""
     scorer = load_scorer(name, **options)
-    tried = None if registry.is_path(name) else call_catching(scorer, "", "0", None)
-    # `auto` knows no scorer for a row that names none: that is no fault of the reward.
-    if isinstance(tried, UsageError) and not isinstance(tried, UnknownNameError):
-        raise tried
+    trial = None if registry.is_path(name) else call_catching(scorer, "", "0", None)
+    # `auto` has no scorer for the empty row of this call, which is not a fault of the reward.
+    if isinstance(trial, UsageError) and not isinstance(trial, UnknownNameError):
+        raise trial
     return scorer
 
 
@@ -286,8 +293,8 @@ def _settings_of(function: Callable[..., float]) -> list[str]:
     return [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
 
 
-def _known_keys(where: str, given: Mapping[Any, Any], names: Sequence[str]) -> None:
-    for key in given:
+def _require_known_keys(where: str, mapping: Mapping[Any, Any], names: Sequence[str]) -> None:
+    for key in mapping:
         if key not in names:
             near = registry.did_you_mean(str(key), list(names))
             raise UsageError(f"{where}: unknown key {key!r}.{near} Known: {', '.join(names)}.")
@@ -300,7 +307,7 @@ def _mapping(where: str, value: Any) -> dict[str, Any]:
 
 
 def _score_of(fields: Mapping[str, Any]) -> Score:
-    """The scorer's `Score`, from the dictionary that the boundary to verl made of it."""
+    """Return the scorer's `Score` from its dictionary for verl."""
     flags = {
         "acc": Status.CORRECT,
         "error": Status.BAD_GROUND_TRUTH,
@@ -311,12 +318,11 @@ def _score_of(fields: Mapping[str, Any]) -> Score:
     return Score(fields["score"], bool(fields["acc"]), fields["pred"], status)
 
 
-def _part_score(part: Part, base: Score, response: str, *_: Any) -> Score:
-    """A part's value in the form of a scorer's result, for `call_catching`."""
+def _value(part: Part, base: Score, response: str) -> float:
     value = float(part.value(base, response))
     if not math.isfinite(value):  # one NaN would reach every weight of the policy
         raise ValueError(f"part {part.name!r} is {value}")
-    return base._replace(score=value)
+    return value
 
 
 def _correct(score: Score, response: str) -> float:  # noqa: ARG001 - a part's value takes both

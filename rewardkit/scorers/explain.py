@@ -1,4 +1,4 @@
-"""Why a response got its score: what was read where, how it was read, and which rung decided."""
+"""Why a response got its score: the answer, its place, its reading and the deciding comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.math import gold_letters, question_of
 
-#: The rungs of `answers.equal`, in the order they are tried.
+#: The comparisons of `answers.equal`, in the order in which they are tried.
 RUNGS = ("text", "number", "words", "value")
 
 
@@ -23,14 +23,15 @@ class Explanation:
     """The way from a response to its score.
 
     Attributes:
-        scorer: its name.
-        score: what it gave.
-        where: where the answer stands: `box`, `tag`, `phrase`, `hash`, `line`, `sentence`; "" if the scorer looks for it in a way of its own, or it has none.
+        scorer: the name of the scorer.
+        score: its score.
+        where: the place of the answer: `box`, `tag`, `phrase`, `hash`, `line` or `sentence`; "" if
+            there is no answer or the scorer has a rule of its own.
         pred_tree: the answer as it was read, "" if it was compared as text.
         gold_tree: the gold as it was read.
-        rungs: the rungs that were tried, each with what it said; empty for scorers with a rule of
+        rungs: the comparisons in order, each with its outcome; empty for scorers with a rule of
             their own.
-        microseconds: how long the scorer took.
+        microseconds: the time that the scorer took.
     """
 
     scorer: str
@@ -49,11 +50,11 @@ def explain(
     extra_info: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Explanation:
-    """Score a response and say how the score came about.
+    """Score a response and explain the score.
 
     Raises:
-        UnknownNameError: no such scorer, or it has no such option.
-        UsageError: an option does not take its value.
+        UnknownNameError: the scorer does not exist or has no such option.
+        UsageError: an option has an invalid value.
     """
     return explain_verdict(
         load_scorer(scorer, **options), scorer, response, ground_truth, extra_info
@@ -61,32 +62,34 @@ def explain(
 
 
 def explain_verdict(
-    judge: Scorer,
-    scorer: str,
+    scorer: Scorer,
+    name: str,
     response: str,
     ground_truth: str,
     extra_info: Mapping[str, Any] | None = None,
 ) -> Explanation:
-    """`explain` for a scorer of that name that is loaded already, here or in another process."""
+    """Explain a score of a scorer that is loaded already, in this process or in its own."""
     started = time.perf_counter()
-    score = judge(response, ground_truth, extra_info)
-    took = (time.perf_counter() - started) * 1e6
-    if scorer != "math":
-        return Explanation(scorer, score, "", "", "", (), took)
+    score = scorer(response, ground_truth, extra_info)
+    microseconds = (time.perf_counter() - started) * 1e6
+    if name != "math":
+        return Explanation(name, score, "", "", "", (), microseconds)
     gold = gold_answer(accept_gold(ground_truth))
-    return _of_math(score, response, gold, question_of(extra_info), took)
+    return _explain_math(score, response, gold, question_of(extra_info), microseconds)
 
 
-def _of_math(score: Score, response: str, gold: str, question: str, took: float) -> Explanation:
+def _explain_math(
+    score: Score, response: str, gold: str, question: str, microseconds: float
+) -> Explanation:
     answer = final_answer(response, gold)
     where = answer.mark if answer else ""
+    trees: tuple[str, str] = ("", "")
+    rungs: tuple[tuple[str, str], ...] = ()
     if gold_letters(gold) is not None:
-        return Explanation("math", score, where, "", "", (("choice", score.status.value),), took)
-    if not score.pred or not gold:
-        return Explanation("math", score, where, "", "", (), took)
-    pred_tree, gold_tree = map(_tree, (score.pred, gold))
-    rungs = _rungs(score.pred, gold, question)
-    return Explanation("math", score, where, pred_tree, gold_tree, rungs, took)
+        rungs = (("choice", score.status.value),)
+    elif score.pred and gold:
+        trees, rungs = (_tree(score.pred), _tree(gold)), _rungs(score.pred, gold, question)
+    return Explanation("math", score, where, *trees, rungs, microseconds)
 
 
 def _tree(text: str) -> str:
@@ -96,6 +99,6 @@ def _tree(text: str) -> str:
 
 def _rungs(pred: str, gold: str, question: str) -> tuple[tuple[str, str], ...]:
     verdict = compare(pred, gold, question)
-    tried = RUNGS[: RUNGS.index(verdict.rung) + 1]
-    said = ["passed on"] * (len(tried) - 1) + [verdict.outcome]
-    return tuple(zip(tried, said, strict=True))
+    rungs = RUNGS[: RUNGS.index(verdict.rung) + 1]
+    outcomes = ["passed on"] * (len(rungs) - 1) + [verdict.outcome]
+    return tuple(zip(rungs, outcomes, strict=True))

@@ -1,21 +1,22 @@
-r"""Geometry3k: the answer counts 0.9 and the form 0.1, as in verl.
+r"""Geometry3k: the answer counts 0.9 and the format 0.1, as in verl.
 
-verl loads this file as it stands: `rewardkit path geometry3k --verl` prints the override.
+verl loads this file directly: `rewardkit path geometry3k --verl` prints the override.
 
 | part | weight | earned by |
 |---|---|---|
 | answer | `1 - format_weight` | what the scorer `math` counts as right |
-| form | `format_weight`, 0.1 | `<think>` first, then `</think>`, then a closed `\boxed{}` |
+| format | `format_weight`, 0.1 | `<think>` first, then `</think>`, then a closed `\boxed{}` |
 
-The form is verl's (`verl/utils/reward_score/geo3k.py`), to the letter, but found in linear time.
-The answer is not: verl leaves it to mathruler, which reads the last box wherever it stands. Here
-one in the thought is no answer, one that is missing may be replaced by "The answer is ...", and
-golds such as "2:3", "- 8" and "not enough information" are compared by what they say.
+The format is exactly verl's (`verl/utils/reward_score/geo3k.py`), but matched in linear time. The
+answer is not: verl uses mathruler, which reads the last box anywhere. Here a box inside the thought
+is not an answer, "The answer is ..." can replace a missing box, and golds such as "2:3", "- 8" and
+"not enough information" are compared by their meaning.
 
-Where the prompt's template itself opens the thought, as Qwen3's and DeepSeek-R1's do, no response
-begins with `<think>` and none earns the form: set `format_weight` to 0.
+If the chat template opens the thought itself, as Qwen3's and DeepSeek-R1's do, no response begins
+with `<think>` and none gets the score for the format: set `format_weight` to 0.
 
-`correct` and `acc` are the answer's alone, so that accuracy is not mixed with form in verl's charts.
+`correct` and `acc` depend on the answer alone, so verl's charts of accuracy do not include the
+format.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from rewardkit.scorers.base import Score, verl_result
 from rewardkit.scorers.math import score as math_score
 from rewardkit.scorers.options import Range, invalid_value_error
 
-#: What a well-formed response has, in this order; it begins with the first.
+#: The marks of a well-formed response, in order; it begins with the first.
 _MARKS = ("<think>", "</think>", r"\boxed{", "}")
 
 
@@ -36,22 +37,22 @@ def score(
     *,
     format_weight: Annotated[float, Range(0, 1)] = 0.1,
 ) -> Score:
-    """Judge a response by its answer and, to a small part, by its form.
+    """Judge a response by its answer and, to a small part, by its format.
 
     Args:
         response: the model's text.
         ground_truth: the gold answer.
-        extra_info: the row's other fields; `math` gets them.
-        format_weight: the part of the score, from 0 to 1, that the form alone earns.
+        extra_info: the row's other fields, which `math` reads.
+        format_weight: the part of the score, from 0 to 1, for the format alone.
 
     Returns:
-        `(1 - format_weight) * answer + format_weight * form`, both 1.0 or 0.0.
+        `(1 - format_weight) * answer + format_weight * format`, both 1.0 or 0.0.
     """
     if not 0 <= format_weight <= 1:
         raise invalid_value_error(score, "format_weight", format_weight)
     result = math_score(response, ground_truth, extra_info)
-    form = format_weight if well_formed(response) else 0.0
-    return result._replace(score=(1.0 - format_weight) * result.score + form)
+    format_score = format_weight if is_well_formed(response) else 0.0
+    return result._replace(score=(1.0 - format_weight) * result.score + format_score)
 
 
 def compute_score(
@@ -61,24 +62,24 @@ def compute_score(
     extra_info: Any = None,
     **kwargs: Any,
 ) -> dict[str, float | str]:
-    """The function verl calls: `score` as the dictionary verl logs."""
+    """Score a sample for verl and return the dictionary that verl logs."""
     return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
 
 
 def respond(answer: str) -> str:
-    """The shortest well-formed response that gives `answer`."""
+    """Return the shortest well-formed response with this answer."""
     return rf"<think></think>\boxed{{{answer}}}"
 
 
-def well_formed(response: str) -> bool:
-    r"""Whether a response begins with `<think>`, and `</think>`, `\boxed{` and `}` follow in turn.
+def is_well_formed(response: str) -> bool:
+    r"""Return whether a response is `<think>`, then `</think>`, `\boxed{` and `}` in this order.
 
-    The nearest of each will do: if the marks follow each other at all, they follow the nearest.
+    The search takes the nearest of each: if the marks occur in order at all, the nearest ones do.
     """
-    at = 0
+    end = 0
     for mark in _MARKS:
-        found = response.find(mark, at)
-        if found < 0 or (at == 0 and found > 0):
+        start = response.find(mark, end)
+        if start < 0 or (end == 0 and start > 0):
             return False
-        at = found + len(mark)
+        end = start + len(mark)
     return True

@@ -1,9 +1,9 @@
 """What counts as a gold answer, for every scorer and every check.
 
-Data files hold golds as text, numbers, lists and NumPy arrays, and a missing one as None, NaN or
-the word that a library writes for it. `unwrap_gold` makes text of whatever verl hands over;
-`accept_gold` also refuses what cannot be an answer, which is an error of the data: a policy is
-never paid for repeating it.
+Data files have golds as text, numbers, lists and NumPy arrays, and a missing gold as None, NaN or
+the word that a library writes for it. `unwrap_gold` converts any value from verl to text.
+`accept_gold` also rejects values that cannot be an answer. Those are errors in the data, and a
+policy is never paid for repeating them.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Any
 
 from rewardkit.scorers.options import inner_function
 
-#: What Python, NumPy, pandas and JSON write where there is no value. `NaN` and `none` are left
-#: out: benchmarks have questions of which these words are the answer.
+#: The words that Python, NumPy, pandas and JSON write for a missing value, without `NaN` and `none`:
+#: benchmarks have questions whose answer is one of these words.
 MISSING = frozenset(
     {"", "nan", "None", "null", "NULL", "<NA>", "NaT", "[]", "{}", "[None]", "[nan]"}
 )
 
-_PYTHON_ITEM = re.compile(r"\s*\[\s*'((?:[^'\\]|\\.)*)'\s*\]\s*", re.DOTALL)
+_PYTHON_ONE_TEXT = re.compile(r"\s*\[\s*'((?:[^'\\]|\\.)*)'\s*\]\s*", re.DOTALL)
 _ESCAPED = re.compile(r"\\(['\\])")
-_TEXTS = re.compile(r"\s*\[\s*[\"']")
-_NUMBERS = re.compile(r"[\[\]\s0-9,.eE+-]*")
-#: What JSON makes of `\frac`, `\text` and their like where the backslash was not doubled.
+_LIST_OF_TEXTS = re.compile(r"\s*\[\s*[\"']")
+_LIST_OF_NUMBERS = re.compile(r"[\[\]\s0-9,.eE+-]*")
+#: The characters that JSON reads in `\frac`, `\text` and similar if the backslash is not doubled.
 _LOST_BACKSLASH = re.compile(r"[\b\f\t\r]")
 
 
 def unwrap_gold(value: Any) -> str:
-    """The text of a gold of any type.
+    """Return a gold of any type as text.
 
-    Text stays as it is. A list, a tuple or an array with one item becomes that item, and one with
-    several becomes a JSON list of their texts. None, NaN and what is empty become "".
+    Text is returned unchanged. A list, tuple or array with one item becomes that item, and one with
+    several items becomes a JSON list of their texts. None, NaN and empty values become "".
     """
     if isinstance(value, str):
         return str(value)
-    if hasattr(value, "tolist"):  # of NumPy, pandas and torch
+    if hasattr(value, "tolist"):  # NumPy, pandas, torch
         value = value.tolist()
     if isinstance(value, (list, tuple, set, frozenset)):
         items = list(map(unwrap_gold, value))
@@ -45,19 +45,19 @@ def unwrap_gold(value: Any) -> str:
     if isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False, default=str) * bool(value)
     text = str(value)
-    return "" if text in MISSING or text == "NaN" else text  # a Decimal is written so
+    return "" if text in MISSING or text == "NaN" else text  # str(Decimal("nan"))
 
 
 def accept_gold(value: Any, *, several: bool = False) -> str:
-    """The text of a gold that a response can be compared with; "" if there cannot be any.
+    """Return the text of a gold for comparison with a response; "" if it cannot be an answer.
 
-    A one-item list that is written as JSON or Python is its item. "" stands for a missing value,
-    for an object and for a list of several texts, of which nobody knows whether one or all are
-    asked for. A list of several numbers is text, as an interval is.
+    A list of one item, written as JSON or Python, is its item. "" stands for a missing value, for
+    an object, and for a list of several texts, because it is unclear whether one or all of them
+    are required. A list of several numbers stays text, like an interval.
 
     Args:
-        value: of any type; see `unwrap_gold`.
-        several: whether a list of several texts is a gold, too: the letters of a choice.
+        value: the gold, of any type; see `unwrap_gold`.
+        several: accept a list of several texts: the letters of a multiple choice.
     """
     text = unwrap_gold(value)
     if text.lstrip()[:1] in ("[", "{"):
@@ -67,9 +67,9 @@ def accept_gold(value: Any, *, several: bool = False) -> str:
 
 
 def explain_bad_gold(value: Any, scorer: Any) -> str:
-    """Why a scorer cannot score a gold, as the end of a sentence; "" if nothing is known of it.
+    """Return why a scorer cannot score a gold, as the end of a sentence; "" if unknown.
 
-    What is particular to a scorer is told by `explain_gold(gold)` beside it, if there is one.
+    A scorer's module may have `explain_gold(gold)` for reasons of its own.
     """
     text = unwrap_gold(value)
     if text.strip() in MISSING:
@@ -83,15 +83,15 @@ def explain_bad_gold(value: Any, scorer: Any) -> str:
 
 
 def _single_item(text: str) -> str:
-    """The item of a one-item list; "" for an object or texts; anything else as it is."""
+    """Return the item of a one-item list, "" for an object or texts, other text unchanged."""
     try:
         value = json.loads(text, parse_int=str, parse_float=str, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
-        if single := _PYTHON_ITEM.fullmatch(text):
+        if single := _PYTHON_ONE_TEXT.fullmatch(text):
             return _ESCAPED.sub(r"\1", single[1])
-        return "" if _TEXTS.match(text) else text
+        return "" if _LIST_OF_TEXTS.match(text) else text
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, str):
         return "" if _LOST_BACKSLASH.search(value) else value
-    return text if value and _NUMBERS.fullmatch(text) else ""
+    return text if value and _LIST_OF_NUMBERS.fullmatch(text) else ""

@@ -1,6 +1,6 @@
 r"""GSM8K's `#### N` answers.
 
-verl loads this file as it stands: `rewardkit path gsm8k --verl` prints the override.
+verl loads this file directly: `rewardkit path gsm8k --verl` prints the override.
 
 | method | reads | compares |
 |---|---|---|
@@ -8,12 +8,11 @@ verl loads this file as it stands: `rewardkit path gsm8k --verl` prints the over
 | `flexible` | the last number in the last 300 characters | text |
 | `robust` | the line after the last `####` of the whole response | numbers, exactly |
 
-`strict` and `flexible` give verl's own verdicts (`verl/utils/reward_score/gsm8k.py`, 0.1 to
-0.9.1), with one hole closed: verl pays `#### ,` against an empty gold; an empty gold is a data
-error here. A gold such as `18.0` is one as well: `#### 18` never equals it as text, and verl gives
-that 0 without a word. `robust` accepts what strict mode is known to reject though it is right:
-`#### $18`, `#### 18.00`, `#### **18** dollars.`, `####18`, an answer followed by more than 300
-characters.
+`strict` and `flexible` give verl's own verdicts (`verl/utils/reward_score/gsm8k.py`, 0.1 to 0.9.1)
+with one hole closed: verl pays `#### ,` against an empty gold, which is an error in the data here.
+A gold such as `18.0` is an error too: `#### 18` never equals it as text, and verl silently scores
+it 0. `robust` accepts correct answers that strict mode is known to reject: `#### $18`,
+`#### 18.00`, `#### **18** dollars.`, `####18`, and an answer followed by more than 300 characters.
 """
 
 import re
@@ -26,17 +25,16 @@ from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import Range, invalid_value_error
 
-#: Characters at the end of the response that verl's two modes look at.
+#: Characters at the end of the response that verl's two modes read.
 TAIL_CHARS = 300
 
 _STRICT = re.compile(r"#### (-?[0-9.,]+)")
 _FLEXIBLE = re.compile(r"-?[0-9.,]+")
-#: The form a gold must have for any answer to equal it. Nobody writes 18.0 for 18.
+#: The format a gold needs so that an answer can equal it. No answer writes 18.0 for 18.
 _GOLD = {
     "strict": re.compile(r"(?!.*\.0*\Z)-?[0-9.]+"),
     "flexible": re.compile(r"(?!.*\.0*\Z)-?[0-9.,]+"),
 }
-_CORRECT = Status.CORRECT  # looking it up in the class costs a tenth of a verdict
 _NO_NUMBERS = ("", ".")
 
 
@@ -55,10 +53,10 @@ def score(
         ground_truth: the gold number, as text.
         extra_info: unused.
         method: `strict`, `flexible` or `robust`; see the module's table.
-        format_score: the score of a wrong answer in the right form, as in verl.
+        format_score: the score of a wrong answer in the right format, as in verl.
 
     Returns:
-        1.0 if right, `format_score` if an answer was read and is wrong, 0.0 if none was.
+        1.0 if the answer is correct, `format_score` if it is wrong, 0.0 if there is none.
     """
     if type(ground_truth) is not str or not ground_truth.isdecimal():
         ground_truth = accept_gold(ground_truth)
@@ -72,10 +70,10 @@ def score(
         raise invalid_value_error(score, "method", method)
     if pred and pred == ground_truth:
         return Score.right(pred)
-    missed = 0.0 if pred is None else format_score
+    wrong_score = 0.0 if pred is None else format_score
     if not ground_truth.isdecimal() and not _is_gold(ground_truth, method):
-        return Score.wrong(pred or "", Status.BAD_GROUND_TRUTH, missed)
-    return Score.wrong(pred or "", Status.NO_ANSWER if pred is None else Status.WRONG, missed)
+        return Score.wrong(pred or "", Status.BAD_GROUND_TRUTH, wrong_score)
+    return Score.wrong(pred or "", Status.NO_ANSWER if pred is None else Status.WRONG, wrong_score)
 
 
 def compute_score(
@@ -85,21 +83,21 @@ def compute_score(
     extra_info: Any = None,
     **kwargs: Any,
 ) -> dict[str, float | str]:
-    """The function verl calls: `score` as the dictionary verl logs."""
+    """Score a sample for verl and return the dictionary that verl logs."""
     return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
 
 
 def respond(answer: str) -> str:
-    """The shortest well-formed response that gives `answer`."""
+    """Return the shortest well-formed response with this answer."""
     return f"#### {answer}"
 
 
 def explain_gold(gold: str) -> str:
-    """Why a gold cannot be scored, for messages; "" if there is no more to say."""
+    """Return why a gold cannot be scored, for messages; "" if there is nothing to add."""
     whole, point, rest = gold.partition(".")
     if not point or rest.strip("0"):
         return ""
-    return f"answers that are compared as text say {whole}; write {whole}, or set method=robust"
+    return f"answers are compared as text and say {whole}; write {whole}, or set method=robust"
 
 
 def _is_gold(ground_truth: str, method: str) -> bool:
@@ -108,12 +106,12 @@ def _is_gold(ground_truth: str, method: str) -> bool:
 
 def _last_strict(response: str) -> str | None:
     first = max(0, len(response) - TAIL_CHARS)
-    at = response.rfind("#### ", first)
-    while at >= 0:
-        match = _STRICT.match(response, at)
+    start = response.rfind("#### ", first)
+    while start >= 0:
+        match = _STRICT.match(response, start)
         if match is not None:
             return match[1].replace(",", "")
-        at = response.rfind("#### ", first, at)
+        start = response.rfind("#### ", first, start)
     return None
 
 

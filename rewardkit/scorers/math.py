@@ -1,10 +1,10 @@
-r"""Final answers of any kind, compared by what they say.
+r"""Final answers of any kind, compared by their meaning.
 
-The answer is the last `\boxed{}`, else `<answer>`, else what follows `the answer is` or `Answer:`,
-else `####`, else what the last line or sentence states. It is compared with the gold as numbers,
-expressions, equations, sets, intervals, matrices, quantities, choices or words: docs/answers.md has
-the policy. Where the row has its question (`extra_info["question"]`), an answer that only copies
-one of its formulas is not paid.
+The answer is the first of these that is present: the last `\boxed{}`, `<answer>`, the text after
+`the answer is` or `Answer:`, the text after `####`, the statement of the last line or sentence. It
+is compared with the gold as numbers, expressions, equations, sets, intervals, matrices, quantities,
+choices or words: docs/answers.md has the rules. If the row has its question
+(`extra_info["question"]`), an answer that only copies one of its formulas is not paid.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def score(
     significant_digits: Annotated[int, Range(0, 15)] = 0,
     convert_units: bool = False,
 ) -> Score:
-    """Judge a response by its final answer: 1.0 if right, 0.0 if not.
+    """Judge a response by its final answer: 1.0 if correct, 0.0 if not.
 
     Args:
         response: the model's text.
-        ground_truth: the gold answer; of a whole solution, its boxed answer.
-        extra_info: `question`, where present: the question's text, whose formulas are no answer;
-            `options`: the row is a multiple choice.
-        significant_digits: accept the gold correctly rounded to at least that many digits, for
-            measured quantities: 3 is usual. 0 for the strict rule of docs/answers.md.
-        convert_units: whether equal quantities in different units of one dimension are equal.
+        ground_truth: the gold answer, or a whole solution with a boxed answer.
+        extra_info: `question` is the text of the question, whose formulas are not answers;
+            `options` marks a multiple choice.
+        significant_digits: accept the gold correctly rounded to at least this many digits, for
+            measured quantities; 3 is usual. 0 is the strict rule of docs/answers.md.
+        convert_units: accept equal quantities in different units of one dimension.
     """
     gold = gold_answer(accept_gold(ground_truth))
     answer = final_answer(response, gold)
@@ -53,32 +53,32 @@ def score(
     )
     question = question_of(extra_info)
     outcome = compare(pred, gold, question, policy).outcome if pred else "different"
-    several = outcome != "equal" and answer and answer.mark == "box" and "," in pred
-    if several and (same := _same(response, gold)):
-        return _score("equal", same)
+    is_run = outcome != "equal" and answer and answer.mark == "box" and "," in pred
+    if is_run and (box := _last_of_equal_boxes(response, gold)):
+        return _score("equal", box)
     return _score(outcome, pred)
 
 
 def question_of(extra_info: Mapping[str, Any] | None) -> str:
-    """The row's question; empty where there is none, or where it lists its options."""
+    """Return the question of a row; "" if there is none, or if the row lists options."""
     if not extra_info or extra_info.get("options") is not None:
         return ""
     question = extra_info.get("question")
     return question if isinstance(question, str) else ""
 
 
-def _same(response: str, gold: str) -> str:
-    r"""The last of several boxes in a run if each is the gold: `\boxed{28}, \boxed{28_9}`."""
+def _last_of_equal_boxes(response: str, gold: str) -> str:
+    r"""Return the last of several boxes if each equals the gold: `\boxed{28}, \boxed{28_9}`."""
     run = boxes(after_thought(response))
-    all_right = len(run) > 1 and all(compare(box, gold).outcome == "equal" for box in run)
-    return run[-1] if all_right else ""
+    are_equal = len(run) > 1 and all(compare(box, gold).outcome == "equal" for box in run)
+    return run[-1] if are_equal else ""
 
 
 def _choice(response: str, gold: str, letters: frozenset[str], stated: Answer | None) -> Score:
-    """The letters a response picks, where the gold is a choice.
+    """Compare the letters that a response picks with a gold that is a choice.
 
-    Every form `mcq` reads counts, but for formulas, and for small letters after `d`: `e` and `i`
-    are names.
+    Every form that `mcq` reads counts, except formulas and small letters after `d`, because `e` and
+    `i` are names of numbers.
     """
     answer, mark = (stated.text, stated.mark) if stated else ("", "")
     if _FORMULA.search(answer.replace("**", "")):
@@ -94,7 +94,7 @@ def _choice(response: str, gold: str, letters: frozenset[str], stated: Answer | 
 
 
 def gold_letters(gold: str) -> frozenset[str] | None:
-    """The letters of a gold that is a choice: `C`, `(C)`, `AC`, `C. its text`; else None."""
+    """Return the letters of a gold that is a choice (`C`, `(C)`, `AC`, `C. its text`), else None."""
     letters = None if _FORMULA.search(gold) else read_gold(gold, LETTERS)
     if letters is not None:
         run = gold.strip()
@@ -104,22 +104,22 @@ def gold_letters(gold: str) -> frozenset[str] | None:
 
 
 def _score(outcome: Outcome, pred: str) -> Score:
-    correct = outcome == "equal"
-    return Score(float(correct), correct, pred, _STATUS[outcome] if pred else Status.NO_ANSWER)
+    if outcome == "equal" and pred:
+        return Score.right(pred)
+    return Score.wrong(pred, _STATUS[outcome] if pred else Status.NO_ANSWER)
 
 
 #: The letters a choice may have.
 LETTERS = frozenset("ABCDEFGHIJ")
-#: Those that may be small.
+#: The letters that may be small.
 SMALL = frozenset("ABCD")
-#: What makes letters a formula, not a choice.
+#: The signs of a formula, which is not a choice.
 _FORMULA = re.compile(
     r"[*+=^_<>'/-]|[A-J] ?[.:|(\[] ?[A-J]|\\(?:overline|bar|vec|cup|cap|cdot|times|to|hat|dot)\b"
 )
 _LABELLED = re.compile(r"\(?([A-J])[).:]\s*\S")
 
 _STATUS = {
-    "equal": Status.CORRECT,
     "different": Status.WRONG,
     "ambiguous": Status.AMBIGUOUS_ANSWER,
     "unreadable": Status.UNPARSED_ANSWER,
@@ -133,10 +133,10 @@ def compute_score(
     extra_info: Any = None,
     **kwargs: Any,
 ) -> dict[str, float | str]:
-    """The function verl calls: `score` as the dictionary verl logs."""
+    """Score a sample for verl and return the dictionary that verl logs."""
     return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
 
 
 def respond(answer: str) -> str:
-    """The shortest well-formed response that gives `answer`."""
+    """Return the shortest well-formed response with this answer."""
     return rf"\boxed{{{answer}}}"

@@ -1,24 +1,25 @@
-r"""DAPO-Math's `Answer: ...` lines, with verl's verdicts: +1.0 if right, -1.0 if not.
+r"""DAPO-Math's `Answer: ...` lines, with verl's verdicts: +1.0 if correct, -1.0 if not.
 
-verl loads this file as it stands: `rewardkit path math_dapo --verl` prints the override.
+verl loads this file directly: `rewardkit path math_dapo --verl` prints the override.
 
 | setting | reads | compares |
 |---|---|---|
-| default | the last `Answer:` line in the last 300 characters | text, both sides normalised |
-| `boxed_fallback` (on) | without such a line, the last `\boxed{}` in the last 100 | text, as it stands |
-| `strict_box=True` | only the last `\boxed{}` in the last 100 characters | text, as it stands |
-| `mode="robust"` | what the scorer `math` reads | mathematics: the verdicts of `math` |
+| default | the last `Answer:` line in the last 300 characters | text, both normalised |
+| `boxed_fallback` (on) | without such a line, the last `\boxed{}` in the last 100 | text, unchanged |
+| `strict_box=True` | only the last `\boxed{}` in the last 100 characters | text, unchanged |
+| `mode="robust"` | the answer that the scorer `math` reads | as `math` does |
 
-But for `robust`, score, verdict and `pred` are verl's own (`verl/utils/reward_score/math_dapo.py`
-of 0.9.1; `boxed_fallback=False` gives 0.5.0's), down to `pred` being "[INVALID]" where no answer
-was found, so that maj@k agrees. verl's normalisation takes minutes on a hostile 100 KB gold; this
-one is linear. A gold that is a list of one answer counts as that answer. Four holes are closed on
-purpose, and reported as `bad_ground_truth`:
+Except in `robust` mode, the score, the verdict and `pred` are verl's own
+(`verl/utils/reward_score/math_dapo.py` of 0.9.1; `boxed_fallback=False` gives those of 0.5.0).
+`pred` is "[INVALID]" without an answer, so that maj@k agrees with verl. verl's normalisation takes
+minutes on a hostile 100 KB gold; this one is linear. A gold that is a list of one answer counts as
+that answer. Four holes are closed on purpose and reported as `bad_ground_truth`:
 
-* a gold that is a missing value, such as `nan`, `None`, `null` and `[]`: verl pays who repeats it.
-* a gold that is blank, or of which normalisation leaves nothing ("units", "$$"): verl pays an
-  empty `Answer:` line for it. A box that repeats such a gold letter by letter is still right.
-* a gold of more than 10,000 characters: no answer is as long.
+* a gold that is a missing value, such as `nan`, `None`, `null` and `[]`: verl pays a response that
+  repeats it.
+* a gold that is blank, or that normalisation empties ("units", "$$"): verl pays an empty `Answer:`
+  line for it. A box that repeats such a gold exactly is still correct.
+* a gold of more than 10,000 characters, which is longer than any answer.
 * the gold "[INVALID]": verl pays every response without an answer for it.
 """
 
@@ -32,25 +33,25 @@ from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import invalid_value_error
 
-RIGHT_SCORE = 1.0
+CORRECT_SCORE = 1.0
 WRONG_SCORE = -1.0
 
-#: What verl puts in place of an answer that is not there.
+#: verl's text for a missing answer.
 INVALID = "[INVALID]"
 
-#: Characters at the end of the response that are looked at, and of those for a box.
+#: Characters at the end of the response that are read, and those that are read for a box.
 TAIL_CHARS = 300
 BOX_CHARS = 100
-#: Longest gold, in characters, that is compared: no answer in the tail can be as long.
+#: Longest gold, in characters: no answer in the tail can be as long.
 MAX_GOLD_CHARS = 10_000
 
 _ANSWER = re.compile(r"Answer\s*:\s*([^\n]+)", re.IGNORECASE)
 _BOX = r"\boxed{"
 _BRACE = re.compile(r"[{}]")
 
-# Minerva's normalisation deletes and replaces these one after the other; the order is part of the
-# verdict: "an apple" loses its article only before all blanks go, and `\text{}` is made and then
-# deleted. `_REPLACED` gives the few that are not simply deleted.
+# Minerva's normalisation deletes or replaces these one after the other, and the order matters: "an
+# apple" loses its article before all blanks go, and `\text{}` appears and is then deleted.
+# `_REPLACED` has the few that are replaced.
 _STEPS = (
     *("an ", "a ", ".$", r"\$", r"\ ", " ", "mbox", r",\text{and}", r"\text{and}", r"\text{m}"),
     *("square", "ways", "integers", "dollars", "mph", "inches", "hours", "km", "units", r"\ldots"),
@@ -67,10 +68,10 @@ _REPLACED = {
     r"\text{m}": r"\text{}",
 }
 _TABLE = tuple((step, _REPLACED.get(step, "")) for step in _STEPS)
-# No step puts a backslash where none was, so text without one skips half of the table.
+# No step adds a backslash, so text without one skips half of the table.
 _TABLE_WITHOUT_TEX = tuple(row for row in _TABLE if "\\" not in row[0])
 
-# Text of none of these passes through everything but the removal of blanks and the last step.
+# For text without these characters only the removal of blanks and the last step matter.
 _NEEDS_THE_TABLE = re.compile(r'[A-Za-z\\${"]')
 _WRAPPERS = (r"\text{", r"\textbf{", r"\overline{")
 _BARE_FRACTION = re.compile(r"frac([^{])(.)")
@@ -91,17 +92,17 @@ def score(
     Args:
         response: the model's text.
         ground_truth: the gold answer.
-        extra_info: the row's other fields; only `robust` passes them on.
-        strict_box: read a `\boxed{}` and nothing else, as verl's `strict_box_verify`.
+        extra_info: the row's other fields, which only `robust` uses.
+        strict_box: read only a `\boxed{}`, as verl's `strict_box_verify` does.
         boxed_fallback: read a `\boxed{}` if there is no `Answer:` line; False as in verl 0.5.0.
         mode: `verl` or `robust`; see the module's table.
 
     Returns:
-        1.0 if right, -1.0 if not.
+        1.0 if correct, -1.0 if not.
     """
     if mode == "robust":
         result = math.score(response, ground_truth, extra_info)
-        return result._replace(score=RIGHT_SCORE if result.correct else WRONG_SCORE)
+        return result._replace(score=CORRECT_SCORE if result.correct else WRONG_SCORE)
     if mode != "verl":
         raise invalid_value_error(score, "mode", mode)
     ground_truth = accept_gold(ground_truth)
@@ -109,13 +110,13 @@ def score(
         return Score.wrong("", Status.BAD_GROUND_TRUTH, WRONG_SCORE)
     tail = response[-TAIL_CHARS:]
     if strict_box:
-        return _judged(_last_box(tail), ground_truth, ground_truth.strip())
+        return _compare(_last_box(tail), ground_truth, ground_truth.strip())
     gold = normalize(ground_truth)
     pred = _answer_line(tail)
     if pred != INVALID:
-        return _judged(pred, gold, gold)
+        return _compare(pred, gold, gold)
     box = _last_box(tail) if boxed_fallback else None
-    return _judged(pred if box is None else box, ground_truth, gold)
+    return _compare(pred if box is None else box, ground_truth, gold)
 
 
 def compute_score(
@@ -125,41 +126,41 @@ def compute_score(
     extra_info: Any = None,
     **kwargs: Any,
 ) -> dict[str, float | str]:
-    """The function verl calls: `score` as the dictionary verl logs."""
+    """Score a sample for verl and return the dictionary that verl logs."""
     return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
 
 
 def respond(answer: str) -> str:
-    """The shortest well-formed response that gives `answer`."""
+    """Return the shortest well-formed response with this answer."""
     return f"Answer: {answer}"
 
 
 def normalize(text: str) -> str:
-    """Minerva's normal form of an answer, as verl has it; in linear time."""
-    # Golds and answers recur in every group of rollouts; a long one is not worth its memory.
-    return _cached(text) if len(text) <= TAIL_CHARS else _normalized(text)
+    """Return Minerva's normal form of an answer, as verl computes it, in linear time."""
+    # Golds and answers recur in every group of rollouts; long texts are not worth the memory.
+    return _cached(text) if len(text) <= TAIL_CHARS else _normalize(text)
 
 
-def _judged(pred: str | None, gold: str, normal_gold: str) -> Score:
-    """The score of `pred` against `gold`, which counts for nothing if its normal form is none."""
-    payable = normal_gold != INVALID and bool(gold.strip())
-    if payable and pred == gold:
-        return Score.right(pred, RIGHT_SCORE)
-    if not payable or not normal_gold:
+def _compare(pred: str | None, gold: str, normal_gold: str) -> Score:
+    """Return the score of an answer against a gold, which is not payable if it has no normal form."""
+    is_payable = normal_gold != INVALID and bool(gold.strip())
+    if is_payable and pred == gold:
+        return Score.right(pred, CORRECT_SCORE)
+    if not is_payable or not normal_gold:
         return Score.wrong(pred or "", Status.BAD_GROUND_TRUTH, WRONG_SCORE)
-    missing = not pred or pred == INVALID
-    return Score.wrong(pred or "", Status.NO_ANSWER if missing else Status.WRONG, WRONG_SCORE)
+    is_missing = not pred or pred == INVALID
+    return Score.wrong(pred or "", Status.NO_ANSWER if is_missing else Status.WRONG, WRONG_SCORE)
 
 
 def _answer_line(tail: str) -> str:
-    """The last `Answer:` line in normal form, or INVALID."""
-    # Looking for the colon first costs next to nothing, and many responses have none.
+    """Return the last `Answer:` line in normal form, or INVALID."""
+    # The search for the colon costs little, and many responses have none.
     lines = _ANSWER.findall(tail) if ":" in tail else ()
     return normalize(lines[-1]) if lines else INVALID
 
 
 def _last_box(tail: str) -> str | None:
-    r"""What the last `\boxed{` holds, or None: it is absent or never closed."""
+    r"""Return the content of the last `\boxed{`, or None if it is absent or never closed."""
     text = tail[-BOX_CHARS:]
     start = text.rfind(_BOX)
     depth = 0
@@ -170,61 +171,61 @@ def _last_box(tail: str) -> str | None:
     return None
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     text = text.rpartition("=")[2]
     if _NEEDS_THE_TABLE.search(text):
-        text = _without_tex(_through_table(text))
+        text = _remove_tex(_apply_table(text))
     else:
         text = text.replace(" ", "")
     digits = text.replace(",", "")
     return (digits if digits.isdigit() else text).strip()
 
 
-_cached = lru_cache(maxsize=8192)(_normalized)
+_cached = lru_cache(maxsize=8192)(_normalize)
 
 
-def _through_table(text: str) -> str:
+def _apply_table(text: str) -> str:
     for before, after in _TABLE if "\\" in text else _TABLE_WITHOUT_TEX:
         text = text.replace(before, after)
     return text
 
 
-def _without_tex(text: str) -> str:
-    r"""Take formulas and words out of their TeX and give bare `\frac12` and `\sqrt2` braces."""
+def _remove_tex(text: str) -> str:
+    r"""Remove the TeX around formulas and words; add braces to a bare `\frac12` and `\sqrt2`."""
     if "$" in text:
-        text = _on_lines(text, _first_formula)
+        text = _map_lines(text, _keep_first_formula)
     if "\\" in text:
-        text = _on_lines(text, _unwrapped)
+        text = _map_lines(text, _unwrap_line)
     text = _BARE_FRACTION.sub(r"frac{\1}{\2}", text)
     text = _BARE_ROOT.sub(r"sqrt{\1}", text)
     return text.replace("$", "")
 
 
-def _on_lines(text: str, change: Callable[[str], str]) -> str:
-    # verl's patterns do not cross line ends. Line by line, an opening that never closes is met
-    # once, where a pattern would look for its end again and again.
+def _map_lines(text: str, change: Callable[[str], str]) -> str:
+    # verl's patterns do not cross line ends. Line by line, an opening that never closes is read
+    # once, where a pattern would search for its end again and again.
     return "\n".join(map(change, text.split("\n")))
 
 
-def _first_formula(line: str) -> str:
-    """The first `$...$` of a line in place of the line, if it has one."""
+def _keep_first_formula(line: str) -> str:
+    """Return the first `$...$` of a line, or the line if it has none."""
     _, _, rest = line.partition("$")
     formula, closed, _ = rest.partition("$")
     return f"${formula}$" if closed else line
 
 
-def _unwrapped(line: str) -> str:
-    r"""A line without `\text{}` and its like, and without one `\boxed{}`, the widest."""
+def _unwrap_line(line: str) -> str:
+    r"""Remove `\text{}` and similar wrappers and the widest `\boxed{}` from a line."""
     for opening in _WRAPPERS:
         if opening in line:
-            line = _opened(line, opening)
+            line = _remove_wrapper(line, opening)
     before, boxed, rest = line.partition(_BOX)
     inside, closed, after = rest.rpartition("}")
     return before + inside + after if boxed and closed else line
 
 
-def _opened(line: str, opening: str) -> str:
-    """A line in which each `opening` and the next `}` after it are gone."""
+def _remove_wrapper(line: str, opening: str) -> str:
+    """Remove each `opening` and the next `}` after it from a line."""
     parts: list[str] = []
     at = 0
     while (start := line.find(opening, at)) >= 0:

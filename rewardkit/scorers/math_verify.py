@@ -1,20 +1,20 @@
-r"""Math-Verify's verdicts, from a process that can be killed: for runs to be compared with others'.
+r"""Math-Verify's verdicts, from a process that can be killed, for comparison with other runs.
 
-verl loads this file as it stands: `rewardkit path math_verify --verl` prints the override. It
+verl loads this file directly: `rewardkit path math_verify --verl` prints the override. It
 needs the package: `pip install 'rewardkit[math-verify]'`.
 
-A verdict is that of verl's own `math_verify` reward: the gold in a `\boxed{}` and read as LaTeX,
-the response as LaTeX or a plain expression, with the package's defaults. What differs is around it:
+The verdict is that of verl's own `math_verify` reward: the gold is read as LaTeX in a `\boxed{}`,
+the response as LaTeX or a plain expression, with the package's defaults. The differences are:
 
-* verl's runs for up to 30 s and the package stops itself by SIGALRM, which works in no thread but
-  the main one. Here the kernel ends a helper process, and the response counts as wrong: `timeout`,
-  or `too_long` if the process died or outgrew its memory.
-* Only the last 20,000 characters of a response are read, and a longer gold counts as unreadable.
-* A gold of which Math-Verify extracts nothing is reported as `bad_ground_truth`.
+* verl's reward runs for up to 30 s, and the package stops itself with SIGALRM, which works only in
+  the main thread. Here the kernel kills a helper process and the response counts as wrong:
+  `timeout`, or `too_long` if the process died or exceeded its memory.
+* Only the last 20,000 characters of a response are read, and a longer gold is unreadable.
+* A gold from which Math-Verify extracts nothing is reported as `bad_ground_truth`.
 
-`pred` is the text that Math-Verify extracted, after its own normalisation. Mind that the package
-hands what looks like plain arithmetic, digits and operators only, to SymPy's `parse_expr`, which
-evaluates text. Here it does so in the helper process; the scorer `math` never does.
+`pred` is the text that Math-Verify extracts, after its own normalisation. The package passes plain
+arithmetic, digits and operators only, to SymPy's `parse_expr`, which evaluates text. Here this
+happens in the helper process; the scorer `math` never does it.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ MAX_CHARS = 20_000
 
 _TARGET = "rewardkit.scorers._math_verify_target:judge"
 
-# Wall time a verdict may take per second of CPU time: a busy machine is no reason for a timeout.
+# Wall time per second of CPU time: a busy machine must not cause a timeout.
 _WALL_FACTOR = 5
 
 
@@ -42,16 +42,16 @@ def score(
     *,
     seconds: Annotated[float, Range(0.001, 3600)] = 2.0,
 ) -> Score:
-    """Judge a response as Math-Verify does: 1.0 if right, 0.0 if not.
+    """Judge a response as Math-Verify does: 1.0 if correct, 0.0 if not.
 
     Args:
         response: the model's text.
         ground_truth: the gold answer, without a box.
         extra_info: unused.
-        seconds: CPU time a verdict may take.
+        seconds: CPU time per response, in seconds.
 
     Raises:
-        UsageError: Math-Verify is not installed, or `seconds` is not above 0.
+        UsageError: Math-Verify is not installed, or `seconds` is not positive.
         RewardkitError: no helper process can be started.
     """
     gold = accept_gold(ground_truth)
@@ -69,12 +69,12 @@ def compute_score(
     extra_info: Any = None,
     **kwargs: Any,
 ) -> dict[str, float | str]:
-    """The function verl calls: `score` as the dictionary verl logs."""
+    """Score a sample for verl and return the dictionary that verl logs."""
     return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
 
 
 def respond(answer: str) -> str:
-    """The shortest well-formed response that gives `answer`."""
+    """Return the shortest well-formed response with this answer."""
     return rf"\boxed{{{answer}}}"
 
 

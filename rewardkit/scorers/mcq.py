@@ -1,6 +1,6 @@
 r"""Multiple choice: one letter or several, as in CFLUE (DianJin-R1), GAOKAO and MMLU-Pro.
 
-verl loads this file as it stands: `rewardkit path mcq --verl` prints the override.
+verl loads this file directly: `rewardkit path mcq --verl` prints the override.
 
 | mode | reads | compares |
 |---|---|---|
@@ -8,22 +8,23 @@ verl loads this file as it stands: `rewardkit path mcq --verl` prints the overri
 | `dianjin` | the last `\boxed{...}` of the only `<answer>`, beside only one `<think>` | A-G in it |
 | `letters` | the last `\boxed{...}` anywhere | A-G in it |
 
-`strict` reads letters in any dress and separator (`A+C` too, which in the scorer `math` is a sum),
-and an option's text where the row tells its options: `extra_info["options"]`, a list of texts or a
-mapping from letters to texts. Then only their letters are legal, else A to J. Short mathematics
-picks the only option of its value: `\frac12` the option `1/2`. A letter that is negated (`not B`,
-`~B`, `(B) is wrong`) picks nothing. See `rewardkit.answers.letters` for what is ambiguous.
+`strict` reads letters with any markup and separator (`A+C` too, which the scorer `math` reads as a
+sum). If the row has its options (`extra_info["options"]`, a list of texts or a mapping from letters
+to texts), it also reads the text of an option, and only the letters of the options are valid;
+otherwise A to J are. Short mathematics picks the only option with its value: `\frac12` picks the
+option `1/2`. A negated letter (`not B`, `~B`, `(B) is wrong`) picks nothing.
+`rewardkit.answers.letters` defines what is ambiguous.
 
-`final_letter` reads a response's own words as well where no box and no `<answer>` tells a choice:
+`final_letter` also reads the response's own words if no box and no `<answer>` has a choice:
 `The answer is (B)`, `Solution: Choice_B`, `it must be (D)`, `Option B is correct`, `答案：AC`,
-`本题选B`, `B项正确`. See `rewardkit.answers.choices` for which of them goes first.
+`本题选B`, `B项正确`. `rewardkit.answers.choices` defines their order.
 
-`dianjin` is DianJin-R1's own reward (`reward_score_cflue.py`) and `letters` the same without the
-tags, for runs to be compared with theirs. Both have that rule's holes: every letter A-G in the box
-counts, whatever it stands in, so that `Apple` is A, `None of the Above` is A, `A or B` is AB and
-`A. ETF基金` is AEF; the box ends at the first brace, so that `\boxed{\text{B}, C}` is B; small and
-full-width letters and those from H on are not seen. One hole is closed: a gold without such a
-letter is paid there for any box without one; it is a data error here.
+`dianjin` is DianJin-R1's own reward (`reward_score_cflue.py`), and `letters` is the same without the
+tags, for comparison with runs that use it. Both have the holes of that rule: every letter A-G in the
+box counts wherever it stands, so `Apple` is A, `None of the Above` is A, `A or B` is AB and
+`A. ETF基金` is AEF; the box ends at the first brace, so `\boxed{\text{B}, C}` is B; small letters,
+full-width letters and letters from H on are ignored. One hole is closed: the original pays any box
+without such a letter for a gold without one, which is an error in the data here.
 """
 
 from collections.abc import Mapping
@@ -37,10 +38,8 @@ from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import invalid_value_error
 
 _ORDER = "".join(sorted(DEFAULT_LETTERS))
-_CORRECT = Status.CORRECT
-_WRONG = Status.WRONG
 
-#: The letters that DianJin's rule looks for.
+#: The letters that DianJin's rule reads.
 DIANJIN_LETTERS = "ABCDEFG"
 
 
@@ -58,16 +57,16 @@ def score(
     Args:
         response: the model's text.
         ground_truth: the gold letters, in upper case: `B`, `AC`, `A,C`, `A、C`.
-        extra_info: `options`, where present: the texts of the options.
+        extra_info: `options` has the texts of the options, if present.
         partial: pay a part of the gold: `|picked| / |gold|` if every picked letter is in the gold,
-            else 0. No wrong letter ever pays, so that picking all of them does not.
-        final_letter: also read a response's own words, such as `The answer is (B)` and `答案：AC`,
-            where no box and no `<answer>` tells a choice.
-        mode: `strict`, `dianjin` or `letters`; the other options are for `strict` only.
+            otherwise 0. A wrong letter never pays, so picking all letters does not.
+        final_letter: also read the response's own words, such as `The answer is (B)` and `答案：AC`,
+            if no box and no `<answer>` has a choice.
+        mode: `strict`, `dianjin` or `letters`; the other options apply only to `strict`.
 
     Returns:
-        1.0 if right, else 0.0 or what `partial` gives. `pred` is the letters in order, or the text
-        that was not a choice.
+        1.0 if correct, otherwise 0.0 or the part that `partial` pays. `pred` has the letters in
+        order, or the text that is not a choice.
     """
     if type(ground_truth) is not str or len(ground_truth) > 1:
         ground_truth = accept_gold(ground_truth, several=True)
@@ -78,14 +77,14 @@ def score(
         if letter == ground_truth:
             return Score.right(letter)
         if _is_plain(ground_truth, row_options):
-            return Score.wrong(letter, _WRONG)
+            return Score.wrong(letter)
     options = option_texts(row_options)
     legal = frozenset(options) if options else DEFAULT_LETTERS
     text, letters = final_choice(response, legal, options, final_letter=final_letter)
     gold = read_gold(ground_truth, legal)
     if isinstance(letters, frozenset):
         return _compare(letters, gold, partial=partial)
-    return Score.wrong(text, _why_unread(text, letters, gold))
+    return Score.wrong(text, _status_of_unread(text, letters, gold))
 
 
 def compute_score(
@@ -95,12 +94,12 @@ def compute_score(
     extra_info: Any = None,
     **kwargs: Any,
 ) -> dict[str, float | str]:
-    """The function verl calls: `score` as the dictionary verl logs."""
+    """Score a sample for verl and return the dictionary that verl logs."""
     return verl_result(score, data_source, solution_str, ground_truth, extra_info, kwargs)
 
 
 def respond(answer: str) -> str:
-    """The shortest well-formed response that gives `answer`."""
+    """Return the shortest well-formed response with this answer."""
     return rf"\boxed{{{answer}}}"
 
 
@@ -115,9 +114,9 @@ def _compare(letters: frozenset[str], gold: frozenset[str] | None, *, partial: b
 
 
 def _plain_box(response: str, options: Any) -> str:
-    r"""The letter of a last `\boxed{B}` that is the answer beyond doubt, "" to look closer.
+    r"""Return the letter of a last `\boxed{B}` that is certainly the answer, otherwise "".
 
-    Most responses end so, and this takes a third of the time.
+    Most responses end like this, and this check takes a third of the time of the full one.
     """
     start = response.rfind("\\boxed{")
     if start < 0 or response[start + 8 : start + 9] != "}":
@@ -132,7 +131,7 @@ def _plain_box(response: str, options: Any) -> str:
 
 
 def _is_plain(letter: str, options: Any) -> bool:
-    """Whether a text is the letter of an option."""
+    """Return whether a text is the letter of an option."""
     if len(letter) != 1 or (place := _ORDER.find(letter)) < 0:
         return False
     return options is None or (
@@ -140,7 +139,7 @@ def _is_plain(letter: str, options: Any) -> bool:
     )
 
 
-def _why_unread(text: str, letters: object, gold: frozenset[str] | None) -> Status:
+def _status_of_unread(text: str, letters: object, gold: frozenset[str] | None) -> Status:
     if not gold:
         return Status.BAD_GROUND_TRUTH
     if not text:
@@ -162,7 +161,7 @@ def _count_letters(response: str, ground_truth: str, mode: str) -> Score:
 
 
 def _last_box(response: str, mode: str) -> str | None:
-    """The box that DianJin's rule reads, which ends at the first brace."""
+    """Return the box that DianJin's rule reads, which ends at the first brace."""
     if mode not in ("dianjin", "letters"):
         raise invalid_value_error(score, "mode", mode)
     if mode == "dianjin":

@@ -1,4 +1,4 @@
-"""Shaping: what is added to a verdict. Pure functions, linear in the response, that never raise.
+"""Shaping: terms that are added to a verdict. Pure functions, linear in the response.
 
 | function | range | source |
 |---|---|---|
@@ -8,8 +8,8 @@
 | `length` | between its four values | Yeo et al., arXiv:2502.03373 (cosine reward); open-r1 |
 | `weighted` | any | |
 
-They raise `UsageError` for settings without meaning, never for a response. A policy is paid for
-the form even when the answer is wrong: keep the weights of shaping well below that of the verdict.
+They raise `UsageError` for invalid settings, never for a response. Shaping pays a policy for the
+format even when the answer is wrong, so keep its weights well below that of the verdict.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from rewardkit.errors import UsageError
 from rewardkit.scorers.base import Score
 
-#: `repetition` looks at no more than this many characters, the last: loops stand at the end.
+#: Characters at the end of a response that `repetition` reads: loops stand at the end.
 REPETITION_CHARS = 131_072
 
 
@@ -32,31 +32,31 @@ def overlong(
     buffer_tokens: int,
     penalty_factor: float = 1.0,
 ) -> Score:
-    """DAPO's soft punishment of long responses, to the digit as verl's `dapo` manager adds it.
+    """Add DAPO's soft penalty for long responses, exactly as verl's `dapo` manager does.
 
     With `expected = max_response_tokens - buffer_tokens`, the score changes by
     `min(-(response_tokens - expected) / buffer_tokens * penalty_factor, 0)`: 0 up to `expected`,
     then linear to `-penalty_factor` at `max_response_tokens`.
 
-    Beyond `max_response_tokens` it goes on falling, as in verl; the paper stops at -1. The two
-    agree wherever verl's `max_resp_len` is the longest response it generates. verl adds this
-    itself if `overlong_buffer_cfg.enable` is set: use one of the two, not both. It fails to tell
-    a response that rambles from one that needs its length.
+    Beyond `max_response_tokens` it keeps falling, as in verl; the paper stops at -1. Both agree if
+    verl's `max_resp_len` is the length of the longest response. verl adds the penalty itself if
+    `overlong_buffer_cfg.enable` is set: use only one of the two. The penalty cannot distinguish a
+    response that rambles from one that needs its length.
 
     Args:
-        score: the verdict; only its `score` changes.
-        response_tokens: the length of the response in tokens, end token included, as verl counts.
+        score: the verdict, of which only `score` changes.
+        response_tokens: length of the response in tokens, including the end token, as verl counts.
         max_response_tokens: verl's `max_resp_len`.
         buffer_tokens: verl's `overlong_buffer_cfg.len`.
         penalty_factor: verl's `overlong_buffer_cfg.penalty_factor`.
 
     Raises:
-        UsageError: the buffer is empty or longer than the response may be (verl refuses these
-            too), or the factor is negative and would punish short responses.
+        UsageError: the buffer is empty or longer than `max_response_tokens` (verl refuses these
+            too), or the factor is negative, which would penalise short responses.
     """
     if not 0 < buffer_tokens <= max_response_tokens:
         raise UsageError(
-            f"overlong: buffer_tokens={buffer_tokens}; it lies between 1 and "
+            f"overlong: buffer_tokens={buffer_tokens}; give a value between 1 and "
             f"max_response_tokens={max_response_tokens}."
         )
     _require("overlong", "penalty_factor", penalty_factor, least=0)
@@ -68,19 +68,19 @@ def overlong(
 def format_tags(
     response: str, tags: Sequence[str] = ("think", "answer"), *, outside: bool = True
 ) -> float:
-    """1.0 if every tag is opened and closed exactly once, in order, around some text; else 0.0.
+    """Return 1.0 if every tag is opened and closed once, in order, around some text, else 0.0.
 
     For `("think", "answer")`: `<think>` text `</think>` `<answer>` text `</answer>`.
 
-    It says nothing about what the tags hold, and a response that mentions a tag in its thoughts
-    fails. If the chat template already writes `<think>` into the prompt, the response lacks it and
-    always fails: name `("answer",)` then.
+    The content of the tags does not matter, and a response that mentions a tag in its thoughts
+    fails. If the chat template writes `<think>` into the prompt, the response lacks it and always
+    fails: use `("answer",)` then.
 
     Args:
         response: the model's text.
-        tags: their names, in order.
-        outside: whether text may stand before, between and after them; False asks for nothing but
-            white space there.
+        tags: the names of the tags, in order.
+        outside: whether text may stand before, between and after them; False allows only white
+            space there.
 
     Raises:
         UsageError: `tags` is empty, or one string.
@@ -98,21 +98,21 @@ def format_tags(
 
 
 def repetition(response: str, *, n: int = 20, max_penalty: float = 1.0) -> float:
-    """A penalty for saying the same again: `-max_penalty` times the share of repeated n-grams.
+    """Return a penalty for repetition: `-max_penalty` times the share of repeated n-grams.
 
-    Of the `len - n + 1` overlapping runs of `n` characters, the share that occurred before:
-    `1 - distinct / all`. Characters, unlike the words of the sources, need no spaces, so Chinese
-    counts like English. Of a response beyond 131,072 characters, the last are looked at.
+    The share counts those of the `len - n + 1` overlapping runs of `n` characters that occurred
+    before: `1 - distinct / all`. Characters, unlike the words of the sources, need no spaces, so
+    Chinese counts like English. Of a longer response only the last 131,072 characters count.
 
     A response shorter than `n` is never penalised, and a loop that changes something at least
-    every `n` characters goes unseen. Terms, tables and code that have to be repeated are penalised
-    as well: by default half of 15,000 real answers to mathematics questions have a share above
-    0.03, one in twenty above 0.2, one in a hundred above 0.6.
+    every `n` characters is not detected. Terms, tables and code that must be repeated are
+    penalised too: with the defaults, half of 15,000 real answers to mathematics questions have a
+    share above 0.03, one in twenty above 0.2, one in a hundred above 0.6.
 
     Args:
         response: the model's text.
-        n: characters that must agree to count as a repetition; up to 1,000.
-        max_penalty: the penalty in the limit of nothing but repetition; not negative.
+        n: length of a repeated run, in characters; at most 1,000.
+        max_penalty: the penalty for a response of nothing but repetition; not negative.
 
     Raises:
         UsageError: `n` is out of range, or `max_penalty` negative.
@@ -137,21 +137,21 @@ def length(
     short_wrong: float = -1.0,
     long_wrong: float = -0.5,
 ) -> float:
-    """The cosine reward: short is better if right, and worse if wrong, than long.
+    """Return the cosine reward: a short response is better if correct and worse if wrong.
 
     `long + (short - long) * (1 + cos(pi * t)) / 2` with `t = min(response_length / max_length, 1)`
-    and `short`, `long` those of a right or a wrong response. From `max_length` on it stays at
-    `long`; open-r1's lets the cosine rise again there, and the paper gives a third value.
+    and `short`, `long` those of a correct or a wrong response. From `max_length` on it stays at
+    `long`; in open-r1 the cosine rises again there, and the paper has a third value.
 
-    It rewards brevity whatever the difficulty of the question, and it favours long wrong answers
-    over short ones: watch the length of wrong responses.
+    It rewards brevity whatever the difficulty of the question, and it prefers long wrong answers
+    to short ones: watch the length of wrong responses.
 
     Args:
-        score: the verdict; only `correct` counts.
-        response_length: in any unit.
-        max_length: in the same unit.
-        short_correct: value of a right response of length 0.
-        long_correct: value of a right response of `max_length`.
+        score: the verdict, of which only `correct` counts.
+        response_length: length of the response, in any unit.
+        max_length: length from which the value stays the same, in the same unit.
+        short_correct: value of a correct response of length 0.
+        long_correct: value of a correct response of `max_length`.
         short_wrong: value of a wrong response of length 0.
         long_wrong: value of a wrong response of `max_length`.
 
@@ -163,12 +163,12 @@ def length(
     for value in (short_correct, long_correct, short_wrong, long_wrong):
         _require("length", "value", value)
     short, long = ends
-    done = min(response_length / max_length, 1.0)
-    return long + (short - long) * (1 + math.cos(math.pi * done)) / 2
+    position = min(response_length / max_length, 1.0)
+    return long + (short - long) * (1 + math.cos(math.pi * position)) / 2
 
 
 def weighted(parts: Mapping[str, tuple[float, float]]) -> tuple[float, dict[str, float]]:
-    """The weighted sum of named (weight, value) pairs, and what each contributes to it.
+    """Return the weighted sum of named (weight, value) pairs and each contribution to it.
 
     Returns:
         `sum(weight * value)`, and `{name: weight * value}`, which adds up to it.
@@ -178,7 +178,7 @@ def weighted(parts: Mapping[str, tuple[float, float]]) -> tuple[float, dict[str,
 
 
 def _cut(text: str, opening: str, closing: str) -> tuple[str, str, str]:
-    """(before, inside, after) of the first tag; nothing is inside one that is absent or open."""
+    """Return the text before, inside and after the first tag; "" inside an absent or open tag."""
     before, _, rest = text.partition(opening)
     inside, closed, after = rest.partition(closing)
     return (before, inside, after) if closed else (before, "", "")

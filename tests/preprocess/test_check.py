@@ -334,7 +334,7 @@ def test_a_user_s_scorer_that_pays_a_missing_gold_does_not_hide_it(tmp_path):
         (
             "18.0",
             "gsm8k",
-            ": answers that are compared as text say 18; write 18, or set method=robust",
+            ": answers are compared as text and say 18; write 18, or set method=robust",
         ),
         ("1,000", "gsm8k", ""),
     ],

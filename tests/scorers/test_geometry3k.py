@@ -5,7 +5,7 @@ import pytest
 
 from rewardkit.errors import UsageError
 from rewardkit.scorers.base import Status
-from rewardkit.scorers.geometry3k import compute_score, respond, score, well_formed
+from rewardkit.scorers.geometry3k import compute_score, respond, score, is_well_formed
 
 # The forms of gold that the data set has, beside plain integers.
 GOLDS = [
@@ -65,7 +65,7 @@ def test_the_form_is_that_of_verl_s_pattern():
     pieces = ["<think>", "</think>", r"\boxed{", "}", "\n", "<think"]
     for row in product(pieces, repeat=6):
         response = "".join(row)
-        assert well_formed(response) == bool(pattern.fullmatch(response)), response
+        assert is_well_formed(response) == bool(pattern.fullmatch(response)), response
 
 
 @pytest.mark.parametrize(
