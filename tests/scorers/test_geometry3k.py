@@ -5,7 +5,7 @@ import pytest
 
 from rewardkit.errors import UsageError
 from rewardkit.scorers.base import Status
-from rewardkit.scorers.geometry3k import compute_score, respond, score, is_well_formed
+from rewardkit.scorers.geometry3k import compute_score, is_well_formed, respond, score
 
 # The forms of gold that the data set has, beside plain integers.
 GOLDS = [
