@@ -100,7 +100,7 @@ def command(
     near: Annotated[bool, typer.Option("--near", help="Also list nearly equal questions.")] = False,
     tokenizer: Annotated[
         str | None,
-        typer.Option(help="TokenCounter prompt lengths with this tokenizer: a folder, or a name."),
+        typer.Option(help="Count prompt lengths with this tokenizer: a folder, or a name."),
     ] = None,
     max_prompt_length: Annotated[
         int | None,
