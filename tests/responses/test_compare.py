@@ -1,4 +1,4 @@
-"""Two scorers on the same samples: what is counted, how sure it is, and why they disagree."""
+"""`rewardkit compare`: counts, intervals, causes of disagreement, exported cases and the page."""
 
 import json
 
@@ -23,7 +23,7 @@ from rewardkit.scorers.load import load_scorer
 
 
 def fixed(*verdicts):
-    """A scorer that says of the sample numbered so what the list has."""
+    """A scorer that returns, or raises, the verdict with the number that is the response."""
 
     def scorer(response, ground_truth, extra_info=None):
         verdict = verdicts[int(response)]
@@ -76,7 +76,7 @@ def test_a_failure_is_counted_and_grouped_and_excluded_from_the_table(tmp_path):
             "raised ValueError",
             "correct",
             "A failed",
-        ),  # both raised on the third: no difference
+        ),  # on the third sample both fail: no disagreement
         ("wrong", "correct", "same pred"),
     }
 

@@ -1,4 +1,4 @@
-"""A response joins a row only if all that both carry agrees; a look-up does not grow with rows."""
+"""A response matches a row only if all values that both have agree; the work per response is constant."""
 
 import json
 import sys
@@ -52,14 +52,14 @@ def sample(gold="", source="d", info=None, **fields):
 
 
 def at(i, gold="", **fields):
-    """A response that says it is of row i, by place."""
+    """A response with the place of row i."""
     return sample(gold, info={"index": i, "split": "train", **fields.pop("info", {})}, **fields)
 
 
 ROWS = index_rows([row(i) for i in range(3)], "t.parquet")
 
 
-# What contradicts
+# Contradictions
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_long_texts_are_quoted_in_part():
     assert len(str(error.value)) < 600
 
 
-# What does not
+# Values that agree, or prove nothing
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_rows_that_differ_only_in_white_space_share_their_responses():
     )
 
 
-# How sure a join is
+# Ways to match
 
 
 def test_a_match_by_place_alone_is_reported_as_such():
@@ -271,12 +271,12 @@ def test_the_prompt_decides_between_rows_with_the_same_place():
     assert match_row(index_rows(rows), response) == (PLACE, 1)
 
 
-# The commands
+# Commands
 
 
 @pytest.fixture
 def anew(tmp_path, monkeypatch):
-    """Scored responses to `q.parquet`, and `q2.parquet`: the same with one more row, the first."""
+    """Scored responses to `q.parquet`, and `q2.parquet`, which has one more row at its start."""
     monkeypatch.chdir(tmp_path)
     rows = [{"question": f"What is {i} plus {i}?", "answer": str(2 * i)} for i in range(3, 7)]
     for name, lines in (
@@ -357,11 +357,11 @@ def test_matches_by_place_alone_are_reported(tmp_path, monkeypatch):
     assert "2 responses were matched to rows by row number only" in out
 
 
-# How much work it is
+# Work per response
 
 
 def steps(call):
-    """Lines that the package's modules for joining run during a call."""
+    """The number of lines of the matching modules that a call executes."""
     modules = {module.__file__ for module in (evidence, match, lookup, train_index)}
     count = 0
 
@@ -391,7 +391,7 @@ def few_shot(i, n):
 
 
 def far_apart(i, n):
-    """Two numbers, each in words that many rows share."""
+    """A question of two numbers, in words that many rows share."""
     one, other = divmod(i, int(n**0.5) + 1)
     words = "apples that grew behind the old grey house on the hill"
     return f"Ada has {one:03} {words}, Grace has {other:03} {words}. How many {words}?"
@@ -417,7 +417,7 @@ def with_the_question_first(n):
 
 
 def with_one_question(n):
-    """As Geometry3k, where a third of the rows ask "Find x." of different figures."""
+    """Rows as in Geometry3k, where a third of the questions are "Find x." with different figures."""
     return [row(i, "Find x.", gold=str(i)) | {"images": [str(i).encode()]} for i in range(n)]
 
 

@@ -1,4 +1,4 @@
-"""A report counts every response, shows it as it is, and nothing that a response holds runs."""
+"""A report counts and shows every response, and executes nothing that a response contains."""
 
 import gzip
 import json
@@ -76,7 +76,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def page_of(write, tmp_path):
-    """Write the report of some rows; its text."""
+    """Write the report of some rows and return its text."""
 
     def go(*rows, **options):
         out = tmp_path / "out.html"
@@ -86,8 +86,8 @@ def page_of(write, tmp_path):
     return go
 
 
-class Seen(HTMLParser):
-    """What a browser would find: elements, and the text in each."""
+class ParsedPage(HTMLParser):
+    """The elements that a browser would parse, and the text in each."""
 
     def __init__(self, html):
         super().__init__()
@@ -387,8 +387,8 @@ def test_a_hostile_text_is_kept_and_adds_no_element(page_of, text):
             input=value, output=f"{value} \\boxed{{1}}", gts=value, pred=value, data_source=value
         )
 
-    html = Seen(page_of(fields(text), fields(text), row(step=2)))
-    harmless = Seen(page_of(fields("a" * len(text)), fields("a" * len(text)), row(step=2)))
+    html = ParsedPage(page_of(fields(text), fields(text), row(step=2)))
+    harmless = ParsedPage(page_of(fields("a" * len(text)), fields("a" * len(text)), row(step=2)))
     assert_inert(html)
     assert [tag for tag, _ in html.elements] == [tag for tag, _ in harmless.elements]
     index, records = html.packed()
@@ -404,13 +404,13 @@ def test_the_page_is_valid_for_any_texts(tmp_path_factory, texts):
     rows = [row(input=text, output=text, data_source=text) for text in texts]
     (folder / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
     write_report([folder / "r.jsonl"], folder / "r.html")
-    html = Seen((folder / "r.html").read_text(encoding="utf-8"))
+    html = ParsedPage((folder / "r.html").read_text(encoding="utf-8"))
     assert_inert(html)
     assert [record[2] for record in html.packed()[1]] == [display_text(text) for text in texts]
 
 
 def test_the_policy_allows_only_our_script_and_no_requests(page_of):
-    html = Seen(page_of(row()))
+    html = ParsedPage(page_of(row()))
     policy = next(attrs["content"] for _, attrs in html.elements if "http-equiv" in attrs)
     (script,) = [text for text in html.text["script"] if "use strict" in text]
     digest = b64encode(sha256(script.encode()).digest()).decode()
@@ -424,13 +424,13 @@ def test_the_figures_count_all_where_the_list_is_a_sample(page_of):
     page = page_of(*rows, max_responses=100)
     assert "50.0% of 300 responses are right" in page
     assert "100 of 300 responses, drawn evenly" in page
-    assert len(Seen(page).packed()[1]) == 100
+    assert len(ParsedPage(page).packed()[1]) == 100
 
 
 def test_equal_rows_produce_equal_pages(page_of):
     rows = [row(output=str(i)) for i in range(PACK_RESPONSES + 1)]
     assert page_of(*rows) == page_of(*rows)
-    assert len(Seen(page_of(*rows)).packed()[1]) == PACK_RESPONSES + 1
+    assert len(ParsedPage(page_of(*rows)).packed()[1]) == PACK_RESPONSES + 1
 
 
 def test_a_folder_of_dumps_is_one_report(write, tmp_path):
@@ -471,7 +471,7 @@ def test_a_browser_lists_hostile_responses_and_executes_none(write, tmp_path):
         ],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
-    html = Seen(done.stdout)
+    html = ParsedPage(done.stdout)
     assert "400 of 400 responses" in done.stdout
     listed = [attrs for tag, attrs in html.elements if attrs.get("role") == "option"]
     assert 5 < len(listed) < 60
@@ -485,7 +485,7 @@ def test_a_browser_lists_hostile_responses_and_executes_none(write, tmp_path):
 
 
 def test_score_report_and_eval_count_missing_answers_alike(write, tmp_path):
-    """Status `no_answer`, as verl charts it; what is ambiguous or cannot be read is an answer."""
+    """They count the status `no_answer`; an ambiguous or unreadable answer is an answer."""
     texts = ["I do not know.", r"\boxed{18 or 20}", r"\boxed{there are no cats}", r"\boxed{18}"]
     parquet, scored, page = (tmp_path / name for name in ("q.parquet", "s.jsonl", "r.html"))
     prompt = [{"role": "user", "content": "How many?"}]

@@ -1,4 +1,4 @@
-"""Scoring what a run produced: every form of file, in bulk, resumed, with scorers that misbehave."""
+"""`score_files`: every file format, many processes, interrupted runs, and scorers that fail."""
 
 import gzip
 import json
@@ -113,7 +113,7 @@ def test_the_output_does_not_depend_on_the_number_of_processes(tmp_path, small_c
 
 
 class StopError(Exception):
-    """What ends a run half-way in a test."""
+    """Interrupts a run in a test."""
 
 
 @pytest.mark.parametrize("rest", [b"", b'{"half a line'])
@@ -133,7 +133,7 @@ def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks, rest):
         score_files([file], "gsm8k", out=out, progress=stop)
     assert not out.exists()
     part, _, _ = output_paths(out)
-    with part.open("ab") as file_object:  # what a kill in the middle of a write leaves
+    with part.open("ab") as file_object:  # a kill during a write leaves this
         file_object.write(rest)
     with pytest.raises(OutputError, match="--resume continues it"):
         score_files([file], "gsm8k", out=out)
@@ -284,7 +284,7 @@ def test_resume_requires_an_output_readable_files_and_a_valid_state(tmp_path):
 def test_the_lines_before_the_cut_of_a_truncated_compressed_file_are_scored(
     tmp_path, suffix, share
 ):
-    rng = Random(0)  # what does not compress, so that a part of the file is a part of the rows
+    rng = Random(0)  # incompressible, so that a share of the file is the same share of the rows
     rows = [{**row, "input": rng.randbytes(2000).hex()} for row in ROWS]
     good, file = write(tmp_path / "1.jsonl", ROWS[:3]), write(tmp_path / f"2.{suffix}", rows)
     whole = (tmp_path / f"2.{suffix}").read_bytes()
@@ -413,7 +413,7 @@ def test_the_state_of_a_run_is_not_written_for_every_chunk(tmp_path, small_chunk
 
 
 class FullDisk:
-    """A file that takes half of what is written to it, as the last blocks of a disk do."""
+    """A file that accepts half of a text, as a disk does that becomes full."""
 
     def __init__(self, file):
         self.file = file
@@ -431,7 +431,7 @@ class FullDisk:
 
 @pytest.fixture
 def disk_full_at(monkeypatch):
-    """Let the disk be full from the nth write of scored rows on."""
+    """Make the disk full at the nth write of scored rows."""
 
     def fail_at(n):
         write_rows, calls = ResumableOutput.write, []
@@ -465,7 +465,7 @@ def test_a_run_resumes_correctly_after_a_full_disk(
 
 
 def interrupted(tmp_path, rows):
-    """A run that ended half-way: the file it read, its output, and the output it would have had."""
+    """Interrupt a run: its input, its output, and the output of a complete run."""
     file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
     whole = tmp_path / "whole.jsonl"
     score_files([file], "gsm8k", out=whole)
@@ -485,7 +485,7 @@ def interrupted(tmp_path, rows):
 def test_a_run_interrupted_while_it_finishes_its_output_can_be_resumed(
     tmp_path, small_chunks, monkeypatch, suffix
 ):
-    """Whatever step of the end is the last one, nothing that the next run needs is gone."""
+    """After an interruption at any step, the files that the next run needs are there."""
     rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
     file, whole = write(tmp_path / "x.jsonl", rows), tmp_path / f"whole.{suffix}"
     score_files([file], "gsm8k", out=whole)
@@ -524,7 +524,7 @@ def test_a_part_that_does_not_match_its_state_is_refused(tmp_path, small_chunks,
         part.write_bytes(text[:-10] + (b"" if damage == "cut" else bytes(10)))
     with pytest.raises(DataError, match="is not what the interrupted run wrote"):
         score_files([file], "gsm8k", out=out, resume=True)
-    assert not part.exists() or part.stat().st_size <= len(text)  # nothing is made longer
+    assert not part.exists() or part.stat().st_size <= len(text)  # a refused part is not extended
     assert score_files([file], "gsm8k", out=out, overwrite=True).total.n == 400
 
 
@@ -589,7 +589,7 @@ def test_a_line_that_is_too_long_is_the_only_one_that_fails(
 
 @pytest.mark.full
 def test_a_compressed_line_of_a_gigabyte_does_not_fill_the_memory(tmp_path):
-    """Three megabytes of gzip unpack to three gigabytes; the child reports its own peak."""
+    """Three megabytes of gzip are three gigabytes of text; the child reports its peak memory."""
     file = tmp_path / "x.jsonl.gz"
     with gzip.open(file, "wb", compresslevel=1) as stream:
         stream.write(b'{"output": "')
@@ -598,7 +598,7 @@ def test_a_compressed_line_of_a_gigabyte_does_not_fill_the_memory(tmp_path):
         stream.write(b'"}\n' + lines(ROWS[:3]))
     script = (
         "import re, sys; from rewardkit.responses.score import score_files; "
-        "r = score_files([sys.argv[1]], 'gsm8k'); "  # ru_maxrss would begin with the parent's memory
+        "r = score_files([sys.argv[1]], 'gsm8k'); "  # ru_maxrss would include the parent's memory
         "peak = re.search(r'VmHWM:\\s*([0-9]+)', open('/proc/self/status').read())[1]; "
         "print(r.total.n, r.unscored, peak)"
     )
@@ -609,7 +609,7 @@ def test_a_compressed_line_of_a_gigabyte_does_not_fill_the_memory(tmp_path):
 
 
 def test_fast_chunks_are_sent_to_a_process_together(tmp_path, small_chunks, monkeypatch):
-    """The figures and rows stay those of single chunks, in their order."""
+    """The figures, the rows and their order are those of single chunks."""
     from rewardkit.responses import score as score_module
 
     (tmp_path / "mine.py").write_text(

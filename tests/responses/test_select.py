@@ -1,4 +1,4 @@
-"""Training rows by pass rate: how responses find their rows, and which rows are kept."""
+"""`rewardkit select`: how responses match rows, and which rows are kept."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ from rewardkit.responses.select.page import select_page
 from rewardkit.responses.select.report import PassRate, PassRateFilter, SelectReport
 from rewardkit.responses.select.selection import parse_bounds, select
 
-#: What some models' chat templates make of a question, special tokens left out as verl does it.
+#: Questions in the chat templates of some models, without special tokens, as in verl's dumps.
 TEMPLATES = (
     "system\nYou are a helpful assistant.\nuser\n{}\nassistant\n",
     "user\n\n{}assistant\n\n",
@@ -202,7 +202,7 @@ def test_rows_without_a_score_are_counted_and_reported(tmp_path, acc):
 @example(questions=["What is 2+2?", "What is 2+2? Explain.", "2+2"], wrap="{}")
 @example(questions=["x" * 100, "x" * 101, "x"], wrap=DAPO)
 def test_an_input_matches_the_row_whose_message_it_contains(template, questions, wrap):
-    """Unless the template's own words make it contain another's: then several, or that one."""
+    """If the template's words add the message of another row, several rows or that row match."""
     messages = [wrap.format(question) for question in questions]
     index = index_rows(row(i, message) for i, message in enumerate(messages))
     for i, message in enumerate(messages):
@@ -254,7 +254,7 @@ def test_a_response_matches_by_place_prompt_or_source_id():
 
 
 def test_equal_rows_share_their_responses(tmp_path):
-    """A mix that oversamples repeats rows: nothing about them is ambiguous."""
+    """A mix that oversamples repeats rows; they are not ambiguous."""
     rows = [row(0), row(1), row(0)]
     report = chosen(tmp_path, rows, [named(0, 1), named(0, 0)])[0]
     assert (report.written, report.groups, report.unseen) == (2, 2, 1)

@@ -34,7 +34,7 @@ _Exporter: TypeAlias = Callable[[Sample, CallResult, CallResult], None]
 
 @dataclass(frozen=True)
 class DisagreementExample:
-    """A sample that two scorers score differently."""
+    """A sample on which two scorers disagree."""
 
     where: str
     gold: str
@@ -61,7 +61,7 @@ class CompareReport:
         a: the calls of the first scorer.
         b: the calls of the second scorer.
         right: samples that both scored, by whether A and whether B accepts them.
-        groups: samples that the scorers score differently, or that one of them failed on.
+        groups: samples on which the scorers disagree, or on which one of them failed.
         unread: number of rows without a usable response.
         unread_examples: the first of these.
     """
@@ -173,8 +173,7 @@ def compare_files(
         b: those of another.
         response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
-        export: a jsonl to write: the samples that the scorers score differently, with both
-            results.
+        export: a jsonl to write: the samples on which the scorers disagree, with both results.
         overwrite: replace `export` if it exists.
         progress: called with 1 for every row.
 

@@ -97,7 +97,7 @@ class ScorerCalls:
 
 @dataclass(frozen=True)
 class DisagreementCause:
-    """The properties by which samples that two scorers score differently are grouped."""
+    """The properties by which samples are grouped on which two scorers disagree."""
 
     status_a: str
     status_b: str
