@@ -50,7 +50,7 @@ def _profile_table(report: AuditReport) -> Table:
         )
         for profile in report.readings
     )
-    headers = ("data source", "rows", "its form", "forms it reads", "gold gets", "wrong gets")
+    headers = ("data source", "rows", "form", "readable forms", "score of gold", "score of wrong")
     return Table("rows of the audit", headers, tuple(rows))
 
 
@@ -62,5 +62,5 @@ def _attack_table(title: str, results: tuple[AttackResult, ...], note: str) -> T
         )
         for f in results
     )
-    headers = ("attack", "kind", "severity", "tried", "failed", "what it tries")
-    return Table(title, headers, tuple(rows), "pairs", note)
+    headers = ("attack", "kind", "severity", "tried", "went through", "description")
+    return Table(title, headers, tuple(rows), "examples", note)

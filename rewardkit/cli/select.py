@@ -115,7 +115,7 @@ def _write_html(report: SelectReport, out: Path, *, overwrite: bool) -> None:
 
 
 def _print(report: SelectReport) -> None:
-    from rewardkit.responses.select.page import joined, zero_variance
+    from rewardkit.responses.select.page import match_sentence, zero_variance_sentence
 
     bands = report.bands()
     most = max(*bands.values(), 1)
@@ -130,5 +130,5 @@ def _print(report: SelectReport) -> None:
         f"rows without responses: {report.unseen:,}, with too few: {report.few:,} (both {action})"
     )
     not_read = f"; lines skipped: {report.unread:,}" if report.unread else ""
-    for line in (*lines, f"{joined(report)}{not_read}", zero_variance(report)):
+    for line in (*lines, f"{match_sentence(report)}{not_read}", zero_variance_sentence(report)):
         typer.echo(printable(line))

@@ -1,4 +1,4 @@
-"""The reports of `prep`, `mix` and `check` as pages, and the sections they are made of."""
+"""Pages of the reports of `prep`, `mix` and `check`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from rewardkit.preprocess.row_stats import RowStats
 from rewardkit.statistics import percentile_of_counts
 from rewardkit.versions import VERSION
 
-#: Pairs of texts that a section shows; all are counted.
-PAIRS = 25
+#: Pairs of texts that a section shows; its note counts all.
+MAX_PAIRS = 25
 
 
 def prep_page(report: PrepReport) -> Page:
-    """What `prep` did, split by split."""
+    """Return the page of `prep`, with the sections of each split."""
     written = sum(split.written for split in report.splits)
     facts = (
         ("dataset", report.dataset),
@@ -55,16 +55,16 @@ def prep_page(report: PrepReport) -> Page:
 
 
 def mix_page(report: MixReport) -> Page:
-    """What `mix` took of each file, and what the rows look like."""
+    """Return the page of `mix`: the rows taken from each file, and statistics of the result."""
     facts = (
         ("file", str(report.out)),
         ("rows", f"{report.written:,}"),
         ("seed", str(report.seed)),
         ("questions in several files", f"{report.shared:,}"),
-        ("of them with different golds", f"{report.conflicting:,}"),
+        ("of these with different golds", f"{report.conflicting:,}"),
         ("rewardkit", VERSION),
     )
-    headers = ("file", "weight", "share", "rows there", "taken", "each at most")
+    headers = ("file", "weight", "share", "rows available", "rows taken", "each at most")
     parts = tuple(
         TableRow(
             (
@@ -75,7 +75,7 @@ def mix_page(report: MixReport) -> Page:
                 f"{part.rows:,}",
                 str(part.times),
             ),
-            tuple(f"{what}: {count:,} rows" for what, count in _made(part)),
+            tuple(f"{what}: {count:,} rows" for what, count in _part_changes(part)),
         )
         for part in report.parts
     )
@@ -84,13 +84,13 @@ def mix_page(report: MixReport) -> Page:
     return Page(title, facts, (table, *stats_sections(report.stats)))
 
 
-def _made(part: MixPartReport) -> Iterator[tuple[str, int]]:
+def _part_changes(part: MixPartReport) -> Iterator[tuple[str, int]]:
     yield from part.changes.most_common()
     yield from ((f"left out {name}", count) for name, count in part.left_out.most_common())
 
 
 def check_page(report: CheckReport) -> Page:
-    """What `check` found."""
+    """Return the page of `check`."""
     facts = (
         ("file", str(report.path)),
         ("rows", f"{report.rows:,}"),
@@ -117,7 +117,7 @@ def _check_sections(report: CheckReport) -> Iterator[Section]:
 
 
 def split_sections(split: SplitReport, prefix: str = "") -> Iterator[Section]:
-    """What became of a split: rows left, rows dropped, and what the rows written look like."""
+    """Yield the sections of a split: rows left, rows dropped, and statistics of the rows written."""
     yield Steps(f"{prefix}rows left after each step", tuple(split.steps()))
     if split.dropped:
         yield _dropped(split, prefix)
@@ -125,14 +125,14 @@ def split_sections(split: SplitReport, prefix: str = "") -> Iterator[Section]:
 
 
 def stats_sections(stats: RowStats, prefix: str = "") -> Iterator[Section]:
-    """What rows look like: lengths of prompts, kinds of answers, and groups if there are any."""
+    """Yield the statistics of rows: lengths of prompts, kinds of answers, and groups if any."""
     if not stats.rows:
         return
     yield lengths_section(stats.prompt_chars, "characters", title=f"{prefix}length of the prompts")
     yield Bars(f"{prefix}kinds of answers", _descending(stats.answer_kinds))
     for name, counts in stats.groups.items():
         if len(counts) > 1:
-            # Levels have an order of their own.
+            # Levels are ordered by name, not by frequency.
             ordered = tuple(sorted(counts.items())) if name == "level" else _descending(counts)
             yield Bars(f"{prefix}{name}", ordered)
 
@@ -140,13 +140,13 @@ def stats_sections(stats: RowStats, prefix: str = "") -> Iterator[Section]:
 def lengths_section(
     lengths: Counter[int], unit: str, limit: int | None = None, title: str = "length of the prompts"
 ) -> Histogram:
-    """How long rows are.
+    """Return the histogram of lengths.
 
     Args:
-        lengths: how many rows are so long.
-        unit: of the lengths, `tokens` or `characters`.
-        limit: how long they may be.
-        title: of the section.
+        lengths: number of rows by length.
+        unit: unit of the lengths, `tokens` or `characters`.
+        limit: maximum length, if there is one.
+        title: title of the section.
     """
     percents = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
     marks = tuple((name, percentile_of_counts(lengths, part)) for name, part in percents.items())
@@ -154,46 +154,46 @@ def lengths_section(
 
 
 def clusters_section(
-    clusters: Sequence[tuple[Sequence[tuple[int, str, str]], bool]], found: tuple[int, int]
+    clusters: Sequence[tuple[Sequence[tuple[int, str, str]], bool]], totals: tuple[int, int]
 ) -> Pairs:
-    """Rows that are nearly the same, those with conflicting golds first.
+    """Return the near-duplicates, those with conflicting golds first.
 
     Args:
-        clusters: the row number, text and gold of each member, and whether golds conflict.
-        found: how many rows are in how many clusters; there may be more than those given.
+        clusters: row number, text and gold of each member, and whether the golds conflict.
+        totals: number of rows in clusters and of clusters, which may exceed those in `clusters`.
     """
     conflicts = sum(conflict for _, conflict in clusters)
     note = (
-        f"{row_count(found[0])} in {found[1]:,} clusters; golds conflict in {conflicts:,} of them."
-        f"{_shown(found[1])} What two rows have in common is marked."
+        f"{row_count(totals[0])} in {totals[1]:,} clusters; golds conflict in {conflicts:,} of them."
+        f"{_shown(totals[1])} Words that two rows share are marked."
         if clusters
         else "No two rows are nearly the same."
     )
     ordered = sorted(clusters, key=lambda cluster: not cluster[1])
-    pairs = tuple(_cluster(rows, conflict) for rows, conflict in ordered[:PAIRS])
+    pairs = tuple(_cluster(rows, conflict) for rows, conflict in ordered[:MAX_PAIRS])
     return Pairs("near-duplicates", pairs, note)
 
 
-def overlaps_section(overlaps: Sequence[Overlap], found: int) -> Pairs:
-    """Evaluation items found in the rows, the most complete first.
+def overlaps_section(overlaps: Sequence[Overlap], total: int) -> Pairs:
+    """Return the evaluation items found in the rows, the most complete first.
 
     Args:
-        overlaps: some of them.
-        found: how many there are.
+        overlaps: some of the overlaps.
+        total: number of all overlaps.
     """
     items = Counter(source for source, _ in {(o.source, o.item) for o in overlaps})
     sources = ", ".join(f"{n:,} of {source}" for source, n in _descending(items))
     these = (
-        "" if len(overlaps) == found else f"Of the first {len(overlaps):,} of {found:,} findings: "
+        "" if len(overlaps) == total else f"Of the first {len(overlaps):,} of {total:,} findings: "
     )
     note = (
         f"{these}Evaluation items in {row_count(len({o.row for o in overlaps}))}: {sources}."
-        f"{_shown(found)} What an item and a row have in common is marked."
+        f"{_shown(total)} Words that an item and a row share are marked."
         if overlaps
         else "No evaluation item was found in any row."
     )
     ordered = sorted(overlaps, key=lambda o: -o.coverage)
-    return Pairs("contamination", tuple(_overlap(o) for o in ordered[:PAIRS]), note)
+    return Pairs("contamination", tuple(_overlap(o) for o in ordered[:MAX_PAIRS]), note)
 
 
 def _dropped(split: SplitReport, prefix: str) -> Table:
@@ -204,9 +204,9 @@ def _dropped(split: SplitReport, prefix: str) -> Table:
         )
         for reason, n in _descending(split.dropped)
     )
-    note = f"All of them are kept, each with its reason, in {dropped_path(split.out)}."
+    note = f"{dropped_path(split.out)} has all of them, each with its reason."
     headers = ("reason", "rows", "share")
-    return Table(f"{prefix}rows dropped", headers, tuple(lines), "of them", note)
+    return Table(f"{prefix}rows dropped", headers, tuple(lines), "examples", note)
 
 
 def _findings(report: CheckReport) -> Iterator[Section]:
@@ -224,7 +224,7 @@ def _findings(report: CheckReport) -> Iterator[Section]:
 
 
 def _cluster(rows: Sequence[tuple[int, str, str]], conflict: bool) -> Pair:
-    """The first row and one other: where golds conflict, the first with another gold."""
+    """The first row and another one: if golds conflict, the first with another gold."""
     first = rows[0]
     other = next((row for row in rows if conflict and row[2] != first[2]), rows[-1])
     return Pair(
@@ -245,12 +245,12 @@ def _overlap(overlap: Overlap) -> Pair:
 
 
 def _descending(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
-    """The most frequent first; equal ones in the order of their names, whatever order they came."""
+    """Sorted by frequency, the most frequent first, then by name."""
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _shown(n: int) -> str:
-    return f" The first {PAIRS} of {n:,} are below." if n > PAIRS else ""
+    return f" The first {MAX_PAIRS} of {n:,} are below." if n > MAX_PAIRS else ""
 
 
 def _place(row: int | None) -> str:

@@ -10,7 +10,7 @@ from rewardkit.pages.model import Bars, Histogram, Pairs, Steps, Table
 from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.report_pages import (
-    PAIRS,
+    MAX_PAIRS,
     check_page,
     clusters_section,
     lengths_section,
@@ -148,8 +148,8 @@ def test_clusters_with_conflicting_golds_come_first_and_show_the_conflict():
 def test_only_so_many_pairs_are_shown_and_the_page_says_so():
     pairs = [([(i, "a", "1"), (i + 1, "a", "1")], False) for i in range(99)]
     section = clusters_section(pairs, (198, 99))
-    assert len(section.pairs) == PAIRS
-    assert f"The first {PAIRS} of 99 are below." in section.note
+    assert len(section.pairs) == MAX_PAIRS
+    assert f"The first {MAX_PAIRS} of 99 are below." in section.note
 
 
 def test_overlaps_are_counted_by_item_and_row_the_most_complete_first():

@@ -423,7 +423,7 @@ def test_the_figures_count_all_where_the_list_is_a_sample(page_of):
     rows = [row(output=str(i), score=float(i % 2)) for i in range(300)]
     page = page_of(*rows, max_responses=100)
     assert "50.0% of 300 responses are right" in page
-    assert "100 of 300 responses, drawn evenly" in page
+    assert "100 of 300 responses, sampled evenly" in page
     assert len(ParsedPage(page).packed()[1]) == 100
 
 

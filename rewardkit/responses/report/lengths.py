@@ -49,14 +49,14 @@ class LengthHistogram:
         boxes: the percentiles of right responses and of the others, if there are any.
         ticks: lengths under the chart and their places.
         highest: responses in the largest column.
-        rest: whether the last column has all longer responses.
+        has_overflow: whether the last column has all longer responses.
     """
 
     columns: tuple[LengthColumn, ...]
     boxes: tuple[LengthBox, ...]
     ticks: tuple[tuple[int, float], ...]
     highest: int
-    rest: bool
+    has_overflow: bool
 
 
 def length_histogram(counts: Mapping[bool, Counter[int]]) -> LengthHistogram | None:
@@ -71,12 +71,12 @@ def length_histogram(counts: Mapping[bool, Counter[int]]) -> LengthHistogram | N
         columns=tuple(_column(item, width, axis, highest, counts[True]) for item in bins),
         boxes=tuple(
             _box(name, counts[is_right], axis)
-            for name, is_right in (("right", True), ("not", False))
+            for name, is_right in (("right", True), ("other", False))
             if counts[is_right]
         ),
         ticks=tuple(spread([(item.low, axis.place(item.low)) for item in bins], 6)),
         highest=highest,
-        rest=bins[-1].is_overflow,
+        has_overflow=bins[-1].is_overflow,
     )
 
 

@@ -231,4 +231,4 @@ def _facts(
     if groups.n:
         yield "groups without a gradient", share(groups.flat, groups.n)
     if unread := sums.unread.total():
-        yield "lines not read", f"{unread:,}"
+        yield "unreadable lines", f"{unread:,}"

@@ -1,28 +1,28 @@
 /* The list of responses of a report page.
 
-   The index (a column for each thing that is listed or sorted by) is unpacked at once. Texts are in
-   chunks that are unpacked when a response in them is opened, or when they are searched. Only rows
-   that can be seen are in the document. Texts enter it through textContent and nothing else. */
+   The index (a column for each property that is listed or sorted by) is unpacked at once. Texts are
+   in chunks that are unpacked when a response in them is opened or when they are searched. Only
+   visible rows are in the document. Texts enter it through textContent only. */
 "use strict";
 
 const FIELD = "\x1f";
 const RECORD = "\x1e";
 const FIELDS = ["where", "prompt", "text", "gold", "pred", "why"];
-const AHEAD = 4; // chunks that are unpacked while one is searched
-const SLICE = 12; // milliseconds of work before the browser gets its turn
+const AHEAD = 4; // chunks that are unpacked while another one is searched
+const SLICE = 12; // milliseconds of work before the browser may handle events
 
 const $ = (id) => document.getElementById(id);
 const list = $("list");
 const sheet = list.firstElementChild;
-const shown = { order: [], at: -1 }; // the responses listed, and which of them is open
-const wanted = { statuses: new Set(), group: null };
+const shown = { order: [], at: -1 }; // the listed responses, and the index of the open one
+const filters = { statuses: new Set(), group: null };
 const chunks = new Map(); // number of a chunk -> promise of its records
 const pool = []; // the rows in the document
 let index; // the columns
-let size; // responses in a chunk
-let height; // of a row, in pixels
-let latest = 0; // the refresh that counts: older ones end
-let searched = { query: "", found: null }; // the last search, for one that goes on from it
+let size; // responses per chunk
+let height; // height of a row, in pixels
+let latest = 0; // number of the latest refresh; older ones stop
+let searched = { query: "", found: null }; // the last search; a longer query continues from it
 
 const number = (value) => value.toLocaleString("en");
 const pause = () => new Promise((resolve) => setTimeout(resolve));
@@ -32,10 +32,10 @@ const loaded = new Promise((resolve) => {
 });
 
 function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
 }
 
 async function unpack(base64) {
@@ -46,7 +46,7 @@ async function unpack(base64) {
   return new Response(stream).text();
 }
 
-/* The records of a chunk. Its packed form leaves the document: it is not needed again. */
+/* The records of a chunk. Its packed form is removed from the document. */
 function records(chunk) {
   if (!chunks.has(chunk)) {
     const read = async () => {
@@ -66,33 +66,33 @@ async function response(i) {
   return Object.fromEntries(FIELDS.map((name, at) => [name, record[at]]));
 }
 
-/* Which responses are listed */
+/* Selection of the listed responses */
 
 function passes() {
   const { status, source, step, group } = index;
   const [ownSource, ownStep] = [$("source").value, $("step").value];
   return (i) =>
-    (!wanted.statuses.size || wanted.statuses.has(status[i])) &&
+    (!filters.statuses.size || filters.statuses.has(status[i])) &&
     (ownSource === "" || source[i] === index.sources[ownSource]) &&
     (ownStep === "" || step[i] === index.steps[ownStep]) &&
-    (wanted.group === null || group[i] === wanted.group);
+    (filters.group === null || group[i] === filters.group);
 }
 
-/* All responses that hold the query in any field, whatever its case; null if a newer refresh has
-   begun. A query that goes on from the last one is looked for in what that found. */
+/* All responses that contain the query in any field, ignoring case; null if a newer refresh has
+   started. A query that continues the last one is searched only in the results of that one. */
 async function search(query, run) {
   if (searched.query === query) return searched.found;
-  const goesOn = searched.query && query.startsWith(searched.query);
-  const candidates = goesOn ? searched.found : index.status.keys();
+  const continues = searched.query && query.startsWith(searched.query);
+  const candidates = continues ? searched.found : index.status.keys();
   const pattern = new RegExp(query.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "i");
   const found = new Set();
-  let began = performance.now();
+  let start = performance.now();
   for (const i of candidates) {
-    if (performance.now() - began > SLICE) {
+    if (performance.now() - start > SLICE) {
       $("found").textContent = `Searching … ${Math.floor((100 * i) / index.status.length)} %`;
       await pause();
       if (run !== latest) return null;
-      began = performance.now();
+      start = performance.now();
     }
     const chunk = chunks.get(Math.floor(i / size));
     const own = chunk?.ready ?? (await ready(Math.floor(i / size)));
@@ -106,7 +106,7 @@ async function ready(chunk) {
   const promise = records(chunk);
   const last = Math.ceil(index.status.length / size) - 1;
   for (let next = chunk + 1; next <= Math.min(chunk + AHEAD, last); next++) records(next);
-  promise.ready = await promise; // so that a search does not wait for what is there
+  promise.ready = await promise; // a search need not wait for it again
   return promise.ready;
 }
 
@@ -127,13 +127,13 @@ async function refresh() {
   shown.at = open === undefined ? -1 : order.indexOf(open);
   const all = index.status.length;
   $("found").textContent = `${number(order.length)} of ${number(all)} responses`;
-  $("group").hidden = wanted.group === null;
+  $("group").hidden = filters.group === null;
   sheet.style.height = `${order.length * height}px`;
   list.scrollTop = shown.at > 0 ? (shown.at - 2) * height : 0;
   draw();
 }
 
-/* By a column and, where that is equal, as in the file; what has no value comes last. */
+/* Sort by a column, then by the order in the file; responses without a value come last. */
 function sort(order) {
   const [name, sign] = $("order").value.split(" ");
   if (!name) return;
@@ -153,7 +153,7 @@ function draw() {
   const count = Math.ceil(list.clientHeight / height) + 8;
   while (pool.length < count) pool.push(sheet.appendChild(item()));
   for (const [at, row] of pool.entries()) {
-    // A row keeps its element while it can be seen: each place has one of the pool.
+    // A row keeps its element while it is visible: each place has one of the pool.
     const place = first + ((((at - first) % pool.length) + pool.length) % pool.length);
     row.hidden = place >= shown.order.length;
     if (!row.hidden) fill(row, place);
@@ -230,7 +230,7 @@ function heading(i) {
   if (alike > 1) {
     const button = element("button", "", `${number(alike)} responses to this prompt`);
     button.addEventListener("click", () => {
-      wanted.group = index.group[i];
+      filters.group = index.group[i];
       $("detail").classList.remove("open");
       refresh();
     });
@@ -264,7 +264,7 @@ function folded(name, text, isOpen) {
   return box;
 }
 
-/* The reasoning, folded unless it is all there is, and the rest with the answer marked. */
+/* The reasoning, folded unless there is nothing else, and the rest with the answer marked. */
 function reading(i, text) {
   const [fold, start, end] = [index.fold[i], index.start[i], index.end[i]];
   const parts = fold ? [folded("reasoning", text.slice(0, fold), fold === text.length)] : [];
@@ -297,8 +297,8 @@ function statusButtons() {
     const button = element("button", "", `${status.replaceAll("_", " ")} ${number(n)}`);
     button.setAttribute("aria-pressed", false);
     button.addEventListener("click", () => {
-      if (!wanted.statuses.delete(status)) wanted.statuses.add(status);
-      button.setAttribute("aria-pressed", wanted.statuses.has(status));
+      if (!filters.statuses.delete(status)) filters.statuses.add(status);
+      button.setAttribute("aria-pressed", filters.statuses.has(status));
       refresh();
     });
     $("statuses").append(button);
@@ -325,7 +325,7 @@ function listen() {
   });
   $("order").addEventListener("change", refresh);
   $("group").addEventListener("click", () => {
-    wanted.group = null;
+    filters.group = null;
     refresh();
   });
   list.addEventListener("scroll", () => {

@@ -27,13 +27,13 @@ def select_page(report: SelectReport) -> Page:
     return Page(title, facts, tuple(_sections(report)))
 
 
-def joined(report: SelectReport) -> str:
+def match_sentence(report: SelectReport) -> str:
     """How many responses match a row, by the way they match, as a sentence."""
     ways = [f"{n:,} by {way}" for way, n in report.responses.most_common()]
     return f"responses joined to rows: {', '.join(ways)}; joined to none: {report.unjoined:,}"
 
 
-def zero_variance(report: SelectReport) -> str:
+def zero_variance_sentence(report: SelectReport) -> str:
     """How many groups have no advantage, as a sentence."""
     return (
         f"zero-variance groups: {report.alike:,} of {row_count(report.groups)} with two responses or "
@@ -44,10 +44,10 @@ def zero_variance(report: SelectReport) -> str:
 def _sections(report: SelectReport) -> Iterator[Section]:
     note = f"{dropped_path(report.out)} has the dropped rows with their pass rates."
     yield Steps("rows left after each step", tuple(_steps(report)), note)
-    note = f"{zero_variance(report)}. Rows with too few responses are not counted below."
+    note = f"{zero_variance_sentence(report)}. Rows with too few responses are not counted below."
     yield Bars("pass rates", tuple(report.bands().items()), note)
-    yield Histogram("pass rates in per cent", report.percents, "per cent right")
-    yield Bars("responses", _responses(report), f"{joined(report)}.")
+    yield Histogram("pass rates in percent", report.percents, "percent right")
+    yield Bars("responses", _responses(report), f"{match_sentence(report)}.")
 
 
 def _steps(report: SelectReport) -> Iterator[tuple[str, int]]:
