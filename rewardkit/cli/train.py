@@ -102,18 +102,20 @@ def command(
 
     checks = {"--strict": strict, "--no-check": no_check}
     if dry_run:
-        _refuse_together("--dry-run", {"--rehearse": rehearse, "--out": out, **checks})
+        _require_unset("--dry-run", {"--rehearse": rehearse, "--out": out, **checks})
     if rehearse:
-        _refuse_together("--rehearse", checks)
+        _require_unset("--rehearse", checks)
     if from_manifest:
         if any((recipe, overrides, fields, variant, sweep, verl_version)):
-            raise UsageError("--from repeats a run as it was: no recipe or setting beside it.")
+            raise UsageError(
+                "--from repeats a run unchanged: leave the recipe and other settings out."
+            )
         runs = [_run_of_manifest(from_manifest)]
     else:
         requests = _requests(recipe, overrides, fields, variant, sweep, verl_version)
         runs = [Run(request, plan_from_request(request)) for request in requests]
     if dry_run:
-        _show([run.plan for run in runs], as_json=as_json)
+        _print_commands([run.plan for run in runs], as_json=as_json)
         return
     for run in runs:
         _print_notes(run.plan)
@@ -128,10 +130,10 @@ def command(
         _start_all(runs, folders, as_json=as_json)
 
 
-def _refuse_together(option: str, others: Mapping[str, object]) -> None:
-    """Raise if an option is given beside one that would not look at it."""
-    for name, given in others.items():
-        if given:
+def _require_unset(option: str, others: Mapping[str, object]) -> None:
+    """Raise `UsageError` if an option is set that has no effect with another one."""
+    for name, value in others.items():
+        if value:
             raise UsageError(f"{name} is not used with {option}: leave it out.")
 
 
@@ -176,12 +178,12 @@ def _print_notes(plan: Plan) -> None:
         warn(f"{note.kind}: {note}")
 
 
-def _show(plans: list[Plan], *, as_json: bool) -> None:
-    """Print the commands, and nothing else."""
+def _print_commands(plans: list[Plan], *, as_json: bool) -> None:
+    """Print the commands without starting them."""
     from rewardkit.launch.secret_values import shell_word
 
     if as_json:
-        print_json([_described(plan) for plan in plans])
+        print_json([_summary(plan) for plan in plans])
         return
     for plan in plans:
         _print_notes(plan)
@@ -191,7 +193,7 @@ def _show(plans: list[Plan], *, as_json: bool) -> None:
         typer.echo(plan.shell_command())
 
 
-def _described(plan: Plan) -> dict[str, Any]:
+def _summary(plan: Plan) -> dict[str, Any]:
     return {
         "recipe": plan.recipe.name,
         "verl": plan.verl,
@@ -253,18 +255,18 @@ def _start(run: Run, out: Path | None, *, as_json: bool) -> dict[str, Any]:
     folder = run_folder(run.plan.recipe.name, out)
     launch = render(run.plan, folder)
     code = None
-    with new_folder(folder):  # removed again where the program does not start
+    with new_folder(folder):  # removed again if the program does not start
         write_manifest(manifest_of(run.plan, run.request), folder / "manifest.json")
         paths = write_files(launch.files, folder)
         for path in paths:
             typer.echo(str(path), err=as_json)
         if launch.argv is not None:
-            warn(f"starting; output is kept in {folder / 'console.log'}")
+            warn(f"starting; output is written to {folder / 'console.log'}")
             output = sys.stderr.buffer if as_json else sys.stdout.buffer
             code = execute(launch.argv, launch.env, folder / "console.log", launch.cwd, output)
     _print_next_steps(launch, code or 0)
     return {
-        **_described(run.plan),
+        **_summary(run.plan),
         "folder": folder,
         "files": paths,
         "exit_code": code,

@@ -12,32 +12,6 @@ import pytest
 
 import rewardkit
 
-COMMANDS = (
-    "prep",
-    "check",
-    "mix",
-    "score",
-    "report",
-    "compare",
-    "select",
-    "audit",
-    "explain",
-    "compose",
-    "path",
-    "list",
-    "show",
-    "card",
-    "new",
-    "leaderboard",
-    "doctor",
-    "train",
-    "recipes",
-    "eval",
-    "logs",
-    "glossary",
-    "merge",
-)
-
 
 def ok(done):
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
@@ -50,13 +24,6 @@ def failed(done, code, *said):
     for words in said:
         assert words in done.stderr
     return done.stderr
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_help_ends_in_examples(run, command):
-    text = ok(run(command, "--help"))
-    assert text.rstrip().splitlines()[-1].strip().startswith("rewardkit") or "main_ppo" in text
-    assert "Examples:" in text
 
 
 def test_the_main_job_from_end_to_end(run, tmp_path):

@@ -35,6 +35,14 @@ def test_the_help_lists_every_command_once_under_its_panel(run):
     assert set(names) == set(typer.main.get_command(app).commands)
 
 
+def test_every_help_ends_in_examples(run):
+    for name, command in all_commands():
+        examples = (command.epilog or "").partition("Examples:\n")[2].splitlines()
+        assert examples, name
+        assert "rewardkit" in examples[0], name
+    assert run("eval", "run", "--help").stdout.rstrip().endswith("--model M --out runs/m")
+
+
 def test_every_option_and_argument_has_help():
     for name, command in all_commands():
         for param in command.params:

@@ -94,7 +94,7 @@ def test_every_variant_of_a_sweep_is_planned(run):
         (("my.yaml", "--verl-version", "new"), "'new' is not a version of verl"),
         (("my.yaml", "--set", "reward.scorer=gsm9k"), "Did you mean 'gsm8k'"),
         (("my.yaml", "--set", "reward.options.metod=x"), "no option 'metod'"),
-        (("my.yaml", "--from", "m.json"), "--from repeats a run as it was"),
+        (("my.yaml", "--from", "m.json"), "--from repeats a run unchanged"),
     ],
 )
 def test_a_mistake_is_one_line(run, recipe, arguments, said):
