@@ -1,9 +1,9 @@
-"""The errors rewardkit raises on purpose.
+"""The errors that rewardkit raises on purpose, and the function that catches all others.
 
-Every message says what is wrong, where (file:row, key) and what to do next: the command line
-prints it as it stands and exits with the error's `exit_code`. Each class also inherits the
-standard type it refines, so that library users can catch `ValueError` or `OSError`. Their arguments
-are texts, which keeps them picklable across processes.
+Every message says what is wrong, where (file:row, key) and what to do next. The command line prints
+the message and exits with the error's `exit_code`. Each class also inherits the standard type that
+it refines, so that library users can catch `ValueError` or `OSError`. Their arguments are texts,
+which keeps them picklable across processes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 
 class RewardkitError(Exception):
-    """Base of every error a user can cause. The command line exits with `exit_code`."""
+    """Base of every error that a user can cause. The command line exits with `exit_code`."""
 
     exit_code = 1
 
 
 class UsageError(RewardkitError, ValueError):
-    """The request itself is wrong: an unknown option value, two options that exclude each other."""
+    """The request is wrong: an invalid value of an option, or two options that exclude each other."""
 
     exit_code = 2
 
@@ -31,7 +31,7 @@ class UnknownNameError(UsageError):
 
 
 class DataError(RewardkitError, ValueError):
-    """A file was read and what it holds cannot be used."""
+    """A file was read but its content cannot be used."""
 
 
 class SourceError(RewardkitError, OSError):
@@ -47,7 +47,7 @@ class SourceError(RewardkitError, OSError):
 
 
 class OutputError(RewardkitError, OSError):
-    """A result cannot be written, or would overwrite something."""
+    """A result cannot be written, or it would overwrite a file."""
 
 
 class ScorerExitedError(RuntimeError):

@@ -1,19 +1,19 @@
-"""Names of datasets and scorers, and the rewards behind each `data_source`.
+"""The names of datasets and scorers, and the scorer of each `data_source`.
 
-Names point to `"module:attribute"` strings; nothing is imported until it is asked for. There are
-three ways to add one:
+Names point to `"module:attribute"` strings; nothing is imported before it is needed. There are three
+ways to add one:
 
 * an entry point of an installed package, in the group `rewardkit.datasets`, `rewardkit.scorers` or
-  `rewardkit.data_sources` (there the entry point's name is the `data_source`); `rewardkit new`
+  `rewardkit.data_sources` (whose entry points are named after a `data_source`); `rewardkit new`
   writes such a package::
 
       [project.entry-points."rewardkit.data_sources"]
       "acme/arithmetic" = "acme_rewards.arithmetic:score"
 
 * on the command line, the path of a file: `my_reward.py:score`;
-* for one row, a registered scorer's name in its `extra_info.scorer`.
+* for one row, the name of a registered scorer in its `extra_info.scorer`.
 
-`REWARDKIT_PLUGINS=0` leaves the entry points of other packages out.
+`REWARDKIT_PLUGINS=0` ignores the entry points of other packages.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SCORERS: Mapping[str, str] = {
     "mcq": "rewardkit.scorers.mcq:score",
 }
 
-#: The scorer of a row that names none itself, by the keys that verl's own scripts and `prep` write.
+#: The scorer of a row without a scorer's name, by the `data_source` that verl's scripts and `prep` write.
 DATA_SOURCES: Mapping[str, str] = {
     "openai/gsm8k": SCORERS["gsm8k"],
     "DigitalLearningGmbH/MATH-lighteval": SCORERS["math"],
@@ -65,16 +65,16 @@ DATA_SOURCES: Mapping[str, str] = {
 
 
 def known(group: str) -> dict[str, str]:
-    """All names of a group (`datasets`, `scorers` or `data_sources`) with their targets."""
+    """Return all names of a group (`datasets`, `scorers` or `data_sources`) with their targets."""
     built_in = {"datasets": DATASETS, "scorers": SCORERS, "data_sources": DATA_SOURCES}[group]
     return {**_plugins(group), **built_in}
 
 
 def target(group: str, name: str) -> str:
-    """The `"module:attribute"` a name stands for.
+    """Return the `"module:attribute"` of a name.
 
     Raises:
-        UnknownNameError: no such name; the message suggests the nearest.
+        UnknownNameError: the name does not exist; the message suggests similar ones.
     """
     names = known(group)
     if name not in names:
@@ -86,11 +86,11 @@ def target(group: str, name: str) -> str:
 
 
 def load(group: str, name: str) -> Any:
-    """The object of that name, or of a `file.py:attribute` path.
+    """Return the object of a name or of a `file.py:attribute` path.
 
     Raises:
-        UnknownNameError: no such name.
-        UsageError: the file or module does not import, or lacks the attribute.
+        UnknownNameError: the name does not exist.
+        UsageError: the file or module cannot be imported or lacks the attribute.
     """
     if is_path(name):
         loaded = load_path(name)
@@ -102,12 +102,12 @@ def load(group: str, name: str) -> Any:
 
 
 def home(group: str, name: str) -> Path | None:
-    """The folder of the file that a registered name stands in; None if it has none.
+    """Return the folder of the module of a registered name; None if the name is unknown.
 
-    A plug-in's card and sample lie there: `NAME.md` and `sample/NAME/SPLIT.*`.
+    The folder has the card and the sample of a plug-in: `NAME.md` and `sample/NAME/SPLIT.*`.
 
     Raises:
-        UsageError: the module does not import.
+        UsageError: the module cannot be imported.
     """
     module_name = known(group).get(name, "").partition(":")[0]
     file = _import(module_name).__file__ if module_name else None
@@ -115,12 +115,12 @@ def home(group: str, name: str) -> Path | None:
 
 
 def is_path(name: str) -> bool:
-    """Whether a name is the path of a Python file, with or without `:attribute`."""
+    """Return whether a name is the path of a Python file, with or without `:attribute`."""
     return name.partition(":")[0].endswith(".py")
 
 
 def load_path(name: str) -> Any:
-    """The attribute of a Python file given as `path.py:attribute`."""
+    """Return the attribute of a Python file in `path.py:attribute`."""
     path, _, attribute = name.partition(":")
     if not attribute:
         raise UsageError(f"{name}: add the name to load after a colon, as in {name}:score.")
@@ -130,7 +130,7 @@ def load_path(name: str) -> Any:
 
 
 def _import_file(path: str) -> ModuleType:
-    """Import a user's file as a module with a place in sys.modules: its dataclasses need one."""
+    """Import a user's file with an entry in `sys.modules`, which its dataclasses need."""
     spec = importlib.util.spec_from_file_location(f"rewardkit_user_{Path(path).stem}", path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path}: not a Python file.")
@@ -142,7 +142,7 @@ def _import_file(path: str) -> ModuleType:
 
 
 def did_you_mean(name: str, names: Mapping[str, object] | list[str]) -> str:
-    """A sentence that suggests the nearest names, or an empty string."""
+    """Return a sentence that suggests similar names, or an empty string."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(names), n=2, cutoff=0.5)

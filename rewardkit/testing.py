@@ -1,4 +1,4 @@
-r"""The checks that rewardkit's own datasets and scorers pass, for those of other packages.
+r"""The checks of rewardkit's own datasets and scorers, for those of other packages.
 
     from rewardkit.testing import check_dataset, check_scorer
 
@@ -8,7 +8,7 @@ r"""The checks that rewardkit's own datasets and scorers pass, for those of othe
     def test_the_scorer():
         check_scorer("my-scorer", right=[(r"\boxed{4}", "4")], wrong=[(r"\boxed{5}", "4")])
 
-A check that fails raises AssertionError with a sentence. pytest is not needed.
+A failed check raises AssertionError with a message. pytest is not needed.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
 from rewardkit.scorers.load import load_scorer, location, respond_of
 
-#: What a column of text may hold in a row that is broken.
+#: Values that a column of text may have in a broken row.
 ODD_VALUES = (None, 5, 2.5, True)
 
-#: What a policy may write, beside prose.
+#: Texts that a policy may write, besides prose.
 ODD_TEXTS = (
     "",
     " \n\t",
@@ -64,65 +64,64 @@ _KEYS = frozenset(to_verl(Score.wrong()))
 
 
 def check_dataset(dataset: str | Dataset, source: Path | str | None = None) -> None:
-    """All checks of a dataset: its card, its rows, their golds, and rows that are broken.
+    """Check a dataset: its card, its rows, their golds, and broken rows.
 
     Args:
         dataset: a registered name, the path of a plug-in, or a `Dataset`.
-        source: raw rows: a folder with a file for each split, or a file of the default split; None
-            for the packaged sample, every split of it.
+        source: the raw rows: a folder with a file for each split, or a file of the default split;
+            None for the packaged sample, with all its splits.
 
     Raises:
         AssertionError: a check fails.
         RewardkitError: the dataset, its card or its rows cannot be read.
     """
     check_card(dataset)
-    chosen = load_dataset(dataset)
-    card, path = card_of(chosen), Path(source) if source else None
+    loaded = load_dataset(dataset)
+    card, path = card_of(loaded), Path(source) if source else None
     splits = [card.default_split()] if path and path.is_file() else list(card.splits)
     with TemporaryDirectory() as folder:
         for split in splits:
             reports = [
                 prep(
-                    chosen,
-                    Path(folder) / f"{split}{time}.parquet",
+                    loaded,
+                    Path(folder) / f"{split}{run}.parquet",
                     split=split,
                     source=path,
                     sample=path is None,
                 ).splits[0]
-                for time in range(2)
+                for run in range(2)
             ]
             first, second = (report.out.read_bytes() for report in reports)
-            _require(first == second, f"{split}: preparing it twice gives different files.")
+            _require(first == second, f"{split}: two runs of prep give different files.")
             check_counts(reports[0])
             check_rows(reports[0].out, card.scorer)
-            raws = RawRows(reports[0].files, card.columns, chosen.repeats)
-            check_types(chosen.to_problem, (raw for _, raw in raws))
+            raws = RawRows(reports[0].files, card.columns, loaded.repeats)
+            check_types(loaded.to_problem, (raw for _, raw in raws))
 
 
 def check_card(dataset: str | Dataset) -> None:
-    """Card and code agree: one name, a known template, a registered scorer for every reward key."""
-    chosen = load_dataset(dataset)
-    card = card_of(chosen)
-    _require(card.name == chosen.name, f"the card of {chosen.name} has the name {card.name}.")
+    """Check that card and code agree: name, template, and a registered scorer for every data_source."""
+    loaded = load_dataset(dataset)
+    card = card_of(loaded)
+    _require(card.name == loaded.name, f"the card of {loaded.name} has the name {card.name}.")
     if isinstance(dataset, str) and not registry.is_path(dataset):
-        _require(
-            chosen.name == dataset, f"{dataset} is registered, but calls itself {chosen.name}."
-        )
+        _require(loaded.name == dataset, f"{dataset} is registered, but its name is {loaded.name}.")
     load_template(card.template)
-    sources, wanted = registry.known("data_sources"), registry.target("scorers", card.scorer)
+    sources, expected = registry.known("data_sources"), registry.target("scorers", card.scorer)
     for key in dict.fromkeys((card.data_source, *map(card.reward_key, card.splits))):
         _require(
-            sources.get(key) == wanted,
-            f"data_source {key!r} has {sources.get(key, 'no scorer')}, the card's scorer is {wanted}: "
-            "add the entry point to the group rewardkit.data_sources and install the package again.",
+            sources.get(key) == expected,
+            f"data_source {key!r} has {sources.get(key, 'no scorer')}, but the card's scorer is "
+            f"{expected}: add the entry point to the group rewardkit.data_sources and install the "
+            "package again.",
         )
 
 
 def check_counts(report: SplitReport) -> None:
-    """Every raw row is a copy, dropped by the dataset's own rules, or written; some are written."""
+    """Check that every raw row is a copy, dropped by a rule of the dataset, or written."""
     where, dropped = report.split, sum(report.dropped.values())
     _require(report.read >= report.distinct, f"{where}: more distinct rows than rows.")
-    _require(report.distinct == report.written + dropped, f"{where}: rows were lost on the way.")
+    _require(report.distinct == report.written + dropped, f"{where}: prep lost rows.")
     rows = pq.read_metadata(report.out).num_rows
     _require(
         rows == report.written > 0, f"{where}: {report.written} rows written, {rows} in the file."
@@ -132,11 +131,11 @@ def check_counts(report: SplitReport) -> None:
 
 
 def check_rows(parquet: Path, scorer: str) -> None:
-    """Rows have the one schema; the gold and the dataset's own solution score, nothing else does.
+    """Check that rows have the common schema and that golds and solutions, but no other text, score.
 
     Args:
-        parquet: as `prep` wrote it.
-        scorer: the name of the one that reads the dataset's own solutions.
+        parquet: a file that `prep` wrote.
+        scorer: the name of the scorer for the dataset's own solutions.
     """
     check_schema(parquet)
     rows = list(read_rows(parquet))
@@ -145,7 +144,7 @@ def check_rows(parquet: Path, scorer: str) -> None:
 
 
 def check_schema(parquet: Path) -> None:
-    """A parquet has the one schema, so that verl can concatenate it with any other."""
+    """Check that a parquet has the common schema, so that verl can concatenate it with any other."""
     schema = pq.read_schema(parquet)
     expected = SCHEMA.append(IMAGES) if IMAGES.name in schema.names else SCHEMA
     plain = schema.remove_metadata()
@@ -156,45 +155,45 @@ def check_schema(parquet: Path) -> None:
 
 
 def check_answers(rows: Iterable[Row], scorer: str) -> None:
-    """The gold in the form asked for gets 1.0, and so does the dataset's own solution."""
-    own = load_scorer(scorer)
+    """Check that the gold in the requested format and the dataset's own solution score 1.0."""
+    solution_scorer = load_scorer(scorer)
     for row in rows:
-        judge, gold, info = _judged(row)
-        respond = respond_of(judge)
+        row_scorer, gold, info = _scorer_gold_info(row)
+        respond = respond_of(row_scorer)
         if respond is not None:
-            _require_score(judge, respond(gold), gold, info, 1.0)
+            _require_score(row_scorer, respond(gold), gold, info, 1.0)
         if info["answer"]:
-            _require_score(own, info["answer"], gold, info, 1.0)
+            _require_score(solution_scorer, info["answer"], gold, info, 1.0)
 
 
 def check_others(rows: Iterable[Row]) -> None:
-    """Another answer is not right, and neither is the prompt itself.
+    """Check that another answer and the prompt itself are wrong.
 
-    A prompt may show an answer's form by an example. Of a choice question that may be the gold.
+    The prompt of a choice question may show the answer's format by an example that is the gold.
     """
     for row in rows:
-        judge, gold, info = _judged(row)
-        respond = respond_of(judge) or str
+        scorer, gold, info = _scorer_gold_info(row)
+        respond = respond_of(scorer) or str
         prompt = row["prompt"][-1]["content"]
-        said = [respond(another_answer(gold))]
+        responses = [respond(another_answer(gold))]
         if not (info["options"] and respond(gold) in prompt):
-            said.append(prompt)
-        for response in said:
-            correct = judge(response, gold, info).correct
-            _require(not correct, f"gold {gold!r}, yet {response[-200:]!r} is right.")
+            responses.append(prompt)
+        for response in responses:
+            is_correct = scorer(response, gold, info).correct
+            _require(not is_correct, f"the gold is {gold!r}, but {response[-200:]!r} is correct.")
 
 
 def check_types(
     to_problem: ToProblem, raws: Iterable[Mapping[str, Any]], values: Sequence[object] = ODD_VALUES
 ) -> None:
-    """A value of another type is no crash: `to_problem` may raise a TypeError, nothing else."""
+    """Check that `to_problem` raises only TypeError on values of another type."""
     for raw in raws:
         for column, value in product(raw, values):
-            found = call_catching(to_problem, {**raw, column: value})
+            result = call_catching(to_problem, {**raw, column: value})
             _require(
-                isinstance(found, (Problem, Dropped, TypeError)),
-                f"{column}={value!r}: {type(found).__name__}: {found}; return a Problem, or a Dropped "
-                "with the reason, or raise a TypeError.",
+                isinstance(result, (Problem, Dropped, TypeError)),
+                f"{column}={value!r}: {type(result).__name__}: {result}; return a Problem, or a "
+                "Dropped with the reason, or raise a TypeError.",
             )
 
 
@@ -206,66 +205,65 @@ def check_scorer(
     data_source: str = "",
     extra_info: Mapping[str, Any] | None = None,
 ) -> None:
-    """All checks of a scorer: its verdicts, its conduct, and its file in verl's hands.
+    """Check a scorer: its verdicts, its behaviour on unusual texts, and its file as verl loads it.
 
     Args:
-        scorer: a registered name, or `my_reward.py:score`; `compute_score` is beside it.
-        right: pairs of response and gold that are right.
-        wrong: pairs that are not.
-        data_source: of the rows.
-        extra_info: of the rows.
+        scorer: a registered name, or `my_reward.py:score` in a file that also has `compute_score`.
+        right: pairs of a response and a gold that are correct.
+        wrong: pairs that are wrong.
+        data_source: the `data_source` of the rows.
+        extra_info: the `extra_info` of the rows.
 
     Raises:
         AssertionError: a check fails.
-        UsageError: the scorer does not load.
+        UsageError: the scorer cannot be loaded.
     """
-    judge, info = load_scorer(scorer), dict(extra_info or {})
-    _require(bool(right) and bool(wrong), "give pairs that are right, and pairs that are wrong.")
-    paid = [_verdict(judge, pair, info, correct=True) for pair in right]
-    unpaid = [_verdict(judge, pair, info, correct=False) for pair in wrong]
-    _require(
-        min(paid) > max(unpaid), f"a wrong answer gets {max(unpaid)}, a right one {min(paid)}."
-    )
-    if respond := respond_of(judge):
+    function, info = load_scorer(scorer), dict(extra_info or {})
+    _require(bool(right) and bool(wrong), "give pairs that are correct and pairs that are wrong.")
+    lowest = min(_checked_score(function, pair, info, correct=True) for pair in right)
+    highest = max(_checked_score(function, pair, info, correct=False) for pair in wrong)
+    _require(lowest > highest, f"a wrong answer scores {highest}, a correct one {lowest}.")
+    if respond := respond_of(function):
         for _, gold in right:
-            _verdict(judge, (respond(gold), gold), info, correct=True)
-    _check_conduct(judge, [*right, *wrong], info)
+            _checked_score(function, (respond(gold), gold), info, correct=True)
+    _check_behaviour(function, [*right, *wrong], info)
     path = Path(scorer.partition(":")[0] if registry.is_path(scorer) else location(scorer))
-    _check_file(path, judge, [*right, *wrong], data_source, info)
+    _check_file(path, function, [*right, *wrong], data_source, info)
 
 
 def check_verdict(verdict: object) -> None:
-    """A verdict is a `Score` with a finite number, and `correct` says what its status says."""
+    """Check that a verdict is a `Score` with a finite number and that `correct` fits its status."""
     if not isinstance(verdict, Score):
-        _fail(f"{type(verdict).__name__} {verdict!r} is no Score.")
+        _fail(f"{type(verdict).__name__} {verdict!r} is not a Score.")
     _require(isfinite(verdict.score), f"the score is {verdict.score}.")
     _require(type(verdict.pred) is str, f"pred is {type(verdict.pred).__name__}, not text.")
     _require(
         verdict.correct == (verdict.status is Status.CORRECT),
-        f"correct is {verdict.correct}, the status {verdict.status}.",
+        f"correct is {verdict.correct}, but the status is {verdict.status}.",
     )
 
 
 def _check_file(
-    path: Path, judge: Scorer, pairs: Sequence[tuple[str, str]], source: str, info: dict[str, Any]
+    path: Path, scorer: Scorer, pairs: Sequence[tuple[str, str]], source: str, info: dict[str, Any]
 ) -> None:
-    """A file works as verl loads it, and gives the same keys for whatever verl passes."""
-    function = _as_verl_loads(path).compute_score
+    """Check that a file works as verl loads it and returns the same keys for any arguments."""
+    function = _load_as_verl(path).compute_score
 
     def call(response: Any, gold: Any, extra: Any, **kwargs: Any) -> Mapping[str, Any]:
-        said = call_catching(function, source, response, gold, extra, **kwargs)
-        where = f"{path}: compute_score({source!r}, {response!r}, {gold!r}, {extra!r}): {said!r}"
-        if not isinstance(said, Mapping):
+        result = call_catching(function, source, response, gold, extra, **kwargs)
+        where = f"{path}: compute_score({source!r}, {response!r}, {gold!r}, {extra!r}): {result!r}"
+        if not isinstance(result, Mapping):
             _fail(f"{where}; verl needs a dictionary.")
-        _require(said.keys() == _KEYS, f"{where} has not the keys {sorted(_KEYS)}.")
-        numbers = all(type(value) is float for key, value in said.items() if key != "pred")
-        _require(numbers, f"{where}; every value but pred is a float.")
-        return said
+        _require(result.keys() == _KEYS, f"{where} does not have the keys {sorted(_KEYS)}.")
+        are_floats = all(type(value) is float for key, value in result.items() if key != "pred")
+        _require(are_floats, f"{where}; every value except pred must be a float.")
+        return result
 
     for pair in pairs:
-        said, expected = call(*pair, dict(info)), to_verl(judge(*pair, dict(info)))
+        result, expected = call(*pair, dict(info)), to_verl(scorer(*pair, dict(info)))
         _require(
-            said == expected, f"{path}: {_short(pair)}: {said}, but the scorer says {expected}."
+            result == expected,
+            f"{path}: {_shorten(pair)}: {result}, but the scorer returns {expected}.",
         )
     for response, gold in product((pairs[0][0], "", None, 18), (pairs[0][1], "", None, 18)):
         call(response, gold, dict(info))
@@ -273,59 +271,63 @@ def _check_file(
         call(*pairs[0], extra, reward_router_address=None, no_such_option=1)
 
 
-def _check_conduct(
-    judge: Scorer, pairs: Sequence[tuple[str, str]], info: Mapping[str, Any]
+def _check_behaviour(
+    scorer: Scorer, pairs: Sequence[tuple[str, str]], info: Mapping[str, Any]
 ) -> None:
-    """No text makes it raise; it leaves `extra_info` alone, and calls do not change each other."""
+    """Check that no text raises, `extra_info` stays unchanged, and calls are independent."""
     golds = list(dict.fromkeys([*(gold for _, gold in pairs), *ODD_TEXTS]))
     responses = list(dict.fromkeys([*(response for response, _ in pairs), *ODD_TEXTS]))
     calls = [*product(responses, golds[:2]), *product(responses[:2], golds)]
-    given = deepcopy(dict(info))
+    extra_info = deepcopy(dict(info))
 
     def call(pair: tuple[str, str]) -> object:
-        verdict = call_catching(judge, *pair, given)
+        verdict = call_catching(scorer, *pair, extra_info)
         if isinstance(verdict, Exception):
-            _fail(f"{_short(pair)}: {type(verdict).__name__}: {verdict}.")
+            _fail(f"{_shorten(pair)}: {type(verdict).__name__}: {verdict}.")
         check_verdict(verdict)
-        _require(pair[1].strip() or not verdict.correct, f"{_short(pair)}: an empty gold pays.")
+        _require(pair[1].strip() or not verdict.correct, f"{_shorten(pair)}: an empty gold pays.")
         return verdict
 
     first = list(map(call, calls))
-    _require(given == info, f"extra_info is {given} after the calls, it was {dict(info)}.")
+    _require(
+        extra_info == info, f"extra_info is {extra_info} after the calls; it was {dict(info)}."
+    )
     with ThreadPoolExecutor(4) as pool:
         again = list(pool.map(call, reversed(calls)))[::-1]
     for pair, before, after in zip(calls, first, again, strict=True):
-        _require(before == after, f"{_short(pair)}: {before}, and later {after}.")
-    sent = call_catching(pickle.dumps, judge)
-    _require(isinstance(sent, bytes), f"it cannot be sent to Ray's workers: {sent!r}.")
+        _require(before == after, f"{_shorten(pair)}: {before}, and later {after}.")
+    pickled = call_catching(pickle.dumps, scorer)
+    _require(isinstance(pickled, bytes), f"it cannot be sent to Ray's workers: {pickled!r}.")
 
 
-def _verdict(
-    judge: Scorer, pair: tuple[str, str], info: Mapping[str, Any], *, correct: bool
+def _checked_score(
+    scorer: Scorer, pair: tuple[str, str], info: Mapping[str, Any], *, correct: bool
 ) -> float:
-    """The score of a pair that must be right, or wrong."""
-    verdict = judge(*pair, dict(info))
+    """Check that a pair is correct, or wrong, and return its score."""
+    verdict = scorer(*pair, dict(info))
     check_verdict(verdict)
-    expected = "right" if correct else "wrong"
-    _require(verdict.correct == correct, f"{_short(pair)} must be {expected}; it got {verdict}.")
+    expected = "correct" if correct else "wrong"
+    _require(verdict.correct == correct, f"{_shorten(pair)} must be {expected}, not {verdict}.")
     return verdict.score
 
 
 def _require_score(
-    judge: Scorer, response: str, gold: str, info: Mapping[str, Any], score: float
+    scorer: Scorer, response: str, gold: str, info: Mapping[str, Any], score: float
 ) -> None:
-    verdict = judge(response, gold, info)
-    _require(verdict.score == score, f"{_short((response, gold))} must get {score}: {verdict}.")
+    verdict = scorer(response, gold, info)
+    _require(
+        verdict.score == score, f"{_shorten((response, gold))} must score {score}, not {verdict}."
+    )
 
 
-def _judged(row: Row) -> tuple[Scorer, str, Mapping[str, Any]]:
-    """What judges a row, as in training; its gold; its extra_info."""
+def _scorer_gold_info(row: Row) -> tuple[Scorer, str, Mapping[str, Any]]:
+    """Return the scorer of a row in training, its gold, and its extra_info."""
     info = row["extra_info"]
     return scorer_for(row["data_source"], info), row["reward_model"]["ground_truth"], info
 
 
-def _as_verl_loads(path: Path) -> Any:
-    """A file's module without a place in `sys.modules` (verl's `utils/import_utils.py`)."""
+def _load_as_verl(path: Path) -> Any:
+    """Load a file without an entry in `sys.modules`, as verl's `utils/import_utils.py` does."""
     spec = spec_from_file_location("verl_loads_this", path)
     if spec is None or spec.loader is None:
         _fail(f"{path} is not a Python file.")
@@ -334,15 +336,15 @@ def _as_verl_loads(path: Path) -> Any:
     return module
 
 
-def _short(pair: tuple[str, str]) -> str:
+def _shorten(pair: tuple[str, str]) -> str:
     response, gold = pair
     return f"{response[-200:]!r} against the gold {gold[:200]!r}"
 
 
-def _require(holds: object, said: str) -> None:
-    if not holds:
-        _fail(said)
+def _require(condition: object, message: str) -> None:
+    if not condition:
+        _fail(message)
 
 
-def _fail(said: str) -> NoReturn:
-    raise AssertionError(said)
+def _fail(message: str) -> NoReturn:
+    raise AssertionError(message)

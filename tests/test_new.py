@@ -71,11 +71,11 @@ def plugins(monkeypatch):
             lambda group: [metadata.EntryPoint(n, v, g) for n, v, g in points if g == group],
         )
         registry._plugins.cache_clear()
-        auto._of_data_source.cache_clear()
+        auto._scorer_of_data_source.cache_clear()
 
     yield install
     registry._plugins.cache_clear()
-    auto._of_data_source.cache_clear()
+    auto._scorer_of_data_source.cache_clear()
 
 
 @pytest.mark.full
@@ -163,29 +163,29 @@ def test_a_dataset_without_a_scorer_for_its_data_source_is_told_what_to_do(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("", "is no name"),
+        ("", "is not a valid name"),
         ("Medical", "small letters"),
         ("9lives", "a letter first"),
-        ("a--b", "is no name"),
-        ("a-", "is no name"),
-        ("a b", "is no name"),
-        ("a\n", "is no name"),
-        ("../x", "is no name"),
-        ("/etc/x", "is no name"),
-        ("a.b", "is no name"),
-        ("医学", "is no name"),
+        ("a--b", "is not a valid name"),
+        ("a-", "is not a valid name"),
+        ("a b", "is not a valid name"),
+        ("a\n", "is not a valid name"),
+        ("../x", "is not a valid name"),
+        ("/etc/x", "is not a valid name"),
+        ("a.b", "is not a valid name"),
+        ("医学", "is not a valid name"),
         ("x" * 51, "up to 50"),
-        ("'; touch x #", "is no name"),
-        ("{{7*7}}", "is no name"),
+        ("'; touch x #", "is not a valid name"),
+        ("{{7*7}}", "is not a valid name"),
         ("class", "keyword"),
         ("match", "keyword"),
         ("gsm8k", "is taken: rewardkit list has gsm8k"),
         ("math_500", "is taken: rewardkit list has math-500"),
         ("aime-2024", "is taken: rewardkit list has aime_2024"),
         ("cflue", "is taken"),
-        ("json", "hide a module"),
-        ("rewardkit", "hide a module"),
-        ("tests", "hide a module"),
+        ("json", "hide the installed module"),
+        ("rewardkit", "hide the installed module"),
+        ("tests", "hide the installed module"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused_and_nothing_is_written(

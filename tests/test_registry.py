@@ -75,7 +75,7 @@ def test_a_plugin_with_verl_s_signature_is_adapted_in_auto_too(plugins, tmp_path
     plugins(("acme/sums", "acme_reward:compute_score", "rewardkit.data_sources"))
     from rewardkit.scorers import auto
 
-    auto._of_data_source.cache_clear()
+    auto._scorer_of_data_source.cache_clear()
     result = auto.compute_score("acme/sums", "5", "5", {"index": 7})
     assert (result["score"], result["error"]) == (1.0, 0.0)
 

@@ -56,12 +56,15 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kw
     [
         ("pass", ""),
         ("right = True", "must be wrong"),
-        ("right = False", "must be right"),
-        ("return 1.0", "float 1.0 is no Score"),
+        ("right = False", "must be correct"),
+        ("return 1.0", "float 1.0 is not a Score"),
         ("return Score(float('nan'), right, '', Status.CORRECT)", "the score is nan"),
         ("return Score(1.0, right, None, Status.CORRECT)", "pred is NoneType, not text"),
-        ("return Score(0.0, right, '', Status.WRONG)", "correct is True, the status"),
-        ("return Score(0.5, right, '', Status.CORRECT if right else Status.WRONG)", "a right one"),
+        ("return Score(0.0, right, '', Status.WRONG)", "correct is True, but the status"),
+        (
+            "return Score(0.5, right, '', Status.CORRECT if right else Status.WRONG)",
+            "a correct one",
+        ),
         ("response.encode()", "UnicodeEncodeError"),
         ("extra_info['seen'] = response", "extra_info is .* after the calls"),
         ("response += str(len(calls))[1:]", "and later"),
@@ -84,13 +87,13 @@ def test_a_verl_entry_with_keys_of_its_own_is_found(tmp_path):
     file = tmp_path / "mine.py"
     own = "def compute_score(*_, **__):\n    return {'score': 1.0}\n"
     file.write_text(SCORER.format("pass") + own)
-    with pytest.raises(AssertionError, match="has not the keys"):
+    with pytest.raises(AssertionError, match="does not have the keys"):
         check_scorer(f"{file}:score", right=[("4", "4")], wrong=[("5", "4")])
 
 
 def test_a_verdict_is_a_score():
     check_verdict(RIGHT)
-    with pytest.raises(AssertionError, match="no Score"):
+    with pytest.raises(AssertionError, match="not a Score"):
         check_verdict({"score": 1.0})
 
 

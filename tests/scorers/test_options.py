@@ -201,10 +201,10 @@ def test_what_has_no_annotations_has_options_that_take_anything():
 def test_an_error_in_verl_names_the_file_that_the_scorer_is_loaded_from(tmp_path, caplog):
     """verl gives the module a name of its own, which says nothing."""
     from rewardkit.scorers import gsm8k
-    from rewardkit.testing import _as_verl_loads
+    from rewardkit.testing import _load_as_verl
 
     copy = tmp_path / "gsm8k.py"
     copy.write_text(Path(gsm8k.__file__).read_text())
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        _as_verl_loads(copy).compute_score("d", "", "1", method="robst")
+        _load_as_verl(copy).compute_score("d", "", "1", method="robst")
     assert "scorer 'gsm8k' has no method 'robst'" in caplog.text
