@@ -1,4 +1,4 @@
-"""The glossary: everything the rules and the curves speak of is explained, of keys that exist."""
+"""Every metric and key of rules and curves has an entry, and every key exists in verl."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ def texts():
         yield {"en": label, "zh": labels("zh")[name]}
 
 
-def test_every_text_is_there_in_both_languages():
+def test_every_text_exists_in_both_languages():
     for text in texts():
         assert text.keys() == {"en", "zh"}
         assert all(isinstance(one, str) and one.strip() for one in text.values())
 
 
-def test_no_name_is_explained_twice():
+def test_every_name_has_one_entry():
     names = [name for entry in metrics() for name in entry.names]
     assert len(names) == len(set(names))
     assert len(keys()) == len({entry.key for entry in keys()})
 
 
-def test_every_metric_of_rules_and_curves_is_explained():
+def test_every_metric_of_rules_and_curves_has_an_entry():
     for name in {name for topic in TOPICS for name in topic.names} | {
         name for rule in rules() for name in rule.metrics
     }:
         assert find_metric(name)
 
 
-def test_every_key_that_is_named_anywhere_is_explained():
+def test_every_key_of_rules_and_metrics_has_an_entry():
     for name in {name for entry in metrics() for name in entry.keys} | {
         name for rule in rules() for name in rule.keys if not name.startswith("+")
     }:
@@ -95,7 +95,7 @@ def test_a_metric_is_found_by_its_name_its_old_name_and_its_group(name, found):
     assert find_metric(name).names[0] == found
 
 
-def test_a_key_is_found_by_its_end_and_as_it_is_written_on_a_command_line():
+def test_a_key_is_found_by_its_end_and_in_the_form_of_an_override():
     assert find_key("clip_ratio_high").key == "actor_rollout_ref.actor.clip_ratio_high"
     assert find_key("+data.truncation='error'").key == "data.truncation"
 
@@ -126,7 +126,7 @@ def test_defaults_are_those_of_the_releases():
     assert joined == [("0.4.1 to 0.8.0", "false"), (f"0.9.0 to {LATEST}", "true")]
 
 
-def test_a_key_that_moved_says_where_to():
+def test_a_renamed_key_names_its_other_name():
     assert any(
         "reward.reward_manager.name" in one for one in key_changes("reward_model.reward_manager")
     )
@@ -179,7 +179,7 @@ def test_the_command_prints_all_entries_as_markdown():
 
 
 @pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
-def test_every_metric_and_parameter_of_the_inventory_is_explained(shared):
+def test_every_metric_and_parameter_of_the_inventory_has_an_entry(shared):
     text = (shared / "seed_inventory.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| M-\d+ \| ([^|]+) \|", text, re.MULTILINE)
     assert len(rows) == 48
@@ -214,7 +214,7 @@ def test_metrics_that_are_easily_misread_are_explained_as_verl_computes_them(nam
     assert zh in found.meaning["zh"]
 
 
-def test_rules_name_every_likely_cause_and_no_switch_that_does_nothing():
+def test_rules_name_likely_causes_and_only_keys_with_an_effect():
     by_id = {rule.id: rule for rule in rules()}
     assert "all responses are right" in by_id["constant_reward"].meaning["en"]
     assert "全部答对" in by_id["constant_reward"].meaning["zh"]

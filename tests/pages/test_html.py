@@ -1,4 +1,4 @@
-"""A page says what its model says, whatever the texts are, and nothing in it runs or is fetched."""
+"""A page shows its model whatever the texts are, executes nothing and fetches nothing."""
 
 from collections import Counter
 from html.parser import HTMLParser
@@ -41,8 +41,8 @@ ANY_TEXT = st.text(st.characters())
 VOID = {"meta"}
 
 
-class Seen(HTMLParser):
-    """What a browser would find: elements, attributes and text."""
+class ParsedPage(HTMLParser):
+    """Elements, attributes and text of a page, as a browser finds them."""
 
     def __init__(self):
         super().__init__()
@@ -70,8 +70,8 @@ class Seen(HTMLParser):
         return [attrs["id"] for _, attrs in self.elements if "id" in attrs]
 
 
-def seen(page):
-    parser = Seen()
+def parse(page):
+    parser = ParsedPage()
     parser.feed(to_html(page))
     parser.close()
     assert parser.open == []
@@ -100,7 +100,7 @@ def full_page(text, count=3):
     )
 
 
-def one(section):
+def page_with(section):
     return Page("title", (), (section,))
 
 
@@ -116,8 +116,8 @@ def assert_inert(html):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_text_is_shown_and_does_nothing(text):
-    html = seen(full_page(text))
+def test_hostile_text_is_shown_and_has_no_effect(text):
+    html = parse(full_page(text))
     assert_inert(html)
     assert html.text.count(clean(text).strip()) >= 20
     assert len(html.ids()) == len(set(html.ids()))
@@ -126,13 +126,13 @@ def test_a_hostile_text_is_shown_and_does_nothing(text):
 @given(ANY_TEXT)
 @example("\r\n")
 @example("a\x00b\ud800\udc00")
-def test_any_text_leaves_the_page_whole(text):
+def test_any_text_leaves_the_page_well_formed(text):
     page = full_page(text)
-    html = seen(page)
+    html = parse(page)
     assert_inert(html)
     assert clean(text[:MAX_CHARACTERS]) in html.text
     to_html(page).encode("utf-8")
-    harmless = [tag for tag, _ in seen(full_page("a")).elements]
+    harmless = [tag for tag, _ in parse(full_page("a")).elements]
     # Only what is long, and so folded away, and what is marked as shared depends on the text.
     extra = {"mark", "details", "summary", "div", "span"}
     kinds = [
@@ -143,20 +143,20 @@ def test_any_text_leaves_the_page_whole(text):
 
 
 @given(ANY_TEXT)
-def test_cleaning_is_idempotent_and_leaves_only_what_can_be_seen(text):
+def test_cleaning_is_idempotent_and_leaves_only_visible_characters(text):
     assert clean(clean(text)) == clean(text)
     assert not any(c in clean(text) for c in "\0\r\x1b\u202e\ud800\u2028")
 
 
-def test_chinese_and_line_breaks_are_shown_as_they_are():
+def test_chinese_and_line_breaks_are_kept():
     text = "小明有3个苹果。\n\t问　一共多少？"
     assert clean(text) == text
-    assert text in seen(one(Bars("t", ((text, 1),)))).text
+    assert text in parse(page_with(Bars("t", ((text, 1),)))).text
 
 
-def test_a_text_of_a_megabyte_is_cut_and_the_cut_is_said():
+def test_a_text_of_a_megabyte_is_cut_and_the_page_says_so():
     text = "x" * 1_000_000
-    html = seen(one(Bars("t", ((text, 1),))))
+    html = parse(page_with(Bars("t", ((text, 1),))))
     assert f"… {1_000_000 - MAX_CHARACTERS:,} more characters" in html.text
     assert "x" * MAX_CHARACTERS in html.text
     assert "x" * (MAX_CHARACTERS + 1) not in html.text
@@ -164,25 +164,25 @@ def test_a_text_of_a_megabyte_is_cut_and_the_cut_is_said():
     assert len(to_html(full_page("\0" * 1_000_000))) < 150_000
 
 
-def test_a_short_text_has_nothing_to_open():
+def test_a_short_text_is_not_folded():
     assert clip("a\nb") == clip("a\nb").__class__("a\nb")
     assert clip("a\n" * 9).body == "a\n" * 9
     assert brief("a\n b " * 1000).endswith("…")
     assert brief("a\n b") == "a b"
 
 
-def test_the_same_page_is_the_same_bytes():
+def test_equal_pages_render_to_equal_bytes():
     assert to_html(full_page("a")) == to_html(full_page("a"))
 
 
-def test_nothing_outside_the_page_is_named():
+def test_a_page_has_no_external_urls():
     html = to_html(full_page("a"))
     assert "://" not in html
     assert "default-src 'none'" in html
 
 
-def test_headers_have_a_scope_and_pictures_a_name():
-    html = seen(full_page("a"))
+def test_table_headers_have_a_scope_and_charts_a_name():
+    html = parse(full_page("a"))
     assert all("scope" in attrs for tag, attrs in html.elements if tag == "th")
     pictures = [attrs for tag, attrs in html.elements if tag == "svg"]
     shown = [attrs for attrs in pictures if "aria-hidden" not in attrs]
@@ -194,41 +194,41 @@ def test_headers_have_a_scope_and_pictures_a_name():
 
 
 def test_links_lead_to_the_sections():
-    html = seen(full_page("a"))
+    html = parse(full_page("a"))
     links = [attrs["href"][1:] for tag, attrs in html.elements if tag == "a"]
     assert len(links) == 6
     assert set(links) <= set(html.ids())
 
 
-def test_a_page_without_anything_is_a_page():
+def test_empty_sections_render():
     sections = (
         Steps("s", ()), Bars("b", ()), Histogram("h", {}, "tokens"), Table("t", (), ()), Pairs("p", ())
     )  # fmt: skip
-    assert "No rows." in seen(Page("", (), sections)).text
+    assert "No rows." in parse(Page("", (), sections)).text
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1))
-def test_what_is_lost_and_what_is_left_is_what_came_in(left):
+def test_losses_add_up_to_the_difference_of_input_and_output(left):
     losses = list(Steps("s", tuple(("step", n) for n in left)).losses())
     assert left[0] - sum(lost for _, _, lost in losses) == left[-1]
     assert [n for _, n, _ in losses] == left
 
 
 def test_a_step_that_adds_rows_shows_them_as_added():
-    text = seen(one(Steps("s", (("raw", 10), ("dropped", 7), ("repeated", 28))))).text
+    text = parse(page_with(Steps("s", (("raw", 10), ("dropped", 7), ("repeated", 28))))).text
     assert "−3" in text
     assert "+21" in text
 
 
-def test_many_bars_end_in_one_for_the_others():
-    text = seen(one(Bars("b", tuple((f"label {i}", 2) for i in range(100))))).text
+def test_many_bars_end_in_one_that_sums_up_the_rest():
+    text = parse(page_with(Bars("b", tuple((f"label {i}", 2) for i in range(100))))).text
     assert f"label {MAX_BARS - 2}" in text
     assert f"label {MAX_BARS - 1}" not in text
     assert f"{100 - MAX_BARS + 1} others" in text
 
 
-def test_a_little_is_not_nothing_and_nearly_all_is_not_all():
-    text = seen(one(Bars("b", (("a", 99_999), ("b", 1), ("c", 0))))).text
+def test_small_shares_are_not_zero_and_large_ones_not_hundred_percent():
+    text = parse(page_with(Bars("b", (("a", 99_999), ("b", 1), ("c", 0))))).text
     assert all(share in text for share in ("> 99.9%", "< 0.1%", "0.0%"))
     assert "100.0%" not in text
 
@@ -254,7 +254,7 @@ def test_every_value_is_in_one_bin(counts, limit):
 
 
 @given(COUNTS, st.none() | st.integers())
-def test_all_of_a_picture_is_in_its_frame(counts, limit):
+def test_every_element_of_a_histogram_is_inside_the_chart(counts, limit):
     marks = (("p50", min(counts, default=0)), ("max", max(counts, default=0)))
     it = histogram_layout(Histogram("t", counts, "tokens", marks, limit))
     if it is None:
@@ -270,29 +270,29 @@ def test_all_of_a_picture_is_in_its_frame(counts, limit):
     assert 1 <= len(it.x_ticks) <= 6 or len(counts) <= 6
 
 
-def test_a_few_stragglers_do_not_squeeze_the_rest():
+def test_a_few_outliers_go_to_the_overflow_bin():
     counts = {**dict.fromkeys(range(100), 10), 100_000: 1}
     found = make_bins(counts)
     assert found[-1] == Bin(100, 100_000, 1, is_overflow=True)
     assert len(found) > MAX_BINS / 2
-    text = seen(one(Histogram("t", counts, "tokens"))).text
+    text = parse(page_with(Histogram("t", counts, "tokens"))).text
     assert "the last bar is all of the 1 row with 100 to 100,000 tokens" in text
 
 
-def test_a_limit_tells_how_many_are_above_it_drawn_or_not():
+def test_rows_above_the_limit_are_counted_whether_it_is_drawn_or_not():
     counts = dict.fromkeys(range(100), 1)
     near, far = (Histogram("t", counts, "tokens", limit=limit) for limit in (89, 8192))
     assert [mark.is_limit for mark in histogram_layout(near).markers] == [True]
     assert histogram_layout(far).markers == ()
-    assert "10 rows (10.0%) above the limit of 89" in seen(one(near)).text
-    assert "0 rows (0.0%) above the limit of 8,192" in seen(one(far)).text
+    assert "10 rows (10.0%) above the limit of 89" in parse(page_with(near)).text
+    assert "0 rows (0.0%) above the limit of 8,192" in parse(page_with(far)).text
 
 
 def shared(excerpt):
     return [part for part, common in excerpt.parts if common]
 
 
-def test_runs_of_words_that_both_texts_have_are_marked():
+def test_runs_of_shared_words_are_marked():
     left, right = mark_shared_words(
         "Tom has 3 apples, and he buys 9 more. How many?",
         "Ann has 3 apples and he buys 10 more. How many?",
@@ -306,7 +306,7 @@ def test_chinese_is_compared_by_character():
     assert (shared(left), shared(right)) == (["有三个"], ["有三个"])
 
 
-def test_the_part_of_a_long_text_that_is_shared_is_the_part_shown():
+def test_the_shared_part_of_a_long_text_is_shown():
     item = "find the sum of all positive integers n such that this holds"
     _, row = mark_shared_words(item, "padding " * 2000 + item + " padding" * 2000)
     assert shared(row) == [item]
@@ -316,14 +316,14 @@ def test_the_part_of_a_long_text_that_is_shared_is_the_part_shown():
 @given(ANY_TEXT, ANY_TEXT)
 @example("a b " * 20_000, "b a " * 20_000)
 @example("x" * (MAX_COMPARED_CHARACTERS + 1), "x")
-def test_an_excerpt_is_a_piece_of_its_text(left, right):
+def test_an_excerpt_is_a_contiguous_part_of_its_text(left, right):
     for text, excerpt in zip((left, right), mark_shared_words(left, right), strict=True):
         piece = text[excerpt.before : len(text) - excerpt.after]
         assert "".join(part for part, _ in excerpt.parts) == clean(piece)
         assert len(piece) == min(MAX_CHARACTERS, len(text)) or excerpt.before
 
 
-def test_a_page_is_written_once_unless_told(tmp_path):
+def test_an_existing_page_is_overwritten_only_with_overwrite(tmp_path):
     page, out = full_page("\ud800小"), tmp_path / "new" / "page.html"
     write_html(page, out, overwrite=False)
     with pytest.raises(OutputError, match="exists"):
@@ -359,15 +359,15 @@ def test_every_point_and_interval_is_inside_the_line_chart(values, from_zero):
 
 def test_a_long_line_has_a_band_and_a_short_one_has_dots():
     points = tuple(LinePoint(step, 0.5, 0.4, 0.6) for step in range(MAX_DOTS + 1))
-    html = to_html(one(LineChart("t", points)))
+    html = to_html(page_with(LineChart("t", points)))
     assert "<polygon" in html
     assert "<circle" not in html
-    html = to_html(one(LineChart("t", points[1:])))
+    html = to_html(page_with(LineChart("t", points[1:])))
     assert "<polygon" not in html
     assert html.count("<circle") == MAX_DOTS
 
 
 def test_a_row_can_have_cells_in_bold():
     row = TableRow(("name", "1"), bold=(1,))
-    html = seen(one(Table("t", ("run", "n"), (row,))))
+    html = parse(page_with(Table("t", ("run", "n"), (row,))))
     assert [attrs["class"] for tag, attrs in html.elements if tag == "td"] == ["short", "n bold"]

@@ -1,4 +1,4 @@
-"""Logs that anyone may have written: bounded in memory, and harmless where they are shown."""
+"""Logs may come from anyone: reading is bounded in memory, and showing them is harmless."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def named(n, prefix="m"):
 
 
 @pytest.mark.parametrize("n", [MAX_METRICS, MAX_METRICS + 1, 3 * MAX_METRICS])
-def test_a_line_with_any_number_of_new_metrics_is_read_as_far_as_there_is_room(tmp_path, n):
+def test_new_metrics_beyond_the_limit_are_left_out(tmp_path, n):
     path = tmp_path / "run.jsonl"
     path.write_text(json.dumps({"step": 1, "data": named(n)}) + "\n")
     run = read_run(path)
@@ -32,7 +32,7 @@ def test_a_line_with_any_number_of_new_metrics_is_read_as_far_as_there_is_room(t
     assert run.unread == (n > MAX_METRICS)
 
 
-def test_a_step_that_has_only_metrics_without_room_is_left_out_and_told():
+def test_a_step_with_only_metrics_beyond_the_limit_is_left_out_and_counted():
     builder = TableBuilder()
     builder.add(1, named(MAX_METRICS), "line 1")
     builder.add(2, named(MAX_METRICS, "other"), "line 2")
@@ -44,7 +44,7 @@ def test_a_step_that_has_only_metrics_without_room_is_left_out_and_told():
     assert run.unread == 2
 
 
-def test_only_steps_without_room_are_one_clear_error(monkeypatch):
+def test_a_log_with_only_steps_beyond_the_limit_is_one_clear_error(monkeypatch):
     monkeypatch.setattr(table_builder, "MAX_METRICS", 0)
     builder = TableBuilder()
     builder.add(1, {"a/b": 1.0}, "line 1")
@@ -52,7 +52,7 @@ def test_only_steps_without_room_are_one_clear_error(monkeypatch):
         builder.run(name="", path="x", source="")
 
 
-def test_a_table_that_does_not_fit_into_memory_is_cut_and_told(monkeypatch):
+def test_values_beyond_the_limit_are_left_out_and_counted(monkeypatch):
     monkeypatch.setattr(table_builder, "MAX_VALUES", 100)
     builder = TableBuilder()
     for step in range(50):
@@ -62,7 +62,7 @@ def test_a_table_that_does_not_fit_into_memory_is_cut_and_told(monkeypatch):
     assert "more than 100 values" in run.examples[0].reason
 
 
-def test_rows_that_a_restart_drops_make_room_again(monkeypatch):
+def test_rows_dropped_by_a_restart_free_their_room(monkeypatch):
     monkeypatch.setattr(table_builder, "MAX_VALUES", 10)
     builder = TableBuilder()
     for _ in range(20):
@@ -72,7 +72,7 @@ def test_rows_that_a_restart_drops_make_room_again(monkeypatch):
     assert builder.run(name="", path="", source="").unread == 0
 
 
-def test_a_step_line_of_any_length_is_left_out_and_told(tmp_path):
+def test_an_overlong_step_line_is_left_out_and_counted(tmp_path):
     path = tmp_path / "run.log"
     line = "step:2 - " + "a/b:1.000 - " * (MAX_STEP_LINE_BYTES // 12 + 1) + "a/b:2.000"
     path.write_text(f"step:1 - a/b:1.000\n{line}\nstep:3 - a/b:3.000\n")
@@ -82,7 +82,7 @@ def test_a_step_line_of_any_length_is_left_out_and_told(tmp_path):
 
 
 @pytest.mark.parametrize("tail", ["\n", ""])
-def test_a_jsonl_line_of_any_length_is_left_out_whole_and_counted_once(tmp_path, tail):
+def test_an_overlong_jsonl_line_is_left_out_and_counted_once(tmp_path, tail):
     """Not even its end is taken for a record, wherever the file was cut into pieces."""
     record = '{"step": %d, "data": {"a/b": 1}}'
     path = tmp_path / "run.jsonl.gz"
@@ -96,7 +96,7 @@ def test_a_jsonl_line_of_any_length_is_left_out_whole_and_counted_once(tmp_path,
     assert "more than the limit of 8,388,608" in run.examples[0].reason
 
 
-def test_a_dump_s_line_of_any_length_is_left_out_and_told(tmp_path):
+def test_an_overlong_line_of_a_dump_is_left_out_and_counted(tmp_path):
     with (tmp_path / "1.jsonl").open("wb") as file:
         file.write(b'{"input": "q", "output": "a", "score": 1.0}\n')
         file.truncate(70 << 20)  # sparse
@@ -129,7 +129,7 @@ BOMBS = {
 @pytest.mark.full
 @pytest.mark.parametrize("piece", BOMBS.values(), ids=BOMBS)
 @pytest.mark.parametrize("head", [b"step:1 - a/b:1.0\n", b'{"step": 1, "data": {"a/b": 1}}\n'])
-def test_a_packed_log_of_half_a_gigabyte_is_read_in_bounded_memory(tmp_path, piece, head):
+def test_a_compressed_log_of_half_a_gigabyte_is_read_in_bounded_memory(tmp_path, piece, head):
     path = tmp_path / "bomb.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
         file.write(head)
@@ -153,7 +153,7 @@ FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_no_spreadsheet_takes_a_name_in_a_csv_for_a_formula(tmp_path, name):
+def test_names_that_start_like_a_formula_get_an_apostrophe_in_csv(tmp_path, name):
     builder = TableBuilder()
     builder.add(1, {name: -1.5, "a/b": 2.0}, "")
     runs = [builder.run(name=name, path="", source=""), builder.run(name="b", path="", source="")]

@@ -1,4 +1,4 @@
-"""The page shows every curve that the run has, and runs nothing that a log says."""
+"""The page shows every curve of a run and executes nothing from a log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def data(text):
     return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
-def test_charts_are_of_every_topic_and_validation_with_findings_at_their_steps():
+def test_every_topic_and_validation_has_a_chart_with_its_findings():
     run = make(grad=nan)
     drawn = {chart.title: chart for chart in topic_charts([run], [diagnose(run)])}
     assert list(drawn) == ["reward", "validation: a set", "gradient norm", "seconds per step"]
@@ -51,7 +51,7 @@ def test_charts_are_of_every_topic_and_validation_with_findings_at_their_steps()
     assert len(drawn["reward"].curves[0].points) == 60
 
 
-def test_a_number_that_is_none_marks_the_curve_that_has_it():
+def test_nan_marks_the_curve_that_has_it():
     run = make()
     table = {**run.table, "actor/kl_loss": (nan,) * 60}
     run = replace(run, table=table)
@@ -72,23 +72,23 @@ def test_control_characters_of_names_are_escaped_in_the_page(tmp_path):
     assert bad not in titles
 
 
-def test_runs_are_laid_over_each_other():
+def test_several_runs_share_a_chart():
     runs = [make(10, "a"), make(20, "b")]
     assert [curve.run for curve in topic_charts(runs, [[], []])[0].curves] == [0, 1]
 
 
-def test_every_metric_can_be_added():
+def test_every_metric_has_a_chart():
     assert [chart.title for chart in metric_charts([make()])] == sorted(make().table)
 
 
-def test_long_curves_are_thinned_to_means_and_keep_their_end():
+def test_long_curves_are_reduced_to_means_and_keep_their_end():
     (curve,) = topic_charts([make(5000)], [[]])[0].curves
     assert len(curve.points) <= MAX_CURVE_POINTS
     assert curve.points[-1][0] == 5000
     assert curve.points[0][1] == pytest.approx((1 + 2 + 3) / 3 / 5000)
 
 
-def test_hours_are_of_the_clock_or_the_sum_of_the_steps():
+def test_hours_come_from_the_time_stamps_or_the_durations_of_steps():
     assert elapsed_hours(make(3)) == pytest.approx([0.01, 0.02, 0.03])
     assert elapsed_hours(make(3, times=False)) is None
     builder = TableBuilder()
@@ -97,7 +97,7 @@ def test_hours_are_of_the_clock_or_the_sum_of_the_steps():
     assert elapsed_hours(builder.run(name="r", path="r", source="console")) == [0, 2]
 
 
-def test_a_page_holds_the_curves_and_fetches_nothing(tmp_path):
+def test_a_page_contains_the_curves_and_fetches_nothing(tmp_path):
     text = page(tmp_path, make(), window=5, x="hours")
     held = data(text)
     assert held["charts"][0]["curves"][0]["values"][-1] == 1.0
@@ -106,14 +106,14 @@ def test_a_page_holds_the_curves_and_fetches_nothing(tmp_path):
     assert "default-src 'none'" in text
 
 
-def test_the_policy_lets_the_pages_own_script_run_and_no_other(tmp_path):
+def test_the_policy_allows_only_the_script_of_the_page(tmp_path):
     text = page(tmp_path, make())
     script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)[1]
     digest = b64encode(sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in text
 
 
-def test_what_a_log_says_is_text_in_the_page(tmp_path):
+def test_text_of_a_log_stays_text_in_the_page(tmp_path):
     builder = TableBuilder()
     hostile = "</script><script>alert(1)</script>"
     builder.add(1, {f"val-core/{hostile}/acc/mean@1": 1.0, f"x/{hostile}": 2.0}, "here")
@@ -124,19 +124,19 @@ def test_what_a_log_says_is_text_in_the_page(tmp_path):
     assert any(hostile in chart["title"] for chart in data(text)["others"])
 
 
-def test_what_is_no_number_is_a_hole(tmp_path):
+def test_nan_interrupts_a_curve(tmp_path):
     held = data(page(tmp_path, make(grad=nan)))
     (chart,) = (chart for chart in held["charts"] if chart["title"] == "gradient norm")
     assert chart["curves"][0]["values"][-1] is None
 
 
-def test_a_page_in_chinese_says_everything_in_chinese(tmp_path):
+def test_a_chinese_page_is_chinese_throughout(tmp_path):
     text = page(tmp_path, make(grad=nan), lang="zh")
     for said in ("奖励", "发现的问题", "出现 NaN 或无穷", "损失或梯度"):
         assert said in text
 
 
-def test_a_page_is_not_replaced_unless_told_to(tmp_path):
+def test_an_existing_page_is_replaced_only_with_overwrite(tmp_path):
     page(tmp_path, make())
     with pytest.raises(OutputError, match="exists"):
         page(tmp_path, make())

@@ -1,4 +1,4 @@
-"""Reading: whatever verl and those around it do to a log, the numbers come out."""
+"""Readers extract all values, whatever verl, Ray or a log collector do to a log."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def wrapped(value):
     st.sampled_from([shown, wrapped]),
     st.integers(1, 9),
 )
-def test_numbers_of_any_keys_come_back_through_any_dressing(logged, dressing, write, pieces):
+def test_values_of_any_keys_are_read_with_any_prefix(logged, dressing, write, pieces):
     text = "".join(
         f"{dressing}step:{i} - {' - '.join(f'{k}:{write(v)}' for k, v in pairs.items())}\nnoise\n"
         for i, pairs in enumerate(logged)
@@ -119,7 +119,7 @@ def test_numbers_of_any_keys_come_back_through_any_dressing(logged, dressing, wr
 
 
 @given(st.integers(1, 40))
-def test_a_log_reads_the_same_in_whatever_pieces_it_arrives(pieces):
+def test_the_size_of_the_pieces_does_not_change_the_run(pieces):
     text = "noise\n" + RAY + STEP.format(1, 0.5, 2) + BAR + STEP.format(2, 0.25, 1) + "more\n"
     assert console(text, pieces) == console(text)
 
@@ -135,11 +135,11 @@ def test_numbers_are_read_as_verl_prints_them(text, value):
 @pytest.mark.parametrize(
     "text", ["", "x", "1_0", " 1", "３", "0x1", "np.float64(x)", "Decimal('1')"]
 )
-def test_what_verl_does_not_print_is_no_number(text):
+def test_text_that_verl_does_not_print_is_not_a_value(text):
     assert parse_value(text) is None
 
 
-def test_eras_are_told_by_how_numbers_are_written():
+def test_the_format_of_values_determines_the_era():
     assert console(STEP.format(1, "0.500", "0.120")).era == FIXED
     assert console(STEP.format(1, "0.5", "0.12345")).era == FULL
     assert console(STEP.format(1, "np.float64(0.5)", "0.12345")).era == V1
@@ -152,7 +152,7 @@ def test_two_lines_of_a_step_become_one_row():
     assert run.restarts == ()
 
 
-def test_a_restart_wins_over_the_steps_it_repeats():
+def test_a_restart_replaces_the_steps_it_repeats():
     first = "".join(STEP.format(i, i / 10, 1) for i in range(1, 7))
     again = "".join(STEP.format(i, i / 5, 1) for i in range(4, 6))
     run = console(first + again)
@@ -162,7 +162,7 @@ def test_a_restart_wins_over_the_steps_it_repeats():
     assert (restart.step, restart.where, restart.dropped) == (4, "line 7", 2)
 
 
-def test_a_validation_on_resuming_leaves_the_row_of_its_step():
+def test_a_validation_on_resuming_keeps_the_row_of_its_step():
     first = "".join(STEP.format(i, i / 10, 1) for i in range(1, 7))
     resumed = "(TaskRunner pid=2) {'actor_rollout_ref': {'actor': {}}}\nstep:4 - val-core/x/acc/mean@1:0.5\n"
     run = console(first + resumed + STEP.format(5, 0.9, 1))
@@ -175,13 +175,13 @@ def test_a_validation_on_resuming_leaves_the_row_of_its_step():
     assert [restart.step for restart in run.restarts] == [4]
 
 
-def test_a_step_that_is_logged_again_at_once_is_updated_and_no_restart():
+def test_logging_the_last_step_again_updates_it_without_a_restart():
     run = console(STEP.format(1, 0.5, 2) + STEP.format(1, 0.75, 2))
     assert run.table["critic/score/mean"] == (0.75,)
     assert run.restarts == ()
 
 
-def test_a_line_that_was_written_twice_is_no_restart():
+def test_a_repeated_line_is_not_a_restart():
     line = STEP.format(1, 0.5, 2)
     assert console(line + line).restarts == ()
 
@@ -213,7 +213,7 @@ CONFIG = """{'actor_rollout_ref': {'actor': {'optim': {'lr': 1e-06}},
 """
 
 
-def test_the_printed_configuration_is_read_through_the_lines_of_other_processes():
+def test_the_configuration_is_read_between_lines_of_other_processes():
     lines = [f"(TaskRunner pid=5) {line}" for line in CONFIG.splitlines()]
     lines.insert(3, "(WorkerDict pid=6) {'not': 'ours'}")
     lines[4] += "\x1b[36m(WorkerDict pid=7)\x1b[0m broke in"
@@ -224,7 +224,7 @@ def test_the_printed_configuration_is_read_through_the_lines_of_other_processes(
     assert run.unread == 0
 
 
-def test_a_configuration_that_breaks_off_is_read_as_far_as_it_goes_and_told_of():
+def test_an_incomplete_configuration_is_read_as_far_as_possible_and_counted():
     whole = CONFIG.splitlines()
     lines = [f"(TaskRunner pid=5) {line}" for line in whole[:4]] + ["(TaskRunner pid=5) other"]
     run = console("\n".join(lines) + "\n" + STEP.format(1, 0.5, 2))
@@ -232,7 +232,7 @@ def test_a_configuration_that_breaks_off_is_read_as_far_as_it_goes_and_told_of()
     assert "is incomplete" in run.examples[0].reason
 
 
-def test_the_command_line_gives_settings_where_no_configuration_is_printed():
+def test_settings_come_from_the_command_line_without_a_printed_configuration():
     text = (
         "+ python3 -m verl.trainer.main_ppo data.max_response_length=512 'trainer.logger=[a,b]'\n"
     )
@@ -244,7 +244,7 @@ def test_a_log_inside_markdown_is_read():
     assert console(f"# Results\n\n```\n{STEP.format(1, 0.5, 2)}```\n").steps == (1,)
 
 
-def test_a_value_that_is_no_number_is_counted_and_the_others_are_kept():
+def test_an_unreadable_value_is_counted_and_the_others_are_read():
     run = console("step:1 - a/b:0.5 - a/c:Decimal('1') - a/d:2\n")
     assert row(run, 1) == {"a/b": 0.5, "a/d": 2}
     assert run.unread == 1
@@ -252,7 +252,7 @@ def test_a_value_that_is_no_number_is_counted_and_the_others_are_kept():
     assert run.examples[0].where == "line 1"
 
 
-def test_what_another_process_writes_into_a_line_ends_it():
+def test_output_of_another_process_ends_a_step_line():
     run = console("step:1 - a/b:0.5 - a/d:2(WorkerDict pid=9) broke in: 3\n")
     assert row(run, 1) == {"a/b": 0.5, "a/d": 2}
     assert "broke in" in run.examples[0].reason
@@ -272,13 +272,13 @@ GLUED = "step:1 - a/b:1.0 - c/d:2.0(TaskRunner pid=1) step:2 - a/b:3.0"
         ("step:1 - step:2 - a/b:1.0", {1: {"step": 2, "a/b": 1}}, 0),
     ],
 )
-def test_two_steps_in_one_line_are_two_and_what_is_lost_is_counted(line, rows, unread):
+def test_two_steps_in_one_line_are_both_read_and_unreadable_text_is_counted(line, rows, unread):
     run = console(f"{line}\n")
     assert {step: row(run, step) for step in run.steps} == rows
     assert run.unread == unread
 
 
-def test_steps_glued_in_lines_like_earlier_ones_are_read_too():
+def test_joined_steps_of_a_known_shape_are_both_read():
     like = "step:{} - a/b:{}.0 - c/d:2.0"
     lines = [like.format(i, i) for i in range(1, 6)]
     run = console("\n".join([*lines, like.format(6, 6) + RAY + like.format(7, 7), ""]))
@@ -286,13 +286,13 @@ def test_steps_glued_in_lines_like_earlier_ones_are_read_too():
     assert run.unread == 0
 
 
-def test_the_last_value_of_a_file_that_ends_in_a_line_is_left_out():
+def test_the_last_value_of_an_incomplete_last_line_is_left_out():
     run = console(STEP.format(1, 0.5, 2) + "step:2 - critic/score/mean:0.25 - actor/entropy:0.1")
     assert row(run, 2) == {"critic/score/mean": 0.25}
     assert "the file ends in this line" in run.examples[0].reason
 
 
-def test_what_a_model_wrote_is_no_step():
+def test_text_of_a_model_is_not_a_step():
     run = console(STEP.format(1, 0.5, 2) + "step:9 - add:3 - then:4\n")
     assert run.steps == (1,)
     assert run.unread == 1
@@ -302,12 +302,12 @@ def test_a_run_whose_metrics_have_no_slash_is_read():
     assert console("step:1 - loss:3\nstep:2 - loss:2\n").table["loss"] == (3, 2)
 
 
-def test_gaps_are_told_but_not_those_of_a_run_that_logs_every_tenth_step():
+def test_missing_steps_are_found_unless_a_run_logs_every_tenth_step():
     assert console("".join(STEP.format(i, 1, i) for i in (1, 2, 3, 6, 7))).gaps == ((4, 5),)
     assert console("".join(STEP.format(i, 1, i) for i in (10, 20, 30))).gaps == ()
 
 
-def test_times_before_a_step_become_its_clock():
+def test_a_time_stamp_before_a_step_becomes_its_clock():
     text = (
         "2025-08-04 12:00:00,500 "
         + STEP.format(1, 1, 1)
@@ -318,7 +318,7 @@ def test_times_before_a_step_become_its_clock():
     assert run.clock[1] - run.clock[0] == 59.5
 
 
-def test_a_line_without_end_does_not_fill_memory():
+def test_a_file_without_line_ends_does_not_fill_memory():
     reader = ConsoleReader()
     for _ in range(80):
         reader.feed(b"x" * (1 << 20))
@@ -330,7 +330,7 @@ def test_a_line_without_end_does_not_fill_memory():
     st.lists(st.sampled_from([*LINES, b"\n", b"\r", b" ", b"\x1b[0m", b"\xff", b"\0"])),
     st.integers(1, 60),
 )
-def test_no_bytes_break_the_reader_and_pieces_do_not_matter(parts, size):
+def test_arbitrary_bytes_never_break_the_reader(parts, size):
     data = b"".join(parts)
 
     def read(pieces):
@@ -361,7 +361,7 @@ def test_no_bytes_break_the_reader_and_pieces_do_not_matter(parts, size):
         b"{'actor_rollout_ref': x" + (b"\n " + b"[0]" * 5000) * 120 + b"}",
     ],
 )
-def test_hostile_lines_are_read_in_a_moment(line):
+def test_hostile_lines_are_read_quickly(line):
     reader = ConsoleReader()
     started = time.process_time()
     reader.feed(line + b"\n" + STEP.format(2, 1, 1).encode())
@@ -459,14 +459,14 @@ def test_rollout_dumps_are_read(tmp_path):
         (gzip.compress(b"x" * 4000, mtime=0)[:-9], "cannot be read"),
     ],
 )
-def test_what_is_no_log_is_refused_in_one_line(file, data, says):
+def test_a_file_that_is_not_a_log_is_refused_in_one_line(file, data, says):
     with pytest.raises((DataError, SourceError), match=says) as caught:
         read_run(file(data))
     assert "\n" not in str(caught.value)
     assert "run.log" in str(caught.value)
 
 
-def test_a_file_that_is_not_there_and_a_folder_without_a_run_are_refused(tmp_path):
+def test_a_missing_file_and_a_folder_without_a_run_are_refused(tmp_path):
     with pytest.raises(SourceError, match="No such file"):
         read_run(tmp_path / "missing.log")
     (tmp_path / "x.log").write_text("")
@@ -474,7 +474,7 @@ def test_a_file_that_is_not_there_and_a_folder_without_a_run_are_refused(tmp_pat
         read_run(tmp_path)
 
 
-def test_runs_of_one_name_are_told_apart(tmp_path):
+def test_runs_with_the_same_name_get_unique_names(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "run.log").write_text(STEP.format(1, 1, 1))
@@ -493,7 +493,7 @@ SHARED = {
 
 @pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
 @pytest.mark.parametrize("name", SHARED)
-def test_real_logs_have_the_steps_that_grep_counts(shared, name):
+def test_real_logs_have_as_many_steps_as_grep_counts(shared, name):
     run = read_run(shared / "logs" / name)
     assert (run.era, run.steps[0], run.steps[-1], len(run.steps)) == SHARED[name]
 

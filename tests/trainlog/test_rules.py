@@ -1,4 +1,4 @@
-"""Diagnosis: each rule finds what it is for, with numbers; a healthy run has no finding."""
+"""Each rule finds its problem, with numbers; a healthy run has no finding."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ BROKEN = {
 
 
 @every("rule", BROKEN)
-def test_each_rule_finds_what_it_is_for_with_numbers(rule):
+def test_each_rule_finds_its_problem_with_numbers(rule):
     found = {finding.rule.id: finding for finding in diagnose(spoilt(n=100, **BROKEN[rule]))}
     assert rule in found
     finding = found[rule]
@@ -145,11 +145,11 @@ def test_each_rule_finds_what_it_is_for_with_numbers(rule):
     assert set(found) <= {rule, "reward_lost", "mismatch_mild"}
 
 
-def test_every_rule_has_a_broken_run_here():
+def test_every_rule_has_a_broken_run_in_this_file():
     assert {rule.id for rule in rules()} == set(BROKEN)
 
 
-def test_a_rule_says_where_it_is_from():
+def test_a_rule_names_its_source():
     assert all(rule.source and rule.when and rule.metrics for rule in rules())
 
 
@@ -165,7 +165,7 @@ def test_a_rule_says_where_it_is_from():
         ("", {}, False),
     ],
 )
-def test_truncation_needs_the_limit_where_the_share_is_of_the_longest(era, config, found):
+def test_truncation_requires_the_limit_if_the_ratio_is_relative_to_the_longest(era, config, found):
     steps = [
         (i, {"response_length/clip_ratio": 0.3, "response_length/max": 600.0 + i})
         for i in range(20)
@@ -174,7 +174,7 @@ def test_truncation_needs_the_limit_where_the_share_is_of_the_longest(era, confi
     assert ids == (["truncation"] if found else [])
 
 
-def test_a_length_that_is_the_longest_again_and_again_is_taken_for_the_limit():
+def test_a_length_that_is_often_the_longest_counts_as_the_limit():
     steps = [
         (i, {"response_length/clip_ratio": 0.3, "response_length/max": 512.0}) for i in range(20)
     ]
@@ -183,7 +183,7 @@ def test_a_length_that_is_the_longest_again_and_again_is_taken_for_the_limit():
     assert "512" in str(finding.evidence.facts[-1])
 
 
-def test_prompts_of_one_length_are_not_taken_for_cut():
+def test_prompts_of_equal_length_do_not_count_as_cut():
     steps = [(i, {"prompt_length/clip_ratio": 1.0, "prompt_length/max": 40.0}) for i in range(20)]
     assert diagnose(run_of(steps, era=V1)) == []
 
@@ -197,7 +197,7 @@ def test_prompts_of_one_length_are_not_taken_for_cut():
         (lambda i: 512.0, {"data.max_prompt_length": 1024}, []),
     ],
 )
-def test_prompts_are_cut_only_where_the_limit_is_reached_or_may_be(longest, config, found):
+def test_prompts_are_cut_only_if_the_limit_is_reached_or_unknown(longest, config, found):
     steps = [
         (i, {"prompt_length/clip_ratio": 0.05, "prompt_length/max": longest(i)}) for i in range(20)
     ]
@@ -233,7 +233,7 @@ def test_steady_and_early_growth_are_found(rule, changes):
     assert ids == [rule]
 
 
-def test_growth_with_a_reward_that_rises_is_none():
+def test_growth_with_a_rising_reward_is_not_a_finding():
     rising = {
         "critic__rewards__mean": lambda step: step / 60,
         "response_length__mean": lambda step: 300 + 45 * step,
@@ -242,7 +242,7 @@ def test_growth_with_a_reward_that_rises_is_none():
     assert diagnose(run_of(flat(Random(4), **rising))) == []
 
 
-def test_a_flat_reward_whose_neighbours_are_alike_is_not_lost():
+def test_a_flat_reward_with_correlated_noise_is_not_a_finding():
     lost = 0
     for seed in range(60):
         rng, off, steps = Random(seed), 0.0, []
@@ -253,7 +253,7 @@ def test_a_flat_reward_whose_neighbours_are_alike_is_not_lost():
     assert lost <= 1
 
 
-def test_one_data_source_of_many_that_rises_is_seen():
+def test_one_rising_data_source_prevents_the_validation_finding():
     def run(last):
         for step in range(1, 61):
             scores = {f"val-core/s{i}/acc/mean@1": 0.3 for i in range(5)}
@@ -266,7 +266,7 @@ def test_one_data_source_of_many_that_rises_is_seen():
     assert len(finding.evidence.facts) == 8
 
 
-def test_one_step_with_an_aborted_response_is_no_finding():
+def test_one_step_with_an_aborted_response_is_not_a_finding():
     def run(bad):
         return run_of((i, {"response/aborted_ratio": 0.01 if i in bad else 0}) for i in range(20))
 
@@ -274,14 +274,14 @@ def test_one_step_with_an_aborted_response_is_no_finding():
     assert [finding.rule.id for finding in diagnose(run({15, 18}))] == ["aborted"]
 
 
-def test_keys_that_can_be_set_without_a_plus_are_keys_of_the_newest_release():
+def test_keys_without_a_plus_exist_in_the_newest_release():
     listed = json.loads((RELEASES / "0.9.1.json").read_text())["fsdp"]
     named = {key for rule in rules() for key in rule.keys}
     assert {key for key in named if not key.startswith("+")} <= listed.keys()
     assert not {key[1:] for key in named if key.startswith("+")} & listed.keys()
 
 
-def test_a_zero_of_three_decimals_is_not_taken_for_no_advantage():
+def test_a_zero_with_three_decimals_is_not_a_missing_advantage():
     steps = [(i, {"critic/advantages/max": 0.0, "critic/advantages/min": 0.0}) for i in range(20)]
     assert diagnose(run_of(steps, era=FIXED)) == []
 
@@ -310,6 +310,6 @@ SHARED = {
 
 @pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
 @pytest.mark.parametrize("name", SHARED)
-def test_real_logs_have_the_findings_that_are_in_them(shared, name):
+def test_real_logs_have_their_known_findings(shared, name):
     findings = diagnose(read_run(shared / "logs" / name))
     assert [finding.rule.id for finding in findings] == SHARED[name]

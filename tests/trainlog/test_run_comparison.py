@@ -1,4 +1,4 @@
-"""Comparing: differences of runs come with intervals that can be trusted, and with the settings."""
+"""Differences of runs come with reliable intervals and with the settings that differ."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make(name, rewards, first=1, seconds=36.0, **config):
     return builder.run(name=name, path=f"{name}.log", source="console")
 
 
-def test_runs_are_compared_at_the_steps_they_share():
+def test_runs_are_compared_at_common_steps():
     (found,) = compare_runs([make("a", [0.0] * 13), make("b", [0.5] * 13, first=6)])
     reward = found.differences[0]
     assert (reward.title, reward.n, reward.base, reward.other) == ("reward", 8, 0.0, 0.5)
@@ -50,7 +50,7 @@ def test_runs_are_compared_at_the_same_time():
     assert same.differences[0].whole.mean == 0
 
 
-def test_every_curve_that_both_have_is_compared():
+def test_every_common_curve_is_compared():
     (found,) = compare_runs([make("a", [0.0] * 4), make("b", [0.5] * 4)])
     assert [item.title for item in found.differences] == [
         "reward",
@@ -59,7 +59,7 @@ def test_every_curve_that_both_have_is_compared():
     ]
 
 
-def test_runs_without_a_step_in_common_are_refused():
+def test_runs_without_common_steps_are_refused():
     with pytest.raises(DataError, match=r"a\.log and b\.log"):
         compare_runs([make("a", [1, 2, 3]), make("b", [1, 2, 3], first=100)])
 
@@ -69,14 +69,14 @@ def test_one_run_cannot_be_compared():
         compare_runs([make("a", [1, 2])])
 
 
-def test_the_last_fifth_is_looked_at_for_itself():
+def test_the_last_fifth_is_compared_separately():
     (found,) = compare_runs([make("a", [0.0] * 100), make("b", [0.0] * 80 + [1.0] * 20)])
     assert found.differences[0].end.mean == 1.0
     assert found.differences[0].whole.mean == pytest.approx(0.2)
 
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=60))
-def test_an_interval_is_around_the_mean_and_the_same_each_time(values):
+def test_an_interval_contains_the_mean_and_is_deterministic(values):
     found = mean_interval(values)
     assert found == mean_interval(values)
     assert (found.low is None) == (found.high is None)
@@ -94,7 +94,7 @@ def test_too_few_points_have_no_interval_and_no_star(values):
 @pytest.mark.parametrize(
     ("alike", "n", "most"), [(0.0, 8, 0.1), (0.0, 20, 0.1), (0.0, 60, 0.1), (0.8, 60, 0.15)]
 )
-def test_noise_without_a_difference_is_seldom_clear(alike, n, most):
+def test_noise_without_a_difference_rarely_excludes_zero(alike, n, most):
     clear = 0
     for seed in range(1000):
         rng, value, values = Random(seed), 0.0, []
@@ -105,12 +105,12 @@ def test_noise_without_a_difference_is_seldom_clear(alike, n, most):
     assert clear <= most * 1000
 
 
-def test_a_difference_well_above_its_noise_is_clear():
+def test_a_difference_well_above_its_noise_excludes_zero():
     rng = Random(1)
     assert mean_interval([0.5 + rng.gauss(0, 0.2) for _ in range(20)]).excludes_zero
 
 
-def test_settings_differ_by_value_not_by_how_they_are_written():
+def test_settings_are_compared_by_value_not_by_spelling():
     a = make("a", [1, 2], actor__lr="1e-6", actor__use_kl_loss="True", data__n=8, only_a=1)
     b = make("b", [1, 2], actor__lr=1e-06, actor__use_kl_loss=False, data__n=16)
     (found,) = compare_runs([a, b])
@@ -147,7 +147,7 @@ def test_the_command_prints_differences_and_settings(paths):
         assert said in result.stdout
 
 
-def test_the_command_says_where_there_are_too_few_steps_for_an_interval(paths):
+def test_the_command_marks_differences_with_too_few_steps(paths):
     result = CliRunner().invoke(app, ["compare", *paths])
     assert "+0.365 (too few)" in result.stdout  # the last fifth: 8 steps that grow
 

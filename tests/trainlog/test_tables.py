@@ -1,4 +1,4 @@
-"""Showing: the summary's figures, the command's output, and a log that grows."""
+"""Summaries, tables, exports, the output of `rewardkit logs`, and logs that grow."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_the_summary_has_the_figures_of_the_log(path):
+def test_the_summary_matches_the_log(path):
     summary = summarize(read_run(path))
     assert summary.seconds == 1000
     assert summary.phases == {"gen": 0.6, "update_actor": 0.2, "other": 0.2}
@@ -71,14 +71,14 @@ def test_the_summary_has_the_figures_of_the_log(path):
     assert (validation.id, validation.last) == ("my/set", (20, 0.5))
 
 
-def test_the_command_prints_what_a_run_is_and_that_nothing_is_wrong(path):
+def test_the_command_prints_a_healthy_run(path):
     result = run(path)
     assert result.exit_code == 0
     for said in ("20, from 1 to 20", "gen 60.0%", "reward", "my/set", "No rule found a problem"):
         assert said in result.stdout
 
 
-def test_findings_are_printed_with_numbers_and_decide_the_exit_code(tmp_path):
+def test_findings_are_printed_with_numbers_and_set_the_exit_code(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(log(20, grad="nan"))
     result = run(path, "--fail-on", "error")
@@ -88,7 +88,7 @@ def test_findings_are_printed_with_numbers_and_decide_the_exit_code(tmp_path):
     assert run(path).exit_code == 0
 
 
-def test_the_command_speaks_chinese(tmp_path):
+def test_the_command_prints_chinese(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(log(20, grad="nan"))
     result = run(path, "--lang", "zh")
@@ -96,14 +96,14 @@ def test_the_command_speaks_chinese(tmp_path):
         assert said in result.stdout
 
 
-def test_a_warning_fails_only_if_warnings_shall(tmp_path):
+def test_a_warning_fails_only_with_fail_on_warning(tmp_path):
     path = tmp_path / "run.log"
     path.write_text("step:1 - response_length/clip_ratio:0.5 - response_length/max:12.5\n")
     assert run(path, "--fail-on", "error").exit_code == 0
     assert run(path, "--fail-on", "warning").exit_code == 1
 
 
-def test_lines_that_were_not_read_are_shown(path):
+def test_unreadable_lines_are_shown(path):
     path.write_text(log(20) + "step:21 - a/b:x\n")
     result = run(path)
     assert "not read" in result.stdout
@@ -118,7 +118,7 @@ def test_json_has_the_summary_the_findings_and_every_step(path):
     assert document["rows"][0]["step"] == 1
 
 
-def test_exports_have_a_row_per_step_and_tell_missing_from_nan(tmp_path):
+def test_exports_have_a_row_per_step_and_distinguish_missing_from_nan(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(log(2, grad="nan"))
     result = run(path, "--csv", tmp_path / "a.csv", "--parquet", tmp_path / "a.parquet")
@@ -145,13 +145,13 @@ def test_several_runs_are_exported_with_their_names(path, tmp_path):
         assert [row["run"] for row in csv.DictReader(file)] == ["run"] * 20 + ["other"] * 3
 
 
-def test_what_exists_is_not_replaced_unless_told_to(path, tmp_path):
+def test_existing_files_are_replaced_only_with_overwrite(path, tmp_path):
     (tmp_path / "a.csv").write_text("mine")
     assert "exists" in str(run(path, "--csv", tmp_path / "a.csv").exception)
     assert run(path, "--csv", tmp_path / "a.csv", "--overwrite").exit_code == 0
 
 
-def test_a_configuration_file_gives_the_limit(tmp_path):
+def test_a_configuration_file_provides_the_limit(tmp_path):
     path, config = tmp_path / "run.log", tmp_path / "config.yaml"
     path.write_text(
         "(TaskRunnerV1 pid=1) step:1 - response_length/clip_ratio:0.5 - response_length/max:512.5\n"
@@ -169,7 +169,7 @@ def test_a_file_without_settings_is_refused(path, tmp_path, text):
         with_config(read_run(path), tmp_path / "config.yaml")
 
 
-def test_settings_of_no_file_are_refused(path, tmp_path):
+def test_a_missing_configuration_file_is_refused(path, tmp_path):
     with pytest.raises(SourceError, match="cannot be read"):
         with_config(read_run(path), tmp_path / "none.yaml")
 
@@ -187,7 +187,7 @@ def test_a_sparkline_has_a_mark_for_each_part_of_any_curve(values):
 
 
 @given(st.floats(-1e6, 1e6), st.integers(0, 100))
-def test_a_level_line_has_no_trend(level, n):
+def test_a_constant_curve_has_no_trend(level, n):
     assert trend([(i, level) for i in range(n)]) == 0
 
 
@@ -197,7 +197,7 @@ def test_a_straight_line_has_its_own_trend(n, slope):
     assert trend([(i, -slope * i) for i in range(n)]) < 0
 
 
-def test_figures_are_short():
+def test_formatted_numbers_are_short():
     assert [format_number(x) for x in (0, 0.25, 1e-6, 123456, 1e12)] == [
         "0",
         "0.25",
@@ -208,11 +208,11 @@ def test_figures_are_short():
     assert [format_duration(x) for x in (48.7, 720, 23701)] == ["48.7 s", "12 min", "6 h 35 min"]
 
 
-def test_a_step_in_one_line_has_what_people_look_at(path):
+def test_a_step_in_one_line_has_the_main_metrics(path):
     assert format_step(read_run(path), 20) == "step 20  reward 1  entropy 0.5  grad 0.25  s 50"
 
 
-def test_a_tail_reads_what_is_new_and_waits_for_the_end_of_a_line(tmp_path):
+def test_a_tail_reads_new_lines_and_waits_for_complete_ones(tmp_path):
     path = tmp_path / "run.log"
     path.write_text("starting\n")
     tail = LogTail(path)
@@ -226,7 +226,7 @@ def test_a_tail_reads_what_is_new_and_waits_for_the_end_of_a_line(tmp_path):
     assert tail.poll().table == {"a/b": (0.5, 0.75)}
 
 
-def test_a_file_that_is_begun_anew_is_read_anew(tmp_path):
+def test_an_overwritten_file_is_read_again(tmp_path):
     path = tmp_path / "run.jsonl"
     path.write_text('{"step": 1, "data": {"a": 1}}\n{"step": 2, "data": {"a": 2}}\n')
     tail = LogTail(path)
@@ -235,7 +235,7 @@ def test_a_file_that_is_begun_anew_is_read_anew(tmp_path):
     assert tail.poll().table == {"a": (3,)}
 
 
-def test_nothing_is_written_while_a_run_is_followed(path, tmp_path):
+def test_following_a_run_excludes_options_that_write(path, tmp_path):
     result = run(path, "--follow", "--csv", tmp_path / "a.csv")
     assert isinstance(result.exception, UsageError)
 
@@ -245,7 +245,7 @@ def test_a_folder_cannot_be_followed(tmp_path):
         LogTail(tmp_path).poll()
 
 
-def test_a_file_that_is_not_there_yet_or_no_longer_is_waited_for(tmp_path):
+def test_a_missing_or_removed_file_is_waited_for(tmp_path):
     path = tmp_path / "run.log"
     tail = LogTail(path)
     assert (tail.poll(), tail.is_missing) == (None, True)
@@ -259,7 +259,7 @@ def test_a_file_that_is_not_there_yet_or_no_longer_is_waited_for(tmp_path):
     assert tail.rewrites == 1
 
 
-def test_a_file_that_was_begun_anew_and_is_longer_by_now_is_read_anew(tmp_path):
+def test_an_overwritten_file_that_is_longer_is_read_again(tmp_path):
     path = tmp_path / "run.log"
     path.write_text("step:1 - a/b:0.5\n")
     tail = LogTail(path)
@@ -270,7 +270,7 @@ def test_a_file_that_was_begun_anew_and_is_longer_by_now_is_read_anew(tmp_path):
 
 
 @pytest.mark.parametrize("start", ["", "\n", '{"step": 1, "da'])
-def test_a_file_without_a_whole_line_is_not_judged_yet(tmp_path, start):
+def test_a_file_without_a_complete_line_has_no_reader_yet(tmp_path, start):
     path = tmp_path / "run.jsonl"
     path.write_text(start)
     tail = LogTail(path)
@@ -311,7 +311,7 @@ def test_following_prints_a_line_per_step_and_ends_with_130_on_ctrl_c(path):
     assert process.returncode == 130
 
 
-def test_following_waits_for_the_file_and_says_when_it_is_begun_anew(tmp_path):
+def test_following_waits_for_the_file_and_reports_when_it_is_overwritten(tmp_path):
     path = tmp_path / "run.log"
     command = [sys.executable, "-c", FOLLOW, str(path), "--follow", "--interval", "0.05"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -343,7 +343,7 @@ def made(rows, era=V1, **config):
     return builder.run(name="run", path="run.log", source="console", era=era)
 
 
-def test_a_validation_is_the_mean_of_all_prompts_not_of_those_that_are_there_twice():
+def test_a_validation_uses_the_n_of_all_prompts_not_of_repeated_ones():
     row = {
         "val-core/s/acc/mean@2": 0.0,
         "val-aux/s/acc/mean@1": 0.12,
@@ -367,7 +367,7 @@ def test_a_validation_is_the_mean_of_all_prompts_not_of_those_that_are_there_twi
         ({"gen": 20.0, "testing": 20.0, "save_checkpoint": 50.0}, 100.0),  # up to 0.5
     ],
 )
-def test_a_step_is_as_long_as_all_of_its_parts(parts, whole):
+def test_a_step_includes_phases_that_releases_time_outside_it(parts, whole):
     row = {"gen": 90.0, "adv": 5.0, "step": 100.0} | parts
     run = made({1: {f"timing_s/{name}": value for name, value in row.items()}})
     assert step_seconds(run) == [(1, whole)]
@@ -376,7 +376,7 @@ def test_a_step_is_as_long_as_all_of_its_parts(parts, whole):
     assert sum(summary.phases.values()) == pytest.approx(1)
 
 
-def test_the_title_of_a_share_cut_says_what_it_is_of_in_newer_releases():
+def test_the_title_of_a_clip_ratio_says_what_it_is_relative_to():
     row = {"response_length/clip_ratio": 0.1, "prompt_length/clip_ratio": 0.1}
     titles = {era: [c.title for c in summarize(made({1: row}, era)).curves] for era in (FULL, V1)}
     assert titles[FULL] == ["responses cut", "prompts cut"]

@@ -1,4 +1,4 @@
-"""TensorBoard files, written here byte by byte: what they hold comes out, and damage is told of."""
+"""TensorBoard files, written byte by byte: scalars are read back and damage is reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def write(tmp_path):
     return go
 
 
-def test_the_checksum_is_that_of_the_format():
+def test_the_checksum_matches_the_format():
     head = pack("<Q", 72)  # how a file of TensorBoard 2.21's writer began
     assert pack("<I", _masked_checksum(head)).hex() == "fe92489d"
 
@@ -73,7 +73,7 @@ def test_the_checksum_is_that_of_the_format():
         max_size=5,
     )
 )
-def test_any_scalars_come_back(tmp_path_factory, logged):
+def test_any_scalars_are_read_back(tmp_path_factory, logged):
     folder = tmp_path_factory.mktemp("events")
     records = [
         record(event(step, scalar(key, value)))
@@ -89,12 +89,12 @@ def test_any_scalars_come_back(tmp_path_factory, logged):
             assert found == value or (isnan(found) and isnan(value))
 
 
-def test_scalars_of_the_newer_kind_are_read(write):
+def test_scalars_stored_as_tensors_are_read(write):
     run = read_run(write(record(event(3, tensor("a/b", 0.5)))))
     assert (run.steps, run.table) == ((3,), {"a/b": (0.5,)})
 
 
-def test_a_single_file_is_read_and_has_the_times_of_its_steps(write):
+def test_a_single_file_is_read_with_the_times_of_its_steps(write):
     records = (record(event(i, scalar("a/b", 1), clock=100.0 * i)) for i in (1, 2))
     run = read_run(write(*records) / "events.out.tfevents.1")
     assert run.clock == (100.0, 200.0)
@@ -110,21 +110,21 @@ def test_a_second_file_of_a_resumed_run_wins(write):
     assert run.restarts[0].step == 3
 
 
-def test_a_file_that_breaks_off_is_read_as_far_as_it_goes(write):
+def test_an_incomplete_file_is_read_as_far_as_possible(write):
     folder = write(record(event(1, scalar("a/b", 1))), record(event(2, scalar("a/b", 2)))[:-9])
     run = read_run(folder)
     assert run.steps == (1,)
     assert "the file ends" in run.examples[0].reason
 
 
-def test_what_is_no_record_ends_the_file_and_is_told_of(write):
+def test_an_invalid_record_ends_the_file_and_is_counted(write):
     run = read_run(write(record(event(1, scalar("a/b", 1))), b"garbage" * 9))
     assert run.unread == 1
     assert "not a TensorBoard record" in run.examples[0].reason
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_in_a_record_do_more_than_count(tmp_path_factory, data):
+def test_arbitrary_bytes_in_a_record_are_counted_at_most(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("events") / "events.out.tfevents.1"
     path.write_bytes(VERSION + record(data) + record(event(7, scalar("kept", 1))))
     run = read_events([path], "run", "run")
@@ -132,7 +132,7 @@ def test_no_bytes_in_a_record_do_more_than_count(tmp_path_factory, data):
 
 
 @given(st.binary(max_size=200))
-def test_other_files_are_not_taken_for_events(data):
+def test_other_files_are_not_event_files(data):
     assert is_event_file(VERSION + data)
     assert is_event_file(data) == (
         len(data) >= 12 and data[8:12] == pack("<I", _masked_checksum(data[:8]))
@@ -144,7 +144,7 @@ def test_a_folder_of_events_without_a_scalar_is_refused(write):
         read_run(write())
 
 
-def test_a_folder_of_several_runs_is_refused_and_they_are_named(tmp_path):
+def test_a_folder_with_several_runs_is_refused_with_their_names(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "events.out.tfevents.1").write_bytes(b"")

@@ -1,4 +1,4 @@
-"""Every text of pages, charts and tables is there in both languages."""
+"""Every text of pages, charts and tables exists in both languages."""
 
 from pathlib import Path
 from string import Formatter
