@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -14,13 +14,10 @@ from rewardkit.responses.json_lines import json_bytes, parsed_json_bytes
 from rewardkit.responses.prompt_groups import prompt_group, prompt_text
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, samples_of
-from rewardkit.responses.tally import Tallies, Tally, merge_tallies, prompt_bucket
+from rewardkit.responses.tally import MAX_EXAMPLES, ScoreFigures, Tallies, Tally, prompt_bucket
 from rewardkit.scorers import isolated
 from rewardkit.scorers.base import Score, Scorer, to_verl
 from rewardkit.scorers.call import call_scorer, failure_reason
-
-#: Failed rows that a report lists; all are counted.
-MAX_EXAMPLES = 20
 
 #: The fields that scoring adds to a row.
 SCORE_FIELDS = frozenset({*to_verl(Score.wrong()), "status"})
@@ -54,29 +51,19 @@ class ScoringPlan:
     lines: bool = True
 
 
-@dataclass
+@dataclass(frozen=True)
 class ScoredChunk:
     """The scores of a chunk.
 
     Attributes:
         lines: the rows with their scores, as jsonl.
         unscored: `where` and `reason` of the rows that could not be scored, as jsonl.
-        examples: the first of these.
-        n_unscored: their number.
-        tallies: the figures of the scored rows.
+        figures: of these rows.
     """
 
-    lines: bytes = b""
-    unscored: bytes = b""
-    examples: list[SkippedRow] = field(default_factory=list)
-    n_unscored: int = 0
-    tallies: Tallies = field(default_factory=dict)
-
-    @property
-    def n(self) -> int:
-        """The number of rows."""
-        total = self.tallies.get("total", {}).get("", Tally())
-        return total.n + self.n_unscored
+    lines: bytes
+    unscored: bytes
+    figures: ScoreFigures
 
 
 def score_chunks(plan: ScoringPlan, chunks: Sequence[Chunk]) -> tuple[float, list[ScoredChunk]]:
@@ -111,9 +98,7 @@ def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
     return ScoredChunk(
         lines=b"\n".join([*lines, b""]) if lines else b"",
         unscored="".join(json.dumps(row._asdict()) + "\n" for row in unscored).encode(),
-        examples=unscored[:MAX_EXAMPLES],
-        n_unscored=len(unscored),
-        tallies=_tallies(counts, sums),
+        figures=ScoreFigures(len(unscored), unscored[:MAX_EXAMPLES], _tallies(counts, sums)),
     )
 
 
@@ -186,7 +171,7 @@ def _tallies(
         names = {"total": "", "data_source": source, "step": step}
         for group, name in names.items():
             if name is not None:
-                merge_tallies(tallies, {group: {name: tally}})
+                tallies.setdefault(group, {}).setdefault(name, Tally()).merge(tally)
     return tallies
 
 

@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -102,7 +102,7 @@ def _number_key(path: Path) -> tuple[str, int, str]:
     return str(path.parent), int(digits[:18] or 0), path.name
 
 
-def read_chunks(files: Sequence[str], divisor: int = 1) -> Iterator[Chunk]:
+def read_chunks(files: Iterable[str], divisor: int = 1) -> Iterator[Chunk]:
     """The chunks of all files in order; a file is read as its chunks are needed.
 
     Args:

@@ -16,8 +16,7 @@ from typing import Any
 from rewardkit.errors import DataError, UsageError
 from rewardkit.responses.chunk_scores import ScoredChunk, ScoringPlan, score_chunk
 from rewardkit.responses.chunks import Chunk, read_chunks
-from rewardkit.responses.records import SkippedRow
-from rewardkit.responses.tally import tallies_as_values, tallies_from_values
+from rewardkit.responses.tally import ScoreFigures
 from rewardkit.row import batched
 
 #: Chunks of a plain jsonl in one task.
@@ -105,20 +104,10 @@ def _chunks(task: dict[str, Any]) -> Iterator[Chunk]:
 
 
 def _row(scored: ScoredChunk) -> dict[str, Any]:
-    return {
-        "lines": scored.lines,
-        "unscored": scored.unscored,
-        "n": scored.n_unscored,
-        "rest": json.dumps([tallies_as_values(scored.tallies), scored.examples]),
-    }
+    figures = json.dumps(scored.figures.as_values())
+    return {"lines": scored.lines, "unscored": scored.unscored, "figures": figures}
 
 
 def _scored_chunk(row: dict[str, Any]) -> ScoredChunk:
-    tallies, examples = json.loads(row["rest"])
-    return ScoredChunk(
-        bytes(row["lines"]),
-        bytes(row["unscored"]),
-        [SkippedRow(*example) for example in examples],
-        int(row["n"]),
-        tallies_from_values(tallies),
-    )
+    figures = ScoreFigures.from_values(json.loads(row["figures"]))
+    return ScoredChunk(bytes(row["lines"]), bytes(row["unscored"]), figures)

@@ -23,8 +23,7 @@ from rewardkit.errors import DataError, OutputError
 from rewardkit.fingerprint import fingerprint
 from rewardkit.output import atomic, require_absent
 from rewardkit.responses.append_only_file import AppendOnlyFile, open_append_only, part_path
-from rewardkit.responses.records import SkippedRow
-from rewardkit.responses.tally import Tallies, tallies_as_values, tallies_from_values
+from rewardkit.responses.tally import ScoreFigures
 
 #: How often the state is written: a run that resumes scores the rows of this time again.
 SAVE_SECONDS = 5.0
@@ -42,18 +41,14 @@ class ScoringState:
         units: number of chunks that are scored.
         sizes: bytes of the part, and of the rows that could not be scored.
         checksums: CRC-32 of those bytes.
-        unscored: number of rows that could not be scored.
-        examples: the first of these.
-        tallies: the figures of the scored rows.
+        figures: of the rows of these chunks.
     """
 
     run: dict[str, Any]
     units: int = 0
     sizes: tuple[int, int] = (0, 0)
     checksums: tuple[int, int] = (0, 0)
-    unscored: int = 0
-    examples: list[SkippedRow] = field(default_factory=list)
-    tallies: Tallies = field(default_factory=dict)
+    figures: ScoreFigures = field(default_factory=ScoreFigures)
 
 
 class ResumableOutput:
@@ -76,13 +71,12 @@ class ResumableOutput:
             self._files[place].append(text)
             self._checksums[place] = crc32(text, self._checksums[place])
 
-    def advance(self, tallies: Tallies, unscored: int, examples: list[SkippedRow]) -> None:
-        """Count the chunk that was written; the arguments are the figures of all rows so far."""
+    def advance(self, figures: ScoreFigures) -> None:
+        """Count the chunk that was written; `figures` are those of all rows so far."""
         state = self.state
         state.sizes = self._files[0].size, self._files[1].size
         state.checksums = self._checksums[0], self._checksums[1]
-        state.units, state.tallies = state.units + 1, tallies
-        state.unscored, state.examples = unscored, examples
+        state.units, state.figures = state.units + 1, figures
         self._can_save = True
         if monotonic() - self._save_time >= SAVE_SECONDS:
             self.save()
@@ -91,7 +85,8 @@ class ResumableOutput:
         """Make the rows safe from a power cut, then write the state that counts them."""
         for file in self._files:
             file.sync()
-        values = {**vars(self.state), "tallies": tallies_as_values(self.state.tallies)}
+        values = {**vars(self.state)}
+        values |= values.pop("figures").as_values()
         with (
             atomic(self._state_path, overwrite=True) as temporary,
             temporary.open("wb") as state_file,
@@ -110,7 +105,7 @@ class ResumableOutput:
 
     def finish(self, unscored: Path) -> None:
         """Copy the rows that could not be scored, if there are any, to a file that stays."""
-        if self.state.unscored:
+        if self.state.figures.unscored:
             with atomic(unscored, overwrite=True) as temporary:
                 shutil.copyfile(self.unscored, temporary)
         else:
@@ -194,10 +189,9 @@ def _read_state(
         )
     try:
         values = json.loads(path.read_bytes())
-        tallies = tallies_from_values(values["tallies"])
-        pairs = {name: tuple(values[name]) for name in ("sizes", "checksums")}
-        examples = [SkippedRow(*row) for row in values["examples"]]
-        state = ScoringState(**{**values, **pairs, "examples": examples, "tallies": tallies})
+        sizes, checksums = tuple(values["sizes"]), tuple(values["checksums"])
+        figures = ScoreFigures.from_values(values)
+        state = ScoringState(values["run"], values["units"], sizes, checksums, figures)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path}: is not a state that this version wrote; --overwrite starts again."

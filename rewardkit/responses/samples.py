@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rewardkit.responses.chunks import Chunk, read_chunks
@@ -31,21 +30,21 @@ class Sample(NamedTuple):
 
 
 def read_samples(
-    path: Path, response_key: str | None = None, gold_key: str | None = None
+    files: Iterable[str], response_key: str | None = None, gold_key: str | None = None
 ) -> Iterator[Sample | SkippedRow]:
-    """The samples of a file in order, and the rows that cannot be used.
+    """The samples of files in order, and the rows that cannot be used.
 
     Args:
-        path: parquet, or jsonl, which may be compressed (`.gz`, `.zst`).
+        files: parquet, or jsonl, which may be compressed (`.gz`, `.zst`).
         response_key: the field with the response, or with a list of responses; None to try
             `RESPONSE_KEYS`.
         gold_key: the field with the ground truth, dotted for a nested one; None to try
             `GOLD_KEYS`.
 
     Raises:
-        DataError: the file cannot be opened, or is not parquet.
+        DataError: a file cannot be opened, or is not parquet.
     """
-    for chunk in read_chunks([str(path)]):
+    for chunk in read_chunks(files):
         yield from samples_of(chunk, response_key, gold_key)
 
 

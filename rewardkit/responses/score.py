@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,6 @@ from rewardkit.output import atomic, require_absent, require_not_input, resolve_
 from rewardkit.parallel import INLINE_BATCHES, in_order
 from rewardkit.registry import is_path
 from rewardkit.responses.chunk_scores import (
-    MAX_EXAMPLES,
     ScoredChunk,
     ScoringPlan,
     plan_scorer,
@@ -23,13 +22,13 @@ from rewardkit.responses.chunk_scores import (
     score_chunks,
 )
 from rewardkit.responses.chunks import CHUNK_BYTES, Chunk, expand_paths, read_chunks
-from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.resumable_output import (
     ResumableOutput,
+    ScoringState,
     fingerprints,
     open_resumable_output,
 )
-from rewardkit.responses.tally import Tallies, Tally, merge_tallies
+from rewardkit.responses.tally import ScoreFigures
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS, is_built_in
 
@@ -49,31 +48,10 @@ OUT_SUFFIXES = (".jsonl", ".parquet")
 
 
 @dataclass
-class ScoreReport:
-    """The figures of the scored responses.
+class ScoreReport(ScoreFigures):
+    """The figures of the responses in `files`."""
 
-    Attributes:
-        files: the files that were read.
-        tallies: the figures by `total` (one, named ""), `data_source` and `step`.
-        unscored: number of rows that could not be scored.
-        examples: the first of these.
-    """
-
-    files: tuple[str, ...]
-    tallies: Tallies = field(default_factory=dict)
-    unscored: int = 0
-    examples: list[SkippedRow] = field(default_factory=list)
-
-    @property
-    def total(self) -> Tally:
-        """The figures of all samples that were scored."""
-        return self.tallies.get("total", {}).get("", Tally())
-
-    def add(self, chunk: ScoredChunk) -> None:
-        """Add the figures of a chunk."""
-        self.unscored += chunk.n_unscored
-        self.examples += chunk.examples[: MAX_EXAMPLES - len(self.examples)]
-        merge_tallies(self.tallies, chunk.tallies)
+    files: tuple[str, ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """The report as plain values, for people and for JSON."""
@@ -152,21 +130,21 @@ def score_files(
         require_not_input(out, Path(file))
     if resume and (out is None or "-" in files):
         raise UsageError("--resume needs --out, and files that can be read again.")
-    report = ScoreReport(tuple(files))
     with (
         _loaded_scorer(plan, other_processes=jobs > 1 or engine == "ray"),
         open_resumable_output(out, _run_key(plan, files), resume=resume, overwrite=overwrite)
         if out
         else nullcontext() as output,
     ):
-        n_done = _restore(report, output) if output else 0
-        for chunk in _scored_chunks(plan, files, n_done, jobs, engine, address):
+        state = output.state if output else ScoringState({})
+        report = ScoreReport(**vars(state.figures), files=tuple(files))
+        for chunk in _scored_chunks(plan, files, state.units, jobs, engine, address):
             if output:  # first: until `advance`, what is written does not count
                 output.write(chunk.lines, chunk.unscored)
-            report.add(chunk)
+            report.add(chunk.figures)
             if output:
-                output.advance(report.tallies, report.unscored, report.examples)
-            progress(chunk.n)
+                output.advance(report)
+            progress(chunk.figures.total.n + chunk.figures.unscored)
         if out and output:
             _finish(output, plan, out, overwrite=overwrite)
     return report
@@ -175,15 +153,6 @@ def score_files(
 def score_file(path: Path | str, scorer: str | Scorer = "auto", **options: Any) -> ScoreReport:
     """Score every response of one file; see `score_files`."""
     return score_files([str(path)], scorer, **options)
-
-
-def _restore(report: ScoreReport, output: ResumableOutput) -> int:
-    """Put the figures of an interrupted run into the report; the number of its chunks."""
-    state = output.state
-    if state.units:
-        report.tallies, report.unscored = state.tallies, state.unscored
-        report.examples = state.examples
-    return state.units
 
 
 def _run_key(plan: ScoringPlan, files: list[str]) -> dict[str, Any]:

@@ -8,8 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from zlib import crc32
 
+from rewardkit.responses.records import SkippedRow
 from rewardkit.scorers.base import Status
 from rewardkit.statistics import clustered_interval
+
+#: Failed rows that a report lists; all are counted.
+MAX_EXAMPLES = 20
 
 #: Prompts are hashed into this many buckets. All responses to one prompt are in one bucket, in
 #: whatever process they are scored. The variance over buckets estimates that over prompts (the
@@ -99,31 +103,53 @@ class Tally(ScoreCounts):
 Tallies: TypeAlias = dict[str, dict[str, Tally]]
 
 
-def merge_tallies(tallies: Tallies, others: Tallies) -> None:
-    """Add the counts of other tallies, each to that of its name."""
-    for group, named in others.items():
-        for name, tally in named.items():
-            tallies.setdefault(group, {}).setdefault(name, Tally()).merge(tally)
+@dataclass
+class ScoreFigures:
+    """The figures of scored rows, and the rows that could not be scored.
 
-
-def tallies_as_values(tallies: Tallies) -> dict[str, Any]:
-    """Tallies as values that JSON has."""
-    return {
-        group: {name: vars(tally) for name, tally in named.items()}
-        for group, named in tallies.items()
-    }
-
-
-def tallies_from_values(values: Mapping[str, Any]) -> Tallies:
-    """The tallies that `tallies_as_values` described, from JSON.
-
-    Raises:
-        KeyError, TypeError, AttributeError, ValueError: the values do not describe tallies.
+    Attributes:
+        unscored: number of rows that could not be scored.
+        examples: the first of these.
+        tallies: the figures of the scored rows by `total` (one, named ""), `data_source` and `step`.
     """
-    return {
-        group: {name: _tally(tally) for name, tally in named.items()}
-        for group, named in values.items()
-    }
+
+    unscored: int = 0
+    examples: list[SkippedRow] = field(default_factory=list)
+    tallies: Tallies = field(default_factory=dict)
+
+    @property
+    def total(self) -> Tally:
+        """The figures of all scored rows."""
+        return self.tallies.get("total", {}).get("", Tally())
+
+    def add(self, other: ScoreFigures) -> None:
+        """Add the figures of other rows."""
+        self.unscored += other.unscored
+        self.examples += other.examples[: MAX_EXAMPLES - len(self.examples)]
+        for group, named in other.tallies.items():
+            for name, tally in named.items():
+                self.tallies.setdefault(group, {}).setdefault(name, Tally()).merge(tally)
+
+    def as_values(self) -> dict[str, Any]:
+        """The figures as values that JSON has."""
+        tallies = {
+            group: {name: vars(tally) for name, tally in named.items()}
+            for group, named in self.tallies.items()
+        }
+        return {"unscored": self.unscored, "examples": self.examples, "tallies": tallies}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> ScoreFigures:
+        """The figures that `as_values` described, from JSON.
+
+        Raises:
+            KeyError, TypeError, AttributeError, ValueError: the values do not describe figures.
+        """
+        tallies = {
+            group: {name: _tally(tally) for name, tally in named.items()}
+            for group, named in values["tallies"].items()
+        }
+        return cls(values["unscored"], [SkippedRow(*row) for row in values["examples"]], tallies)
 
 
 def _tally(values: Mapping[str, Any]) -> Tally:

@@ -16,15 +16,15 @@ from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.responses import chunks as chunks_module
 from rewardkit.responses import resumable_output as output_module
 from rewardkit.responses.chunks import expand_paths
+from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.report.page import write_report
 from rewardkit.responses.resumable_output import ResumableOutput, output_paths
 from rewardkit.responses.score import score_files
 from rewardkit.responses.tally import (
     PROMPT_BUCKETS,
+    ScoreFigures,
     Tally,
     prompt_bucket,
-    tallies_as_values,
-    tallies_from_values,
 )
 from rewardkit.row import read_rows
 from rewardkit.statistics import wilson_interval
@@ -379,8 +379,8 @@ def test_memory_of_the_interval_does_not_grow_with_prompts():
     for i in range(100_000):
         tally.count("correct", bool(i % 3), prompt_bucket(f"prompt {i}"), 1)
     assert len(tally.groups) == PROMPT_BUCKETS
-    values = tallies_as_values({"total": {"": tally}})
-    assert tallies_from_values(json.loads(json.dumps(values)))["total"][""] == tally
+    figures = ScoreFigures(1, [SkippedRow("x.jsonl:1", "no gold")], {"total": {"": tally}})
+    assert ScoreFigures.from_values(json.loads(json.dumps(figures.as_values()))) == figures
     assert tally.interval == pytest.approx(wilson_interval(tally.correct, tally.n), abs=2e-3)
 
 

@@ -190,8 +190,7 @@ def compare_files(
     name = files[0] if len(files) == 1 else f"{short_name} ({', '.join(names)[:100]})"
     report = CompareReport(name, short_name, ScorerCalls(a[0]), ScorerCalls(b[0]))
     with _open_export(export, report, overwrite=overwrite) as write_case:
-        samples = (s for f in files for s in read_samples(Path(f), response_key, gold_key))
-        for number, sample in enumerate(samples):
+        for number, sample in enumerate(read_samples(files, response_key, gold_key)):
             if isinstance(sample, SkippedRow):
                 report.skip(sample)
             else:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import call_catching
@@ -68,12 +67,11 @@ def read_scored_responses(
         UnknownNameError: the scorer is unknown, or one of its options.
     """
     with open_scorer(scorer, options or {}, seconds) as loaded_scorer:
-        for file in files:
-            for sample in read_samples(Path(file), response_key, gold_key):
-                if isinstance(sample, SkippedRow):
-                    yield sample
-                else:
-                    yield _scored_response(sample, scorer, loaded_scorer)
+        for sample in read_samples(files, response_key, gold_key):
+            if isinstance(sample, SkippedRow):
+                yield sample
+            else:
+                yield _scored_response(sample, scorer, loaded_scorer)
 
 
 def _scored_response(

@@ -92,10 +92,9 @@ def select(
     report = SelectReport(name, train, out, condition)
     index = _index(train)
     rates = [PassRate() for _ in index.prompts]
-    for file in files:
-        for sample in read_samples(Path(file), response_key, gold_key):
-            _count(sample, index, rates, report)
-            progress(1)
+    for sample in read_samples(files, response_key, gold_key):
+        _count(sample, index, rates, report)
+        progress(1)
     if not report.responses:
         raise DataError(_no_match_message(report))
     reasons = [condition.drop_reason(rate) for rate in rates]
