@@ -8,7 +8,7 @@ import pytest
 import rewardkit
 from rewardkit.errors import DataError
 from rewardkit.parallel import INLINE_BATCHES, cores, importable_in_child, in_order
-from rewardkit.preprocess import check, prep
+from rewardkit.preprocess import check, split_job
 from rewardkit.preprocess.user_file import dataset_from_file
 from rewardkit.scorers.gsm8k import score
 
@@ -95,7 +95,7 @@ def test_a_child_process_cannot_import_functions_of_a_users_file(tmp_path):
 
 
 def test_prep_and_check_give_the_same_result_with_any_number_of_processes(tmp_path, monkeypatch):
-    monkeypatch.setattr(prep, "BATCH_ROWS", 40)
+    monkeypatch.setattr(split_job, "BATCH_ROWS", 40)
     monkeypatch.setattr(check, "BATCH_ROWS", 40)
     source = tmp_path / "sums.jsonl"
     with source.open("w") as lines:

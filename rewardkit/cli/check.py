@@ -36,6 +36,7 @@ from rewardkit.cli.shared.options import (
 from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from rewardkit.preprocess.check import OptionalChecks
     from rewardkit.preprocess.check_report import CheckReport
     from rewardkit.preprocess.contamination.overlap import EvalIndex
     from rewardkit.preprocess.prompt_lengths import PromptLengths
@@ -139,9 +140,8 @@ def command(
         _check_recipe(str(file), settings, verl_version, strict=strict, as_json=as_json)
         return
     from rewardkit.parallel import cores
-    from rewardkit.preprocess.check import OptionalChecks, check
+    from rewardkit.preprocess.check import check
     from rewardkit.preprocess.dropped_rows import dropped_path
-    from rewardkit.preprocess.prompt_lengths import token_counter
 
     _require_companions(ctx, against, tokenizer)
     out = drop_bad or drop_overlap
@@ -154,14 +154,12 @@ def command(
         _judging(name, options, seconds_per_row, jobs or cores()) as judging,
         progress(f"checking {file}") as advance,
     ):
-        index = _index(against, hub) if against else None
-        measure = token_counter(tokenizer) if tokenizer else None
         report = check(
             file,
             **judging,
             scorer_name=" ".join([name, *(settings or ())]),
             allow_duplicates=allow_duplicates,
-            extras=OptionalChecks(index, threshold, near, measure, max_prompt_length),
+            extras=_optional_checks(against, threshold, hub, near, tokenizer, max_prompt_length),
             drop_bad=drop_bad,
             drop_overlap=drop_overlap,
             overwrite=overwrite,
@@ -251,6 +249,26 @@ def _check_recipe(
         raise typer.Exit(1)
 
 
+def _optional_checks(
+    against: list[str] | None,
+    threshold: float,
+    hub: HubName,
+    near: bool,
+    tokenizer: str | None,
+    max_prompt_length: int | None,
+) -> OptionalChecks:
+    from rewardkit.preprocess.check import OptionalChecks
+    from rewardkit.preprocess.prompt_lengths import token_counter
+
+    return OptionalChecks(
+        against=_index(against, hub) if against else None,
+        threshold=threshold,
+        near_duplicates=near,
+        count_tokens=token_counter(tokenizer) if tokenizer else None,
+        max_tokens=max_prompt_length,
+    )
+
+
 def _index(against: list[str], hub: HubName) -> EvalIndex:
     from rewardkit.preprocess.contamination.eval_sets import eval_items
     from rewardkit.preprocess.contamination.overlap import index_items
@@ -270,7 +288,7 @@ def _write_html(report: CheckReport, out: Path, *, overwrite: bool) -> None:
 
 def _print(report: CheckReport, *, near: bool, as_json: bool) -> None:
     if as_json:
-        print_json({"ok": report.ok, **vars(report), "lengths": report.lengths.described()})
+        print_json({"ok": report.ok, **vars(report), "lengths": report.lengths.to_dict()})
         return
     _print_findings(report)
     print_wrapped(f"Checked: {', '.join(report.checked)}.")
@@ -327,7 +345,7 @@ def _print_findings(report: CheckReport) -> None:
     if report.ok:
         typer.echo(printable(f"{title}."))
         return
-    print_table(("where", "rule", "what"), report.listed())
+    print_table(("where", "rule", "what"), report.example_lines())
     print_table(
         ("rule", "found", "what to do"),
         (

@@ -14,7 +14,7 @@ from rewardkit.cli.shared.html_page import require_html_path
 from rewardkit.cli.shared.options import HtmlFile, JsonFlag, Overwrite
 
 if TYPE_CHECKING:
-    from rewardkit.preprocess.prep_report import MixReport
+    from rewardkit.preprocess.mix_report import MixReport
 
 EXAMPLES = examples(
     "rewardkit mix gsm8k.parquet:0.3 dapo.parquet:0.7 --out train.parquet",

@@ -1,6 +1,7 @@
-"""`rewardkit check`: every row of a verl parquet, in bounded memory.
+"""`rewardkit check`: check every row of a verl parquet in bounded memory.
 
-Duplicates take a digest of every prompt; near-duplicates, where they are asked for, every question.
+The search for duplicates keeps a digest of every prompt; the search for near-duplicates, which is
+optional, keeps every question.
 """
 
 from __future__ import annotations
@@ -32,44 +33,44 @@ from rewardkit.row import BATCH_ROWS, IMAGES, Row, open_parquet, python_rows, qu
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.load import load_scorer
 
-#: Overlaps and clusters that are kept to be shown.
-OVERLAPS = 200
-CLUSTERS = 1000
+#: Maximum number of overlaps and of near-duplicate clusters in a report; all are counted.
+MAX_OVERLAPS = 200
+MAX_CLUSTERS = 1000
 
-#: Rules after which a row has no prompt or gold to look at.
+#: Rules after which a row has no prompt or gold to check further.
 UNREADABLE = frozenset({"empty_prompt", "bad_prompt", "bad_row", "empty_gold"})
 
-#: The columns a row is judged by; others are carried along unread.
-_READ = ("data_source", "prompt", "reward_model", "extra_info", "images")
+#: The columns that the checks read; other columns are only copied to the output.
+_CHECKED_COLUMNS = ("data_source", "prompt", "reward_model", "extra_info", "images")
 
-Keep: TypeAlias = Callable[[pa.RecordBatch, list[list[DataFinding]]], int]
+_WriteBatch: TypeAlias = Callable[[pa.RecordBatch, list[list[DataFinding]]], int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OptionalChecks:
-    """The checks beyond a row by itself, all of them optional.
+    """The checks that compare a row with more than itself, all of them optional.
 
     Attributes:
-        against: evaluation items that no row may hold.
-        threshold: the share of an item's n-grams that a row must have to hold it.
-        near: also look for near-duplicates; takes memory for every question.
-        measure: counts a prompt's tokens; None for characters.
-        limit: what `data.max_prompt_length` is to be, in tokens; rows over it are findings.
+        against: evaluation items that no row may contain.
+        threshold: share of an item's n-grams from which on a row contains the item, 0 to 1.
+        near_duplicates: also look for near-duplicates; needs memory for every question.
+        count_tokens: counts the tokens of a prompt; None counts characters.
+        max_tokens: the run's `data.max_prompt_length`; longer prompts are findings.
 
     Raises:
-        UsageError: there is a limit, and nothing to count tokens with.
+        UsageError: `max_tokens` is set without `count_tokens`.
     """
 
     against: EvalIndex | None = None
     threshold: float = 0.5
-    near: bool = False
-    measure: TokenCounter | None = None
-    limit: int | None = None
+    near_duplicates: bool = False
+    count_tokens: TokenCounter | None = None
+    max_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        if self.limit is not None and self.measure is None:
+        if self.max_tokens is not None and self.count_tokens is None:
             raise UsageError(
-                "--max-prompt-length is a number of tokens: name the model's tokenizer with "
+                "--max-prompt-length is a number of tokens. Name the model's tokenizer with "
                 "--tokenizer."
             )
 
@@ -78,7 +79,7 @@ def check(
     path: Path,
     *,
     scorer: Scorer | None = None,
-    scorer_name: str = "the one given",
+    scorer_name: str = "the given scorer",
     options: Mapping[str, Any] | None = None,
     respond: Callable[[str], str] | None = None,
     allow_duplicates: bool = False,
@@ -92,71 +93,73 @@ def check(
     """Check a verl parquet: schema, contents, duplicates and the gold self-check.
 
     Args:
-        path: any parquet verl would read, ours or not.
-        scorer: judges instead of each row's own scorer.
-        scorer_name: what the report calls that scorer.
-        options: of each row's own scorer.
-        respond: writes an answer as `scorer` asks for it, where that runs in another process.
-        allow_duplicates: do not report rows whose prompt occurred before.
-        extras: contamination, near-duplicates, lengths in tokens.
-        drop_bad: write the good rows here, and the others with their reasons to
-            `<drop_bad>.dropped.jsonl`.
-        drop_overlap: the same, but only rows that hold an evaluation item are left out.
-        overwrite: replace what exists.
-        jobs: processes for the self-check of large files; with more than one, the program's main
-            module must be importable, as `multiprocessing` asks. A scorer from a user's file is
-            run in this process.
-        progress: called with the number of rows done after every batch.
+        path: any parquet that verl can read, also of other tools.
+        scorer: scores all rows in place of each row's own scorer.
+        scorer_name: name of that scorer in the report.
+        options: options of each row's own scorer.
+        respond: writes an answer in the form that `scorer` asks for, if it runs in another process.
+        allow_duplicates: do not report rows that repeat an earlier prompt.
+        extras: checks for contamination, near-duplicates and lengths in tokens.
+        drop_bad: write the rows without findings to this parquet, and the others with the reasons
+            to `<drop_bad>.dropped.jsonl`.
+        drop_overlap: the same, but drop only rows that contain an evaluation item.
+        overwrite: replace existing files.
+        jobs: number of processes for the self-check of large files. With more than one,
+            `multiprocessing` requires an importable main module. A scorer from a user's file runs
+            in this process.
+        progress: called with the number of rows of each finished batch.
 
     Raises:
-        UsageError: the arguments exclude each other, an output does not end in .parquet, or no row's
-            scorer has such an option, or takes its value.
+        UsageError: the arguments exclude each other, an output does not end in .parquet, or no
+            scorer of the rows has this option or takes its value.
         DataError: the file cannot be read, or a scorer in another process never answers.
         OutputError: `drop_bad` or `drop_overlap` cannot be written.
     """
     if drop_bad and drop_overlap:
-        raise UsageError("--drop-bad and --drop-overlap exclude each other: the first does both.")
+        raise UsageError(
+            "--drop-bad and --drop-overlap exclude each other: --drop-bad drops overlaps, too."
+        )
     if options and scorer is None:
         load_scorer("auto", **options)
     require_suffix("--drop-bad", drop_bad, ".parquet")
     require_suffix("--drop-overlap", drop_overlap, ".parquet")
     out = drop_bad or drop_overlap
     rules = frozenset(RULES) if drop_bad else frozenset({"overlap"})
-    unit = "tokens" if extras.measure else "characters"
-    report = CheckReport(Path(path), lengths=PromptLengths(unit, extras.limit))
+    unit = "tokens" if extras.count_tokens else "characters"
+    report = CheckReport(Path(path), lengths=PromptLengths(unit, extras.max_tokens))
     require_not_input(out, report.path)
     with open_parquet(report.path) as file:
         for finding in schema_findings(file.schema_arrow):
             report.add(finding)
         name = scorer_name if scorer else "each row's own scorer"
-        pictures = IMAGES.name in file.schema_arrow.names
-        aspects = _aspects(name, extras, pictures=pictures, duplicates=not allow_duplicates)
+        has_images = IMAGES.name in file.schema_arrow.names
+        aspects = _aspects(name, extras, has_images=has_images, duplicates=not allow_duplicates)
         if report.counts["missing"]:
             report.rows = file.metadata.num_rows
             report.checked = ("schema",)
             report.not_checked = tuple(aspect for aspect, _, _ in aspects)
         else:
-            report.checked, report.not_checked = _described(aspects)
-            judge = _Judge(scorer, options or {}, respond, allow_duplicates, extras)
+            report.checked, report.not_checked = _describe_aspects(aspects)
+            checker = _RowChecker(scorer, options or {}, respond, allow_duplicates, extras)
             with (
-                suppress(_NothingLeftError),
-                _sink(out, file.schema_arrow, rules, overwrite=overwrite) as keep,
+                suppress(_NoRowsLeftError),
+                _open_output(out, file.schema_arrow, rules, overwrite=overwrite) as write_batch,
             ):
-                _check_rows(file, report, judge, keep, jobs, progress)
+                _check_rows(file, report, checker, write_batch, jobs, progress)
                 if out and not report.kept:
-                    raise _NothingLeftError
+                    raise _NoRowsLeftError
             if out and report.kept == report.rows:
                 dropped_path(out).unlink(missing_ok=True)
-            _near(report, judge.asked)
+            _add_clusters(report, checker.questions)
             if not report.rows:
                 report.add(DataFinding(None, "empty_file", "no rows"))
     return report
 
 
-def _described(
+def _describe_aspects(
     aspects: Iterable[tuple[str, str, bool]],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is checked and what is not, each with how it is done or asked for."""
+    """Return what is checked and what is not, each with its note."""
     texts: tuple[list[str], list[str]] = (["schema"], [])
     for aspect, note, is_checked in aspects:
         texts[not is_checked].append(f"{aspect} ({note})" if note else aspect)
@@ -164,67 +167,79 @@ def _described(
 
 
 def _aspects(
-    scorer: str, extras: OptionalChecks, *, pictures: bool, duplicates: bool
+    scorer: str, extras: OptionalChecks, *, has_images: bool, duplicates: bool
 ) -> Iterator[tuple[str, str, bool]]:
-    """What rows can be checked for: a name, how it is done or asked for, and whether it is done."""
+    """Yield the aspects of rows: name, note (how it is checked or requested), whether checked."""
     yield "prompts", "", True
     yield "golds", "", True
     yield "gold self-check", scorer, True
     yield "duplicates", "" if duplicates else "--allow-duplicates", duplicates
     sets = dict.fromkeys(item.source for item in extras.against.items) if extras.against else ()
     yield "contamination", ", ".join(sets) or "--against", bool(sets)
-    yield "near-duplicates", "" if extras.near else "--near", extras.near
-    if extras.measure is None:
+    yield "near-duplicates", "" if extras.near_duplicates else "--near", extras.near_duplicates
+    if extras.count_tokens is None:
         yield "prompt lengths in tokens", "--tokenizer", False
         return
-    limit = "--max-prompt-length" if extras.limit is None else f"at most {extras.limit:,} tokens"
-    yield "prompt lengths", limit, extras.limit is not None
-    if pictures:
+    limit = (
+        "--max-prompt-length"
+        if extras.max_tokens is None
+        else f"at most {extras.max_tokens:,} tokens"
+    )
+    yield "prompt lengths", limit, extras.max_tokens is not None
+    if has_images:
         yield "tokens of pictures", "", False
 
 
 @dataclass(frozen=True)
-class _Judge:
-    """How rows are judged, and the prompts seen so far."""
+class _RowChecker:
+    """The options of the row checks, and what was read of earlier rows.
+
+    Attributes:
+        prompts: place and gold of the first row with each prompt, by the digest of the prompt.
+        questions: place, question and gold of each row, for the search for near-duplicates.
+    """
 
     scorer: Scorer | None
     options: Mapping[str, Any]
     respond: Callable[[str], str] | None
     allow_duplicates: bool
     extras: OptionalChecks
-    seen: dict[bytes, tuple[int, str]] = field(default_factory=dict)
-    asked: list[tuple[int, str, str]] = field(default_factory=list)
+    prompts: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+    questions: list[tuple[int, str, str]] = field(default_factory=list)
 
-    def beside(self, row: Row, found: list[DataFinding], report: CheckReport) -> list[DataFinding]:
-        """What was found in a row by itself, and what is wrong with it beside the others."""
-        if not found and not self.allow_duplicates:
-            found = list(_repeats(row, report.rows, self.seen))
-        if not any(f.rule in UNREADABLE for f in found):
-            found += self.look_at(row, report)
-            found += self.overlaps(row, report)
-        return found
+    def add_comparisons(
+        self, row: Row, findings: list[DataFinding], report: CheckReport
+    ) -> list[DataFinding]:
+        """Return a row's findings with those of comparing it to other rows and items."""
+        if not findings and not self.allow_duplicates:
+            findings = list(_find_repeat(row, report.rows, self.prompts))
+        if not any(finding.rule in UNREADABLE for finding in findings):
+            findings += self._measure(row, report)
+            findings += self._find_overlaps(row, report)
+        return findings
 
-    def importable_in_child(self) -> bool:
+    def can_use_processes(self) -> bool:
+        """Return whether another process can import the scorer."""
         return self.scorer is None or importable_in_child(self.scorer)
 
-    def look_at(self, row: Row, report: CheckReport) -> Iterator[DataFinding]:
-        """Count what a row with a prompt and a gold is like; its prompt may be too long."""
+    def _measure(self, row: Row, report: CheckReport) -> Iterator[DataFinding]:
+        """Count a readable row in the statistics, and yield a finding if its prompt is too long."""
         report.stats.add(row)
-        length = (self.extras.measure or count_characters)(row["prompt"])
+        length = (self.extras.count_tokens or count_characters)(row["prompt"])
         report.lengths.counts[length] += 1
-        limit = self.extras.limit
+        limit = self.extras.max_tokens
         if limit is not None and length > limit:
             yield DataFinding(report.rows, "long_prompt", f"{length:,} tokens, more than {limit:,}")
-        if self.extras.near:
+        if self.extras.near_duplicates:
             gold = str(row["reward_model"]["ground_truth"])
-            self.asked.append((report.rows, question_of(row), gold))
+            self.questions.append((report.rows, question_of(row), gold))
 
-    def overlaps(self, row: Row, report: CheckReport) -> Iterator[DataFinding]:
+    def _find_overlaps(self, row: Row, report: CheckReport) -> Iterator[DataFinding]:
         if self.extras.against is None:
             return
         texts = [question_of(row)]
         for overlap in find_overlaps(texts, self.extras.against, self.extras.threshold):
-            if len(report.overlaps) < OVERLAPS:
+            if len(report.overlaps) < MAX_OVERLAPS:
                 report.overlaps.append(replace(overlap, row=report.rows))
             message = f"{overlap.coverage:.0%} of {overlap.source} {overlap.item}"
             yield DataFinding(report.rows, "overlap", message)
@@ -233,78 +248,82 @@ class _Judge:
 def _check_rows(
     file: pq.ParquetFile,
     report: CheckReport,
-    judge: _Judge,
-    keep: Keep,
+    checker: _RowChecker,
+    write_batch: _WriteBatch,
     jobs: int,
     progress: Callable[[int], object],
 ) -> None:
-    columns = [name for name in file.schema_arrow.names if name in _READ]
-    waiting: deque[pa.RecordBatch] = deque()
+    columns = [name for name in file.schema_arrow.names if name in _CHECKED_COLUMNS]
+    pending: deque[pa.RecordBatch] = deque()
 
     def batches() -> Iterator[tuple[int, list[Row]]]:
         start = 0
         for batch in file.iter_batches(BATCH_ROWS):
-            waiting.append(batch)
+            pending.append(batch)
             yield start, batch.select(columns).to_pylist()
             start += batch.num_rows
 
-    work = partial(_by_themselves, judge.scorer, judge.options, judge.respond)
-    for (_, rows), found in in_order(work, batches(), jobs if judge.importable_in_child() else 1):
+    work = partial(_check_batch, checker.scorer, checker.options, checker.respond)
+    jobs = jobs if checker.can_use_processes() else 1
+    for (_, rows), findings in in_order(work, batches(), jobs):
         for place, row in enumerate(rows):
-            found[place] = judge.beside(row, found[place], report)
-            report.add_row(found[place])
-        report.kept += keep(waiting.popleft(), found)
+            findings[place] = checker.add_comparisons(row, findings[place], report)
+            report.add_row(findings[place])
+        report.kept += write_batch(pending.popleft(), findings)
         progress(len(rows))
 
 
-def _by_themselves(
+def _check_batch(
     scorer: Scorer | None,
     options: Mapping[str, Any],
     respond: Callable[[str], str] | None,
     batch: tuple[int, list[Row]],
 ) -> list[list[DataFinding]]:
-    """The findings of each row of a batch, in whatever process."""
+    """Return the findings of each row of a batch, in this process or another."""
     start, rows = batch
     return [check_row(row, start + i, scorer, options, respond) for i, row in enumerate(rows)]
 
 
-def _near(report: CheckReport, asked: list[tuple[int, str, str]]) -> None:
-    """Near-duplicates among the questions: those of conflicting golds first."""
-    found = near_duplicates([question for _, question, _ in asked])
+def _add_clusters(report: CheckReport, questions: list[tuple[int, str, str]]) -> None:
+    """Add the near-duplicates to the report, those with conflicting golds first."""
+    groups = near_duplicates([question for _, question, _ in questions])
     clusters = []
-    for places in found:
-        rows = tuple(asked[place] for place in places)
-        clusters.append(
-            NearDuplicateCluster(rows, len({gold_key(gold) for _, _, gold in rows}) > 1)
-        )
+    for group in groups:
+        rows = tuple(questions[place] for place in group)
+        is_conflicting = len({gold_key(gold) for _, _, gold in rows}) > 1
+        clusters.append(NearDuplicateCluster(rows, is_conflicting))
     clusters.sort(key=lambda cluster: not cluster.conflicting)
-    report.clusters = clusters[:CLUSTERS]
-    report.cluster_rows = sum(map(len, found)), len(found)
+    report.clusters = clusters[:MAX_CLUSTERS]
+    report.cluster_rows = sum(map(len, groups)), len(groups)
 
 
-def _repeats(row: Row, index: int, seen: dict[bytes, tuple[int, str]]) -> Iterator[DataFinding]:
+def _find_repeat(
+    row: Row, index: int, prompts: dict[bytes, tuple[int, str]]
+) -> Iterator[DataFinding]:
+    """Yield a finding if an earlier row has the same prompt."""
     gold = str(row["reward_model"]["ground_truth"])
-    first, first_gold = seen.setdefault(prompt_key(row), (index, gold))
+    first, first_gold = prompts.setdefault(prompt_key(row), (index, gold))
     if first != index and gold_key(gold) == gold_key(first_gold):
         yield DataFinding(index, "duplicate", f"same prompt and gold as row {first}")
     elif first != index:
         message = (
-            f"same prompt as row {first}, but gold {gold[:60]!r} and there {first_gold[:60]!r}"
+            f"same prompt as row {first}, but gold {gold[:60]!r} instead of {first_gold[:60]!r}"
         )
         yield DataFinding(index, "conflicting_gold", message)
 
 
-class _NothingLeftError(Exception):
-    """No row is good: nothing is written, and what was there stays."""
+class _NoRowsLeftError(Exception):
+    """No row is left to write: the output is not written, and an existing file stays."""
 
 
 @contextmanager
-def _sink(
+def _open_output(
     out: Path | None, schema: pa.Schema, rules: frozenset[str], *, overwrite: bool
-) -> Iterator[Keep]:
-    """Takes checked batches: rows that break none of the rules go to `out`, others beside it.
+) -> Iterator[_WriteBatch]:
+    """Provide a function that writes a checked batch and returns the number of rows in `out`.
 
-    Large strings and lists become plain ones on the way.
+    Rows that break one of the rules go to `OUT.dropped.jsonl`. Large strings and lists are written
+    as plain ones.
     """
     if out is None:
         yield lambda *_: 0
@@ -317,15 +336,18 @@ def _sink(
         pq.ParquetWriter(out_path, plain, compression="zstd") as writer,
     ):
 
-        def keep(batch: pa.RecordBatch, found: list[list[DataFinding]]) -> int:
-            found = [[f for f in findings if f.rule in rules] for findings in found]
-            is_bad = pa.array([bool(findings) for findings in found])
+        def write_batch(batch: pa.RecordBatch, findings: list[list[DataFinding]]) -> int:
+            reasons = [
+                [finding for finding in row_findings if finding.rule in rules]
+                for row_findings in findings
+            ]
+            is_bad = pa.array([bool(row_reasons) for row_reasons in reasons])
             good = batch.filter(pc.invert(is_bad))
             writer.write_batch(good.cast(plain))
             bad_rows = python_rows(batch.filter(is_bad))
-            for row, findings in zip(bad_rows, filter(None, found), strict=True):
-                reasons = [f"{f.rule}: {f.message}" for f in findings]
-                lines.write(dropped_line(findings[0].row or 0, reasons, row))
+            for row, row_reasons in zip(bad_rows, filter(None, reasons), strict=True):
+                texts = [f"{finding.rule}: {finding.message}" for finding in row_reasons]
+                lines.write(dropped_line(row_reasons[0].row or 0, texts, row))
             return int(good.num_rows)
 
-        yield keep
+        yield write_batch

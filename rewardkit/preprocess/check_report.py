@@ -1,4 +1,4 @@
-"""What `check` found in a file."""
+"""The report of `rewardkit check`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rewardkit.preprocess.prompt_lengths import PromptLengths
 from rewardkit.preprocess.row_checks import RULES, DataFinding
 from rewardkit.preprocess.row_stats import RowStats
 
-#: Findings of each rule that are kept to be shown; all are counted.
-EXAMPLES = 10
+#: Maximum number of findings of each rule in a report; all are counted.
+MAX_EXAMPLES = 10
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class NearDuplicateCluster:
     """Rows that ask nearly the same question.
 
     Attributes:
-        rows: their places in the file, with question and gold.
-        conflicting: whether their golds differ: variants, or a wrong gold.
+        rows: place in the file, question and gold of each row.
+        conflicting: whether the golds differ, because the rows are variants or a gold is wrong.
     """
 
     rows: tuple[tuple[int, str, str], ...]
@@ -32,22 +32,22 @@ class NearDuplicateCluster:
 
 @dataclass
 class CheckReport:
-    """What `check` found.
+    """What `check` found in a file.
 
     Attributes:
-        path: the file checked.
-        rows: how many rows it has.
-        bad_rows: how many of them have a finding.
-        checked: what was looked at, in words.
-        not_checked: what was not, each with the option that asks for it.
-        kept: how many were written, where rows are; if none is left, no file is.
-        counts: findings by rule.
+        path: the file.
+        rows: number of rows in the file.
+        bad_rows: number of rows with a finding.
+        checked: the aspects that were checked, in words.
+        not_checked: the aspects that were not checked, each with the option that requests it.
+        kept: number of rows written to the output, if there is one; no file is written for 0 rows.
+        counts: number of findings by rule.
         examples: the first findings of each rule.
-        stats: lengths and kinds of the rows that are no verl rows' faults.
-        lengths: of the prompts, in tokens or characters.
-        overlaps: evaluation items found in rows, the first of them.
-        clusters: near-duplicates, the first clusters.
-        cluster_rows: how many rows are in a cluster, and in how many clusters: `(rows, clusters)`.
+        stats: statistics of the readable rows.
+        lengths: lengths of the prompts in tokens or characters.
+        overlaps: the first evaluation items found in rows.
+        clusters: the first clusters of near-duplicates.
+        cluster_rows: number of rows in clusters, and number of clusters.
     """
 
     path: Path
@@ -66,40 +66,40 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """Whether the file has no findings."""
         return not self.counts
 
     def add(self, finding: DataFinding) -> None:
-        """Count a finding and keep it if few of its kind were seen."""
+        """Count a finding, and keep it as an example if it is one of the first of its rule."""
         self.counts[finding.rule] += 1
-        if self.counts[finding.rule] <= EXAMPLES:
+        if self.counts[finding.rule] <= MAX_EXAMPLES:
             self.examples.append(finding)
 
     def add_row(self, findings: list[DataFinding]) -> None:
-        """Count a row and what was found in it."""
+        """Count a row and its findings."""
         self.rows += 1
         self.bad_rows += bool(findings)
         for finding in findings:
             self.add(finding)
 
     def verdict(self) -> str:
-        """What was found, in a few words."""
+        """Return the result in a few words."""
         if self.ok:
             return f"{row_count(self.rows)}, all good"
         if self.counts["missing"]:
-            return f"{row_count(self.rows)}, not checked: verl needs other columns"
+            return f"{row_count(self.rows)}, not checked: columns that verl needs are missing"
         if not self.rows:
             return "the file has no rows"
         if not self.bad_rows:
-            return f"{row_count(self.rows)} without a finding, but the schema has one"
+            return f"{row_count(self.rows)} without findings, but the schema has one"
         return f"{self.bad_rows:,} of {self.rows:,} rows are bad"
 
-    def listed(self) -> Iterator[tuple[str, str, str]]:
-        """The findings kept, rule by rule: where, rule and what; and how many more there are."""
+    def example_lines(self) -> Iterator[tuple[str, str, str]]:
+        """Yield place, rule and message of the examples, and how many of all findings they are."""
         for rule in RULES:
-            found = [finding for finding in self.examples if finding.rule == rule]
-            for finding in found:
+            examples = [finding for finding in self.examples if finding.rule == rule]
+            for finding in examples:
                 where = "file" if finding.row is None else f"row {finding.row}"
                 yield where, rule, finding.message
-            if len(found) < self.counts[rule]:
-                yield "...", rule, f"{len(found):,} of {self.counts[rule]:,} are listed"
+            if len(examples) < self.counts[rule]:
+                yield "...", rule, f"{len(examples):,} of {self.counts[rule]:,} are listed"

@@ -1,4 +1,4 @@
-"""Questions that are asked twice: what counts as the same question, and as the same gold."""
+"""When two questions, or two golds, count as the same: keys that are equal for such pairs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import unicodedata
 from collections.abc import Iterable
 from fractions import Fraction
 
-#: Spelling that does not change a question: white space, dollars, LaTeX's spaces and sizes.
-_DRESS = re.compile(
+#: Markup that does not change a question: white space, dollars, LaTeX's spaces and sizes.
+_MARKUP = re.compile(
     r"\s+|\$|\\[,;:!()\[\] ]|\\(?:left|right|displaystyle|quad|qquad|bigl?|bigr?|Bigl?|Bigr?)"
     r"(?![a-zA-Z])"
 )
-_SAME_COMMAND = re.compile(r"\\[dt]frac(?![a-zA-Z])")
+_FRACTION = re.compile(r"\\[dt]frac(?![a-zA-Z])")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,400})(?:\.[0-9]{1,400})?")
-_END = ".,;:?!。．，；：？！、"
+_END_PUNCTUATION = ".,;:?!。．，；：？！、"
 
 
 def question_key(text: str, images: Iterable[bytes] = ()) -> bytes:
-    r"""A digest (16 bytes) that is equal for two spellings of one question.
+    r"""Return a digest of 16 bytes that is equal for two spellings of one question.
 
     White space, case, width (NFKC), `$`, LaTeX's spaces and sizes and punctuation at the end do
-    not count; every other symbol does, because `x+1` is not `x-1`. Pictures count byte by byte:
-    a third of Geometry3k asks "Find x." of different figures.
+    not count. Every other symbol does, because `x+1` is not `x-1`. Pictures count byte by byte: in
+    Geometry3k a third of the rows ask "Find x." about different figures.
     """
-    plain = _DRESS.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text)).casefold()
     if "frac" in plain:
-        plain = _SAME_COMMAND.sub(r"\\frac", plain)
-    plain = plain.rstrip(_END)
+        plain = _FRACTION.sub(r"\\frac", plain)
+    plain = plain.rstrip(_END_PUNCTUATION)
     digest = hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16)
     for image in images:
         digest.update(hashlib.blake2b(image, digest_size=16).digest())
@@ -36,9 +36,10 @@ def question_key(text: str, images: Iterable[bytes] = ()) -> bytes:
 
 
 def gold_key(gold: str) -> str:
-    """Equal for two spellings of one gold: numbers by their exact value, else the text's letters.
+    """Return a key that is equal for two spellings of one gold.
 
-    `025` is `25` and `1,000` is `1000`; integers beyond 2^53 stay apart.
+    For a number the key is its exact value: `025` equals `25`, `1,000` equals `1000`, and integers
+    above 2^53 stay different. For other text it is the text without white space and case.
     """
     text = "".join(gold.split())
     return str(Fraction(text.replace(",", ""))) if _NUMBER.fullmatch(text) else text.casefold()

@@ -1,9 +1,9 @@
-"""One foreign verl row as a row of our schema.
+"""Convert a row of any verl parquet to our schema.
 
-verl files in the wild disagree on types: an int64 `index` here and a uuid there, golds that are
-numbers, columns that a script forgot to drop. `datasets.concatenate_datasets` refuses such files
-side by side. What our schema has no place for is left out and named, unless verl reads it: leaving
-that out would change the training without a word, so it is an error.
+verl files in use differ in their types: `index` is an int64 in one and a uuid in another, golds are
+numbers, scripts leave columns behind. `datasets.concatenate_datasets` rejects such files together.
+Fields that our schema does not have are left out and reported. A field that verl reads is an error
+instead, because leaving it out would change the training.
 """
 
 from __future__ import annotations
@@ -17,34 +17,40 @@ from typing import Any
 from rewardkit.errors import DataError
 from rewardkit.row import IMAGES, Row, build_row
 
-#: What verl 0.9.1 reads of a row beside what our schema has: the agent loop and the tools of
-#: the row, and its other media (`utils/dataset/rl_dataset.py`, `experimental/agent_loop`).
-READ_BY_VERL = ("agent_name", "videos", "audios")
-READ_OF_EXTRA_INFO = ("tools_kwargs", "interaction_kwargs", "need_tools_kwargs", "tool_selection")
+#: Fields that verl 0.9.1 reads and our schema does not have: the agent loop and the tools of the
+#: row, and other media (`utils/dataset/rl_dataset.py`, `experimental/agent_loop`).
+VERL_FIELDS = ("agent_name", "videos", "audios")
+VERL_EXTRA_INFO_FIELDS = (
+    "tools_kwargs",
+    "interaction_kwargs",
+    "need_tools_kwargs",
+    "tool_selection",
+)
 
-#: Fields of `extra_info` that are text as they stand.
-_TEXTS = ("split", "question", "answer", "scorer", "subject", "level", "kind")
+#: Fields of `extra_info` that are copied as text.
+_TEXT_FIELDS = ("split", "question", "answer", "scorer", "subject", "level", "kind")
 
-_STYLE = "rule"
+_DEFAULT_STYLE = "rule"
 
 
 def to_schema_row(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[str]]:
-    """A row of our schema, and the dotted names of the fields that were left out of it.
+    """Return the row in our schema, and the dotted names of the fields that were left out.
 
     Args:
-        row: of any verl parquet.
-        place: of the row in its file; its `extra_info.index` if it has no whole number there.
+        row: a row of any verl parquet.
+        place: place of the row in its file; becomes `extra_info.index` if the row has no integer
+            there.
 
     Raises:
-        DataError: a field verl needs is missing or cannot be written as our schema has it, or one
-            that verl reads has no place in it. The message names the field, not the file.
+        DataError: a field that verl needs is missing or cannot be converted, or our schema does not
+            have a field that verl reads. The message names the field, not the file.
     """
     info, model = _struct(row, "extra_info"), _struct(row, "reward_model")
-    _refuse(row, "", READ_BY_VERL)
-    _refuse(info, "extra_info.", READ_OF_EXTRA_INFO)
+    _require_unset(row, "", VERL_FIELDS)
+    _require_unset(info, "extra_info.", VERL_EXTRA_INFO_FIELDS)
     index, source_id = _index(info, place)
-    texts: Mapping[str, Any] = {name: _text(info.get(name)) or "" for name in _TEXTS}
-    made = build_row(
+    texts: Mapping[str, Any] = {name: _text(info.get(name)) or "" for name in _TEXT_FIELDS}
+    schema_row = build_row(
         data_source=_data_source(row),
         prompt=_messages(row.get("prompt")),
         ability=_text(row.get("ability")) or "",
@@ -54,28 +60,28 @@ def to_schema_row(row: Mapping[str, Any], place: int) -> tuple[Row, frozenset[st
         options=_options(info.get("options")),
         **texts,
     )
-    made["reward_model"]["style"] = _text(model.get("style")) or _STYLE
+    schema_row["reward_model"]["style"] = _text(model.get("style")) or _DEFAULT_STYLE
     if images := _images(row.get(IMAGES.name)):
-        made[IMAGES.name] = images
-    return made, frozenset(_left_out(row, made))
+        schema_row[IMAGES.name] = images
+    return schema_row, frozenset(_omitted_fields(row, schema_row))
 
 
-def describe_changes(row: Mapping[str, Any], made: Row) -> Iterator[str]:
-    """What `to_schema_row` wrote otherwise than the row had it, a phrase each."""
+def describe_changes(row: Mapping[str, Any], schema_row: Row) -> Iterator[str]:
+    """Yield a phrase for each value that `to_schema_row` changed."""
     if isinstance(row["prompt"], str):
-        yield "prompt was text: made the user's message"
+        yield "prompt was text: written as the user's message"
     gold = row["reward_model"]["ground_truth"]
     if not isinstance(gold, str):
         yield f"reward_model.ground_truth was {type(gold).__name__}: written as text"
     index = (row.get("extra_info") or {}).get("index")
     if is_blank(index):
-        yield "extra_info.index was missing: the row's place in its file"
-    elif _whole(index) is None and _text(index) == made["extra_info"]["source_id"]:
+        yield "extra_info.index was missing: set to the row's place in its file"
+    elif _whole(index) is None and _text(index) == schema_row["extra_info"]["source_id"]:
         yield f"extra_info.index was {type(index).__name__}: kept as source_id"
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a value says nothing: null, NaN, empty, or made of such. Arrow fills structs so."""
+    """Return whether a value is null, NaN, empty, or consists of such values, as Arrow's structs may."""
     if isinstance(value, Mapping):
         return all(map(is_blank, value.values()))
     if isinstance(value, (list, tuple)):
@@ -85,21 +91,21 @@ def is_blank(value: Any) -> bool:
     return value is None or bool(value != value)  # noqa: PLR0124 - NaN
 
 
-def _left_out(row: Mapping[str, Any], made: Row) -> Iterator[str]:
-    info = row.get("extra_info") or {}
-    yield from _lost(row, made, "")
-    yield from _lost(row["reward_model"], made["reward_model"], "reward_model.")
-    yield from _lost(info, made["extra_info"], "extra_info.")
+def _omitted_fields(row: Mapping[str, Any], schema_row: Row) -> Iterator[str]:
+    info, schema_info = row.get("extra_info") or {}, schema_row["extra_info"]
+    yield from _lost_fields(row, schema_row, "")
+    yield from _lost_fields(row["reward_model"], schema_row["reward_model"], "reward_model.")
+    yield from _lost_fields(info, schema_info, "extra_info.")
     index = info.get("index")
-    kept = _whole(index) is not None or _text(index) == made["extra_info"]["source_id"]
-    if not kept and not is_blank(index):
+    has_index = _whole(index) is not None or _text(index) == schema_info["source_id"]
+    if not has_index and not is_blank(index):
         yield "extra_info.index"
 
 
-def _lost(given: Mapping[str, Any], kept: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    """Fields that say something where what was kept says nothing."""
-    for name, value in given.items():
-        if not is_blank(value) and is_blank(kept.get(name)):
+def _lost_fields(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    """Yield the fields with a value before and none after."""
+    for name, value in before.items():
+        if not is_blank(value) and is_blank(after.get(name)):
             yield prefix + name
 
 
@@ -108,24 +114,24 @@ def _struct(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise DataError(f"{name} is {_kind(value)}, and verl reads a struct; write it as one.")
+        raise DataError(f"{name} is {_kind(value)}, but verl reads a struct. Write a struct.")
     return value
 
 
-def _refuse(given: Mapping[str, Any], prefix: str, names: Sequence[str]) -> None:
+def _require_unset(fields: Mapping[str, Any], prefix: str, names: Sequence[str]) -> None:
     for name in names:
-        # need_tools_kwargs = False asks for nothing
-        if not is_blank(given.get(name)) and given[name] is not False:
+        # need_tools_kwargs = False means the same as no value
+        if not is_blank(fields.get(name)) and fields[name] is not False:
             raise DataError(
-                f"{prefix}{name} is set: verl reads it and our schema has no place for it. Leave "
-                "the file out of the mix, or drop the field if the training does not need it."
+                f"{prefix}{name} is set: verl reads it, but our schema does not have it. Leave the "
+                "file out of the mix, or drop the field if the training does not need it."
             )
 
 
 def _data_source(row: Mapping[str, Any]) -> str:
     text = _text(row.get("data_source"))
     if not text:
-        raise DataError("data_source is missing: verl chooses the reward by it; add the column.")
+        raise DataError("data_source is missing: verl chooses the reward by it. Add the column.")
     return text
 
 
@@ -133,19 +139,21 @@ def _messages(prompt: Any) -> list[dict[str, str]]:
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
     if not isinstance(prompt, list) or not prompt:
-        found = "missing or empty" if is_blank(prompt) else _kind(prompt)
-        raise DataError(f"prompt is {found}; write it as a chat: a list of {{role, content}}.")
+        value = "missing or empty" if is_blank(prompt) else _kind(prompt)
+        raise DataError(f"prompt is {value}. Write a chat: a list of {{role, content}}.")
     return list(map(_message, prompt))
 
 
 def _message(message: Any) -> dict[str, str]:
     if not isinstance(message, Mapping):
-        raise DataError(f"prompt has {_kind(message)}, not a message; write {{role, content}}.")
+        raise DataError(f"prompt has {_kind(message)}, not a message. Write {{role, content}}.")
     for name in ("role", "content"):
         if not isinstance(message.get(name), str):
-            raise DataError(f"prompt[].{name} is {_kind(message.get(name))}; write it as text.")
-    # the whole message goes into the model's chat template
-    _refuse(message, "prompt[].", [name for name in message if name not in ("role", "content")])
+            raise DataError(f"prompt[].{name} is {_kind(message.get(name))}. Write text.")
+    # verl passes the whole message to the model's chat template
+    _require_unset(
+        message, "prompt[].", [name for name in message if name not in ("role", "content")]
+    )
     return {"role": str(message["role"]), "content": str(message["content"])}
 
 
@@ -156,16 +164,16 @@ def _gold(value: Any) -> str:
     if isinstance(value, str):
         return str(value)
     if not text:
-        what = "missing" if is_blank(value) else _kind(value)
+        description = "missing" if is_blank(value) else _kind(value)
         raise DataError(
-            f"reward_model.ground_truth is {what}; write one answer as text, or drop the row "
-            "(rewardkit check --drop-bad drops rows without a gold)."
+            f"reward_model.ground_truth is {description}. Write one answer as text, or drop the "
+            "row (rewardkit check --drop-bad drops rows without a gold)."
         )
     return text
 
 
 def _index(info: Mapping[str, Any], place: int) -> tuple[int, str]:
-    """The row's index and source id; an index that is no whole number is an id."""
+    """Return index and source id of the row; an index that is not an integer becomes the id."""
     value, source_id = info.get("index"), _text(info.get("source_id")) or ""
     whole = _whole(value)
     if whole is not None:
@@ -174,7 +182,7 @@ def _index(info: Mapping[str, Any], place: int) -> tuple[int, str]:
 
 
 def _whole(value: Any) -> int | None:
-    """A whole number that int64 holds. pandas makes a float of an index that has gaps."""
+    """Return a value as an int64, or None. pandas turns an index with gaps into floats."""
     if isinstance(value, bool) or not isinstance(value, (Integral, float)):
         return None
     number = int(value) if isinstance(value, Integral) or value.is_integer() else None
@@ -182,7 +190,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _options(value: Any) -> list[str]:
-    """The options as a list of texts, [] if they are none; a struct has them by letter."""
+    """Return the options as a list of texts, [] if they are not texts; a struct has them by letter."""
     if isinstance(value, Mapping):
         letters = [name for name in sorted(value) if not is_blank(value[name])]
         in_order = letters == list(ascii_uppercase[: len(letters)])
@@ -197,7 +205,7 @@ def _images(value: Any) -> list[dict[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise DataError(f"images is {_kind(value)}; write a list of {{bytes, path}}.")
+        raise DataError(f"images is {_kind(value)}. Write a list of {{bytes, path}}.")
     return list(map(_image, value))
 
 
@@ -205,16 +213,18 @@ def _image(value: Any) -> dict[str, Any]:
     struct = value if isinstance(value, Mapping) else {"bytes": value}
     content = struct.get("bytes")
     if not isinstance(content, bytes) or not content:
-        raise DataError(f"images[].bytes is {_kind(content)}; write the picture's file there.")
-    # the whole struct goes to the processor: min_pixels and its like change what the model sees
-    _refuse(struct, "images[].", [name for name in struct if name not in ("bytes", "path")])
+        raise DataError(
+            f"images[].bytes is {_kind(content)}. Write the bytes of the image file there."
+        )
+    # verl passes the whole struct to the processor; min_pixels, say, changes what the model sees
+    _require_unset(struct, "images[].", [name for name in struct if name not in ("bytes", "path")])
     return {"bytes": content, "path": _text(struct.get("path")) or None}
 
 
 def _text(value: Any) -> str | None:
-    """Text, or a number's text; "" for null and NaN, None for what is no scalar."""
+    """Return text, or the text of a number; "" for null and NaN, None for other values."""
     if hasattr(value, "dtype") and not isinstance(value, Real) and not value.shape:
-        value = value.item()  # np.bool_ is no Real
+        value = value.item()  # np.bool_ is not a Real
     if isinstance(value, (str, Real, Decimal)):
         return "" if is_blank(value) else str(value)
     return "" if value is None else None

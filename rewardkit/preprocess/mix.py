@@ -1,4 +1,4 @@
-"""`rewardkit mix`: verl parquets in given shares, as one parquet in our schema."""
+"""`rewardkit mix`: write several verl parquets as one in our schema, each with its share."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from rewardkit.errors import DataError, UsageError
 from rewardkit.output import require_absent, require_not_input, require_suffix
 from rewardkit.preprocess.duplicates import gold_key, question_key
 from rewardkit.preprocess.foreign_rows import describe_changes, to_schema_row
+from rewardkit.preprocess.mix_report import MixPartReport, MixReport
 from rewardkit.preprocess.place_cursor import PlaceCursor
-from rewardkit.preprocess.prep_report import MixPartReport, MixReport
 from rewardkit.row import BATCH_ROWS, IMAGES, Row, open_parquet, question_of, write_rows
 from rewardkit.versions import VERSION
 
 
 @dataclass(frozen=True)
 class MixPart:
-    """A verl parquet, ours or not, and its weight against the other parts."""
+    """A verl parquet and its weight relative to the other parts."""
 
     path: Path
     weight: float = 1.0
 
 
 def parse_part(text: str) -> MixPart:
-    """`a.parquet:0.7` -> a part; the weight is 1 where none is given.
+    """Parse a part, such as `a.parquet:0.7`; the weight is 1 by default.
 
     Only a number after the last colon is a weight: write `run:2:1` for a file named `run:2`.
 
     Raises:
-        UsageError: the weight is not above 0, or there is no path.
+        UsageError: the weight is not above 0, or the path is empty.
     """
     path, colon, number = text.rpartition(":")
     try:
@@ -47,9 +47,9 @@ def parse_part(text: str) -> MixPart:
     if weight is None:
         return MixPart(Path(text))
     if not path:
-        raise UsageError(f"{text}: write a part as FILE:WEIGHT.")
+        raise UsageError(f"{text}: the file is missing. Write FILE:WEIGHT.")
     if not isfinite(weight) or weight <= 0:
-        raise UsageError(f"{text}: a weight is a number above 0.")
+        raise UsageError(f"{text}: the weight must be above 0.")
     return MixPart(Path(path), weight)
 
 
@@ -63,58 +63,56 @@ def mix(
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> MixReport:
-    """Write verl parquets, ours or not, as one parquet with given shares of each.
+    """Write verl parquets as one parquet that contains each with its share.
 
     The rows of a part are a random sample without replacement, and the parts are interleaved at
-    random; both depend on the arguments only, on any machine and Python. Within a part rows keep
-    their file's order, so that every file is streamed in bounded memory: verl shuffles in training
-    anyway (`data.shuffle`). What grows with the rows written is a digest of each question, to find
-    those that several parts ask.
+    random. Both depend only on the arguments, not on the machine or the Python version. Within a
+    part the rows keep their file's order, so that every file is streamed in bounded memory; verl
+    shuffles in training anyway (`data.shuffle`). Only the digests of the questions, which find
+    questions of several parts, grow with the number of rows.
 
     Args:
-        parts: the files and their weights, which need not add up to anything.
+        parts: the files and their weights; only the ratios of the weights count.
         out: the parquet to write.
-        rows: how many to write; None for as many as there are without repeating any.
-        seed: of the sample and the order.
-        oversample: repeat the rows of a part that has too few, each as often as the others or once
-            more. Needs `rows`.
-        overwrite: replace `out`.
-        progress: called with the number of rows done since the last call.
+        rows: number of rows to write; None for the most that need no repetition.
+        seed: random seed of the sample and the order.
+        oversample: repeat the rows of a part that has too few, each n or n + 1 times. Needs `rows`.
+        overwrite: replace `out` if it exists.
+        progress: called with the number of rows processed since the last call.
 
     Raises:
-        UsageError: a weight, `rows` or the parts make no sense, or a part has too few rows.
-        DataError: a file cannot be read, or a row cannot be written in our schema; the message
+        UsageError: a weight, `rows` or the parts are invalid, or a part has too few rows.
+        DataError: a file cannot be read, or a row cannot be converted to our schema; the message
             says which and why.
         OutputError: `out` exists or cannot be written.
     """
     out = Path(out)
-    _refuse(parts, out, rows=rows, oversample=oversample)
+    _check_arguments(parts, out, rows=rows, oversample=oversample)
     require_absent(out, overwrite=overwrite)
-    available = [_count(part.path) for part in parts]
+    available = [_count_rows(part.path) for part in parts]
     weights = [part.weight for part in parts]
     total = largest_total(weights, available) if rows is None else rows
     counts = share_out(weights, total)
-    if not total or (not oversample and _too_many(counts, available)):
-        raise UsageError(_too_few(parts, counts, available))
-    taken = zip(parts, shares(weights), available, counts, strict=True)
+    if not total or (not oversample and _exceeds(counts, available)):
+        raise UsageError(_too_few_message(parts, counts, available))
     reports = (
-        MixPartReport(part.path, part.weight, float(share), has, count, ceil(count / has))
-        for part, share, has, count in taken
+        MixPartReport(part.path, part.weight, float(share), size, count, ceil(count / size))
+        for part, share, size, count in zip(parts, shares(weights), available, counts, strict=True)
     )
     report = MixReport(out, seed, tuple(reports))
-    made = _rows(report, progress)
-    report.written = write_rows(made, out, _metadata(report, oversample), overwrite=overwrite)
+    mixed_rows = _rows(report, progress)
+    report.written = write_rows(mixed_rows, out, _metadata(report, oversample), overwrite=overwrite)
     return report
 
 
 def shares(weights: Sequence[float]) -> list[Fraction]:
-    """The weights, divided by their sum. 0.7 is seven tenths here, not the double next to it."""
+    """Return the weights divided by their sum; 0.7 is exactly seven tenths, not the nearest double."""
     exact = [Fraction(repr(float(weight))) for weight in weights]
     return [weight / sum(exact) for weight in exact]
 
 
 def share_out(weights: Sequence[float], rows: int) -> list[int]:
-    """How many of `rows` each weight gets, by largest remainder: each within 1 of its share."""
+    """Distribute `rows` by largest remainder: each count differs from its share by less than 1."""
     quotas = [share * rows for share in shares(weights)]
     counts = list(map(floor, quotas))
     by_remainder = sorted(range(len(quotas)), key=lambda i: counts[i] - quotas[i])
@@ -124,59 +122,61 @@ def share_out(weights: Sequence[float], rows: int) -> list[int]:
 
 
 def largest_total(weights: Sequence[float], available: Sequence[int]) -> int:
-    """The largest total for which no part needs more rows than it has."""
+    """Return the largest number of rows for which no part needs more rows than it has."""
     pairs = list(zip(shares(weights), available, strict=True))
-    surely = min(floor(has / share) for share, has in pairs)
-    at_most = min(ceil((has + 1) / share) for share, has in pairs)
-    fits = (
-        n for n in range(at_most, surely, -1) if not _too_many(share_out(weights, n), available)
-    )
-    return next(fits, surely)
+    lower = min(floor(size / share) for share, size in pairs)
+    upper = min(ceil((size + 1) / share) for share, size in pairs)
+    totals = (n for n in range(upper, lower, -1) if not _exceeds(share_out(weights, n), available))
+    return next(totals, lower)
 
 
-def _too_many(counts: Sequence[int], available: Sequence[int]) -> bool:
-    return any(count > has for count, has in zip(counts, available, strict=True))
+def _exceeds(counts: Sequence[int], available: Sequence[int]) -> bool:
+    return any(count > size for count, size in zip(counts, available, strict=True))
 
 
-def _too_few(parts: Sequence[MixPart], counts: Sequence[int], available: Sequence[int]) -> str:
-    """The first part that lacks rows, and what can be done."""
+def _too_few_message(
+    parts: Sequence[MixPart], counts: Sequence[int], available: Sequence[int]
+) -> str:
+    """Return a message about the first part with too few rows, and what to do."""
     most = largest_total([part.weight for part in parts], available)
-    lacking = zip(parts, counts, available, strict=True)
-    part, count, has = next((p for p in lacking if p[1] > p[2]), (parts[0], 1, available[0]))
-    way_out = f"--rows {most}, or " if most else ""
+    sizes = zip(parts, counts, available, strict=True)
+    part, count, size = next((p for p in sizes if p[1] > p[2]), (parts[0], 1, available[0]))
+    remedy = f"--rows {most}, or " if most else ""
     return (
-        f"{part.path} has {has:,} rows, and the mix needs {count:,} of them. There can be {most:,} "
-        f"rows in these shares: {way_out}--rows N with --oversample to repeat rows."
+        f"{part.path} has {size:,} rows, but the mix needs {count:,} of them. With these shares a "
+        f"mix has at most {most:,} rows. Use {remedy}--rows N with --oversample to repeat rows."
     )
 
 
-def _refuse(parts: Sequence[MixPart], out: Path, *, rows: int | None, oversample: bool) -> None:
+def _check_arguments(
+    parts: Sequence[MixPart], out: Path, *, rows: int | None, oversample: bool
+) -> None:
     if not parts:
-        raise UsageError("name at least one file to mix.")
+        raise UsageError("Name at least one file to mix.")
     require_suffix("--out", out, ".parquet")
     if rows is not None and rows < 1:
-        raise UsageError(f"{rows} rows: a mix has at least one.")
+        raise UsageError(f"--rows {rows}: a mix has at least one row.")
     if oversample and rows is None:
-        raise UsageError("--oversample needs --rows: how many rows there shall be.")
+        raise UsageError("--oversample needs --rows, the number of rows to write.")
     for part in parts:
         if not isfinite(part.weight) or part.weight <= 0:
-            raise UsageError(f"{part.path}: weight {part.weight}: a weight is a number above 0.")
+            raise UsageError(f"{part.path}: the weight is {part.weight}; it must be above 0.")
         require_not_input(out, part.path)
     for one, other in combinations(parts, 2):
         if one.path.resolve() == other.path.resolve():
-            raise UsageError(f"{one.path} is named twice; name it once, with one weight.")
+            raise UsageError(f"{one.path} is named twice. Name it once, with one weight.")
 
 
-def _count(path: Path) -> int:
+def _count_rows(path: Path) -> int:
     with open_parquet(path) as file:
         rows = int(file.metadata.num_rows)
     if not rows:
-        raise DataError(f"{path}: no rows; leave it out of the mix.")
+        raise DataError(f"{path}: the file has no rows. Leave it out of the mix.")
     return rows
 
 
 def _metadata(report: MixReport, oversample: bool) -> dict[str, Any]:
-    """What the parquet's own metadata says of how it was made."""
+    """Return how the file was made, for the metadata of the parquet."""
     parts = [
         {"name": str(part.path), "weight": part.weight, "rows": part.rows} for part in report.parts
     ]
@@ -189,14 +189,21 @@ def _metadata(report: MixReport, oversample: bool) -> dict[str, Any]:
 
 
 @dataclass
-class _Questions:
-    """The questions seen, to count those of several parts."""
+class _SharedQuestions:
+    """The questions of the rows so far, to count the questions of several parts.
+
+    Attributes:
+        first: part and gold of the first row with each question.
+        shared: questions that are in several parts.
+        several_golds: questions with several golds.
+    """
 
     first: dict[bytes, tuple[int, str]] = field(default_factory=dict)
     shared: set[bytes] = field(default_factory=set)
     several_golds: set[bytes] = field(default_factory=set)
 
     def add(self, row: Row, part: int) -> None:
+        """Add the question of a row, which is from the part with this number."""
         images = (image["bytes"] for image in row.get(IMAGES.name) or ())
         key = question_key(question_of(row), images)
         gold = gold_key(row["reward_model"]["ground_truth"])
@@ -208,18 +215,18 @@ class _Questions:
 
 
 def _rows(report: MixReport, progress: Callable[[int], object]) -> Iterator[Row]:
-    """The rows of the mix, counted into the report on the way."""
-    rng, questions = random.Random(report.seed), _Questions()  # noqa: S311 - an order, no secret
+    """Yield the rows of the mix, and count them in the report."""
+    rng, questions = random.Random(report.seed), _SharedQuestions()  # noqa: S311 - not a secret
     streams = [
-        _taken(part, random.Random(int(rng.random() * 2**53)))  # noqa: S311
+        _part_rows(part, random.Random(int(rng.random() * 2**53)))  # noqa: S311
         for part in report.parts
     ]
-    with_images = any(_has_images(part.path) for part in report.parts)
-    for which in _order([part.rows for part in report.parts], rng):
-        row = next(streams[which])
-        if with_images:  # write_rows looks for the column in the first rows only
+    has_images = any(_has_images(part.path) for part in report.parts)
+    for part in _order([part.rows for part in report.parts], rng):
+        row = next(streams[part])
+        if has_images:  # write_rows looks for the column in the first rows only
             row.setdefault(IMAGES.name, None)
-        questions.add(row, which)
+        questions.add(row, part)
         report.stats.add(row)
         if report.stats.rows % BATCH_ROWS == 0:
             progress(BATCH_ROWS)
@@ -230,40 +237,43 @@ def _rows(report: MixReport, progress: Callable[[int], object]) -> Iterator[Row]
 
 
 def _order(counts: Sequence[int], rng: random.Random) -> Iterator[int]:
-    """Which part each row is from: every order of `counts` is as likely as any other."""
+    """Yield the part of each row of the mix; every order of the parts is equally likely."""
     left = list(counts)
     for total in range(sum(left), 0, -1):
-        at, which = _draw(rng, total), 0
-        while at >= left[which]:
-            at -= left[which]
-            which += 1
-        left[which] -= 1
-        yield which
+        offset, part = _draw(rng, total), 0
+        while offset >= left[part]:
+            offset -= left[part]
+            part += 1
+        left[part] -= 1
+        yield part
 
 
-def _taken(part: MixPartReport, rng: random.Random) -> Iterator[Row]:
-    """The rows of a part: the whole file as often as it takes, then a sample of it."""
+def _part_rows(part: MixPartReport, rng: random.Random) -> Iterator[Row]:
+    """Yield the rows of a part: the whole file as often as necessary, then a sample of it."""
     passes, rest = divmod(part.rows, part.available)
     for _ in range(passes):
-        yield from _conformed(part, iter(range(part.available)))
+        yield from _schema_rows(part, iter(range(part.available)))
     if rest:
-        yield from _conformed(part, _sample(part.available, rest, rng))
+        yield from _schema_rows(part, _sample(part.available, rest, rng))
 
 
-def _sample(available: int, wanted: int, rng: random.Random) -> Iterator[int]:
-    """`wanted` places of `available`, in order and in no memory (Knuth's selection sampling)."""
+def _sample(available: int, size: int, rng: random.Random) -> Iterator[int]:
+    """Yield `size` of `available` places in order, without memory (Knuth's selection sampling)."""
     for place in range(available):
-        if _draw(rng, available - place) < wanted:
-            wanted -= 1
+        if _draw(rng, available - place) < size:
+            size -= 1
             yield place
 
 
 def _draw(rng: random.Random, below: int) -> int:
-    """A number from 0. `random()` is all that Python promises to keep from version to version."""
+    """Return a random number from 0 to `below` - 1.
+
+    Python guarantees only for `random()` that all versions return the same numbers.
+    """
     return min(int(rng.random() * below), below - 1)
 
 
-def _conformed(part: MixPartReport, places: Iterator[int]) -> Iterator[Row]:
+def _schema_rows(part: MixPartReport, places: Iterator[int]) -> Iterator[Row]:
     for place, raw in _rows_at(part.path, places):
         try:
             row, left_out = to_schema_row(raw, place)
@@ -290,7 +300,7 @@ def _as_rows(path: Path, batch: pa.RecordBatch) -> list[Row]:
         return list(batch.to_pylist())
     except ValueError as error:  # two fields of one name, or nanoseconds
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: cannot be read as rows ({reason}); drop the column.") from error
+        raise DataError(f"{path}: a column cannot be read ({reason}). Drop the column.") from error
 
 
 def _has_images(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""What `prep`, `mix` and `check` tell of what they did."""
+"""The report of `rewardkit prep`."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from pathlib import Path
 from rewardkit.preprocess.base import Dropped
 from rewardkit.preprocess.row_stats import RowStats
 
-#: Questions that are remembered to report duplicates: some 60 MB.
+#: Maximum number of questions kept to count duplicates, about 60 MB.
 MAX_QUESTIONS = 200_000
 
-#: Dropped rows of each reason that a report shows.
-EXAMPLES = 5
+#: Maximum number of dropped rows of each reason in a report; all are counted.
+MAX_EXAMPLES = 5
 
 
 @dataclass
 class SplitReport:
-    """What became of one split.
+    """What `prep` did with one split.
 
     Attributes:
-        split: its name.
-        out: the parquet written.
-        origin: where the rows came from: `sample`, `path`, `cache`, or the hub's name.
-        files: the files they were read from.
-        read: raw rows read, copies included.
-        distinct: raw rows that copy no earlier one.
-        dropped: distinct rows dropped, by reason; they are kept in `<out>.dropped.jsonl`.
+        split: name of the split.
+        out: the parquet.
+        origin: where the rows are from: `sample`, `path`, `cache`, or the hub's name.
+        files: the files that were read.
+        read: number of raw rows, copies included.
+        distinct: number of raw rows that are not a copy of an earlier one.
+        dropped: number of distinct rows dropped, by reason; `<out>.dropped.jsonl` has them.
         examples: the first dropped rows of each reason: reason, place and detail.
-        duplicates: rows kept that ask the question of an earlier row, of the first
-            `MAX_QUESTIONS` questions.
-        conflicting: how many of those have another gold.
-        written: rows written.
-        stats: lengths and kinds of the rows written, each counted once.
+        duplicates: number of rows written that repeat the question of an earlier row, among the
+            first `MAX_QUESTIONS` questions.
+        conflicting: number of those with another gold.
+        written: number of rows written.
+        stats: statistics of the rows written, each counted once.
     """
 
     split: str
@@ -50,80 +50,40 @@ class SplitReport:
     written: int = 0
     stats: RowStats = field(default_factory=RowStats)
 
-    def drop(self, why: Dropped, index: int) -> None:
-        """Count a dropped row, and keep the first of each reason to be shown."""
-        self.dropped[why.reason] += 1
-        if self.dropped[why.reason] <= EXAMPLES:
-            self.examples.append((why.reason, index, why.detail))
+    def drop(self, dropped: Dropped, index: int) -> None:
+        """Count a dropped row, and keep it as an example if it is one of the first of its reason."""
+        self.dropped[dropped.reason] += 1
+        if self.dropped[dropped.reason] <= MAX_EXAMPLES:
+            self.examples.append((dropped.reason, index, dropped.detail))
 
     def steps(self) -> Iterator[tuple[str, int]]:
-        """How many rows are left after each step, from raw rows to rows written."""
-        left = self.read
-        yield "raw rows", left
+        """Yield the number of rows left after each step, from raw rows to rows written."""
+        rows = self.read
+        yield "raw rows", rows
         if self.distinct < self.read:
-            left = self.distinct
-            yield "copies left out", left
+            rows = self.distinct
+            yield "copies removed", rows
         for reason, count in self.dropped.items():
-            left -= count
-            yield f"dropped: {reason}", left
-        if self.written != left:
+            rows -= count
+            yield f"dropped: {reason}", rows
+        if self.written != rows:
             yield "written", self.written
 
 
 @dataclass(frozen=True)
 class PrepReport:
-    """What `prep` did: the choices that made the rows, and a report per split."""
+    """What `prep` did.
+
+    Attributes:
+        dataset: name of the dataset.
+        data_source: verl's reward key of the rows; several are separated by commas.
+        template: name or path of the prompt template.
+        scorer: name of the scorer in the rows.
+        splits: the report of each split.
+    """
 
     dataset: str
     data_source: str
     template: str
     scorer: str
     splits: tuple[SplitReport, ...]
-
-
-@dataclass
-class MixPartReport:
-    """What a mix took of one file.
-
-    Attributes:
-        path: the file.
-        weight: as given.
-        share: of the rows of the mix, as the weight asks.
-        available: rows of the file.
-        rows: how many rows of the mix are from it.
-        times: how often its rows are there at most; above 1 only where rows are repeated.
-        left_out: rows by field that our schema has no place for.
-        changes: rows by what was written otherwise than the file has it.
-    """
-
-    path: Path
-    weight: float
-    share: float
-    available: int
-    rows: int
-    times: int
-    left_out: Counter[str] = field(default_factory=Counter)
-    changes: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass
-class MixReport:
-    """What `mix` did.
-
-    Attributes:
-        out: the parquet written.
-        seed: of the choice and the order of its rows.
-        parts: what was taken of each file.
-        written: rows written.
-        shared: questions that several of the files ask.
-        conflicting: those of them that have more than one gold.
-        stats: lengths and kinds of the rows written.
-    """
-
-    out: Path
-    seed: int
-    parts: tuple[MixPartReport, ...]
-    written: int = 0
-    shared: int = 0
-    conflicting: int = 0
-    stats: RowStats = field(default_factory=RowStats)

@@ -1,4 +1,4 @@
-"""Which problems of a dataset are kept: texts, of a language, and one of each question."""
+"""Which problems of a dataset become rows: complete texts, of one language, each question once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from rewardkit.preprocess.base import Dropped, Problem
 from rewardkit.preprocess.duplicates import gold_key, question_key
 
 Language: TypeAlias = Literal["en", "zh", "all"]
+
+#: The problems to drop, by the place of their raw rows.
 RepeatedProblems: TypeAlias = Mapping[int, Dropped]
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
@@ -18,28 +20,33 @@ _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134
 
 @dataclass(frozen=True)
 class ProblemFilter:
-    """What is kept: questions of a language, and with `dedup` one row of each question."""
+    """Which problems to keep.
+
+    Attributes:
+        language: the language of the questions to keep.
+        dedup: keep one row of each question, and none of a question with several golds.
+    """
 
     language: Language = "all"
     dedup: bool = False
 
 
-def language_fault(question: str, wanted: Language) -> str:
-    """Why a question is not of the language wanted, "" if it is.
+def language_fault(question: str, language: Language) -> str:
+    """Return why a question is not in the language; "" if it is.
 
-    A question is Chinese if it has a Han character: in DAPO-Math-17k formulae outweigh the words
-    of many a Chinese question, and no English one has any.
+    A question with a Han character is Chinese. In DAPO-Math-17k formulae outweigh the words of
+    many Chinese questions, and no English question has a Han character.
     """
-    if wanted == "all":
+    if language == "all":
         return ""
-    found = "zh" if _HAN.search(question) else "en"
-    return "" if found == wanted else f"language is {found}"
+    actual = "zh" if _HAN.search(question) else "en"
+    return "" if actual == language else f"language is {actual}"
 
 
 def text_fault(problem: Problem) -> str:
-    """What keeps a problem out of a parquet of strings, "" if nothing does."""
+    """Return why a problem cannot be written to a parquet of strings; "" if it can."""
     if not isinstance(problem.options, (tuple, list)):
-        return "options are no list"
+        return "options are not a list"
     texts = (
         problem.question,
         problem.ground_truth,
@@ -63,9 +70,13 @@ def text_fault(problem: Problem) -> str:
 
 
 def find_repeated(problems: Iterable[tuple[int, Problem]]) -> RepeatedProblems:
-    """The problems to drop so that every question is left once, with one gold, by index.
+    """Return the problems to drop so that each question remains once and with one gold.
 
-    Of a question whose golds differ every problem is dropped: nobody knows which is right.
+    If the golds of a question differ, all its problems are dropped, because none is known to be
+    right.
+
+    Args:
+        problems: each with the place of its raw row.
     """
     groups: dict[bytes, list[tuple[int, str]]] = {}
     for index, problem in problems:
@@ -74,17 +85,17 @@ def find_repeated(problems: Iterable[tuple[int, Problem]]) -> RepeatedProblems:
     dropped: dict[int, Dropped] = {}
     for group in groups.values():
         if len(group) > 1:
-            dropped.update(_all_but_one(group))
+            dropped.update(_drop_repeats(group))
     return dropped
 
 
-def _all_but_one(group: list[tuple[int, str]]) -> RepeatedProblems:
+def _drop_repeats(group: list[tuple[int, str]]) -> RepeatedProblems:
     golds = {gold_key(gold): gold for _, gold in group}
     first = group[0][0]
     if len(golds) == 1:
         return {i: Dropped("duplicate question", f"as row {first}") for i, _ in group[1:]}
-    several = " and ".join(repr(gold[:60]) for gold in golds.values())
+    texts = " and ".join(repr(gold[:60]) for gold in golds.values())
     return {
-        i: Dropped("conflicting golds", f"row {first} has the same question; golds {several}")
+        i: Dropped("conflicting golds", f"row {first} has the same question; golds {texts}")
         for i, _ in group
     }

@@ -1,4 +1,4 @@
-"""How long prompts are: in tokens of the model's own tokenizer, as verl counts them."""
+"""Lengths of prompts: in tokens of the model's own tokenizer, as verl counts them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rewardkit.errors import DataError, SourceError, UsageError, call_catching
-from rewardkit.preprocess.row_stats import share_over
 from rewardkit.statistics import percentile_of_counts
 
 Messages: TypeAlias = Sequence[dict[str, Any]]
@@ -22,8 +21,8 @@ class PromptLengths:
 
     Attributes:
         unit: `tokens` or `characters`.
-        limit: what `data.max_prompt_length` is to be, None if not said.
-        counts: how many prompts have each length.
+        limit: the run's `data.max_prompt_length`; None if unknown.
+        counts: number of prompts of each length.
     """
 
     unit: str
@@ -31,27 +30,28 @@ class PromptLengths:
     counts: Counter[int] = field(default_factory=Counter)
 
     def summary(self) -> dict[str, float]:
-        """Median, p90, p99 and longest; and the share over the limit, if there is one."""
-        found: dict[str, float] = {
+        """Return median, p90, p99 and maximum; with a limit also the share of longer prompts."""
+        marks: dict[str, float] = {
             name: percentile_of_counts(self.counts, percent)
             for name, percent in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
         }
-        return (
-            found if self.limit is None else {**found, "over": share_over(self.counts, self.limit)}
-        )
+        if self.limit is not None:
+            too_long = sum(count for length, count in self.counts.items() if length > self.limit)
+            marks["over"] = too_long / self.counts.total() if self.counts else 0.0
+        return marks
 
-    def described(self) -> dict[str, object]:
-        """Unit, limit and summary, without the counts."""
+    def to_dict(self) -> dict[str, object]:
+        """Return unit, limit and summary, without the counts."""
         return {"unit": self.unit, "limit": self.limit, **self.summary()}
 
 
 def count_characters(messages: Messages) -> int:
-    """The characters of all messages."""
+    """Return the number of characters of all messages."""
     return sum(len(str(message.get("content") or "")) for message in messages)
 
 
 def token_counter(name: str) -> TokenCounter:
-    """A function that counts a prompt's tokens, chat template and generation prompt included.
+    """Return a function that counts a prompt's tokens with chat template and generation prompt.
 
     Args:
         name: a folder with a tokenizer, or its name on Hugging Face. Code of the model's
@@ -59,7 +59,7 @@ def token_counter(name: str) -> TokenCounter:
 
     Raises:
         UsageError: transformers is not installed.
-        SourceError: no such tokenizer here or there.
+        SourceError: the tokenizer was not found or cannot be loaded.
     """
     try:
         from transformers import AutoTokenizer
@@ -76,7 +76,7 @@ def token_counter(name: str) -> TokenCounter:
         raise SourceError(f"--tokenizer {name}: cannot be loaded ({reason})") from error
     has_chat = bool(getattr(tokenizer, "chat_template", None))
 
-    def measure(messages: Messages) -> int:
+    def count_tokens(messages: Messages) -> int:
         if has_chat:
             text = call_catching(
                 tokenizer.apply_chat_template,
@@ -84,9 +84,9 @@ def token_counter(name: str) -> TokenCounter:
                 add_generation_prompt=True,
                 tokenize=False,
             )
-            if isinstance(text, Exception):  # a template may raise anything, in its own words
+            if isinstance(text, Exception):  # a template may raise an error of its own
                 raise DataError(f"--tokenizer {name}: its chat template fails: {text}.") from text
             return len(tokenizer.encode(text, add_special_tokens=False))
         return sum(len(tokenizer.encode(str(m.get("content") or ""))) for m in messages)
 
-    return measure
+    return count_tokens

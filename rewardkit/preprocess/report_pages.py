@@ -21,7 +21,8 @@ from rewardkit.pages.text import row_count, share
 from rewardkit.preprocess.check_report import CheckReport
 from rewardkit.preprocess.contamination.overlap import Overlap
 from rewardkit.preprocess.dropped_rows import dropped_path
-from rewardkit.preprocess.prep_report import MixPartReport, MixReport, PrepReport, SplitReport
+from rewardkit.preprocess.mix_report import MixPartReport, MixReport
+from rewardkit.preprocess.prep_report import PrepReport, SplitReport
 from rewardkit.preprocess.row_checks import RULES
 from rewardkit.preprocess.row_stats import RowStats
 from rewardkit.statistics import percentile_of_counts
@@ -218,7 +219,7 @@ def _findings(report: CheckReport) -> Iterator[Section]:
     yield Table(
         "examples",
         ("where", "rule", "what"),
-        tuple(TableRow(cells) for cells in report.listed()),
+        tuple(TableRow(cells) for cells in report.example_lines()),
         note="The first findings of each rule; rows count from 0.",
     )
 

@@ -1,8 +1,8 @@
 """The checks of one verl row: its contents, and the gold self-check.
 
-The self-check runs the reward itself: the dataset's own solution and the shortest well-formed
-response with the gold must be right, and another answer must not. What it finds is found at step
-200 otherwise, if at all.
+The self-check runs the reward function itself. The dataset's own solution and the shortest
+well-formed response with the gold must be right, and a different answer must be wrong. The errors
+that it finds would otherwise show up only during training, or never.
 """
 
 from __future__ import annotations
@@ -24,42 +24,50 @@ from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop
 from rewardkit.scorers.gold import MISSING, accept_gold, explain_bad_gold, unwrap_gold
 from rewardkit.scorers.load import own_options, respond_of
 
-#: The rules, in the order they are reported, and what to do about each.
+#: What to do about the findings of each rule, in the order in which the rules are reported.
 RULES: Mapping[str, str] = {
     "missing": "prepare the file with rewardkit prep, or add the column",
-    "schema": "write the column as the type named, or prepare the file with rewardkit prep",
-    "empty_file": "prepare it again: verl cannot load a file without rows",
-    "empty_prompt": "drop the row: the policy would answer nothing",
+    "schema": "write the column with the type that is named, or prepare the file with rewardkit prep",
+    "empty_file": "prepare the file again: verl cannot load a file without rows",
+    "empty_prompt": "drop the row: the policy would have nothing to answer",
     "bad_prompt": "write the prompt as a chat: a list of {role, content} with a user message",
-    "long_prompt": "drop it or raise data.max_prompt_length: verl drops it with "
-    "data.filter_overlong_prompts=True, and cuts it or ends the run without",
-    "bad_row": "write the field as verl reads it",
+    "long_prompt": "drop the row or raise data.max_prompt_length: with "
+    "data.filter_overlong_prompts=True verl drops it, otherwise verl cuts it or ends the run",
+    "bad_row": "write the field in the form that verl reads",
     "empty_gold": "drop the row or add its answer: no response could score",
     "unknown_data_source": "name a scorer in extra_info.scorer, pass --scorer, or register one",
-    "bad_gold": "mend the gold: this scorer cannot read it, so no response could score",
-    "gold_is_wrong": "the gold, given in the asked form, does not score: wrong scorer for this row?",
-    "form_does_not_fit": "the prompt asks for a form that the scorer does not read: change --template "
-    "or the scorer",
-    "solution_is_wrong": "the dataset's own solution does not give this gold: look at the row; at the "
-    "scorer, if most rows say so",
-    "wrong_is_right": "another answer scores as right: do not train on this reward",
-    "scorer_raises": "mend the scorer: inside verl 0.9 the sample is dropped without a word",
-    "duplicate": "drop it, or pass --allow-duplicates if it is meant",
-    "conflicting_gold": "keep one: the same prompt has another gold in an earlier row",
-    "overlap": "drop it: an evaluation that has the problem would measure memory",
+    "bad_gold": "fix the gold: this scorer cannot read it, so no response could score",
+    "gold_is_wrong": "check the scorer of the row: the gold in the requested form scores as wrong",
+    "form_does_not_fit": "change --template or the scorer: the prompt asks for a form that the "
+    "scorer does not read",
+    "solution_is_wrong": "check the row: the dataset's own solution does not lead to the gold; "
+    "check the scorer if this concerns most rows",
+    "wrong_is_right": "do not train with this reward: a wrong answer scores as right",
+    "scorer_raises": "fix the scorer: verl 0.9 drops such a sample without a message",
+    "duplicate": "drop the row, or pass --allow-duplicates if the repetition is intended",
+    "conflicting_gold": "keep one of the rows: an earlier row has the same prompt and another gold",
+    "overlap": "drop the row: an evaluation with this problem would measure memory",
 }
 
-#: After one of these nothing more is to be learnt of a row.
-_FINAL = frozenset({"bad_gold", "scorer_raises"})
+#: Rules after which the self-check of a row ends.
+_FINAL_RULES = frozenset({"bad_gold", "scorer_raises"})
+
+#: The roles that a message of a prompt may have.
+ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 NoneType = type(None)
 _LETTERS = re.compile(r"[A-J]+")
-ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
 @dataclass(frozen=True)
 class DataFinding:
-    """One thing wrong with a file (`row` is None) or with one of its rows (0-based)."""
+    """A fault of a row, or of the whole file.
+
+    Attributes:
+        row: place of the row in the file, from 0; None for the file.
+        rule: the key of the rule in `RULES`.
+        message: what is wrong.
+    """
 
     row: int | None
     rule: str
@@ -73,24 +81,24 @@ def check_row(
     options: Mapping[str, Any] | None = None,
     respond: Callable[[str], str] | None = None,
 ) -> list[DataFinding]:
-    """What is wrong with a row by itself; empty if nothing is.
+    """Return the findings of a row, without a comparison to other rows.
 
     Args:
-        row: in verl's schema; fields verl does not need may be missing.
-        index: its place in the file.
-        scorer: judges instead of the row's own scorer, the dataset's own solution too.
-        options: of the row's own scorer.
-        respond: writes an answer as `scorer` asks for it, where that runs in another process.
+        row: in verl's schema; fields that verl does not need may be missing.
+        index: place of the row in the file.
+        scorer: scores in place of the row's own scorer, also the dataset's own solution.
+        options: options of the row's own scorer.
+        respond: writes an answer in the form that `scorer` asks for, if it runs in another process.
 
     Raises:
         NeverAnswersError: `scorer` is isolated and failed on all of its first responses.
     """
-    found = list(_contents(row)) or list(_self_check(row, scorer, options or {}, respond))
-    return [DataFinding(index, rule, message) for rule, message in found]
+    faults = list(_check_contents(row)) or list(_self_check(row, scorer, options or {}, respond))
+    return [DataFinding(index, rule, message) for rule, message in faults]
 
 
 def prompt_key(row: Row) -> bytes:
-    """A digest of what the policy sees: prompt and images. Equal for two spellings of it."""
+    """Return a digest of the prompt and images; two spellings of one prompt have the same digest."""
     text = "\n".join(f"{m.get('role')}: {m.get('content')}" for m in row["prompt"])
     images = (
         image.get("bytes") if isinstance(image, Mapping) else image
@@ -99,8 +107,8 @@ def prompt_key(row: Row) -> bytes:
     return question_key(text, (i if isinstance(i, bytes) else repr(i).encode() for i in images))
 
 
-def _contents(row: Row) -> Iterator[tuple[str, str]]:
-    yield from _prompt(row["prompt"])
+def _check_contents(row: Row) -> Iterator[tuple[str, str]]:
+    yield from _check_prompt(row["prompt"])
     if not as_text(row["data_source"]):
         yield "bad_row", "data_source is empty"
     if not isinstance(row.get("extra_info"), (Mapping, NoneType)):
@@ -108,11 +116,11 @@ def _contents(row: Row) -> Iterator[tuple[str, str]]:
     model = row["reward_model"]
     gold = unwrap_gold(model.get("ground_truth")) if isinstance(model, Mapping) else ""
     if gold.strip() in MISSING:
-        what = f"{gold!r}, a missing value" if gold.strip() else "empty"
-        yield "empty_gold", f"reward_model.ground_truth is {what}"
+        value = f"{gold!r}, a missing value" if gold.strip() else "empty"
+        yield "empty_gold", f"reward_model.ground_truth is {value}"
 
 
-def _prompt(prompt: Any) -> Iterator[tuple[str, str]]:
+def _check_prompt(prompt: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(prompt, list) or not all(isinstance(m, Mapping) for m in prompt):
         yield ("bad_prompt", "not a list of messages") if prompt else ("empty_prompt", "no prompt")
     elif not any(as_text(m.get("content")).strip() for m in prompt):
@@ -131,53 +139,55 @@ def _self_check(
 ) -> Iterator[tuple[str, str]]:
     info = {**(row.get("extra_info") or {}), "data_source": row["data_source"]}
     gold = unwrap_gold(row["reward_model"]["ground_truth"])
-    own = call_catching(scorer_for, row["data_source"], info) if scorer is None else scorer
-    if isinstance(own, Exception):
-        yield "unknown_data_source", str(own)
+    judge = call_catching(scorer_for, row["data_source"], info) if scorer is None else scorer
+    if isinstance(judge, Exception):
+        yield "unknown_data_source", str(judge)
         return
-    judge = partial(own, **options_for(own, own_options(own, options))) if options else own
-    respond = respond or respond_of(own)
-    # The item of a list, which our scorers compare with, and the list, which another may.
+    respond = respond or respond_of(judge)
+    if options:
+        judge = partial(judge, **options_for(judge, own_options(judge, options)))
+    # Our scorers compare with the single item of a list; another scorer may want the list.
     answers = list(dict.fromkeys([accept_gold(gold, several=True) or gold, gold]))
-    right = [form for answer in answers for form in _forms(respond, answer)]
+    gold_responses = [form for answer in answers for form in _responses(respond, answer)]
     steps = [
-        _expect_right(judge, right, gold, info, "gold_is_wrong"),
-        _expect_wrong(judge, _forms(respond, another_answer(answers[0])), gold, info),
+        _expect_right(judge, gold_responses, gold, info, "gold_is_wrong"),
+        _expect_wrong(judge, _responses(respond, another_answer(answers[0])), gold, info),
     ]
-    if asked := [form for each in answers for form in _asked_forms(row["prompt"], each)]:
-        steps.append(_expect_right(judge, asked, gold, info, "form_does_not_fit"))
+    prompt_forms = [form for each in answers for form in _responses_in_prompt_forms(row, each)]
+    if prompt_forms:
+        steps.append(_expect_right(judge, prompt_forms, gold, info, "form_does_not_fit"))
     solution = as_text(info.get("answer")).strip()
     if solution and solution != gold.strip():
-        judges = judge if scorer is not None else _solution_scorer(row["data_source"], judge)
-        steps.append(_expect_right(judges, [solution], gold, info, "solution_is_wrong"))
+        own = judge if scorer is not None else _solution_scorer(row["data_source"], judge)
+        steps.append(_expect_right(own, [solution], gold, info, "solution_is_wrong"))
     for step in steps:
-        found = list(step)
-        yield from found
-        if any(rule in _FINAL for rule, _ in found):
+        faults = list(step)
+        yield from faults
+        if any(rule in _FINAL_RULES for rule, _ in faults):
             return
 
 
-def _forms(respond: Callable[[str], str] | None, answer: str) -> list[str]:
-    """An answer as the scorer asks for it; in the usual forms where it does not say how."""
+def _responses(respond: Callable[[str], str] | None, answer: str) -> list[str]:
+    """Return responses with an answer: in the scorer's form, or in the usual ones if it has none."""
     if respond is not None:
         return [respond(answer)]
     return [f"#### {answer}", rf"\boxed{{{answer}}}", f"Answer: {answer}", answer]
 
 
-def _asked_forms(prompt: list[Mapping[str, Any]], answer: str) -> list[str]:
-    """An answer in each form that the prompt names; none where it names no form that we know."""
-    said = "\n".join(as_text(message.get("content")) for message in prompt)
-    thought = "<think>so</think> " if "<think>" in said else "so "
+def _responses_in_prompt_forms(row: Row, answer: str) -> list[str]:
+    """Return a response with an answer in each form that the prompt mentions."""
+    prompt = "\n".join(as_text(message.get("content")) for message in row["prompt"])
+    thought = "<think>so</think> " if "<think>" in prompt else "so "
     forms = {
         "####": f"{thought}\n#### {answer}",
         r"\boxed": rf"{thought}\boxed{{{answer}}}",
         "Answer:": f"{thought}\nAnswer: {answer}",
     }
-    return [response for form, response in forms.items() if form in said]
+    return [response for form, response in forms.items() if form in prompt]
 
 
 def _solution_scorer(data_source: str, judge: Scorer) -> Scorer:
-    """A dataset's solutions keep its own form, whatever form the template asks for."""
+    """Return the scorer of the dataset: its solutions keep its form under any template."""
     own = call_catching(scorer_for, data_source, {})
     return judge if isinstance(own, Exception) else own
 
@@ -185,7 +195,7 @@ def _solution_scorer(data_source: str, judge: Scorer) -> Scorer:
 def _expect_right(
     judge: Scorer, responses: list[str], gold: str, info: Mapping[str, Any], rule: str
 ) -> Iterator[tuple[str, str]]:
-    """One of the responses must be right; what the first of them got is reported."""
+    """Yield a fault with the first response's result unless one of the responses is right."""
     first = None
     for response in responses:
         result = call_scorer_or_stop(judge, response, gold, info)
@@ -198,7 +208,7 @@ def _expect_right(
     if not isinstance(first, Score):
         yield "scorer_raises", f"{type(first).__name__}: {first}"
     elif first.status is Status.BAD_GROUND_TRUTH:
-        yield "bad_gold", _bad_gold(judge, gold)
+        yield "bad_gold", _bad_gold_message(judge, gold)
     else:
         yield rule, f"gold {gold[:80]!r}, read {first.pred[:80]!r} in ...{responses[0][-60:]!r}"
 
@@ -206,13 +216,13 @@ def _expect_right(
 def _expect_wrong(
     judge: Scorer, responses: list[str], gold: str, info: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """No response may be right, nor may it show that the gold is at fault."""
+    """Yield a fault if a response is right, or if the scorer cannot read the gold."""
     for response in responses:
         result = call_scorer_or_stop(judge, response, gold, info)
         if isinstance(result, Score) and result.correct:
-            yield "wrong_is_right", f"gold {gold[:80]!r}, yet {response[:80]!r} scores as right"
+            yield "wrong_is_right", f"gold {gold[:80]!r}, but {response[:80]!r} scores as right"
         elif isinstance(result, Score) and result.status is Status.BAD_GROUND_TRUTH:
-            yield "bad_gold", _bad_gold(judge, gold)
+            yield "bad_gold", _bad_gold_message(judge, gold)
         elif isinstance(result, NoVerdictError):
             yield "scorer_raises", str(result)
         else:
@@ -220,12 +230,12 @@ def _expect_wrong(
         return
 
 
-def _bad_gold(judge: Scorer, gold: str) -> str:
+def _bad_gold_message(judge: Scorer, gold: str) -> str:
     return f"gold {gold[:80]!r} cannot be scored{explain_bad_gold(gold, judge)}"
 
 
 def another_answer(gold: str) -> str:
-    """An answer that is certainly not `gold`: another letter, the next number, or else 0."""
+    """Return an answer that differs from `gold`: another letter, the next number, or else 0."""
     if _LETTERS.fullmatch(gold):
         return "B" if gold == "A" else "A"
     value = read_number(gold)

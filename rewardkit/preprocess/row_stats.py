@@ -1,4 +1,4 @@
-"""What a set of rows looks like: lengths, and kinds of answers."""
+"""Statistics of rows for the reports: lengths, kinds of answers, and groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from rewardkit.row import Row
 
-#: Kinds of gold, the first that matches.
+#: Kinds of golds; the first pattern that matches decides.
 _KINDS = (
     ("integer", re.compile(r"[-+]?[0-9][0-9,]*")),
     ("decimal", re.compile(r"[-+]?[0-9]*\.[0-9]+")),
@@ -27,23 +27,24 @@ _KINDS = (
 
 
 def answer_kind(gold: str) -> str:
-    """What kind of answer a gold is, for the report's picture: `integer`, `choice`, ...
+    """Return the kind of a gold for the charts of a report: `integer`, `choice`, ...
 
-    It decides nothing; a gold that no rule knows is an `expression`.
+    Nothing else depends on it. A gold that matches no pattern is an `expression`.
     """
     gold = gold.strip()[:200]
-    return next((name for name, rule in _KINDS if rule.fullmatch(gold)), "expression")
+    return next((name for name, pattern in _KINDS if pattern.fullmatch(gold)), "expression")
 
 
 @dataclass
 class RowStats:
-    """Counts over rows, for pictures.
+    """Counts of rows, for the charts of a report.
 
     Attributes:
-        rows: how many.
-        prompt_chars: how many rows have a prompt of so many characters (all messages).
-        answer_kinds: rows by kind of gold.
-        groups: rows by value, for `data_source`, `subject`, `level` and `kind`, where there is one.
+        rows: number of rows.
+        prompt_chars: number of rows by the length of the prompt in characters (all messages).
+        answer_kinds: number of rows by kind of gold.
+        groups: number of rows by value of `data_source`, `subject`, `level` and `kind`; rows
+            without a value are not counted.
     """
 
     rows: int = 0
@@ -61,9 +62,3 @@ class RowStats:
             if value := info.get(name):
                 self.groups.setdefault(name, Counter())[str(value)] += 1
         self.groups.setdefault("data_source", Counter())[row["data_source"]] += 1
-
-
-def share_over(lengths: Counter[int], limit: int) -> float:
-    """The share of rows that are longer than `limit`."""
-    over = sum(count for length, count in lengths.items() if length > limit)
-    return over / lengths.total() if lengths else 0.0

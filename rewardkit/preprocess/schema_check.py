@@ -1,4 +1,4 @@
-"""Whether a parquet's schema loads in verl, alone and beside other files."""
+"""Check whether verl can load the schema of a parquet, alone and together with other files."""
 
 from __future__ import annotations
 
@@ -10,43 +10,49 @@ import pyarrow as pa
 from rewardkit.preprocess.row_checks import DataFinding
 from rewardkit.row import SCHEMA
 
-#: What verl reads of every row; a file without one of them is not checked further.
-REQUIRED = ("data_source", "prompt[].content", "prompt[].role", "reward_model.ground_truth")
+#: The columns that verl reads from every row. The rows of a file without one are not checked.
+REQUIRED_COLUMNS = ("data_source", "prompt[].content", "prompt[].role", "reward_model.ground_truth")
 
-_CONCAT = "which verl cannot concatenate with files that have"
+_CONCATENATION = "which verl cannot concatenate with files that have"
 
 
 def schema_findings(schema: pa.Schema) -> Iterator[DataFinding]:
-    """Where a file's schema would not load in verl, or not beside other files.
+    """Yield the columns that verl cannot load, or cannot load together with other files.
 
-    `datasets.concatenate_datasets` raises on a field that is typed differently in two files
-    (measured on datasets 3.6 and 5.2). Fields that only one file has, or that are all null in one,
-    are filled with None.
+    `datasets.concatenate_datasets` raises if a field has different types in two files (measured
+    with datasets 3.6 and 5.2). It fills a field with None if only one file has it, or if it is
+    null in all rows of one file.
     """
     ours = dict(_leaves(SCHEMA))
     present = list(_leaves(schema))
-    lacking = [column for column in REQUIRED if not any(_leads_to(column, n) for n, _ in present)]
-    for column in lacking:
+    missing = [
+        column for column in REQUIRED_COLUMNS if not any(_leads_to(column, n) for n, _ in present)
+    ]
+    for column in missing:
         if column.partition("[")[0].partition(".")[0] not in schema.names:
             yield DataFinding(None, "missing", f"no column {column}; verl reads it from every row")
     for name in schema.names:
-        if within := [column for column in lacking if column.startswith((f"{name}.", f"{name}["))]:
+        if fields_within := [
+            column for column in missing if column.startswith((f"{name}.", f"{name}["))
+        ]:
             kind = schema.field(name).type
-            fields = " and ".join(within)
+            fields = " and ".join(fields_within)
             yield DataFinding(
-                None, "missing", f"{name} is {kind}; verl reads {fields} of it{_hint(name, kind)}"
+                None, "missing", f"{name} is {kind}; verl reads {fields} in it{_hint(name, kind)}"
             )
     for column, count in Counter(name for name, _ in present).items():
         if count > 1:
-            yield DataFinding(None, "schema", f"{column} is there {count} times")
+            yield DataFinding(None, "schema", f"the file has {count} columns {column}")
     for column, kind in present:
         wanted = ours.get(column, kind)
         if "large_" in str(kind) or not _loads_as(kind, wanted):
-            yield DataFinding(None, "schema", f"{column} is {kind}, {_CONCAT} {plain_type(wanted)}")
+            yield DataFinding(
+                None, "schema", f"{column} is {kind}, {_CONCATENATION} {plain_type(wanted)}"
+            )
 
 
 def _leads_to(column: str, name: str) -> bool:
-    """Whether a leaf is a column that verl reads, or a part of it."""
+    """Return whether a leaf is the column or a part of it."""
     return name == column or name.startswith((f"{column}.", f"{column}["))
 
 
@@ -56,14 +62,14 @@ def _hint(name: str, kind: pa.DataType) -> str:
 
 
 def _loads_as(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether `datasets` takes the one for the other: nulls, and dictionaries of the type, pass."""
+    """Return whether `datasets` reads the type as the other: also nulls and dictionaries of it."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(kind == wanted or pa.types.is_null(kind))
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type with `string` and `list` for their large forms, as verl's other files have it."""
+    """Return the type with `string` and `list` in place of their large forms."""
     if pa.types.is_large_string(kind):
         return pa.string()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -77,7 +83,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 def _leaves(
     schema: pa.Schema | pa.StructType, prefix: str = ""
 ) -> Iterator[tuple[str, pa.DataType]]:
-    """Every field by its dotted path: structs are entered, lists of structs too."""
+    """Yield the dotted path and type of every field, also within structs and lists of structs."""
     for i in range(len(schema) if isinstance(schema, pa.Schema) else schema.num_fields):
         item = schema.field(i)
         path, kind = f"{prefix}{item.name}", item.type

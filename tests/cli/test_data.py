@@ -232,8 +232,8 @@ def test_a_file_whose_prompts_are_text_is_said_to_be_not_checked(run, tmp_path):
     pq.write_table(pa.table({**columns, "reward_model": golds}), tmp_path / "t.parquet")
     done = run("check", "t.parquet")
     assert (done.returncode, done.stderr) == (1, "")
-    assert "t.parquet: 2 rows, not checked: verl needs other columns" in done.stdout
-    assert "prompt is string; verl reads prompt[].content and prompt[].role of it" in done.stdout
+    assert "t.parquet: 2 rows, not checked: columns that verl needs are missing" in done.stdout
+    assert "prompt is string; verl reads prompt[].content and prompt[].role in it" in done.stdout
     assert "Checked: schema.\nNot checked: prompts, golds" in done.stdout
     ok(run("mix", "t.parquet", "--out", "chats.parquet"))  # as the finding says
     ok(run("check", "chats.parquet"))

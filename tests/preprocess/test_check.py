@@ -189,7 +189,7 @@ def test_a_file_without_rows_is_found(tmp_path):
 def test_a_column_that_is_there_twice_is_found(tmp_path):
     file = foreign(tmp_path, lambda table: table.append_column("ability", table["ability"]))
     report = rewardkit.check(file)
-    assert "ability is there 2 times" in report.examples[0].message
+    assert "the file has 2 columns ability" in report.examples[0].message
 
 
 def test_columns_verl_does_not_read_are_carried_along(tmp_path):

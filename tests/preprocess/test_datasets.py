@@ -306,7 +306,7 @@ def gsm8k_but(change):
         ),
         (
             {"to_problem": lambda raw: Problem(raw["question"], raw["answer"].split()[-1])},
-            "bad_gold: gold '[0-9]+,[0-9]+' cannot be scored; mend the gold",
+            "bad_gold: gold '[0-9]+,[0-9]+' cannot be scored; fix the gold",
         ),
         (
             {

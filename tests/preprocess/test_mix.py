@@ -363,7 +363,7 @@ def test_columns_that_python_has_no_value_for_are_one_clear_error(tmp_path):
     twice = pa.StructArray.from_arrays([pa.array(["1"]), pa.array(["2"])], ["a", "a"])
     table = pa.Table.from_pylist([foreign()]).append_column("x", twice)
     pq.write_table(table, tmp_path / "twice")
-    with pytest.raises(DataError, match="drop the column"):
+    with pytest.raises(DataError, match="Drop the column"):
         mix([MixPart(tmp_path / "twice")], tmp_path / "m.parquet")
 
 
@@ -445,7 +445,7 @@ def test_changes_are_named():
     assert made["prompt"] == [{"role": "user", "content": "q"}]
     assert made["reward_model"]["style"] == "model"
     assert list(describe_changes(row, made)) == [
-        "prompt was text: made the user's message",
+        "prompt was text: written as the user's message",
         "reward_model.ground_truth was int: written as text",
         "extra_info.index was str: kept as source_id",
     ]

@@ -115,7 +115,7 @@ def test_an_evaluation_set_that_is_not_there_is_one_clear_error(tmp_path, spec, 
 
 
 def test_nearly_equal_questions_are_shown_and_conflicting_golds_called_out(train):
-    report = rewardkit.check(train, extras=OptionalChecks(near=True))
+    report = rewardkit.check(train, extras=OptionalChecks(near_duplicates=True))
     assert report.ok
     [cluster] = report.clusters
     assert [(row, gold) for row, _, gold in cluster.rows] == [(0, "420"), (2, "462")]
@@ -135,7 +135,7 @@ def test_lengths_are_counted_and_the_share_over_the_limit_is_said(train):
     def words(messages):
         return sum(len(m["content"].split()) for m in messages)
 
-    report = rewardkit.check(train, extras=OptionalChecks(measure=words, limit=30))
+    report = rewardkit.check(train, extras=OptionalChecks(count_tokens=words, max_tokens=30))
     assert report.lengths.unit == "tokens"
     assert report.lengths.summary()["over"] == 0.5
     assert report.counts == {"long_prompt": 2}

@@ -127,7 +127,7 @@ def test_a_finding_about_the_file_is_not_one_about_a_row(tmp_path):
     report = CheckReport(tmp_path / "a.parquet")
     report.add(DataFinding(None, "missing", "no column prompt[].content"))
     page = check_page(report)
-    assert page.title == "a.parquet: 0 rows, not checked: verl needs other columns"
+    assert page.title == "a.parquet: 0 rows, not checked: columns that verl needs are missing"
     assert cells(sections(page, Table)[1])[0][0] == "file"
 
 

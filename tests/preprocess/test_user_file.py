@@ -155,7 +155,7 @@ def test_a_column_may_have_a_dot_in_its_name(tmp_path):
         ("(1, 2)", "to_problem returned tuple, not a Problem or Dropped"),
         ("None", "to_problem returned NoneType, not a Problem or Dropped"),
         ("1 / 0", "unreadable row .*ZeroDivisionError: division by zero"),
-        ("Problem('q', '1', options=5)", "options are no list"),
+        ("Problem('q', '1', options=5)", "options are not a list"),
         ("Problem('q', '1', images=('a.png',))", "an image is not bytes"),
         ("Problem(3, '1')", "unexpected type"),
     ],

@@ -107,7 +107,8 @@ def _check_file(
             scorer=load_scorer(reward.scorer, **reward.options) if is_built_in else None,
             options=reward.options if reward.scorer == "auto" else {},
             extras=OptionalChecks(
-                measure=measure, limit=limit if measure and isinstance(limit, int) else None
+                count_tokens=measure,
+                max_tokens=limit if measure and isinstance(limit, int) else None,
             ),
             progress=progress,
         )
