@@ -165,7 +165,7 @@ EXAMPLES = [
         "L-10",
         example({f"{ROLLOUT}.n": 1}),
         example({f"{ROLLOUT}.n": 1}, algorithm="ppo"),
-        "1 response per prompt leaves grpo nothing to compare, so it learns nothing",
+        "1 response per prompt leaves grpo nothing to compare and to learn from",
     ),
     (
         "L-10",
@@ -183,7 +183,7 @@ EXAMPLES = [
         "L-11",
         example({**LONG, f"{ROLLOUT}.enable_chunked_prefill": True}, of="0.5.0"),
         example({**LONG, f"{ROLLOUT}.max_num_batched_tokens": 18432}, of="0.5.0"),
-        "8192 is less than the 18432 tokens of the longest sequence, and verl 0.5.0 stops",
+        "8192 is less than the longest sequence, 18432 tokens: verl 0.5.0 stops",
     ),
     (
         "L-11",
@@ -248,7 +248,7 @@ EXAMPLES = [
         "L-16",
         example({**DYNAMIC, f"{ROLLOUT}.log_prob_use_dynamic_bsz": False}),
         example({**DYNAMIC, f"{ROLLOUT}.log_prob_use_dynamic_bsz": False}, of="0.5.0"),
-        "False makes verl 0.9.1 stop, because actor_rollout_ref.actor.use_dynamic_bsz is True",
+        "False makes verl 0.9.1 stop: actor_rollout_ref.actor.use_dynamic_bsz is True",
     ),
     (
         "L-17",
@@ -374,7 +374,7 @@ EXAMPLES = [
         "L-25",
         example({"data.truncation": "error"}),
         example({"data.truncation": "error"}, facts=RunFacts(longest_prompt=400)),
-        "False lets verl 0.9.1 cut longer prompts: it does not read data.truncation",
+        "False lets verl 0.9.1 cut long prompts: it ignores data.truncation",
     ),
     ("L-25", example(model="/m/Qwen2.5-VL-7B"), example(model="/m/Qwen2.5-7B"), "with images"),
     (
@@ -899,7 +899,7 @@ EXAMPLES = [
         "L-68",
         example(facts=RunFacts(train_rows=1000)),
         example(facts=RunFacts(train_rows=1024)),
-        "1024 is more than the 1000 rows of the training files: the run has no step",
+        "1024 is more than the 1000 training rows: the run has no step",
     ),
     (
         "L-68",

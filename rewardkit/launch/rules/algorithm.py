@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewardkit.launch.plan import DAPO_RECIPE
 from rewardkit.launch.presets import OVERLONG
-from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule
+from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule, set_to
 from rewardkit.launch.rules.values import ACTOR, ROLLOUT, PlanValues
 
 CLIP_LOW, CLIP_HIGH = f"{ACTOR}.clip_ratio_low", f"{ACTOR}.clip_ratio_high"
@@ -53,10 +53,10 @@ def reward_manager(values: PlanValues) -> Violation | None:
     good = "dapo" if algorithm == "dapo" else "naive"
     has_penalty = values.flag(f"{OVERLONG}.enable") is True
     if has_penalty and name == "naive":
-        return Violation("naive ignores the length penalty.", f"Set {MANAGER}=dapo.")
+        return set_to(MANAGER, "dapo", "naive ignores the length penalty.")
     if not has_penalty and name in {"naive", "dapo"} and name != good:
         message = f"{name}, but {algorithm.upper()} has {good}."
-        return Violation(message, f"Set {MANAGER}={good}.")
+        return set_to(MANAGER, good, message)
     return None
 
 
@@ -68,12 +68,10 @@ def group_size(values: PlanValues) -> Violation | None:
         return None
     usual = USUAL_GROUPS.get(values.recipe.algorithm, 16)
     if size == 1:
-        message = (
-            f"1 response per prompt leaves {estimator} nothing to compare, so it learns nothing."
-        )
-        return Violation(message, f"Set {SAMPLES}={usual}.")
+        message = f"1 response per prompt leaves {estimator} nothing to compare and to learn from."
+        return set_to(SAMPLES, usual, message)
     message = f"{size} responses per prompt make the advantage coarse (usual: {usual})."
-    return Violation(message, f"Set {SAMPLES}=8 or more if time allows.", severity="info")
+    return set_to(SAMPLES, 8, message, extra=" or more if time allows", severity="info")
 
 
 @rule("L-49", "error", f"{OVERLONG}.len", ASCEND)
@@ -97,15 +95,14 @@ def _manager_arguments(values: PlanValues, limit: int) -> Violation | None:
     """Check what the main trainer's reward manager reads besides the buffer's length."""
     if values.plan.get(f"{OVERLONG}.log") is None:
         message = "it is not set, and verl stops at the first sample without it."
-        return Violation(message, f"Set {OVERLONG}.log=False.", f"{OVERLONG}.log")
+        return set_to(f"{OVERLONG}.log", False, message)
     if values.plan.get(MAX_RESPONSE) is None:
         message = "it is not set, and verl cannot make the reward manager without it."
-        fix = f"Set {MAX_RESPONSE}=${{data.max_response_length}}."
-        return Violation(message, fix, MAX_RESPONSE)
+        return set_to(MAX_RESPONSE, "${data.max_response_length}", message)
     if values.integer(MAX_RESPONSE) not in {limit, None}:
         message = f"{values.integer(MAX_RESPONSE)} moves the penalty's start: responses have up to "
         message += f"{limit} tokens."
-        return Violation(message, f"Set {MAX_RESPONSE}={limit}.", MAX_RESPONSE, "warning")
+        return set_to(MAX_RESPONSE, limit, message, severity="warning")
     return None
 
 
@@ -117,13 +114,13 @@ def dynamic_sampling(values: PlanValues) -> Violation | None:
     key, settings = f"{FILTER}.metric", values.plan.settings
     metric = settings[key] if key in settings else values.plan.get(key)
     if metric in (None, ""):
-        return Violation("it is not set, and groups are compared by it.", f"Set {key}=acc.")
+        return set_to(key, "acc", "it is not set, and groups are compared by it.")
     total, unknown = "reward", {"seq_reward", "seq_final_reward"}
     if not values.is_since(0, 9, 0):
         total, unknown = "seq_reward", {"reward"}
     if isinstance(metric, str) and metric in unknown:
         message = f"verl {values.plan.verl} has no metric {metric} and stops at the first batch."
-        return Violation(message, f"Set {key}={total}, or acc if the reward function returns it.")
+        return set_to(key, total, message, extra=", or acc if the reward function returns it")
     return _generated_batch(values)
 
 
@@ -132,12 +129,9 @@ def _generated_batch(values: PlanValues) -> Violation | None:
     generated, needed = values.count(GENERATED_BATCH), values.count("data.train_batch_size")
     if values.is_since(0, 9, 0) or not generated or not needed or generated >= needed:
         return None
-    rounds, fix = (
-        values.count(f"{FILTER}.max_num_gen_batches"),
-        f"Set {GENERATED_BATCH}={2 * needed}.",
-    )
+    rounds = values.count(f"{FILTER}.max_num_gen_batches")
     if rounds and rounds * generated < needed:
         message = f"{rounds} rounds of {generated} prompts never fill a batch of {needed}."
-        return Violation(message, fix, GENERATED_BATCH)
+        return set_to(GENERATED_BATCH, 2 * needed, message)
     message = f"{generated} is less than the batch of {needed}: every step takes several rounds."
-    return Violation(message, fix, GENERATED_BATCH, "warning")
+    return set_to(GENERATED_BATCH, 2 * needed, message, severity="warning")

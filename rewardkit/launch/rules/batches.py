@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd
 
 from rewardkit.launch.findings import Severity
-from rewardkit.launch.rules.rule import ASCEND, BLOG, CODE, GUIDE, TUTORIAL, Violation, rule
+from rewardkit.launch.rules.rule import ASCEND, BLOG, CODE, GUIDE, TUTORIAL, Violation, rule, set_to
 from rewardkit.launch.rules.values import (
     ACTOR,
     DYNAMIC_BATCH,
@@ -41,7 +41,7 @@ def mini_batch(values: PlanValues) -> Violation | None:
     if mini > batch:
         severity: Severity = "warning" if values.is_dynamic else "error"
         message = f"{mini} is more than {BATCH}={batch}."
-        return Violation(message, f"Set {MINI_BATCH}={batch} or less.", severity=severity)
+        return set_to(MINI_BATCH, batch, message, extra=" or less", severity=severity)
     samples, copies = values.count(SAMPLES), values.data_parallel
     if values.is_dynamic or not micro or not samples or not copies:
         return None
@@ -49,7 +49,7 @@ def mini_batch(values: PlanValues) -> Violation | None:
     if rows and rows % micro:
         message = f"{micro} does not divide the {rows} rows that each device has of a mini batch "
         message += f"({mini} x n {samples} / {copies})."
-        return Violation(message, f"Set {MICRO_BATCH}={gcd(rows, micro)}.", MICRO_BATCH)
+        return set_to(MICRO_BATCH, gcd(rows, micro), message)
     return None
 
 
@@ -66,12 +66,12 @@ def divisible_batches(values: PlanValues) -> Violation | None:
     balances = values.is_dynamic and values.is_since(0, 6, 0)
     if batch * samples % unit and not balances:
         message = f"{batch} x n {samples} = {batch * samples} does not divide by {unit} ({name})."
-        return Violation(message, f"Set {BATCH}={_next_divisible(batch, samples, unit)}.")
+        return set_to(BATCH, _next_divisible(batch, samples, unit), message)
     if mini and mini * samples % copies:
         severity: Severity = "error" if values.is_since(0, 8, 0) else "warning"
         message = f"{mini} x n {samples} = {mini * samples} does not divide by {copies} copies."
-        fix = f"Set {MINI_BATCH}={_next_divisible(mini, samples, copies)}."
-        return Violation(message, fix, MINI_BATCH, severity)
+        size = _next_divisible(mini, samples, copies)
+        return set_to(MINI_BATCH, size, message, severity=severity)
     return _log_prob_batches(values, batch * samples // copies)
 
 
@@ -81,8 +81,7 @@ def _log_prob_batches(values: PlanValues, rows: int) -> Violation | None:
     if values.is_dynamic or not values.is_since(0, 8, 0) or not micro or not rows % micro:
         return None
     message = f"{micro} does not divide the {rows} rows that each device has of a batch."
-    fix = f"Set {LOG_PROB_MICRO_BATCH}={gcd(rows, micro)}."
-    return Violation(message, fix, LOG_PROB_MICRO_BATCH)
+    return set_to(LOG_PROB_MICRO_BATCH, gcd(rows, micro), message)
 
 
 def _next_divisible(size: int, samples: int, unit: int) -> int:
@@ -100,10 +99,10 @@ def updates_per_step(values: PlanValues) -> Violation | None:
     updates, rest = divmod(batch, mini)
     if rest:
         message = f"{mini} does not divide {BATCH}={batch}: the last update has {rest} prompts."
-        return Violation(message, f"Set {MINI_BATCH}={gcd(batch, mini)}.", severity="warning")
+        return set_to(MINI_BATCH, gcd(batch, mini), message, severity="warning")
     if updates > MAX_UPDATES:
         message = f"{mini} makes {updates} updates per step: the later ones are far off policy."
-        return Violation(message, f"Set {MINI_BATCH}={max(1, batch // MAX_UPDATES)} or more.")
+        return set_to(MINI_BATCH, max(1, batch // MAX_UPDATES), message, extra=" or more")
     return None
 
 
@@ -114,15 +113,13 @@ def dynamic_batches(values: PlanValues) -> Violation | None:
     if actor is None or log_prob is None:
         return None
     if actor != log_prob and values.is_since(0, 8, 0):
-        message = (
-            f"{log_prob} makes verl {values.plan.verl} stop, because {DYNAMIC_BATCH} is {actor}."
-        )
-        return Violation(message, f"Set {LOG_PROB_DYNAMIC}={actor}.", LOG_PROB_DYNAMIC, "error")
+        message = f"{log_prob} makes verl {values.plan.verl} stop: {DYNAMIC_BATCH} is {actor}."
+        return set_to(LOG_PROB_DYNAMIC, actor, message, severity="error")
     length = values.response_tokens or 0
     if actor or length < LONG_TOKENS:
         return None
     message = f"False gives each pass the same number of rows, whether of 10 tokens or of {length}."
-    return Violation(message, f"Set {DYNAMIC_BATCH}=True; verl then ignores the micro batch sizes.")
+    return set_to(DYNAMIC_BATCH, True, message, extra="; verl then ignores the micro batch sizes")
 
 
 @rule("L-17", "error", TOKENS, ASCEND, CODE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewardkit.launch.findings import Severity
 from rewardkit.launch.rules.expected_values import BATCHED_TOKENS, SLOW_TOKENS, TRUNCATION
-from rewardkit.launch.rules.rule import ASCEND, BLOG, CODE, GUIDE, Violation, rule
+from rewardkit.launch.rules.rule import ASCEND, BLOG, CODE, GUIDE, Violation, rule, set_to
 from rewardkit.launch.rules.values import ROLLOUT, PlanValues
 
 FILTER = "data.filter_overlong_prompts"
@@ -21,19 +21,19 @@ def batched_tokens(values: PlanValues) -> Violation | None:
     tokens, longest = values.count(BATCHED_TOKENS), values.rollout_tokens
     if not tokens or not longest or tokens >= max(DEFAULT_TOKENS, longest):
         return None
-    fix = f"Set {BATCHED_TOKENS}={max(DEFAULT_TOKENS, longest)}."
+    best = max(DEFAULT_TOKENS, longest)
     if tokens < longest:
         is_chunked = values.flag(f"{ROLLOUT}.enable_chunked_prefill") is not False
         is_sync_vllm = values.engine == "vllm" and values.text(f"{ROLLOUT}.mode") == "sync"
         if is_chunked and is_sync_vllm and not values.is_since(0, 7, 0):
-            message = (
-                f"{tokens} is less than the {longest} tokens of the longest sequence, and verl "
-            )
+            message = f"{tokens} is less than the longest sequence, {longest} tokens: verl "
             message += f"{values.plan.verl} stops."
-            return Violation(message, fix, severity="error")
-        return Violation(f"{tokens} is less than the longest sequence, {longest} tokens.", fix)
+            return set_to(BATCHED_TOKENS, best, message, severity="error")
+        message = f"{tokens} is less than the longest sequence, {longest} tokens."
+        return set_to(BATCHED_TOKENS, best, message)
     if tokens > SLOW_TOKENS:
-        return Violation(f"{tokens} is less than verl's default, {DEFAULT_TOKENS}.", fix)
+        message = f"{tokens} is less than verl's default, {DEFAULT_TOKENS}."
+        return set_to(BATCHED_TOKENS, best, message)
     return None
 
 
@@ -55,9 +55,7 @@ def long_prompts(values: PlanValues) -> Violation | None:
             else None
         )
     if values.explicit(TRUNCATION) == "error":
-        message = (
-            f"False lets verl {values.plan.verl} cut longer prompts: it does not read {TRUNCATION}."
-        )
+        message = f"False lets verl {values.plan.verl} cut long prompts: it ignores {TRUNCATION}."
         return Violation(message, fix)
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewardkit.launch.rules.rule import GUIDE, Violation, rule
+from rewardkit.launch.rules.rule import GUIDE, Violation, rule, set_to
 from rewardkit.launch.rules.values import ACTOR, REF, PlanValues
 
 ENGINE = f"{ACTOR}.megatron"
@@ -44,12 +44,12 @@ def reference_like_actor(values: PlanValues) -> Violation | None:
         actor, ref = values.count(f"{ACTOR}.{key}"), values.count(f"{REF}.{key}", f"{ACTOR}.{key}")
         if actor and ref and actor != ref:
             message = f"{ref}, but the actor has {actor} on the same devices."
-            return Violation(message, f"Set {REF}.{key}={actor}.", f"{REF}.{key}")
+            return set_to(f"{REF}.{key}", actor, message)
     key = f"{'megatron' if values.is_megatron else 'fsdp_config'}.param_offload"
     is_ref_offloaded = values.flag(f"{REF}.{key}", f"{ACTOR}.{key}")
     if values.flag(f"{ACTOR}.{key}") and is_ref_offloaded is False:
         message = "False keeps the reference on the device, although the actor is offloaded."
-        return Violation(message, f"Set {REF}.{key}=True.", f"{REF}.{key}")
+        return set_to(f"{REF}.{key}", True, message)
     return None
 
 
@@ -77,7 +77,7 @@ def offload(values: PlanValues) -> Violation | None:
     if not values.is_megatron or not on or not off:
         return None
     message = f"False takes memory from the rollout, although {on[0]} is True."
-    return Violation(message, f"Set {ENGINE}.{off[0]}=True.", f"{ENGINE}.{off[0]}")
+    return set_to(f"{ENGINE}.{off[0]}", True, message)
 
 
 @rule("L-42", "info", RECOMPUTE, GUIDE)
@@ -88,8 +88,8 @@ def recompute(values: PlanValues) -> Violation | None:
         return None
     message = f"it is not set, and Megatron keeps the activations of {length} tokens "
     message += "(it does not read model.enable_gradient_checkpointing)."
-    fix = f"Set {RECOMPUTE}=full with recompute_method=uniform and recompute_num_layers=1."
-    return Violation(message, fix)
+    extra = " with recompute_method=uniform and recompute_num_layers=1"
+    return set_to(RECOMPUTE, "full", message, extra=extra)
 
 
 @rule("L-43", "info", f"{TRANSFORMER}.moe_router_dtype", GUIDE)
@@ -127,8 +127,7 @@ def pipeline_stages(values: PlanValues) -> Violation | None:
     message += f"{size})."
     last = layers - -(-layers // size) * (size - 1)
     if last > 0:
-        fix = f"Set {LAST_STAGE}={last}, and leave the first stage out."
-        return Violation(message, fix, LAST_STAGE)
+        return set_to(LAST_STAGE, last, message, extra=", and leave the first stage out")
     return Violation(message, f"Set {PIPELINE} to a divisor of {layers}.")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewardkit.launch.rules.facts import GIB
-from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule
+from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule, set_to
 from rewardkit.launch.rules.values import (
     ACTOR,
     MEMORY_SHARE,
@@ -41,22 +41,21 @@ def _expert_copies(values: PlanValues) -> int:
 
 @rule("L-14", "warning", TENSOR_PARALLEL, GUIDE)
 def weights_fit(values: PlanValues) -> Violation | None:
-    """Device memory x gpu_memory_utilization x TP > parameters x 2 bytes, with the smallest TP that fits."""
+    """Memory x gpu_memory_utilization x TP > parameters x 2 bytes, with the smallest such TP."""
     size, room, copies = values.count(TENSOR_PARALLEL), _room(values), _expert_copies(values)
     if not size:
         return None
     weights = (values.facts.parameters or 0) * ROLLOUT_BYTES
     if room and weights and room * size * copies <= weights:
         message = f"{weights / GIB:,.0f} GiB of weights do not fit {size} x {room / GIB:,.0f} GiB."
-        smallest = _next_power(weights / room / copies)
-        fix = f"Set {TENSOR_PARALLEL}={smallest}, or raise {MEMORY_SHARE}."
-        return Violation(message, fix, severity="error")
+        smallest, extra = _next_power(weights / room / copies), f", or raise {MEMORY_SHARE}"
+        return set_to(TENSOR_PARALLEL, smallest, message, extra=extra, severity="error")
     per_node = values.count("trainer.n_gpus_per_node") or MAX_TENSOR_PARALLEL
     widest = min(MAX_TENSOR_PARALLEL, per_node)
     if size <= widest:
         return None
     message = f"{size} is more than {widest}: the devices wait for each other."
-    return Violation(message, f"Set {TENSOR_PARALLEL}={widest}, if the weights fit.")
+    return set_to(TENSOR_PARALLEL, widest, message, extra=", if the weights fit")
 
 
 def _next_power(number: float) -> int:
@@ -78,7 +77,7 @@ def smaller_tensor_parallel(values: PlanValues) -> Violation | None:
         return None
     message = f"{size} is more than needed: {weights / GIB:,.0f} GiB of weights leave room on "
     message += f"{size // 2}."
-    return Violation(message, f"Set {TENSOR_PARALLEL}={size // 2} for twice the replicas.")
+    return set_to(TENSOR_PARALLEL, size // 2, message, extra=" for twice the replicas")
 
 
 @rule("L-38", "info", OFFLOAD, GUIDE)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from rewardkit.launch.rules.rule import ASCEND, BLOG, CODE, GUIDE, MODELARTS, Violation, rule
+from rewardkit.launch.rules.rule import (
+    ASCEND,
+    BLOG,
+    CODE,
+    GUIDE,
+    MODELARTS,
+    Violation,
+    rule,
+    set_to,
+)
 from rewardkit.launch.rules.values import (
     ACTOR,
     REF,
@@ -33,12 +42,11 @@ def _rollout(values: PlanValues) -> Violation | None:
         return None
     per_replica = size * (values.count(f"{ROLLOUT}.data_parallel_size") or 1)
     if devices % per_replica:
-        best = _largest_divisor(size, devices)
         message = f"{per_replica} does not divide {devices} devices."
-        return Violation(message, f"Set {TENSOR_PARALLEL}={best}.")
+        return set_to(TENSOR_PARALLEL, _largest_divisor(size, devices), message)
     if heads and heads % size:
-        fix = f"Set {TENSOR_PARALLEL}={_largest_divisor(size, heads, devices)}."
-        return Violation(_heads_message(size, heads), fix)
+        best = _largest_divisor(size, heads, devices)
+        return set_to(TENSOR_PARALLEL, best, _heads_message(size, heads))
     return None
 
 
@@ -58,11 +66,10 @@ def _megatron(values: PlanValues) -> Violation | None:
     if experts > 1 and devices % (experts * inner * pipeline):
         product = experts * inner * pipeline
         message = f"EP x ETP x PP = {product} does not divide {devices} devices."
-        fix = f"Set {EXPERT_PARALLEL}={_largest_divisor(experts, devices // pipeline)}."
-        return Violation(message, fix, EXPERT_PARALLEL)
+        return set_to(EXPERT_PARALLEL, _largest_divisor(experts, devices // pipeline), message)
     if heads and heads % size:
-        fix = f"Set {ACTOR_TENSOR}={_largest_divisor(size, heads)}."
-        return Violation(_heads_message(size, heads), fix, ACTOR_TENSOR)
+        best = _largest_divisor(size, heads)
+        return set_to(ACTOR_TENSOR, best, _heads_message(size, heads))
     return _across_nodes(values, size)
 
 
@@ -72,8 +79,8 @@ def _across_nodes(values: PlanValues, size: int) -> Violation | None:
         return None
     message = f"{size} is more than the {per_node} devices of a node: every layer waits for the "
     message += "network."
-    fix = f"Set {ACTOR_TENSOR}={per_node}, and raise pipeline_model_parallel_size."
-    return Violation(message, fix, ACTOR_TENSOR, "warning")
+    extra = ", and raise pipeline_model_parallel_size"
+    return set_to(ACTOR_TENSOR, per_node, message, extra=extra, severity="warning")
 
 
 def _heads_message(size: int, heads: int) -> str:
@@ -96,19 +103,19 @@ def sequence_parts(values: PlanValues) -> Violation | None:
     if values.is_megatron or not size or not devices:
         return None
     best = _largest_divisor(max(size, length // PART_TOKENS), devices, heads or devices)
-    fix = f"Set {ULYSSES}={best}."
+    message = ""
     if devices % size:
         message = f"{size} does not divide {devices} devices."
-        return Violation(message, fix, severity="error")
-    if heads and heads % size:
-        return Violation(_heads_message(size, heads), fix, severity="error")
-    if kv_heads and kv_heads % size and size % kv_heads:
+    elif heads and heads % size:
+        message = _heads_message(size, heads)
+    elif kv_heads and kv_heads % size and size % kv_heads:
         message = f"neither of {size} and the model's {kv_heads} key-value heads divides the other."
-        return Violation(message, fix, severity="error")
-    if size == 1 and length > LONG_TOKENS and best > 1:
-        message = f"with 1, each device holds responses of {length} tokens whole."
-        return Violation(message, f"{fix} It needs {REMOVE_PADDING}=True.")
-    return None
+    if message:
+        return set_to(ULYSSES, best, message, severity="error")
+    if size > 1 or length <= LONG_TOKENS or best == 1:
+        return None
+    message = f"with 1, each device holds responses of {length} tokens whole."
+    return set_to(ULYSSES, best, message, extra=f". It needs {REMOVE_PADDING}=True")
 
 
 @rule("L-58", "error", REMOVE_PADDING, ASCEND, CODE)
@@ -121,4 +128,4 @@ def parts_need_packing(values: PlanValues) -> Violation | None:
     if values.is_megatron or size == 1 or values.flag(REMOVE_PADDING) is not False:
         return None
     message = f"False makes verl stop, because {ULYSSES} is {size}."
-    return Violation(message, f"Set {REMOVE_PADDING}=True.")
+    return set_to(REMOVE_PADDING, True, message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rewardkit.launch.rules.rule import ASCEND, CODE, GUIDE, MODELARTS, Violation, rule
+from rewardkit.launch.rules.rule import ASCEND, CODE, GUIDE, MODELARTS, Violation, rule, set_to
 from rewardkit.launch.rules.values import (
     ACTOR,
     EAGER,
@@ -35,13 +35,12 @@ def engine(values: PlanValues) -> Violation | None:
     known = {"vllm", "sglang"}
     known |= {"trtllm"} if values.is_since(0, 7, 1) else set()
     known |= {"hf"} if not values.is_since(0, 6, 0) else set()
-    fix = f"Set {ENGINE}=vllm."
     if values.plan.get(ENGINE) is None:
-        return Violation("it is not set, and verl has no default.", fix)
+        return set_to(ENGINE, "vllm", "it is not set, and verl has no default.")
     if values.engine in {None, *known}:
         return None
     message = f"verl {values.plan.verl} has no rollout engine {values.engine!r}; it has "
-    return Violation(f"{message}{', '.join(sorted(known))}.", fix)
+    return set_to(ENGINE, "vllm", f"{message}{', '.join(sorted(known))}.")
 
 
 @rule("L-30", "error", ENGINE_SETTINGS, GUIDE, CODE)
@@ -50,7 +49,7 @@ def engine_settings(values: PlanValues) -> Violation | None:
     engine_name, stages = values.engine, values.count(PIPELINE) or 1
     if stages > 1 and engine_name in {"vllm", "sglang", "trtllm"}:
         message = f"{stages} is not possible: verl's {engine_name} has no pipeline."
-        return Violation(message, f"Set {PIPELINE}=1 and raise {TENSOR_PARALLEL}.", PIPELINE)
+        return set_to(PIPELINE, 1, message, extra=f" and raise {TENSOR_PARALLEL}")
     for key in values.plan.settings:
         prefix, _, rest = key.partition(f"{ENGINE_SETTINGS}.")
         owner, dot, setting = rest.partition(".")
@@ -74,15 +73,15 @@ def memory_share(values: PlanValues) -> Violation | None:
         return None
     if not 0 < share <= 1:
         message = f"{share:g} is not a share between 0 and 1."
-        return Violation(message, f"Set {MEMORY_SHARE}=0.6.", severity="error")
+        return set_to(MEMORY_SHARE, 0.6, message, severity="error")
     section = "megatron" if values.is_megatron else "fsdp_config"
     is_offloaded = values.flag(f"{ACTOR}.{section}.param_offload") is True
     if is_offloaded and share < 0.6:
         message = f"{share:g} is little, because the actor is offloaded during the rollout."
-        return Violation(message, f"Set {MEMORY_SHARE}=0.8.")
+        return set_to(MEMORY_SHARE, 0.8, message)
     if share > (0.9 if is_offloaded else 0.8):
         message = f"{share:g} leaves little memory besides the rollout."
-        return Violation(message, f"Set {MEMORY_SHARE}={0.85 if is_offloaded else 0.6}.")
+        return set_to(MEMORY_SHARE, 0.85 if is_offloaded else 0.6, message)
     return None
 
 
@@ -109,7 +108,7 @@ def images(values: PlanValues) -> Violation | None:
         return None
     key, value = (keys[0], "0") if values.is_since(0, 7, 0) else (keys[1], "True")
     message = "vLLM's cache of images is on, and goes out of step between processes."
-    return Violation(message, f"Set {key}={value}.", key)
+    return set_to(key, value, message)
 
 
 @rule("L-27", "warning", f"{VALIDATION}.temperature", GUIDE, CODE)

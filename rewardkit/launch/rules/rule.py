@@ -38,6 +38,13 @@ class Violation:
     severity: Severity | None = None
 
 
+def set_to(
+    key: str, value: object, message: str, *, extra: str = "", severity: Severity | None = None
+) -> Violation:
+    """Return a violation that another value of its key fixes; `extra` follows the value."""
+    return Violation(message, f"Set {key}={value}{extra}.", key, severity)
+
+
 Check = Callable[[PlanValues], Violation | None]
 
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from rewardkit.launch.findings import Severity
-from rewardkit.launch.rules.rule import ASCEND, CODE, GUIDE, MODELARTS, TUTORIAL, Violation, rule
+from rewardkit.launch.rules.rule import (
+    ASCEND,
+    CODE,
+    GUIDE,
+    MODELARTS,
+    TUTORIAL,
+    Violation,
+    rule,
+    set_to,
+)
 from rewardkit.launch.rules.values import ACTOR, EAGER, LOGGER, REF, PlanValues
 
 BATCH = "data.train_batch_size"
@@ -43,7 +52,7 @@ def validation(values: PlanValues) -> Violation | None:
     if not values.recipe.data.val:
         message = "the recipe has no validation file, so nothing is validated."
         return Violation(message, f"Set data.val, and {TEST}=10.", "data.val")
-    return Violation(f"with {frequency} the run never validates.", f"Set {TEST}=10.")
+    return set_to(TEST, 10, f"with {frequency} the run never validates.")
 
 
 @rule("L-63", "warning", SAVE, ASCEND)
@@ -54,11 +63,11 @@ def checkpoints(values: PlanValues) -> Violation | None:
         return None
     if frequency <= 0:
         message = f"with {frequency} the run never saves the trained model."
-        return Violation(message, f"Set {SAVE}=100.")
+        return set_to(SAVE, 100, message)
     if frequency > FREQUENT_STEPS or values.plan.get(KEPT_CHECKPOINTS) is not None:
         return None
     message = f"it is not set, so verl keeps all checkpoints, one every {frequency} steps."
-    return Violation(message, f"Set {KEPT_CHECKPOINTS}=2.", KEPT_CHECKPOINTS, "info")
+    return set_to(KEPT_CHECKPOINTS, 2, message, severity="info")
 
 
 @rule("L-64", "error", RESUME_MODE, MODELARTS, CODE)
@@ -69,14 +78,13 @@ def resume(values: PlanValues) -> Violation | None:
         return None
     if mode != "resume_path":
         message = f"{mode!r} is not one of auto, disable, resume_path."
-        return Violation(message, f"Set {RESUME_MODE}=auto.")
-    fix = f"Set {RESUME_PATH}=.../global_step_N."
+        return set_to(RESUME_MODE, "auto", message)
     if path is None:
         message = f"it is not set, and {RESUME_MODE}=resume_path needs it."
-        return Violation(message, fix, RESUME_PATH)
+        return set_to(RESUME_PATH, ".../global_step_N", message)
     if isinstance(path, str) and "global_step_" not in path:
         message = f"{path} has no global_step_N, from which verl reads the step."
-        return Violation(message, fix, RESUME_PATH)
+        return set_to(RESUME_PATH, ".../global_step_N", message)
     return None
 
 
@@ -88,7 +96,7 @@ def loggers(values: PlanValues) -> Violation | None:
     if not unknown:
         return None
     message = f"verl {values.plan.verl} has no logger {', '.join(unknown)}; it has "
-    return Violation(f"{message}{', '.join(sorted(known))}.", f"Set {LOGGER}=[console].")
+    return set_to(LOGGER, "[console]", f"{message}{', '.join(sorted(known))}.")
 
 
 @rule("L-78", "warning", FOLDER, ASCEND)
@@ -116,17 +124,15 @@ def steps(values: PlanValues) -> Violation | None:
     if not rows or not batch:
         return None
     if rows < batch:
-        message = (
-            f"{batch} is more than the {rows} rows of the training files: the run has no step."
-        )
-        return Violation(message, f"Set {BATCH}={rows} or less.", BATCH, "error")
+        message = f"{batch} is more than the {rows} training rows: the run has no step."
+        return set_to(BATCH, rows, message, extra=" or less", severity="error")
     total = values.count("trainer.total_training_steps")
     total = total or rows // batch * (values.count("trainer.total_epochs") or 1)
     for key in (SAVE, TEST):
         frequency = values.count(key)
         if frequency and frequency > total:
             message = f"{frequency} is more than the run's {total} steps: only the last one counts."
-            return Violation(message, f"Set {key}={max(1, total // 5)}.", key)
+            return set_to(key, max(1, total // 5), message)
     return None
 
 
@@ -139,7 +145,7 @@ def device(values: PlanValues) -> Violation | None:
     severity: Severity = "warning" if values.is_since(0, 7, 0) else "error"
     message = f"{name} does not match the recipe's devices, {devices}."
     good = "cuda" if devices == "gpu" else devices
-    return Violation(message, f"Set {DEVICE}={good}.", severity=severity)
+    return set_to(DEVICE, good, message, severity=severity)
 
 
 @rule("L-54", "warning", f"{ACTOR}.use_torch_compile", ASCEND, MODELARTS)
@@ -149,7 +155,7 @@ def torch_compile(values: PlanValues) -> Violation | None:
     for model in (ACTOR, REF) if values.is_npu else ():
         key = f"{model}.{switch}"
         if values.flag(key, f"{ACTOR}.{switch}"):
-            return Violation("True does not work: NPU needs False.", f"Set {key}=False.", key)
+            return set_to(key, False, "True does not work: NPU needs False.")
     return None
 
 
@@ -161,7 +167,7 @@ def task_queue(values: PlanValues) -> Violation | None:
     if not values.is_npu or is_eager is None or value == good:
         return None
     message = f"{value or 'the default'} does not match {EAGER}={is_eager}."
-    return Violation(message, f"Set env.{TASK_QUEUE}={good}.")
+    return set_to(f"env.{TASK_QUEUE}", good, message)
 
 
 @rule("L-77", "info", "cluster.workdir", ASCEND)

@@ -58,7 +58,7 @@ class Launch:
 
 
 def require_no_secrets(plan: Plan) -> None:
-    """Refuse a plan that contains a secret, whoever made it; `secret_values.conceal_secrets` leaves none.
+    """Refuse a plan that contains a secret; `secret_values.conceal_secrets` leaves none.
 
     Raises:
         UsageError: a variable or an argument has a secret.
@@ -141,7 +141,7 @@ def ray_start_arguments(recipe: Recipe) -> list[str]:
 
 
 def required_files(plan: Plan) -> list[str]:
-    """Return what verl reads on every node: parquet files, the model's folder, the scorer's file."""
+    """Return what verl reads on every node: parquet files, the model and the scorer's file."""
     recipe = plan.recipe
     scorer = str(plan.get("reward.custom_reward_function.path", ""))
     paths = [path for path in (recipe.model, scorer) if path.startswith("/")]

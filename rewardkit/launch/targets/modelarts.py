@@ -29,7 +29,7 @@ from rewardkit.launch.targets.base import (
 )
 from rewardkit.launch.verl.hydra_values import Raw
 
-#: The output folder of AscendFactory's example, for recipes without an absolute default_local_dir.
+#: The output folder of AscendFactory's example, unless default_local_dir is absolute.
 OUTPUT = "/home/ma-user/verl"
 
 _HEADER = """

@@ -6,7 +6,7 @@ dependencies are in every verl environment). Ray starts the job in an unpacked c
 `working_dir`, so parquet files must have absolute paths.
 
 The entrypoint is `bash launch.sh` instead of the command, because `ray job submit` quoted arguments
-as Windows does in 2.49 (measured; 2.60 quotes for a shell), and a Hydra value lost its single quotes.
+as Windows does in 2.49 (measured; 2.60 quotes for a shell): a Hydra value lost its single quotes.
 """
 
 from __future__ import annotations

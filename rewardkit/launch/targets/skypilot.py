@@ -1,7 +1,7 @@
 """`skypilot`: a task for `sky launch`, with its own Ray on the nodes that SkyPilot rents.
 
-The image, or cluster.setup, brings verl and rewardkit. The task does not touch SkyPilot's own Ray on
-each node (ports 6380 and 8266).
+The image, or cluster.setup, brings verl and rewardkit. The task does not touch the Ray of SkyPilot
+itself on each node (ports 6380 and 8266).
 
 Not tested on a cloud: the tests parse the YAML and check its script, which is the one that `ascend`
 runs on real Ray.

@@ -29,13 +29,14 @@ def launch(plan: Plan, folder: Path) -> Launch:
         cpus=cpus_needed(recipe.devices_per_node),
         gres=recipe.cluster.device_resource or GRES.get(recipe.devices),
     )
+    script = shell_word(str(folder / "slurm.sh"))
     return Launch(
         files=(
             File("slurm.sh", job, executable=True),
             File("node.sh", node_script(plan, rank="SLURM_NODEID"), executable=True),
         ),
         next_steps=(
-            f"Submit it from the folder where the recipe's relative paths start: sbatch {shell_word(str(folder / 'slurm.sh'))}",
+            f"Submit it from the folder where the recipe's relative paths start: sbatch {script}",
             "Export secrets (WANDB_API_KEY, HF_TOKEN) in the shell that submits it.",
         ),
     )
