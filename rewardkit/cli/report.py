@@ -77,8 +77,8 @@ def command(
             overwrite=overwrite,
             progress=advance,
         )
-    for reason, n in written.sums.unread.most_common(5):
-        warn(f"{n:,} rows skipped: {reason} (first {written.sums.first[reason]})")
+    for reason, n in written.totals.unread.most_common(5):
+        warn(f"{n:,} rows skipped: {reason} (first {written.totals.first[reason]})")
     if as_json:
         print_json(written.summary())
     else:
@@ -86,8 +86,8 @@ def command(
 
 
 def _summary(written: WrittenReport, html: Path) -> str:
-    total = written.sums.total
-    right = sum(written.sums.lengths[True].values())
+    total = written.totals.total
+    right = sum(written.totals.lengths[True].values())
     listed = "" if written.listed == total.n else f" {written.listed:,} of them are listed."
     size = f"{written.size / 1e6:,.1f} MB"
     return f"{html}: {as_share(right, total.n)} of {total.n:,} responses correct, {size}.{listed}"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, OutputError, UsageError
 from rewardkit.pages.html import to_html
-from rewardkit.responses.compare.comparison import MAX_EXAMPLES, compare_file, compare_files
+from rewardkit.responses.compare.comparison import MAX_EXAMPLES, compare_files
 from rewardkit.responses.compare.page import agreement, compare_page
 from rewardkit.responses.compare.scorer_calls import (
     CallResult,
@@ -40,6 +40,10 @@ def write(tmp_path, *rows):
     file = tmp_path / "r.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     return file
+
+
+def compare_file(file, a, b, **options):
+    return compare_files([str(file)], a, b, **options)
 
 
 def numbered(tmp_path, n):

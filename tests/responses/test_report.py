@@ -206,11 +206,11 @@ def test_equal_responses_to_one_prompt_count_as_one():
     assert (wilson.low, wilson.high) == pytest.approx((0.299, 0.701), abs=0.01)
 
 
-def sums_of(*rows, write):
-    sums = ReportTotals()
+def totals_of(*rows, write):
+    totals = ReportTotals()
     for response in read(*rows, write=write):
-        sums.add(response)
-    return sums
+        totals.add(response)
+    return totals
 
 
 def test_a_group_with_a_single_score_has_no_gradient(write):
@@ -221,7 +221,7 @@ def test_a_group_with_a_single_score_has_no_gradient(write):
         row(input="alone"),
         row(input="differs", step=2),
     ]
-    groups = figures.count_groups(sums_of(*rows, write=write).cells.values())
+    groups = figures.count_groups(totals_of(*rows, write=write).cells.values())
     assert (groups.n, groups.flat, groups.responses) == (3, 2, 6)
     assert dict(groups.kinds) == {
         "scores differ": 1, "same score, all right": 1, "same score, none right": 1,
@@ -235,7 +235,7 @@ def test_prompts_that_improved_and_that_got_worse_are_listed(write):
         for i in range(15)
         for step in range(1, 5)
     ] + [row(input="steady", step=step) for step in range(1, 5)]
-    steps, better, worse = figures.changes(sums_of(*rows, write=write))
+    steps, better, worse = figures.changes(totals_of(*rows, write=write))
     assert steps == ["1", "2", "3", "4"]
     assert {change.shares for change in better} == {(0, 0, 1, 1)}
     assert {change.shares for change in worse} == {(1, 1, 0, 0)}
@@ -244,7 +244,7 @@ def test_prompts_that_improved_and_that_got_worse_are_listed(write):
 
 def test_many_steps_share_the_cells_of_a_strip(write):
     rows = [row(step=step, score=float(step > 60)) for step in range(100)]
-    steps, (change,), _ = figures.changes(sums_of(*rows, write=write))
+    steps, (change,), _ = figures.changes(totals_of(*rows, write=write))
     assert (len(steps), steps[0], steps[-1]) == (34, "0 to 2", "99")
     assert (change.shares[0], change.shares[19], change.shares[-1]) == (0, 0, 1)
 
@@ -438,7 +438,7 @@ def test_a_folder_of_dumps_is_one_report(write, tmp_path):
         write(row(step=step), row(step=step, score=0.0), name=f"{step}.jsonl")
     out = tmp_path / "page" / "out.html"
     written = write_report([tmp_path], out)
-    assert list(written.sums.steps) == [1, 2, 10]
+    assert list(written.totals.steps) == [1, 2, 10]
     assert written.size == out.stat().st_size
     assert "Accuracy of all by step" in out.read_text()
 

@@ -367,8 +367,8 @@ def test_score_and_report_have_about_the_same_interval(tmp_path):
     ]
     file = write(tmp_path / "x.jsonl", rows)
     low, high = score_files([file], "gsm8k").total.interval
-    sums = write_report([file], tmp_path / "x.html", scorer="gsm8k").sums
-    exact = sums.accuracies(lambda *_: None)[None]
+    totals = write_report([file], tmp_path / "x.html", scorer="gsm8k").totals
+    exact = totals.accuracies(lambda *_: None)[None]
     assert high - low == pytest.approx(exact.high - exact.low, rel=0.15)
     independent = wilson_interval(exact.correct, exact.n)
     assert high - low > 1.2 * (independent[1] - independent[0])

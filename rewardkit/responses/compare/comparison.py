@@ -201,13 +201,6 @@ def compare_files(
     return report
 
 
-def compare_file(
-    path: Path | str, a: tuple[str, Scorer], b: tuple[str, Scorer], **options: Any
-) -> CompareReport:
-    """Score every response of one file with two scorers; see `compare_files`."""
-    return compare_files([str(path)], a, b, **options)
-
-
 def _call_both(
     report: CompareReport, a: Scorer, b: Scorer, sample: Sample, *, b_first: bool
 ) -> tuple[CallResult, CallResult]:

@@ -88,23 +88,23 @@ def count_groups(cells: Iterable[PromptStepCounts]) -> GradientGroups:
 
 
 def by_step(
-    sums: ReportTotals,
+    totals: ReportTotals,
 ) -> list[tuple[int, ResponseCounts, AccuracyEstimate, GradientGroups]]:
     """Counts, accuracy and groups of each step, for at most `MAX_STEPS` of them."""
-    accuracies = sums.accuracies(lambda _, step: step)
+    accuracies = totals.accuracies(lambda _, step: step)
     cells: defaultdict[int | None, list[PromptStepCounts]] = defaultdict(list)
-    for (_, step, _), cell in sums.cells.items():
+    for (_, step, _), cell in totals.cells.items():
         cells[step].append(cell)
     return [
-        (step, sums.steps[step], accuracies[step], count_groups(cells[step]))
-        for step in spread(sorted(sums.steps), MAX_STEPS)
+        (step, totals.steps[step], accuracies[step], count_groups(cells[step]))
+        for step in spread(sorted(totals.steps), MAX_STEPS)
     ]
 
 
-def by_source(sums: ReportTotals) -> list[tuple[str, ResponseCounts, AccuracyEstimate]]:
+def by_source(totals: ReportTotals) -> list[tuple[str, ResponseCounts, AccuracyEstimate]]:
     """Counts and accuracy of the largest data sources."""
-    accuracies = sums.accuracies(lambda source, _: source)
-    largest = sorted(sums.sources.items(), key=lambda item: -item[1].n)[:MAX_SOURCES]
+    accuracies = totals.accuracies(lambda source, _: source)
+    largest = sorted(totals.sources.items(), key=lambda item: -item[1].n)[:MAX_SOURCES]
     return [(source or "(none)", tally, accuracies[source]) for source, tally in largest]
 
 
@@ -125,14 +125,14 @@ def scores(counts: Mapping[float, int]) -> list[tuple[str, int]]:
     return [(f"{ends[i]:.3g} to {ends[i + 1]:.3g}", bins[i]) for i in range(MAX_SCORE_BARS)]
 
 
-def accuracy_charts(sums: ReportTotals) -> list[LineChart]:
+def accuracy_charts(totals: ReportTotals) -> list[LineChart]:
     """Charts of accuracy by step: of all responses, and of each data source if there are several."""
-    if len(sums.steps) < 2:
+    if len(totals.steps) < 2:
         return []
-    charts = [_accuracy_chart("all", sums.accuracies(lambda _, step: step))]
-    if 1 < len(sums.sources) <= MAX_CHARTS:
-        both = sums.accuracies(lambda source, step: (source, step))
-        for source in sums.sources:
+    charts = [_accuracy_chart("all", totals.accuracies(lambda _, step: step))]
+    if 1 < len(totals.sources) <= MAX_CHARTS:
+        both = totals.accuracies(lambda source, step: (source, step))
+        for source in totals.sources:
             steps = {step: point for (name, step), point in both.items() if name == source}
             charts.append(_accuracy_chart(source or "(none)", steps))
     return [chart for chart in charts if len(chart.points) > 1]
@@ -148,15 +148,15 @@ def _accuracy_chart(name: str, accuracies: Mapping[int | None, AccuracyEstimate]
     return LineChart(f"Accuracy of {name}", tuple(ordered), from_zero=True)
 
 
-def changes(sums: ReportTotals) -> tuple[list[str], list[PromptChange], list[PromptChange]]:
+def changes(totals: ReportTotals) -> tuple[list[str], list[PromptChange], list[PromptChange]]:
     """The cells of a strip, the prompts that improved most, and those that got worse most.
 
     A prompt is measured by its mean accuracy in the second half of the steps minus that in the
     first. A cell has several steps if there are more than `MAX_STRIP_CELLS`.
     """
-    spans = _spans(sorted(sums.steps))
+    spans = _spans(sorted(totals.steps))
     shares: defaultdict[bytes, dict[int, float]] = defaultdict(dict)
-    for (_, step, group), cell in sums.cells.items():
+    for (_, step, group), cell in totals.cells.items():
         if step is not None:
             shares[group][step] = cell.correct / cell.n
     ranking = [(_change(by_step), group) for group, by_step in shares.items() if len(by_step) > 1]
@@ -164,8 +164,12 @@ def changes(sums: ReportTotals) -> tuple[list[str], list[PromptChange], list[Pro
     lowest, highest = ranking[:MAX_CHANGES], ranking[: -MAX_CHANGES - 1 : -1]
     return (
         [str(span[0]) if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans],
-        [PromptChange(sums.heads[g], by, _strip(shares[g], spans)) for by, g in highest if by > 0],
-        [PromptChange(sums.heads[g], by, _strip(shares[g], spans)) for by, g in lowest if by < 0],
+        [
+            PromptChange(totals.heads[g], by, _strip(shares[g], spans))
+            for by, g in highest
+            if by > 0
+        ],
+        [PromptChange(totals.heads[g], by, _strip(shares[g], spans)) for by, g in lowest if by < 0],
     )
 
 

@@ -51,25 +51,25 @@ class WrittenReport:
 
     Attributes:
         out: the page.
-        sums: the totals of all responses.
+        totals: the totals of all responses.
         listed: number of responses in the list.
         size: bytes of the page.
     """
 
     out: Path
-    sums: ReportTotals
+    totals: ReportTotals
     listed: int
     size: int
 
     def summary(self) -> dict[str, Any]:
         """The report as plain values, for people and for JSON."""
-        total = self.sums.total
+        total = self.totals.total
         return {
             "out": str(self.out),
             "bytes": self.size,
             "responses": total.n,
             "listed": self.listed,
-            "unread": sum(self.sums.unread.values()),
+            "unread": sum(self.totals.unread.values()),
             "no_answer": total.no_answer / max(total.n, 1),
             "statuses": dict(total.statuses.most_common()),
         }
@@ -143,24 +143,24 @@ def write_report(
     for name in names:
         require_not_input(out, Path(name))
     with atomic(out, overwrite=overwrite) as page, TemporaryFile(dir=page.parent) as spool:
-        sums, sample = ReportTotals(), ShownResponses(max_responses, spool)
+        totals, sample = ReportTotals(), ShownResponses(max_responses, spool)
         for item in read_scored_responses(names, scorer, options, response_key, gold_key, seconds):
             progress(1)
             if isinstance(item, SkippedRow):
-                sums.skip(item)
+                totals.skip(item)
             else:
-                sums.add(item)
+                totals.add(item)
                 sample.add(item)
-        if not sums.total.n:
-            raise DataError(f"{', '.join(names[:3])}: no responses.{_first_reason(sums)}")
+        if not totals.total.n:
+            raise DataError(f"{', '.join(names[:3])}: no responses.{_first_reason(totals)}")
         packed = _pack_responses(sample, options)
-        _write(page, names, sums, packed, sample.reserved)
+        _write(page, names, totals, packed, sample.reserved)
         listed = len(packed.columns["status"])
-        return WrittenReport(out, sums, listed, page.stat().st_size)
+        return WrittenReport(out, totals, listed, page.stat().st_size)
 
 
-def _first_reason(sums: ReportTotals) -> str:
-    return "".join(f" {reason}." for reason, _ in sums.unread.most_common(1))
+def _first_reason(totals: ReportTotals) -> str:
+    return "".join(f" {reason}." for reason, _ in totals.unread.most_common(1))
 
 
 def _pack_responses(
@@ -191,22 +191,22 @@ def utf16_offset(text: str, offset: int) -> int:
 
 
 def _write(
-    page: Path, names: list[str], sums: ReportTotals, packed: PackedResponses, reserved: int
+    page: Path, names: list[str], totals: ReportTotals, packed: PackedResponses, reserved: int
 ) -> None:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     files = f"{names[0]}{more}"
-    groups = figures.count_groups(sums.cells.values())
-    overall = sums.accuracies(lambda *_: None)[None]
+    groups = figures.count_groups(totals.cells.values())
+    overall = totals.accuracies(lambda *_: None)[None]
     pieces = render(
         "responses/report/report.html.j2",
         title=files,
         script=Path(__file__).with_name("report.js").read_text(encoding="utf-8"),
         overall=overall,
-        facts=list(_facts(files, sums, groups, overall)),
-        sums=sums,
+        facts=list(_facts(files, totals, groups, overall)),
+        totals=totals,
         groups=groups,
         figures=figures,
-        lengths=length_histogram(sums.lengths),
+        lengths=length_histogram(totals.lengths),
         listed=len(packed.columns["status"]),
         reserved=reserved,
         index=packed.index(),
@@ -218,17 +218,17 @@ def _write(
 
 
 def _facts(
-    files: str, sums: ReportTotals, groups: GradientGroups, overall: AccuracyEstimate
+    files: str, totals: ReportTotals, groups: GradientGroups, overall: AccuracyEstimate
 ) -> Iterator[tuple[str, str]]:
-    total = sums.total
+    total = totals.total
     yield "file", files
     yield "95% interval", f"{overall.low:.1%} to {overall.high:.1%}"
     yield "mean score", f"{total.score_sum / total.n:.4f}"
-    yield "prompts", f"{len(sums.heads):,}"
+    yield "prompts", f"{len(totals.heads):,}"
     yield "no answer", share(total.no_answer, total.n)
     if bad_gold := total.statuses[Status.BAD_GROUND_TRUTH.value]:
         yield "gold cannot be scored", f"{bad_gold:,}"
     if groups.n:
         yield "groups without a gradient", share(groups.flat, groups.n)
-    if unread := sums.unread.total():
+    if unread := totals.unread.total():
         yield "unreadable lines", f"{unread:,}"
