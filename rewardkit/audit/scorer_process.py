@@ -20,7 +20,7 @@ LOAD_TIMEOUT_SECONDS = 120.0
 
 #: What may go wrong with a call: as in `isolate`, or it calls `sys.exit`, or it returns something
 #: that verl cannot take for a reward.
-Problem: TypeAlias = FailureKind | Literal["exit", "not_a_number", ""]
+CallProblem: TypeAlias = FailureKind | Literal["exit", "not_a_number", ""]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class CallOutcome:
 
     score: float | None = None
     keys: tuple[str, ...] = ()
-    problem: Problem = ""
+    problem: CallProblem = ""
     detail: str = ""
     seconds: float = 0.0
     has_printed: bool = False

@@ -53,7 +53,7 @@ def bounds(request, monkeypatch):
 
 
 @pytest.fixture
-def attacked(tmp_path):
+def failed_attacks(tmp_path):
     """The attacks that go through on a scorer, which is given as the body of its function."""
 
     def go(body, rows=ROWS, seconds=20.0):
@@ -66,7 +66,7 @@ def attacked(tmp_path):
     return go
 
 
-CAUGHT = {
+BAD_SCORERS = {
     "one that pays everything": ("return 1.0", "wrong_answer"),
     "one that pays nothing": ("return 0.0", "gold_in_its_form"),
     "a substring matcher": ("return float(ground_truth in solution_str)", "every_number"),
@@ -191,38 +191,38 @@ QUICK = {
 
 @pytest.mark.parametrize(
     "which",
-    [one if one in QUICK else pytest.param(one, marks=pytest.mark.full) for one in CAUGHT],
+    [one if one in QUICK else pytest.param(one, marks=pytest.mark.full) for one in BAD_SCORERS],
 )
-def test_a_bad_scorer_is_caught_by_the_attack_meant_for_it(attacked, which):
-    body, attack = CAUGHT[which]
-    assert attack in attacked(body)
+def test_a_bad_scorer_is_caught_by_the_attack_meant_for_it(failed_attacks, which):
+    body, attack = BAD_SCORERS[which]
+    assert attack in failed_attacks(body)
 
 
 @pytest.mark.full
-def test_a_scorer_that_runs_code_is_caught_even_if_it_hangs(attacked):
+def test_a_scorer_that_runs_code_is_caught_even_if_it_hangs(failed_attacks):
     body = (
         "try:\n    value = eval(last_box(solution_str))\nexcept Exception:\n    value = None\n"
         "return float(str(value) == ground_truth) or right(solution_str, ground_truth)"
     )
-    assert "runs_code" in attacked(body, seconds=1.0)  # 9**9**9 has no end
+    assert "runs_code" in failed_attacks(body, seconds=1.0)  # 9**9**9 has no end
 
 
-def test_a_scorer_whose_time_grows_is_caught(attacked, monkeypatch):
+def test_a_scorer_whose_time_grows_is_caught(failed_attacks, monkeypatch):
     monkeypatch.setattr(behaviour_checks, "SLOW_LONG_SECONDS", 0.01)
     body = (
         "for i in range(0, len(solution_str), 400):\n    solution_str[i:].count('@')\n"
         "return right(solution_str, ground_truth)"
     )
-    assert "grows" in attacked(body, ROWS[:1])
+    assert "grows" in failed_attacks(body, ROWS[:1])
 
 
-def test_a_slow_scorer_is_caught(attacked, monkeypatch):
+def test_a_slow_scorer_is_caught(failed_attacks, monkeypatch):
     monkeypatch.setattr(behaviour_checks, "SLOW_SECONDS", 0.001)
     body = "import time\ntime.sleep(0.0011)\nreturn right(solution_str, ground_truth)"
-    assert "slow" in attacked(body, ROWS[:1])
+    assert "slow" in failed_attacks(body, ROWS[:1])
 
 
-CAUGHT_ON_CHOICES = {
+BAD_CHOICE_SCORERS = {
     "one that counts letters anywhere": (
         (
             "letters = ''.join(c for c in 'ABCD' if c in last_box(solution_str))\n"
@@ -244,25 +244,25 @@ CAUGHT_ON_CHOICES = {
         "one that takes any letter",
         *(
             pytest.param(one, marks=pytest.mark.full)
-            for one in CAUGHT_ON_CHOICES
+            for one in BAD_CHOICE_SCORERS
             if one != "one that takes any letter"
         ),
     ],
 )
-def test_a_bad_scorer_of_choices_is_caught(attacked, which):
-    body, attack = CAUGHT_ON_CHOICES[which]
-    assert attack in attacked(body, CHOICES)
+def test_a_bad_scorer_of_choices_is_caught(failed_attacks, which):
+    body, attack = BAD_CHOICE_SCORERS[which]
+    assert attack in failed_attacks(body, CHOICES)
 
 
-def test_a_scorer_that_hangs_does_not_hang_the_audit(attacked):
-    failed = attacked("while True:\n    pass", ROWS[:1], seconds=0.2)
+def test_a_scorer_that_hangs_does_not_hang_the_audit(failed_attacks):
+    failed = failed_attacks("while True:\n    pass", ROWS[:1], seconds=0.2)
     assert "no verdict within 0.2 s" in failed["hangs"].failures[0].got
 
 
 @pytest.mark.full
-def test_the_response_on_which_a_scorer_hung_is_reported(attacked):
+def test_the_response_on_which_a_scorer_hung_is_reported(failed_attacks):
     body = "while '9**9' in solution_str:\n    pass\nreturn right(solution_str, ground_truth)"
-    failed = attacked(body, ROWS[:1], seconds=1.0)
+    failed = failed_attacks(body, ROWS[:1], seconds=1.0)
     assert "9**9" in failed["hangs"].failures[0].response
     assert "trailing_zeros" in failed
 
