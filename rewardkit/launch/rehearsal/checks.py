@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewardkit.launch.rehearsal.calls import Call
-from rewardkit.launch.rehearsal.sample import Sample
+from rewardkit.launch.rehearsal.sample import RowSample
 from rewardkit.trainlog.training_run import TrainingRun
 
 
@@ -48,8 +48,8 @@ class Evidence:
     text: str
     run: TrainingRun | None
     steps: int
-    train: Sample
-    val: Sample
+    train: RowSample
+    val: RowSample
     calls: Sequence[Call]
     watched: bool
 

@@ -18,7 +18,7 @@ AROUND, PER_MESSAGE = 24, 8
 
 
 @dataclass(frozen=True)
-class Sample:
+class RowSample:
     """Rows that were taken.
 
     Attributes:
@@ -32,7 +32,7 @@ class Sample:
     longest: int
 
 
-def take_sample(names: Sequence[str], folder: Path, kind: str, rows: int, key: str) -> Sample:
+def take_sample(names: Sequence[str], folder: Path, kind: str, rows: int, key: str) -> RowSample:
     """Write rows from all over each file into `folder/<kind>-<i>.parquet`.
 
     Args:
@@ -56,7 +56,7 @@ def take_sample(names: Sequence[str], folder: Path, kind: str, rows: int, key: s
             prompts = table.column(key).to_pylist() if key in table.column_names else []
             longest = max([longest, *map(length, prompts)])
         files.append(out)
-    return Sample(tuple(files), taken, longest)
+    return RowSample(tuple(files), taken, longest)
 
 
 def length(prompt: Any) -> int:

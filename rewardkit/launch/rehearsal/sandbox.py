@@ -11,7 +11,7 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import scale_down
 from rewardkit.launch.rehearsal.engines import INSIDE, Engine
-from rewardkit.launch.rehearsal.sample import Sample, take_sample
+from rewardkit.launch.rehearsal.sample import RowSample, take_sample
 from rewardkit.launch.rehearsal.scale import scaled
 from rewardkit.launch.rehearsal.substitutions import Place
 from rewardkit.launch.rehearsal.tiny import write_model
@@ -42,8 +42,8 @@ class Stage:
     folder: Path
     engine: Engine
     overrides: tuple[str, ...]
-    train: Sample
-    val: Sample
+    train: RowSample
+    val: RowSample
     reward: tuple[str, str] | None
     notes: tuple[str, ...]
 

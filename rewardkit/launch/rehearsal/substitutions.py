@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rewardkit.launch.rehearsal.sample import Sample
+from rewardkit.launch.rehearsal.sample import RowSample
 from rewardkit.launch.rehearsal.scale import Scale
 
 Config: TypeAlias = Mapping[str, Any]
@@ -66,8 +66,8 @@ class Place:
     """
 
     folder: Path
-    train: Sample
-    val: Sample
+    train: RowSample
+    val: RowSample
     reward: Path | None
     engine: Config
 
