@@ -63,8 +63,8 @@ def find_entries(name: str) -> list[MetricEntry | KeyEntry]:
             end in it.
     """
     entries: list[MetricEntry | KeyEntry] = []
-    if found := _metric(name):
-        entries.append(found)
+    if metric := _metric(name):
+        entries.append(metric)
     matches = _keys(name)
     if len(matches) == 1:
         entries.append(matches[0])

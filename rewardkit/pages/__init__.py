@@ -1,1 +1,1 @@
-"""Report pages: a neutral model of what a page says, and one HTML file that shows it."""
+"""HTML pages: a model of their content, and the kit of templates and charts that renders them."""

@@ -108,26 +108,24 @@ def default_window(charts: Iterable[MetricChart]) -> int:
 
 
 def _curves(series: Iterable[Series]) -> tuple[ChartCurve, ...]:
-    return tuple(
-        ChartCurve(i, tuple(_thinned(points))) for i, points in enumerate(series) if points
-    )
+    return tuple(ChartCurve(i, tuple(_reduce(points))) for i, points in enumerate(series) if points)
 
 
-def _thinned(points: Series) -> Iterator[tuple[int, float]]:
+def _reduce(points: Series) -> Iterator[tuple[int, float]]:
     """At most `MAX_CURVE_POINTS` points; the points of longer curves are means of neighbours."""
     size = -(-len(points) // MAX_CURVE_POINTS)
     for at in range(0, len(points), size):
         near = points[at : at + size]
-        known = [value for _, value in near if isfinite(value)]
-        mean = sum(known) / len(known) if len(known) == len(near) else float("nan")
+        values = [value for _, value in near if isfinite(value)]
+        mean = sum(values) / len(values) if len(values) == len(near) else float("nan")
         yield near[-1][0], mean
 
 
 def _marks(
     findings: Sequence[Sequence[LogFinding]], names: Sequence[str], lang: str, rule: str = ""
 ) -> Iterator[FindingMark]:
-    for run, found in enumerate(findings):
-        for finding in found:
+    for run, run_findings in enumerate(findings):
+        for finding in run_findings:
             if (
                 set(names) & set(finding.evidence.metrics or finding.rule.metrics)
                 or finding.rule.id == rule

@@ -237,12 +237,12 @@ class ConsoleReader:
             self._configure(block)
             return
         text = block.text if block.text.startswith("{") else str(literal_value(block.text))
-        if not (found := printed_metrics(text)):
+        if not (values := printed_metrics(text)):
             self._skip_block("validation metrics without numbers")
         elif self._kind == "Initial":
-            self._initial = found
+            self._initial = values
         else:
-            self._fill(found, self._last)
+            self._fill(values, self._last)
 
     def _configure(self, block: LiteralCollector) -> None:
         settings = dict(flatten(literal_value(block.text)))

@@ -83,7 +83,7 @@ def write_page(
         script=script,
         words=words,
         summaries=[summarize(run, lang) for run in runs],
-        findings=[finding for found in findings for finding in found],
+        findings=[finding for run_findings in findings for finding in run_findings],
         several=len(runs) > 1,
         colours=COLOURS,
         format_duration=format_duration,

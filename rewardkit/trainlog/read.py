@@ -77,11 +77,11 @@ def read_runs(
     runs = [read_run(path, progress=progress) for path in paths]
     names = Counter(run.name for run in runs)
     runs = [replace(run, name=run.path) if names[run.name] > 1 else run for run in runs]
-    seen: Counter[str] = Counter()
+    uses: Counter[str] = Counter()
     for i, run in enumerate(runs):
-        seen[run.name] += 1
-        if seen[run.name] > 1:
-            runs[i] = replace(run, name=f"{run.name} ({seen[run.name]})")
+        uses[run.name] += 1
+        if uses[run.name] > 1:
+            runs[i] = replace(run, name=f"{run.name} ({uses[run.name]})")
     return runs
 
 

@@ -232,9 +232,9 @@ def _settings(
     base: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[tuple[SettingDifference, ...], tuple[int, int]]:
     both = sorted(base.keys() & other.keys())
-    different = (SettingDifference(key, base[key], other[key]) for key in both)
-    found = tuple(item for item in different if _value(item.base) != _value(item.other))
-    return found, (len(base.keys() - other.keys()), len(other.keys() - base.keys()))
+    pairs = (SettingDifference(key, base[key], other[key]) for key in both)
+    settings = tuple(item for item in pairs if _value(item.base) != _value(item.other))
+    return settings, (len(base.keys() - other.keys()), len(other.keys() - base.keys()))
 
 
 def _value(setting: Any) -> Any:

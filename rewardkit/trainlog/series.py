@@ -73,9 +73,9 @@ def sparkline(series: Series, width: int = 24, marks: str = "▁▂▃▄▅▆�
     cells = [part(series, i / width, (i + 1) / width) for i in range(min(width, len(series)))]
     if len(series) < width:
         cells = [[point] for point in series]
-    means = [mean(known) if (known := finite(cell)) else inf for cell in cells]
-    known_means = [value for value in means if isfinite(value)]
-    low, high = min(known_means, default=0.0), max(known_means, default=0.0)
+    means = [mean(points) if (points := finite(cell)) else inf for cell in cells]
+    finite_means = [value for value in means if isfinite(value)]
+    low, high = min(finite_means, default=0.0), max(finite_means, default=0.0)
     span = high / 2 - low / 2  # halves, so that the span is finite
     top = len(marks) - 1
     return "".join(

@@ -128,16 +128,16 @@ def summarize(run: TrainingRun, lang: str = "en") -> RunSummary:
 
 def summarize_curve(name: str, title: str, points: Series) -> CurveSummary:
     """Summarize a curve."""
-    known = finite(points)
+    numbers = finite(points)
     return CurveSummary(
         name,
         title,
-        known[0] if known else None,
-        known[-1] if known else None,
-        min(known, key=lambda point: point[1], default=None),
-        max(known, key=lambda point: point[1], default=None),
-        trend(known),
-        len(points) - len(known),
+        numbers[0] if numbers else None,
+        numbers[-1] if numbers else None,
+        min(numbers, key=lambda point: point[1], default=None),
+        max(numbers, key=lambda point: point[1], default=None),
+        trend(numbers),
+        len(points) - len(numbers),
         tuple(points),
     )
 

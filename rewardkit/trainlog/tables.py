@@ -165,8 +165,8 @@ def _facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[str,
         yield words["settings"], ", ".join(settings)
     yield words["steps"], words["step_range"].format(**ends)
     if run.gaps:
-        shown = ", ".join(f"{a:,}-{b:,}" if a < b else f"{a:,}" for a, b in run.gaps[:6])
-        yield words["missing"], f"{shown}, ... ({len(run.gaps)})" if run.gaps[6:] else shown
+        gaps = ", ".join(f"{a:,}-{b:,}" if a < b else f"{a:,}" for a, b in run.gaps[:6])
+        yield words["missing"], f"{gaps}, ... ({len(run.gaps)})" if run.gaps[6:] else gaps
     for restart in run.restarts[-3:]:
         dropped = words["dropped_steps"].format(n=restart.dropped) if restart.dropped else ""
         at = words["restart_at"].format(step=restart.step, where=restart.where)

@@ -86,12 +86,12 @@ def validations(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
     only a few prompts have it because they are in the data twice. So the configured N counts, else
     the smallest.
     """
-    found: dict[str, dict[int, float]] = {}
+    scores: dict[str, dict[int, float]] = {}
     means: dict[str, dict[str, dict[int, list[str]]]] = {}
     core: set[tuple[str, str]] = set()
     for metric in run.table:
         if old := _OLD.fullmatch(metric):
-            found.setdefault(old[1], {}).update(run.series(metric))
+            scores.setdefault(old[1], {}).update(run.series(metric))
         elif match := _MEAN.fullmatch(metric):
             kind, source, variable, n = match.groups()
             by_n = means.setdefault(source, {}).setdefault(variable, {})
@@ -99,20 +99,21 @@ def validations(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
             if kind == "core":
                 core.add((source, variable))
     for source, variables in means.items():
-        chosen = _variables(source, variables, core)
+        chosen = _score_variables(source, variables, core)
         for variable in chosen:
             name = source if len(chosen) == 1 else f"{source}/{variable}"
-            found.setdefault(name, {}).update(_smallest(run, variables[variable]))
+            scores.setdefault(name, {}).update(_smallest(run, variables[variable]))
     if series := run.series("val/loss"):
-        found["loss"] = dict(series)
-    return {name: sorted(values.items()) for name, values in found.items() if values}
+        scores["loss"] = dict(series)
+    return {name: sorted(values.items()) for name, values in scores.items() if values}
 
 
-def _variables(source: str, known: Iterable[str], core: Collection[tuple[str, str]]) -> list[str]:
+def _score_variables(
+    source: str, variables: Collection[str], core: Collection[tuple[str, str]]
+) -> list[str]:
     """The variables of a source's validation that are its score."""
-    known = list(known)
-    first = next((name for name in ("acc", "reward") if name in known), known[0])
-    return [name for name in known if (source, name) in core] or [first]
+    first = next((name for name in ("acc", "reward") if name in variables), next(iter(variables)))
+    return [name for name in variables if (source, name) in core] or [first]
 
 
 def _smallest(run: TrainingRun, by_n: Mapping[int, Sequence[str]]) -> dict[int, float]:

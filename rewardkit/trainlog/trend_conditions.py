@@ -122,19 +122,19 @@ def rises_without_validation(gain: float, share: float, ceiling: float) -> Condi
         reward = finite(run.series(*REWARD.names))
         rise = trend(reward) if len(reward) >= MIN_POINTS else 0.0
         sources = {
-            name: known
-            for name, points in validations(run).items()
-            if name != "loss" and len(known := finite(points)) >= 6
+            name: points
+            for name, series in validations(run).items()
+            if name != "loss" and len(points := finite(series)) >= 6
         }
-        sources = {name: known for name, known in sources.items() if known[0][1] < ceiling}
+        sources = {name: points for name, points in sources.items() if points[0][1] < ceiling}
         if rise < gain or not sources:
             return None
         facts = [
             mean_fact(logged_name(run, REWARD.names), part(reward, 0, 0.2)),
             mean_fact(logged_name(run, REWARD.names), part(reward, 0.8, 1)),
         ]
-        for name, known in sources.items():
-            early, late = part(known, 0, 0.34), part(known, 0.66, 1)
+        for name, points in sources.items():
+            early, late = part(points, 0, 0.34), part(points, 0.66, 1)
             if mean(late) - mean(early) > share * rise:
                 return None
             facts += (mean_fact(f"validation {name}", early), mean_fact(f"validation {name}", late))
