@@ -1,10 +1,9 @@
-"""`rewardkit ARGUMENTS` in a process of its own, without the start of an interpreter each time.
+"""Run `rewardkit ARGUMENTS` in its own process without starting an interpreter each time.
 
-A server, started once for each pytest process, has imported what the command needs and forks for
-each call. The call has the folder, the environment and the standard streams that it is given, its
-own exit code, and nothing of it is left in the tests' process. Tests that are about the start
-itself, signals, `PYTHON...` variables or the network cache's variables of a *running* process start
-an interpreter instead.
+A server, started once per pytest process, imports what commands need and forks for each call. A call
+has its own folder, environment, standard streams and exit code, and leaves nothing in the tests'
+process. Tests of the start itself, of signals, of `PYTHON...` variables, or of cache variables that
+a library reads once start an interpreter instead.
 """
 
 from __future__ import annotations
@@ -30,14 +29,16 @@ LIBRARIES = (
     "pyarrow.compute", "pyarrow.csv", "pyarrow.json", "pyarrow.parquet", "ijson", "jinja2", "mpmath",
     "httpx", "pydantic", "rich.console", "rich.table", "yaml",
 )  # fmt: skip
-#: Modules that are not the command's: scripts for another interpreter, extras, and the start itself.
-APART = re.compile(r"__main__|\.inside\b|\.wait_for_nodes|\.ms_swift\b|\._math_verify_target")
-#: Bytes of the longest request.
-WHOLE = 1 << 22
+#: Modules that commands do not import: scripts of other interpreters, extras, and `__main__`.
+NOT_IMPORTED = re.compile(
+    r"__main__|\.inside\b|\.wait_for_nodes|\.ms_swift\b|\._math_verify_target"
+)
+#: Maximum size of a request, in bytes.
+MAX_REQUEST_BYTES = 1 << 22
 
 
 class Commands:
-    """The client's side: start the server when it is first needed, and call it."""
+    """Client of the server; it starts the server at the first call."""
 
     def __init__(self):
         self.process = None
@@ -57,24 +58,27 @@ class Commands:
             numbers = [file.fileno() for file in (read, output, error)]
             socket.send_fds(self.control, [json.dumps(request).encode()], numbers)
             code = int(self.control.recv(64))
-            said = []
+            streams = []
             for file in (output, error):
                 file.seek(0)
-                said.append(file.read().decode())
-        return subprocess.CompletedProcess(request["arguments"], code, *said)
+                streams.append(file.read().decode())
+        return subprocess.CompletedProcess(request["arguments"], code, *streams)
 
     def _start(self):
-        # Whole messages: one request is one packet, however long its environment.
-        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WHOLE)
-        command = [sys.executable, __file__, str(theirs.fileno())]
+        # SEQPACKET keeps messages whole: a request is one packet, even with a long environment.
+        self.control, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MAX_REQUEST_BYTES)
+        command = [sys.executable, __file__, str(server_end.fileno())]
         self.process = subprocess.Popen(
-            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            command,
+            pass_fds=[server_end.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
         )
-        theirs.close()
+        server_end.close()
 
     def close(self):
-        """End the server: it ends when its socket does."""
+        """End the server; it exits when its socket is closed."""
         if self.process is not None:
             self.control.close()
             self.process.wait()
@@ -87,7 +91,7 @@ def load():
     for name in LIBRARIES:
         importlib.import_module(name)
     for module in pkgutil.walk_packages(rewardkit.__path__, "rewardkit."):
-        if not APART.search(module.name):
+        if not NOT_IMPORTED.search(module.name):
             importlib.import_module(module.name)
     import typer
 
@@ -99,9 +103,9 @@ def load():
 
 
 def serve(control):
-    """Fork for each request; return its arguments in the process that is to do it."""
+    """Fork for each request, and return its arguments in the child process."""
     while True:
-        message, numbers, *_ = socket.recv_fds(control, WHOLE, 3)
+        message, numbers, *_ = socket.recv_fds(control, MAX_REQUEST_BYTES, 3)
         if not message:
             os._exit(0)
         pid = os.fork()
@@ -123,16 +127,16 @@ def serve(control):
 
 
 def end_with(run):
-    """Run it and end as an interpreter does, but without taking apart all that was imported.
+    """Run a function and exit as an interpreter does, but without tearing down the modules.
 
-    That is most of what a short command costs here.
+    The teardown is most of the time that a short command takes here.
     """
     code: object = 0
     try:
         run()
     except SystemExit as end:
         code = end.code
-    except BaseException:  # noqa: BLE001 - as the interpreter itself
+    except BaseException:  # noqa: BLE001 - the interpreter catches all of it too
         sys.excepthook(*sys.exc_info())
         code = 1
     threading._shutdown()

@@ -16,10 +16,10 @@ def sample(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sample")
 
     def copy(to, split="train"):
-        made = folder / f"{split}.parquet"
-        if not made.exists():
-            rewardkit.prep("gsm8k", made, split=split, sample=True)
-        shutil.copy(made, to)
+        parquet = folder / f"{split}.parquet"
+        if not parquet.exists():
+            rewardkit.prep("gsm8k", parquet, split=split, sample=True)
+        shutil.copy(parquet, to)
 
     return copy
 

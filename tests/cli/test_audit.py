@@ -16,7 +16,7 @@ def bad(tmp_path):
     return "bad.py:compute_score"
 
 
-def test_a_table_shows_the_attacks_that_went_through_and_the_grade(run, bad):
+def test_a_table_shows_the_successful_attacks_and_the_grade(run, bad):
     completed = run("audit", bad, "--rows", "2")
     assert (completed.returncode, completed.stderr) == (0, "")
     assert "hedge" in completed.stdout
@@ -31,7 +31,7 @@ def test_a_sound_scorer_gets_an_a_and_exits_0_even_with_fail_on(run):
 
 
 @pytest.mark.full
-def test_fail_on_exits_1_if_an_attack_went_through(run, bad):
+def test_fail_on_exits_1_if_an_attack_succeeds(run, bad):
     assert run("audit", bad, "--rows", "3", "--fail-on", "high").returncode == 1
     assert run("audit", "gsm8k", "--rows", "3", "--fail-on", "low").returncode == 1
 

@@ -18,10 +18,10 @@ def ok(done):
     return done.stdout
 
 
-def failed(done, code, *said):
+def failed(done, code, *expected):
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
-    for words in said:
+    for words in expected:
         assert words in done.stderr
     return done.stderr
 
@@ -53,7 +53,7 @@ def test_an_existing_output_is_kept(run):
     ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet", "--overwrite"))
 
 
-def test_no_network_and_no_source_names_the_ways_out(run):
+def test_without_network_and_source_the_message_lists_the_alternatives(run):
     failed(
         run("prep", "gsm8k", "--out", "t.parquet"),
         1,
@@ -65,7 +65,7 @@ def test_no_network_and_no_source_names_the_ways_out(run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("prep", "gms8k", "--out", "x.parquet"), "Did you mean 'gsm8k'"),
         (("prep", "gsm8k", "--out", "x.parquet", "--template", "hsah"), "Did you mean 'hash'"),
@@ -80,8 +80,8 @@ def test_no_network_and_no_source_names_the_ways_out(run):
         (("chekc", "x"), "check"),
     ],
 )
-def test_a_usage_error_is_one_line_and_exits_2(run, arguments, said):
-    failed(run(*arguments), 2, said)
+def test_a_usage_error_is_one_line_and_exits_2(run, arguments, expected):
+    failed(run(*arguments), 2, expected)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_failure_is_one_line_and_exits_1(run, arguments):
     assert message.count("\n") == 1
 
 
-def test_the_traceback_is_there_when_asked_for(run):
+def test_the_debug_variable_shows_the_traceback(run):
     done = run("check", "nope.parquet", REWARDKIT_DEBUG="1")
     assert done.returncode == 1
     assert "Traceback" in done.stderr
@@ -176,7 +176,7 @@ def test_show_renders_real_rows(run):
     assert "extra_info.scorer: math" in text
 
 
-def test_doctor_says_which_key_the_verl_here_honours(run):
+def test_doctor_reports_the_key_that_the_installed_verl_reads(run):
     facts = json.loads(ok(run("doctor", "--offline", "--json")))
     assert facts["versions"]["rewardkit"] == rewardkit.__version__
     assert "custom_reward_function.path" in facts["verl"]["custom reward"]
@@ -222,7 +222,7 @@ def test_control_characters_in_data_do_not_reach_the_terminal(run, tmp_path):
         assert "unexpected" not in done.stderr
 
 
-def test_explain_says_what_was_read_and_which_rung_decided(run, tmp_path):
+def test_explain_shows_the_answer_and_the_comparison_that_decided(run, tmp_path):
     (tmp_path / "r.txt").write_text(r"It is \boxed{\frac12}.")
     text = ok(run("explain", "--gold", "0.5", "--response", "r.txt"))
     assert "value: equal" in text
@@ -231,7 +231,7 @@ def test_explain_says_what_was_read_and_which_rung_decided(run, tmp_path):
     failed(run("explain", "--gold", "1", "--response", "nope.txt"), 1, "nope.txt")
 
 
-def test_a_bug_is_one_line_unless_the_traceback_is_asked_for(tmp_path):
+def test_a_bug_is_one_line_unless_the_debug_variable_is_set(tmp_path):
     """`app()` would put typer's own hook in the place of ours."""
     code = (
         "import rewardkit.cli.card as card, rewardkit.registry as registry\n"
@@ -248,20 +248,20 @@ def test_a_bug_is_one_line_unless_the_traceback_is_asked_for(tmp_path):
         assert (done.stderr.count("\n") > 1) == (lines > 1)
 
 
-def test_an_output_is_never_the_file_that_is_read(run, tmp_path):
+def test_an_output_that_is_also_an_input_is_refused(run, tmp_path):
     (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
     done = run("score", "r.jsonl", "--scorer", "gsm8k", "--out", "r.jsonl", "--overwrite")
     failed(done, 2, "is the input file")
     assert (tmp_path / "r.jsonl").read_text()
 
 
-def test_one_file_is_not_written_as_two_splits(run, tmp_path):
+def test_split_all_of_one_file_is_refused(run, tmp_path):
     (tmp_path / "raw.jsonl").write_text('{"question": "q", "answer": "#### 1"}\n')
     done = run("prep", "gsm8k", "--source", "raw.jsonl", "--split", "all", "--out", "o")
     failed(done, 2, "--split all reads a folder")
 
 
-def test_options_that_would_do_nothing_are_refused(run):
+def test_options_without_an_effect_are_refused(run):
     ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
     failed(
         run("show", "t.parquet", "--template", "boxed"), 2, "--template is not used with a parquet"
@@ -269,7 +269,7 @@ def test_options_that_would_do_nothing_are_refused(run):
     failed(run("check", "t.parquet", "--set", "methd=robust"), 2, "Did you mean 'method'")
 
 
-def test_a_score_that_is_no_number_is_named_and_so_are_files_with_markup(run, tmp_path):
+def test_a_score_that_is_not_a_number_is_reported_and_file_names_are_not_markup(run, tmp_path):
     (tmp_path / "nan.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    return float('nan')\n"
@@ -282,7 +282,7 @@ def test_a_score_that_is_no_number_is_named_and_so_are_files_with_markup(run, tm
     assert "x[bold].jsonl" in run(*arguments).stdout
 
 
-def test_compose_writes_a_reward_that_check_and_score_take(run, tmp_path):
+def test_compose_writes_a_reward_that_check_accepts(run, tmp_path):
     (tmp_path / "reward.yaml").write_text(
         "scorer: gsm8k\nparts:\n  correct: 1.0\n  format: {weight: 0.1, tags: [think]}\n"
     )
@@ -318,7 +318,7 @@ def test_a_full_disk_under_stdout_is_one_line_and_exits_1(run, arguments):
 @pytest.mark.parametrize(
     "arguments", [("list", "--json"), ("path", "gsm8k"), ("glossary", "--all")]
 )
-def test_a_reader_that_is_gone_is_one_line_and_exits_1(run, arguments):
+def test_a_closed_pipe_is_one_line_and_exits_1(run, arguments):
     reader, writer = os.pipe()
     os.close(reader)
     message = failed(run(*arguments, stdout=writer), 1, "cannot be written: Broken pipe")
@@ -327,7 +327,7 @@ def test_a_reader_that_is_gone_is_one_line_and_exits_1(run, arguments):
 
 
 def test_a_closed_stdout_is_one_line_and_exits_1(run):
-    """Also with stderr closed, where nobody can be told."""
+    """Also with stderr closed, where no message can be printed."""
     command = f"{sys.executable} -m rewardkit list --json >&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
@@ -336,7 +336,7 @@ def test_a_closed_stdout_is_one_line_and_exits_1(run):
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_a_title_is_on_one_line_however_narrow_its_table(run, tmp_path):
+def test_a_title_is_on_one_line_even_if_its_table_is_narrow(run, tmp_path):
     rows = "".join(json.dumps({"question": f"q{i}", "answer": str(i)}) + "\n" for i in range(3))
     (tmp_path / "a-file-with-a-name-that-is-long.jsonl").write_text(rows)
     text = ok(run("prep", "a-file-with-a-name-that-is-long.jsonl", "--out", "t.parquet"))
@@ -344,7 +344,7 @@ def test_a_title_is_on_one_line_however_narrow_its_table(run, tmp_path):
     assert text.startswith(f"{name}: data_source {name}, template boxed, scorer math\n")
 
 
-def test_all_entries_of_the_glossary_are_json_if_asked(run):
+def test_json_has_all_entries_of_the_glossary(run):
     for lang in ("en", "zh"):
         entries = json.loads(ok(run("glossary", "--all", "--json", "--lang", lang)))
         assert len(entries) > 100

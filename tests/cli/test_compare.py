@@ -25,11 +25,11 @@ def test_both_scorers_their_agreement_and_the_causes_are_printed(run, responses)
     done = run("compare", responses, *BOTH)
     assert done.returncode == 0
     assert "B raised ValueError on 1 samples, first on r.jsonl:3: dollars" in done.stderr
-    for said in ("A: gsm8k method=robust", "B: mine.py", "agreement", "p = 1", "p99"):
-        assert said in done.stdout
+    for expected in ("A: gsm8k method=robust", "B: mine.py", "agreement", "p = 1", "p99"):
+        assert expected in done.stdout
 
 
-def test_json_and_the_page_and_the_cases_say_the_same(run, responses, tmp_path):
+def test_json_page_and_exported_cases_agree(run, responses, tmp_path):
     done = run("compare", responses, *BOTH, "--json", "--html", "c.html", "--export", "c.jsonl")
     summary = json.loads(done.stdout)
     lines = (tmp_path / "c.jsonl").read_text().splitlines()
@@ -44,11 +44,11 @@ def test_json_and_the_page_and_the_cases_say_the_same(run, responses, tmp_path):
     assert "gsm8k method=robust" in (tmp_path / "c.html").read_text()
     again = run("compare", "c.jsonl", *BOTH, "--json")
     assert json.loads(again.stdout)["only_a_right"] == 1
-    kept = run("compare", responses, *BOTH, "--html", "c.html")
-    assert (kept.returncode, "--overwrite" in kept.stderr) == (1, True)
+    second = run("compare", responses, *BOTH, "--html", "c.html")
+    assert (second.returncode, "--overwrite" in second.stderr) == (1, True)
 
 
-def test_options_are_those_of_one_side(run, responses):
+def test_options_apply_to_one_scorer_only(run, responses):
     same = ("--scorer", "gsm8k", "--scorer", "gsm8k")
     summary = json.loads(
         run("compare", responses, *same, "--set-b", "method=robust", "--json").stdout
@@ -57,7 +57,7 @@ def test_options_are_those_of_one_side(run, responses):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("--scorer", "gsm8k"), "set 1 times"),
         (("--scorer", "gsm8k") * 3, "set 3 times"),
@@ -66,13 +66,13 @@ def test_options_are_those_of_one_side(run, responses):
         ((*BOTH, "--html", "r.jsonl", "--overwrite"), "is the input file"),
     ],
 )
-def test_a_usage_error_is_one_line_and_exits_2(run, responses, arguments, said):
+def test_a_usage_error_is_one_line_and_exits_2(run, responses, arguments, expected):
     done = run("compare", responses, *arguments)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert said in done.stderr
+    assert expected in done.stderr
 
 
-def test_a_file_that_no_one_can_judge_exits_1(run, tmp_path):
+def test_a_file_without_responses_to_compare_exits_1(run, tmp_path):
     (tmp_path / "r.jsonl").write_text('{"response": "x", "ground_truth": "1"}\n')
     done = run("compare", "r.jsonl", "--scorer", "auto", "--scorer", "gsm8k")
     assert done.returncode == 1

@@ -48,10 +48,10 @@ def test_an_output_that_is_a_link_stays_one_and_its_file_is_written(
     }
     if call == "eval responses":
         shown = invoke(["show", "rows.parquet", "-n", "1", "--json"]).stdout
-        asked = json.loads(shown)
-        asked = asked[0] if isinstance(asked, list) else asked
-        row["input"] = asked["prompt"][-1]["content"]
-        row["gts"] = asked["reward_model"]["ground_truth"]
+        question = json.loads(shown)
+        question = question[0] if isinstance(question, list) else question
+        row["input"] = question["prompt"][-1]["content"]
+        row["gts"] = question["reward_model"]["ground_truth"]
     (tmp_path / "scored.jsonl").write_text(json.dumps(row) + "\n")
     link = tmp_path / f"link.{SUFFIXES.get(call, 'html')}"
     real = tmp_path / "there" / f"real{link.suffix}"

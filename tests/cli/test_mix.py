@@ -25,7 +25,7 @@ def parts(sample, tmp_path):
     return "a.parquet:0.6", "b.parquet:0.4"
 
 
-def test_a_mix_is_told_in_a_table_and_is_fit_to_train_on(run, parts):
+def test_a_mix_prints_a_table_and_passes_check(run, parts):
     done = run("mix", *parts, "--rows", "50", "--seed", "3", "--out", "train.parquet")
     assert (done.returncode, done.stderr) == (0, "")
     words = " ".join(done.stdout.split())
@@ -36,7 +36,7 @@ def test_a_mix_is_told_in_a_table_and_is_fit_to_train_on(run, parts):
     assert "50 rows, all good" in run("check", "train.parquet").stdout
 
 
-def test_the_report_is_there_as_json(run, parts):
+def test_json_has_the_report(run, parts):
     done = run("mix", *parts, "--out", "train.parquet", "--json")
     report = json.loads(done.stdout)
     assert done.stderr == ""
@@ -44,7 +44,7 @@ def test_the_report_is_there_as_json(run, parts):
     assert (report["written"], report["shared"], report["conflicting"]) == (101, 0, 0)
 
 
-def test_an_existing_output_is_kept_unless_overwrite_is_given(run, parts):
+def test_an_existing_output_is_replaced_with_overwrite_only(run, parts):
     arguments = ("mix", *parts, "--out", "train.parquet")
     assert run(*arguments).returncode == 0
     again = run(*arguments)
@@ -53,7 +53,7 @@ def test_an_existing_output_is_kept_unless_overwrite_is_given(run, parts):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "expected"),
     [
         (("a.parquet:0", "--out", "o.parquet"), 2, "above 0"),
         (("a.parquet", "--rows", "0", "--out", "o.parquet"), 2, "--rows"),
@@ -66,12 +66,12 @@ def test_an_existing_output_is_kept_unless_overwrite_is_given(run, parts):
     ],
 )
 def test_a_mistake_is_one_clear_error_and_leaves_nothing(
-    run, parts, tmp_path, arguments, code, said
+    run, parts, tmp_path, arguments, code, expected
 ):
     before = sorted(tmp_path.iterdir())
     done = run("mix", *arguments)
     assert done.returncode == code, done.stderr
-    assert said in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(tmp_path.iterdir()) == before
 
@@ -82,7 +82,7 @@ def test_help_ends_in_examples(run):
     assert text.rstrip().splitlines()[-1].strip().startswith("rewardkit mix")
 
 
-def test_a_page_shows_what_was_taken(run, tmp_path):
+def test_the_page_shows_the_rows_of_each_file(run, tmp_path):
     assert run("prep", "gsm8k", "--sample", "--out", "a.parquet").returncode == 0
     done = run("mix", "a.parquet:2", "--out", "m.parquet", "--html", "m.html")
     assert (done.returncode, done.stderr) == (0, "")

@@ -14,7 +14,7 @@ def scored(tmp_path):
 
 
 @pytest.mark.usefixtures("scored")
-def test_a_page_is_written_and_its_size_told(run, tmp_path):
+def test_a_page_is_written_and_its_size_is_printed(run, tmp_path):
     done = run("report", "scored.jsonl", "--html", "out.html")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "out.html: 1 (50.0%) of 2 responses correct, 0.0 MB.\n"
@@ -29,7 +29,7 @@ def test_an_existing_page_is_kept(run):
     assert "--overwrite" in again.stderr
 
 
-def test_what_score_writes_is_what_report_reads(run, tmp_path):
+def test_report_reads_the_output_of_score(run, tmp_path):
     row = {"response": "#### 1", "ground_truth": "1", "data_source": "openai/gsm8k"}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n{broken\n")
     run("score", "r.jsonl", "--out", "s.jsonl")
@@ -56,7 +56,7 @@ def test_a_scorer_that_hangs_costs_its_row_only(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "expected"),
     [
         (("nothing.jsonl", "--html", "o.html"), 1, "no such file"),
         (("scored.jsonl", "--html", "o.html", "--scorer", "mth"), 2, "Did you mean 'math'"),
@@ -65,8 +65,8 @@ def test_a_scorer_that_hangs_costs_its_row_only(run, tmp_path):
     ],
 )
 @pytest.mark.usefixtures("scored")
-def test_a_wrong_request_is_one_clear_line(run, arguments, code, said):
+def test_a_wrong_request_is_one_clear_line(run, arguments, code, expected):
     done = run("report", *arguments)
     assert done.returncode == code
-    assert said in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.stderr

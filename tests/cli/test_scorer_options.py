@@ -92,31 +92,31 @@ def test_a_value_that_does_not_fit_ends_every_command_with_the_nearest(
     assert sorted(file.name for file in tmp_path.iterdir()) == ["x.jsonl", "x.parquet"]
 
 
-def test_an_option_of_the_wrong_type_is_said_and_python_s_true_is_true(parquet):
-    said = str(call("path", "mcq", "--verl", "--set", "partial=maybe").exception)
-    assert said == "scorer 'mcq': partial='maybe' is invalid; give true or false."
+def test_an_option_of_the_wrong_type_is_reported_and_python_s_true_is_accepted(parquet):
+    message = str(call("path", "mcq", "--verl", "--set", "partial=maybe").exception)
+    assert message == "scorer 'mcq': partial='maybe' is invalid; give true or false."
     for true in ("true", "True"):
         done = call("path", "mcq", "--verl", "--verl-version", "0.9.1", "--set", f"partial={true}")
         assert done.stdout.splitlines()[-1].endswith("reward_kwargs.partial=True")
 
 
 @pytest.mark.full
-def test_check_ends_where_a_scorer_never_answers_as_score_does(tmp_path, parquet, responses):
+def test_check_and_score_stop_using_a_scorer_that_never_answers(tmp_path, parquet, responses):
     (tmp_path / "hang.py").write_text(HANGS)
     name = f"{tmp_path}/hang.py:compute_score"
     responses.write_text(responses.read_text() * 5)
-    said = []
+    messages = []
     for command in (("check", parquet), ("score", responses)):
         done = call(*command, "--scorer", name, "--seconds-per-row", "0.05")
         assert isinstance(done.exception, DataError)
-        said.append(str(done.exception))
-    assert said[0] == said[1]
-    assert "no verdict on the first 5 responses" in said[0]
+        messages.append(str(done.exception))
+    assert messages[0] == messages[1]
+    assert "no verdict on the first 5 responses" in messages[0]
 
 
 def test_a_scorer_that_exits_on_a_row_costs_that_row(tmp_path, parquet):
-    report, said = checked(tmp_path, parquet)
-    assert said == [(5, "scorer_raises", "the scorer ended its process (exit code 3)")], (
+    report, findings = checked(tmp_path, parquet)
+    assert findings == [(5, "scorer_raises", "the scorer ended its process (exit code 3)")], (
         "the row once; its own `respond` is used, and what it prints is not in the JSON"
     )
     assert (report["rows"], report["bad_rows"]) == (10, 1)
@@ -124,9 +124,9 @@ def test_a_scorer_that_exits_on_a_row_costs_that_row(tmp_path, parquet):
 
 @pytest.mark.full
 def test_a_scorer_that_hangs_on_a_row_costs_that_row(tmp_path, parquet):
-    _, said = checked(tmp_path, parquet, "--set", 'late="3"', "--seconds-per-row", "5")
-    assert said[0] == (3, "scorer_raises", "no verdict within 5 s")
-    assert [row for row, *_ in said] == [3, 5]
+    _, findings = checked(tmp_path, parquet, "--set", 'late="3"', "--seconds-per-row", "5")
+    assert findings[0] == (3, "scorer_raises", "no verdict within 5 s")
+    assert [row for row, *_ in findings] == [3, 5]
 
 
 def checked(tmp_path, parquet, *options):
@@ -141,9 +141,9 @@ def checked(tmp_path, parquet, *options):
 def test_explain_survives_a_scorer_that_hangs_and_names_what_one_raises(tmp_path, responses):
     (tmp_path / "hang.py").write_text(HANGS)
     (tmp_path / "raises.py").write_text("def score(r, g, e=None):\n    raise LookupError('no x')\n")
-    asked = ("explain", "--gold", "1", "--response", responses, "--seconds-per-row", "0.05")
-    hung = call(*asked, "--scorer", f"{tmp_path}/hang.py:compute_score").exception
+    arguments = ("explain", "--gold", "1", "--response", responses, "--seconds-per-row", "0.05")
+    hung = call(*arguments, "--scorer", f"{tmp_path}/hang.py:compute_score").exception
     assert isinstance(hung, DataError)
     assert "no verdict within 0.05 s" in str(hung)
-    raised = call(*asked, "--scorer", f"{tmp_path}/raises.py:score").exception
+    raised = call(*arguments, "--scorer", f"{tmp_path}/raises.py:score").exception
     assert "the scorer raised LookupError: no x" in str(raised)

@@ -82,11 +82,11 @@ def recipe(tmp_path):
     return write
 
 
-def leaks(tmp_path, done, given=()):
-    """Where the canary is: in what a command printed, and in the files but those given to it."""
-    found = [name for name in ("stdout", "stderr") if CANARY in getattr(done, name)]
-    files = [p for p in tmp_path.rglob("*") if p.is_file() and p.name not in given]
-    return found + [str(path) for path in files if CANARY.encode() in path.read_bytes()]
+def leaks(tmp_path, done, inputs=()):
+    """Return the streams and files with the canary; the inputs of the command are left out."""
+    streams = [name for name in ("stdout", "stderr") if CANARY in getattr(done, name)]
+    files = [p for p in tmp_path.rglob("*") if p.is_file() and p.name not in inputs]
+    return streams + [str(path) for path in files if CANARY.encode() in path.read_bytes()]
 
 
 @pytest.mark.parametrize("target", quick(["local", *TARGETS], {"local", "kuberay"}))
@@ -106,7 +106,7 @@ def test_train_takes_a_secret_and_writes_it_nowhere(run, recipe, tmp_path, targe
 @pytest.mark.full
 @pytest.mark.parametrize("overrides", SECRET_OVERRIDES)
 @pytest.mark.parametrize("where", ["override", "verl", "sweep", "set"])
-def test_wherever_a_setting_is_given_its_secret_stays_out(run, recipe, tmp_path, overrides, where):
+def test_the_secret_of_a_setting_is_written_nowhere(run, recipe, tmp_path, overrides, where):
     lines = "".join(f"  {text.replace('=', ': ', 1)}\n" for text in overrides)
     if where == "verl":
         name, more = recipe("script", lines), []
@@ -188,7 +188,7 @@ def test_a_script_takes_the_secret_from_the_environment_where_it_runs(
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "expected"),
     [
         (f"env: {{WANDB_API_KEY: {CANARY}}}", "env.WANDB_API_KEY: a secret would be written"),
         (f"env: {{https_proxy: 'http://u:{CANARY}@h:1'}}", "env.https_proxy: it has a secret"),
@@ -197,11 +197,11 @@ def test_a_script_takes_the_secret_from_the_environment_where_it_runs(
         (f"  +trainer.keys: [{{api_key: {CANARY}}}]", "a list with a secret would"),
     ],
 )
-def test_a_secret_in_another_part_of_a_recipe_is_refused(run, recipe, tmp_path, more, says):
+def test_a_secret_in_another_part_of_a_recipe_is_refused(run, recipe, tmp_path, more, expected):
     name = recipe("script", more)
     for command in (("train", name, "--dry-run"), ("check", name), ("train", name, "--no-check")):
         done = run(*command, "--verl-version", "0.9")
-        failed(done, 2, says)
+        failed(done, 2, expected)
         assert leaks(tmp_path, done, ["my.yaml"]) == []
     for command in (("show", name), ("cp", name, "copy.yaml")):
         done = run("recipes", *command)
@@ -268,17 +268,17 @@ def test_logs_and_doctor_show_no_secret(run, tmp_path):
             f"env: {{'WANDB_API_KEY': '{CANARY}'}}\n(TaskRunner pid=1) {config!r}\n{steps}"
             f"Error: cannot log in with WANDB_API_KEY={CANARY}\n"
         )
-    given = ["a.log", "b.log"]
+    inputs = ["a.log", "b.log"]
     for command in (
         ("logs", "a.log", "--html", "a.html"),
         ("logs", "a.log", "--json"),
         ("logs", "compare", "a.log", "b.log"),
         ("glossary", "trainer.logger"),
     ):
-        assert leaks(tmp_path, run(*command), given) == []
+        assert leaks(tmp_path, run(*command), inputs) == []
     done = run("doctor", HF_ENDPOINT=f"http://me:{CANARY}@127.0.0.1:9", WANDB_API_KEY=CANARY)
     assert done.returncode == 0, done.stderr
-    assert leaks(tmp_path, done, given) == []
+    assert leaks(tmp_path, done, inputs) == []
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_eval_refuses_without_showing_the_secret(run, tmp_path, options):
     assert leaks(tmp_path, done) == []
 
 
-def test_the_plain_output_of_data_is_left_as_it_is(run, tmp_path):
+def test_data_is_not_redacted(run, tmp_path):
     """A response with a word like a secret is data: what shows data does not change it."""
     shutil.rmtree(tmp_path / "hf", ignore_errors=True)
     row = {

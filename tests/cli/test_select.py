@@ -33,7 +33,7 @@ ASKED = ("--train", "t.parquet", "--pass-rate", "0.1:0.9", "--out", "o.parquet")
 def test_from_a_dump_of_verl_to_a_smaller_parquet_that_checks(run, scored, tmp_path):
     done = run("select", scored, *ASKED, "--html", "s.html")
     assert (done.returncode, done.stderr) == (0, "")
-    for said in (
+    for expected in (
         "2 of ",
         "joined to rows: 32 by prompt",
         "zero-variance groups: 2 of 4 rows",
@@ -41,7 +41,7 @@ def test_from_a_dump_of_verl_to_a_smaller_parquet_that_checks(run, scored, tmp_p
         "never",
         "█",
     ):
-        assert said in done.stdout
+        assert expected in done.stdout
     train, out = (pq.read_table(tmp_path / name) for name in ("t.parquet", "o.parquet"))
     assert out.equals(train.slice(1, 2))
     assert run("check", "o.parquet").returncode == 0
@@ -71,17 +71,17 @@ def test_a_folder_and_a_row_with_lists_are_read(run, scored, tmp_path):
     ]
     for name, part in (("1", rows[:2]), ("2", rows[2:])):
         pq.write_table(pa.Table.from_pylist(part), tmp_path / f"scored/{name}.parquet")
-    found = [
+    reports = [
         json.loads(run("select", s, *ASKED, "--overwrite", "--json").stdout)
         for s in (scored, "scored")
     ]
-    assert found[1]["scored"] == "2 files"
-    assert {**found[1], "scored": scored} == found[0]
-    assert found[0]["responses"] == {"prompt": 32}
+    assert reports[1]["scored"] == "2 files"
+    assert {**reports[1], "scored": scored} == reports[0]
+    assert reports[0]["responses"] == {"prompt": 32}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "expected"),
     [
         (("--pass-rate", "0.9:0.1"), 2, "low is above high; write 0.1:0.9 (LOW:HIGH)"),
         (("--unseen", "maybe"), 2, "maybe"),
@@ -91,7 +91,7 @@ def test_a_folder_and_a_row_with_lists_are_read(run, scored, tmp_path):
         (("--out", "t.parquet", "--overwrite"), 2, "is the input file"),
     ],
 )
-def test_an_error_is_one_line(run, scored, arguments, code, said):
+def test_an_error_is_one_line(run, scored, arguments, code, expected):
     done = run("select", scored, *ASKED, *arguments)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
-    assert said in done.stderr
+    assert expected in done.stderr

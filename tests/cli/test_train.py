@@ -32,7 +32,7 @@ verl:
   trainer: {{logger: [console], default_local_dir: {folder}/ckpt, save_freq: 10, test_freq: 5}}
 """
 
-#: Stands where `python3` stands: says what it was started with.
+#: A stand-in for `python3` that prints its arguments.
 STUB = f"#!{sys.executable}\nimport json, os, sys\nprint(json.dumps([sys.argv[1:], os.environ['HYDRA_FULL_ERROR']]))\nsys.exit(int(os.environ.get('END', 0)))\n"
 
 
@@ -59,7 +59,7 @@ def test_a_dry_run_prints_the_command_and_touches_nothing(run, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_release_is_the_one_that_is_asked_for(run):
+def test_verl_version_selects_the_release(run):
     done = run("train", "qwen2.5-0.5b-ppo-gsm8k", "--dry-run", "--verl-version", "0.5", "--json")
     (plan,) = json.loads(done.stdout)
     assert plan["verl"] == "0.5.0"
@@ -81,7 +81,7 @@ def test_every_variant_of_a_sweep_is_planned(run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         ((), "name a recipe"),
         (("nope",), "unknown recipe 'nope'"),
@@ -97,10 +97,10 @@ def test_every_variant_of_a_sweep_is_planned(run):
         (("my.yaml", "--from", "m.json"), "--from repeats a run unchanged"),
     ],
 )
-def test_a_mistake_is_one_line(run, recipe, arguments, said):
+def test_a_mistake_is_one_line(run, recipe, arguments, expected):
     done = run("train", *arguments, "--dry-run")
     assert done.returncode in (1, 2)
-    failed(done, done.returncode, said)
+    failed(done, done.returncode, expected)
 
 
 def test_a_local_run_has_a_folder_with_manifest_and_log_and_repeats(run, recipe, tmp_path):
@@ -120,27 +120,27 @@ def test_a_local_run_has_a_folder_with_manifest_and_log_and_repeats(run, recipe,
     assert "train.parquet has changed" in other.stderr
 
 
-def test_a_repeated_run_is_started_where_it_was(run, recipe, tmp_path):
+def test_a_run_is_repeated_in_its_folder_only(run, recipe, tmp_path):
     assert run("train", "my.yaml", "--no-check", "--out", "first").returncode == 0
     manifest = json.loads((tmp_path / "first/manifest.json").read_text())
     (tmp_path / "first/manifest.json").write_text(json.dumps(manifest | {"folder": "/elsewhere"}))
     failed(run("train", "--from", "first/manifest.json"), 2, "started in /elsewhere; go there")
 
 
-def test_a_setting_of_verl_s_may_be_set_as_a_field(run, recipe):
+def test_set_accepts_verl_s_own_keys(run, recipe):
     done = run("train", "my.yaml", "--dry-run", "--set", "verl.data.train_batch_size=64")
     assert "data.train_batch_size=64" in done.stdout
     assert "data.train_batch_size=16" not in done.stdout
 
 
-def test_a_field_may_be_given_as_a_mapping(run, recipe):
+def test_set_accepts_a_mapping(run, recipe):
     options = ("--set", "reward.options={method: robust}", "--verl-version", "0.9")
     done = run("train", "my.yaml", "--dry-run", *options)
     assert "+reward.custom_reward_function.reward_kwargs.method=robust" in done.stdout
     failed(run("train", "my.yaml", "--dry-run", "--set", "reward={scorer"), 1, "--set reward")
 
 
-def test_dynamic_sampling_by_a_metric_that_the_scorer_has_not_is_found(run, recipe, tmp_path):
+def test_dynamic_sampling_by_a_metric_that_the_scorer_lacks_is_a_finding(run, recipe, tmp_path):
     (tmp_path / "mine.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    return {'score': float(ground_truth in solution_str), 'extra': 1.0}\n"
@@ -176,13 +176,13 @@ def test_the_exit_code_is_that_of_the_run(run, recipe):
     failed(done, 7, "the run ended with exit code 7")
 
 
-def test_a_run_never_goes_into_a_folder_with_something_in_it(run, recipe, tmp_path):
+def test_a_run_needs_a_new_or_empty_folder(run, recipe, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     failed(run("train", "my.yaml", "--no-check", "--out", "full"), 1, "full is not empty")
 
 
-def test_json_of_a_run_is_one_document_whatever_the_run_prints(run, recipe, tmp_path):
+def test_json_of_a_run_is_one_document_even_if_the_run_prints(run, recipe, tmp_path):
     options = ("--no-check", "--verl-version", "0.9", "--json", "--out")
     done = run("train", "my.yaml", *options, "a")
     (facts,) = json.loads(done.stdout)
@@ -197,7 +197,7 @@ def test_json_of_a_run_is_one_document_whatever_the_run_prints(run, recipe, tmp_
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "says"),
+    ("options", "code", "expected"),
     [
         (("--no-check", "--set", "nodes=2"), 2, "cluster.target local is one machine"),
         (("--no-check", "--set", "cluster.target=kuberay"), 2, "cluster.image"),
@@ -208,17 +208,17 @@ def test_json_of_a_run_is_one_document_whatever_the_run_prints(run, recipe, tmp_
         (("--rehearse", "--out", "x/y"), None, ""),
     ],
 )
-def test_what_is_refused_leaves_no_folder(run, recipe, tmp_path, options, code, says):
+def test_a_refused_run_leaves_no_folder(run, recipe, tmp_path, options, code, expected):
     """There is no verl here, so that a rehearsal is refused too."""
     options = [option.format(folder=tmp_path) for option in options]
     done = run("train", "my.yaml", *options, "--verl-version", "0.9")
-    failed(done, code or done.returncode, says)
+    failed(done, code or done.returncode, expected)
     assert not (tmp_path / "runs").exists()
     assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "expected"),
     [
         (("--dry-run", "--out", "o"), "--out is not used with --dry-run"),
         (("--dry-run", "--rehearse"), "--rehearse is not used with --dry-run"),
@@ -226,8 +226,8 @@ def test_what_is_refused_leaves_no_folder(run, recipe, tmp_path, options, code, 
         (("--rehearse", "--no-check"), "--no-check is not used with --rehearse"),
     ],
 )
-def test_options_that_would_be_ignored_are_refused(run, recipe, tmp_path, options, says):
-    failed(run("train", "my.yaml", *options), 2, says)
+def test_options_without_an_effect_are_refused(run, recipe, tmp_path, options, expected):
+    failed(run("train", "my.yaml", *options), 2, expected)
     assert not (tmp_path / "o").exists()
 
 

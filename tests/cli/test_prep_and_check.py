@@ -32,9 +32,9 @@ def test_own_rows_are_prepared_checked_and_reported(run, rows, tmp_path):
     )  # fmt: skip
     assert "dropped 1: duplicate question" in text
     assert "<title>" in page.read_text(encoding="utf-8")
-    found = json.loads(ok(run("check", out, "--near", "--json")))
-    assert found["ok"] is True
-    assert found["lengths"]["unit"] == "characters"
+    report = json.loads(ok(run("check", out, "--near", "--json")))
+    assert report["ok"] is True
+    assert report["lengths"]["unit"] == "characters"
 
 
 def test_a_page_of_check_and_its_findings(run, rows, tmp_path):
@@ -58,7 +58,7 @@ def test_the_year_is_a_split(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (
             ("prep", "aime", "--sample"),
@@ -73,15 +73,15 @@ def test_the_year_is_a_split(run, tmp_path):
         (("prep", "gsm8k", "--sample", "--html", "."), "is a directory"),
     ],
 )
-def test_a_wrong_option_is_one_clear_line(run, tmp_path, arguments, said):
+def test_a_wrong_option_is_one_clear_line(run, tmp_path, arguments, expected):
     done = run(*arguments, "--out", tmp_path / "out.parquet")
     assert done.returncode in (1, 2)
-    assert said in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_check_refuses_what_makes_no_sense(run, rows, tmp_path):
+def test_check_refuses_contradicting_options(run, rows, tmp_path):
     done = run("check", rows, "--drop-overlap", tmp_path / "x.parquet")
     assert (done.returncode, done.stderr) == (2, "error: --drop-overlap needs --against.\n")
     done = run("check", rows, "--tokenizer", tmp_path / "nowhere")
@@ -104,14 +104,14 @@ def test_no_output_is_an_input_or_another_output(run, rows, tmp_path):
     assert (done.returncode, out.read_bytes()) == (2, whole)
 
 
-def test_against_nothing_is_a_usage_error(run, rows):
+def test_an_empty_against_is_a_usage_error(run, rows):
     for nothing in ("", ",", " , "):
         done = run("check", rows, "--against", nothing)
         assert (done.returncode, done.stdout) == (2, "")
         assert "--against is empty" in done.stderr
 
 
-def test_where_no_row_is_good_no_file_is_written_and_the_findings_are_shown(run, tmp_path):
+def test_without_good_rows_no_file_is_written_and_the_findings_are_printed(run, tmp_path):
     rows = tmp_path / "mine.csv"
     rows.write_text("question,answer\nHow many legs have 3 cows and 4 hens together then?,20\n")
     file, out = tmp_path / "one.parquet", tmp_path / "out.parquet"
@@ -123,7 +123,7 @@ def test_where_no_row_is_good_no_file_is_written_and_the_findings_are_shown(run,
 
 
 @pytest.mark.full
-def test_a_scheduler_s_end_leaves_nothing_half_written(tmp_path):
+def test_a_signal_of_the_scheduler_leaves_no_partial_file(tmp_path):
     rows = tmp_path / "mine.jsonl"
     rows.write_text('{"question": "1+1?", "answer": 2}\n' * 300_000)
     command = [sys.executable, "-m", "rewardkit", "prep", "mine.jsonl", "--out", "out.parquet"]
@@ -153,7 +153,7 @@ def test_a_scheduler_s_end_leaves_nothing_half_written(tmp_path):
          ".jsonl"),
     ],
 )  # fmt: skip
-def test_no_file_is_written_under_another_format_s_name(run, tmp_path, arguments, suffix):
+def test_an_output_with_the_suffix_of_another_format_is_refused(run, tmp_path, arguments, suffix):
     ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
     (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
     done = run(*arguments)
@@ -199,7 +199,7 @@ def test_a_prompt_length_without_a_tokenizer_is_refused(run):
     assert done.stderr == "error: --max-prompt-length needs --tokenizer.\n"
 
 
-def test_check_says_what_it_looked_at_and_what_not(run, tmp_path, tokenizer):
+def test_check_lists_what_it_checked_and_what_not(run, tmp_path, tokenizer):
     ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
     text = ok(run("check", "t.parquet"))
     assert all(len(line) <= 80 for line in text.splitlines())
@@ -226,7 +226,7 @@ def test_check_says_what_it_looked_at_and_what_not(run, tmp_path, tokenizer):
     ]
 
 
-def test_a_file_whose_prompts_are_text_is_said_to_be_not_checked(run, tmp_path):
+def test_prompts_that_are_plain_text_are_listed_as_not_checked(run, tmp_path):
     golds = [{"style": "rule", "ground_truth": gold} for gold in ("2", "4")]
     columns = {"prompt": ["1+1?", "2+2?"], "data_source": ["openai/gsm8k"] * 2}
     pq.write_table(pa.table({**columns, "reward_model": golds}), tmp_path / "t.parquet")
@@ -239,7 +239,7 @@ def test_a_file_whose_prompts_are_text_is_said_to_be_not_checked(run, tmp_path):
     ok(run("check", "chats.parquet"))
 
 
-def test_check_says_how_many_findings_of_a_rule_are_listed(run, tmp_path):
+def test_check_prints_how_many_findings_of_a_rule_are_listed(run, tmp_path):
     rows = tmp_path / "mine.csv"
     rows.write_text("question,answer\n" + "What is 1+1?,2\n" * 34)
     ok(run("prep", rows, "--out", "t.parquet"))
@@ -263,7 +263,7 @@ def test_all_kinds_of_answers_are_printed_and_add_up(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("prep", "gsm8k", "--sample", "--out", "x.parquet", "--seed", "0"), "--seed needs --shuffle."),
         (("prep", "gsm8k", "--sample", "--out", "x.parquet", "--hub", "modelscope"),
@@ -286,15 +286,15 @@ def test_all_kinds_of_answers_are_printed_and_add_up(run, tmp_path):
          "--suite-dir needs --suite."),
     ],
 )  # fmt: skip
-def test_an_option_without_what_it_goes_with_is_refused(run, tmp_path, arguments, said):
+def test_an_option_without_the_option_it_needs_is_refused(run, tmp_path, arguments, expected):
     done = run(*arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert said in done.stderr
+    assert expected in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.full
-def test_what_a_user_s_file_prints_is_no_result(run, tmp_path):
+def test_prints_of_a_user_s_file_do_not_mix_with_results(run, tmp_path):
     """JSON on stdout stays JSON: prints go to stderr."""
     (tmp_path / "noisy.py").write_text(
         "from rewardkit.preprocess.base import Dataset, Problem\n"
