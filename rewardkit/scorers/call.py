@@ -11,9 +11,6 @@ from typing import Any
 from rewardkit.errors import DataError, call_catching
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
 
-#: The types of a score's fields that need no conversion.
-_PLAIN_TYPES = (float, bool, str, Status)
-
 
 class NoVerdictError(RuntimeError):
     """A scorer produced no score, for another reason than an exception that it raised.
@@ -92,7 +89,8 @@ def require_score(result: object) -> Score:
     score, correct, pred, status = result
     if not isfinite(score):
         raise InvalidScoreError(f"its score is {score}")
-    if (type(score), type(correct), type(pred), type(status)) == _PLAIN_TYPES:
+    has_plain_values = type(score) is float and type(correct) is bool and type(pred) is str
+    if has_plain_values and type(status) is Status:
         return result
     known = call_catching(Status, status)
     if isinstance(known, Exception):

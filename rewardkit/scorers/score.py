@@ -49,15 +49,17 @@ class Score(NamedTuple):
     @classmethod
     def right(cls, pred: str, score: float = 1.0) -> Score:
         """Return the score of a correct answer."""
-        return cls(score, True, pred, _CORRECT)
+        return _new(cls, (score, True, pred, _CORRECT))
 
     @classmethod
     def wrong(cls, pred: str = "", status: Status = Status.WRONG, score: float = 0.0) -> Score:
         """Return the score of a response that is not correct, for the reason in `status`."""
-        return cls(score, False, pred, status)
+        return _new(cls, (score, False, pred, status))
 
 
-_CORRECT = Status.CORRECT  # looking it up in the class takes a tenth of a fast scorer's time
+# Fast scorers take less than a microsecond; these two save a tenth of it.
+_CORRECT = Status.CORRECT
+_new = tuple.__new__
 
 Scorer: TypeAlias = Callable[..., Score]
 
