@@ -27,23 +27,18 @@ def look_up_row(sample: Sample, train: str) -> Sample | SkippedRow:
     index, infos = _training_rows(train)
     match = try_match_row(index, sample)
     if match is None:
-        reason = f"it answers no row of {train}: none has its prompt, place or id"
+        reason = f"it answers no row of {train}: no row has its prompt, place or id"
         return SkippedRow(sample.where, reason)
     if isinstance(match, Mismatch):
         return SkippedRow(sample.where, f"it {match.reason}")
     if match.way == PLACE_ALONE:
-        return SkippedRow(
-            sample.where, f"only its split and index say that it answers a row of {train}"
-        )
-    info = {**infos[index.prompts[match.place].row], **_own(sample)}
+        return SkippedRow(sample.where, f"only its split and index match a row of {train}")
+    own = {name: value for name, value in sample.extra_info.items() if not is_blank(value)}
+    info = {**infos[index.prompts[match.place].row], **own}
     place = {name: info.get(name) for name in ("index", "split", "source_id")}
     fields = {**sample.fields, "data_source": info["data_source"]}
     fields.setdefault("extra_info", place)
     return Sample(sample.where, sample.response, sample.ground_truth, info, fields)
-
-
-def _own(sample: Sample) -> dict[str, Any]:
-    return {name: value for name, value in sample.extra_info.items() if not is_blank(value)}
 
 
 def require_train_parquet(train: Path) -> None:
