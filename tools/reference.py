@@ -401,14 +401,14 @@ def rules() -> str:
     return page(
         "Rules",
         "## Before the launch",
-        f"`rewardkit check RECIPE` and `rewardkit train` hold these {len(RULES)} rules against a\n"
-        "plan. Keys are verl 0.9.1's. Severities are those of most findings; a case may have its\n"
-        "own. What is looked at besides (verl's own validation, files, the reward, the machines) is\n"
-        "in [../train.md](../train.md#before-the-launch); such findings have names of their own, as\n"
-        "`verl`, `packages`, `devices` and `cpus`.",
+        f"`rewardkit check RECIPE` and `rewardkit train` check a plan with these {len(RULES)} rules.\n"
+        "Keys are those of verl 0.9.1. A single finding may have another severity or key than its\n"
+        "rule. The other checks (verl's own validation, files, the reward, the machines) are in\n"
+        "[../train.md](../train.md#before-the-launch); their findings have names such as `verl`,\n"
+        "`packages`, `devices` and `cpus`.",
         table(("rule", "severity", "key", "what", "source"), before),
-        "These need more than a plan:",
-        table(("rule", "who looks at it"), [(code(k), v) for k, v in CHECKED_ELSEWHERE.items()]),
+        "These rules need more than a plan:",
+        table(("rule", "checked by"), [(code(k), v) for k, v in CHECKED_ELSEWHERE.items()]),
         "## On a log",
         f"`rewardkit logs` looks for these {len(log_rules())}. `error` means that the run is broken,\n"
         "`warning` that it may be fine. `rewardkit logs` itself says what a finding means and which\n"

@@ -139,12 +139,12 @@ def _copy(source: IO[bytes], file: IO[bytes], redactor: Redactor, out: IO[bytes]
     while True:
         ready, _, _ = select([fd], [], [], IDLE_SECONDS if rest else None)
         block = os.read(fd, 1 << 16) if ready else b""
-        whole, end, rest = _last_line(rest + block)
+        lines, end, rest = _last_line(rest + block)
         if (
             not ready or not block or len(rest) > MAX_LINE_BYTES
         ):  # a prompt, the end, or a very long line
             end, rest = end + rest, b""
-        text = (whole + end).decode("utf-8", "surrogateescape")
+        text = (lines + end).decode("utf-8", "surrogateescape")
         hidden = redactor.text(text).encode("utf-8", "surrogateescape")
         for stream in (file, target):
             stream.write(hidden)

@@ -20,7 +20,7 @@ CASES = [
     for devices in ("gpu", "npu")
     if (target, devices) != ("skypilot", "npu")
 ]
-#: A cluster of which the recipe says more.
+#: A cluster with more fields in the recipe.
 ELSEWHERE = {
     "cluster": {
         "setup": ["source /a/set_env.sh"],
@@ -233,8 +233,8 @@ def test_kuberay_is_a_job_with_a_pod_for_every_node(plan_of, tmp_path):
             (container,) = pod["containers"]
             assert container["resources"]["limits"] == {resource: "16"}
             # Kubernetes replaces $$ by $, and $(NAME).
-            given = {e["name"]: e["value"].replace("$$", "$") for e in container["env"]}
-            assert given == plan.env
+            env = {e["name"]: e["value"].replace("$$", "$") for e in container["env"]}
+            assert env == plan.env
             assert {v["name"] for v in pod["volumes"]} == {
                 m["name"] for m in container["volumeMounts"]
             }

@@ -93,7 +93,7 @@ time.sleep(60)
 """
 
 #: Says how it was called, each argument ended by NUL, and answers as the program would.
-TOLD = """#!/bin/sh
+RECORDER = """#!/bin/sh
 printf '%s\\0' "$@" >>"$DUMP.$(basename "$0")"
 """
 ANSWERS = {
@@ -152,10 +152,10 @@ def accepted(target, value, folder):
     """The recipe with the value in every field that takes it; the fields that refuse it."""
     tree, refused = tree_for(target), {}
     for path, kind in FIELDS:
-        for given in placed(path, kind, value):
+        for entry in placed(path, kind, value):
             if path == ("cluster", "target"):
                 continue
-            more = deep_merge(tree, nested(path, given))
+            more = deep_merge(tree, nested(path, entry))
             try:
                 render(planned(more, target), folder)
             except RewardkitError as error:
@@ -180,7 +180,7 @@ def bash(tmp_path):
         folder.mkdir()
     program(stubs, "ray", f"#!{sys.executable}\n{RAY}")
     for name, answer in ANSWERS.items():
-        program(stubs, name, TOLD + answer + "\n")
+        program(stubs, name, RECORDER + answer + "\n")
 
     def go(script: Path, python: str, workdir: str, **env: str):
         (home / workdir).mkdir(exist_ok=True)
@@ -252,8 +252,8 @@ def check(target, value, bash, tmp_path):
     assert not list(tmp_path.rglob("pwned")), output
     assert code == 0, output
     if target == "modelarts":  # verl is started by ascendfactory-cli
-        told = (tmp_path / "dump.ascendfactory-cli").read_bytes().decode().split("\0")
-        assert f"--af_model_name={cluster.model_name}" in told
+        arguments = (tmp_path / "dump.ascendfactory-cli").read_bytes().decode().split("\0")
+        assert f"--af_model_name={cluster.model_name}" in arguments
         return refused
     seen = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))
     assert [seen["name"], *seen["argv"]] == plan.command()
@@ -263,8 +263,8 @@ def check(target, value, bash, tmp_path):
     if target in {"ascend", "slurm", "skypilot"}:
         assert seen["env"]["GLOO_SOCKET_IFNAME"] == cluster.interface
     if target == "ascend":
-        told = (tmp_path / "dump.getent").read_bytes().decode().split("\0")
-        assert cluster.head in told
+        arguments = (tmp_path / "dump.getent").read_bytes().decode().split("\0")
+        assert cluster.head in arguments
     return refused
 
 

@@ -143,15 +143,15 @@ def finish(process, limit=300):
 
 def alive(text):
     """The command lines of this machine that contain a text."""
-    found = []
+    processes = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if text in line and path.parent.name != str(os.getpid()):
-            found.append(line)
-    return found
+            processes.append(line)
+    return processes
 
 
 def seen(tmp_path):
@@ -326,8 +326,8 @@ def test_the_head_gives_verl_rays_address_and_ray_none(bash, node, tmp_path):
 
 
 def test_variables_that_the_user_sets_win(bash, node, tmp_path):
-    given = {"SOCKET_IFNAME": "bond1", "GLOO_SOCKET_IFNAME": "bond2", "RAY_AUTH_MODE": "token"}
-    assert finish(bash(node, **given))[0] == 0
+    variables = {"SOCKET_IFNAME": "bond1", "GLOO_SOCKET_IFNAME": "bond2", "RAY_AUTH_MODE": "token"}
+    assert finish(bash(node, **variables))[0] == 0
     env = seen(tmp_path)["env"]
     names = ("HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "RAY_AUTH_MODE")
     assert [env[name] for name in names] == ["bond1", "bond2", "token"]

@@ -68,7 +68,7 @@ def _check_path(plan: Plan, role: str, name: str, report: PreflightReport) -> No
     """Check for a path that verl or the nodes will not find."""
     key = f"data.{role}_files"
     if name.startswith("~"):
-        fix = "Write the whole path."
+        fix = "Write the absolute path."
         report.add("error", "files", key, f"{name}: verl does not expand ~.", fix)
     is_remote = plan.recipe.nodes > 1 or plan.recipe.cluster.target not in {"local", "script"}
     if is_remote and not Path(name).is_absolute() and "://" not in name:

@@ -106,10 +106,10 @@ class Expectation:
         key: the setting.
         good: the value it should have, a tuple of values (the first is the best), or a condition.
         message: a template for `{value}`, `{good}` and the plan's `{values}`.
-        when: which plans it holds for; all, unless given.
+        when: the plans it holds for; all plans by default.
         read: the reader of the value; it follows from the type of `good`, unless `good` is a
             condition.
-        fix: what to do; "Set KEY=GOOD." unless given.
+        fix: what to do; the default is "Set KEY=GOOD."
         severity: of the finding; None for the rule's own severity.
         explicit: whether only a value that the recipe or the command line sets counts.
     """
