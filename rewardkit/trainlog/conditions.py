@@ -76,7 +76,9 @@ def last_above(limit: float, *names: str, below: float | None = None) -> Conditi
         if not last or not mean(last) > limit or (below is not None and mean(last) > below):
             return None
         name = logged_name(run, names)
-        return evidence_of(mean_fact(name, last), _worst(name, series), steps=_span(series, limit))
+        return evidence_of(
+            mean_fact(name, last), _highest(name, series), steps=_steps_above(series, limit)
+        )
 
     return holds
 
@@ -90,7 +92,9 @@ def often_above(limit: float, least: int, *names: str) -> Condition:
             return None
         name = logged_name(run, names)
         return evidence_of(
-            mean_fact(name, series[-LAST_STEPS:]), _worst(name, series), steps=_span(series, limit)
+            mean_fact(name, series[-LAST_STEPS:]),
+            _highest(name, series),
+            steps=_steps_above(series, limit),
         )
 
     return holds
@@ -123,14 +127,16 @@ def at_limit(limit: float, kind: str, *keys: str, infer: bool = False) -> Condit
         if not last or not mean(last) > limit:
             return None
         longest = finite(run.series(f"{kind}/max"))
-        allowed = _configured(run, keys) or (_plateau(longest) if infer else None)
-        if not _reached(longest[-LAST_STEPS:], allowed, of_limit=run.era in {FIXED, FULL}):
+        allowed = _configured(run, keys) or (_frequent_maximum(longest) if infer else None)
+        if not _reaches_limit(
+            longest[-LAST_STEPS:], allowed, is_relative_to_limit=run.era in {FIXED, FULL}
+        ):
             return None
         return evidence_of(
             mean_fact(f"{kind}/clip_ratio", last),
-            _worst(f"{kind}/clip_ratio", cut),
+            _highest(f"{kind}/clip_ratio", cut),
             mean_fact(f"{kind}/max", longest[-LAST_STEPS:]) if longest else None,
-            steps=_span(cut, limit),
+            steps=_steps_above(cut, limit),
         )
 
     return holds
@@ -264,17 +270,17 @@ def _configured(run: TrainingRun, keys: Iterable[str]) -> float | None:
         return None
 
 
-def _reached(longest: Series, allowed: float | None, *, of_limit: bool) -> bool:
+def _reaches_limit(longest: Series, allowed: float | None, *, is_relative_to_limit: bool) -> bool:
     """Whether the longest ones of most of the last steps reach the limit."""
     values = [value for _, value in longest]
     if not values:
-        return of_limit
+        return is_relative_to_limit
     if allowed is None:
-        return of_limit and len(set(values)) == 1
+        return is_relative_to_limit and len(set(values)) == 1
     return 2 * sum(value >= allowed for value in values) >= len(values)
 
 
-def _plateau(longest: Series) -> float | None:
+def _frequent_maximum(longest: Series) -> float | None:
     """The highest value, if it occurs often."""
     values = [value for _, value in longest]
     top = max(values, default=0.0)
@@ -286,13 +292,13 @@ def logged_name(run: TrainingRun, names: Iterable[str]) -> str:
     return next((name for name in names if name in run.table), next(iter(names)))
 
 
-def _worst(name: str, series: Series) -> Fact | None:
+def _highest(name: str, series: Series) -> Fact | None:
     """The highest point, unless the curve has only one point."""
     step, value = max(series, key=lambda point: point[1])
     return Fact(f"highest {name}", (step, step), value) if len(series) > 1 else None
 
 
-def _span(series: Series, limit: float) -> tuple[int, int]:
+def _steps_above(series: Series, limit: float) -> tuple[int, int]:
     """First and last step above the limit."""
     above = [step for step, value in series if value > limit]
     return above[0], above[-1]

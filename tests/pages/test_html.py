@@ -2,7 +2,6 @@
 
 from collections import Counter
 from html.parser import HTMLParser
-from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from rewardkit.errors import OutputError
 from rewardkit.pages.histogram import MAX_BINS, Bin, histogram_layout, make_bins
 from rewardkit.pages.html import MAX_BARS, to_html, write_html
-from rewardkit.pages.line_chart import MAX_DOTS, line_layout
 from rewardkit.pages.model import (
     Bars,
     Histogram,
@@ -24,7 +22,6 @@ from rewardkit.pages.model import (
     Table,
     TableRow,
 )
-from rewardkit.pages.shared_words import MAX_COMPARED_CHARACTERS, mark_shared_words
 from rewardkit.pages.text import MAX_CHARACTERS, brief, clean, clip
 
 HOSTILE = [
@@ -233,43 +230,6 @@ def test_small_shares_are_not_zero_and_large_ones_not_hundred_percent():
     assert "100.0%" not in text
 
 
-COUNTS = st.dictionaries(st.integers(), st.integers(0, 10**6), max_size=60)
-
-
-@given(COUNTS, st.none() | st.integers())
-@example({5: 1000, 7: 1}, None)
-@example({1: 100_000, 10**400: 1}, 3)
-def test_every_value_is_in_one_bin(counts, limit):
-    found = make_bins(counts, limit)
-    assert len(found) <= MAX_BINS
-    assert sum(item.count for item in found) == sum(counts.values())
-    for value, n in counts.items():
-        homes = [item for item in found if item.low <= value <= item.high]
-        assert len(homes) == 1 or not n
-    for item in found:
-        assert item.count == sum(counts.get(v, 0) for v in counts if item.low <= v <= item.high)
-    widths = {item.high - item.low + 1 for item in found if not item.is_overflow}
-    assert len(widths) == bool(found)
-    assert all(a.high + 1 == b.low for a, b in pairwise(found))
-
-
-@given(COUNTS, st.none() | st.integers())
-def test_every_element_of_a_histogram_is_inside_the_chart(counts, limit):
-    marks = (("p50", min(counts, default=0)), ("max", max(counts, default=0)))
-    it = histogram_layout(Histogram("t", counts, "tokens", marks, limit))
-    if it is None:
-        assert not any(counts.values())
-        return
-    assert it.total == sum(counts.values())
-    assert it.over_limit == sum(n for v, n in counts.items() if limit is not None and v > limit)
-    for bar in it.bars:
-        assert -0.01 <= bar.x <= bar.x + bar.width <= 100.01
-        assert it.top - 0.01 <= bar.y <= it.base + 0.01
-    places = [x for _, x in it.x_ticks] + [mark.x for mark in it.markers]
-    assert all(0 <= x <= 100 for x in places)
-    assert 1 <= len(it.x_ticks) <= 6 or len(counts) <= 6
-
-
 def test_a_few_outliers_go_to_the_overflow_bin():
     counts = {**dict.fromkeys(range(100), 10), 100_000: 1}
     found = make_bins(counts)
@@ -288,41 +248,6 @@ def test_rows_above_the_limit_are_counted_whether_it_is_drawn_or_not():
     assert "0 rows (0.0%) above the limit of 8,192" in parse(page_with(far)).text
 
 
-def shared(excerpt):
-    return [part for part, common in excerpt.parts if common]
-
-
-def test_runs_of_shared_words_are_marked():
-    left, right = mark_shared_words(
-        "Tom has 3 apples, and he buys 9 more. How many?",
-        "Ann has 3 apples and he buys 10 more. How many?",
-    )
-    assert shared(left) == ["has 3 apples, and he buys", "more. How many"]
-    assert shared(right) == ["has 3 apples and he buys", "more. How many"]
-
-
-def test_chinese_is_compared_by_character():
-    left, right = mark_shared_words("小明有三个苹果", "小红有三个梨子")
-    assert (shared(left), shared(right)) == (["有三个"], ["有三个"])
-
-
-def test_the_shared_part_of_a_long_text_is_shown():
-    item = "find the sum of all positive integers n such that this holds"
-    _, row = mark_shared_words(item, "padding " * 2000 + item + " padding" * 2000)
-    assert shared(row) == [item]
-    assert row.before > 10_000 < row.after
-
-
-@given(ANY_TEXT, ANY_TEXT)
-@example("a b " * 20_000, "b a " * 20_000)
-@example("x" * (MAX_COMPARED_CHARACTERS + 1), "x")
-def test_an_excerpt_is_a_contiguous_part_of_its_text(left, right):
-    for text, excerpt in zip((left, right), mark_shared_words(left, right), strict=True):
-        piece = text[excerpt.before : len(text) - excerpt.after]
-        assert "".join(part for part, _ in excerpt.parts) == clean(piece)
-        assert len(piece) == min(MAX_CHARACTERS, len(text)) or excerpt.before
-
-
 def test_an_existing_page_is_overwritten_only_with_overwrite(tmp_path):
     page, out = full_page("\ud800小"), tmp_path / "new" / "page.html"
     write_html(page, out, overwrite=False)
@@ -330,41 +255,6 @@ def test_an_existing_page_is_overwritten_only_with_overwrite(tmp_path):
         write_html(page, out, overwrite=False)
     write_html(page, out, overwrite=True)
     assert out.read_bytes() == to_html(page).encode()
-
-
-POINTS = st.lists(
-    st.tuples(st.integers(0, 10**6), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)),
-    min_size=1,
-    max_size=80,
-    unique_by=lambda point: point[0],
-)
-
-
-@given(POINTS, st.booleans())
-def test_every_point_and_interval_is_inside_the_line_chart(values, from_zero):
-    points = []
-    for step, *shares in sorted(values):
-        low, value, high = sorted(shares)
-        points.append(LinePoint(step, value, low, high))
-    it = line_layout(LineChart("t", tuple(points), from_zero=from_zero))
-    for dot in it.dots:
-        assert 0 <= dot.x <= 100
-        assert -0.01 <= dot.high_y <= dot.y <= dot.low_y <= it.height + 0.01
-    levels = [y for _, y in it.y_ticks]
-    assert levels == sorted(levels, reverse=True)
-    assert 2 <= len(levels) <= 12
-    assert len(it.x_ticks) <= 6
-    assert it.y_ticks[0][0] == ("0%" if "." not in it.y_ticks[0][0] else "0.0%") or not from_zero
-
-
-def test_a_long_line_has_a_band_and_a_short_one_has_dots():
-    points = tuple(LinePoint(step, 0.5, 0.4, 0.6) for step in range(MAX_DOTS + 1))
-    html = to_html(page_with(LineChart("t", points)))
-    assert "<polygon" in html
-    assert "<circle" not in html
-    html = to_html(page_with(LineChart("t", points[1:])))
-    assert "<polygon" not in html
-    assert html.count("<circle") == MAX_DOTS
 
 
 def test_a_row_can_have_cells_in_bold():

@@ -1,4 +1,4 @@
-"""Summaries, tables, exports, the output of `rewardkit logs`, and logs that grow."""
+"""Output of `rewardkit logs`: summaries, tables, exports, and runs in progress."""
 
 from __future__ import annotations
 
@@ -8,26 +8,18 @@ import os
 import signal
 import subprocess
 import sys
-from math import inf, nan
 
 import pyarrow.parquet as pq
 import pytest
 import typer
-from hypothesis import given
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.trainlog.config_file import with_config
-from rewardkit.trainlog.follow import LogTail
 from rewardkit.trainlog.read import read_run
-from rewardkit.trainlog.series import finite, sparkline, trend
 from rewardkit.trainlog.summary import summarize
-from rewardkit.trainlog.table_builder import TableBuilder
 from rewardkit.trainlog.tables import format_duration, format_number, format_step
-from rewardkit.trainlog.topics import step_seconds, validations
-from rewardkit.trainlog.training_run import FULL, V1
 
 app = typer.Typer()
 app.command()(logs.command)
@@ -174,29 +166,6 @@ def test_a_missing_configuration_file_is_refused(path, tmp_path):
         with_config(read_run(path), tmp_path / "none.yaml")
 
 
-numbers = st.one_of(st.floats(-1e306, 1e306), st.sampled_from([nan, inf, -inf]))
-
-
-@given(st.lists(numbers, max_size=200))
-def test_a_sparkline_has_a_mark_for_each_part_of_any_curve(values):
-    series = list(enumerate(values))
-    line = sparkline(series)
-    assert len(line) == min(len(values), 24)
-    assert set(line) <= set("▁▂▃▄▅▆▇█×")
-    assert ("×" * len(line) == line) == (not finite(series))
-
-
-@given(st.floats(-1e6, 1e6), st.integers(0, 100))
-def test_a_constant_curve_has_no_trend(level, n):
-    assert trend([(i, level) for i in range(n)]) == 0
-
-
-@given(st.integers(5, 100), st.floats(0.01, 100))
-def test_a_straight_line_has_its_own_trend(n, slope):
-    assert trend([(i, slope * i) for i in range(n)]) > 0
-    assert trend([(i, -slope * i) for i in range(n)]) < 0
-
-
 def test_formatted_numbers_are_short():
     assert [format_number(x) for x in (0, 0.25, 1e-6, 123456, 1e12)] == [
         "0",
@@ -212,74 +181,9 @@ def test_a_step_in_one_line_has_the_main_metrics(path):
     assert format_step(read_run(path), 20) == "step 20  reward 1  entropy 0.5  grad 0.25  s 50"
 
 
-def test_a_tail_reads_new_lines_and_waits_for_complete_ones(tmp_path):
-    path = tmp_path / "run.log"
-    path.write_text("starting\n")
-    tail = LogTail(path)
-    assert tail.poll() is None
-    with path.open("a") as file:
-        file.write("step:1 - a/b:0.5\nstep:2 - a/b:0.")
-    assert tail.poll().table == {"a/b": (0.5,)}
-    assert tail.poll() is None
-    with path.open("a") as file:
-        file.write("75\n")
-    assert tail.poll().table == {"a/b": (0.5, 0.75)}
-
-
-def test_an_overwritten_file_is_read_again(tmp_path):
-    path = tmp_path / "run.jsonl"
-    path.write_text('{"step": 1, "data": {"a": 1}}\n{"step": 2, "data": {"a": 2}}\n')
-    tail = LogTail(path)
-    assert tail.poll().steps == (1, 2)
-    path.write_text('{"step": 2, "data": {"a": 3}}\n')
-    assert tail.poll().table == {"a": (3,)}
-
-
 def test_following_a_run_excludes_options_that_write(path, tmp_path):
     result = run(path, "--follow", "--csv", tmp_path / "a.csv")
     assert isinstance(result.exception, UsageError)
-
-
-def test_a_folder_cannot_be_followed(tmp_path):
-    with pytest.raises(UsageError, match="--follow"):
-        LogTail(tmp_path).poll()
-
-
-def test_a_missing_or_removed_file_is_waited_for(tmp_path):
-    path = tmp_path / "run.log"
-    tail = LogTail(path)
-    assert (tail.poll(), tail.is_missing) == (None, True)
-    path.write_text("step:1 - a/b:0.5\n")
-    assert tail.poll().steps == (1,)
-    assert (tail.is_missing, tail.rewrites) == (False, 0)
-    path.unlink()
-    assert (tail.poll(), tail.is_missing) == (None, True)
-    path.write_text("step:1 - a/b:0.25\nstep:2 - a/b:0.25\n")
-    assert tail.poll().table == {"a/b": (0.25, 0.25)}
-    assert tail.rewrites == 1
-
-
-def test_an_overwritten_file_that_is_longer_is_read_again(tmp_path):
-    path = tmp_path / "run.log"
-    path.write_text("step:1 - a/b:0.5\n")
-    tail = LogTail(path)
-    tail.poll()
-    path.write_text("step:1 - a/b:0.25\nstep:2 - a/b:0.75\n")
-    assert tail.poll().table == {"a/b": (0.25, 0.75)}
-    assert tail.rewrites == 1
-
-
-@pytest.mark.parametrize("start", ["", "\n", '{"step": 1, "da'])
-def test_a_file_without_a_complete_line_has_no_reader_yet(tmp_path, start):
-    path = tmp_path / "run.jsonl"
-    path.write_text(start)
-    tail = LogTail(path)
-    assert tail.poll() is None
-    with path.open("a") as file:
-        file.write(
-            'ta": {"a": 1}}\n' if start.startswith("{") else '{"step": 1, "data": {"a": 1}}\n'
-        )
-    assert tail.poll().table == {"a": (1,)}
 
 
 FOLLOW = """
@@ -334,50 +238,3 @@ def test_following_waits_for_the_file_and_reports_when_it_is_overwritten(tmp_pat
         "the log was replaced by a new one\n",
         "step 1  entropy 0.25\n",
     ]
-
-
-def made(rows, era=V1, **config):
-    builder = TableBuilder(config=config)
-    for step, row in rows.items():
-        builder.add(step, row, "here")
-    return builder.run(name="run", path="run.log", source="console", era=era)
-
-
-def test_a_validation_uses_the_n_of_all_prompts_not_of_repeated_ones():
-    row = {
-        "val-core/s/acc/mean@2": 0.0,
-        "val-aux/s/acc/mean@1": 0.12,
-        "val-aux/s/reward/mean@1": 0.7,
-        "val-aux/t/acc/mean@4": 0.5,
-        "val-aux/t/acc/mean@3": 0.1,
-        "val-core/t/acc/mean@8": 0.9,
-    }
-    assert validations(made({1: row})) == {"s": [(1, 0.12)], "t": [(1, 0.1)]}
-    configured = made({1: row}, **{"actor_rollout_ref.rollout.val_kwargs.n": 4})
-    assert validations(configured) == {"s": [(1, 0.12)], "t": [(1, 0.5)]}
-
-
-@pytest.mark.parametrize(
-    ("parts", "whole"),
-    [
-        ({"testing": 20.0}, 120.0),  # 0.6.1 on
-        ({"testing": 200.0, "save_checkpoint": 50.0}, 350.0),  # 0.6.1 and 0.7.0
-        ({"save_checkpoint": 50.0}, 150.0),
-        ({"gen": 40.0, "testing": 20.0, "save_checkpoint": 50.0}, 120.0),  # 0.7.1 on
-        ({"gen": 20.0, "testing": 20.0, "save_checkpoint": 50.0}, 100.0),  # up to 0.5
-    ],
-)
-def test_a_step_includes_phases_that_releases_time_outside_it(parts, whole):
-    row = {"gen": 90.0, "adv": 5.0, "step": 100.0} | parts
-    run = made({1: {f"timing_s/{name}": value for name, value in row.items()}})
-    assert step_seconds(run) == [(1, whole)]
-    summary = summarize(run)
-    assert summary.seconds == whole
-    assert sum(summary.phases.values()) == pytest.approx(1)
-
-
-def test_the_title_of_a_clip_ratio_says_what_it_is_relative_to():
-    row = {"response_length/clip_ratio": 0.1, "prompt_length/clip_ratio": 0.1}
-    titles = {era: [c.title for c in summarize(made({1: row}, era)).curves] for era in (FULL, V1)}
-    assert titles[FULL] == ["responses cut", "prompts cut"]
-    assert all("batch's longest" in title for title in titles[V1])

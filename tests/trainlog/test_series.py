@@ -1,0 +1,30 @@
+"""Statistics of noisy curves, and sparklines."""
+
+from math import inf, nan
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewardkit.trainlog.series import finite, sparkline, trend
+
+numbers = st.one_of(st.floats(-1e306, 1e306), st.sampled_from([nan, inf, -inf]))
+
+
+@given(st.lists(numbers, max_size=200))
+def test_a_sparkline_has_a_mark_for_each_part_of_any_curve(values):
+    series = list(enumerate(values))
+    line = sparkline(series)
+    assert len(line) == min(len(values), 24)
+    assert set(line) <= set("▁▂▃▄▅▆▇█×")
+    assert ("×" * len(line) == line) == (not finite(series))
+
+
+@given(st.floats(-1e6, 1e6), st.integers(0, 100))
+def test_a_constant_curve_has_no_trend(level, n):
+    assert trend([(i, level) for i in range(n)]) == 0
+
+
+@given(st.integers(5, 100), st.floats(0.01, 100))
+def test_a_straight_line_has_its_own_trend(n, slope):
+    assert trend([(i, slope * i) for i in range(n)]) > 0
+    assert trend([(i, -slope * i) for i in range(n)]) < 0

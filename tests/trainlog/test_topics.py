@@ -1,0 +1,57 @@
+"""Topics, validations and step times are the same whatever a release calls them."""
+
+import pytest
+
+from rewardkit.trainlog.summary import summarize
+from rewardkit.trainlog.table_builder import TableBuilder
+from rewardkit.trainlog.topics import step_seconds, validations
+from rewardkit.trainlog.training_run import FULL, V1
+
+
+def make_run(rows, era=V1, **config):
+    builder = TableBuilder(config=config)
+    for step, row in rows.items():
+        builder.add(step, row, "here")
+    return builder.run(name="run", path="run.log", source="console", era=era)
+
+
+def test_a_validation_uses_the_n_of_all_prompts_not_of_repeated_ones():
+    row = {
+        "val-core/s/acc/mean@2": 0.0,
+        "val-aux/s/acc/mean@1": 0.12,
+        "val-aux/s/reward/mean@1": 0.7,
+        "val-aux/t/acc/mean@4": 0.5,
+        "val-aux/t/acc/mean@3": 0.1,
+        "val-core/t/acc/mean@8": 0.9,
+    }
+    assert validations(make_run({1: row})) == {"s": [(1, 0.12)], "t": [(1, 0.1)]}
+    configured = make_run({1: row}, **{"actor_rollout_ref.rollout.val_kwargs.n": 4})
+    assert validations(configured) == {"s": [(1, 0.12)], "t": [(1, 0.5)]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "whole"),
+    [
+        ({"testing": 20.0}, 120.0),  # 0.6.1 on
+        ({"testing": 200.0, "save_checkpoint": 50.0}, 350.0),  # 0.6.1 and 0.7.0
+        ({"save_checkpoint": 50.0}, 150.0),
+        ({"gen": 40.0, "testing": 20.0, "save_checkpoint": 50.0}, 120.0),  # 0.7.1 on
+        ({"gen": 20.0, "testing": 20.0, "save_checkpoint": 50.0}, 100.0),  # up to 0.5
+    ],
+)
+def test_a_step_includes_phases_that_releases_time_outside_it(parts, whole):
+    row = {"gen": 90.0, "adv": 5.0, "step": 100.0} | parts
+    run = make_run({1: {f"timing_s/{name}": value for name, value in row.items()}})
+    assert step_seconds(run) == [(1, whole)]
+    summary = summarize(run)
+    assert summary.seconds == whole
+    assert sum(summary.phases.values()) == pytest.approx(1)
+
+
+def test_the_title_of_a_clip_ratio_says_what_it_is_relative_to():
+    row = {"response_length/clip_ratio": 0.1, "prompt_length/clip_ratio": 0.1}
+    titles = {
+        era: [c.title for c in summarize(make_run({1: row}, era)).curves] for era in (FULL, V1)
+    }
+    assert titles[FULL] == ["responses cut", "prompts cut"]
+    assert all("batch's longest" in title for title in titles[V1])
