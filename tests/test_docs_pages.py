@@ -171,6 +171,17 @@ def test_layers_import_what_the_page_allows():
     assert not more, f"docs/architecture.md does not allow {sorted(more)}"
 
 
+def test_a_part_imports_only_from_parts_above_it():
+    """The rows of the table are in order, so that no arrow goes up."""
+    place = {layer: number for number, layer in enumerate(allowed())}
+    assert not {
+        (layer, other)
+        for layer, others in allowed().items()
+        for other in others
+        if place[other] >= place[layer]
+    }
+
+
 def answers_steps():
     """The table of what is inside `answers`: module -> the number of its row."""
     table = ARCHITECTURE.partition("### Inside `answers`")[2].partition("## ")[0]
