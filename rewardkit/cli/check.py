@@ -52,7 +52,7 @@ EXAMPLES = examples(
 )
 
 #: Overlaps and clusters that are printed; the page has more.
-SHOWN = 3
+MAX_EXAMPLES = 3
 
 
 def command(
@@ -178,9 +178,9 @@ def command(
 def _judging(
     name: str, options: dict[str, Any], seconds: float, jobs: int
 ) -> Iterator[dict[str, Any]]:
-    """How rows are judged, as arguments of `check`: `scorer`, `options`, `respond`, `jobs`.
+    """Yield the arguments of `check` that score rows: `scorer`, `options`, `respond`, `jobs`.
 
-    A scorer of the user's runs in one process of its own, as in `score`.
+    A custom scorer runs in its own process, as in `score`.
     """
     from rewardkit.scorers.isolated import is_built_in, open_scorer
     from rewardkit.scorers.load import load_scorer
@@ -197,12 +197,12 @@ def _judging(
 
 
 def _respond(name: str, options: dict[str, Any], seconds: float) -> Callable[[str], str] | None:
-    """The `respond` beside a scorer of the user's, from a process that is ended at once."""
+    """Return the `respond` function of a custom scorer, if its module has one."""
     from rewardkit.audit.scorer_process import ScorerProcess
     from rewardkit.registry import is_path
 
     if is_path(name) and b"respond" not in Path(name.partition(":")[0]).read_bytes():
-        return None  # importing it once more may take long
+        return None  # importing the module again may take long
     with suppress(UsageError), ScorerProcess(name, options, seconds) as process:
         return process.form
     return None
@@ -240,12 +240,14 @@ def _check_recipe(
     from rewardkit.launch.request import plan_from_request
 
     plan = plan_from_request(read_launch_request(name, fields, verl_version=verl))
-    found = run_preflight(plan)
+    preflight = run_preflight(plan)
     if as_json:
-        print_json({"ok": not found.is_fatal(strict=strict), **vars(found), "notes": plan.notes})
+        print_json(
+            {"ok": not preflight.is_fatal(strict=strict), **vars(preflight), "notes": plan.notes}
+        )
     else:
-        print_preflight(found, err=False)
-    if found.is_fatal(strict=strict):
+        print_preflight(preflight, err=False)
+    if preflight.is_fatal(strict=strict):
         raise typer.Exit(1)
 
 
@@ -261,7 +263,7 @@ def _optional_checks(
     from rewardkit.preprocess.prompt_lengths import token_counter
 
     return OptionalChecks(
-        against=_index(against, hub) if against else None,
+        against=_eval_index(against, hub) if against else None,
         threshold=threshold,
         near_duplicates=near,
         count_tokens=token_counter(tokenizer) if tokenizer else None,
@@ -269,7 +271,7 @@ def _optional_checks(
     )
 
 
-def _index(against: list[str], hub: HubName) -> EvalIndex:
+def _eval_index(against: list[str], hub: HubName) -> EvalIndex:
     from rewardkit.preprocess.contamination.eval_sets import eval_items
     from rewardkit.preprocess.contamination.overlap import index_items
 
@@ -305,7 +307,7 @@ def _print(report: CheckReport, *, near: bool, as_json: bool) -> None:
 
 
 def _print_overlaps(report: CheckReport) -> None:
-    shown = sorted(report.overlaps, key=lambda o: -o.coverage)[:SHOWN]
+    shown = sorted(report.overlaps, key=lambda o: -o.coverage)[:MAX_EXAMPLES]
     for overlap in shown:
         where = f"{overlap.source} {overlap.item}"
         typer.echo(f"\nrow {overlap.row} contains {overlap.coverage:.0%} of {where}")
@@ -318,11 +320,11 @@ def _print_overlaps(report: CheckReport) -> None:
 def _print_clusters(report: CheckReport) -> None:
     rows, clusters = report.cluster_rows
     conflicting = sum(cluster.conflicting for cluster in report.clusters)
-    shown = report.clusters[:SHOWN]
+    shown = report.clusters[:MAX_EXAMPLES]
     listed = f", {len(shown)} of them listed" if len(shown) < clusters else ""
     print_wrapped(
         f"near-duplicates: {rows:,} rows in {clusters:,} clusters{listed}; in {conflicting:,} "
-        "clusters golds differ: variants, or wrong golds"
+        "clusters the golds differ: variants of a question, or wrong golds"
     )
     for cluster in shown:
         golds = "; ".join(f"row {row}: {gold[:30]}" for row, _, gold in cluster.rows[:4])

@@ -27,7 +27,7 @@ EXAMPLES = examples(
 )
 
 
-class Part(str, Enum):
+class ModelRole(str, Enum):
     """The model of a checkpoint to merge."""
 
     actor = "actor"
@@ -43,7 +43,7 @@ def command(
         Path | None,
         typer.Argument(help="New folder for the weights; not needed if they are merged already."),
     ] = None,
-    part: Annotated[Part, typer.Option(help="Model to merge.")] = Part.actor,
+    part: Annotated[ModelRole, typer.Option(help="Model to merge.")] = ModelRole.actor,
     recipe: Annotated[
         str | None,
         typer.Option(

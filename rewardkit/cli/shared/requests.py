@@ -16,12 +16,12 @@ def read_launch_request(
     overrides: list[str] | None = None,
     verl_version: str | None = None,
 ) -> LaunchRequest:
-    """Read a request for a recipe; no message shows its secrets from here on."""
+    """Read the launch request of a recipe; later messages hide its secrets."""
     from rewardkit.launch.request import read_request
     from rewardkit.launch.verl.releases import LATEST, installed_verl
 
     if verl_version is None and installed_verl() is None:
-        warn(f"no verl is installed here: this is for verl {LATEST} (see --verl-version).")
+        warn(f"verl is not installed here: planning for verl {LATEST} (see --verl-version).")
     request = read_request(
         recipe, fields=fields or (), overrides=overrides or (), verl=verl_version
     )
