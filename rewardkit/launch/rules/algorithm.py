@@ -34,9 +34,8 @@ def clip_range(values: PlanValues) -> Violation | None:
     if values.is_user_set(key) and both not in {low, high, None}:
         message = f"{both:g} has no effect: verl uses clip_ratio_low={low:g} and "
         message += f"clip_ratio_high={high:g}."
-        return Violation(
-            message, f"Set {CLIP_LOW}={both:g} and {CLIP_HIGH}={both:g}.", key, "warning"
-        )
+        fix = f"Set {CLIP_LOW}={both:g} and {CLIP_HIGH}={both:g}."
+        return Violation(message, fix, key, severity="warning")
     algorithm = values.recipe.algorithm
     good_low, good_high = (0.2, 0.28) if algorithm == "dapo" else (low, low)
     if (low, high) == (good_low, good_high):

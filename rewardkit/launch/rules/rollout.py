@@ -61,7 +61,7 @@ def engine_settings(values: PlanValues) -> Violation | None:
         if engine_name and owner != engine_name:
             message = f"it has no effect, because the rollout engine is {engine_name}."
             fix = f"Write {ENGINE_SETTINGS}.{engine_name}.{setting}."
-            return Violation(message, fix, key, "warning")
+            return Violation(message, fix, key, severity="warning")
     return None
 
 
@@ -119,7 +119,7 @@ def validation_sampling(values: PlanValues) -> Violation | None:
     if samples and training is not None and training <= 0:
         message = f"True makes verl stop, because {ROLLOUT}.temperature is {training:g}."
         fix = f"Set {ROLLOUT}.temperature=1.0."
-        return Violation(message, fix, f"{VALIDATION}.do_sample", "error")
+        return Violation(message, fix, f"{VALIDATION}.do_sample", severity="error")
     if not values.validates and not values.only_validates:
         return None
     temperature = values.number(f"{VALIDATION}.temperature")

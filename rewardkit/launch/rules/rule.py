@@ -35,6 +35,7 @@ class Violation:
     message: str
     fix: str
     key: str = ""
+    _: KW_ONLY
     severity: Severity | None = None
 
 
@@ -42,7 +43,7 @@ def set_to(
     key: str, value: object, message: str, *, extra: str = "", severity: Severity | None = None
 ) -> Violation:
     """Return a violation that another value of its key fixes; `extra` follows the value."""
-    return Violation(message, f"Set {key}={value}{extra}.", key, severity)
+    return Violation(message, f"Set {key}={value}{extra}.", key, severity=severity)
 
 
 Check = Callable[[PlanValues], Violation | None]
@@ -138,7 +139,8 @@ class Expectation:
         if best(value) if callable(best) else value in choices:
             return None
         message = self.message.format(value=value, good=best, values=values)
-        return Violation(message, self.fix or f"Set {self.key}={best}.", self.key, self.severity)
+        fix = self.fix or f"Set {self.key}={best}."
+        return Violation(message, fix, self.key, severity=self.severity)
 
 
 #: How a setting is read, by the type of the value it should have.
