@@ -37,7 +37,12 @@ def read_records(chunk: Chunk) -> Iterator[Record | SkippedRow]:
         number += 1
     for line in BytesIO(chunk.text):
         if not line.isspace():
-            yield _parse_record(f"{chunk.path}:{number}", line)
+            where, fields = f"{chunk.path}:{number}", _parse_object(line)
+            if isinstance(fields, dict):
+                yield Record(where, fields)
+            else:
+                hint = "" if line.endswith(b"\n") else "; it has no end: is it still being written?"
+                yield SkippedRow(where, fields + hint)
         number += 1
     if chunk.damage:
         yield SkippedRow(f"{chunk.path}:{number}", chunk.damage)
@@ -57,16 +62,6 @@ def _nested_value(row: Mapping[str, Any], key: str) -> Any:
     for name in key.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
-
-
-def _parse_record(where: str, line: bytes) -> Record | SkippedRow:
-    fields = _parse_object(line)
-    if isinstance(fields, dict):
-        return Record(where, fields)
-    is_whole = line.endswith(b"\n")
-    return SkippedRow(
-        where, fields if is_whole else f"{fields}; it has no end: is it still being written?"
-    )
 
 
 def _parse_object(line: bytes) -> dict[str, Any] | str:
