@@ -52,9 +52,9 @@ def check_reward(plan: Plan, report: PreflightReport) -> None:
             return
     files = report.files_of("train")
     if not files:
-        report.unchecked.append("the scorer on golds, and its conduct: no training file is here.")
+        report.unchecked.append("the scorer on golds, and its behaviour: no training file is here.")
     for file in files:
-        _check_conduct(plan, scorer, file, report)
+        _check_behaviour(plan, scorer, file, report)
 
 
 def _check_signature(scorer: str, plan: Plan, report: PreflightReport) -> None:
@@ -89,8 +89,8 @@ def _is_source(source: str, known: str) -> bool:
     return source.startswith(known[:-1]) if known.endswith("*") else source == known
 
 
-def _check_conduct(plan: Plan, scorer: str, file: FileFacts, report: PreflightReport) -> None:
-    """Run the audit's checks of conduct, and check that golds are paid; in another process."""
+def _check_behaviour(plan: Plan, scorer: str, file: FileFacts, report: PreflightReport) -> None:
+    """Run the audit's behaviour checks, and check that golds are paid; in another process."""
     from rewardkit.audit.run import check_behaviour
 
     name = plan.recipe.reward.scorer
