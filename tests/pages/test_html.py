@@ -2,11 +2,13 @@
 
 from collections import Counter
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import rewardkit
 from rewardkit.errors import OutputError
 from rewardkit.pages.histogram import MAX_BINS, Bin, histogram_layout, make_bins
 from rewardkit.pages.html import MAX_BARS, to_html, write_html
@@ -261,3 +263,19 @@ def test_a_row_can_have_cells_in_bold():
     row = TableRow(("name", "1"), bold=(1,))
     html = parse(page_with(Table("t", ("run", "n"), (row,))))
     assert [attrs["class"] for tag, attrs in html.elements if tag == "td"] == ["short", "n bold"]
+
+
+def test_every_page_extends_the_base_page_and_no_other_module_renders_html():
+    package = Path(rewardkit.__file__).parent
+    templates = {path.relative_to(package).as_posix() for path in package.rglob("*.html.j2")}
+    for name in templates - {"pages/base.html.j2", "pages/parts.html.j2"}:
+        text = (package / name).read_text(encoding="utf-8")
+        assert '{% extends "pages/base.html.j2" %}' in text, name
+        assert "<!doctype" not in text.lower(), name
+    modules = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if "<html" in (text := path.read_text(encoding="utf-8")) or ".html.j2" in text
+    }
+    renderers = {"pages/html.py", "responses/report/page.py", "trainlog/page.py"}
+    assert modules == renderers
