@@ -277,7 +277,7 @@ def _lines(tail: LogTail, interval: float, lang: str) -> NoReturn:
             for finding in diagnose(run):
                 if finding.rule.id not in reported:
                     reported.add(finding.rule.id)
-                    facts = "; ".join(map(str, finding.evidence.facts))
+                    facts = "; ".join(fact.text(lang) for fact in finding.evidence.facts)
                     typer.echo(f"{finding.rule.severity}: {finding.rule.title[lang]}: {facts}")
         sys.stdout.flush()
         sleep(interval)

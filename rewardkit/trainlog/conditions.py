@@ -10,6 +10,7 @@ from typing import TypeAlias
 from rewardkit.trainlog.series import Series, finite, mean, part
 from rewardkit.trainlog.topics import step_seconds
 from rewardkit.trainlog.training_run import FIXED, FULL, TrainingRun
+from rewardkit.trainlog.translations import translations
 
 #: Steps at the end of a run whose mean is compared with a limit, so that one odd step does not count.
 LAST_STEPS = 10
@@ -32,10 +33,9 @@ class Fact:
     steps: tuple[int, int]
     value: float
 
-    def __str__(self) -> str:
-        first, last = self.steps
-        at = f"step {first:,}" if first == last else f"steps {first:,}-{last:,}"
-        return f"{self.what} {self.value:.4g} ({at})"
+    def text(self, lang: str = "en") -> str:
+        """Return the fact in words: `actor/entropy 0.31 (steps 20-29)`."""
+        return f"{self.what} {self.value:.4g} ({span_text(self.steps, lang)})"
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,13 @@ class RuleEvidence:
     facts: tuple[Fact, ...]
     steps: tuple[int, int]
     metrics: tuple[str, ...] = ()
+
+
+def span_text(steps: tuple[int, int], lang: str) -> str:
+    """Return a range of steps in words: `step 7` or `steps 20-29`."""
+    first, last = steps
+    words = translations("tables", lang)
+    return words["at_step" if first == last else "at_steps"].format(first=first, last=last)
 
 
 Condition: TypeAlias = Callable[[TrainingRun], RuleEvidence | None]

@@ -21,6 +21,7 @@ from rewardkit.trainlog.charts import (
     metric_charts,
     topic_charts,
 )
+from rewardkit.trainlog.conditions import span_text
 from rewardkit.trainlog.rules import LogFinding
 from rewardkit.trainlog.summary import summarize
 from rewardkit.trainlog.tables import format_duration
@@ -87,6 +88,7 @@ def write_page(
         several=len(runs) > 1,
         colours=COLOURS,
         format_duration=format_duration,
+        span_text=span_text,
         data=script_json(data),
     )
     write_pieces(pieces, out, overwrite=overwrite)

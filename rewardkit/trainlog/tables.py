@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rewardkit.trainlog.conditions import span_text
 from rewardkit.trainlog.rules import LogFinding
 from rewardkit.trainlog.run_comparison import MeanInterval, RunComparison
 from rewardkit.trainlog.series import sparkline
@@ -58,7 +59,7 @@ def run_tables(
         tables.append(TextTable(words["validation"], (words["source"], *columns), rows))
     if brief and findings:
         lines = tuple(
-            (words[it.rule.severity], _headline(it, lang), str(it.evidence.facts[0]))
+            (words[it.rule.severity], _headline(it, lang), it.evidence.facts[0].text(lang))
             for it in findings
         )
         return [
@@ -203,7 +204,7 @@ def _row(curve: CurveSummary, marks: str) -> tuple[str, ...]:
 def _finding(finding: LogFinding, lang: str) -> TextTable:
     rule, words = finding.rule, translations("tables", lang)
     rows = [
-        (words["evidence"], "; ".join(map(str, finding.evidence.facts))),
+        (words["evidence"], "; ".join(fact.text(lang) for fact in finding.evidence.facts)),
         (words["rule"], f"{rule.when} ({rule.source})"),
         (words["meaning"], rule.meaning[lang]),
         (words["advice"], rule.advice[lang]),
@@ -213,8 +214,5 @@ def _finding(finding: LogFinding, lang: str) -> TextTable:
 
 
 def _headline(finding: LogFinding, lang: str) -> str:
-    first, last = finding.evidence.steps
-    at = translations("tables", lang)["at_step" if first == last else "at_steps"].format(
-        first=first, last=last
-    )
-    return f"{finding.rule.title[lang]} ({finding.rule.id}), {at}"
+    span = span_text(finding.evidence.steps, lang)
+    return f"{finding.rule.title[lang]} ({finding.rule.id}), {span}"

@@ -132,7 +132,7 @@ def test_nan_interrupts_a_curve(tmp_path):
 
 def test_a_chinese_page_is_chinese_throughout(tmp_path):
     text = page(tmp_path, make(grad=nan), lang="zh")
-    for said in ("奖励", "发现的问题", "出现 NaN 或无穷", "损失或梯度"):
+    for said in ("奖励", "发现的问题", "出现 NaN 或无穷", "损失或梯度", "第 31-60 步"):
         assert said in text
 
 

@@ -180,7 +180,7 @@ def test_a_length_that_is_often_the_longest_counts_as_the_limit():
     ]
     (finding,) = diagnose(run_of(steps, era=V1))
     assert finding.rule.id == "truncation"
-    assert "512" in str(finding.evidence.facts[-1])
+    assert "512" in finding.evidence.facts[-1].text()
 
 
 def test_prompts_of_equal_length_do_not_count_as_cut():
