@@ -29,6 +29,7 @@ from rewardkit.responses.report.response_view import ResponseView, view_response
 from rewardkit.responses.report.scored_responses import ScoredResponse, read_scored_responses
 from rewardkit.responses.report.shown_responses import ShownResponses
 from rewardkit.responses.report.totals import AccuracyEstimate, ReportTotals
+from rewardkit.row import batched
 from rewardkit.scorers.base import Status
 from rewardkit.scorers.isolated import CALL_TIMEOUT_SECONDS
 
@@ -166,17 +167,13 @@ def _first_reason(totals: ReportTotals) -> str:
 def _pack_responses(
     responses: Iterable[ScoredResponse], options: Mapping[str, Any] | None
 ) -> PackedResponses:
-    packed, records = PackedResponses(), []
-    for response in responses:
-        view = view_response(response, options)
-        packed.add(response, view)
-        fields = (view.where, view.prompt, view.text, view.gold, view.pred, view.why)
-        records.append(FIELD.join(fields))
-        if len(records) == PACK_RESPONSES:
-            packed.chunks.append(pack(RECORD.join(records)))
-            records = []
-    if records:
-        packed.chunks.append(pack(RECORD.join(records)))
+    packed = PackedResponses()
+    for batch in batched(responses, PACK_RESPONSES):
+        views = [view_response(response, options) for response in batch]
+        for response, view in zip(batch, views, strict=True):
+            packed.add(response, view)
+        texts = ((v.where, v.prompt, v.text, v.gold, v.pred, v.why) for v in views)
+        packed.chunks.append(pack(RECORD.join(map(FIELD.join, texts))))
     return packed
 
 
