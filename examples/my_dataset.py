@@ -1,6 +1,6 @@
 """A dataset of your own: `rewardkit prep examples/my_dataset.py --source examples/my_rows.csv ...`.
 
-A raw row is a dictionary of the columns that the card names. Of a CSV file all values are text.
+A raw row is a dictionary with the columns in the card. In a CSV file all values are text.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from rewardkit.preprocess.card import Card, Split
 
 
 def to_problem(raw: Mapping[str, str]) -> Problem | Dropped:
-    """One raw row: the problem in it, or why it is left out."""
+    """Return the problem in a raw row, or the reason for dropping the row."""
     if raw["reviewed"] != "yes":
         return Dropped("not reviewed", f"id {raw['id']}")
     question = f"{raw['question']} Give the answer in {raw['unit']}, as a number."
@@ -20,7 +20,7 @@ def to_problem(raw: Mapping[str, str]) -> Problem | Dropped:
 CARD = Card(
     name="my-dataset",
     title="My physics problems",
-    data_source="me/physics",  # verl chooses the reward by it
+    data_source="me/physics",  # selects the scorer in verl
     ability="physics",
     template="boxed",
     scorer="math",

@@ -16,14 +16,14 @@ ROW = {"data_source": "openai/gsm8k", "ground_truth": "4", "extra_info": {"index
 @pytest.mark.parametrize(
     "mark", ["<|im_end|>", "</s>", "<｜end▁of▁sentence｜>", "<|im_end|>\n<|endoftext|>"]
 )
-def test_marks_at_the_end_of_a_turn_are_no_part_of_the_response(mark):
+def test_special_tokens_at_the_end_are_removed(mark):
     """With one, math_dapo gives what verl would not give: verl takes special tokens off."""
     assert math_dapo.score(f"Answer: 4{mark}", "4").score == -1.0
     assert SampleScorer("math_dapo")(f"Answer: 4{mark}", ROW)["score"] == 1.0
     assert response_text(f"a {mark} b ") == f"a {mark} b "
 
 
-def test_many_marks_take_linear_time():
+def test_many_special_tokens_take_linear_time():
     text = "<|a|> " * 50_000
     start = time.process_time()
     assert response_text(f"x{text}") == "x"
@@ -52,22 +52,22 @@ def test_many_marks_take_linear_time():
         (None, ""),
     ],
 )
-def test_of_messages_the_last_of_the_assistant_is_the_response(messages, text):
+def test_the_response_in_messages_is_the_last_of_the_assistant(messages, text):
     assert response_text(messages) == text
 
 
-def test_what_was_only_thought_is_no_part_of_the_answer():
+def test_reasoning_parts_are_not_part_of_the_response():
     parts = [{"type": "reasoning", "text": r"maybe \boxed{B}"}, {"type": "text", "text": "No."}]
     assert response_text([{"role": "assistant", "content": parts}]) == "No."
     assert response_text({"role": "assistant", "content": ["#### 1", "8"]}) == "#### 18"
 
 
 @pytest.mark.parametrize("mark", ["[EOS]", "[|endofturn|]", "<seed:eos>", "<turn|>", "<|im_end|>"])
-def test_marks_of_the_end_are_taken_off(mark):
+def test_special_tokens_of_each_kind_are_removed(mark):
     assert response_text(f"#### 18{mark}") == "#### 18"
 
 
-def test_a_number_between_bars_is_no_mark():
+def test_a_number_between_bars_is_not_a_special_token():
     assert response_text("the answer is <|18|>") == "the answer is <|18|>"
 
 
@@ -89,5 +89,5 @@ def test_a_number_between_bars_is_no_mark():
         ("Q" + "long " * 999 + "4</s>", "Q", "long " * 999 + "4"),
     ],
 )
-def test_a_query_is_cut_where_its_prompt_ends(query, prompt, response):
+def test_the_response_begins_where_the_prompt_ends(query, prompt, response):
     assert response_after_prompt(query, prompt) == response

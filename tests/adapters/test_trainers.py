@@ -157,7 +157,7 @@ def test_a_call_in_code_names_the_scorer_and_its_options(name):
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_the_file_loads_by_its_path_and_the_environment_names_the_scorer(name, monkeypatch):
+def test_the_file_loads_by_path_and_the_environment_names_the_scorer(name, monkeypatch):
     def loaded():
         module = load(name)
         return module.orms["rewardkit"](args=None) if name == "ms_swift" else module.reward_func
@@ -179,7 +179,7 @@ def test_the_file_loads_by_its_path_and_the_environment_names_the_scorer(name, m
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_where_the_data_is_at_fault_trl_gets_none_and_others_the_wrong_score(name, caplog):
+def test_for_a_fault_in_the_data_trl_gets_none_and_others_the_wrong_score(name, caplog):
     skipped = name in ("trl", "ms_swift")
     function = reward_of(name)
     for fault in (
@@ -195,7 +195,7 @@ def test_where_the_data_is_at_fault_trl_gets_none_and_others_the_wrong_score(nam
     assert got is None if skipped else got == -1.0
 
 
-def test_a_sample_without_a_data_source_is_told_what_to_set(caplog):
+def test_a_sample_without_a_data_source_says_what_to_set(caplog):
     assert SampleScorer()("#### 4", {"ground_truth": "4"})["error"] == 1.0
     assert "REWARDKIT_SCORER=gsm8k" in caplog.text
 
@@ -223,13 +223,13 @@ def test_the_reward_is_the_score_that_verl_would_get(name, response, source):
 
 @pytest.mark.parametrize("name", ADAPTERS)
 @given(response=JSON, gold=JSON)
-def test_nothing_a_response_may_be_makes_an_adapter_raise(name, response, gold):
+def test_no_response_makes_an_adapter_raise(name, response, gold):
     got = CALLS[name](reward_of(name, "gsm8k"), response, {**ROW, "ground_truth": gold})
     assert got is None or type(got) is float
 
 
 @pytest.mark.parametrize("name", WITH_COLUMNS)
-def test_the_rows_of_prep_serve_as_they_are(name):
+def test_the_rows_of_prep_work_unchanged(name):
     """verl's columns: the gold within `reward_model`, the scorer in `extra_info`."""
     row = {
         "data_source": "acme/sums",
@@ -242,7 +242,7 @@ def test_the_rows_of_prep_serve_as_they_are(name):
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_a_reward_of_the_users_with_verls_signature_serves(name, tmp_path):
+def test_a_users_reward_with_verls_signature_works(name, tmp_path):
     (tmp_path / "mine.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    assert data_source == 'openai/gsm8k' and extra_info['index'] == 0\n"
@@ -255,7 +255,7 @@ def test_a_reward_of_the_users_with_verls_signature_serves(name, tmp_path):
 # --- what one trainer has and others have not ---
 
 
-def test_trl_charts_have_the_scorers_name_and_columns_of_none_are_left_alone():
+def test_trl_metrics_have_the_name_of_the_scorer():
     first, second = reward_of("trl", "gsm8k"), reward_of("trl", "math")
     assert (first.__name__, second.__name__) == ("gsm8k", "math")
     assert reward_of("trl").__name__ == "rewardkit"
@@ -279,13 +279,13 @@ def test_trl_charts_have_the_scorers_name_and_columns_of_none_are_left_alone():
     assert first(completions=[]) == []
 
 
-def test_the_folder_that_ms_swift_puts_on_the_path_hides_no_package():
+def test_the_folder_of_the_ms_swift_plugin_hides_no_package():
     """It also holds for `import trl`, which would find our trl.py beside it."""
     folder = file_of("ms_swift").parent
     assert {file.name for file in folder.glob("*.py")} == {"__init__.py", "plugin.py"}
 
 
-def test_openrlhf_the_prompt_is_no_part_of_the_response():
+def test_openrlhf_responses_do_not_include_the_prompt():
     """Its examples would be answers, and it may be cut at its start."""
     function = reward_of("openrlhf", "gsm8k")
     prompt = f"<|im_start|>user\nAn example: #### 4\n{'words ' * 50}\n<|im_start|>assistant\n"
@@ -318,7 +318,7 @@ def test_easyr1_kwargs_name_the_scorer_and_its_options():
     assert partial(module.reward_func, scorer="gsm8k")(inputs)[0]["overall"] == 0.0
 
 
-def test_areal_finds_it_by_name():
+def test_areal_imports_the_function_by_name():
     module, _, name = "rewardkit.adapters.areal.reward_func".rpartition(".")
     assert areal_calls(getattr(ours(module), name), "#### 4<|im_end|>", ROW) == 1.0
 
@@ -333,7 +333,7 @@ def test_verifiers_rubrics_get_completion_answer_and_info():
 
 
 @pytest.mark.parametrize("name", ["slime", "verifiers"])
-def test_the_event_loop_goes_on_while_a_slow_scorer_works(name, tmp_path):
+def test_a_slow_scorer_does_not_block_the_event_loop(name, tmp_path):
     """Scorers wait for a word that the loop gives when all have begun: three at a time, for slime."""
     (tmp_path / "slow.py").write_text(
         "import time, uuid\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\n\n\n"

@@ -134,7 +134,7 @@ def test_a_client_that_does_not_read_its_answers_is_closed():
 
 @pytest.mark.full
 @pytest.mark.parametrize("parser", ["httptools", "h11"])
-def test_headers_of_any_length_are_not_held(parser):
+def test_headers_have_a_maximum_length(parser):
     with serving(seconds=LONG, parser=parser) as port, connect(port) as client:
         client.sendall(b"POST /score HTTP/1.1\r\n")
         said = drip(client, b"X-A: " + b"x" * 10_000 + b"\r\n")
@@ -143,7 +143,7 @@ def test_headers_of_any_length_are_not_held(parser):
 
 
 @pytest.mark.full
-def test_a_request_of_a_long_body_is_answered_however_it_comes_in():
+def test_a_long_body_is_answered_in_any_pieces():
     """Its bytes are none of its headers'."""
     body = json.dumps({"response": "x" * (1 << 20) + "#### 18", "ground_truth": "18"}).encode()
     with serving() as port, closing(http.client.HTTPConnection("127.0.0.1", port)) as one:
@@ -193,7 +193,7 @@ def test_more_clients_than_descriptors_do_not_stop_it_for_ever():
         (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 1024, 4, None, 4096),
     ],
 )
-def test_the_raise_connection_limit_is_what_open_files_leave(
+def test_the_connection_limit_follows_the_limit_of_open_files(
     monkeypatch, soft, hard, waiting, jobs, set_to, room
 ):
     done = []

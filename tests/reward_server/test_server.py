@@ -133,7 +133,7 @@ def test_an_object_gets_a_score_and_a_list_gets_scores_in_order(fast):
     assert fast.ask("/score", {"items": []})[1] == {"items": []}
 
 
-def test_golds_are_read_as_elsewhere_and_a_missing_one_costs_its_own_item(fast):
+def test_golds_are_read_as_in_files_and_a_missing_one_affects_only_its_item(fast):
     golds = [["18"], '["18"]', None, [], "nan", ["18", "19"], "18.0"]
     items = [{"response": "#### 18", "ground_truth": gold} for gold in golds]
     told = fast.ask("/score", {"items": items})[1]["items"]
@@ -160,12 +160,12 @@ def test_openrlhf_gets_what_its_own_server_would_answer(fast):
     assert fast.ask("/get_reward", unlabelled)[1]["extra_logs"]["error"] == [1.0]
 
 
-def test_auto_judges_by_data_source_and_names_one_it_does_not_know():
+def test_auto_scores_by_data_source_and_reports_an_unknown_one():
     with started() as process:
         asked_of_auto(Server(process))
 
 
-def test_the_page_shows_what_is_asked_and_what_is_answered(fast):
+def test_the_page_shows_a_real_request_and_its_answer(fast):
     page = (Path(__file__).parents[2] / "docs/reward-server.md").read_text(encoding="utf-8")
     asked = re.search(r"-d '\n(.+?)'\n```", page, re.DOTALL)[1]
     answer = re.search(r"```json\n(.+?)```", page, re.DOTALL)[1]
@@ -246,16 +246,16 @@ ITEM = b'{"response":"","ground_truth":"",%s}'
         ),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_place(fast, path, body, status, said):
+def test_an_invalid_body_is_refused_with_its_place(fast, path, body, status, said):
     got, told, _ = fast.ask(path, body)
     assert (got, said in told["error"]) == (status, True), told
 
 
-def test_a_body_that_does_not_say_its_length_is_limited_too(fast):
+def test_a_body_without_a_length_has_the_same_limit(fast):
     assert fast.ask("/score", iter([b" " * 65_536] * 40))[0] == 413
 
 
-def test_only_json_only_there_and_only_so(fast):
+def test_other_media_types_paths_and_methods_are_refused(fast):
     item = {"response": "#### 18", "ground_truth": "18"}
     assert fast.ask("/score", item, Content_Type="text/plain")[0] == 415
     assert fast.ask("/score", item, Content_Type="application/json; charset=utf-8")[0] == 200
@@ -268,9 +268,7 @@ def test_only_json_only_there_and_only_so(fast):
     [(("BODY_TIMEOUT_SECONDS", 0.02), 408), (("MAX_BODIES", 0), 429)],
     ids=["late", "many"],
 )
-def test_a_body_that_never_ends_and_bodies_that_are_too_many_are_refused(
-    monkeypatch, limit, status
-):
+def test_an_endless_body_and_too_many_bodies_are_refused(monkeypatch, limit, status):
     """Of the application itself: a server's own limits are 30 s and 256 MB."""
     monkeypatch.setattr(app, *limit)
     sent, parts = [], [{"type": "http.request", "body": b"{", "more_body": True}]
@@ -290,14 +288,14 @@ def test_a_body_that_never_ends_and_bodies_that_are_too_many_are_refused(
     assert (b"retry-after" in dict(sent[0]["headers"])) == (status == 429)
 
 
-def test_it_listens_on_this_machine_alone_and_shows_no_token_and_asks_for_none(fast):
+def test_the_default_is_this_machine_alone_without_a_token(fast):
     assert fast.host == "127.0.0.1"
     with pytest.raises(ConnectionRefusedError):  # a server on all addresses has this one, too
         socket.create_connection(("127.0.0.2", fast.port), timeout=60)
     assert fast.ask("/score", {"response": "", "ground_truth": "1"}, token="")[0] == 200
 
 
-def test_the_token_is_asked_for_wherever_there_is_something_to_see(slow):
+def test_every_endpoint_but_health_needs_the_token(slow):
     item, basic = {"response": "", "ground_truth": "1"}, base64.b64encode(f"x:{TOKEN}".encode())
     for shown in ("", "Bearer", "Bearer wrong", f"Basic {TOKEN}", "Basic Og==", "Basic é"):
         header = shown.encode("latin-1").decode("latin-1")
@@ -309,7 +307,7 @@ def test_the_token_is_asked_for_wherever_there_is_something_to_see(slow):
     assert slow.ask("/score", item, Authorization=f"Basic {basic.decode()}")[0] == 200
 
 
-def test_what_a_scorer_does_wrong_is_a_score_and_not_a_status_of_500(slow):
+def test_a_failure_of_a_scorer_is_a_score_and_not_a_status_of_500(slow):
     items = [
         {"response": what, "ground_truth": "1"}
         for what in ("fine", "raise", "exit", "nan", "sleep 30", "fine")
@@ -332,7 +330,7 @@ def test_what_a_scorer_does_wrong_is_a_score_and_not_a_status_of_500(slow):
     )
 
 
-def test_ten_times_too_many_are_refused_at_once_and_no_answer_is_lost_or_wrong(slow):
+def test_ten_times_too_many_requests_are_refused_at_once_and_no_answer_is_lost(slow):
     """Three may wait and one is judged at a time: thirty that come together get 200 or 429."""
 
     def one(n):
@@ -352,7 +350,7 @@ def test_ten_times_too_many_are_refused_at_once_and_no_answer_is_lost_or_wrong(s
     assert one(1)[1] == 200  # and it goes on
 
 
-def test_what_a_client_that_has_gone_asked_for_is_not_judged(slow):
+def test_items_of_a_closed_connection_are_not_scored(slow):
     one = slow.connect()
     items = [{"response": "sleep 0.2", "ground_truth": "1"}] * 100
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
@@ -391,7 +389,7 @@ def test_metrics_are_in_prometheus_text_format(fast):
 
 
 @pytest.mark.full
-def test_a_signal_ends_it_when_all_that_was_taken_is_answered(slow_scorer):
+def test_a_signal_ends_the_server_after_every_accepted_request(slow_scorer):
     """Four requests, two at a time; the second half has not begun when the signal comes."""
     options = [slow_scorer, "--jobs", "2"]
     with started(*options) as one, started(*options, "--host", "0.0.0.0") as other:
@@ -452,7 +450,7 @@ def test_no_body_gets_a_status_of_500(fast, path, body):
 
 
 @given(st.sampled_from([read_score, read_openrlhf]), BODIES)
-def test_a_body_is_read_or_refused_and_what_is_read_can_be_written(read, body):
+def test_a_body_is_refused_or_its_items_can_be_written_as_json(read, body):
     try:
         items = read(body, 8).items
     except RequestError as refused:
@@ -464,7 +462,7 @@ def test_a_body_is_read_or_refused_and_what_is_read_can_be_written(read, body):
 
 
 @given(VALUES)
-def test_what_another_json_writer_writes_is_read_as_it_was(value):
+def test_json_of_another_writer_is_read_unchanged(value):
     try:
         text = json.dumps(value, allow_nan=False)
         text.encode().decode("unicode_escape").encode("utf-16", "surrogatepass").decode("utf-16")
@@ -474,7 +472,7 @@ def test_what_another_json_writer_writes_is_read_as_it_was(value):
     assert read_json(text.encode()) == expected
 
 
-def test_what_cannot_be_served_is_told(fast, tmp_path, monkeypatch):
+def test_settings_that_cannot_be_served_are_errors(fast, tmp_path, monkeypatch):
     """Each as the error that the command prints in a line."""
     broken = tmp_path / "broken.py"
     broken.write_text("import no_such_module")
@@ -499,7 +497,7 @@ def test_what_cannot_be_served_is_told(fast, tmp_path, monkeypatch):
             read_token(variable)
 
 
-def test_a_missing_package_is_named_with_the_command_that_brings_it():
+def test_a_missing_package_is_reported_with_its_install_command():
     code = (
         "import sys; sys.modules['uvicorn'] = None; sys.argv = ['rewardkit', 'reward-server'];"
         "from rewardkit.cli.main import run; run()"

@@ -5,7 +5,7 @@ from rewardkit.scorers import auto
 from rewardkit.scorers.call import as_scorer
 
 
-def test_the_scorer_a_row_names_wins_over_its_data_source():
+def test_the_scorer_named_by_a_row_overrides_its_data_source():
     assert auto.compute_score("openai/gsm8k", r"\boxed{5}", "5", {"scorer": "math"})["score"] == 1.0
     assert auto.compute_score("openai/gsm8k", r"\boxed{5}", "5", {"scorer": ""})["score"] == 0.0
     assert auto.compute_score("openai/gsm8k", "#### 5", "5", None)["score"] == 1.0
@@ -17,12 +17,12 @@ def test_options_reach_the_chosen_scorer():
 
 
 @pytest.mark.parametrize("scorer", ["nope", "auto", "/tmp/evil.py:score", "os:system"])
-def test_a_row_that_names_no_registered_scorer_is_wrong_with_the_error_flag(scorer):
+def test_a_row_with_an_unregistered_scorer_is_wrong_and_sets_error(scorer):
     result = auto.compute_score("openai/gsm8k", "#### 5", "5", {"scorer": scorer})
     assert (result["score"], result["error"]) == (0.0, 1.0)
 
 
-def test_an_unknown_data_source_names_the_known_ones_and_the_way_to_register():
+def test_an_unknown_data_source_lists_the_known_ones_and_says_how_to_register():
     with pytest.raises(UnknownNameError) as caught:
         auto.scorer_for("openai/gsm8", {})
     message = str(caught.value)
@@ -45,7 +45,7 @@ def test_a_row_that_names_a_file_does_not_run_it(tmp_path):
     assert not ran.exists()
 
 
-def test_a_reward_with_verl_s_signature_sees_the_data_source_of_the_row(monkeypatch):
+def test_a_reward_with_verls_signature_gets_the_data_source_of_the_row(monkeypatch):
     def reward(data_source, solution_str, ground_truth, extra_info=None):
         return float(data_source == "mine" and extra_info == {"index": 7})
 

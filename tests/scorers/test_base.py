@@ -33,7 +33,7 @@ def fresh_log(monkeypatch):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_what_is_asked_of_a_plug_in_s_scorer_holds_for_ours(name):
+def test_our_scorers_pass_the_checks_for_plug_ins(name):
     right, wrong, info = PAIRS[name]
     check_scorer(name, right=right, wrong=wrong, extra_info=info)
 
@@ -68,11 +68,11 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kw
         ("response.encode()", "UnicodeEncodeError"),
         ("extra_info['seen'] = response", "extra_info is .* after the calls"),
         ("response += str(len(calls))[1:]", "and later"),
-        ("response += '!' * (__name__ == 'verl_loads_this')", "but the scorer says"),
+        ("response += '!' * (__name__ == 'verl_loads_this')", "but the scorer returns"),
         ("right = response.strip() == ground_truth.strip()", "an empty gold pays"),
     ],
 )
-def test_what_is_wrong_with_a_scorer_is_said_in_a_sentence(tmp_path, line, said):
+def test_each_fault_of_a_scorer_has_its_own_message(tmp_path, line, said):
     file = tmp_path / "mine.py"
     file.write_text(SCORER.format(line))
     asked = {"right": [("4", "4")], "wrong": [("5", "4")]}
@@ -83,7 +83,7 @@ def test_what_is_wrong_with_a_scorer_is_said_in_a_sentence(tmp_path, line, said)
         check_scorer(f"{file}:score", **asked)
 
 
-def test_a_verl_entry_with_keys_of_its_own_is_found(tmp_path):
+def test_a_compute_score_with_other_keys_fails_the_check(tmp_path):
     file = tmp_path / "mine.py"
     own = "def compute_score(*_, **__):\n    return {'score': 1.0}\n"
     file.write_text(SCORER.format("pass") + own)
@@ -151,7 +151,7 @@ def test_bad_golds_are_flagged_and_logged_once_per_data_source(caplog):
     assert len(caplog.records) == 2
 
 
-def test_the_log_of_causes_is_bounded(caplog):
+def test_the_number_of_logged_causes_is_limited(caplog):
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
         for i in range(base.MAX_LOGGED_CAUSES + 50):
             base.failure_result(f"source {i}", ValueError("x"))
@@ -166,7 +166,7 @@ def test_unhashable_and_strange_arguments_do_not_raise():
         assert verl_result(scorer, data_source, object(), [], 7, {})["error"] == 1.0
 
 
-def test_verl_s_own_keyword_arguments_are_no_options_and_unknown_ones_are_logged(caplog):
+def test_verls_own_keyword_arguments_are_not_options_and_unknown_ones_are_logged(caplog):
     def scorer(response, ground_truth, extra_info=None, *, method="a"):
         return RIGHT._replace(pred=method)
 
@@ -201,7 +201,7 @@ class Unprintable:
         ("d", "#### 1", Unprintable(), None, {}),
     ],
 )
-def test_nothing_raises_into_verl_whatever_arrives(arguments):
+def test_no_arguments_make_verl_result_raise(arguments):
     from rewardkit.scorers import auto, gsm8k
 
     data_source, solution, gold, extra, kwargs = arguments
@@ -210,11 +210,11 @@ def test_nothing_raises_into_verl_whatever_arrives(arguments):
         assert result.keys() == to_verl(RIGHT).keys()
 
 
-def test_a_scorer_that_returns_no_score_is_an_error_flag():
+def test_a_scorer_that_does_not_return_a_score_sets_error():
     assert verl_result(lambda *_: 1.0, "d", "", "1", None, {})["error"] == 1.0
 
 
-def test_a_row_that_names_its_scorer_by_an_array_is_an_error_flag():
+def test_a_row_with_an_array_as_its_scorer_sets_error():
     numpy = pytest.importorskip("numpy")
     from rewardkit.scorers import auto
 

@@ -1,14 +1,12 @@
 """What verl is given for every way a scorer ends, and what a user's own reward may return."""
 
 import logging
-import sys
 
 import pytest
 
-from rewardkit.errors import UsageError, call_catching
+from rewardkit.errors import UsageError
 from rewardkit.scorers import auto, base, math_dapo
 from rewardkit.scorers.base import Score, Status, options_for, verl_result, wrong_score
-from rewardkit.scorers.call import as_scorer, call_verl_function
 from rewardkit.scorers.options import option_names
 
 
@@ -41,7 +39,7 @@ def test_each_status_sets_its_own_flag_and_no_other(status, flags):
     assert verl_result(returning(score), "d", "r", "g", None, {}) == expected
 
 
-def test_a_scorer_that_fails_is_a_wrong_answer_without_text():
+def test_a_failure_is_a_wrong_answer_without_a_pred():
     def broken(response, ground_truth, extra_info=None):
         raise ValueError("no")
 
@@ -50,7 +48,7 @@ def test_a_scorer_that_fails_is_a_wrong_answer_without_text():
     }  # fmt: skip
 
 
-def test_a_scorer_that_fails_costs_what_a_wrong_answer_costs():
+def test_a_failure_scores_like_a_wrong_answer():
     assert wrong_score(math_dapo.score) == -1.0
     assert wrong_score(returning(None)) == 0.0
     assert wrong_score(len) == 0.0
@@ -58,19 +56,8 @@ def test_a_scorer_that_fails_costs_what_a_wrong_answer_costs():
     assert (result["score"], result["error"]) == (-1.0, 1.0)
 
 
-def test_what_a_scorer_raises_and_its_exit_are_caught_and_an_interrupt_is_not():
-    def ends(error):
-        raise error
-
-    assert isinstance(call_catching(ends, ValueError("x")), ValueError)
-    assert "sys.exit(3)" in str(call_catching(sys.exit, 3))
-    assert call_catching(int, "12", base=3) == 5
-    with pytest.raises(KeyboardInterrupt):
-        call_catching(ends, KeyboardInterrupt())
-
-
 @pytest.mark.parametrize("extra_info", [None, "text", 3, ["a"]])
-def test_a_scorer_sees_a_mapping_or_nothing(extra_info):
+def test_a_scorer_gets_extra_info_as_a_mapping_or_none(extra_info):
     seen = []
 
     def scorer(response, ground_truth, extra_info=None):
@@ -87,7 +74,7 @@ def test_a_scorer_sees_a_mapping_or_nothing(extra_info):
     "name",
     ["concurrent_semaphore", "memory_limit_mb", "reward_model_tokenizer", "reward_router_address", "sandbox_fusion_url"],
 )  # fmt: skip
-def test_what_verl_adds_is_no_option_even_of_a_scorer_that_takes_any(name, caplog):
+def test_verls_own_arguments_never_reach_a_scorer(name, caplog):
     def takes_any(response, ground_truth, extra_info=None, **options):
         return options
 
@@ -138,52 +125,6 @@ def test_a_hundred_causes_are_logged_in_one_process(caplog):
         for n in range(150):
             base.failure_result(f"source {n}", ValueError("x"))
     assert len(caplog.records) == 100
-
-
-def test_a_function_with_verl_s_signature_is_a_scorer_and_others_stay():
-    def verl_s(data_source, solution_str, ground_truth, extra_info=None):
-        return 1.0
-
-    def ours(response, ground_truth, extra_info=None):
-        return None
-
-    assert as_scorer(ours) is ours
-    assert as_scorer(verl_s)("r", "g") == Score(1.0, True, "", Status.CORRECT)
-
-
-@pytest.mark.parametrize(
-    ("result", "score"),
-    [
-        (1.0, Score(1.0, True, "", Status.CORRECT)),
-        (0.99, Score(0.99, False, "", Status.WRONG)),
-        (2, Score(2.0, True, "", Status.CORRECT)),
-        ({"score": 0.5}, Score(0.5, False, "", Status.WRONG)),
-        ({"score": 1}, Score(1.0, True, "", Status.CORRECT)),
-        ({"score": 0.5, "acc": True, "pred": 7}, Score(0.5, True, "7", Status.CORRECT)),
-        ({"score": 1.0, "acc": 0}, Score(1.0, False, "", Status.WRONG)),
-    ],
-)
-def test_a_user_s_reward_returns_a_number_or_a_dictionary_or_is_a_coroutine(result, score):
-    def plain(data_source, solution_str, ground_truth, extra_info=None, *, option=None):
-        assert (data_source, solution_str, ground_truth, option) == ("d", "r", "g", 3)
-        assert extra_info == {"k": 1}
-        return result
-
-    async def later(**arguments):
-        return plain(**arguments)
-
-    for function in (plain, later):
-        info = {"data_source": "d", "k": 1}
-        assert call_verl_function(function, "r", "g", info, option=3) == score
-        assert info == {"data_source": "d", "k": 1}, "the row's own mapping is left alone"
-
-
-def test_a_user_s_reward_without_a_row_sees_empty_fields():
-    def reward(data_source, solution_str, ground_truth, extra_info=None):
-        assert (data_source, extra_info) == ("", {})
-        return 0
-
-    assert not call_verl_function(reward, "r", "g").correct
 
 
 def test_auto_passes_the_row_and_its_data_source_on_and_leaves_the_row_alone():

@@ -78,7 +78,7 @@ def test_a_reward_is_a_scorer_with_the_same_verdict_and_score(written):
         )
 
 
-def test_every_sample_has_the_same_numeric_keys_whatever_goes_wrong(written):
+def test_every_sample_has_the_same_numeric_keys_even_on_failures(written):
     reward = load_reward(written())
     results = [
         reward.compute_score("openai/gsm8k", solution, gold, extra, **kwargs)
@@ -131,7 +131,7 @@ def test_no_text_of_the_yaml_becomes_code(written, tmp_path):
     assert tags == ['"""+open("x")+"""', "{spec}", "\\", "你好"]
 
 
-def test_nothing_is_overwritten_unasked_and_a_wrong_yaml_writes_nothing(written, tmp_path):
+def test_nothing_is_overwritten_by_default_and_an_invalid_yaml_writes_nothing(written, tmp_path):
     out = tmp_path / "my_reward.py"
     out.write_text("mine", encoding="utf-8")
     with pytest.raises(OutputError, match="exists"):
@@ -142,7 +142,7 @@ def test_nothing_is_overwritten_unasked_and_a_wrong_yaml_writes_nothing(written,
     assert write_reward_file(written(), out, overwrite=True) == out.resolve()
 
 
-def test_a_scorer_of_one_s_own_lies_beside_the_yaml(written, tmp_path, monkeypatch):
+def test_a_custom_scorer_is_found_beside_the_yaml(written, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "def reward(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    return 2.0 if solution_str == data_source else 0.0\n",
@@ -155,7 +155,7 @@ def test_a_scorer_of_one_s_own_lies_beside_the_yaml(written, tmp_path, monkeypat
     assert (result["base"], result["correct"], result["score"]) == (1.0, 1.0, 2.0)
 
 
-def test_auto_reads_the_data_source_verl_passes():
+def test_auto_reads_the_data_source_that_verl_passes():
     reward = build({"scorer": "auto", "parts": {"correct": 1.0}})
     assert reward.compute_score("openai/gsm8k", "#### 18", "18", {"index": 1})["score"] == 1.0
     assert reward.compute_score("nobody/knows", "#### 18", "18")["error"] == 1.0
@@ -187,14 +187,14 @@ def test_auto_reads_the_data_source_verl_passes():
         ("!!python/object/apply:os.system [true]", "not YAML"),
     ],
 )
-def test_a_mistake_in_the_yaml_is_one_line_that_says_what_and_where(written, text, said):
+def test_a_mistake_in_the_yaml_is_one_line_with_its_place(written, text, said):
     with pytest.raises(UsageError) as caught:
         load_reward(written(text))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_yaml_that_is_not_there_is_a_usage_error(tmp_path):
+def test_a_missing_yaml_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="none.yaml: cannot be read"):
         load_reward(tmp_path / "none.yaml")
 
@@ -213,7 +213,7 @@ def test_a_reward_is_ten_lines_of_python():
 
 
 @pytest.mark.parametrize("value", [lambda s, r: 1 / 0, lambda s, r: float("nan"), lambda s, r: "x"])
-def test_a_part_that_fails_pays_nothing_and_sets_the_error_flag(value, caplog):
+def test_a_part_that_fails_contributes_nothing_and_sets_error(value, caplog):
     reward = Reward(
         gsm8k.score, (Part("correct", 1.0, lambda s, _: s.correct), Part("b", 1, value))
     )
@@ -222,7 +222,7 @@ def test_a_part_that_fails_pays_nothing_and_sets_the_error_flag(value, caplog):
     assert (result["score"], result["b"], result["acc"], result["error"]) == (1.0, 0.0, 1.0, 1.0)
 
 
-def test_a_part_sees_why_the_response_got_its_verdict():
+def test_a_part_gets_the_status_of_the_response():
     seen = []
     part = Part("seen", 0.0, lambda s, r: seen.append(s.status) or 0.0)
     reward = Reward(gsm8k.score, (part,))
@@ -245,7 +245,7 @@ def test_a_part_sees_why_the_response_got_its_verdict():
         "overlong_reward",
     ],
 )
-def test_a_part_cannot_take_a_key_that_means_something_else(name):
+def test_a_part_cannot_have_a_reserved_name(name):
     with pytest.raises(UsageError, match="name is taken"):
         Reward(gsm8k.score, (Part(name, 1.0, brief),))
 
@@ -274,7 +274,7 @@ def test_length_counts_characters():
     )
 
 
-def test_the_path_of_the_written_file_loads_with_the_name_verl_is_given(written, tmp_path):
+def test_the_written_file_loads_by_the_path_and_name_in_the_override(written, tmp_path):
     out = write_reward_file(written(), tmp_path / "my_reward.py")
     assert out.is_absolute()
     result = load_path(f"{out}:compute_score")("s", GOOD, "18")
@@ -331,7 +331,7 @@ def test_a_part_of_a_yaml_has_the_value_and_the_defaults_of_its_table(parts, res
     assert build({"scorer": "gsm8k", "parts": parts})(response, "18").score == pytest.approx(score)
 
 
-def test_a_short_right_answer_earns_what_its_setting_says():
+def test_a_short_correct_answer_gets_the_value_of_its_setting():
     parts = {"length": {"weight": 1, "max_chars": 10**9, "short_correct": 3.0}}
     assert build({"scorer": "gsm8k", "parts": parts})("#### 18", "18").score == pytest.approx(3.0)
     del parts["length"]["short_correct"]

@@ -26,11 +26,11 @@ def test_a_choice_is_judged_as_a_choice():
     assert (found.score.pred, found.rungs) == ("AC", (("choice", "correct"),))
 
 
-def test_no_answer_tries_no_rung():
+def test_a_response_without_an_answer_has_no_rungs():
     assert explain("math", "I do not know.", "18").rungs == ()
 
 
-def test_scorers_with_a_rule_of_their_own_say_what_they_read():
+def test_scorers_with_their_own_rule_explain_only_their_score():
     found = explain("gsm8k", "#### $18", "18", method="robust")
     assert (found.score.pred, found.score.correct, found.rungs) == ("$18", True, ())
 
@@ -45,13 +45,13 @@ def test_scorers_with_a_rule_of_their_own_say_what_they_read():
         (r"\boxed{5}", "", "box", []), ("", "18", "", []), ("(B)", "B", "line", [("choice", "correct")]), ("(C)", "B", "line", [("choice", "wrong")]),
     ],
 )  # fmt: skip
-def test_where_the_answer_was_and_what_each_rung_said(response, gold, where, rungs):
+def test_the_explanation_has_the_place_and_the_outcome_of_each_rung(response, gold, where, rungs):
     found = explain("math", response, gold)
     assert (found.scorer, found.where, list(found.rungs)) == ("math", where, rungs)
     assert 0 < found.microseconds < 60e6
 
 
-def test_both_readings_are_told_where_there_are_any():
+def test_the_explanation_has_both_readings_if_they_exist():
     found = explain("math", r"\boxed{x}", r"\frac12")
     assert (found.pred_tree, found.gold_tree) == ("('sym', 'x')", "('num', Fraction(1, 2), None)")
     for unread in ("@", "1" * 300):  # no mathematics; over a limit

@@ -35,7 +35,7 @@ GOLDS = [
         ("", 0.0, Status.NO_ANSWER),
     ],
 )
-def test_the_answer_counts_0_9_and_the_form_0_1(response, reward, status):
+def test_the_answer_counts_0_9_and_the_format_0_1(response, reward, status):
     result = score(response, r"\frac { 3 } { 7 }")
     assert (result.score, result.status) == (reward, status)
 
@@ -49,17 +49,17 @@ def test_correct_and_acc_are_the_answer_s_alone():
 
 
 @pytest.mark.parametrize(("weight", "reward"), [(0, 0.0), (0.25, 0.25), (1, 1.0)])
-def test_format_weight_is_what_the_form_earns(weight, reward):
+def test_format_weight_is_the_score_of_the_format(weight, reward):
     assert score(r"<think></think>\boxed{6}", "5", format_weight=weight).score == reward
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.5, float("nan")])
-def test_a_weight_that_is_no_part_is_an_error(weight):
+def test_a_weight_outside_0_and_1_is_an_error(weight):
     with pytest.raises(UsageError, match="from 0 to 1"):
         score("", "5", format_weight=weight)
 
 
-def test_the_form_is_that_of_verl_s_pattern():
+def test_the_format_is_that_of_verls_pattern():
     """On every row of six pieces, among them broken and repeated marks."""
     pattern = re.compile(r"<think>.*</think>.*\\boxed\{.*\}.*", re.DOTALL)
     pieces = ["<think>", "</think>", r"\boxed{", "}", "\n", "<think"]
@@ -72,19 +72,19 @@ def test_the_form_is_that_of_verl_s_pattern():
     "response",
     ["<think>" * 50_000, "<think></think>" * 50_000, "<think></think>" + r"\boxed{" * 50_000],
 )
-def test_unfinished_marks_by_the_thousand_are_no_form(response):
+def test_thousands_of_unfinished_marks_are_not_well_formed(response):
     assert score(response, "5").score == 0.0
 
 
 @pytest.mark.parametrize("gold", GOLDS)
-def test_a_gold_in_a_box_earns_all_with_or_without_its_blanks(gold):
+def test_a_gold_in_a_box_scores_1_with_and_without_its_blanks(gold):
     assert score(respond(gold), gold) == (1.0, True, gold, Status.CORRECT)
     dense = gold if gold.isalpha() or "enough" in gold else re.sub(r"(?<!\\pi) ", "", gold)
     assert score(respond(dense), gold).correct
     assert not score(respond("1234567"), gold).correct
 
 
-def test_a_real_gold_in_a_box_earns_all(shared):
+def test_a_real_gold_in_a_box_scores_1(shared):
     parquet = pytest.importorskip("pyarrow.parquet")
     files = sorted((shared / "data" / "geometry3k" / "data").glob("*.parquet"))
     golds = [g for f in files for g in parquet.read_table(f)["answer"].to_pylist()]
@@ -92,12 +92,12 @@ def test_a_real_gold_in_a_box_earns_all(shared):
     assert [g for g in golds if score(respond(g), g).score != 1.0] == []
 
 
-def test_a_gold_that_says_nothing_is_a_data_error():
+def test_an_empty_gold_is_an_error_in_the_data():
     assert score(respond(""), "").status is Status.BAD_GROUND_TRUTH
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
-def test_all_of_the_score_may_be_the_answer_s_or_the_form_s(weight):
+def test_the_weight_may_be_0_or_1(weight):
     right, formed = r"\boxed{5}", r"<think></think>\boxed{6}"
     assert score(right, "5", format_weight=weight).score == 1.0 - weight
     assert score(formed, "5", format_weight=weight).score == weight

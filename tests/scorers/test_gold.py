@@ -87,7 +87,7 @@ def test_an_array_of_one_answer_is_that_answer(name, options, gold, response):
 
 @pytest.mark.parametrize("gold", NO_GOLD, ids=repr)
 @pytest.mark.parametrize(("name", "options"), [(n, o) for n, o, *_ in SCORERS])
-def test_a_missing_gold_is_an_error_and_nobody_is_paid_for_repeating_it(name, options, gold):
+def test_a_missing_gold_is_an_error_and_repeating_it_does_not_pay(name, options, gold):
     scorer = load_scorer(name, **options)
     shown = str(gold)
     forms = (rf"\boxed{{{shown}}}", f"Answer: {shown}", f"#### {shown}", shown, "", r"\boxed{}")
@@ -99,7 +99,7 @@ def test_a_missing_gold_is_an_error_and_nobody_is_paid_for_repeating_it(name, op
 
 
 @pytest.mark.parametrize("gold", ["nan", "None", None, [], '["nan"]'])
-def test_math_verify_asks_no_helper_about_a_missing_gold(gold):
+def test_math_verify_does_not_start_a_helper_for_a_missing_gold(gold):
     assert load_scorer("math_verify")(r"\boxed{nan}", gold).status is Status.BAD_GROUND_TRUTH
 
 
@@ -149,7 +149,7 @@ def test_gsm8k_calls_a_whole_number_written_as_a_decimal_an_error(method, gold, 
     assert verl("gsm8k", whole, gold, method="robust")["acc"] == 1.0
 
 
-def test_gsm8k_takes_decimals_that_answers_are_written_as():
+def test_gsm8k_accepts_golds_with_a_decimal_part():
     for gold in ("18.5", "18.50", ".5", "0.05", 18.5):
         result = verl("gsm8k", f"#### {gold}", gold)
         assert (result["acc"], result["error"]) == (1.0, 0.0)
@@ -182,7 +182,7 @@ def test_a_lost_backslash_is_not_judged():
 
 
 @given(st.text())
-def test_a_text_stays_as_it_is_at_the_boundary_and_no_text_raises(text):
+def test_text_passes_the_boundary_unchanged_and_never_raises(text):
     assert unwrap_gold(text) == text
     assert accept_gold(text) in ("", text) or text.lstrip()[0] == "["
     assert type(explain_bad_gold(text, load_scorer("gsm8k"))) is str

@@ -45,7 +45,7 @@ def test_strict_mode_reads_what_verl_reads(response, gold, correct, pred, status
         "#### １８",
     ],
 )
-def test_robust_mode_reads_a_right_answer_in_any_dress(response):
+def test_robust_mode_reads_a_correct_answer_with_any_markup(response):
     result = score(response, "18", method="robust")
     assert (result.score, result.correct, result.status) == (1.0, True, Status.CORRECT)
 
@@ -64,7 +64,7 @@ def test_robust_mode_reads_a_right_answer_in_any_dress(response):
         ("#### 0.18", Status.WRONG),
     ],
 )
-def test_robust_mode_gives_nothing_for_other_answers(response, status):
+def test_robust_mode_scores_other_answers_0(response, status):
     result = score(response, "18", method="robust")
     assert (result.score, result.correct, result.status) == (0.0, False, status)
 
@@ -75,7 +75,7 @@ def test_robust_mode_compares_integers_beyond_floats_exactly():
 
 
 @pytest.mark.parametrize("gold", ["", "many", "3 or 4"])
-def test_a_gold_that_is_no_number_is_a_data_error_in_robust_mode(gold):
+def test_a_gold_that_is_not_a_number_is_an_error_in_robust_mode(gold):
     assert score("#### 3", gold, method="robust").status is Status.BAD_GROUND_TRUTH
 
 
@@ -85,7 +85,7 @@ def test_format_score_pays_a_wrong_answer_in_the_right_form():
     assert score("#### 19", "18", method="robust", format_score=0.1).score == 0.1
 
 
-def test_compute_score_takes_what_verl_passes_and_returns_fixed_keys():
+def test_compute_score_accepts_verls_arguments_and_returns_fixed_keys():
     results = [
         gsm8k.compute_score("openai/gsm8k", solution, gold, extra, **kwargs)
         for solution in ("#### 18", "", None, 18)
@@ -100,7 +100,7 @@ def test_compute_score_takes_what_verl_passes_and_returns_fixed_keys():
     assert all(type(value) is float for value in numbers)
 
 
-def test_an_unknown_method_is_an_error_flag_not_an_exception():
+def test_an_unknown_method_sets_error_and_does_not_raise():
     result = gsm8k.compute_score("s", "#### 18", "18", method="fuzzy")
     assert (result["score"], result["error"]) == (0.0, 1.0)
 
@@ -115,7 +115,7 @@ def test_no_text_makes_it_raise_and_scores_stay_in_range(method, response, gold)
 
 @pytest.mark.parametrize("method", ["strict", "flexible", "robust"])
 @given(st.integers(-(10**18), 10**18), st.text(max_size=400).filter(lambda t: "#" not in t))
-def test_the_gold_in_the_asked_form_always_scores(method, gold, thoughts):
+def test_the_gold_in_the_requested_format_always_scores(method, gold, thoughts):
     assert score(f"{thoughts}\n{gsm8k.respond(str(gold))}", str(gold), method=method).correct
 
 
@@ -184,11 +184,13 @@ def test_flexible_mode_reads_the_last_number(response, gold, correct, pred, stat
         ("strict", "#### 18", 1.0), ("flexible", "18", 1.0), ("robust", "#### 18", 1.0), ("robust", "#### $18", 1.0),
     ],
 )  # fmt: skip
-def test_the_format_score_is_for_a_wrong_number_in_the_asked_form_only(method, response, paid):
+def test_the_format_score_is_only_for_a_wrong_number_in_the_requested_format(
+    method, response, paid
+):
     assert score(response, "18", method=method, format_score=0.25).score == paid
 
 
-def test_strict_mode_passes_over_a_mark_without_a_number_behind_it():
+def test_strict_mode_skips_a_mark_without_a_number():
     assert score("#### 18 so #### it is", "18").correct
     assert score("#### 17 #### 18", "18").correct
     assert score("#### -1,8.5", "-18.5").correct

@@ -33,7 +33,7 @@ def test_a_file_loaded_by_path_behaves_like_the_imported_module(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_scorer_file_holds_imports_and_plain_functions_only(name):
+def test_a_scorer_file_has_only_imports_and_plain_functions(name):
     module = importlib.import_module(registry.SCORERS[name].partition(":")[0])
     own = [v for v in vars(module).values() if getattr(v, "__module__", "") == module.__name__]
     assert not [value for value in own if inspect.isclass(value)]
@@ -52,7 +52,7 @@ def test_a_loaded_scorer_is_picklable(name):
     assert scorer("#### 5", "5", {"scorer": "gsm8k"}).status in Status
 
 
-def test_an_unknown_scorer_or_option_suggests_the_nearest():
+def test_an_unknown_scorer_or_option_suggests_similar_ones():
     with pytest.raises(UnknownNameError, match="Did you mean 'gsm8k'"):
         load_scorer("gsm8")
     with pytest.raises(UnknownNameError, match="Did you mean 'method'"):
@@ -83,7 +83,7 @@ def test_a_user_s_scorer_file_is_loaded_by_path(tmp_path):
         ("{'score': 0.5, 'acc': 1.0, 'pred': 7}", 0.5, True),
     ],
 )
-def test_a_reward_with_verl_s_signature_is_read_whatever_it_returns(
+def test_a_reward_with_verls_signature_may_return_a_number_or_a_dictionary(
     tmp_path, result, score, correct
 ):
     file = tmp_path / "reward.py"
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path, text, attribute
         load_scorer(f"{file}:{attribute}" if attribute else str(file))
 
 
-def test_auto_takes_the_options_of_any_of_our_scorers_and_no_other():
+def test_auto_accepts_exactly_the_options_of_our_scorers():
     options = {"method": "robust", "mode": "letters", "strict_box": True, "partial": False}
     for option, value in {**options, "format_weight": 1, "seconds": 2}.items():
         load_scorer("auto", **{option: value})
@@ -134,12 +134,12 @@ def test_a_scorer_without_options_is_the_function_itself():
     assert load_scorer("gsm8k", method="robust").keywords == {"method": "robust"}
 
 
-def test_a_scorer_s_place_is_its_file_or_its_module():
+def test_the_location_of_a_scorer_is_its_file_or_its_module():
     assert location("gsm8k", pkg=True) == "pkg://rewardkit.scorers.gsm8k"
     assert location("gsm8k").endswith("rewardkit/scorers/gsm8k.py")
 
 
-def test_a_scorer_s_summary_is_its_first_line_or_why_it_does_not_load(monkeypatch):
+def test_the_summary_of_a_scorer_is_its_first_line_or_its_import_error(monkeypatch):
     assert summary("gsm8k") == "GSM8K's `#### N` answers."
     monkeypatch.setattr(registry, "SCORERS", {"lost": "rewardkit.scorers.lost:score"})
     assert summary("lost").startswith("broken: ")
@@ -147,7 +147,7 @@ def test_a_scorer_s_summary_is_its_first_line_or_why_it_does_not_load(monkeypatc
     assert summary("bare") == ""
 
 
-def test_the_shortest_response_is_found_behind_every_wrapping(tmp_path):
+def test_respond_is_found_inside_every_wrapper(tmp_path):
     from rewardkit.scorers import gsm8k, math
 
     assert respond_of(math.score) is math.respond
@@ -164,7 +164,7 @@ def test_the_shortest_response_is_found_behind_every_wrapping(tmp_path):
     assert respond_of(scorer)("x") == "!x"
 
 
-def test_a_scorer_whose_module_is_gone_has_no_place(monkeypatch):
+def test_a_scorer_without_its_module_has_no_location(monkeypatch):
     monkeypatch.setattr(registry, "SCORERS", {"lost": "rewardkit.scorers.lost:score"})
     with pytest.raises(UsageError, match="its module rewardkit.scorers.lost is not installed"):
         location("lost")

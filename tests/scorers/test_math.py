@@ -27,7 +27,7 @@ from tests.tables import every
         (r"\boxed{x^2}", "x^2", Status.CORRECT),
     ],
 )
-def test_the_boxed_answer_decides_else_the_answer_line(response, gold, status):
+def test_the_box_decides_and_otherwise_the_answer_line(response, gold, status):
     result = score(response, gold)
     assert (result.status, result.correct) == (status, status is Status.CORRECT)
 
@@ -38,7 +38,7 @@ def test_no_text_makes_it_raise(response, gold):
 
 
 @given(st.integers())
-def test_the_gold_in_the_asked_form_always_scores(gold):
+def test_the_gold_in_the_requested_format_always_scores(gold):
     assert score(respond(str(gold)), str(gold)).correct
 
 
@@ -95,7 +95,7 @@ def test_a_denied_a_hedged_and_an_echoed_answer_do_not_pay(response, gold):
         ("The answer is **18** or **20**", "18", False),
     ],
 )
-def test_bold_is_no_power_where_an_answer_begins(response, gold, right):
+def test_bold_at_the_start_of_an_answer_is_not_a_power(response, gold, right):
     assert score(response, gold).correct is right
 
 

@@ -63,7 +63,7 @@ tex = st.lists(
         ("thirty-four", "34", "[INVALID]", NONE),
     ],
 )
-def test_it_reads_and_judges_as_verl_does(response, gold, pred, status):
+def test_the_verdicts_are_verls(response, gold, pred, status):
     result = score(response, gold)
     assert (result.pred, result.status) == (pred, status)
     assert (result.score, result.correct) == ((1.0, True) if status is RIGHT else (-1.0, False))
@@ -85,7 +85,7 @@ def test_strict_box_reads_nothing_but_the_last_box():
 @every("response", ["", "Answer: ", "Answer: [INVALID]", r"\boxed{}", "no"])
 @every("gold", ["", " ", "\n", "[INVALID]", " [INVALID]", "units", "$$", "x ="])
 @every("strict_box", [False, True])
-def test_a_gold_that_says_nothing_is_never_paid(response, gold, strict_box):
+def test_a_gold_without_content_is_never_paid(response, gold, strict_box):
     result = score(response, gold, strict_box=strict_box)
     assert (result.score, result.correct) == (-1.0, False)
     assert strict_box or result.status is BAD
@@ -117,7 +117,7 @@ def test_an_unknown_mode_is_a_usage_error():
         score("Answer: 34", "34", mode="strict")
 
 
-def test_compute_score_gives_fixed_keys_and_what_fails_is_minus_one():
+def test_compute_score_returns_fixed_keys_and_failures_score_minus_one():
     results = [
         math_dapo.compute_score("math_dapo", solution, gold, extra, **kwargs)
         for solution in ("Answer: 34", "", None, 34)
@@ -149,7 +149,7 @@ def test_no_text_makes_it_raise_and_scores_are_plus_or_minus_one(response, gold,
 
 
 @given(st.integers(-(10**18), 10**18), st.text(max_size=400).filter(lambda t: ":" not in t))
-def test_the_gold_in_the_asked_form_always_scores(gold, thoughts):
+def test_the_gold_in_the_requested_format_always_scores(gold, thoughts):
     assert score(f"{thoughts}\n{math_dapo.respond(str(gold))}", str(gold)).correct
 
 
@@ -245,12 +245,12 @@ def test_every_step_of_the_normalisation_is_taken(step):
         (r"\boxed{5}", "5"), (r"x\boxed{5}y", "x5y"), (r"\boxed{5", r"\boxed{5"), ("$5$ cats", "5"), ("b$5$c", "5"), ("1,000", "1000"), ("1,000x", "1,000x"), ("x,000", "x,000"), ("", ""),
     ],
 )  # fmt: skip
-def test_what_the_steps_make_of_tex(text, normal):
+def test_the_steps_normalise_tex(text, normal):
     assert normalize(text) == normal
     assert normalize(text + " " * 400) == normal  # beyond what is kept
 
 
-def test_an_answer_that_is_no_answer_is_told_from_a_wrong_one():
+def test_a_missing_answer_and_a_wrong_one_have_different_statuses():
     assert score("Answer: 35", "34").status is WRONG
     assert score("Answer: units", "34") == (-1.0, False, "", NONE)
     assert score("no", "34") == (-1.0, False, "[INVALID]", NONE)

@@ -104,7 +104,7 @@ def test_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch, tm
     assert compute_score("x", respond("5"), "5")["error"] == 1.0
 
 
-def test_a_process_that_does_not_start_is_no_verdict(monkeypatch):
+def test_a_helper_that_does_not_start_is_an_error(monkeypatch):
     monkeypatch.setattr(worker, "_pools", {})
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(RewardkitError, match="no helper process"):
@@ -124,7 +124,7 @@ def test_a_process_that_dies_of_a_response_is_a_wrong_answer(monkeypatch, reply,
     assert score(respond("5"), "5") == (0.0, False, "", status)
 
 
-def test_a_deadline_that_is_none_is_an_error():
+def test_a_deadline_of_zero_is_an_error():
     with pytest.raises(UsageError, match="Deadlines"):
         score(respond("5"), "5", seconds=0)
 

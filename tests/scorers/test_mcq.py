@@ -63,7 +63,7 @@ def test_the_letters_picked_must_be_the_gold_letters(response, gold, pred, statu
         ("E", "E", Status.BAD_GROUND_TRUTH),
     ],
 )
-def test_the_row_s_options_tell_texts_and_letters(answer, gold, status):
+def test_the_options_of_a_row_define_texts_and_letters(answer, gold, status):
     assert score(mcq.respond(answer), gold, AMOUNTS).status is status
 
 
@@ -83,7 +83,7 @@ def test_an_option_is_picked_by_its_value_unless_two_have_it():
     assert score(r"\boxed{A. \frac12}", "A", options).status is Status.AMBIGUOUS_ANSWER
 
 
-def test_final_letter_reads_what_is_in_no_box():
+def test_final_letter_reads_answers_outside_a_box():
     assert score("答案：A+C", "AC", final_letter=True).correct
     assert score("Solution: Choice_B: 0.5 mm", "B", final_letter=True).correct
     assert not score("答案：AC", "AC").correct
@@ -191,7 +191,7 @@ def test_dianjin_mode_scores_as_the_official_rule(before, box, gold):
         assert score(response, gold, mode="dianjin").score == official(response, gold)
 
 
-def test_compute_score_takes_what_verl_passes_and_returns_fixed_keys():
+def test_compute_score_accepts_verls_arguments_and_returns_fixed_keys():
     results = [
         mcq.compute_score("cflue", solution, gold, extra, **kwargs)
         for solution in (r"\boxed{A}", "", None, 18)
@@ -205,7 +205,7 @@ def test_compute_score_takes_what_verl_passes_and_returns_fixed_keys():
     assert all(type(value) is float for r in results for key, value in r.items() if key != "pred")
 
 
-def test_an_unknown_mode_is_an_error_flag_not_an_exception():
+def test_an_unknown_mode_sets_error_and_does_not_raise():
     result = mcq.compute_score("s", r"\boxed{A}", "A", mode="fuzzy")
     assert (result["score"], result["error"]) == (0.0, 1.0)
 
@@ -222,7 +222,7 @@ def test_no_text_makes_it_raise_and_scores_stay_in_range(mode, response, gold, f
 
 
 @given(LETTERS, st.permutations("ABCDEFGHIJ"), st.text(max_size=100))
-def test_the_gold_in_any_order_scores_whatever_was_thought(gold, order, thoughts):
+def test_the_gold_in_any_order_scores_after_any_thought(gold, order, thoughts):
     answer = "、".join(letter for letter in order if letter in gold)
     thoughts = thoughts.replace("<", "").replace("\\", "")
     assert score(f"{thoughts}\n{mcq.respond(answer)}", gold).correct
@@ -321,9 +321,7 @@ def test_on_real_options_a_letter_with_its_text_is_right_and_every_other_is_not(
         [None, ["x", "y"], ["x", "y", "z", "u"], ["x", None], {"A": "x", "B": "y"}, ("x", "y"), []]
     ),
 )
-def test_the_short_way_to_a_verdict_says_what_the_long_way_says(
-    before, inside, after, gold, options
-):
+def test_the_short_check_gives_the_verdict_of_the_full_one(before, inside, after, gold, options):
     response = f"{before}\\boxed{{{inside}}}{after}"
     short = score(response, gold, {"options": options})
     with patch.object(mcq, "_plain_box", lambda *_: ""):
@@ -376,12 +374,12 @@ def test_the_letter_rule_has_its_statuses_too(response, gold, result):
 @pytest.mark.parametrize(
     ("picked", "paid"), [("A", 1 / 3), ("AB", 2 / 3), ("ABD", 1.0), ("AC", 0.0), ("ABCD", 0.0)]
 )
-def test_a_part_of_the_gold_is_paid_only_where_that_is_asked_for(picked, paid):
+def test_a_part_of_the_gold_is_paid_only_with_the_option(picked, paid):
     assert score(mcq.respond(picked), "ABD", partial=True).score == paid
     assert score(mcq.respond(picked), "ABD").score == float(picked == "ABD")
     assert score(mcq.respond(picked), "ABD", partial=True).correct == (picked == "ABD")
 
 
-def test_an_unknown_mode_names_the_known_ones():
+def test_an_unknown_mode_lists_the_known_ones():
     with pytest.raises(UsageError, match="Its modes: strict, dianjin, letters"):
         score(r"\boxed{A}", "A", mode="fuzzy")

@@ -63,9 +63,7 @@ def user_file(tmp_path):
 
 
 @pytest.mark.parametrize(("scorer", "option", "value", "said"), WRONG)
-def test_a_value_that_does_not_fit_is_a_usage_error_where_the_scorer_is_loaded(
-    scorer, option, value, said
-):
+def test_an_invalid_value_is_a_usage_error_when_the_scorer_is_loaded(scorer, option, value, said):
     for load in (
         lambda: load_scorer(scorer, **{option: value}),
         lambda: SampleScorer(scorer, {option: value}),
@@ -94,14 +92,14 @@ def test_every_option_of_every_scorer_says_which_values_it_takes(scorer):
         ("math_verify", {"seconds": 5}),
     ],
 )
-def test_values_that_fit_are_taken(scorer, options):
+def test_valid_values_are_accepted(scorer, options):
     assert load_scorer(scorer, **options).keywords == options
 
 
 @pytest.mark.parametrize(
     ("scorer", "option", "value", "said"), [w for w in WRONG if w[0] != "auto"]
 )
-def test_in_verl_a_bad_value_is_an_error_flag_and_one_log_line(scorer, option, value, said, caplog):
+def test_in_verl_an_invalid_value_sets_error_and_logs_one_line(scorer, option, value, said, caplog):
     module = __import__(f"rewardkit.scorers.{scorer}", fromlist=["compute_score"])
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
         for _ in range(3):
@@ -111,14 +109,14 @@ def test_in_verl_a_bad_value_is_an_error_flag_and_one_log_line(scorer, option, v
     assert said in record.getMessage()
 
 
-def test_in_verl_auto_flags_a_value_that_no_scorer_takes(caplog):
+def test_in_verl_auto_flags_a_value_that_no_scorer_accepts(caplog):
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
         result = auto.compute_score("openai/gsm8k", "#### 5", "5", {}, method="robst")
     assert (result["score"], result["error"]) == (0.0, 1.0)
     assert "has no method 'robst'" in caplog.text
 
 
-def test_auto_passes_a_value_on_to_the_scorers_that_take_it():
+def test_auto_passes_a_value_to_the_scorers_that_accept_it():
     """A mixture: `mode=robust` is for math_dapo's rows, and mcq's rows keep their own mode."""
     for mode in ("robust", "letters"):
         assert auto.score(r"\boxed{B}", "B", {"scorer": "mcq"}, mode=mode).correct
@@ -159,16 +157,14 @@ def annotated(*, postponed):
         ({"count": 1.5}, "give a whole number."),
     ],
 )
-def test_annotations_of_a_user_s_scorer_are_heeded_also_postponed_ones(
-    user_file, postponed, options, said
-):
+def test_annotations_of_a_users_scorer_count_even_if_postponed(user_file, postponed, options, said):
     with pytest.raises(UsageError) as caught:
         load_scorer(user_file(annotated(postponed=postponed)), **options)
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("postponed", [True, False])
-def test_options_without_an_annotation_or_with_an_unknown_one_take_anything(user_file, postponed):
+def test_options_without_a_known_annotation_accept_any_value(user_file, postponed):
     anything = {"free": object(), "odd": [1], "level": None, "kind": "bc", "name": "x", "count": 3}
     scorer = load_scorer(user_file(annotated(postponed=postponed)), **anything)
     assert scorer("", "").correct
@@ -194,7 +190,7 @@ def test_options_of_a_function_with_verl_s_signature_are_checked_too(user_file):
         load_scorer(closed, knd="a")
 
 
-def test_what_has_no_annotations_has_options_that_take_anything():
+def test_options_of_functions_without_annotations_accept_any_value():
     assert annotation(len, "x") is annotation(as_scorer(lambda r, g, e=None: None), "y")
 
 

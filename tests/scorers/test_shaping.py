@@ -48,7 +48,7 @@ def test_overlong_is_verl_s_formula(buffer, more, tokens, factor):
 @pytest.mark.parametrize(
     "changes", [{"buffer_tokens": 0}, {"buffer_tokens": 20481}, {"penalty_factor": -1.0}]
 )
-def test_overlong_refuses_what_verl_refuses_and_a_reward_for_length(changes):
+def test_overlong_refuses_invalid_buffers_and_a_negative_factor(changes):
     with pytest.raises(UsageError, match="overlong"):
         soft(RIGHT, 1, **changes)
 
@@ -72,7 +72,7 @@ def test_overlong_refuses_what_verl_refuses_and_a_reward_for_length(changes):
         ("<Think>a</Think><answer>b</answer>", 0.0),
     ],
 )
-def test_format_wants_each_tag_once_in_order_and_filled(response, value):
+def test_format_requires_each_tag_once_in_order_and_not_empty(response, value):
     assert format_tags(response) == value
 
 
@@ -85,7 +85,7 @@ def test_format_can_refuse_text_outside_the_tags():
 
 
 @pytest.mark.parametrize("tags", [(), "think"])
-def test_format_refuses_no_tags_and_a_bare_string(tags):
+def test_format_refuses_an_empty_list_of_tags_and_a_bare_string(tags):
     with pytest.raises(UsageError, match="list of names"):
         format_tags("<think>a</think>", tags)
 
@@ -104,7 +104,7 @@ def test_repetition_finds_loops_without_spaces():
 
 
 @pytest.mark.parametrize("settings", [{"n": 0}, {"n": 1001}, {"max_penalty": -1.0}])
-def test_repetition_refuses_settings_without_meaning(settings):
+def test_repetition_refuses_invalid_settings(settings):
     with pytest.raises(UsageError, match="repetition"):
         repetition("text", **settings)
 
@@ -130,7 +130,7 @@ def test_length_stays_between_its_values(right, chars, most, short, long):
 
 
 @pytest.mark.parametrize("settings", [{"max_length": 0}, {"short_wrong": float("nan")}])
-def test_length_refuses_settings_without_meaning(settings):
+def test_length_refuses_invalid_settings(settings):
     with pytest.raises(UsageError, match="length"):
         length(RIGHT, 1, **{"max_length": 10, **settings})
 
@@ -159,7 +159,7 @@ def test_time_is_linear_in_the_response(unit):
     assert time.process_time() - started < 5
 
 
-def test_settings_are_taken_up_to_their_limits():
+def test_settings_are_accepted_up_to_their_limits():
     assert repetition("c" + "a" + "b" * 131_071, n=1) == 2 / 131_072 - 1  # the c is not looked at
     assert repetition("a" * 2000, n=1000) == pytest.approx(1 / 1001 - 1)
     assert repetition("abab", n=2, max_penalty=0.0) == 0.0
