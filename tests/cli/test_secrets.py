@@ -97,7 +97,7 @@ def test_train_takes_a_secret_and_writes_it_nowhere(run, recipe, tmp_path, targe
         done = run("train", name, *options, "--verl-version", "0.9", "--", *overrides)
         assert leaks(tmp_path, done) == []
         if target == "modelarts" and "--out" in options:
-            failed(done, 2, "a secret, and AscendFactory reads settings from a file")
+            failed(done, 2, "it is a secret, and AscendFactory reads settings only from a file")
             assert not (tmp_path / "o").exists()
         elif target != "ray-job":  # whether there is a ray here is not the point
             assert done.returncode == 0, done.stderr

@@ -95,7 +95,7 @@ def _check_machine(plan: Plan, report: PreflightReport) -> None:
     cores, cores_needed = os.cpu_count() or 1, cpus_needed(needed)
     if cores < cores_needed:
         text = f"{needed} devices need about {cores_needed} CPU cores ({CPUS_PER_DEVICE} each, and "
-        text += f"{CPUS_FOR_DRIVER}), and this machine has {cores}: placement may wait for ever."
+        text += f"{CPUS_FOR_DRIVER}), and this machine has {cores}: placement may wait forever."
         fix = "Lower devices_per_node, or set ray_kwargs.ray_init.num_cpus."
         report.add("warning", "cpus", "devices_per_node", text, fix, "verl issue 6663")
 
