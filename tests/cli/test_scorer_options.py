@@ -111,7 +111,7 @@ def test_check_and_score_stop_using_a_scorer_that_never_answers(tmp_path, parque
         assert isinstance(done.exception, DataError)
         messages.append(str(done.exception))
     assert messages[0] == messages[1]
-    assert "no verdict on the first 5 responses" in messages[0]
+    assert "no verdict on its first 5 responses" in messages[0]
 
 
 def test_a_scorer_that_exits_on_a_row_costs_that_row(tmp_path, parquet):
