@@ -162,6 +162,12 @@ EXAMPLES = [
         "seq-mean-token-sum",
     ),
     (
+        "L-09",
+        example({f"{ACTOR}.loss_agg_mode": "seq-mean-token-mean"}, algorithm="dapo"),
+        example(algorithm="dapo"),
+        "seq-mean-token-mean gives tokens of long and short responses different weights",
+    ),
+    (
         "L-10",
         example({f"{ROLLOUT}.n": 1}),
         example({f"{ROLLOUT}.n": 1}, algorithm="ppo"),
@@ -502,6 +508,12 @@ EXAMPLES = [
         example(megatron(use_mbridge=False), **M),
         example(megatron(), of="0.5.0", **M),
         "False makes verl 0.9.1 stop",
+    ),
+    (
+        "L-35",
+        example(megatron(use_mbridge=False), of="0.7.1", **M),
+        example(megatron(use_mbridge=True), of="0.7.1", **M),
+        "False converts the weights with verl's older code",
     ),
     (
         "L-36",
