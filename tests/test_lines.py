@@ -25,11 +25,11 @@ from rewardkit.lines import LongLine, bounded_lines, checked_lines
         (b"1\n1234567890\n\n1234567890", [b"1\n", LongLine(10, 5), b"\n", LongLine(10, 5)]),
     ],
 )
-def test_a_line_beyond_the_limit_is_passed_over_and_the_others_are_whole(data, lines):
+def test_a_too_long_line_is_skipped_and_the_others_are_complete(data, lines):
     assert list(bounded_lines(io.BytesIO(data), 5)) == lines
 
 
-def test_a_line_beyond_the_limit_is_an_error_that_names_file_and_line():
+def test_a_too_long_line_is_an_error_with_its_file_and_number():
     stream = io.BytesIO(b"1\n" + b"2" * 2000 + b"\n3\n")
     lines = checked_lines(stream, "data.jsonl", 1000)
     assert next(lines) == (1, b"1\n")
@@ -52,7 +52,7 @@ def test_memory_stays_flat_on_a_packed_line_of_any_length(tmp_path):
 
 
 @pytest.mark.parametrize("place", [0, END_BYTES + 5, -1])
-def test_a_fingerprint_sees_a_change_at_the_ends_under_the_same_size_and_time(tmp_path, place):
+def test_a_fingerprint_detects_a_change_at_the_ends_with_the_same_size_and_time(tmp_path, place):
     path = tmp_path / "file"
     data = bytearray(2 * END_BYTES + 10 if place < 1 else END_BYTES + 10)
     path.write_bytes(data)

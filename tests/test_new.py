@@ -24,7 +24,7 @@ BIN = Path(sys.executable).parent
 
 
 class User:
-    """A user's folder with three new packages, installed."""
+    """A folder of a user with three new packages, installed."""
 
     def __init__(self, folder):
         self.folder, site = folder, folder / "site"
@@ -61,7 +61,7 @@ def user(tmp_path_factory):
 
 @pytest.fixture
 def plugins(monkeypatch):
-    """Entry points of other packages, as given."""
+    """Install entry points of another package."""
 
     def install(*points):
         monkeypatch.delenv("REWARDKIT_PLUGINS", raising=False)
@@ -79,7 +79,7 @@ def plugins(monkeypatch):
 
 
 @pytest.mark.full
-def test_their_own_tests_pass(user):
+def test_the_tests_of_new_packages_pass(user):
     said = user.run("pytest", "-q", "-p", "no:cacheprovider", "-W", "error", *user.packages)
     assert "7 passed" in said
 
@@ -95,7 +95,7 @@ def test_a_new_dataset_is_prepared_from_its_own_sample(user):
 
 
 @pytest.mark.full
-def test_a_new_dataset_s_card_is_printed_as_it_was_written(user):
+def test_the_card_of_a_new_dataset_is_printed_unchanged(user):
     written = (user.folder / "tiny-sums/tiny_sums/tiny-sums.md").read_text(encoding="utf-8")
     assert user.run("rewardkit", "card", "tiny-sums") == written + "\n"
 
@@ -122,7 +122,7 @@ def test_responses_are_scored_by_data_source_and_by_name(user):
 
 @pytest.mark.full
 @pytest.mark.skipif(not (BIN / "ruff").exists(), reason="ruff is not installed here")
-def test_their_style_is_ours(user):
+def test_new_packages_pass_our_linter(user):
     config = ("--config", str(ROOT / "pyproject.toml"), "--no-cache")
     for package in user.packages:
         user.run("ruff", "check", *config, ".", folder=package)
@@ -131,7 +131,7 @@ def test_their_style_is_ours(user):
 
 @pytest.mark.full
 @pytest.mark.skipif(not (BIN / "mypy").exists(), reason="mypy is not installed here")
-def test_their_types_are_strict(user):
+def test_new_packages_pass_strict_type_checks(user):
     files = [str(file) for p in user.packages for file in (user.folder / p).glob("tiny_*/*.py")]
     assert len(files) == 6
     user.run("mypy", "--strict", "--config-file=", *files)
@@ -151,7 +151,7 @@ def test_a_dataset_keeps_the_contract_with_any_scorer(tmp_path, monkeypatch, plu
     assert card_path(name).is_relative_to(folder)
 
 
-def test_a_dataset_without_a_scorer_for_its_data_source_is_told_what_to_do(
+def test_a_dataset_without_a_scorer_for_its_data_source_says_what_to_do(
     tmp_path, monkeypatch, plugins
 ):
     monkeypatch.syspath_prepend(new_package("dataset", "tiny-orphan", tmp_path / "p"))
@@ -188,9 +188,7 @@ def test_a_dataset_without_a_scorer_for_its_data_source_is_told_what_to_do(
         ("tests", "hide the installed module"),
     ],
 )
-def test_a_name_that_cannot_be_used_is_refused_and_nothing_is_written(
-    tmp_path, monkeypatch, name, said
-):
+def test_an_invalid_name_is_refused_and_nothing_is_written(tmp_path, monkeypatch, name, said):
     monkeypatch.chdir(tmp_path)
     for kind in ("dataset", "scorer"):
         with pytest.raises(UsageError, match=said) as refused:
@@ -200,7 +198,7 @@ def test_a_name_that_cannot_be_used_is_refused_and_nothing_is_written(
 
 
 @given(st.text(max_size=60))
-def test_a_name_is_refused_or_a_module_s(name):
+def test_a_valid_name_is_the_name_of_a_module(name):
     try:
         check_name(name)
     except UsageError:
@@ -240,7 +238,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error_and_leaves_nothing(t
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_fails_half_way_leaves_nothing(tmp_path, monkeypatch):
+def test_a_failure_half_way_leaves_nothing(tmp_path, monkeypatch):
     def full(path, target):
         raise OSError(28, "No space left on device")
 
@@ -272,7 +270,7 @@ GOOD = card_text("gsm8k")
         ("{rows: 7473, files: main/train-*.parquet}", "7473", "splits.train is no mapping"),
     ],
 )
-def test_what_is_wrong_with_a_card_is_said_in_a_sentence(tmp_path, monkeypatch, old, new, said):
+def test_each_fault_of_a_card_has_its_own_message(tmp_path, monkeypatch, old, new, said):
     assert old in GOOD
     file = tmp_path / "gsm8k.md"
     file.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
@@ -299,7 +297,7 @@ def test_no_text_of_a_card_is_a_crash(text):
             read_card("gsm8k")
 
 
-def test_a_plug_in_without_a_card_is_told_where_to_put_it(tmp_path, monkeypatch, plugins):
+def test_a_plug_in_without_a_card_says_where_to_put_it(tmp_path, monkeypatch, plugins):
     folder = new_package("dataset", "tiny-bare", tmp_path / "p")
     (folder / "tiny_bare/tiny-bare.md").unlink()
     monkeypatch.syspath_prepend(folder)

@@ -22,7 +22,7 @@ WRITER = (
 
 
 def start_writer(out):
-    """A process that has written half of `out`, and the path of its temporary."""
+    """Start a process that has written half of `out`; return it and its temporary file."""
     process = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(out)],
         stdin=subprocess.PIPE,
@@ -46,7 +46,7 @@ def write(out, text, **options):
         temporary.write_text(text)
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next_of_the_same_output(tmp_path):
+def test_the_leftover_of_a_killed_run_is_removed_by_the_next_run(tmp_path):
     out = tmp_path / "out[1].txt"
     process, left = start_writer(out)
     end(process)
@@ -57,7 +57,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next_of_the_same_output(tmp_pa
     assert names(tmp_path) == ["other.txt", "out[1].txt"]
 
 
-def test_the_temporary_of_a_run_that_lives_stays(tmp_path):
+def test_the_temporary_file_of_a_running_process_stays(tmp_path):
     out = tmp_path / "out.txt"
     process, living = start_writer(out)
     try:
@@ -67,7 +67,7 @@ def test_the_temporary_of_a_run_that_lives_stays(tmp_path):
         end(process)
 
 
-def test_two_writers_of_one_output_in_a_process_do_not_meet(tmp_path):
+def test_two_writers_of_one_output_in_a_process_are_independent(tmp_path):
     out = tmp_path / "out.txt"
     with atomic(out) as one:
         one.write_text("one")
@@ -77,7 +77,7 @@ def test_two_writers_of_one_output_in_a_process_do_not_meet(tmp_path):
     assert names(tmp_path) == ["out.txt"]
 
 
-def test_without_locks_nothing_of_others_is_removed(tmp_path, monkeypatch):
+def test_without_locks_no_leftover_is_removed(tmp_path, monkeypatch):
     left = tmp_path / ".out.txt.0123456789abcdef.tmp"
     left.write_text("perhaps another host's")
 
@@ -89,7 +89,7 @@ def test_without_locks_nothing_of_others_is_removed(tmp_path, monkeypatch):
     assert names(tmp_path) == [left.name, "out.txt"]
 
 
-def test_an_output_that_is_a_link_stays_one_and_its_file_is_written(tmp_path):
+def test_an_output_that_is_a_link_stays_a_link(tmp_path):
     real, link = tmp_path / "there" / "real.txt", tmp_path / "link.txt"
     real.parent.mkdir()
     link.symlink_to(real)
@@ -101,7 +101,7 @@ def test_an_output_that_is_a_link_stays_one_and_its_file_is_written(tmp_path):
     assert names(real.parent) == ["real.txt"]
 
 
-def test_a_link_that_leads_to_itself_is_one_clear_error(tmp_path):
+def test_a_link_to_itself_is_one_clear_error(tmp_path):
     link = tmp_path / "link.txt"
     link.symlink_to(link)
     with pytest.raises(OutputError, match="symbolic link"):

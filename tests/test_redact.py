@@ -53,7 +53,7 @@ RELEASES = sorted((Path(rewardkit.__file__).parent / "launch/verl/release_keys")
         "Cookie",
     ],
 )
-def test_the_name_of_a_secret_is_known(name):
+def test_names_of_secrets_are_recognised(name):
     assert is_secret_name(name)
 
 
@@ -101,12 +101,12 @@ def test_the_name_of_a_secret_is_known(name):
         "trainer.total_epochs",
     ],
 )
-def test_other_names_are_no_secrets(name):
+def test_other_names_are_not_secret(name):
     assert not is_secret_name(name)
 
 
-def test_no_key_of_any_release_of_verl_is_taken_for_a_secret():
-    """Were one flagged, its value would go missing from commands: it has to be looked at here."""
+def test_no_key_of_any_release_of_verl_looks_like_a_secret():
+    """The value of a flagged key would be missing from commands."""
 
     def keys(value):
         if isinstance(value, dict):
@@ -125,7 +125,7 @@ def test_no_key_of_any_release_of_verl_is_taken_for_a_secret():
 @pytest.mark.parametrize(
     "value", ["", "${HF_TOKEN}", "$HF_TOKEN", "$(cat key)", "EMPTY", "None", 1]
 )
-def test_a_reference_or_a_number_is_no_secret(value):
+def test_references_and_numbers_are_not_secret(value):
     assert not is_secret_value("HF_TOKEN", value)
 
 
@@ -168,7 +168,7 @@ def test_a_secret_in_a_text_is_hidden(text):
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTYifQ.abc",
     ],
 )
-def test_a_secret_is_known_by_its_shape(secret):
+def test_a_secret_is_recognised_by_its_shape(secret):
     assert Redactor().text(f"it is {secret}, isn't it") == f"it is {HIDDEN}, isn't it"
 
 
@@ -186,7 +186,7 @@ def test_a_secret_is_known_by_its_shape(secret):
         "http://head:8265 MASTER_PORT: 29500",
     ],
 )
-def test_what_is_no_secret_stays(text):
+def test_other_text_stays_unchanged(text):
     assert Redactor().text(text) == text
 
 
@@ -204,7 +204,7 @@ def test_a_value_seen_under_a_secret_s_name_is_hidden_under_every_other():
     assert known.text(f"{CANARY} p4ssw0rd /root") == f"{HIDDEN} {HIDDEN} /root"
 
 
-def test_short_values_and_paths_are_hidden_under_their_own_name_only():
+def test_short_values_and_paths_are_hidden_only_under_their_own_name():
     tree = {"password": "abc", "x": "abc abcd", "GOOGLE_APPLICATION_CREDENTIALS": "/a/b.json"}
     assert Redactor().tree(tree | {"y": "/a/b.json"}) == {
         "password": HIDDEN,

@@ -6,7 +6,7 @@ from rewardkit.errors import UnknownNameError, UsageError
 
 @pytest.fixture
 def plugins(monkeypatch):
-    """Entry points of other packages, as given."""
+    """Install entry points of another package."""
     from importlib import metadata
 
     def install(*points):
@@ -28,7 +28,7 @@ def test_every_built_in_name_loads(group):
         assert registry.load(group, name) is not None
 
 
-def test_an_unknown_name_suggests_the_nearest_and_lists_the_known():
+def test_an_unknown_name_suggests_similar_ones_and_lists_the_known():
     with pytest.raises(UnknownNameError, match="Did you mean 'gsm8k'.*Known: aime, "):
         registry.target("datasets", "gms8k")
 
@@ -53,7 +53,7 @@ def test_another_package_cannot_replace_a_built_in(plugins):
     assert registry.target("scorers", "gsm8k") == registry.SCORERS["gsm8k"]
 
 
-def test_plugins_can_be_left_out(plugins, monkeypatch):
+def test_plug_ins_can_be_disabled(plugins, monkeypatch):
     plugins(("acme", "rewardkit.scorers.math:score", "rewardkit.scorers"))
     monkeypatch.setenv("REWARDKIT_PLUGINS", "0")
     assert "acme" not in registry.known("scorers")
@@ -65,7 +65,7 @@ def test_a_plugin_that_does_not_import_is_one_clear_error(plugins):
         registry.load("scorers", "acme")
 
 
-def test_a_plugin_with_verl_s_signature_is_adapted_in_auto_too(plugins, tmp_path, monkeypatch):
+def test_auto_adapts_a_plug_in_with_verls_signature(plugins, tmp_path, monkeypatch):
     (tmp_path / "acme_reward.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    assert data_source == 'acme/sums' and extra_info['index'] == 7\n"
@@ -80,7 +80,7 @@ def test_a_plugin_with_verl_s_signature_is_adapted_in_auto_too(plugins, tmp_path
     assert (result["score"], result["error"]) == (1.0, 0.0)
 
 
-def test_a_plugin_that_breaks_on_import_is_an_error_flag_and_a_line_in_the_list(
+def test_a_plug_in_that_breaks_on_import_sets_error_and_is_listed_as_broken(
     plugins, tmp_path, monkeypatch
 ):
     (tmp_path / "acme_broken.py").write_text("raise RuntimeError('not today')\n")
@@ -111,7 +111,7 @@ def test_a_user_s_file_that_misbehaves_is_one_clear_error(tmp_path, text, said):
         registry.load("scorers", f"{file}:score")
 
 
-def test_a_user_s_file_may_hold_dataclasses_with_postponed_annotations(tmp_path):
+def test_a_users_file_may_have_dataclasses_with_postponed_annotations(tmp_path):
     file = tmp_path / "reward_with_dataclass.py"
     file.write_text(
         "from __future__ import annotations\n"

@@ -12,7 +12,7 @@ from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.scorers import auto, base
 from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.load import load_scorer, own_options
-from rewardkit.scorers.options import annotation, option_names
+from rewardkit.scorers.options import annotation, describe_option, option_names
 
 #: A value that does not fit for every option of every scorer, and what the error says.
 WRONG = [
@@ -192,6 +192,13 @@ def test_options_of_a_function_with_verl_s_signature_are_checked_too(user_file):
 
 def test_options_of_functions_without_annotations_accept_any_value():
     assert annotation(len, "x") is annotation(as_scorer(lambda r, g, e=None: None), "y")
+
+
+def test_an_option_is_described_even_if_its_annotation_is_postponed():
+    digits = describe_option(load_scorer("math"), "significant_digits")
+    assert digits == "a whole number from 0 to 15"
+    assert describe_option(load_scorer("math"), "convert_units") == "true or false"
+    assert describe_option(len, "x") == "any value"
 
 
 def test_an_error_in_verl_names_the_file_that_the_scorer_is_loaded_from(tmp_path, caplog):
