@@ -94,7 +94,7 @@ class Data(_Part):
         return [value] if isinstance(value, str) else value
 
 
-class Reward(_Part):
+class RewardSettings(_Part):
     """The reward function.
 
     Attributes:
@@ -234,7 +234,7 @@ class Recipe(_Part):
     devices_per_node: _Count = 8
     model: str = Field(min_length=1)
     data: Data
-    reward: Reward = Reward()
+    reward: RewardSettings = RewardSettings()
     dapo: Dapo = Dapo()
     cluster: Cluster = Cluster()
     env: dict[_Variable, str] = {}

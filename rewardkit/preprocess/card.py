@@ -133,8 +133,8 @@ def read_card(name: str) -> Card:
     try:
         values = yaml.safe_load(found[1])
     except yaml.YAMLError as error:
-        said = " ".join(str(error).split())
-        raise DataError(f"{path}: the front matter is no YAML: {said[:200]}.") from error
+        message = " ".join(str(error).split())
+        raise DataError(f"{path}: the front matter is not valid YAML: {message[:200]}.") from error
     return _card(values, str(path))
 
 
@@ -189,9 +189,9 @@ def _card(values: Any, where: str) -> Card:
 
 
 def _check_keys(values: Any, kind: type[Card | Split], where: str) -> None:
-    """Raise `DataError` if values are no mapping with the fields of a kind, of their types."""
+    """Raise `DataError` if values are not a mapping with the fields of a kind and their types."""
     if not isinstance(values, dict):
-        raise DataError(f"{where} is no mapping of names to values.")
+        raise DataError(f"{where} is not a mapping of names to values.")
     known = {field.name: field for field in fields(kind)}
     for name, value in values.items():
         if name not in known:

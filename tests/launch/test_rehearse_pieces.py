@@ -16,7 +16,7 @@ from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import scale_down
 from rewardkit.launch.rehearsal.engines import ENGINES, engine_of, environment, versions_of
-from rewardkit.launch.rehearsal.sample import Sample, length, take_sample
+from rewardkit.launch.rehearsal.sample import RowSample, length, take_sample
 from rewardkit.launch.rehearsal.scale import PROMPT, scaled
 from rewardkit.launch.rehearsal.substitutions import Place
 from rewardkit.launch.rehearsal.tiny import VOCABULARY, write_model
@@ -132,7 +132,7 @@ def settled(tmp_path, engine, texts, changes, *, reward=True):
     asked = parse_overrides(texts, "the test")
     whole = config(**changes)
     scale = scaled(whole, 32, 300, 2)
-    sample = Sample((tmp_path / "train-0.parquet",), 32, 300)
+    sample = RowSample((tmp_path / "train-0.parquet",), 32, 300)
     watcher = tmp_path / "reward.py" if reward else None
     place = Place(tmp_path, sample, sample, watcher, engine.settings)
     release = release_of(engine.verl)

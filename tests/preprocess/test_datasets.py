@@ -44,7 +44,7 @@ COUNTER = count()
 
 #: What is dropped of a sample, by reason; whatever is not here loses nothing.
 DROPPED = {
-    ("aime", "2025"): {"the answer is no integer from 0 to 999": 1},
+    ("aime", "2025"): {"the answer is not an integer from 0 to 999": 1},
     ("dapo-math-17k", "train"): {
         "duplicate question": 1,
         "conflicting golds": 2,

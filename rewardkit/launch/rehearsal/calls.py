@@ -16,7 +16,7 @@ class Call:
     Attributes:
         data_source: as given; "" where it is not known.
         ground_truth: the first characters; None if None was given.
-        extra_info: its keys, or the type's name if it is no mapping.
+        extra_info: its keys, or the type's name if it is not a mapping.
         response: the first characters.
         returned: the type of what came back, "" if nothing did.
         keys: of what came back, if it is a mapping.

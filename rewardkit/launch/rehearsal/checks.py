@@ -123,7 +123,7 @@ def _rewards(evidence: Evidence) -> tuple[bool, str]:
     if len(values) < evidence.steps:
         return False, f"{len(values)} of {evidence.steps} steps logged critic/score/mean"
     if not all(map(math.isfinite, values)):
-        return False, "a step's mean reward is no number: the scorer returns NaN or infinity"
+        return False, "a step's mean reward is not a number: the scorer returns NaN or infinity"
     told = ", ".join(f"{value:.3f}" for value in (*values[:3], *values[3:][-3:]))
     flat = {call.score for call in evidence.calls}
     note = (

@@ -136,7 +136,7 @@ def versions_of(python: str) -> dict[str, str]:
     """What is installed beside a Python: package, in lower case -> version.
 
     Raises:
-        UsageError: it is no Python that runs.
+        UsageError: it does not run as a Python interpreter.
     """
     try:
         done = subprocess.run(  # noqa: S603 - the interpreter the user chose

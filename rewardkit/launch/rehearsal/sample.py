@@ -44,7 +44,7 @@ def take_sample(names: Sequence[str], folder: Path, kind: str, rows: int, key: s
 
     Raises:
         SourceError: there is no such file, or it cannot be read.
-        DataError: a file is no parquet, or has no rows.
+        DataError: a file is not a parquet, or has no rows.
         UsageError: a file is not on this machine, or of another format.
     """
     each = max(1, rows // max(1, len(names)))

@@ -17,12 +17,12 @@ FILE_LOGGER_SINCE = (0, 6, 0)
 
 
 def overrides_of(
-    asked: Sequence[Override], config: Config, scale: Scale, place: Place, release: Release
+    user_overrides: Sequence[Override], config: Config, scale: Scale, place: Place, release: Release
 ) -> list[str]:
     """The rehearsal's overrides: the user's that stay, then ours.
 
     Args:
-        asked: the user's.
+        user_overrides: those of the user's plan.
         config: what verl composes from them, dotted key -> value.
         scale: the sizes.
         place: where things are.
@@ -33,9 +33,13 @@ def overrides_of(
         ours |= {key: value for key, value in group.items() if _has(release, key)}
     ours |= _reward(config, scale, place, release)
     ours |= _outputs(config, place, release)
-    foreign = is_megatron(config) or uses_recipe(asked, release)
-    kept = [str(o) for o in asked if o.key not in ours and _stays(o, release, foreign=foreign)]
-    return kept + [f"++{key}={format_value(value)}" for key, value in ours.items()]
+    foreign = is_megatron(config) or uses_recipe(user_overrides, release)
+    theirs = [
+        str(override)
+        for override in user_overrides
+        if override.key not in ours and _stays(override, release, foreign=foreign)
+    ]
+    return theirs + [f"++{key}={format_value(value)}" for key, value in ours.items()]
 
 
 #: A key that verl does not list and reads all the same.
@@ -59,9 +63,11 @@ def is_megatron(config: Config) -> bool:
     return config.get(f"{A}actor.strategy") == "megatron"
 
 
-def uses_recipe(asked: Iterable[Override], release: Release) -> bool:
+def uses_recipe(overrides: Iterable[Override], release: Release) -> bool:
     """Whether the overrides are for verl's DAPO recipe, whose keys the main trainer lacks."""
-    return any(o.key in DAPO_RECIPE_KEYS and not o.sign and not release.lists(o.key) for o in asked)
+    return any(
+        o.key in DAPO_RECIPE_KEYS and not o.sign and not release.lists(o.key) for o in overrides
+    )
 
 
 def reward_keys(release: Release) -> tuple[str, str]:

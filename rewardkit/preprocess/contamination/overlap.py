@@ -115,7 +115,7 @@ def find_overlaps(
 
     An item is held when at least `threshold` of its n-grams are in the row. An item too short for
     n-grams (see `index_items`) is held when the row, or some lines of it that follow one another,
-    has exactly its words, whatever `threshold` is: "Find x." is no sign of anything inside a
+    has exactly its words, whatever `threshold` is: "Find x." says nothing inside a
     sentence. Its coverage is 1. A template that puts words on the question's own line hides such
     items, so pass questions rather than prompts where there is a choice.
 

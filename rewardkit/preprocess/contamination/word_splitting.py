@@ -31,7 +31,7 @@ _LAYOUT = re.compile(
 #: Han (with its extensions), kana and their marks, and the compatibility forms NFKC leaves.
 _CJK = "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
-#: Any hyphen or dash that is no word's own: `two-digit` has one, `x-y` has a minus.
+#: A hyphen or dash outside a word: `x-y` has a minus, `two-digit` has none.
 _MINUS = r"(?<![^\W\d_]{2})[-\u2013\u2212]|[-\u2013\u2212](?![^\W\d_]{2})"
 
 #: Arrows and mathematical operators without the dots and asterisks that mean a product.

@@ -27,11 +27,11 @@ _GOLD = re.compile(r"([0-9]{1,3})(?:\s*\^\s*\{?\\circ\}?)?")
 
 
 def to_problem(raw: Mapping[str, Any]) -> Problem | Dropped:
-    """Read a raw row of any of the copies; an answer that is no integer 0 to 999 is dropped."""
+    """Read a raw row of any of the copies; an answer other than an integer from 0 to 999 is dropped."""
     question, answer, source_id = _fields(raw)
     gold = _GOLD.fullmatch(str(answer).strip())
     if gold is None:
-        return Dropped("the answer is no integer from 0 to 999", repr(answer)[:80])
+        return Dropped("the answer is not an integer from 0 to 999", repr(answer)[:80])
     return Problem(question, str(int(gold[1])), source_id=str(source_id))
 
 
