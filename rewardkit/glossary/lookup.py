@@ -21,7 +21,7 @@ from rewardkit.registry import did_you_mean
 Text = Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MetricEntry:
     """A metric, or several that are read together.
 
@@ -137,11 +137,11 @@ def metrics() -> tuple[MetricEntry, ...]:
     """Return all metrics."""
     return tuple(
         MetricEntry(
-            tuple(item["names"]),
-            {"en": item["en"], "zh": item["zh"]},
-            item["healthy"],
-            item["moves"],
-            tuple(item["keys"]),
+            names=tuple(item["names"]),
+            meaning={"en": item["en"], "zh": item["zh"]},
+            healthy=item["healthy"],
+            moves=item["moves"],
+            keys=tuple(item["keys"]),
         )
         for item in _read("metrics.yaml")
     )

@@ -41,7 +41,7 @@ _CONDITIONS: Mapping[str, Callable[..., Condition]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LogRule:
     """A problem that a log can show.
 

@@ -50,7 +50,7 @@ class MeanInterval:
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CurveDifference:
     """The difference between the same curve of two runs.
 
@@ -80,7 +80,7 @@ class SettingDifference:
     other: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunComparison:
     """A run compared with the first one.
 
@@ -162,7 +162,14 @@ def _compare(base: TrainingRun, other: TrainingRun, align: Align) -> RunComparis
     if not differences:
         raise DataError(f"{base.path} and {other.path} have no curve with two common steps.")
     settings, unshared = _settings(base.config, other.config)
-    return RunComparison(base.name, other.name, align, tuple(differences), settings, unshared)
+    return RunComparison(
+        base=base.name,
+        other=other.name,
+        align=align,
+        differences=tuple(differences),
+        settings=settings,
+        unshared_keys=unshared,
+    )
 
 
 def _difference(title: str, pairs: Sequence[tuple[float, float]]) -> CurveDifference:
@@ -170,12 +177,12 @@ def _difference(title: str, pairs: Sequence[tuple[float, float]]) -> CurveDiffer
     differences = [b - a for a, b in pairs]
     end = [value for _, value in part(list(enumerate(differences)), END_START, 1.0)]
     return CurveDifference(
-        title,
-        len(pairs),
-        fmean(ones),
-        fmean(others),
-        mean_interval(differences),
-        mean_interval(end),
+        title=title,
+        n=len(pairs),
+        base=fmean(ones),
+        other=fmean(others),
+        whole=mean_interval(differences),
+        end=mean_interval(end),
     )
 
 

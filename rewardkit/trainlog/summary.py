@@ -32,7 +32,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CurveSummary:
     """Summary of a curve.
 
@@ -59,7 +59,7 @@ class CurveSummary:
     points: tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunSummary:
     """Summary of a run.
 
@@ -130,15 +130,15 @@ def summarize_curve(name: str, title: str, points: Series) -> CurveSummary:
     """Summarize a curve."""
     numbers = finite(points)
     return CurveSummary(
-        name,
-        title,
-        numbers[0] if numbers else None,
-        numbers[-1] if numbers else None,
-        min(numbers, key=lambda point: point[1], default=None),
-        max(numbers, key=lambda point: point[1], default=None),
-        trend(numbers),
-        len(points) - len(numbers),
-        tuple(points),
+        id=name,
+        title=title,
+        first=numbers[0] if numbers else None,
+        last=numbers[-1] if numbers else None,
+        low=min(numbers, key=lambda point: point[1], default=None),
+        high=max(numbers, key=lambda point: point[1], default=None),
+        trend=trend(numbers),
+        missing=len(points) - len(numbers),
+        points=tuple(points),
     )
 
 

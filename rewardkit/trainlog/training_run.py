@@ -39,7 +39,7 @@ class UnreadLine:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingRun:
     """A training run.
 

@@ -164,7 +164,8 @@ def test_the_command_explains_metrics_and_keys():
 
 
 def test_a_name_that_is_a_metric_and_a_key_shows_both(monkeypatch):
-    entry = MetricEntry(("kl_loss_coef",), *[{"en": "a metric", "zh": "指标"}] * 3, keys=())
+    text = {"en": "a metric", "zh": "指标"}
+    entry = MetricEntry(names=("kl_loss_coef",), meaning=text, healthy=text, moves=text, keys=())
     monkeypatch.setattr("rewardkit.glossary.lookup.metrics", lambda: (entry,))
     assert [type(one) for one in find_entries("kl_loss_coef")] == [MetricEntry, KeyEntry]
     assert "a metric" in run("kl_loss_coef").stdout

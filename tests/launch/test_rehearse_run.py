@@ -204,7 +204,9 @@ def evidence(tmp_path, watch, results, **changes):
     fields = {
         "folder": tmp_path,
         "text": "dataset len: 4\nfilter dataset len: 4\ndataset len: 2\n",
-        "run": TrainingRun("verl", "verl.log", "console", "", (1, 2), table),
+        "run": TrainingRun(
+            name="verl", path="verl.log", source="console", era="", steps=(1, 2), table=table
+        ),
         "steps": 2,
         "train": Sample((), 4, 80),
         "val": Sample((), 2, 80),
