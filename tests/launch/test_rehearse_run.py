@@ -18,7 +18,7 @@ from rewardkit.launch.rehearsal.checks import Evidence, check
 from rewardkit.launch.rehearsal.engines import INSIDE
 from rewardkit.launch.rehearsal.first_error import first_error, last_lines
 from rewardkit.launch.rehearsal.run_command import run, session_members
-from rewardkit.launch.rehearsal.sample import Sample
+from rewardkit.launch.rehearsal.sample import RowSample
 from rewardkit.trainlog.training_run import TrainingRun
 
 #: A process that starts another, which leaves its parent, will not be told, and outlives it.
@@ -208,8 +208,8 @@ def evidence(tmp_path, watch, results, **changes):
             name="verl", path="verl.log", source="console", era="", steps=(1, 2), table=table
         ),
         "steps": 2,
-        "train": Sample((), 4, 80),
-        "val": Sample((), 2, 80),
+        "train": RowSample((), 4, 80),
+        "val": RowSample((), 2, 80),
         "calls": calls_in(tmp_path),
         "watched": True,
     }
