@@ -1,8 +1,9 @@
-"""The verl row: one Arrow schema for every dataset, and parquet files of it.
+"""The verl row: one Arrow schema for all datasets, and functions that read and write its files.
 
-verl concatenates its `data.train_files` with `datasets.concatenate_datasets`, which refuses files
-whose types differ (`large_string` against `string`, an int64 `index` against a uuid). With one
-schema any mix of our files loads. `prompt` is a chat: `[{"role": "user", "content": "..."}]`.
+verl concatenates its `data.train_files` with `datasets.concatenate_datasets`, which rejects files
+with different types (`large_string` and `string`, an int64 `index` and a uuid). Because all our
+files have one schema, verl can load any of them together. `prompt` is a chat:
+`[{"role": "user", "content": "..."}]`.
 """
 
 from __future__ import annotations
@@ -49,16 +50,17 @@ SCHEMA = pa.schema(
     ]
 )
 
-#: The last column of datasets with pictures: files as the hub's `Image` feature stores them.
+#: The last column of datasets with pictures, in the form of the hub's `Image` feature.
 IMAGES = pa.field("images", pa.list_(pa.struct([("bytes", pa.binary()), ("path", pa.string())])))
 
-#: Key of the file metadata that holds how a file was made, as JSON.
+#: Key of the file metadata with JSON that says how the file was made.
 METADATA_KEY = b"rewardkit"
 
+#: Rows that are read, checked and written together.
 BATCH_ROWS = 2048
 
-#: Of a row group, uncompressed.
-GROUP_BYTES = 8 << 20
+#: Minimum uncompressed bytes of a row group, except the last.
+ROW_GROUP_BYTES = 8 << 20
 
 
 def build_row(
@@ -79,10 +81,25 @@ def build_row(
     options: Sequence[str] = (),
     images: Sequence[bytes] | None = None,
 ) -> Row:
-    """A verl row. `answer` is the dataset's own solution ("" if it has none).
+    """Return a verl row.
 
-    Rows of a dataset with pictures have a column `images`, as verl reads it (`data.image_key`);
-    `None` is for datasets without, an empty list for a row without.
+    Args:
+        data_source: verl's reward key.
+        prompt: the chat.
+        ability: verl's `ability` column.
+        ground_truth: the gold answer.
+        index: place of the row in its split.
+        split: name of the split.
+        source_id: the dataset's own id of the row; "" if it has none.
+        question: the question without the instruction.
+        answer: the dataset's own solution; "" if it has none.
+        scorer: name of the scorer of the row.
+        subject: subject of the problem; "" if unknown.
+        level: difficulty of the problem; "" if unknown.
+        kind: kind of choice question; "" for an open one.
+        options: texts of the options of a choice question, A first.
+        images: contents of the image files for the column `images` (verl's `data.image_key`); None
+            for a dataset without pictures, an empty list for a row without pictures.
     """
     row: Row = {
         "data_source": data_source,
@@ -108,23 +125,23 @@ def build_row(
 
 
 def question_of(row: Mapping[str, Any]) -> str:
-    """What a verl row asks: its own question, or else its last user message."""
+    """Return the question of a verl row: `extra_info.question`, or else the last user message."""
     question = (row.get("extra_info") or {}).get("question")
     if isinstance(question, str) and question:
         return question
     prompt = row["prompt"]
     if isinstance(prompt, str):
         return prompt
-    said = [
+    messages = [
         m.get("content") for m in prompt or () if isinstance(m, Mapping) and m.get("role") == "user"
     ]
-    return str(said[-1] or "") if said else ""
+    return str(messages[-1] or "") if messages else ""
 
 
 def write_rows(
     rows: Iterable[Row], out: Path, metadata: Mapping[str, Any], *, overwrite: bool = False
 ) -> int:
-    """Write rows to a parquet file in bounded memory and return how many there were.
+    """Write rows to a parquet file in bounded memory and return the number of rows.
 
     Raises:
         OutputError: `out` exists and `overwrite` is False, or it cannot be written.
@@ -138,21 +155,21 @@ def write_rows(
         atomic(out, overwrite=overwrite) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
-        made = (
+        record_batches = (
             pa.RecordBatch.from_pylist(batch, schema=schema) for batch in chain([first], batches)
         )
-        for group in _groups(made):
+        for group in _row_groups(record_batches):
             writer.write_table(pa.Table.from_batches(group))
             written += sum(batch.num_rows for batch in group)
     return written
 
 
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches in row groups of some megabytes: the writer keeps what it knows of every group."""
+def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Group batches into row groups of some megabytes: the writer keeps metadata of every group."""
     group: list[pa.RecordBatch] = []
     for batch in batches:
         group.append(batch)
-        if sum(each.nbytes for each in group) >= GROUP_BYTES:
+        if sum(each.nbytes for each in group) >= ROW_GROUP_BYTES:
             yield group
             group = []
     if group:
@@ -160,7 +177,7 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 
 def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of up to `size` rows."""
+    """Yield lists of up to `size` rows."""
     batch: list[T] = []
     for row in rows:
         batch.append(row)
@@ -176,7 +193,7 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a parquet file for reading.
 
     Raises:
-        DataError: no such file, or it is not parquet, or truncated.
+        DataError: the file does not exist, is truncated, or is not a parquet file.
     """
     try:
         with pq.ParquetFile(path) as file:
@@ -191,9 +208,9 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def python_rows(batch: pa.RecordBatch) -> list[Row]:
-    """The rows of a batch, whatever its columns are.
+    """Return the rows of a batch with columns of any type.
 
-    Values that Python has no type for, such as a timestamp in nanoseconds, are text.
+    Values without a Python type, such as timestamps in nanoseconds, become text.
     """
     columns = [_python_values(column) for column in batch.columns]
     names = batch.schema.names
@@ -208,7 +225,7 @@ def _python_values(column: pa.Array) -> list[Any]:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """The rows of a parquet file, a batch in memory at a time."""
+    """Yield the rows of a parquet file, with one batch in memory at a time."""
     with open_parquet(path) as file:
         for batch in file.iter_batches(BATCH_ROWS):
             yield from batch.to_pylist()

@@ -254,20 +254,20 @@ GOOD = card_text("gsm8k")
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("---\nname", "name", "no front matter"),
-        ("name: gsm8k", "name: [", "is no YAML"),
-        ("name: gsm8k", "- name", "is no YAML"),
-        (GOOD, "---\n- name\n---\n", "no mapping of names to values"),
-        ("licence: MIT\n", "", "lacks licence"),
-        ("licence: MIT", "licens: MIT", "'licens', which no card has. Did you mean 'licence'"),
-        ("licence: MIT", "licence: 1.0", "licence is 1.0, not text; put it in quotes"),
+        ("---\nname", "name", "the front matter is missing"),
+        ("name: gsm8k", "name: [", "is not valid YAML"),
+        ("name: gsm8k", "- name", "is not valid YAML"),
+        (GOOD, "---\n- name\n---\n", "not a mapping of names to values"),
+        ("licence: MIT\n", "", "missing fields: licence"),
+        ("licence: MIT", "licens: MIT", "unknown field 'licens'. Did you mean 'licence'"),
+        ("licence: MIT", "licence: 1.0", "licence is 1.0, not text. Put it in quotes"),
         ("  - [question, answer]", "  - question: answer", "columns: write"),
         ("  - [question, answer]", "  - [1, 2]", "columns: write"),
         ("  - [question, answer]", "", "columns: write"),
-        ("rows: 7473", "row: 7473", "splits.train has 'row'.*'rows'"),
-        ("rows: 7473", "rows: many", "splits.train: rows is a number"),
+        ("rows: 7473", "row: 7473", "splits.train has the unknown field 'row'.*'rows'"),
+        ("rows: 7473", "rows: many", "splits.train: rows must be an integer"),
         ("files: main/train-*.parquet", "files: 7", "files a pattern"),
-        ("{rows: 7473, files: main/train-*.parquet}", "7473", "splits.train is no mapping"),
+        ("{rows: 7473, files: main/train-*.parquet}", "7473", "splits.train is not a mapping"),
     ],
 )
 def test_each_fault_of_a_card_has_its_own_message(tmp_path, monkeypatch, old, new, said):
@@ -292,7 +292,7 @@ def test_a_card_that_is_not_utf_8_is_one_clear_error(tmp_path, monkeypatch):
 @given(st.text(max_size=200))
 def test_no_text_of_a_card_is_a_crash(text):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(card, "_text", lambda _: f"---\n{text}\n---\n")
+        patch.setattr(card, "_read_text", lambda _: f"---\n{text}\n---\n")
         with pytest.raises(RewardkitError):
             read_card("gsm8k")
 
@@ -302,7 +302,7 @@ def test_a_plug_in_without_a_card_says_where_to_put_it(tmp_path, monkeypatch, pl
     (folder / "tiny_bare/tiny-bare.md").unlink()
     monkeypatch.syspath_prepend(folder)
     plugins(("tiny-bare", "tiny_bare.dataset:DATASET", "rewardkit.datasets"))
-    with pytest.raises(UnknownNameError, match="tiny-bare.md beside its module"):
+    with pytest.raises(UnknownNameError, match="tiny-bare.md beside the plug-in's module"):
         read_card("tiny-bare")
 
 

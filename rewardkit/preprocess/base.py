@@ -1,4 +1,4 @@
-"""What a dataset is: a card, and a function from a raw row to a problem."""
+"""The definition of a dataset: a card, and a function that turns a raw row into a problem."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from rewardkit.preprocess.card import Card
 
 @dataclass(frozen=True)
 class Problem:
-    """One raw row, understood.
+    """The problem in one raw row.
 
     Attributes:
-        question: as the dataset has it; the template puts the instruction around it.
-        ground_truth: the gold answer the scorer compares with.
-        answer: the dataset's own solution, "" if it has none.
-        source_id: the dataset's own id of the row, "" if it has none.
-        subject: what it is about, in the dataset's words, "" if it does not say.
-        level: how hard it is, in the dataset's words, "" if it does not say.
-        kind: of question: `single`, `multiple` or `true_false`; "" for an open one.
+        question: the question as in the dataset; the template adds the instruction.
+        ground_truth: the gold answer that the scorer compares with.
+        answer: the dataset's own solution; "" if it has none.
+        source_id: the dataset's own id of the row; "" if it has none.
+        subject: the subject in the dataset's words; "" if unknown.
+        level: the difficulty in the dataset's words; "" if unknown.
+        kind: kind of choice question: `single`, `multiple` or `true_false`; "" for an open one.
         options: texts of the options of a choice question, A first.
-        images: the pictures' files, in the order of the `<image>` marks in the question; None in
-            a dataset without pictures.
-        prompt: the dataset's own user message, template included; it replaces the card's default
-            template, never one the user asked for. "" if the dataset has questions only.
+        images: contents of the image files, in the order of the `<image>` marks in the question;
+            None in a dataset without pictures.
+        prompt: the dataset's own user message, instruction included. It replaces the card's default
+            template, but not a template that the user chose. "" if the dataset has questions only.
     """
 
     question: str
@@ -45,8 +45,8 @@ class Dropped:
     """A raw row that cannot become a verl row.
 
     Attributes:
-        reason: why, in words; the report counts rows by it.
-        detail: what is particular to this row.
+        reason: why the row is dropped; the report counts rows by reason.
+        detail: the values of this row that led to it.
     """
 
     reason: str
@@ -58,16 +58,16 @@ ToProblem: TypeAlias = Callable[[Mapping[str, Any]], "Problem | Dropped"]
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset: how a raw row is read, and what is known of the whole.
+    """A dataset: how to read a raw row, and what holds for all rows.
 
     Attributes:
-        name: finds its card in `data_cards/`.
-        to_problem: reads a raw row, of which it is given the card's columns; it may raise
-            `TypeError` for a value of another type.
-        repeats: columns (dotted paths) that are equal in a raw row and a copy of it. Copies are
-            counted and skipped before anything else is read of them.
-        dedup: whether rows that ask an earlier row's question are dropped unless told otherwise.
-        card: instead of a file in `data_cards/`, for a plug-in.
+        name: the name of the card in `data_cards/`.
+        to_problem: returns the problem in a raw row, which has the columns that the card names. It
+            may raise `TypeError` for a value of an unexpected type.
+        repeats: columns (dotted paths) that are equal in a raw row and its copies. Copies are
+            counted and skipped before their other columns are read.
+        dedup: whether `prep` drops rows that repeat an earlier row's question by default.
+        card: the card of a plug-in, in place of a file in `data_cards/`.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Data cards: one Markdown file per dataset, whose YAML front matter the code reads.
+"""Data cards: one Markdown file per dataset, with YAML front matter that the code reads.
 
-Those of our datasets lie in `data_cards/`. A plug-in's is `NAME.md` beside the module that its
-entry point names.
+The cards of the built-in datasets are in `data_cards/`. The card of a plug-in is `NAME.md`, beside
+the module that its entry point names.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 
 @dataclass(frozen=True)
 class HubCopy:
-    """A copy of a split on the hubs.
+    """Where the hubs have the files of a split.
 
     Attributes:
-        huggingface: its repository on Hugging Face, "" if it has none there.
-        modelscope: its repository on ModelScope, "" if it has none there.
-        files: the glob of the split's files in them.
+        huggingface: the repository on Hugging Face; "" if there is none.
+        modelscope: the repository on ModelScope; "" if there is none.
+        files: glob of the split's files in the repository.
     """
 
     huggingface: str
@@ -37,15 +37,15 @@ class HubCopy:
 
 @dataclass(frozen=True)
 class Split:
-    """A split: how many rows it has once repeats are gone, and where it is.
+    """A split: its number of rows, and where its files are.
 
     Attributes:
-        rows: distinct raw rows.
-        files: the glob of its files in the dataset's repository, then those of other copies of it
-            that a folder on disk may be.
-        huggingface: its own repository where it is not the dataset's.
-        modelscope: the same on the other hub.
-        data_source: its own reward key where it is not the dataset's.
+        rows: number of distinct raw rows.
+        files: glob of the files in the dataset's repository, followed by the globs of other copies
+            of the dataset that a folder on disk may contain.
+        huggingface: the repository on Hugging Face; None for the dataset's.
+        modelscope: the repository on ModelScope; None for the dataset's.
+        data_source: the reward key; None for the dataset's.
     """
 
     rows: int
@@ -56,26 +56,26 @@ class Split:
 
     def __post_init__(self) -> None:
         files = (self.files,) if isinstance(self.files, str) else tuple(self.files)
-        object.__setattr__(self, "files", files)  # one glob may stand alone; YAML has lists
+        object.__setattr__(self, "files", files)  # a single glob may be written without a list
 
 
 @dataclass(frozen=True)
 class Card:
-    """The machine-read part of a card.
+    """The front matter of a card.
 
     Attributes:
-        name: the dataset's name here.
-        title: its own name.
-        data_source: verl's reward key; never depends on where the rows came from.
+        name: the dataset's name in rewardkit.
+        title: the dataset's own name.
+        data_source: verl's reward key; it does not depend on where the rows are from.
         ability: verl's `ability` column.
-        template: the default prompt template.
-        scorer: the scorer that reads the dataset's own solutions.
-        licence: its licence, in a word.
-        columns: the columns that are read of a raw row, one tuple for each encoding of the
-            dataset that is in use; a file must have all columns of one of them.
-        splits: by name.
-        huggingface: its repository on Hugging Face, "" if it has none there.
-        modelscope: its repository on ModelScope, "" if it has none there.
+        template: name of the default prompt template.
+        scorer: name of the scorer that reads the dataset's own solutions.
+        licence: the licence in a few words.
+        columns: the columns to read from a raw row, one tuple for each layout in which the dataset
+            is published; a file must have all columns of one layout.
+        splits: the splits by name.
+        huggingface: the repository on Hugging Face; "" if there is none.
+        modelscope: the repository on ModelScope; "" if there is none.
     """
 
     name: str
@@ -91,63 +91,67 @@ class Card:
     modelscope: str = ""
 
     def __post_init__(self) -> None:
-        if self.columns and isinstance(self.columns[0], str):  # one encoding may stand alone
+        if self.columns and isinstance(
+            self.columns[0], str
+        ):  # a single layout may be written without a list
             object.__setattr__(self, "columns", (tuple(self.columns),))
 
     @property
     def sizes(self) -> str:
-        """`train 7,473, test 1,319`."""
+        """The rows of each split, such as `train 7,473, test 1,319`."""
         return ", ".join(f"{name} {split.rows:,}" for name, split in self.splits.items())
 
     def hub_copy(self, split: str) -> HubCopy:
-        """Where a split is."""
-        own = self.splits[split]
+        """Return where the hubs have the files of a split."""
+        entry = self.splits[split]
         return HubCopy(
-            self.huggingface if own.huggingface is None else own.huggingface,
-            self.modelscope if own.modelscope is None else own.modelscope,
-            own.files[0],
+            self.huggingface if entry.huggingface is None else entry.huggingface,
+            self.modelscope if entry.modelscope is None else entry.modelscope,
+            entry.files[0],
         )
 
     def reward_key(self, split: str) -> str:
-        """The `data_source` of a split's rows."""
+        """Return the `data_source` of a split's rows."""
         return self.splits[split].data_source or self.data_source
 
     def default_split(self) -> str | None:
-        """`train` if there is one, else the only split; None where the user must choose."""
+        """Return `train`, or else the only split; None if the user must choose."""
         if "train" in self.splits:
             return "train"
         return next(iter(self.splits)) if len(self.splits) == 1 else None
 
 
 def read_card(name: str) -> Card:
-    """The front matter of a dataset's card.
+    """Read the front matter of a dataset's card.
 
     Raises:
-        UnknownNameError: there is no such card.
-        DataError: it cannot be read, or says too little, too much or the wrong thing.
+        UnknownNameError: no card has this name.
+        DataError: the card cannot be read, or a field is missing, unknown or of the wrong type.
     """
     path = card_path(name)
-    found = _FRONT_MATTER.match(_text(path))
-    if found is None:
-        raise DataError(f"{path}: no front matter: begin with a line ---, YAML, and a line ---.")
+    front_matter = _FRONT_MATTER.match(_read_text(path))
+    if front_matter is None:
+        raise DataError(
+            f"{path}: the front matter is missing. Begin with a line ---, YAML and a line ---."
+        )
     try:
-        values = yaml.safe_load(found[1])
+        values = yaml.safe_load(front_matter[1])
     except yaml.YAMLError as error:
-        message = " ".join(str(error).split())
-        raise DataError(f"{path}: the front matter is not valid YAML: {message[:200]}.") from error
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path}: the front matter is not valid YAML: {reason[:200]}.") from error
     return _card(values, str(path))
 
 
 def card_text(name: str) -> str:
-    """A dataset's whole card, as Markdown."""
-    return _text(card_path(name))
+    """Return a dataset's complete card as Markdown."""
+    return _read_text(card_path(name))
 
 
 def card_path(name: str) -> Path:
-    """Where a card is: in the installed package, the repository of an editable one, or a plug-in.
+    """Return the path of a card: in the package, in the repository, or beside a plug-in's module.
 
     Raises:
-        UnknownNameError: in none of them.
+        UnknownNameError: no card has this name.
     """
     package = Path(__file__).parents[1]
     for folder in (package / "data_cards", package.parent / "data_cards"):
@@ -157,16 +161,16 @@ def card_path(name: str) -> Path:
     if home and (path := home / f"{name}.md").is_file():
         return path
     raise UnknownNameError(
-        f"no data card for {name!r}. A plug-in brings one as {name}.md beside its module, or as "
+        f"no data card for {name!r}. Write {name}.md beside the plug-in's module, or "
         "Dataset(..., card=Card(...))."
     )
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text ({error.reason}); save it as UTF-8.") from error
+        raise DataError(f"{path}: not UTF-8 text ({error.reason}). Save it as UTF-8.") from error
 
 
 def _card(values: Any, where: str) -> Card:
@@ -189,24 +193,24 @@ def _card(values: Any, where: str) -> Card:
 
 
 def _check_keys(values: Any, kind: type[Card | Split], where: str) -> None:
-    """Raise `DataError` if values are not a mapping with the fields of a kind and their types."""
+    """Raise `DataError` unless values are a mapping with the fields of a class, of their types."""
     if not isinstance(values, dict):
         raise DataError(f"{where} is not a mapping of names to values.")
     known = {field.name: field for field in fields(kind)}
     for name, value in values.items():
         if name not in known:
             near = registry.did_you_mean(str(name), list(known))
-            raise DataError(f"{where} has {name!r}, which no card has.{near}")
+            raise DataError(f"{where} has the unknown field {name!r}.{near}")
         if str(known[name].type).startswith("str") and not isinstance(value, str):
-            raise DataError(f"{where}: {name} is {value!r}, not text; put it in quotes.")
+            raise DataError(f"{where}: {name} is {value!r}, not text. Put it in quotes.")
     needed = {name for name, field in known.items() if field.default is MISSING}
     if missing := needed - values.keys():
-        raise DataError(f"{where} lacks {', '.join(sorted(missing))}.")
+        raise DataError(f"{where}: missing fields: {', '.join(sorted(missing))}.")
     if kind is Split and (type(values["rows"]) is not int or not _are_texts(values["files"])):
-        raise DataError(f"{where}: rows is a number, files a pattern or a list of them.")
+        raise DataError(f"{where}: rows must be an integer, files a pattern or a list of patterns.")
 
 
 def _are_texts(value: Any) -> bool:
-    """Whether a value is a text, or a list of some."""
+    """Return whether a value is a text or a list of texts."""
     texts = [value] if isinstance(value, str) else value
     return isinstance(texts, list) and bool(texts) and all(isinstance(t, str) for t in texts)

@@ -1,4 +1,4 @@
-"""RawRow rows of parquet, jsonl, JSON, CSV and Arrow files, in bounded memory."""
+"""Read raw rows of parquet, jsonl, JSON, CSV and Arrow files in bounded memory."""
 
 from __future__ import annotations
 
@@ -22,91 +22,91 @@ from rewardkit.row import BATCH_ROWS, open_parquet
 RawRow: TypeAlias = dict[str, Any]
 NumberedRows: TypeAlias = "Generator[tuple[int, RawRow], None, int]"
 
-#: What some editors put before UTF-8.
+#: The byte order mark that some editors write at the start of a UTF-8 file.
 BOM = b"\xef\xbb\xbf"
 
-#: How deep an element of a JSON array may be nested.
+#: Maximum depth of nested brackets in a JSON array.
 MAX_DEPTH = 200
 
-#: Rows whose `repeats` columns are looked at together; more is faster and takes more memory.
+#: Rows whose `repeats` columns are compared at once; more rows are faster and need more memory.
 _SCAN_ROWS = 32_768
 
-#: Quoted values of a CSV file may have line breaks.
+#: Quoted values of a CSV file may contain line breaks.
 CSV_LAYOUT = pa.csv.ParseOptions(newlines_in_values=True)
 
-#: Between the parts of a key; no id or answer has it in it.
+#: Separates the parts of a key; no id or answer contains it.
 _SEPARATOR = "\x1f"
 
 
 @dataclass
 class RawRows:
-    """The raw rows of some files, in order; can be iterated more than once.
+    """The raw rows of files, in order; can be iterated more than once.
+
+    Iterating yields `(index, row)`: the place of the row among all rows, and its columns.
 
     Attributes:
-        files: parquet, jsonl, json (an array, or lines), csv or arrow.
-        encodings: the columns wanted, one sequence for each encoding a file may have.
-        repeats: dotted paths; a row that equals an earlier one in all of them is a copy of it and
-            left out. A file that lacks one of them has no copies.
-        read: how many rows the last iteration has gone through, copies included.
-
-    Iterating yields `(index, row)`: the place of the row among all of them, and its columns.
+        files: parquet, jsonl, json (an array, or lines), csv or arrow files.
+        layouts: the columns to read, one sequence for each layout that a file may have.
+        repeats: dotted paths. A row that equals an earlier one in all of them is a copy and is
+            skipped. A file without one of these columns has no copies.
+        read: number of rows that the last iteration has read, copies included.
 
     Raises:
-        DataError: a file is broken, or lacks columns; the message says where.
+        DataError: a file is broken or columns are missing; the message says where.
     """
 
     files: Sequence[Path]
-    encodings: Sequence[Sequence[str]]
+    layouts: Sequence[Sequence[str]]
     repeats: Sequence[str] = ()
     read: int = 0
-    _seen: set[str] = field(default_factory=set)
+    _keys: set[str] = field(default_factory=set)
 
     def __iter__(self) -> Iterator[tuple[int, RawRow]]:
         self.read = 0
-        self._seen.clear()
+        self._keys.clear()
         for file in self.files:
             start = self.read
             rows = READERS[file.suffix.lower()](file, self)
-            total = yield from _shifted(rows, start, self)
+            total = yield from _count_from(rows, start, self)
             self.read = start + total
 
     def columns(self, where: object, present: Iterable[str]) -> list[str]:
-        """The first encoding that is present."""
+        """Return the columns of the first layout that is present."""
         counts = Counter(iter(present))
         names = set(counts)
-        for encoding in self.encodings:
-            if names.issuperset(encoding):
-                if twice := [column for column in encoding if counts[column] > 1]:
-                    raise DataError(f"{where}: the column {twice[0]!r} is there several times.")
-                return list(encoding)
-        nearest = min(self.encodings, key=lambda encoding: len(set(encoding) - names))
+        for layout in self.layouts:
+            if names.issuperset(layout):
+                if repeated := [column for column in layout if counts[column] > 1]:
+                    raise DataError(f"{where}: there are several columns {repeated[0]!r}.")
+                return list(layout)
+        nearest = min(self.layouts, key=lambda layout: len(set(layout) - names))
         missing = " and no ".join(repr(c) for c in nearest if c not in names)
-        has = ", ".join(sorted(names)) or "nothing"
-        raise DataError(f"{where}: has no {missing}; it has {has}.")
+        columns = ", ".join(sorted(names)) or "nothing"
+        raise DataError(f"{where}: has no {missing}; it has {columns}.")
 
     def key_columns(self) -> list[str]:
-        """The columns that `repeats` lead into."""
+        """Return the columns that `repeats` lead into."""
         return list(dict.fromkeys(path.partition(".")[0] for path in self.repeats))
 
     def is_copy(self, raw: Mapping[str, Any]) -> bool:
-        """Whether an earlier row has the same values in the `repeats` columns; remembers them."""
+        """Return whether an earlier row has the same `repeats` values, and remember the values."""
         values = [value_at_path(raw, path) for path in self.repeats]
         if not values or None in values:
             return False
         key = _SEPARATOR.join(str(value) for value in values)
-        return self.is_seen(key)
+        return self.is_repeated(key)
 
-    def is_seen(self, key: str | None) -> bool:
-        """Whether a key occurred before; remembers it. A row with a null in its key never did."""
+    def is_repeated(self, key: str | None) -> bool:
+        """Return whether a key occurred before, and remember it; None never counts as repeated."""
         if key is None:
             return False
-        before = len(self._seen)
-        self._seen.add(key)
-        return len(self._seen) == before
+        before = len(self._keys)
+        self._keys.add(key)
+        return len(self._keys) == before
 
 
 def value_at_path(value: Any, path: str) -> Any:
-    """What a dotted path leads to (`extra_info.index`, `row.0.value`), None if nothing."""
+    """Return the value at a dotted path (`extra_info.index`, `row.0.value`), or None."""
     if isinstance(value, Mapping) and path in value:
         return value[path]
     for part in path.split("."):
@@ -119,22 +119,22 @@ def value_at_path(value: Any, path: str) -> Any:
     return value
 
 
-def _shifted(rows: NumberedRows, start: int, total: RawRows) -> NumberedRows:
-    """The rows of a file, counted from `start`; returns how many the file has."""
+def _count_from(rows: NumberedRows, start: int, raw_rows: RawRows) -> NumberedRows:
+    """Yield the rows of a file, counted from `start`; return the number of rows in the file."""
     while True:
         try:
             place, raw = next(rows)
         except StopIteration as end:
             return int(end.value)
-        total.read = start + place + 1
+        raw_rows.read = start + place + 1
         yield start + place, raw
 
 
-def _read_parquet(file: Path, wanted: RawRows) -> NumberedRows:
+def _read_parquet(file: Path, raw_rows: RawRows) -> NumberedRows:
     with open_parquet(file) as parquet:
-        columns = wanted.columns(file, parquet.schema_arrow.names)
-        if wanted.repeats and _has_paths(parquet, wanted.repeats):
-            firsts = _first_rows(parquet, wanted)
+        columns = raw_rows.columns(file, parquet.schema_arrow.names)
+        if raw_rows.repeats and _has_paths(parquet, raw_rows.repeats):
+            firsts = _first_rows(parquet, raw_rows)
             for group, places in firsts.items():
                 if places:
                     yield from _take(parquet, group, places, columns)
@@ -149,20 +149,20 @@ def _has_paths(parquet: pq.ParquetFile, paths: Sequence[str]) -> bool:
     return leaves.issuperset(paths)
 
 
-def _first_rows(parquet: pq.ParquetFile, wanted: RawRows) -> dict[int, list[int]]:
-    """By row group, the places of rows that copy no earlier one; only their keys are read."""
+def _first_rows(parquet: pq.ParquetFile, raw_rows: RawRows) -> dict[int, list[int]]:
+    """Return by row group the places of the rows that are not copies; only the keys are read."""
     firsts: dict[int, list[int]] = {}
-    known = pa.array([], pa.string())  # the first keys: looked up in Arrow, not in Python
+    known = pa.array([], pa.string())  # the first keys, which Arrow looks up faster than Python
     place = 0
     for group in range(parquet.num_row_groups):
         firsts[group] = []
         for batch in parquet.iter_batches(
-            _SCAN_ROWS, row_groups=[group], columns=list(wanted.repeats)
+            _SCAN_ROWS, row_groups=[group], columns=list(raw_rows.repeats)
         ):
-            found = list(_keys(batch, wanted.repeats, known))
-            new = [at for key, at in found if not wanted.is_seen(key)]
+            keys_and_places = list(_keys(batch, raw_rows.repeats, known))
+            new = [at for key, at in keys_and_places if not raw_rows.is_repeated(key)]
             if len(known) < _SCAN_ROWS:
-                keys = pa.array([key for key, _ in found if key is not None], pa.string())
+                keys = pa.array([key for key, _ in keys_and_places if key is not None], pa.string())
                 known = pa.concat_arrays([known, keys])
             firsts[group] += sorted(place + at for at in new)
             place += batch.num_rows
@@ -172,7 +172,10 @@ def _first_rows(parquet: pq.ParquetFile, wanted: RawRows) -> dict[int, list[int]
 def _keys(
     batch: pa.RecordBatch, paths: Sequence[str], known: pa.Array
 ) -> Iterator[tuple[str | None, int]]:
-    """The distinct keys of a batch but for `known`, each with its first place; all without one."""
+    """Yield the distinct keys of a batch, without `known`, with their first places.
+
+    A row with a null in its key has the key None; each of these rows is yielded.
+    """
     parts = [pc.struct_field(batch[p.split(".")[0]], p.split(".")[1:]) for p in paths]
     key = pc.binary_join_element_wise(*(part.cast(pa.string()) for part in parts), _SEPARATOR)
     places = pc.indices_nonzero(pc.invert(pc.is_in(key, value_set=known)))
@@ -180,8 +183,8 @@ def _keys(
     yield from ((None, at) for at in places.filter(key.is_null()).to_pylist())
     table = pa.table({"key": key, "at": places})
     firsts = table.group_by("key", use_threads=False).aggregate([("at", "min")])
-    found = zip(firsts["key"].to_pylist(), firsts["at_min"].to_pylist(), strict=True)
-    yield from ((key, at) for key, at in found if key is not None)
+    keys_and_places = zip(firsts["key"].to_pylist(), firsts["at_min"].to_pylist(), strict=True)
+    yield from ((key, at) for key, at in keys_and_places if key is not None)
 
 
 def _take(
@@ -197,24 +200,24 @@ def _take(
             return
 
 
-def _read_arrow(file: Path, wanted: RawRows) -> NumberedRows:
+def _read_arrow(file: Path, raw_rows: RawRows) -> NumberedRows:
     try:
         with pa.memory_map(str(file)) as stream, pa.ipc.open_stream(stream) as reader:
-            columns = wanted.columns(file, reader.schema.names)
-            keys = [name for name in wanted.key_columns() if name in reader.schema.names]
+            columns = raw_rows.columns(file, reader.schema.names)
+            keys = [name for name in raw_rows.key_columns() if name in reader.schema.names]
             read = list(dict.fromkeys((*columns, *keys)))
             rows = (row for batch in reader for row in batch.select(read).to_pylist())
-            return (yield from _without_copies(rows, columns, wanted))
+            return (yield from _without_copies(rows, columns, raw_rows))
     except pa.ArrowException as error:
         raise DataError(f"{file}: not a readable Arrow stream ({error})") from error
 
 
-def _read_csv(file: Path, wanted: RawRows) -> NumberedRows:
-    """Every value as text: what is a number is for the dataset to say."""
+def _read_csv(file: Path, raw_rows: RawRows) -> NumberedRows:
+    """Yield all values as text: the dataset decides which are numbers."""
     try:
         with file.open("rb") as head:
             header = pa.csv.open_csv(head, parse_options=CSV_LAYOUT).schema.names
-        columns = wanted.columns(file, header)
+        columns = raw_rows.columns(file, header)
         reader = pa.csv.open_csv(
             file,
             parse_options=CSV_LAYOUT,
@@ -225,80 +228,84 @@ def _read_csv(file: Path, wanted: RawRows) -> NumberedRows:
             ),
         )
         rows = (row for batch in reader for row in batch.to_pylist())
-        return (yield from _without_copies(rows, columns, wanted))
+        return (yield from _without_copies(rows, columns, raw_rows))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{file}: not a readable CSV file ({reason})") from error
 
 
-def _read_json(file: Path, wanted: RawRows) -> NumberedRows:
-    return (yield from (_read_array if is_json_array(file) else _read_jsonl)(file, wanted))
+def _read_json(file: Path, raw_rows: RawRows) -> NumberedRows:
+    return (yield from (_read_array if is_json_array(file) else _read_jsonl)(file, raw_rows))
 
 
 def is_json_array(file: Path) -> bool:
-    """Whether a .json file is an array; many are called so with an object on every line."""
+    """Return whether a .json file is an array; many such files have an object on every line."""
     with _open(file) as stream:
         return bool(stream.read(1 << 16).removeprefix(BOM).lstrip().startswith(b"["))
 
 
-def _read_array(file: Path, wanted: RawRows) -> NumberedRows:
+def _read_array(file: Path, raw_rows: RawRows) -> NumberedRows:
     place = -1
     for place, value in enumerate(json_elements(file)):
-        if (raw := _new_row(f"{file}: element {place}", value, wanted)) is not None:
+        if (raw := _new_row(f"{file}: element {place}", value, raw_rows)) is not None:
             yield place, raw
     return place + 1
 
 
 def json_elements(file: Path) -> Iterator[Any]:
-    """The elements of a JSON array, one in memory at a time.
+    """Yield the elements of a JSON array, with one in memory at a time.
 
     Raises:
-        DataError: it is not JSON, not UTF-8, or nested too deep.
+        DataError: the file is not JSON, not UTF-8, or nested too deep.
     """
     import ijson
 
     with _open(file) as stream:
         if stream.read(len(BOM)) != BOM:
             stream.seek(0)
-        pieces = _Pieces(file, stream)
+        pieces = _LimitedStream(file, stream)
         try:
-            for value in _built(file, ijson.basic_parse(pieces, use_float=True)):
+            for value in _build_elements(file, ijson.basic_parse(pieces, use_float=True)):
                 pieces.end_element()
                 yield value
         except ijson.JSONError as error:
-            said = error.args[0] if error.args else ""
-            said = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-            reason = " ".join(said.split())[:120]
+            message = error.args[0] if error.args else ""
+            if isinstance(message, bytes):
+                message = message.decode("utf-8", "replace")
+            reason = " ".join(str(message).split())[:120]
             raise DataError(
                 f"{file}: not JSON, or not UTF-8, before byte {stream.tell():,} ({reason})."
             ) from error
 
 
-class _Pieces:
-    """A file for the parser, which holds a text until its end: no element may exceed a line."""
+class _LimitedStream:
+    """A stream for the parser, which limits the size of an element to that of a line.
+
+    The parser keeps a string in memory until its end.
+    """
 
     def __init__(self, file: Path, stream: Any) -> None:
         self._file, self._stream = file, stream
         self._element = self._size = 0
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes."""
+        """Return up to `size` bytes."""
         piece: bytes = self._stream.read(size)
         self._size += len(piece)
         if self._size > MAX_LINE_BYTES + size:
             raise DataError(
-                f"{self._file}: element {self._element} has more than {MAX_LINE_BYTES:,} bytes; "
-                "leave it out."
+                f"{self._file}: element {self._element} has more than {MAX_LINE_BYTES:,} bytes. "
+                "Leave it out."
             )
         return piece
 
     def end_element(self) -> None:
-        """Count anew."""
+        """Start to count the bytes of the next element."""
         self._element, self._size = self._element + 1, 0
 
 
-def _built(file: Path, events: Iterator[tuple[str, Any]]) -> Iterator[Any]:
-    """The elements of the one array that parsing events are; ijson's own way of it has no depth."""
+def _build_elements(file: Path, events: Iterator[tuple[str, Any]]) -> Iterator[Any]:
+    """Yield the elements of an array from parsing events; ijson's own builder has no depth limit."""
     from ijson import ObjectBuilder
 
     depth, builder = 0, ObjectBuilder()
@@ -316,16 +323,16 @@ def _built(file: Path, events: Iterator[tuple[str, Any]]) -> Iterator[Any]:
             builder = ObjectBuilder()
 
 
-def _read_jsonl(file: Path, wanted: RawRows) -> NumberedRows:
+def _read_jsonl(file: Path, raw_rows: RawRows) -> NumberedRows:
     place = -1
     for place, (where, line) in enumerate(numbered_lines(file)):
-        if (raw := _new_row(where, parse_line(where, line), wanted)) is not None:
+        if (raw := _new_row(where, parse_line(where, line), raw_rows)) is not None:
             yield place, raw
     return place + 1
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[str, bytes]]:
-    """The lines of a file that are not blank, each with where it is: `rows.jsonl:7`."""
+    """Yield the lines of a file that are not blank, each with its place, such as `rows.jsonl:7`."""
     with _open(file) as lines:
         for number, line in checked_lines(lines, file):
             if line.strip():
@@ -333,39 +340,43 @@ def numbered_lines(file: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def parse_line(where: str, line: bytes) -> Any:
-    """The JSON value of a line.
+    """Return the JSON value of a line.
+
+    Args:
+        where: the place of the line, for the message.
+        line: one line of a file.
 
     Raises:
-        DataError: it is not JSON, or not UTF-8; the message says `where`.
+        DataError: the line is not JSON or not UTF-8.
     """
     try:
         return json.loads(line)
     except UnicodeDecodeError as error:
         raise DataError(f"{where}: not UTF-8 ({error.reason} at byte {error.start}).") from error
-    except (ValueError, RecursionError) as error:  # also a number of too many digits
+    except (ValueError, RecursionError) as error:  # also raised for a number with too many digits
         raise DataError(f"{where}: not JSON ({error}).") from error
 
 
-def _new_row(where: str, row: Any, wanted: RawRows) -> RawRow | None:
-    """The columns of a row, None of a copy."""
+def _new_row(where: str, row: Any, raw_rows: RawRows) -> RawRow | None:
+    """Return the columns of a row; None for a copy of an earlier row."""
     row = as_object(row)
     if not isinstance(row, dict):
         raise DataError(f"{where}: a JSON object is expected, not {type(row).__name__}.")
-    columns = wanted.columns(where, row)
-    return None if wanted.is_copy(row) else {column: row[column] for column in columns}
+    columns = raw_rows.columns(where, row)
+    return None if raw_rows.is_copy(row) else {column: row[column] for column in columns}
 
 
 def as_object(row: Any) -> Any:
-    """A row that is a list, such as a conversation, as the one column `row`; others as they are."""
+    """Return a row that is a list, such as a conversation, as an object with the column `row`."""
     return {"row": row} if isinstance(row, list) else row
 
 
 def _without_copies(
-    rows: Iterable[RawRow], columns: Sequence[str], wanted: RawRows
+    rows: Iterable[RawRow], columns: Sequence[str], raw_rows: RawRows
 ) -> NumberedRows:
     place = -1
     for place, raw in enumerate(rows):
-        if not wanted.is_copy(raw):
+        if not raw_rows.is_copy(raw):
             yield place, {column: raw[column] for column in columns}
     return place + 1
 

@@ -4,10 +4,10 @@ r"""Prompt templates: the instruction around a question, and the scorer that rea
 |---|---|---|
 | `hash` | the answer after `####` (the text of verl's GSM8K script) | `gsm8k` |
 | `boxed` | the answer in `\boxed{}` (the text of verl's MATH script) | `math` |
-| `think_boxed` | a thought in `<think>`, then `\boxed{}` (the text of verl's Geometry3k script) | `math` |
+| `think_boxed` | reasoning in `<think>`, then `\boxed{}` (the text of verl's Geometry3k script) | `math` |
 | `answer_line` | a last line `Answer: ...` (the text of DAPO-Math-17k) | `math` |
-| `none` | nothing: the question as it is | the dataset's own |
-| a file | what its text says; `{question}` marks the place | found from the text |
+| `none` | nothing: the question alone | the dataset's own |
+| a file | what its text says; `{question}` is replaced by the question | by the form in the text |
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.registry import did_you_mean
 from rewardkit.scorers.load import load_scorer, respond_of
 
-#: Where the question goes in a template.
+#: The text that a template has in place of the question.
 SLOT = "{question}"
 
 
@@ -29,10 +29,10 @@ class Template:
     """A prompt template.
 
     Attributes:
-        name: a built-in name, or the path of the file it came from.
+        name: a built-in name, or the path of the file.
         text: the user message, with `{question}` in it once.
-        scorer: the name of the scorer that reads the form it asks for, None if it asks for none.
-        system: a system message, None for no such message.
+        scorer: name of the scorer that reads the requested form; None if no form is requested.
+        system: the system message; None for no such message.
     """
 
     name: str
@@ -41,12 +41,12 @@ class Template:
     system: str | None = None
 
     def messages(self, question: str) -> list[dict[str, str]]:
-        """The chat that asks `question`. Braces in the question are left alone."""
+        """Return the chat that asks `question`. Braces in the question are kept."""
         user = {"role": "user", "content": self.text.replace(SLOT, question)}
         return [user] if self.system is None else [{"role": "system", "content": self.system}, user]
 
     def asks_for(self, scorer: str) -> bool:
-        """Whether it asks for the answer in the form that a scorer reads: `math` or `mcq` a box."""
+        """Return whether it asks for the form that a scorer reads, such as a box for `math`."""
         response = respond_of(load_scorer(scorer))
         form = _form(self.text) or _form(self.system or "")
         return response is not None and form is not None and form in response("1")
@@ -84,19 +84,19 @@ BUILT_IN: Mapping[str, Template] = {
     )
 }
 
-#: The forms of an answer, and the scorer that reads each whatever the dataset.
+#: The forms of an answer, and the scorer that reads each form in any dataset.
 _FORMS: Mapping[str, str] = {"####": "gsm8k", "\\boxed": "math", "Answer:": "math"}
 
 
 def load_template(name: str, system: str | None = None) -> Template:
-    r"""The built-in template of that name, or the one in a file.
+    r"""Return the built-in template of that name, or the template in a file.
 
-    Where the template itself asks for no form, the system message may: its text is searched for
-    `####`, `\boxed` and `Answer:` as well.
+    If the template asks for no form of answer, the system message is searched for `####`, `\boxed`
+    and `Answer:`, too.
 
     Raises:
-        UnknownNameError: neither a built-in name nor a file.
-        UsageError: the file does not have `{question}` in it exactly once.
+        UnknownNameError: the name is neither a built-in one nor a file.
+        UsageError: the file does not contain `{question}` exactly once.
     """
     template = BUILT_IN.get(name) or _read(name)
     form = _form(template.text) or _form(system or "")
@@ -109,14 +109,14 @@ def _read(name: str) -> Template:
     if not path.is_file():
         raise UnknownNameError(
             f"unknown template {name!r}.{did_you_mean(name, BUILT_IN)} "
-            f"Use {', '.join(BUILT_IN)}, or the path of a text file with {SLOT} in it."
+            f"Use {', '.join(BUILT_IN)}, or the path of a text file that contains {SLOT}."
         )
     try:
         text = path.read_text(encoding="utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"{name}: not UTF-8 text ({error.reason}).") from error
     if text.count(SLOT) != 1:
-        raise UsageError(f"{name}: has {SLOT} {text.count(SLOT)} times; it must stand there once.")
+        raise UsageError(f"{name}: contains {SLOT} {text.count(SLOT)} times instead of once.")
     return Template(name, text, None)
 
 

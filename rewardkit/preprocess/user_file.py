@@ -1,4 +1,4 @@
-"""The user's own rows: a jsonl, json, csv or parquet file with a question and its answer."""
+"""A dataset from a user's data file: rows with a question and its answer."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def dataset_from_file(
     data_source: str | None = None,
     split: str = "train",
 ) -> Dataset:
-    r"""A dataset made of one file, to be given to `prep` together with `source=path`.
+    r"""Return a dataset for the rows of one file; pass it to `prep` together with `source=path`.
 
     Args:
         path: a parquet, jsonl, json, csv or arrow file.
-        question_key: the column of the question, text or a chat; a dotted path leads into structs
-            and lists (`row.0.value`, where `row` is a row that is itself a list).
-        answer_key: the column of the gold answer: text, a number, or a list of one of them.
-        image_key: the column of the pictures, lists of bytes or of `{bytes, path}`.
+        question_key: column of the question, which is text or a chat. A dotted path leads into
+            structs and lists (`row.0.value`; a row that is itself a list is the column `row`).
+        answer_key: column of the gold answer: text, a number, or a list of one of them.
+        image_key: column of the pictures: lists of bytes or of `{bytes, path}`.
         data_source: verl's reward key; None for the file's name without its suffix.
-        split: what the rows' `extra_info.split` says.
+        split: value of `extra_info.split` in the rows.
 
     Raises:
         UsageError: the file has another suffix.
@@ -40,7 +40,7 @@ def dataset_from_file(
     if path.suffix.lower() not in READERS:
         raise UsageError(f"{path}: not a {', '.join(READERS)} file.")
     keys = [key for key in (question_key, answer_key, image_key) if key]
-    whole = tuple(dict.fromkeys(keys))  # a column's name may have a dot in it
+    columns = tuple(dict.fromkeys(keys))  # the name of a column may contain a dot
     outer = tuple(dict.fromkeys(key.partition(".")[0] for key in keys))
     name = data_source or path.stem
     card = Card(
@@ -51,14 +51,16 @@ def dataset_from_file(
         template="boxed",
         scorer="math",
         licence="the user's",
-        columns=(whole, outer),
+        columns=(columns, outer),
         splits={split: Split(0, (path.name,))},
     )
-    read = partial(_problem, question_key=question_key, answer_key=answer_key, image_key=image_key)
-    return Dataset(path.stem, read, card=card)
+    to_problem = partial(
+        _to_problem, question_key=question_key, answer_key=answer_key, image_key=image_key
+    )
+    return Dataset(path.stem, to_problem, card=card)
 
 
-def _problem(
+def _to_problem(
     raw: Mapping[str, Any], *, question_key: str, answer_key: str, image_key: str | None
 ) -> Problem | Dropped:
     question, answer = (
@@ -74,12 +76,12 @@ def _problem(
 
 
 def _question(value: Any) -> str | None:
-    """Text, or what the user says last in a chat."""
+    """Return the text, or the last user message of a chat; None for other values."""
     if isinstance(value, list):
-        said = [
+        messages = [
             m.get("content") for m in value if isinstance(m, Mapping) and m.get("role") == "user"
         ]
-        value = said[-1] if said else None
+        value = messages[-1] if messages else None
     return value if isinstance(value, str) else None
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import UsageError
 from rewardkit.preprocess.contamination import overlap
 from rewardkit.preprocess.contamination.overlap import (
-    FEWEST,
+    MIN_GRAMS,
     NGRAM,
     EvalItem,
     find_overlaps,
@@ -153,7 +153,7 @@ def test_a_figure_s_code_does_not_make_two_problems_one():
 def test_an_index_is_as_large_as_its_items():
     index = index_items(items(PROBLEM, "Find x."))
     assert index.sizes == [35 - NGRAM + 1, 0]
-    assert len(index.holders) == index.sizes[0] >= FEWEST
+    assert len(index.holders) == index.sizes[0] >= MIN_GRAMS
     assert list(index.lengths) == [2]
 
 

@@ -137,7 +137,7 @@ def test_the_source_is_never_overwritten(tmp_path):
 def test_a_column_that_is_there_twice_is_refused(tmp_path):
     source = tmp_path / "mine.csv"
     source.write_text("question,question,answer\nq,p,1\n")
-    with pytest.raises(DataError, match="'question' is there several times"):
+    with pytest.raises(DataError, match="there are several columns 'question'"):
         rewardkit.prep(dataset_from_file(source), tmp_path / "out.parquet", source=source)
 
 

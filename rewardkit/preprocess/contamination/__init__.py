@@ -1,1 +1,1 @@
-"""Evaluation questions in training data, and near-duplicates within it."""
+"""Find evaluation items in training rows, and near-duplicates among the rows."""

@@ -1,4 +1,4 @@
-"""Evaluation sets to check training rows against: datasets by name, and files."""
+"""The evaluation sets that training rows are checked against: datasets by name, and files."""
 
 from __future__ import annotations
 
@@ -17,49 +17,51 @@ from rewardkit.row import question_of, read_rows
 
 
 def eval_items(spec: str, *, hub: Hub = "huggingface") -> Iterator[EvalItem]:
-    """The problems of an evaluation set.
+    """Yield the problems of an evaluation set.
 
     Args:
-        spec: a dataset's name (`math-500`), one of its splits (`aime:2024`), either with the place
-            of its rows (`aime:2024=/data/aime24`), or a verl parquet. Of a dataset every split but
-            `train` counts, unless that is all it has.
-        hub: where rows are downloaded from that are not on this machine.
+        spec: a dataset's name (`math-500`), one of its splits (`aime:2024`), either of them with
+            the path of its rows (`aime:2024=/data/aime24`), or a verl parquet. The name of a
+            dataset means all splits except `train`, or `train` if it has no other.
+        hub: the hub to download rows from that are not on this machine.
 
     Raises:
         SourceError: the rows were not found.
-        DataError: they cannot be read, or there are none.
+        DataError: the rows cannot be read, or there are none.
     """
     name, _, path = spec.partition("=")
     if not path and Path(name).is_file() and not name.endswith((".parquet", ".py")):
-        raise UsageError(f"--against {name}: make a parquet of it first, with rewardkit prep.")
+        raise UsageError(f"--against {name}: not a verl parquet. Write one with rewardkit prep.")
     if name.endswith(".parquet") and not path:
-        items = _of_parquet(Path(name))
+        items = _parquet_items(Path(name))
     else:
-        items = _of_dataset(name, Path(path) if path else None, hub)
+        items = _dataset_items(name, Path(path) if path else None, hub)
     empty = True
     for item in items:
         empty = False
         yield item
     if empty:
-        raise DataError(f"{spec}: no problems to check against.")
+        raise DataError(f"--against {spec}: the evaluation set has no problems.")
 
 
-def _of_parquet(path: Path) -> Iterator[EvalItem]:
+def _parquet_items(path: Path) -> Iterator[EvalItem]:
     for place, row in enumerate(read_rows(path)):
         if "prompt" not in row:
-            raise DataError(f"{path}: has no 'prompt': not a verl parquet.")
+            raise DataError(f"{path}: not a verl parquet, because it has no column 'prompt'.")
         yield EvalItem(path.stem, str(place), question_of(row))
 
 
-def _of_dataset(name: str, path: Path | None, hub: Hub) -> Iterator[EvalItem]:
-    name, _, asked = (name, "", "") if is_path(name) else name.partition(":")
+def _dataset_items(name: str, path: Path | None, hub: Hub) -> Iterator[EvalItem]:
+    name, _, split_name = (name, "", "") if is_path(name) else name.partition(":")
     dataset = load_dataset(name)
     card = card_of(dataset)
-    splits = [asked] if asked else _held_out(card)
-    if asked and asked not in card.splits:
-        raise UnknownNameError(f"{name} has no split {asked!r}. It has {', '.join(card.splits)}.")
+    splits = [split_name] if split_name else _held_out_splits(card)
+    if split_name and split_name not in card.splits:
+        raise UnknownNameError(
+            f"{name} has no split {split_name!r}. It has {', '.join(card.splits)}."
+        )
     if path is not None and path.is_file() and len(splits) > 1:
-        raise UsageError(f"{name} has several splits: write {name}:{splits[0]}={path}.")
+        raise UsageError(f"{name} has several splits. Write {name}:{splits[0]}={path}.")
     for split in splits:
         try:
             source = find_source(card, split, path=path, hub=hub, sample=False)
@@ -73,5 +75,5 @@ def _of_dataset(name: str, path: Path | None, hub: Hub) -> Iterator[EvalItem]:
                 yield EvalItem(f"{card.name} {split}", str(index), problem.question)
 
 
-def _held_out(card: Card) -> list[str]:
+def _held_out_splits(card: Card) -> list[str]:
     return [split for split in card.splits if split != "train"] or list(card.splits)

@@ -1,7 +1,6 @@
-r"""AIME 2024 and 2025: the 30 problems of a year's two exams, whose answers are 0 to 999.
+r"""AIME 2024 and 2025: 30 problems per year, from two exams, with answers from 0 to 999.
 
-Several copies of one exam are in use, and each writes it in a way of its own (rows of our own
-making)::
+Several copies of the exams are in use, each in its own layout (the rows are examples of ours)::
 
     {"id": 1, "problem": "Find $5^2$.", "answer": "025"}                        HuggingFaceH4
     {"ID": "2024-I-1", "Problem": "Find $5^2$.", "Answer": 25}                  Maxwell-Jia
@@ -10,8 +9,9 @@ making)::
     {"reward_model": {"ground_truth": "25", ...},                               BytedTsinghua-SIA
      "extra_info": {"index": 4, "raw_problem": "Find $5^2$.", ...}, ...}
 
-All give the gold `25`: no scorer has to know that a paper exam fills three boxes with digits. The
-last copy repeats every problem 32 times; repeats are left out (`--repeat` puts them back).
+All of these rows have the gold `25`; leading zeros of the paper exam, which has three boxes for
+digits, are removed. The last copy has every problem 32 times; copies are skipped, and `--repeat`
+repeats the rows.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any
 
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 
-#: Up to three digits; one copy of 2025 has published an angle as `336^\circ`.
+#: Up to three digits; one copy of 2025 had an angle as `336^\circ`.
 _GOLD = re.compile(r"([0-9]{1,3})(?:\s*\^\s*\{?\\circ\}?)?")
 
 
 def to_problem(raw: Mapping[str, Any]) -> Problem | Dropped:
-    """Read a raw row of any of the copies; an answer other than an integer from 0 to 999 is dropped."""
+    """Read a raw row of any copy; drop it if the answer is not an integer from 0 to 999."""
     question, answer, source_id = _fields(raw)
     gold = _GOLD.fullmatch(str(answer).strip())
     if gold is None:
@@ -36,7 +36,7 @@ def to_problem(raw: Mapping[str, Any]) -> Problem | Dropped:
 
 
 def _fields(raw: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Question, answer and id, from the columns of whichever copy the row is of."""
+    """Return question, answer and id from the columns of the copy that the row is from."""
     if "extra_info" in raw:
         gold, source_id = raw["reward_model"]["ground_truth"], raw["extra_info"]["index"]
         return raw["extra_info"].get("raw_problem"), gold, source_id

@@ -1,15 +1,15 @@
 r"""DAPO-Math-17k: competition problems with integer answers, in English and Chinese.
 
-https://huggingface.co/datasets/BytedTsinghua-SIA/DAPO-Math-17k. A raw row, of our own making::
+https://huggingface.co/datasets/BytedTsinghua-SIA/DAPO-Math-17k. A raw row (an example of ours)::
 
     {"data_source": "math_dapo", "ability": "MATH",
      "prompt": [{"role": "user", "content": "Solve the following math problem step by step. ..."}],
      "reward_model": {"ground_truth": "34", "style": "rule-lighteval/MATH_v2"},
      "extra_info": {"index": "9a9b6eb4-a1cb-49d1-8c1e-62eaf2f74079"}}
 
-The published file repeats its 17,917 rows a hundred times; copies are known by their id and gold.
-The question stands between the two halves of one instruction, which the card's template has word
-for word, so that the hub's prompt is what `prep` writes unless told otherwise.
+The published file has each of its 17,917 rows a hundred times; copies have the same id and gold.
+The question is between the two halves of an instruction. The card's template has the same text, so
+that `prep` writes the hub's prompt by default.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from rewardkit.preprocess.template import BUILT_IN, SLOT
 
 _BEFORE, _AFTER = BUILT_IN["answer_line"].text.split(SLOT)
 
-#: A second instruction, at the end of 20 questions: the answer shall be in a box.
+#: A second instruction, at the end of 20 questions, which asks for the answer in a box.
 _CONFLICTING = "Answer: \\boxed{<final_answer>}"
 
-#: Rows whose gold is wrong beyond doubt: MATH and AIME have the same question with another answer.
+#: The correct answers of rows with a wrong gold, by id: MATH or AIME has the question with this
+#: answer.
 WRONG_GOLDS: Mapping[str, str] = {
     "97693739-3eeb-541b-a4fb-5fe3e5325a12": "683",
     "b468aa8d-f020-5680-904d-eaa11ce9cbb9": "554",
@@ -41,15 +42,15 @@ WRONG_GOLDS: Mapping[str, str] = {
 
 
 def to_problem(raw: Mapping[str, Any]) -> Problem | Dropped:
-    """Read a raw row; wrong golds and questions with two instructions are dropped."""
+    """Read a raw row; drop it if its gold is wrong or the question has a second instruction."""
     content, gold = raw["prompt"][-1]["content"], raw["reward_model"]["ground_truth"]
     source_id = str(raw["extra_info"]["index"])
     if not (content.startswith(_BEFORE) and content.endswith(_AFTER)):
         return Dropped("the prompt is not DAPO's", content[:80])
     if _CONFLICTING in content:
         return Dropped("two answer instructions", "asks for 'Answer:' and for a box")
-    if (true := WRONG_GOLDS.get(source_id)) is not None:
-        return Dropped("the gold is wrong", f"{gold}, where the true answer is {true}")
+    if (answer := WRONG_GOLDS.get(source_id)) is not None:
+        return Dropped("the gold is wrong", f"{gold}; the correct answer is {answer}")
     question = content.removeprefix(_BEFORE).removesuffix(_AFTER)
     return Problem(question, gold, source_id=source_id)
 

@@ -1,19 +1,19 @@
 r"""DianJin-R1's choice questions: Chinese finance exams (https://huggingface.co/datasets/DianJin/DianJin-R1-Data).
 
-A raw row of `train/cflue_mcq.json`, of our own making::
+A raw row of `train/cflue_mcq.json` (an example of ours)::
 
     {"instruction": "假设你是一位金融行业专家，请回答下列问题。\n注意：题目是单选题，...\n\n
                      下列属于货币市场工具的是（）。\nA. 股票\nB. 国库券\n\n
                      请一步步思考，并把答案选项放到\\boxed{}中，如\\boxed{A}。\n",
      "output": "<think>\n...\n</think>\n\n<answer>\n...\\boxed{B}\n</answer>"}
 
-The questions are CFLUE's (https://github.com/aliyun/cflue), whose own files are read as well::
+The questions are those of CFLUE (https://github.com/aliyun/cflue). Its own files can be read, too::
 
     {"名称": "证券从业资格", "task": "单项选择题", "question": "下列属于货币市场工具的是（）。",
      "choices": "{'A': '股票', 'B': '国库券'}", "answer": "B", "analysis": null}
 
-The gold is the set of letters in the box of the output's `<answer>`. The instruction has a box of
-its own, as an example, and is never searched for one.
+The gold is the set of letters in the box of the output's `<answer>`. The instruction is not
+searched, because it contains a box as an example.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _TRUE_FALSE = ({"对", "错"}, {"正确", "错误"})
 
 _LABEL = re.compile(r"^([A-G])\. ", re.MULTILINE)
 _LETTERS = frozenset("ABCDEFG")
-#: Characters that CFLUE's options may have; the longest have 635.
+#: Maximum number of characters of CFLUE's options; the longest have 635.
 _MAX_CHOICES = 20_000
 
 
 def to_problem(raw: Mapping[str, Any]) -> Problem | Dropped:
-    """Read a row of DianJin's or CFLUE's; one whose answer is not clear is dropped."""
+    """Read a row of DianJin or CFLUE; drop it if its answer is not clear."""
     problem = _from_dianjin(raw) if "instruction" in raw else _from_cflue(raw)
     if isinstance(problem, Problem) and (fault := _fault(problem)):
         return Dropped(fault, f"gold {problem.ground_truth!r}, {len(problem.options)} options")
@@ -89,7 +89,7 @@ def _from_cflue(raw: Mapping[str, Any]) -> Problem | Dropped:
         return Dropped("no letters in the answer" if choices else "the options cannot be read")
     listed = "\n".join(f"{letter}. {text}" for letter, text in choices.items())
     question = raw["question"] + "\n" + listed
-    asked = "multiple" if kind == "multiple" else "single"
+    note = _NOTES["multiple" if kind == "multiple" else "single"]
     example = "AB" if kind == "multiple" else "A"
     return Problem(
         question.strip(),
@@ -97,12 +97,12 @@ def _from_cflue(raw: Mapping[str, Any]) -> Problem | Dropped:
         subject=raw["名称"],
         kind=kind,
         options=tuple(choices.values()),
-        prompt=f"{_BEFORE}{_NOTES[asked]}\n\n{question}\n\n{_AFTER % example}",
+        prompt=f"{_BEFORE}{note}\n\n{question}\n\n{_AFTER % example}",
     )
 
 
 def _question(instruction: str) -> str:
-    """The question and its options, without the sentences before and after them."""
+    """Return the question and its options without the instruction before and after them."""
     text = instruction.strip()
     if text.startswith("假设你是"):
         text = text.partition("\n\n")[2]
@@ -111,7 +111,7 @@ def _question(instruction: str) -> str:
 
 
 def _options(question: str) -> tuple[str, ...]:
-    """The texts behind the last labels `A.`, `B.`, ... that stand in order at line starts."""
+    """Return the texts after the last labels `A.`, `B.`, ..., in order and at the start of lines."""
     labels = list(_LABEL.finditer(question))
     first = max((i for i, label in enumerate(labels) if label[1] == "A"), default=len(labels))
     labels = labels[first:]
@@ -124,7 +124,7 @@ def _options(question: str) -> tuple[str, ...]:
 
 
 def _choices(text: str) -> dict[str, str] | None:
-    """The options by letter, from A on, of the Python dictionary that CFLUE writes as text."""
+    """Return the options by letter, from A on; CFLUE writes a Python dictionary as text."""
     if len(text) > _MAX_CHOICES:
         return None
     try:
@@ -137,7 +137,7 @@ def _choices(text: str) -> dict[str, str] | None:
 
 
 def _fault(problem: Problem) -> str:
-    """Why a question cannot be scored, "" if it can."""
+    """Return why a question cannot be scored; "" if it can."""
     if len(problem.options) < 2:
         return "fewer than two options"
     if problem.ground_truth[-1] not in ascii_uppercase[: len(problem.options)]:

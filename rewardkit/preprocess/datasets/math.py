@@ -1,15 +1,16 @@
 r"""MATH: 12,500 competition problems (https://huggingface.co/datasets/DigitalLearningGmbH/MATH-lighteval).
 
-A raw row, of our own making::
+A raw row (an example of ours)::
 
     {"problem": "A square has diagonal $6$. What is its area?",
      "level": "Level 2", "type": "Geometry",
      "solution": "Its side is $\\frac{6}{\\sqrt{2}}$, so the area is $\\boxed{18}$."}
 
-There is no column for the answer: the gold is what is in the last box of the solution, braces and
-all. A pattern like `boxed{(.*?)}` cuts `\boxed{\frac{1}{2}}` short, and with it a quarter of MATH.
-Twenty-two solutions end on two boxes side by side, `x=` before them or not. Where the question asks
-for all of something, the gold is both; verl's script takes the last and pays for half of the answer.
+MATH has no column for the answer. The gold is the content of the solution's last box, with balanced
+braces: a pattern like `boxed{(.*?)}` cuts `\boxed{\frac{1}{2}}` short, and a quarter of all golds.
+Twenty-two solutions end with two boxes side by side, some with `x=` before them. If the question
+asks for all solutions, the gold is both. verl's script takes only the last one, so that half of the
+answer counts as correct.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ALL = re.compile(r"\ball\b", re.IGNORECASE)
 
 
 def to_problem(raw: Mapping[str, Any]) -> Problem | Dropped:
-    """Read a raw row; a solution that does not end on one clear answer is dropped."""
+    """Read a raw row; drop it if the solution does not end with one clear answer."""
     question, solution = raw["problem"], raw["solution"]
     golds = last_boxes(solution)
     if not golds:
@@ -42,7 +43,7 @@ def to_problem(raw: Mapping[str, Any]) -> Problem | Dropped:
 
 
 def last_boxes(solution: str) -> list[str]:
-    r"""What is in the last box of a solution, `\boxed{2}` or `\boxed 2$`, and in those beside it."""
+    r"""Return the content of a solution's last box, `\boxed{2}` or `\boxed 2$`, and of boxes beside it."""
     *_, last = (None, *_BOX.finditer(solution))
     if last is None:
         return []
