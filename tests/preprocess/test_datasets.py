@@ -294,7 +294,7 @@ def gsm8k_but(change):
         ({"card": {"scorer": "math"}}, "the card's scorer is rewardkit.scorers.math:score"),
         (
             {"to_problem": gsm8k_but(lambda p: replace(p, source_id=str(next(COUNTER))))},
-            "preparing it twice gives different files",
+            "two runs of prep give different files",
         ),
         (
             {"to_problem": gsm8k_but(lambda p: replace(p, answer=p.answer + "0"))},
@@ -302,7 +302,7 @@ def gsm8k_but(change):
         ),
         (
             {"to_problem": gsm8k_but(lambda p: replace(p, question=f"{p.question} #### 18"))},
-            "'18', yet .* is right",
+            "'18', but .* is correct",
         ),
         (
             {"to_problem": lambda raw: Problem(raw["question"], raw["answer"].split()[-1])},
