@@ -8,7 +8,7 @@ import sys
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -68,8 +68,17 @@ PANELS = {
     },
 }
 
+
+class RootGroup(PanelGroup):
+    """The commands in the order of their panels; typer would put groups after commands."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of all commands."""
+        return [name for modules in PANELS.values() for name in modules]
+
+
 app = typer.Typer(
-    cls=PanelGroup,
+    cls=RootGroup,
     help="Correct, fast and checkable data and rewards for RL with verl.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -21,11 +21,12 @@ class PanelGroup(TyperGroup):
     lines of examples.
     """
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
-        """Write one section for each panel, in the order in which the commands were added."""
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section for each panel, in the order of the commands."""
         width = max(map(len, self.commands))
         panels: dict[str, list[tuple[str, str]]] = {}
-        for name, command in self.commands.items():
+        for name in self.list_commands(ctx):
+            command = self.commands[name]
             panel = getattr(command, "rich_help_panel", None) or "Commands"
             summary = command.get_short_help_str(formatter.width - width - 4)
             panels.setdefault(panel, []).append((name.ljust(width), summary))
