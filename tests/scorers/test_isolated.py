@@ -95,9 +95,9 @@ def test_score_names_the_rows_that_break_a_scorer_and_scores_the_rest(bad, rows,
 @pytest.mark.full
 def test_report_and_compare_survive_the_same_scorer(bad, rows, tmp_path):
     written = write_report([rows], tmp_path / "o.html", scorer=bad, seconds=3)
-    assert written.sums.total.n == 12 - len(REASONS)
-    assert set(written.sums.unread) == set(REASONS.values())
-    assert written.sums.first["no verdict within 3 s"].endswith("r.jsonl:5")
+    assert written.totals.total.n == 12 - len(REASONS)
+    assert set(written.totals.unread) == set(REASONS.values())
+    assert written.totals.first["no verdict within 3 s"].endswith("r.jsonl:5")
 
     export = tmp_path / "changed.jsonl"
     with open_scorer(bad, {}, 3) as a, open_scorer("gsm8k", {}) as b:
