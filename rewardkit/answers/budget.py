@@ -42,7 +42,7 @@ def bounded(compare: Callable[[Node, Node], T], pred: Node, gold: Node) -> T:
 
 
 def spend(*nodes: Node, times: int = 1) -> None:
-    """Take the nodes' size, so many times, from what is left; nothing outside `bounded`."""
+    """Take the nodes' size, `times` times, from what is left; does nothing outside `bounded`."""
     left = getattr(_left, "steps", None)
     if left is None:
         return

@@ -44,7 +44,7 @@ _MINUS_INF = neg(INF)
 
 
 def region_equal(pred: Node, gold: Node) -> bool | None:
-    """Whether two trees are the same set of reals; None if one of them is no such set."""
+    """Whether two trees are the same set of reals; None if one of them is not a set of reals."""
     try:
         p, g = _joined(pieces(pred)), _joined(pieces(gold))
     except (NoRegionError, UndefinedError):

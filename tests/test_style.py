@@ -1,0 +1,179 @@
+"""docs/style.md holds for names and sentences, as far as a program can check it."""
+
+import ast
+import io
+import re
+import tokenize
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+import typer
+
+from rewardkit.cli.main import app
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "rewardkit"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+PAGES = sorted(
+    page
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    # style.md quotes what it forbids, the changelog quotes earlier releases, and the tables of
+    # docs/reference are the code's sentences.
+    if page.name not in {"style.md", "CHANGELOG.md"} and page.parent.name != "reference"
+)
+
+#: Names that say what happened to a thing, not what the thing is.
+PARTICIPLES = {"asked", "found", "kept", "said", "told"}
+#: Public names of a participle that stay, with the reason.
+ALLOWED_PARTICIPLES = {
+    "kept": "field of the public CheckReport, and of the JSON that `rewardkit check` prints",
+}
+
+#: "There is no file" is plain English; "x.jsonl is no file" is not.
+IDIOMS = re.compile(
+    r"(?<!\bthere )\bis no (?!longer\b|more than\b|less than\b)|\bso many\b|\bgave no verdict\b",
+    re.IGNORECASE,
+)
+#: Sentences with an idiom that stay, with the reason: (file, words).
+ALLOWED_IDIOMS: dict[tuple[str, str], str] = {}
+
+#: Classes that share a name on purpose, with the reason.
+ALLOWED_NAMESAKES: dict[str, str] = {}
+
+
+@cache
+def tree(module):
+    return ast.parse(module.read_text(encoding="utf-8"))
+
+
+def path_of(file):
+    return str(file.relative_to(ROOT))
+
+
+def commands(group=None, prefix="rewardkit"):
+    """Yield (name, command) of every command and group."""
+    group = group or typer.main.get_command(app)
+    yield prefix, group
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, f"{prefix} {name}")
+
+
+COMMANDS = list(commands())
+
+
+def idioms(file, texts):
+    """The idioms in (line or paragraph, text) pairs of a file that are not allowed."""
+    return [
+        f"{path_of(file)}:{line}: ...{words[max(match.start() - 30, 0) : match.end() + 20]}"
+        for line, text in texts
+        for words in [" ".join(text.split())]
+        for match in IDIOMS.finditer(words)
+        if not any(path_of(file) == path and excerpt in words for path, excerpt in ALLOWED_IDIOMS)
+    ]
+
+
+def strings(module):
+    """Yield (line, text) of every string, docstring and comment of a module."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+    source = module.read_text(encoding="utf-8")
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = [token for token in tokens if token.type == tokenize.COMMENT]
+    for i, token in enumerate(comments):  # a sentence may go on in the comment below
+        below = comments[i + 1] if i + 1 < len(comments) else None
+        after = below.string if below and below.start[0] == token.start[0] + 1 else ""
+        yield token.start[0], f"{token.string} {after.lstrip('#: ')[:20]}"
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_help_says_what_a_value_is(name, command):
+    for param in command.params:
+        text = getattr(param, "help", None) or ""
+        assert not re.match(r"(Of|As|That)\b", text), (name, param.name, text)
+        assert text.rstrip().endswith((".", "]")), (name, param.name, text)
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_summaries_fit_80_columns(name, command):
+    listed = getattr(command, "commands", {})
+    width = max(map(len, listed), default=0)
+    for inner, below in listed.items():
+        assert not below.get_short_help_str(78 - width - 4).endswith("..."), (name, inner)
+
+
+def test_no_idiom_is_in_the_strings_and_comments_of_the_package():
+    problems = [line for module in MODULES for line in idioms(module, strings(module))]
+    assert not problems, "\n".join(problems)
+
+
+def test_no_idiom_is_in_the_texts_that_the_package_reads():
+    files = [*PACKAGE.rglob("*.yaml"), *PACKAGE.rglob("*.j2")]
+    problems = [
+        line for file in files for line in idioms(file, [(1, file.read_text(encoding="utf-8"))])
+    ]
+    assert not problems, "\n".join(problems)
+
+
+def test_no_idiom_is_in_the_pages():
+    problems = []
+    for page in PAGES:
+        paragraphs = page.read_text(encoding="utf-8").split("\n\n")
+        problems += idioms(page, enumerate(paragraphs, 1))
+    assert not problems, "\n".join(problems)
+
+
+def public_names(module):
+    """Yield (line, name) of public functions, classes, constants, fields, and parameters."""
+    for node in tree(module).body:
+        yield from names_of(node)
+
+
+def names_of(node):
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if not node.name.startswith("_"):
+            yield node.lineno, node.name
+            arguments = node.args
+            for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+                yield node.lineno, argument.arg
+    elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+        yield node.lineno, node.name
+        for inner in node.body:
+            yield from names_of(inner)
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        yield node.lineno, node.target.id
+    elif isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                yield node.lineno, target.id
+
+
+def test_no_participle_is_a_public_name():
+    problems = [
+        f"{path_of(module)}:{line}: {name}"
+        for module in MODULES
+        for line, name in public_names(module)
+        if name.lower() in PARTICIPLES and name not in ALLOWED_PARTICIPLES
+    ]
+    assert not problems, "\n".join(problems)
+
+
+def test_no_two_public_classes_have_one_name():
+    places = Counter(
+        node.name
+        for module in MODULES
+        for node in tree(module).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, n in places.items() if n > 1} <= set(ALLOWED_NAMESAKES)
+
+
+def test_what_is_allowed_is_still_there():
+    """An entry of a list of exceptions that nothing needs any more is removed."""
+    for path, words in ALLOWED_IDIOMS:
+        assert words in (ROOT / path).read_text(encoding="utf-8"), (path, words)
+    names = {name for module in MODULES for _, name in public_names(module)}
+    assert set(ALLOWED_PARTICIPLES) <= names
+    assert set(ALLOWED_NAMESAKES) <= names
