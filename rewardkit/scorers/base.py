@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from rewardkit.errors import RewardkitError, call_catching
-from rewardkit.scorers.call import NoVerdictError, require_score
+from rewardkit.scorers.call import NoVerdictError, error_text, require_score
 from rewardkit.scorers.gold import explain_bad_gold, unwrap_gold
 from rewardkit.scorers.options import check_values, inner_function, option_names
 from rewardkit.scorers.score import Score, Scorer, Status, as_text
@@ -119,7 +119,8 @@ def failure_result(
     """Log a failure and return its result for verl: a wrong answer with `error` set."""
     source = _source_name(data_source)
     is_plain = isinstance(error, RewardkitError | NoVerdictError)
-    message = str(error) if is_plain else f"{type(error).__name__}: {error}"
+    text = error_text(error)
+    message = text if is_plain else f"{type(error).__name__}: {text}"
     _log_once(
         (source, type(error), _line_number(error)),
         f"{source}: {message[:500]} Such samples count as wrong.",

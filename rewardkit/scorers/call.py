@@ -122,7 +122,13 @@ def failure_reason(error: Exception) -> str:
 
 def one_line(error: Exception) -> str:
     """Return the message of an exception without line ends."""
-    return " ".join(str(error).split())
+    return " ".join(error_text(error).split())
+
+
+def error_text(error: Exception) -> str:
+    """Return the message of an exception; "" if the exception of a user's scorer cannot say it."""
+    text = call_catching(str, error)
+    return text if isinstance(text, str) else ""
 
 
 def as_scorer(function: Callable[..., Any]) -> Scorer:

@@ -205,11 +205,11 @@ def start_scorer(
 
     Args:
         name: as `load_scorer` takes it.
-        options: of the scorer.
-        seconds: that an isolated scorer may take for a response.
+        options: options of the scorer.
+        seconds: timeout per response for an isolated scorer.
 
     Raises:
-        UsageError: there is none, or it does not load, or has no such option.
+        UsageError: the scorer does not exist, cannot be loaded or refuses an option.
     """
     if not registry.is_path(name):
         registry.target("scorers", name)  # report an unknown name before a process is started

@@ -14,7 +14,7 @@ from typing import Any
 from rewardkit.errors import RewardkitError, call_catching
 from rewardkit.isolate.child import Channel
 from rewardkit.scorers.base import Scorer
-from rewardkit.scorers.call import call_scorer
+from rewardkit.scorers.call import call_scorer, error_text
 from rewardkit.scorers.load import load_scorer
 
 #: Seconds that a score may wait for others to be sent with it.
@@ -67,7 +67,5 @@ def _reply(scorer: Scorer, request: tuple[str, str, Mapping[str, Any]]) -> list[
     result = call_scorer(scorer, *request)
     nanoseconds = perf_counter_ns() - start
     if isinstance(result, Exception):
-        message = call_catching(str, result)
-        text = message[:MAX_MESSAGE_LENGTH] if isinstance(message, str) else ""
-        return [type(result).__name__, text, nanoseconds]
+        return [type(result).__name__, error_text(result)[:MAX_MESSAGE_LENGTH], nanoseconds]
     return [*result, nanoseconds]

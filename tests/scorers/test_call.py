@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from rewardkit.errors import call_catching
-from rewardkit.scorers.base import Score, Status
+from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.call import (
     InvalidScoreError,
     NeverAnswersError,
@@ -57,6 +57,17 @@ def test_a_failure_has_a_status_and_one_line_of_reason():
     error = call_scorer(raising(LookupError("no\nsuch thing")), "r", "g")
     assert failure_reason(error) == "the scorer raised LookupError: no such thing"
     assert failed_score(error, -1.0) == Score(-1.0, False, "", Status.FAILED)
+
+
+class SilentError(Exception):
+    def __str__(self):
+        raise RuntimeError("an exception without a text")
+
+
+def test_an_exception_that_cannot_say_its_message_is_a_failure_too():
+    error = call_scorer(raising(SilentError()), "r", "g")
+    assert failure_reason(error) == "the scorer raised SilentError: "
+    assert verl_result(raising(SilentError()), "d", "r", "g", None, {})["error"] == 1.0
 
 
 def test_only_a_command_stops_at_a_scorer_that_never_answers():
