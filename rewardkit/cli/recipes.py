@@ -94,7 +94,7 @@ def import_(
     Keys that your verl ignores, has renamed or does not know are reported on stderr.
     """
     from rewardkit.launch.script_import.importer import import_script, recipe_text
-    from rewardkit.launch.script_import.shell import read_script
+    from rewardkit.launch.script_import.launch_script import read_script
     from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.output import atomic
 

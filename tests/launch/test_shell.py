@@ -1,16 +1,19 @@
 """Launch scripts are read as bash would read them, and nothing in them is run."""
 
+import contextlib
 import string
 import subprocess
+import sys
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.errors import DataError, RewardkitError
-from rewardkit.launch.script_import.shell import MAX_SCRIPT, parse_script, read_script
-from rewardkit.launch.script_import.shell_values import Scope, arithmetic
+from rewardkit.errors import DataError, RewardkitError, UsageError
+from rewardkit.launch.script_import import shell_tree
+from rewardkit.launch.script_import.launch_script import MAX_SCRIPT, parse_script, read_script
+from rewardkit.launch.script_import.shell_values import ShellScope, arithmetic
 from tests.tables import every
 
 MAIN = "python3 -m verl.trainer.main_ppo"
@@ -184,7 +187,7 @@ def test_what_is_set_under_a_condition_is_told_and_so_are_the_script_s_own_argum
 
 @pytest.mark.parametrize("script", ["", "echo a", "x=1", "python3 -m verl.model_merger merge"])
 def test_a_script_that_starts_no_verl_is_refused(script):
-    with pytest.raises(DataError, match=r"run\.sh: starts no verl"):
+    with pytest.raises(DataError, match=r"run\.sh: does not start verl"):
         parse_script(script, "run.sh")
 
 
@@ -266,7 +269,7 @@ def test_malice_is_read_or_refused_in_seconds_of_cpu_time(name, size):
      "unknown + 1", "a[0]", "$(id)"],
 )  # fmt: skip
 def test_arithmetic_beyond_what_is_understood_is_left_alone(bomb):
-    assert arithmetic(bomb, Scope()) is None
+    assert arithmetic(bomb, ShellScope()) is None
 
 
 @given(
@@ -282,7 +285,7 @@ def test_arithmetic_beyond_what_is_understood_is_left_alone(bomb):
 )
 def test_arithmetic_gives_what_bash_gives(expression):
     told = subprocess.run(["bash", "-c", f"echo $(({expression}))"], capture_output=True, text=True)
-    found = arithmetic(expression, Scope())
+    found = arithmetic(expression, ShellScope())
     if found is not None:
         assert told.stdout.strip() == str(found)
     elif told.stdout and len(expression) <= 300:  # bash wraps at 64 bits, we give up
@@ -320,3 +323,35 @@ def test_arguments_quoted_for_a_shell_come_back_as_they_were(values):
     script = f"{MAIN} " + " \\\n  ".join(map(shlex.quote, asked))
     plain = [text for text in asked if "[" not in text and "{" not in text]
     assert [t for t in texts(script) if "[" not in t and "{" not in t] == [t.strip() for t in plain]
+
+
+@pytest.mark.parametrize("unit", ["a)", "((in", "$<<<a=b esac", "esac=~ |", "${", "(", "[["])
+def test_garbage_that_the_parser_is_slow_on_is_refused_in_seconds(unit):
+    """The parser of bash takes minutes for some of these."""
+    begun = time.process_time()
+    with contextlib.suppress(DataError):
+        parse_script("=" + unit * (MAX_SCRIPT // len(unit) - 1), "run.sh")
+    assert time.process_time() - begun < 30
+
+
+def test_without_tree_sitter_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
+    shell_tree._tree_sitter.cache_clear()
+    with pytest.raises(UsageError, match=r"pip install 'rewardkit\[script-import\]'"):
+        parse_script(f"{MAIN} a.b=1", "run.sh")
+
+
+def test_words_that_the_grammar_takes_apart_are_read_as_bash_reads_them():
+    lines = f'D=x\nE="e f"\n{MAIN} a.b=$HOME/y-$D/z a.c="c"\\d a.d=${{Q:-["q"]}} a.e="$D $E"'
+    assert texts(lines) == ["a.b=$HOME/y-x/z", "a.c=cd", "a.d=[q]", "a.e=x e f"]
+
+
+def test_an_unresolved_command_is_not_split_at_its_blanks():
+    assert texts(f"N=run-$(date '+%F %H')\n{MAIN} a.b=$N a.c=1") == [
+        "a.b=run-$(date '+%F %H')",
+        "a.c=1",
+    ]
+
+
+def test_settings_behind_a_redirection_are_settings():
+    assert texts(f"{MAIN} a.b=1 > log.txt a.c=2 2>&1 | tee x") == ["a.b=1", "a.c=2"]

@@ -20,10 +20,10 @@ from rewardkit.launch.script_import.findings import (
     repeated_findings,
     unknown_findings,
 )
+from rewardkit.launch.script_import.launch_script import LaunchScript, ScriptSetting, parse_script
 from rewardkit.launch.script_import.recipe import FILES, REWARD, Draft, drafted
 from rewardkit.launch.script_import.recipe_writer import write_yaml
-from rewardkit.launch.script_import.shell import Script, Setting, parse_script
-from rewardkit.launch.script_import.shell_words import Problem
+from rewardkit.launch.script_import.shell_tree import ScriptProblem
 from rewardkit.launch.verl.hydra_values import Raw, parse_value
 from rewardkit.launch.verl.key_renames import to_latest_key, to_release_key
 from rewardkit.launch.verl.releases import Release, release_of
@@ -57,7 +57,7 @@ class Imported:
     recipe: Mapping[str, Any]
     findings: list[LaunchFinding]
     unresolved: list[str]
-    left_out: list[Setting]
+    left_out: list[ScriptSetting]
     where: str
     verl: str
 
@@ -109,7 +109,8 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         findings=[_without_secrets(finding, redactor) for finding in sort_by_severity(findings)],
         unresolved=redactor.tree(script.unresolved),
         left_out=[
-            Setting(redactor.text(told), line) for told, line in compress(script.overrides, out)
+            ScriptSetting(redactor.text(told), line)
+            for told, line in compress(script.overrides, out)
         ],
         where=where,
         verl=target.verl,
@@ -128,7 +129,7 @@ def recipe_text(imported: Imported) -> str:
     return write_yaml(imported.recipe, header)
 
 
-def _redactor(script: Script, text: str) -> Redactor:
+def _redactor(script: LaunchScript, text: str) -> Redactor:
     """What knows the secrets of a script, those in variables that others are made of too."""
     settings = [setting.text for setting in script.overrides]
     return Redactor().learn([script.variables, text, *settings])
@@ -139,7 +140,7 @@ def _without_secrets(finding: LaunchFinding, redactor: Redactor) -> LaunchFindin
     return replace(finding, key=key, text=text, fix=redactor.text(finding.fix))
 
 
-def _asked(setting: Setting, found: list[LaunchFinding], redactor: Redactor) -> Asked | None:
+def _asked(setting: ScriptSetting, found: list[LaunchFinding], redactor: Redactor) -> Asked | None:
     """An override as a value; None, with a finding, where a recipe cannot have it."""
     key, _, value = setting.text.partition("=")
     bare = key.lstrip("+~").strip()
@@ -205,7 +206,7 @@ def _mapping(text: str) -> Any:
     return {name.strip(): parse_value(value.strip()) for name, _, value in pairs}
 
 
-def _is_megatron(script: Script, known: list[Asked]) -> bool:
+def _is_megatron(script: LaunchScript, known: list[Asked]) -> bool:
     """Whether a script trains with Megatron: it says so, or sets what only Megatron has."""
     values = {asked.canonical: asked.value for asked in known}
     said = (script.config_name, values.get("model_engine"), values.get(f"{ACTOR}.strategy"))
@@ -215,7 +216,7 @@ def _is_megatron(script: Script, known: list[Asked]) -> bool:
 
 
 def _draft(
-    known: list[Asked], script: Script, target: Release, kind: Mapping[str, bool], where: str
+    known: list[Asked], script: LaunchScript, target: Release, kind: Mapping[str, bool], where: str
 ) -> Draft:
     """The settings by verl 0.9.1's names, each once: the last one counts."""
     settings: dict[str, Any] = {}
@@ -260,14 +261,16 @@ def _env(
             yield name, value
 
 
-def _problem(problem: Problem) -> LaunchFinding:
+def _problem(problem: ScriptProblem) -> LaunchFinding:
     shown = ", ".join(map(str, problem.lines[:8]))
     more = f" and {len(problem.lines) - 8} more" if len(problem.lines) > 8 else ""
     place = f"line{'s' if len(problem.lines) > 1 else ''} {shown}{more}"
     return LaunchFinding("error" if problem.breaks else "info", "L-76", place, problem.text)
 
 
-def _launch(script: Script, target: Release, kind: Mapping[str, bool]) -> Iterator[LaunchFinding]:
+def _launch(
+    script: LaunchScript, target: Release, kind: Mapping[str, bool]
+) -> Iterator[LaunchFinding]:
     """What the release makes of the module and of Hydra's options."""
     if script.module == DAPO_RECIPE and not kind["dapo_recipe"]:
         text = f"not part of verl {target.verl}, whose own trainer samples dynamically."
@@ -296,7 +299,7 @@ def _mistyped(asked: Asked, target: Release) -> LaunchFinding:
     )
 
 
-def _unresolved(raw: str, script: Script) -> LaunchFinding:
+def _unresolved(raw: str, script: LaunchScript) -> LaunchFinding:
     """A finding for what is known only when the script runs."""
     keys = [s.text.partition("=")[0].lstrip("+") for s in script.overrides if raw in s.text]
     text = f"known only when the script runs; in {', '.join(keys[:4])}"

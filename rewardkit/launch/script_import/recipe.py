@@ -13,7 +13,7 @@ from rewardkit.launch.findings import LaunchFinding
 from rewardkit.launch.plan import DAPO_RECIPE, Plan, make_plan
 from rewardkit.launch.presets import ACTOR, OVERLONG
 from rewardkit.launch.recipe import Dapo, read_recipe
-from rewardkit.launch.script_import.shell import Script
+from rewardkit.launch.script_import.launch_script import LaunchScript
 from rewardkit.launch.verl.hydra_values import parse_value
 from rewardkit.launch.verl.key_renames import to_latest_key, to_release_key
 from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS as DAPO_DEFAULTS
@@ -62,7 +62,7 @@ class Draft:
 
     settings: Mapping[str, Any]
     signs: Mapping[str, str]
-    script: Script
+    script: LaunchScript
     target: Release
     kind: Mapping[str, bool]
     where: str
