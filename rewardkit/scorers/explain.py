@@ -18,29 +18,29 @@ from rewardkit.scorers.math import gold_letters, question_of
 RUNGS = ("text", "number", "words", "value")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Explanation:
     """The way from a response to its score.
 
     Attributes:
         scorer: the name of the scorer.
         score: its score.
+        microseconds: the time that the scorer took.
         where: the place of the answer: `box`, `tag`, `phrase`, `hash`, `line` or `sentence`; "" if
             there is no answer or the scorer has a rule of its own.
         pred_tree: the answer as it was read, "" if it was compared as text.
         gold_tree: the gold as it was read.
         rungs: the comparisons in order, each with its outcome; empty for scorers with a rule of
             their own.
-        microseconds: the time that the scorer took.
     """
 
     scorer: str
     score: Score
-    where: str
-    pred_tree: str
-    gold_tree: str
-    rungs: tuple[tuple[str, str], ...]
     microseconds: float
+    where: str = ""
+    pred_tree: str = ""
+    gold_tree: str = ""
+    rungs: tuple[tuple[str, str], ...] = ()
 
 
 def explain(
@@ -73,7 +73,7 @@ def explain_verdict(
     score = scorer(response, ground_truth, extra_info)
     microseconds = (time.perf_counter() - started) * 1e6
     if name != "math":
-        return Explanation(name, score, "", "", "", (), microseconds)
+        return Explanation(scorer=name, score=score, microseconds=microseconds)
     gold = gold_answer(accept_gold(ground_truth))
     return _explain_math(score, response, gold, question_of(extra_info), microseconds)
 
@@ -82,14 +82,21 @@ def _explain_math(
     score: Score, response: str, gold: str, question: str, microseconds: float
 ) -> Explanation:
     answer = final_answer(response, gold)
-    where = answer.mark if answer else ""
     trees: tuple[str, str] = ("", "")
     rungs: tuple[tuple[str, str], ...] = ()
     if gold_letters(gold) is not None:
         rungs = (("choice", score.status.value),)
     elif score.pred and gold:
         trees, rungs = (_tree(score.pred), _tree(gold)), _rungs(score.pred, gold, question)
-    return Explanation("math", score, where, *trees, rungs, microseconds)
+    return Explanation(
+        scorer="math",
+        score=score,
+        microseconds=microseconds,
+        where=answer.mark if answer else "",
+        pred_tree=trees[0],
+        gold_tree=trees[1],
+        rungs=rungs,
+    )
 
 
 def _tree(text: str) -> str:
