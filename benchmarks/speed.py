@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from caches import answer_caches
 from peers.graders import ask
 
-from rewardkit.answers.equal import compare, read
+from rewardkit.answers.equal import compare, parse_answer
 from rewardkit.answers.extract import final_answer, gold_answer
 from rewardkit.scorers import gsm8k, math, math_dapo, mcq
 
@@ -248,7 +248,9 @@ def print_limits(cases: Path) -> None:
     print("\n| what | figure |")
     print("|---|---|")
     caches = answer_caches()
-    parsed = [min(nanoseconds(read, text, caches) for _ in range(200)) / 1000 for text in ANSWERS]
+    parsed = [
+        min(nanoseconds(parse_answer, text, caches) for _ in range(200)) / 1000 for text in ANSWERS
+    ]
     print(
         f"| parse of a typical answer ({len(ANSWERS)} of them), median | {statistics.median(parsed):.1f} us |"
     )

@@ -1,7 +1,7 @@
-"""How much work one comparison may be: counted in nodes, so that it is the same on every machine.
+"""A budget of steps for one comparison: evaluated nodes, so that it is the same on every machine.
 
-Static limits bound an answer's tree; this bounds what comparing two trees multiplies it by: points,
-items against items, cells against cells.
+Static limits bound the tree of an answer. The budget bounds the work that comparing two trees
+multiplies: sample points, items against items, cells against cells.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from rewardkit.answers.reading.tokens import UnreadableError
-from rewardkit.answers.reading.tree import Node, walk
+from rewardkit.answers.parsing.tokens import UnreadableError
+from rewardkit.answers.parsing.tree import Node, subtrees
 
-#: Most nodes that one comparison evaluates: about eight milliseconds.
+#: Most nodes that one comparison evaluates, which takes about eight milliseconds.
 MAX_STEPS: Final = 10_000
-#: What a function counts for.
-FUNCTION: Final = 6
-#: What a node evaluated in 50 digits counts for.
-PRECISE: Final = 8
+#: Steps of a function's value.
+FUNCTION_STEPS: Final = 6
+#: Steps of a node that is evaluated in 50 digits.
+PRECISE_STEPS: Final = 8
 
-_left = threading.local()
+_budget = threading.local()
 T = TypeVar("T")
 
 
@@ -28,25 +28,31 @@ class TooMuchWorkError(UnreadableError):
     """Comparing two answers would take more than `MAX_STEPS`."""
 
 
-def bounded(compare: Callable[[Node, Node], T], pred: Node, gold: Node) -> T:
-    """`compare(pred, gold)`, with `MAX_STEPS` to spend.
+def run_with_budget(compare: Callable[[Node, Node], T], pred: Node, gold: Node) -> T:
+    """Return `compare(pred, gold)`, which may take `MAX_STEPS` steps.
 
     Raises:
-        TooMuchWorkError: it was not enough.
+        TooMuchWorkError: the comparison needs more steps.
     """
-    _left.steps = MAX_STEPS
+    _budget.steps_left = MAX_STEPS
     try:
         return compare(pred, gold)
     finally:
-        _left.steps = None
+        _budget.steps_left = None
 
 
-def spend(*nodes: Node, times: int = 1) -> None:
-    """Take the nodes' size, `times` times, from what is left; does nothing outside `bounded`."""
-    left = getattr(_left, "steps", None)
+def charge_steps(*nodes: Node, times: int = 1) -> None:
+    """Charge the size of trees, `times` times, to the budget; do nothing outside `run_with_budget`.
+
+    Raises:
+        TooMuchWorkError: the budget is spent.
+    """
+    left = getattr(_budget, "steps_left", None)
     if left is None:
         return
-    size = sum(1 if part[0] != "fn" else FUNCTION for node in nodes for part in walk(node))
-    _left.steps = left - times * size
-    if _left.steps < 0:
-        raise TooMuchWorkError("too much to compare")
+    size = sum(
+        1 if part[0] != "fn" else FUNCTION_STEPS for node in nodes for part in subtrees(node)
+    )
+    _budget.steps_left = left - times * size
+    if _budget.steps_left < 0:
+        raise TooMuchWorkError("the comparison takes too many steps")

@@ -1,6 +1,6 @@
 """Reads where a response states its choice: the last box or `<answer>`, else its own words.
 
-What a text picks is read by `rewardkit.answers.letters`.
+What a text picks is read by `rewardkit.answers.option_letters`.
 
 Of a response's own words, which count only if that is asked for, go in this order:
 
@@ -20,18 +20,18 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from rewardkit.answers.extract import boxes
-from rewardkit.answers.letters import (
+from rewardkit.answers.option_letters import (
     AMBIGUOUS,
     DEFAULT_LETTERS,
     JOINT,
     Letters,
-    after_lead,
-    denies,
-    list_letters,
-    options_of,
+    denies_letter,
+    matching_options,
     read_gold,
+    read_letter_list,
     read_letters,
-    undress,
+    strip_lead_words,
+    strip_markup,
 )
 
 __all__ = ["AMBIGUOUS", "DEFAULT_LETTERS", "final_choice", "read_gold", "read_letters"]
@@ -51,19 +51,19 @@ BEFORE_CHARS: Final = 60
 DENIAL_CHARS: Final = 1000
 
 # These patterns are for undressed text.
-_CAPITALS = r"[(\[{*]{0,3}[A-Z]{1,10}(?![A-Za-z0-9])[)\]}*]{0,3}"
-_RUN = r"[(\[{]{0,3}(?:[A-Z]{1,10}|[a-z])(?![A-Za-z0-9])[)\]}]{0,3}(?:选?项)?"
+_LETTERS = r"[(\[{*]{0,3}[A-Z]{1,10}(?![A-Za-z0-9])[)\]}*]{0,3}"
+_LETTER_RUN = r"[(\[{]{0,3}(?:[A-Z]{1,10}|[a-z])(?![A-Za-z0-9])[)\]}]{0,3}(?:选?项)?"
 _JOINT = rf"(?: ?(?:{JOINT})){{0,2}} ?"
-_BE = (
+_COPULA = (
     r"(?:is|are|(?:must|should|has to|would) be)"
     r"(?: (?:therefore|thus|hence|indeed|clearly|definitely|certainly|likely|most likely|both))?"
 )
-_GOOD = (
+_PRAISE = (
     r"(?:only|single|most|best|correct|right|true|proper|valid|final|likely|suitable|appropriate"
     r"|accurate|logical|plausible|reasonable)"
 )
-_CAPITAL_NEXT = rf"(?= ?{_CAPITALS})"
-_NO_QUESTION = (
+_BEFORE_LETTERS = rf"(?= ?{_LETTERS})"
+_NOT_A_QUESTION = (
     r"(?!\*? ?(?:[?吗:=]|if\b|only (?:if|when)\b|unless\b|to\b"
     r"|(?:is|are|must|should|would|will|has)\b))"
 )
@@ -76,23 +76,23 @@ _STATEMENT = re.compile(
     r"(?![A-Za-z])[*_)\]】]{0,2}(?: (?:to|of|for) (?:the|this|that) (?:question|problem))?"
     r" ?(?:[:=]|(?i:is|are|(?:must|should|has to|would|will) be)\b)"
     r"|(?:must be|(?:I|We|we)(?:['’](?:ll|d)| will| would)? (?:choose|pick|select|go with))"
-    rf"(?= )(?: [Oo]ption| [Cc]hoice| answer)?{_CAPITAL_NEXT}"
+    rf"(?= )(?: [Oo]ption| [Cc]hoice| answer)?{_BEFORE_LETTERS}"
     r"|(?:[Ss]o|[Hh]ence|[Tt]hus|[Tt]herefore),? "
     r"(?=(?:[Oo]ption |[Cc]hoice )?[(\[*]{0,2}[A-Z][)\]*]{0,2}\.?(?:\n|$))"
-    rf"|((?:{_BE} )?(?:the|my)(?: {_GOOD}){{0,3}} (?:answer|choice|option|solution)s?\b{_NO_QUESTION}))"
+    rf"|((?:{_COPULA} )?(?:the|my)(?: {_PRAISE}){{0,3}} (?:answer|choice|option|solution)s?\b{_NOT_A_QUESTION}))"
     r"|(?=[答正故应我可则即因所综最本该此选\n项才是为都均])(?:"
     r"(?:答案|正确选项|正确的(?=[是为选答]))[*_)\]】]{0,2} ?(?:选项|应该?|就)?(?:[是为]|选择?)?:?"
     r"|(?:[故应我可则即]|因此|所以|综上|最终|[本该此]题),?(?:[本该此]题)?应?选择?:?|答:"
-    rf"|选择?:?{_CAPITAL_NEXT}|\n选择?:?"
-    rf"|((?:选?项)?(?:才?[是为]|[都均]是)(?:最?(?:正确|佳|终)|本题)?的?(?:答案|选项){_NO_QUESTION}))"
+    rf"|选择?:?{_BEFORE_LETTERS}|\n选择?:?"
+    rf"|((?:选?项)?(?:才?[是为]|[都均]是)(?:最?(?:正确|佳|终)|本题)?的?(?:答案|选项){_NOT_A_QUESTION}))"
 )
 #: Words that affirm the option before them, or name it; it counts if no other is affirmed.
-_VERDICT = re.compile(
-    rf"(?<![A-Za-z])(?:({_BE} (?:correct\b|right(?=[.,;!*]|$)){_NO_QUESTION})"
-    rf"|(?:is|be|matches|corresponds to) (?:[Cc]hoice|[Oo]ption)[ _]{{0,2}}(?P<name>{_CAPITALS}))"
-    rf"|(?=[选项是为都均正符])((?:选?项)?[是为都均]?(?:正确|符合题意){_NO_QUESTION})"
+_OPTION_VERDICT = re.compile(
+    rf"(?<![A-Za-z])(?:({_COPULA} (?:correct\b|right(?=[.,;!*]|$)){_NOT_A_QUESTION})"
+    rf"|(?:is|be|matches|corresponds to) (?:[Cc]hoice|[Oo]ption)[ _]{{0,2}}(?P<name>{_LETTERS}))"
+    rf"|(?=[选项是为都均正符])((?:选?项)?[是为都均]?(?:正确|符合题意){_NOT_A_QUESTION})"
 )
-_BEFORE = re.compile(rf"(?<![A-Za-z0-9])({_CAPITALS}(?:{_JOINT}{_CAPITALS}){{0,9}}) ?$")
+_LETTERS_BEFORE = re.compile(rf"(?<![A-Za-z0-9])({_LETTERS}(?:{_JOINT}{_LETTERS}){{0,9}}) ?$")
 #: What makes a statement none, right before it.
 _DOUBT = re.compile(
     r"(?:(?<![A-Za-z])(?:if|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|cannot|never|neither|nor"
@@ -106,15 +106,15 @@ _DOUBT = re.compile(
     re.IGNORECASE,
 )
 #: Letters at the beginning of a line and what may follow them, in a group where it leaves them open.
-_LEADING = re.compile(
-    rf"({_RUN}(?:{_JOINT}{_RUN})*)"
+_LEADING_LETTERS = re.compile(
+    rf"({_LETTER_RUN}(?:{_JOINT}{_LETTER_RUN})*)"
     r"(?:(,? ?(?:and/)?(?:or(?![a-z])|或者?|还是|/))"
     r"| ?(?:$|[.;:!。<]|[,、](?! ?[A-Z](?![A-Za-z ]))|(?:because|since|as|for|due|which|where)(?![a-z])"
     r"|因|由于|正确|不是|not (?=\(?[A-Z](?![A-Za-z])))| [-–—(])"
 )
 _OPTION_WORD = re.compile(r"(?:[Oo]ption|[Cc]hoice|选项)[ _:]*")
-_ITEM = re.compile(r"\n\s*(?:[-*•]|[(\[]?\w[.)、:])")
-_NAME = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9])[)*]{0,3}(?:选?项)?")
+_LIST_ITEM = re.compile(r"\n\s*(?:[-*•]|[(\[]?\w[.)、:])")
+_SINGLE_LETTER = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9])[)*]{0,3}(?:选?项)?")
 
 
 class _Statement(NamedTuple):
@@ -148,30 +148,30 @@ def final_choice(
     """
     options = options or {}
     answer = response.rpartition("</think>")[2]
-    texts = _marks(answer) or _marks(response)
+    texts = _marked_answers(answer) or _marked_answers(response)
     picks = [read_letters(text, legal, options) for text in texts]
     text, letters = (texts[-1], picks[-1]) if texts else ("", None)
     if letters is not None and {*picks} - {letters, None}:
         letters = AMBIGUOUS
     if letters is None and final_letter:
-        words = undress(answer[-STATEMENT_CHARS:], STATEMENT_CHARS)
-        statement = _in_words(words, legal, options)
+        words = strip_markup(answer[-STATEMENT_CHARS:], STATEMENT_CHARS)
+        statement = _read_statements(words, legal, options)
         return (text, None) if statement[1] is None else statement
     return text, letters
 
 
-def _marks(text: str) -> list[str]:
+def _marked_answers(text: str) -> list[str]:
     """The texts of the final answers in boxes and `<answer>` blocks, the last one last."""
     parts = [part.partition("</answer>") for part in text.rsplit("<answer>", MAX_BLOCKS)[1:]]
     blocks = [block for block, close, _ in parts if close]
     if not blocks:
-        return _boxes(text)
-    texts = [answer for block in blocks for answer in _boxes(block) or [block]]
-    texts += _boxes(text.rpartition("</answer>")[2])
+        return _last_boxes(text)
+    texts = [answer for block in blocks for answer in _last_boxes(block) or [block]]
+    texts += _last_boxes(text.rpartition("</answer>")[2])
     return [answer.strip() for answer in texts if answer.strip()]
 
 
-def _boxes(text: str) -> list[str]:
+def _last_boxes(text: str) -> list[str]:
     """The last balanced box, after the box right before it, if there is one."""
     *_, last = None, *boxes(text)
     if last is None:
@@ -182,18 +182,20 @@ def _boxes(text: str) -> list[str]:
     if len(gap) >= MAX_GAP:
         return [last]
     if before is not None and head.rstrip().endswith(before):
-        both = list_letters(undress(f"A {gap} B"), DEFAULT_LETTERS)
+        both = read_letter_list(strip_markup(f"A {gap} B"), DEFAULT_LETTERS)
         if both is not None:
             return [f"{before} or {last}"] if both is AMBIGUOUS else [before, last]
     return [last]
 
 
-def _in_words(text: str, legal: frozenset[str], options: Mapping[str, str]) -> tuple[str, Letters]:
+def _read_statements(
+    text: str, legal: frozenset[str], options: Mapping[str, str]
+) -> tuple[str, Letters]:
     """The choice that an undressed text states in its own words."""
     line = text.rpartition("\n")[2][-MAX_LINE:].strip()
     bare = _OPTION_WORD.sub("", line, count=1)
-    is_bare = bare.isupper() and after_lead(bare) == bare
-    letters = list_letters(bare, legal) if is_bare else None
+    is_bare = bare.isupper() and strip_lead_words(bare) == bare
+    letters = read_letter_list(bare, legal) if is_bare else None
     if letters is not None:
         return line, letters
     statements = _statements(_STATEMENT, text, legal, options)
@@ -202,13 +204,13 @@ def _in_words(text: str, legal: frozenset[str], options: Mapping[str, str]) -> t
         between = text[before.end : last.start] if before else ""
         differ = before is not None and before.letters != last.letters and len(between) <= MAX_GAP
         # Where only letters and words that say nothing part two statements, neither is the last.
-        if differ and list_letters(f"A {between} A", legal) is not None:
+        if differ and read_letter_list(f"A {between} A", legal) is not None:
             return last.text, AMBIGUOUS
         return last.text, AMBIGUOUS if _has_denial(last, text) else last.letters
     letters = read_letters(line, legal, options) if options else None
     if letters is not None:
         return line, letters
-    verdicts = list(_statements(_VERDICT, text, legal, options))
+    verdicts = list(_statements(_OPTION_VERDICT, text, legal, options))
     if len({verdict.letters for verdict in verdicts}) > 1:
         return verdicts[0].text, AMBIGUOUS
     return (verdicts[0].text, verdicts[0].letters) if verdicts else ("", None)
@@ -218,8 +220,8 @@ def _has_denial(statement: _Statement, text: str) -> bool:
     """Whether a text says after a statement that its letter is wrong."""
     rest = text[statement.end : statement.end + DENIAL_CHARS]
     return isinstance(statement.letters, frozenset) and any(
-        name[1] in statement.letters and denies(rest[name.end() : name.end() + MAX_GAP])
-        for name in _NAME.finditer(rest)
+        name[1] in statement.letters and denies_letter(rest[name.end() : name.end() + MAX_GAP])
+        for name in _SINGLE_LETTER.finditer(rest)
     )
 
 
@@ -232,43 +234,43 @@ def _statements(
         start, end = match.span()
         if match.lastgroup:
             line = match["name"]
-            letters = list_letters(line, legal)
+            letters = read_letter_list(line, legal)
         elif match.lastindex:
-            before = _BEFORE.search(text, max(0, start - BEFORE_CHARS), start)
+            before = _LETTERS_BEFORE.search(text, max(0, start - BEFORE_CHARS), start)
             line, start = (before[1], before.start()) if before else ("", start)
-            letters = list_letters(line, legal)
+            letters = read_letter_list(line, legal)
         else:
-            line = _line(text[end : min(until, end + MAX_LINE)])
-            letters = _read_line(line, legal, options)
+            line = _rest_of_line(text[end : min(until, end + MAX_LINE)])
+            letters = _read_leading_letters(line, legal, options)
         if letters is not None and not _DOUBT.search(text, max(0, start - BEFORE_CHARS), start):
             yield _Statement(line, letters, start, end)
             until = start
 
 
-def _line(text: str) -> str:
+def _rest_of_line(text: str) -> str:
     """The rest of a line, or where there is none the next one, unless a list begins there."""
     line, _, more = text.partition("\n")
-    if not line.strip(" *_:") and not _ITEM.search(more.lstrip()):
+    if not line.strip(" *_:") and not _LIST_ITEM.search(more.lstrip()):
         line = more.lstrip().partition("\n")[0]
     return line.strip()
 
 
-def _read_line(line: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
+def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
     """The letters at the beginning of a line, or those of the whole line."""
-    text = " ".join(after_lead(line).split())
-    match = _LEADING.match(text)
-    letters = list_letters(match[1], legal) if match else None
+    text = " ".join(strip_lead_words(line).split())
+    match = _LEADING_LETTERS.match(text)
+    letters = read_letter_list(match[1], legal) if match else None
     if match is None or letters is None:
         letters = read_letters(line, legal, options)
         if letters is None:
-            same = options_of(text.partition(". ")[0], options, by_value=True)
+            same = matching_options(text.partition(". ")[0], options, by_value=True)
             letters = AMBIGUOUS if len(same) > 1 else same or None
         return letters
     rest = text[match.end(1) :].lstrip(" .:,、。-–—")
     if match[2]:  # "B or 8 kg" is B if that is its text
-        own = options_of(text[match.end() :], options, by_value=True)
+        own = matching_options(text[match.end() :], options, by_value=True)
         return letters if own == letters else AMBIGUOUS
-    if denies(rest):
+    if denies_letter(rest):
         return None
-    same = options_of(rest, options) or options_of(line, options)
+    same = matching_options(rest, options) or matching_options(line, options)
     return letters if not same or same == letters else AMBIGUOUS

@@ -21,9 +21,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from rewardkit.answers.budget import TooMuchWorkError, bounded
-from rewardkit.answers.chinese import in_digits
-from rewardkit.answers.compare import same, several, type_of
+from rewardkit.answers.budget import TooMuchWorkError, run_with_budget
+from rewardkit.answers.chinese_numerals import chinese_to_digits
 from rewardkit.answers.families import (
     as_congruence,
     parameters,
@@ -32,14 +31,15 @@ from rewardkit.answers.families import (
     same_up_to_a_constant,
 )
 from rewardkit.answers.number import AMBIGUOUS, read_number
+from rewardkit.answers.parsing import vocabulary
+from rewardkit.answers.parsing.grammar import parse
+from rewardkit.answers.parsing.tokens import MAX_DIGITS, Token, UnreadableError, tokenize
+from rewardkit.answers.parsing.tree import Node, substitute, subtrees, symbols
+from rewardkit.answers.parsing.typography import fold, fold_words
 from rewardkit.answers.policy import STRICT, Policy
-from rewardkit.answers.reading import names
-from rewardkit.answers.reading.grammar import parse
-from rewardkit.answers.reading.tokens import MAX_DIGITS, Token, UnreadableError, tokenize
-from rewardkit.answers.reading.tree import Node, substitute, symbols, walk
-from rewardkit.answers.reading.typography import fold, fold_words
-from rewardkit.answers.relations import answer_of, is_equation
-from rewardkit.answers.worked_out import leaves_work, restates, same_form
+from rewardkit.answers.relations import equation_value, is_equation
+from rewardkit.answers.simplification import has_same_form, leaves_arithmetic, repeats_question
+from rewardkit.answers.type_rules import same_answer, states_several_values, value_type
 
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
 Outcome: TypeAlias = Literal["equal", "different", "ambiguous", "unreadable"]
@@ -49,7 +49,7 @@ MAX_CHARS: Final = 4096
 #: Longest sentence, in characters, that may state a number; a problem's text is longer.
 MAX_SENTENCE: Final = 160
 
-_PLAIN = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d{1,2}|-?\d+,\d{4,}", re.ASCII)
 _DATE = re.compile(
     r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?"
@@ -57,9 +57,9 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _EQUALS = re.compile(r"(?<![<>!])=")
-_SIGN = re.compile(r"[\\^_{}+*/<>]|[a-z]\d|\d[a-z]")
+_FORMULA_SIGN = re.compile(r"[\\^_{}+*/<>]|[a-z]\d|\d[a-z]")
 #: How a sentence begins that states a number: with it, or with these words and names alone.
-_STATES = re.compile(
+_STATEMENT_LEAD = re.compile(
     r"[\s\"'(*$]{0,8}(?:(?:(?i:therefore|thus|hence|so|then|there|it|he|she|they|we|you|this|that|is|are|was|were|be"
     r"|will|would|has|have|had|gets?|got|makes?|made|takes?|took|needs?|needed|spends?|spent|pays?|paid"
     r"|saves?|saved|earns?|earned|sells?|sold|buys?|bought|costs?|eats?|ate|reads?|uses?|used|gives?"
@@ -70,7 +70,7 @@ _STATES = re.compile(
 )
 _WORD = re.compile(r"[a-z']+")
 #: What leaves open whether a number in a sentence is the answer.
-_TAKES_BACK = re.compile(
+_NOT_STATED = re.compile(
     r"[?？]|不是|并非|不等|错误|舍去|增根|不符|余数|倍是"
     r"|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|左右|以上|以下|以内|除外|为负|进制)"
     r"|\b(?:or|either|could|might|may|maybe|perhaps|possibly|not|no|never|cannot|can't|isn't|besides"
@@ -84,7 +84,7 @@ _TAKES_BACK = re.compile(
 )
 
 
-class Verdict(NamedTuple):
+class EqualityVerdict(NamedTuple):
     """What the ladder decides, and the rung that decides it.
 
     `ambiguous`: the answer states several values where one is asked for. `unreadable`: it is over
@@ -95,7 +95,7 @@ class Verdict(NamedTuple):
     rung: Rung
 
 
-class Reading(NamedTuple):
+class ParsedAnswer(NamedTuple):
     """A text's folded tokens, its folded words if it is nothing but words, and its values."""
 
     tokens: tuple[Token, ...]
@@ -109,7 +109,7 @@ def equal(pred: str, gold: str) -> bool:
     return compare(pred, gold).outcome == "equal"
 
 
-def compare(pred: str, gold: str, question: str = "", policy: Policy = STRICT) -> Verdict:
+def compare(pred: str, gold: str, question: str = "", policy: Policy = STRICT) -> EqualityVerdict:
     """The verdict on a predicted answer against a gold answer, both as bare text.
 
     Args:
@@ -119,94 +119,110 @@ def compare(pred: str, gold: str, question: str = "", policy: Policy = STRICT) -
         policy: what counts as equal beyond the same value.
     """
     if pred == gold:
-        return Verdict("equal", "text")
-    if len(pred) + len(gold) < MAX_DIGITS and _PLAIN.fullmatch(pred) and _PLAIN.fullmatch(gold):
+        return EqualityVerdict("equal", "text")
+    if (
+        len(pred) + len(gold) < MAX_DIGITS
+        and _PLAIN_NUMBER.fullmatch(pred)
+        and _PLAIN_NUMBER.fullmatch(gold)
+    ):
         equal_numbers = _plain_number(pred) == _plain_number(gold)
         if equal_numbers or not (
             policy.significant_digits or "." in pred + gold or "," in pred + gold
         ):
-            return Verdict("equal" if equal_numbers else "different", "number")
+            return EqualityVerdict("equal" if equal_numbers else "different", "number")
     if len(pred) > MAX_CHARS or len(gold) > MAX_CHARS:
-        return Verdict("unreadable", "text")
+        return EqualityVerdict("unreadable", "text")
     return _compare(pred, gold, question, policy)
 
 
 @lru_cache(maxsize=4096)
-def _compare(pred: str, gold: str, question: str, policy: Policy) -> Verdict:
+def _compare(pred: str, gold: str, question: str, policy: Policy) -> EqualityVerdict:
     """The slow rungs. Cached, because rollouts of one prompt repeat their answers."""
-    theirs, ours = read(gold), read(pred)
+    theirs, ours = parse_answer(gold), parse_answer(pred)
     if theirs is None or ours is None:
-        return Verdict("unreadable", "text")
+        return EqualityVerdict("unreadable", "text")
     if ours.folded == theirs.folded != ():
-        return Verdict("equal", "text")
+        return EqualityVerdict("equal", "text")
     if ours.words is not None and ours.words == theirs.words:
-        return Verdict("equal", "words")
+        return EqualityVerdict("equal", "words")
     if theirs.value is None:
-        return Verdict("unreadable", "text")
-    verdict = Verdict("unreadable", "value")
-    for p, g in _readings(pred, ours, gold, theirs):
-        verdict = _judge(p, g, question, policy)
+        return EqualityVerdict("unreadable", "text")
+    verdict = EqualityVerdict("unreadable", "value")
+    for p, g in _value_pairs(pred, ours, gold, theirs):
+        verdict = _compare_values(p, g, question, policy)
         if verdict.outcome == "equal":
-            if not same_form(ours.tokens, theirs.tokens) and restates(ours.tokens, p, question):
-                return Verdict("unreadable", "value")
+            if not has_same_form(ours.tokens, theirs.tokens) and repeats_question(
+                ours.tokens, p, question
+            ):
+                return EqualityVerdict("unreadable", "value")
             return verdict
-    has_words = ours.value is None or any(part[0] in ("text", "where") for part in walk(ours.value))
-    if has_words and _PLAIN.fullmatch(gold.strip(" $")):
-        return _sentence(pred, gold.strip(" $"))
+    has_words = ours.value is None or any(
+        part[0] in ("text", "where") for part in subtrees(ours.value)
+    )
+    if has_words and _PLAIN_NUMBER.fullmatch(gold.strip(" $")):
+        return _compare_sentence(pred, gold.strip(" $"))
     return verdict
 
 
-def _readings(pred: str, ours: Reading, gold: str, theirs: Reading) -> Iterator[tuple[Node, Node]]:
+def _value_pairs(
+    pred: str, ours: ParsedAnswer, gold: str, theirs: ParsedAnswer
+) -> Iterator[tuple[Node, Node]]:
     """The pairs of values to compare: what the gold is says which readings of the answer count."""
     if theirs.value is None:
         return
     if ours.value is not None:
         yield ours.value, theirs.value
-    if _is_measured(theirs.value) or (ours.value is not None and _is_measured(ours.value)):
-        p, g = (_parsed(side.tokens, letters_are_units=True) for side in (ours, theirs))
+    if _has_unit(theirs.value) or (ours.value is not None and _has_unit(ours.value)):
+        p, g = (_parse_or_none(side.tokens, letters_are_units=True) for side in (ours, theirs))
         if p is not None and g is not None and (p, g) != (ours.value, theirs.value):
             yield p, g
     for side, other in ((ours, theirs), (theirs, ours)):
-        grouped = other.value is not None and type_of(other.value) in _GROUPS
-        split = _with_commas_split(side.tokens) if grouped else None
-        value = _parsed(split) if split else None
+        grouped = other.value is not None and value_type(other.value) in _GROUP_TYPES
+        split = _split_grouped_digits(side.tokens) if grouped else None
+        value = _parse_or_none(split) if split else None
         if value is not None and other.value is not None:
             yield (value, other.value) if side is ours else (other.value, value)
     if theirs.value[0] == "num" and "." in gold and _DECIMAL_COMMA.fullmatch(pred.strip(" $")):
-        decimal = read(pred.replace(",", "."))
+        decimal = parse_answer(pred.replace(",", "."))
         if decimal and decimal.value:
             yield decimal.value, theirs.value
 
 
-_GROUPS = frozenset({"list", "tuple", "set"})
+_GROUP_TYPES = frozenset({"list", "tuple", "set"})
 
 
-def _is_measured(node: Node) -> bool:
+def _has_unit(node: Node) -> bool:
     """Whether a value, or the value of an equation, has a unit."""
     value = node[-1] if is_equation(node) else node
-    return type_of(value) in ("quantity", "compound")
+    return value_type(value) in ("quantity", "compound")
 
 
-def _judge(pred: Node, gold: Node, question: str, policy: Policy) -> Verdict:
+def _compare_values(pred: Node, gold: Node, question: str, policy: Policy) -> EqualityVerdict:
     try:
-        is_same = bounded(lambda p, g: _same_answer(p, g, question, policy), pred, gold)
-        if is_same and leaves_work(answer_of(pred, policy), answer_of(gold, policy)):
-            return Verdict("unreadable", "value")
-        too_many = not is_same and several(pred) and not several(gold)
+        is_same = run_with_budget(
+            lambda p, g: _same_answer_or_family(p, g, question, policy), pred, gold
+        )
+        if is_same and leaves_arithmetic(
+            equation_value(pred, policy), equation_value(gold, policy)
+        ):
+            return EqualityVerdict("unreadable", "value")
+        too_many = not is_same and states_several_values(pred) and not states_several_values(gold)
     except (TooMuchWorkError, RecursionError):
-        return Verdict("unreadable", "value")
-    return Verdict("equal" if is_same else "ambiguous" if too_many else "different", "value")
+        return EqualityVerdict("unreadable", "value")
+    return EqualityVerdict(
+        "equal" if is_same else "ambiguous" if too_many else "different", "value"
+    )
 
 
-def _same_answer(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
-    if same(pred, gold, policy):
+def _same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
+    if same_answer(pred, gold, policy):
         return True
     if "congruence" in (pred[0], gold[0]) and pred[0] != gold[0]:
-        return same(as_congruence(pred), as_congruence(gold), policy)
+        return same_answer(as_congruence(pred), as_congruence(gold), policy)
     arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
     if bool(arrows[0]) != bool(arrows[1]):  # one side leaves the arrows out
         bare = {("sym", name): ("sym", name[4:]) for name in arrows[0] | arrows[1]}
-        return same(substitute(pred, bare), substitute(gold, bare), policy)
+        return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
     free = parameters(gold, question)
     if not free:
         return False
@@ -214,47 +230,50 @@ def _same_answer(pred: Node, gold: Node, question: str, policy: Policy) -> bool:
         return True
     candidates = [pred, *renamings(pred, gold, free, question)]
     return any(
-        (number and same(candidate, gold, policy)) or _same_families(candidate, gold, free, policy)
+        (number and same_answer(candidate, gold, policy))
+        or _is_same_family(candidate, gold, free, policy)
         for number, candidate in enumerate(candidates)
     )
 
 
-def _same_families(pred: Node, gold: Node, free: set[str], policy: Policy) -> bool:
+def _is_same_family(pred: Node, gold: Node, free: set[str], policy: Policy) -> bool:
     if len(free) != 1 or next(iter(free))[0] not in "knml":
         return False
     if any(node[0] == "where" and (node[3] or node[5] not in ("", "Z")) for node in (pred, gold)):
         return False
     p, g = (node[1] if node[0] == "where" else node for node in (pred, gold))
-    return same_family(answer_of(p, policy), answer_of(g, policy), next(iter(free)))
+    return same_family(equation_value(p, policy), equation_value(g, policy), next(iter(free)))
 
 
 @lru_cache(maxsize=4096)
-def read(text: str) -> Reading | None:
+def parse_answer(text: str) -> ParsedAnswer | None:
     """What a text is read into; None if it is over a limit."""
     try:
-        tokens = tokenize(text if text.isascii() else in_digits(text))
+        tokens = tokenize(text if text.isascii() else chinese_to_digits(text))
     except UnreadableError:
         return None
-    split = _with_commas_split(tokens, everywhere=False) or tokens
-    value = _parsed(split)
-    if value is None and _may_be_measured(tokens):
-        value = _parsed(split, letters_are_units=True)
-    return Reading(tuple(tokens), fold(tokens), fold_words(tokens), value)
+    split = _split_grouped_digits(tokens, everywhere=False) or tokens
+    value = _parse_or_none(split)
+    if value is None and _has_letters_after_number(tokens):
+        value = _parse_or_none(split, letters_are_units=True)
+    return ParsedAnswer(tuple(tokens), fold(tokens), fold_words(tokens), value)
 
 
-def _may_be_measured(tokens: Sequence[Token]) -> bool:
+def _has_letters_after_number(tokens: Sequence[Token]) -> bool:
     """Whether letters stand right behind a number, as in `5 in`."""
     return any(a.kind == "num" and b.kind == "word" for a, b in pairwise(tokens))
 
 
-def _parsed(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node | None:
+def _parse_or_none(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node | None:
     try:
         return parse(tokens, letters_are_units=letters_are_units)
     except UnreadableError:
         return None
 
 
-def _with_commas_split(tokens: Sequence[Token], *, everywhere: bool = True) -> list[Token] | None:
+def _split_grouped_digits(
+    tokens: Sequence[Token], *, everywhere: bool = True
+) -> list[Token] | None:
     """The tokens with `1,234` as two items, in brackets or everywhere; None where nothing changes.
 
     In brackets a comma parts items; outside it groups digits, unless that reading fails.
@@ -278,27 +297,27 @@ def _plain_number(text: str) -> Fraction | int:
     return Fraction(text) if "." in text else int(text)
 
 
-def _sentence(pred: str, gold: str) -> Verdict:
+def _compare_sentence(pred: str, gold: str) -> EqualityVerdict:
     """A number that a sentence states, where the gold is nothing but a number.
 
     A sentence is read where it begins with the number (`12 apples are left`), where nothing but the
     words of a statement stands before it (`there are 12`), or where an equation ends on it.
     """
     if len(pred) > MAX_SENTENCE:
-        return Verdict("unreadable", "words")
-    lead = _STATES.match(pred)
-    if not _EQUALS.search(pred) and (lead is None or _SIGN.search(pred)):
-        return Verdict("unreadable", "words")
+        return EqualityVerdict("unreadable", "words")
+    lead = _STATEMENT_LEAD.match(pred)
+    if not _EQUALS.search(pred) and (lead is None or _FORMULA_SIGN.search(pred)):
+        return EqualityVerdict("unreadable", "words")
     start = next((place for place, char in enumerate(pred) if char.isdigit()), 0)
     before, behind = (_WORD.findall(part.casefold()) for part in (pred[:start], pred[start:]))
     changes = not (
-        names.BEFORE_A_NUMBER.isdisjoint(before)
-        and names.MULTIPLYING.isdisjoint(behind[:3])
-        and names.TAKING_BACK.isdisjoint(behind)
+        vocabulary.STATEMENT_BLOCKERS.isdisjoint(before)
+        and vocabulary.SCALING_WORDS.isdisjoint(behind[:3])
+        and vocabulary.RETRACTIONS.isdisjoint(behind)
     )
-    if changes or _TAKES_BACK.search(pred) or _DATE.search(pred):
-        return Verdict("unreadable", "words")
+    if changes or _NOT_STATED.search(pred) or _DATE.search(pred):
+        return EqualityVerdict("unreadable", "words")
     value = read_number(pred)
     if value is None or value is AMBIGUOUS:
-        return Verdict("unreadable" if value is None else "ambiguous", "number")
-    return Verdict("equal" if value == _plain_number(gold) else "different", "number")
+        return EqualityVerdict("unreadable" if value is None else "ambiguous", "number")
+    return EqualityVerdict("equal" if value == _plain_number(gold) else "different", "number")

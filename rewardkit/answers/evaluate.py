@@ -16,56 +16,64 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-from rewardkit.answers.fields import Field, UndefinedError, digits_of, doubles, real_numbers
-from rewardkit.answers.reading.tree import MINUS_ONE, Node, symbols, walk
+from rewardkit.answers.numeric_backends import (
+    NumericBackend,
+    UndefinedError,
+    complex_doubles,
+    mpmath_digits,
+    real_doubles,
+)
+from rewardkit.answers.parsing.tree import MINUS_ONE, Node, subtrees, symbols
 
 #: Largest exponent and factorial, and most bits of an exact result.
 MAX_EXPONENT: Final = 1000
 MAX_BITS: Final = 8192
 #: Points at which expressions are compared.
-POINTS: Final = 12
+SAMPLE_POINTS: Final = 12
 #: Digits of the second, precise evaluation, and of the third, where values are huge or tiny.
 DIGITS: Final = 50
 MORE_DIGITS: Final = 400
 
 
-def exact(node: Node) -> Fraction | None:
+def exact_value(node: Node) -> Fraction | None:
     """The rational value of a tree, None where arithmetic alone does not give one."""
     kind = node[0]
     if kind == "num":
         value: Fraction = node[1]
         return value
     if kind in ("add", "mul"):
-        return _fold(kind, node)
+        return _exact_sum_or_product(kind, node)
     if kind == "pow":
-        return _exact_power(exact(node[1]), exact(node[2]))
+        return _exact_power(exact_value(node[1]), exact_value(node[2]))
     if kind == "fn" and node[1] == "sqrt":
-        return _exact_root(exact(node[2]))
+        return _exact_root(exact_value(node[2]))
     if kind == "fn" and node[1] == "root" and node[3][1] == 3:
-        return _exact_cube_root(exact(node[2]))
-    if kind == "fn" and node[1] in _OF_RATIONALS:
-        arguments = [exact(part) for part in node[2:]]
-        return None if None in arguments else _OF_RATIONALS[node[1]](*arguments)
+        return _exact_cube_root(exact_value(node[2]))
+    if kind == "fn" and node[1] in _RATIONAL_FUNCTIONS:
+        arguments = [exact_value(part) for part in node[2:]]
+        return None if None in arguments else _RATIONAL_FUNCTIONS[node[1]](*arguments)
     return None
 
 
-def _whole(*values: Fraction) -> bool:
+def _are_small_whole_numbers(*values: Fraction) -> bool:
     return all(value.denominator == 1 and 0 <= value <= MAX_EXPONENT for value in values)
 
 
-_OF_RATIONALS: Mapping[str, Callable[..., Fraction | None]] = {
+_RATIONAL_FUNCTIONS: Mapping[str, Callable[..., Fraction | None]] = {
     "abs": abs,
     "floor": lambda x: Fraction(math.floor(x)),
     "ceil": lambda x: Fraction(math.ceil(x)),
-    "fact": lambda n: Fraction(math.factorial(int(n))) if _whole(n) else None,
-    "binom": lambda n, k: Fraction(math.comb(int(n), int(k))) if _whole(n, k) else None,
+    "fact": lambda n: Fraction(math.factorial(int(n))) if _are_small_whole_numbers(n) else None,
+    "binom": lambda n, k: (
+        Fraction(math.comb(int(n), int(k))) if _are_small_whole_numbers(n, k) else None
+    ),
 }
 
 
-def _fold(kind: str, node: Node) -> Fraction | None:
+def _exact_sum_or_product(kind: str, node: Node) -> Fraction | None:
     total = Fraction(kind == "mul")
     for part in node[1:]:
-        value = exact(part)
+        value = exact_value(part)
         if value is None:
             return None
         total = total + value if kind == "add" else total * value
@@ -97,7 +105,7 @@ def _exact_cube_root(value: Fraction | None) -> Fraction | None:
     return (root if value >= 0 else -root) if root**3 == abs(value) else None
 
 
-def numeric(node: Node, point: Mapping[str, float], *, real: bool = False) -> complex:
+def evaluate_double(node: Node, point: Mapping[str, float], *, real: bool = False) -> complex:
     """The value of a tree in double precision, with symbols at a point.
 
     Args:
@@ -109,7 +117,7 @@ def numeric(node: Node, point: Mapping[str, float], *, real: bool = False) -> co
         UndefinedError: there is none.
     """
     try:
-        value = complex(_value(node, point, real_numbers() if real else doubles()))
+        value = complex(_evaluate(node, point, real_doubles() if real else complex_doubles()))
     except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
         raise UndefinedError(str(error)) from error
     if cmath.isnan(value) or cmath.isinf(value):
@@ -117,44 +125,44 @@ def numeric(node: Node, point: Mapping[str, float], *, real: bool = False) -> co
     return value
 
 
-def precise(node: Node, point: Mapping[str, float], digits: int = DIGITS) -> Any:
+def evaluate_digits(node: Node, point: Mapping[str, float], digits: int = DIGITS) -> Any:
     """The value of a tree in `digits` digits, an mpmath number.
 
     Raises:
         UndefinedError: there is none.
     """
     try:
-        return _value(node, point, digits_of(digits))
+        return _evaluate(node, point, mpmath_digits(digits))
     except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
         raise UndefinedError(str(error)) from error
 
 
-def _value(node: Node, point: Mapping[str, float], field: Field) -> Any:
+def _evaluate(node: Node, point: Mapping[str, float], field: NumericBackend) -> Any:
     kind = node[0]
     if kind == "num":
-        return field.enter(node[1])
+        return field.from_rational(node[1])
     if kind in ("sym", "const"):
-        return _named(node, point, field)
+        return _lookup_name(node, point, field)
     if kind == "degree":
-        return _value(node[1], point, field) * field.constants["pi"] / 180
+        return _evaluate(node[1], point, field) * field.constants["pi"] / 180
     if kind not in ("add", "mul", "pow", "fn"):
         raise UndefinedError(f"a {kind} has no value")
-    values = [_value(part, point, field) for part in node[1 + (kind == "fn") :]]
+    values = [_evaluate(part, point, field) for part in node[1 + (kind == "fn") :]]
     if kind == "fn":
-        return _apply(node[1], values, field)
-    return _ARITHMETIC[kind](values, field)
+        return _apply_function(node[1], values, field)
+    return _OPERATIONS[kind](values, field)
 
 
-def _named(node: Node, point: Mapping[str, float], field: Field) -> Any:
+def _lookup_name(node: Node, point: Mapping[str, float], field: NumericBackend) -> Any:
     name = node[1]
     if node[0] == "const" and name in field.constants:
         return field.constants[name]
     if node[0] == "sym" and name in point:
-        return field.real(point[name])
+        return field.from_float(point[name])
     raise UndefinedError(f"{name} has no value")
 
 
-def _power(base: Any, exponent: Any, field: Field) -> Any:
+def _power(base: Any, exponent: Any, field: NumericBackend) -> Any:
     if abs(exponent) > MAX_EXPONENT or (base and abs(math.log(abs(base))) * abs(exponent) > 600):
         raise UndefinedError("too large a power")
     if not base and exponent.real <= 0:
@@ -164,45 +172,49 @@ def _power(base: Any, exponent: Any, field: Field) -> Any:
     return field.functions["pow"](base, exponent)
 
 
-_ARITHMETIC: Mapping[str, Callable[[list[Any], Field], Any]] = {
-    "add": lambda values, field: sum(values, field.enter(Fraction(0))),
-    "mul": lambda values, field: math.prod(values, start=field.enter(Fraction(1))),
+_OPERATIONS: Mapping[str, Callable[[list[Any], NumericBackend], Any]] = {
+    "add": lambda values, field: sum(values, field.from_rational(Fraction(0))),
+    "mul": lambda values, field: math.prod(values, start=field.from_rational(Fraction(1))),
     "pow": lambda values, field: _power(values[0], values[1], field),
 }
 
 
-def _apply(name: str, arguments: list[Any], field: Field) -> Any:
+def _apply_function(name: str, arguments: list[Any], field: NumericBackend) -> Any:
     if any(abs(argument) > 1e100 for argument in arguments):
         raise UndefinedError("too large an argument")
     function = field.functions.get(name)
     if function is not None:
         return function(*arguments)
-    if name in _NEVER:
+    if name in _UNEVALUATED:
         raise UndefinedError(f"{name} is not evaluated")
-    return _unknown(name, arguments, field)
+    return _unknown_function_value(name, arguments, field)
 
 
 #: Functions that stand for a value nobody has worked out; see `reading.names`.
-_NEVER = frozenset({"det", "norm", "deg", r"\sum", r"\prod", r"\int", r"\iint", r"\oint", r"\lim"})
+_UNEVALUATED = frozenset(
+    {"det", "norm", "deg", r"\sum", r"\prod", r"\int", r"\iint", r"\oint", r"\lim"}
+)
 
 
-def is_known(name: str) -> bool:
+def is_known_function(name: str) -> bool:
     """Whether a function has a value of its own."""
-    return name in doubles().functions or name in _NEVER
+    return name in complex_doubles().functions or name in _UNEVALUATED
 
 
-def _unknown(name: str, arguments: list[Any], field: Field) -> Any:
+def _unknown_function_value(name: str, arguments: list[Any], field: NumericBackend) -> Any:
     """An unknown function: smooth, and different for every name."""
     seed = zlib.crc32(name.encode())
     a, b, c = (1 + (seed >> shift) % 1000 / 700 for shift in (0, 10, 20))
-    total = field.real(b)
+    total = field.from_float(b)
     for place, argument in enumerate(arguments):
-        total = total + field.functions["sin"](field.real(a) * argument + place) * field.real(c)
+        total = total + field.functions["sin"](
+            field.from_float(a) * argument + place
+        ) * field.from_float(c)
         total = total + argument / (3 + place)
     return total
 
 
-def points(*trees: Node) -> tuple[dict[str, float], ...]:
+def sample_points(*trees: Node) -> tuple[dict[str, float], ...]:
     """Where expressions are compared: the same for every run, from their names and largest number.
 
     Values below 1, up to 3 and up to 60; all negative; with mixed signs, and those turned round;
@@ -211,46 +223,46 @@ def points(*trees: Node) -> tuple[dict[str, float], ...]:
     a floor, a factorial, a binomial coefficient or a power of -1 stands with them.
     """
     names = frozenset(name for tree in trees for name in symbols(tree))
-    parts = [part for tree in trees for part in walk(tree) if part[0] in ("num", "pow", "fn")]
+    parts = [part for tree in trees for part in subtrees(tree) if part[0] in ("num", "pow", "fn")]
     numbers = [
-        abs(value) for part in parts if part[0] != "fn" and (value := exact(part)) is not None
+        abs(value) for part in parts if part[0] != "fn" and (value := exact_value(part)) is not None
     ]
-    whole = any(_is_of_whole_numbers(part) for part in parts)
+    whole = any(_needs_whole_numbers(part) for part in parts)
     largest = float(min([*sorted(numbers)[-1:], Fraction(10**12)]))
-    return _points(names, largest, _WHOLE if whole else frozenset())
+    return _sample_points(names, largest, _INTEGER_NAMES if whole else frozenset())
 
 
-_WHOLE = frozenset("ijkmnpq")
+_INTEGER_NAMES = frozenset("ijkmnpq")
 
 
-def _is_of_whole_numbers(part: Node) -> bool:
+def _needs_whole_numbers(part: Node) -> bool:
     of_minus_one = part[0] == "pow" and part[1] == MINUS_ONE
     return of_minus_one or (part[0] == "fn" and part[1] in ("floor", "ceil", "fact", "binom"))
 
 
-def fingerprint(node: Node) -> complex | None:
+def probe_value(node: Node) -> complex | None:
     """The value at one point; None for what has none, or whose label or unit may be left out."""
     if node[0] == "tuple":
-        marks = [fingerprint(part) for part in node[1:]]
+        marks = [probe_value(part) for part in node[1:]]
         return None if None in marks else sum((mark or 0) * (k + 1) for k, mark in enumerate(marks))
     if node[0] not in ("num", "sym", "const", "add", "mul", "pow", "fn"):
         return None
-    if any(part[0] == "fn" and not is_known(part[1]) for part in walk(node)):
+    if any(part[0] == "fn" and not is_known_function(part[1]) for part in subtrees(node)):
         return None
     names = symbols(node)
     try:
-        return numeric(node, {name: _coordinate(name, 2, 1) for name in names})
+        return evaluate_double(node, {name: _coordinate(name, 2, 1) for name in names})
     except UndefinedError:
         return None
 
 
-def may_match(p: complex | None, g: complex | None) -> bool:
+def may_be_equal(p: complex | None, g: complex | None) -> bool:
     """Whether two items' values at one point leave it open that they are equal."""
     return p is None or g is None or abs(p - g) <= 0.02 * max(abs(p), abs(g), 1e-3)
 
 
 @lru_cache(maxsize=512)
-def _points(
+def _sample_points(
     names: frozenset[str], largest: float, whole: frozenset[str]
 ) -> tuple[dict[str, float], ...]:
     def coordinate(name: str, turn: int) -> float:
@@ -260,7 +272,7 @@ def _points(
             )
         return _coordinate(name, turn, largest)
 
-    return tuple({name: coordinate(name, k) for name in names} for k in range(POINTS))
+    return tuple({name: coordinate(name, k) for name in names} for k in range(SAMPLE_POINTS))
 
 
 def _coordinate(name: str, k: int, largest: float) -> float:

@@ -15,13 +15,13 @@ from typing import Final, Literal
 
 from rewardkit.answers.prose import (
     DECORATION,
-    END,
-    MATH,
-    PROSE,
+    MATH_SPAN,
+    PROSE_WORDS,
+    STATEMENT_END,
     TAIL_CHARS,
-    bare,
     last_statement,
-    value_of_prose,
+    strip_statement,
+    value_after_verb,
 )
 
 #: Marks that are looked at, from the last one back.
@@ -33,7 +33,7 @@ PHRASE_CHARS: Final = 20_000
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExtractedAnswer:
     """What a response states as its answer.
 
     Attributes:
@@ -45,7 +45,7 @@ class Answer:
     mark: Literal["box", "tag", "phrase", "hash", "line", "sentence"]
 
 
-def final_answer(response: str, gold: str = "") -> Answer | None:
+def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
     """The answer of a response, by the most explicit mark it has; None if it states none.
 
     In this order: the last box or run of boxes; `<answer>` tags; `the answer is`, `Answer:`,
@@ -54,21 +54,21 @@ def final_answer(response: str, gold: str = "") -> Answer | None:
     nothing does. What is denied (`the answer is not 12`) or doubted (`the answer could be 12`) is
     no statement. Without a mark, words are looked for only if the gold answer is words.
     """
-    text = after_thought(response)
+    text = text_after_thought(response)
     if run := boxes(text):
-        return Answer(", ".join(map(_without_phrase, run)), "box")
+        return ExtractedAnswer(", ".join(map(_without_phrase, run)), "box")
     if (statement := last_tag(text)) is not None:
-        return Answer(_without_phrase(statement), "tag")
+        return ExtractedAnswer(_without_phrase(statement), "tag")
     if "box" in text and _OPEN_BOX.search(text):
         return None
     if (statement := last_phrase(text)) is not None:
-        return Answer(statement, "phrase")
+        return ExtractedAnswer(statement, "phrase")
     if (statement := last_hash(text)) is not None:
         more_below = not text.rstrip("# \t\r\n").endswith(statement)
         if not (more_below and _HEADING.match(statement)):
-            return Answer(statement, "hash")
+            return ExtractedAnswer(statement, "hash")
     unmarked = last_statement(text, gold)
-    return Answer(*unmarked) if unmarked else None
+    return ExtractedAnswer(*unmarked) if unmarked else None
 
 
 _THOUGHTS = (
@@ -79,7 +79,7 @@ _THOUGHTS = (
 )
 
 
-def after_thought(text: str) -> str:
+def text_after_thought(text: str) -> str:
     """What a response says after its last thought; nothing if a thought is never finished."""
     for begin, end in _THOUGHTS:
         text = text.rpartition(end)[2]
@@ -94,7 +94,7 @@ _OPEN_BOX = re.compile(r"\\{1,2}(?:boxed|fbox)\s*\{")
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?: +([^\s{}$\\]{1,40}?)|(\d))(?=[.,]?(?:[\s$]|$))")
 _BRACES = re.compile(rf"{_OPEN_BOX.pattern}|\\.|[{{}}]", re.DOTALL)
 #: What may stand between two boxes of one answer: signs, `or`, or a few words.
-_JOINS = re.compile(
+_BOX_JOINTS = re.compile(
     r"(?:[\s$,;.&/({}]|\\[()\[\],;: ]|\\q?quad|\\text|and|or|和|与|或|maybe|perhaps|possibly)*"
     r"(?:[A-Za-z](?:_\{?\w\}?)?\s*=\s*)?"
     r"|(?!.*\b(?:then|also|not?|but)\b)[A-Za-z ,]{1,14}"
@@ -117,7 +117,7 @@ def boxes(text: str) -> list[str]:
     run = spans[-1:]
     for begin, end in reversed(spans[:-1]):
         between_boxes = text[end + 1 : run[0][0]].rpartition("\\")[0]
-        if end >= run[0][0] or len(between_boxes) >= 60 or not _JOINS.fullmatch(between_boxes):
+        if end >= run[0][0] or len(between_boxes) >= 60 or not _BOX_JOINTS.fullmatch(between_boxes):
             break
         run.insert(0, (begin, end))
     return [text[begin:end].strip() for begin, end in run]
@@ -142,7 +142,7 @@ def last_tag(text: str) -> str | None:
     return content.strip() if start else None
 
 
-def between(text: str, start: str, end: str) -> list[str]:
+def texts_between(text: str, start: str, end: str) -> list[str]:
     """What stands between each `start` and the next `end`, as `re.findall("start(.*?)end")`.
 
     Linear in the text, which the regular expression is not where `end` is missing.
@@ -190,11 +190,13 @@ _PHRASE = re.compile(
     r"|(?:答|答え|답은)[:：]|答えは|답은)[*_\"'`\s]*",
     re.IGNORECASE,
 )
-_BUT = re.compile(r"[^\n.]{1,40}?(?:,\s*|\s+)but\s+(?:rather\s+)?|[^\n。]{1,40}?，?\s*而是\s*")
+_CORRECTION = re.compile(
+    r"[^\n.]{1,40}?(?:,\s*|\s+)but\s+(?:rather\s+)?|[^\n。]{1,40}?，?\s*而是\s*"
+)
 #: What follows a quoted answer that is not the only one.
-_GOES_ON = re.compile(r"\s*(?:or|and)\b")
+_ALTERNATIVE = re.compile(r"\s*(?:or|and)\b")
 #: What stands before a phrase that begins a box or a tag.
-_LEAD = re.compile(
+_PHRASE_LEAD = re.compile(
     r"(?:\W|text|mathrm|mbox|the\b|my\b|final\b|correct\b|[故则即]|所以|因此|最终|正确|最后)*(?=answer|答)",
     re.IGNORECASE,
 )
@@ -213,33 +215,33 @@ def last_phrase(text: str) -> str | None:
         if not (mark := _PHRASE.match(text, end)):
             continue
         if mark.lastindex:
-            meant = _BUT.match(text, mark.end(), mark.end() + 60)
-            return _statement(text, meant.end()) if meant else None
-        statement = _statement(text, mark.end())
+            meant = _CORRECTION.match(text, mark.end(), mark.end() + 60)
+            return _read_statement(text, meant.end()) if meant else None
+        statement = _read_statement(text, mark.end())
         if statement.endswith(("?", "？")):
             return None
-        if statement and not ("\n" in mark[0] and PROSE.search(statement)):
-            return value_of_prose(statement)
+        if statement and not ("\n" in mark[0] and PROSE_WORDS.search(statement)):
+            return value_after_verb(statement)
     return None
 
 
-def _statement(text: str, at: int) -> str:
+def _read_statement(text: str, at: int) -> str:
     """The statement that begins at a place: its mathematics, or the rest of its sentence."""
     rest = DECORATION.sub("", text[at : at + TAIL_CHARS]).lstrip("*_ }\t\n")
     if (quote := text[at - 1]) in '"`' and (close := rest.find(quote)) > 0:
-        rest = rest if _GOES_ON.match(rest, close + 1) else rest[:close]
-    math = MATH.match(rest)
+        rest = rest if _ALTERNATIVE.match(rest, close + 1) else rest[:close]
+    math = MATH_SPAN.match(rest)
     begin = math.end() if math else 0
     line = rest[begin:].partition("\n")[0]
-    if end := END.search(line):
+    if end := STATEMENT_END.search(line):
         line = line[: end.start()]
-    statement = bare(rest[:begin] + line)
+    statement = strip_statement(rest[:begin] + line)
     return statement.removesuffix("}" * (statement.count("}") - statement.count("{")))
 
 
 def _without_phrase(text: str) -> str:
     """What a box or a tag states, without `The answer is` or `####` at its beginning."""
-    return (_LEAD.match(text) and last_phrase(text)) or text.removeprefix("####").strip()
+    return (_PHRASE_LEAD.match(text) and last_phrase(text)) or text.removeprefix("####").strip()
 
 
 def gold_answer(text: str) -> str:

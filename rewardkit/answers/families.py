@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from rewardkit.answers.budget import PRECISE, spend
-from rewardkit.answers.evaluate import exact, numeric, points, precise
-from rewardkit.answers.fields import UndefinedError
-from rewardkit.answers.policy import STRICT
-from rewardkit.answers.reading.tree import (
+from rewardkit.answers.budget import PRECISE_STEPS, charge_steps
+from rewardkit.answers.evaluate import evaluate_digits, evaluate_double, exact_value, sample_points
+from rewardkit.answers.numeric_backends import UndefinedError
+from rewardkit.answers.parsing.tree import (
     MINUS_ONE,
     PI,
     Node,
@@ -21,15 +20,16 @@ from rewardkit.answers.reading.tree import (
     mul,
     num,
     substitute,
+    subtrees,
     symbols,
-    walk,
 )
-from rewardkit.answers.relations import answer_of
+from rewardkit.answers.policy import STRICT
+from rewardkit.answers.relations import equation_value
 
 #: Names of variables, which no parameter has, and those that stand for whole numbers.
 _VARIABLES = frozenset({"x", "y", "z"})
-_OF_FUNCTIONS = _VARIABLES | frozenset({"t", "u", "v", "s", "r", "w", "theta"})
-_INTEGERS = frozenset("knml")
+_FUNCTION_VARIABLES = _VARIABLES | frozenset({"t", "u", "v", "s", "r", "w", "theta"})
+_INTEGER_NAMES = frozenset("knml")
 
 
 def parameters(gold: Node, question: str) -> set[str]:
@@ -42,32 +42,34 @@ def parameters(gold: Node, question: str) -> set[str]:
     node, bound = (gold[1], gold[4].split()) if declared else (gold, [])
     if node[0] == "sym" or (gold[0] == "where" and not declared):
         return set()
-    value = answer_of(node, STRICT)
-    free = symbols(node) & set(bound) | _constants(node, value)
+    value = equation_value(node, STRICT)
+    free = symbols(node) & set(bound) | _integration_constants(node, value)
     for item in value[1:] if value[0] in ("list", "and", "or", "tuple", "set") else (value,):
         for term in item[1:] if item[0] == "add" else (item,):
-            free |= _turns(term)
-    return {name for name in free - _VARIABLES if not _is_in(name, question)}
+            free |= _turn_parameter(term)
+    return {name for name in free - _VARIABLES if not _occurs_in(name, question)}
 
 
-def _turns(term: Node) -> set[str]:
+def _turn_parameter(term: Node) -> set[str]:
     r"""The integer of a term such as `2k\pi` or `360^\circ k`; nothing where other names stand in it."""
     factors = term[1:] if term[0] == "mul" else (term[1],) if term[0] == "degree" else ()
     angular = term[0] == "degree" or any(f == PI or f[0] == "degree" for f in factors)
     names = symbols(term)
-    direct = {part[1] for part in walk(term) if part[0] == "sym"}
+    direct = {part[1] for part in subtrees(term) if part[0] == "sym"}
     linear = all(
         part[0] in ("mul", "num", "sym", "const", "degree") or not symbols(part)
-        for part in walk(term)
+        for part in subtrees(term)
     )
-    return names & _INTEGERS if angular and linear and len(names) == len(direct) == 1 else set()
+    return (
+        names & _INTEGER_NAMES if angular and linear and len(names) == len(direct) == 1 else set()
+    )
 
 
-def _constants(node: Node, value: Node) -> set[str]:
+def _integration_constants(node: Node, value: Node) -> set[str]:
     """Constants of integration: a term `C`, or factors of the terms of a function `y(x)`."""
     names = {name for name in symbols(value) if name in ("C", "c") or name[:2] in ("C_", "c_")}
     others = symbols(value) - names
-    if len(others) != 1 or not others <= _OF_FUNCTIONS:
+    if len(others) != 1 or not others <= _FUNCTION_VARIABLES:
         return set()
     terms = value[1:] if value[0] == "add" else (value,)
     added = {term[1] for term in terms if term[0] == "sym"}
@@ -78,7 +80,7 @@ def _constants(node: Node, value: Node) -> set[str]:
     return names & (added | factors if labelled or names - {"C", "c"} else added)
 
 
-def _is_in(name: str, question: str) -> bool:
+def _occurs_in(name: str, question: str) -> bool:
     """Whether a name stands in the question as a name of its own."""
     at = question.find(name)
     while at >= 0:
@@ -94,32 +96,32 @@ def renamings(pred: Node, gold: Node, free: set[str], question: str) -> Iterator
 
     A name that the question uses keeps its meaning.
     """
-    ours, theirs = _own_names(pred) - symbols(gold), _own_names(gold) - symbols(pred)
+    ours, theirs = _value_names(pred) - symbols(gold), _value_names(gold) - symbols(pred)
     if not ours and not theirs:  # c_1 and c_2 in the other order
-        ours = theirs = {name for name in free & _own_names(pred) if "_" in name}
+        ours = theirs = {name for name in free & _value_names(pred) if "_" in name}
     if not 0 < len(ours) == len(theirs) <= 3 or not theirs <= free or ours & _VARIABLES:
         return
-    if any(_is_in(name, question) for name in ours - theirs):
+    if any(_occurs_in(name, question) for name in ours - theirs):
         return
     for order in permutations(sorted(ours)):
         pairs = zip(order, sorted(theirs), strict=True)
         yield substitute(pred, {("sym", name): ("sym", other) for name, other in pairs})
 
 
-def _own_names(node: Node) -> set[str]:
+def _value_names(node: Node) -> set[str]:
     """The names of a tree without its label and its clause."""
     node = node[1] if node[0] == "where" else node
-    return symbols(answer_of(node, STRICT))
+    return symbols(equation_value(node, STRICT))
 
 
 def same_family(pred: Node, gold: Node, name: str) -> bool:
     """Whether `a + bk` and `c + dk` run through the same values: `b = ±d`, `(a - c) / b` whole."""
     if symbols(pred) != {name} or symbols(gold) != {name}:
         return False
-    spend(pred, gold, times=3 * PRECISE)
+    charge_steps(pred, gold, times=3 * PRECISE_STEPS)
     try:
-        p = [precise(pred, {name: float(k)}) for k in range(3)]
-        g = [precise(gold, {name: float(k)}) for k in range(3)]
+        p = [evaluate_digits(pred, {name: float(k)}) for k in range(3)]
+        g = [evaluate_digits(gold, {name: float(k)}) for k in range(3)]
     except UndefinedError:
         return False
     step, other = p[1] - p[0], g[1] - g[0]
@@ -132,12 +134,14 @@ def same_family(pred: Node, gold: Node, name: str) -> bool:
 
 def as_congruence(node: Node) -> Node:
     r"""`x = 7k + 3` with any integer `k` as `x \equiv 3 \pmod 7`; any other node as it is."""
-    inner, free = (node[1], node[4].split()) if node[0] == "where" else (node, [*_INTEGERS])
-    value = answer_of(inner, STRICT)
+    inner, free = (node[1], node[4].split()) if node[0] == "where" else (node, [*_INTEGER_NAMES])
+    value = equation_value(inner, STRICT)
     names = symbols(value)
     if value is inner or len(names) != 1 or not names <= set(free):
         return node
-    a, b, c = (exact(substitute(value, {("sym", next(iter(names))): num(k)})) for k in range(3))
+    a, b, c = (
+        exact_value(substitute(value, {("sym", next(iter(names))): num(k)})) for k in range(3)
+    )
     if a is None or b is None or c is None or c - b != b - a or a == b:
         return node
     return ("congruence", ("rel", "=", inner[2], num(a)), num(abs(b - a)))
@@ -145,21 +149,23 @@ def as_congruence(node: Node) -> Node:
 
 def same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
     r"""Whether two antiderivatives with a constant of their own differ by a number: `\ln 2x + C`."""
-    p, g = (answer_of(node, STRICT) for node in (pred, gold))
+    p, g = (equation_value(node, STRICT) for node in (pred, gold))
     constants = [
-        [part for part in value[1:] if part in _ADDED] for value in (p, g) if value[0] == "add"
+        [part for part in value[1:] if part in _ADDITIVE_CONSTANTS]
+        for value in (p, g)
+        if value[0] == "add"
     ]
     if [len(some) for some in constants] != [1, 1] or constants[1][0][1] not in free:
         return False
     names = (symbols(p) | symbols(g)) - {some[0][1] for some in constants}
     difference = add(p, mul(MINUS_ONE, g))
-    spend(difference, times=4 * PRECISE)
+    charge_steps(difference, times=4 * PRECISE_STEPS)
     values = []
-    for point in points(difference):
+    for point in sample_points(difference):
         held = {name: (point[name] if name in names else 0.0) for name in point}
         try:
-            numeric(difference, held, real=True)
-            values.append(precise(difference, held))
+            evaluate_double(difference, held, real=True)
+            values.append(evaluate_digits(difference, held))
         except UndefinedError:
             continue
         if len(values) == 4:
@@ -167,4 +173,4 @@ def same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
     return len(values) > 2 and all(abs(value - values[0]) < 1e-30 for value in values[1:])
 
 
-_ADDED = (("sym", "C"), ("sym", "c"))
+_ADDITIVE_CONSTANTS = (("sym", "C"), ("sym", "c"))

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from functools import reduce
 
-from rewardkit.answers.budget import spend
-from rewardkit.answers.reading.tree import Node, add, mul
+from rewardkit.answers.budget import charge_steps
+from rewardkit.answers.parsing.tree import Node, add, mul
 
 #: Most matrices in a product that are multiplied: symbolic entries grow with each.
 MAX_FACTORS = 3
 
 
-def folded(node: Node) -> Node:
+def evaluate_matrix_arithmetic(node: Node) -> Node:
     """A sum or product of matrices or tuples (and factors) as one; any other node as it is."""
     if node[0] in ("add", "mul") and any(_has_tuple(part) for part in node[1:]):
-        rows = folded((node[0], *map(_as_row, node[1:])))
+        rows = evaluate_matrix_arithmetic((node[0], *map(_tuple_to_row, node[1:])))
         one_row = rows[0] == "matrix" and len(rows) == 2
         return ("tuple", *rows[1][1:]) if one_row else node
     if node[0] == "add":
-        node = ("add", *map(folded, node[1:]))
+        node = ("add", *map(evaluate_matrix_arithmetic, node[1:]))
     if node[0] == "add" and all(part[0] == "matrix" for part in node[1:]):
-        return reduce(_plus, node[1:])
+        return reduce(_add, node[1:])
     matrices = sum(part[0] == "matrix" for part in node[1:]) if node[0] == "mul" else 0
     if 0 < matrices <= MAX_FACTORS:
-        return reduce(_times, node[1:])
+        return reduce(_multiply, node[1:])
     return node
 
 
@@ -31,13 +31,13 @@ def _has_tuple(node: Node) -> bool:
     return node[0] == "tuple" or (node[0] == "mul" and any(part[0] == "tuple" for part in node[1:]))
 
 
-def _as_row(node: Node) -> Node:
+def _tuple_to_row(node: Node) -> Node:
     if node[0] == "tuple":
         return ("matrix", ("row", *node[1:]))
-    return ("mul", *map(_as_row, node[1:])) if _has_tuple(node) else node
+    return ("mul", *map(_tuple_to_row, node[1:])) if _has_tuple(node) else node
 
 
-def _plus(a: Node, b: Node) -> Node:
+def _add(a: Node, b: Node) -> Node:
     if (
         len(a) < 2
         or len(a) != len(b)
@@ -48,21 +48,21 @@ def _plus(a: Node, b: Node) -> Node:
     return ("matrix", *rows)
 
 
-def _times(a: Node, b: Node) -> Node:
+def _multiply(a: Node, b: Node) -> Node:
     if a[0] == b[0] == "matrix":
-        return _product(a, b)
+        return _matrix_product(a, b)
     if "matrix" not in (a[0], b[0]):
         return mul(a, b)
     factor, matrix = (b, a) if a[0] == "matrix" else (a, b)
     return ("matrix", *(("row", *(mul(factor, cell) for cell in row[1:])) for row in matrix[1:]))
 
 
-def _product(a: Node, b: Node) -> Node:
+def _matrix_product(a: Node, b: Node) -> Node:
     if len(a) == 1 or len(b) == 1:
         return ("mul", a, b)
     columns = list(zip(*(row[1:] for row in b[1:]), strict=False))
     if len(a[1]) != len(b):
         return ("mul", a, b)
-    spend(a, b, times=len(columns))
+    charge_steps(a, b, times=len(columns))
     rows = (("row", *(add(*map(mul, row[1:], column)) for column in columns)) for row in a[1:])
     return ("matrix", *rows)

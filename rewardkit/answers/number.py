@@ -40,7 +40,7 @@ _FRAC = re.compile(r"\\[dtc]?frac\{?(-?\d+)\}?(?:\{(\d+)\}|(\d))", re.ASCII)
 _MIXED = re.compile(r"(?<![\d.])(\d{1,50})\s*\\[dtc]?frac\{(\d{1,50})\}\{(\d{1,50})\}", re.ASCII)
 _THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|\\[,!])(?=\d{3}(?!\d))", re.ASCII)
 _MARKUP = re.compile(r"<[^<>]{0,40}>|(?<![\d*_])[*_`]+|[*_`]+(?![\d*_])", re.ASCII)
-_TEX_DRESS = re.compile(
+_TEX_MARKUP = re.compile(
     r"\\(?:text|mathrm|mbox|textbf|mathbf|boxed)(?=\{)|\\[!,;: ()\[\]]|[{}]|\\(?=[$%])"
 )
 _LOOKALIKES = str.maketrans(
@@ -49,12 +49,12 @@ _LOOKALIKES = str.maketrans(
 )
 
 #: What may stand around a number besides words.
-_DRESS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
+_NEUTRAL_SIGNS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
 #: Words that join two numbers, and words that change the number they stand at.
-_BOUNDING = frozenset(["least", "most", "than", "under", "over", "above", "below", "or"])
-_JOINING = frozenset(["or", "and", "than", "if", "else", "plus", "minus", "times", "over"])
+_BOUND_WORDS = frozenset(["least", "most", "than", "under", "over", "above", "below", "or"])
+_JOINING_WORDS = frozenset(["or", "and", "than", "if", "else", "plus", "minus", "times", "over"])
 _JOINS = re.compile("[或和与及加减乘除]")
-_CHANGING = frozenset(
+_CHANGING_WORDS = frozenset(
     [
         "negative",
         "minus",
@@ -108,7 +108,7 @@ _HEDGE = re.compile(
 #: Chinese characters that change or bound the number beside them.
 _CHANGING_CHARS = frozenset("不负非或百千万亿于至超错误")
 #: Single letters that are a unit or a word; any other is a name, as in `2x` and `f(5)`.
-_LETTERS = frozenset("aCFgGhIJlLmMNsVW")
+_UNIT_LETTERS = frozenset("aCFgGhIJlLmMNsVW")
 
 
 def read_number(text: str) -> Fraction | object | None:
@@ -121,28 +121,30 @@ def read_number(text: str) -> Fraction | object | None:
         return Fraction(int(text))
     if len(text) > MAX_CHARS:
         return None
-    left, equals, text = _plain(text).rpartition("=")
+    left, equals, text = _strip_markup(text).rpartition("=")
     matches = list(_NUMBER.finditer(text))
     if not matches:
         return None
     between = [text[a.end() : b.start("number")] for a, b in pairwise(matches)]
     before, after = text[: matches[0].start()], text[matches[-1].end() :]
     words_before = {word.casefold() for word in _WORD.findall(before)}
-    if not all(map(_is_dress, (before, after, *between))) or words_before & _BOUNDING:
+    if not all(map(_is_neutral_text, (before, after, *between))) or words_before & _BOUND_WORDS:
         return AMBIGUOUS
-    if between and not (_leads(before, between[0]) or len({_value(m) for m in matches}) == 1):
+    if between and not (
+        _is_first_number_stated(before, between[0]) or len({_value(m) for m in matches}) == 1
+    ):
         return AMBIGUOUS
     value = _value(matches[0])
     return AMBIGUOUS if equals and _contradicts(left, value) else value
 
 
-def _plain(text: str) -> str:
+def _strip_markup(text: str) -> str:
     text = _THIN_SPACE.sub("", text.translate(_LOOKALIKES))
-    text = _MIXED.sub(_improper, text) if "frac" in text else text
-    return _MARKUP.sub(" ", _TEX_DRESS.sub(" ", _FRAC.sub(_inline_fraction, text)))
+    text = _MIXED.sub(_improper_fraction, text) if "frac" in text else text
+    return _MARKUP.sub(" ", _TEX_MARKUP.sub(" ", _FRAC.sub(_inline_fraction, text)))
 
 
-def _improper(match: re.Match[str]) -> str:
+def _improper_fraction(match: re.Match[str]) -> str:
     r"""`12\frac{3}{5}` is 63/5."""
     whole, top, bottom = (int(digits) for digits in match.groups())
     return f"{whole * bottom + top}/{bottom}"
@@ -152,15 +154,15 @@ def _inline_fraction(match: re.Match[str]) -> str:
     return f"{match[1]}/{match[2] or match[3]}"
 
 
-def _is_dress(text: str) -> bool:
+def _is_neutral_text(text: str) -> bool:
     """Whether text beside a number leaves it the number it is."""
-    if not all(char.isalpha() or char in _DRESS for char in _HYPHEN.sub("", text)):
+    if not all(char.isalpha() or char in _NEUTRAL_SIGNS for char in _HYPHEN.sub("", text)):
         return False
     if not _CHANGING_CHARS.isdisjoint(text):
         return False
     words = _WORD.findall(text)
     beside = {word for word in words[:1] + words[-1:] if len(word) == 1 and word.isascii()}
-    return beside <= _LETTERS and not any(word.casefold() in _CHANGING for word in words)
+    return beside <= _UNIT_LETTERS and not any(word.casefold() in _CHANGING_WORDS for word in words)
 
 
 def _contradicts(left: str, value: Fraction | None) -> bool:
@@ -171,13 +173,13 @@ def _contradicts(left: str, value: Fraction | None) -> bool:
     return side is not None and _value(side) != value
 
 
-def _leads(before: str, between: str) -> bool:
+def _is_first_number_stated(before: str, between: str) -> bool:
     """Whether the first number opens the text and words part it from the second."""
     words = {word.casefold() for word in _WORD.findall(between) if len(word) > 1}
     return (
         not before.strip()
         and bool(words)
-        and words.isdisjoint(_JOINING)
+        and words.isdisjoint(_JOINING_WORDS)
         and not _JOINS.search(between)
         and not _RANGE.match(between)
     )

@@ -14,10 +14,10 @@ from typing import Final, Literal, NamedTuple
 #: Characters at the end of a response that are searched.
 TAIL_CHARS: Final = 2000
 #: Most words behind a value, or of an answer in words, that stands alone on its line.
-FEW_WORDS: Final = 3
+MAX_WORDS_AROUND: Final = 3
 
 #: A span of mathematics. Dollar signs before digits are money.
-MATH: Final = re.compile(
+MATH_SPAN: Final = re.compile(
     r"\$\$(.{1,500}?)\$\$|\$(?!\s*\n|\d[^$\n]{0,100}\s\$)([^$]{1,500})\$(?!\d)"
     r"|\\\((.{1,300}?)\\\)|\\\[(.{1,300}?)\\\]",
     re.DOTALL,
@@ -30,7 +30,7 @@ DECORATION: Final = re.compile(
 _VALUE_NEXT = r"(?=[-+(\[]?[\d$\\])"
 #: Where a statement ends: with its sentence (`12. Or 13` goes on), before a reason, and before a
 #: value that is not meant (`12, not 13`).
-END: Final = re.compile(
+STATEMENT_END: Final = re.compile(
     r"[.。．；!！](?=[\"'*_`)\]]*(?:\s|$))"
     r"(?!\s+(?:or|alternatively|maybe|perhaps|possibly|otherwise|it\s+(?:could|might|may))\b)"
     r"|(?<=[?？])(?=[\"'*_`)\]]*(?:\s|$))|。|;(?!\s*or\b)(?:\s|$)|です|입니다|이다"
@@ -47,34 +47,36 @@ def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sent
 
     Its last `TAIL_CHARS` characters are read. Words are looked for if the gold answer is words.
     """
-    sentence = _IS_THE_ANSWER.sub("", _last_sentence(DECORATION.sub("", response[-TAIL_CHARS:])))
-    if _DOUBTED.search(sentence) or sentence.count("{") != sentence.count("}"):
+    sentence = _TRAILING_IS_THE_ANSWER.sub(
+        "", _last_sentence(DECORATION.sub("", response[-TAIL_CHARS:]))
+    )
+    if _DOUBT.search(sentence) or sentence.count("{") != sentence.count("}"):
         return None
-    statement = _words(sentence) if _WORDS.fullmatch(gold) else ""
-    if not statement and not _DENIED.search(sentence):
-        statement = _values(sentence)
+    statement = _words_stated(sentence) if _WORDS.fullmatch(gold) else ""
+    if not statement and not _DENIAL.search(sentence):
+        statement = _values_stated(sentence)
     if not statement:
         return None
-    return statement, "line" if statement == bare(sentence) else "sentence"
+    return statement, "line" if statement == strip_statement(sentence) else "sentence"
 
 
-def bare(text: str) -> str:
+def strip_statement(text: str) -> str:
     """A statement stripped; one that is nothing but mathematics without its delimiters."""
     text = text.rstrip(" \t\r\n*_`#\"'✅∎■□≈~=.。．,，;；!").lstrip(" \t\r\n*_`#\"'≈~=，")
-    math = MATH.match(text)
+    math = MATH_SPAN.match(text)
     if not math or math.end() < len(text):
         return text
     content: str = next(filter(None, math.groups()))
     return content.rstrip(" \t\n.,").lstrip()
 
 
-def value_of_prose(sentence: str) -> str:
+def value_after_verb(sentence: str) -> str:
     """The value that a sentence of prose ends on behind `is`; the sentence where there is none."""
     verb = None
-    if PROSE.search(sentence) and not (_DOUBTED.search(sentence) or _DENIED.search(sentence)):
+    if PROSE_WORDS.search(sentence) and not (_DOUBT.search(sentence) or _DENIAL.search(sentence)):
         *_, verb = (None, *_COPULA.finditer(sentence))
-    value = bare(sentence[verb.end() :]) if verb else ""
-    starts = _VALUE.search(value.partition(" ")[0]) or MATH.match(value)
+    value = strip_statement(sentence[verb.end() :]) if verb else ""
+    starts = _VALUE.search(value.partition(" ")[0]) or MATH_SPAN.match(value)
     return value if starts and not _CONDITION.search(sentence) else sentence
 
 
@@ -108,7 +110,7 @@ def _last_row(rows: re.Match[str]) -> str:
 def _last_sentence(text: str) -> str:
     """The last sentence of the last line with text; of a display its last row."""
     text = _ROWS.sub(_last_row, _FENCE.sub(r"\1", text.strip()))
-    text = MATH.sub(lambda span: span[0].replace("\n", " "), text).strip()
+    text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text).strip()
     *_, line = ("", *filter(str.strip, text.split("\n")))
     *_, sentence = ("", *filter(_SENTENCE.match, _STOP.split(line)))
     return sentence.strip()
@@ -117,18 +119,18 @@ def _last_sentence(text: str) -> str:
 # --- what a sentence states
 
 _WORDS = re.compile(r"\s*(?:\$|\\text\s*\{)*[^\W\d_]{2,}(?:[\s,'’-]{1,3}[^\W\d_]{1,40}){0,7}\W*")
-_DENIED = re.compile(
+_DENIAL = re.compile(
     r"\b(?:not|cannot|never|neither|nor|wrong|incorrect)\b|n['’]t\b"
     r"|不(?:是|为|等于|能|会|可能|对|成立|存在|知道|确定)|并非|无法|没有|未必|错误",
     re.IGNORECASE,
 )
-_DOUBTED = re.compile(
+_DOUBT = re.compile(
     r"[?？][^\w?？]*$|\b(?:unsure|could|might|(?-i:may)|maybe|perhaps|possibly|guess|assume|suppose|let|if"
     r"|either|unless|should have|possible(?=\W*$|\s+answers?\b))\b|可能[是为]|也许|或许|如果|假设|若|^设|吗",
     re.IGNORECASE,
 )
 #: What follows says what comes of the rest.
-_HENCE = re.compile(
+_CONCLUSION = re.compile(
     r"(?:\b(?:so|therefore|thus|hence|finally|consequently|altogether|donc|ainsi|entonces|daher|somit"
     r"|итак|значит|поэтому)\b|^(?:and|then)\b|\bin (?:total|all|conclusion)\b|\b(?:this|that) means\b"
     r"|\bwe conclude\b|所以|因此|因而|综上所述|综上|故|从而|于是|可得|[,，]则|即|共|答[:：]|∴)[,，:：]?\s*",
@@ -139,7 +141,7 @@ _FILLERS = (
     r"|to|total|of|altogether|also|therefore|thus|then|now|number|value))*$"
 )
 #: Words before a value that state it; and a verb behind `will`, `can`, `has to`.
-_STATES = re.compile(
+_STATING_WORDS = re.compile(
     r"(?:(?<!\S)(?:is|are|was|were|be|equals?|it['’]s|there['’]s|gives?|get|got|have|has|had|find"
     r"|conclude|obtain|that|yields?|ist|est|es|son|sind|равно|равна?|answer|ans|result|output|solution|sum)|等于|[:=为是有得需要用剩：])"
     rf"{_FILLERS}"
@@ -147,13 +149,13 @@ _STATES = re.compile(
 _MODAL = re.compile(r"(?<!\S)(?<!\bi )(?:will|would|can|must|should|to)(?: \S+){1,3}$")
 #: Words that state a value near the end of a sentence, `arrives at 10:45`, `costs 12 euros`; or
 #: none, where it stands alone.
-_ENDS_ON = re.compile(
+_FINAL_VERB = re.compile(
     r"^$|\S (?:at|to|(?:cost|weigh|pay|need|take|earn|spend|score|save|make|leave|measure|last|contain"
     r"|require|become|remain|use|sell|buy|collect|receive|produce)(?:s|d|ed)?|paid|took|spent|made"
     rf"|sold|bought){_FILLERS}"
 )
 #: Words before a number that names something, a bound, or a value that is not stated.
-_MENTIONS = re.compile(
+_MENTION = re.compile(
     r"(?<!\S)(?:steps?|problem|cases?|equation|eq|theorem|lemma|figure|page|line|question|section"
     r"|chapter|part|example|table|exercise|no|formula|where|when|since|let|using|setting|substituting"
     r"|given|input|hint|note|consider|try|check|put|plug|least|most|than|between|over|under|nearly"
@@ -161,9 +163,9 @@ _MENTIONS = re.compile(
     rf":?{_FILLERS}|(?:大于|小于|超过|多于|少于|高于|低于|至少|至多|不足|不到|排除|舍去)$"
 )
 #: Words before a setting, `for n = 12`; `sells it for 12` states it.
-_SETS = re.compile(r"(?<!\S)(?:for|with|by|of|at|from|in)$")
+_SETTING = re.compile(r"(?<!\S)(?:for|with|by|of|at|from|in)$")
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
-_TOKEN = re.compile(rf"{MATH.pattern}|[{_CJK}]+|[^\s{_CJK}]+", re.DOTALL)
+_TOKEN = re.compile(rf"{MATH_SPAN.pattern}|[{_CJK}]+|[^\s{_CJK}]+", re.DOTALL)
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _WORD = re.compile(
     rf"\W*(?:\d+-)?(?!(?:{_MONTH})\W*$)[^\W\d_]{{2,}}(?:['’/-][^\W\d_]+)*\W*|\W*[aAI]\W*"
@@ -172,18 +174,18 @@ _VALUE = re.compile(rf"[\d&=+*/^<>≤≥≈√π∞°\\$×·]|^\W*(?:[A-Za-zΑ-�
 _CONTENT = re.compile(r"[^\W_]|[∞∅]")
 _JOINS = re.compile(r"and|or|to|by|[,，、和或且]")
 _AND = re.compile(r"\b(?:and|or|but)\b|[和或且]")
-_IS_THE_ANSWER = re.compile(
+_TRAILING_IS_THE_ANSWER = re.compile(
     r"\s(?:is|are) (?:what\b.*|(?:the|our|my) (?:\w+ )?(?:answer|result|solution)s?\W*)$"
 )
 #: Arithmetic before what it comes to.
 _ARITHMETIC = re.compile(r"^(?:[\d\s+\-*/×·().,%$£€^÷=]|(?<=[\d) ])x(?=\s?[(\d]))*=(?=[^=]*$)")
 #: Three words in a row, outside TeX.
-PROSE: Final = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
+PROSE_WORDS: Final = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
 _CONDITION = re.compile(r"\b(?:such that|where|when|whose)\b")
 _COPULA = re.compile(r"\b(?:is|are|was|were|be|it['’]s|there['’]s)\s+|[为是：]|:\s*", re.IGNORECASE)
 
 
-class _Run(NamedTuple):
+class _ValueRun(NamedTuple):
     """A run of values in a clause: from where to where, and the words before it."""
 
     start: int
@@ -191,47 +193,51 @@ class _Run(NamedTuple):
     before: str
 
 
-def _words(sentence: str) -> str:
+def _words_stated(sentence: str) -> str:
     """What a sentence says in words: what follows its verb, or all of a few words."""
     verb = max((verb.end() for verb in _COPULA.finditer(sentence)), default=0)
-    statement = bare(sentence[verb:])
-    is_short = verb or len(statement.split()) <= FEW_WORDS
-    stated = is_short and _WORDS.fullmatch(statement) and not _DENIED.search(sentence, 0, verb)
+    statement = strip_statement(sentence[verb:])
+    is_short = verb or len(statement.split()) <= MAX_WORDS_AROUND
+    stated = is_short and _WORDS.fullmatch(statement) and not _DENIAL.search(sentence, 0, verb)
     return statement if stated else ""
 
 
-def _values(sentence: str) -> str:
+def _values_stated(sentence: str) -> str:
     """The values that a sentence states as its result, with the words behind them; "" if none."""
-    if len(letter := bare(sentence)) == 1:
+    if len(letter := strip_statement(sentence)) == 1:
         return letter
-    if not (runs := _runs(sentence)):
+    if not (runs := _value_runs(sentence)):
         return ""
     last = runs[-1]
-    hence = max((m.end() for m in _HENCE.finditer(sentence, 0, last.start)), default=0)
+    hence = max((m.end() for m in _CONCLUSION.finditer(sentence, 0, last.start)), default=0)
     runs = [run for run in runs if run.start >= hence]
     is_equation = "=" in sentence[last.start : last.end]
-    if _MENTIONS.search(last.before) or (is_equation and _SETS.search(last.before)):
+    if _MENTION.search(last.before) or (is_equation and _SETTING.search(last.before)):
         return ""
     concludes = is_equation or (hence > 0 and len(runs) == 1)
-    ends_on_it = _ENDS_ON.search(last.before) and len(sentence[last.end :].split()) <= FEW_WORDS
-    states = _STATES.search(last.before) or _MODAL.search(last.before)
+    ends_on_it = (
+        _FINAL_VERB.search(last.before) and len(sentence[last.end :].split()) <= MAX_WORDS_AROUND
+    )
+    states = _STATING_WORDS.search(last.before) or _MODAL.search(last.before)
     if not (concludes or states or ends_on_it):
         return ""
     for run in runs:  # `12 for John and 13 for Mary` are two
         if run is last or (
-            _STATES.search(run.before) and _AND.search(sentence, run.end, last.start)
+            _STATING_WORDS.search(run.before) and _AND.search(sentence, run.end, last.start)
         ):
             break
-    end = END.search(sentence, last.end)
+    end = STATEMENT_END.search(sentence, last.end)
     statement = sentence[run.start : end.start() if end else None]
-    return bare(
-        statement if not run.before or MATH.match(statement) else _ARITHMETIC.sub("", statement)
+    return strip_statement(
+        statement
+        if not run.before or MATH_SPAN.match(statement)
+        else _ARITHMETIC.sub("", statement)
     )
 
 
-def _runs(clause: str) -> list[_Run]:
+def _value_runs(clause: str) -> list[_ValueRun]:
     """The runs of values of a clause; `and`, `or` and commas between values join them."""
-    runs: list[_Run] = []
+    runs: list[_ValueRun] = []
     words: list[str] = []
     for token in _TOKEN.finditer(clause):
         if not _VALUE.search(token[0]) or _WORD.fullmatch(token[0]):
@@ -240,6 +246,6 @@ def _runs(clause: str) -> list[_Run]:
         if runs and all(map(_JOINS.fullmatch, words)):
             runs[-1] = runs[-1]._replace(end=token.end())
         else:
-            runs.append(_Run(token.start(), token.end(), " ".join(words[-8:])))
+            runs.append(_ValueRun(token.start(), token.end(), " ".join(words[-8:])))
         words = []
     return [run for run in runs if _CONTENT.search(clause, run.start, run.end)]

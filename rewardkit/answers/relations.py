@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rewardkit.answers.budget import PRECISE, spend
-from rewardkit.answers.evaluate import POINTS, numeric, points, precise
-from rewardkit.answers.fields import UndefinedError
+from rewardkit.answers.budget import PRECISE_STEPS, charge_steps
+from rewardkit.answers.evaluate import (
+    SAMPLE_POINTS,
+    evaluate_digits,
+    evaluate_double,
+    sample_points,
+)
+from rewardkit.answers.numeric_backends import UndefinedError
+from rewardkit.answers.parsing.tree import MINUS_ONE, Node, add, mul, substitute, subtrees, symbols
+from rewardkit.answers.parsing.vocabulary import ACCENTS, FLIPPED_OPERATORS
 from rewardkit.answers.policy import Policy
-from rewardkit.answers.reading.names import FLIPPED, MARKS
-from rewardkit.answers.reading.tree import MINUS_ONE, Node, add, mul, substitute, symbols, walk
-from rewardkit.answers.scalar import canonical, scalar_equal, value_equal
-from rewardkit.answers.worked_out import UNEVALUATED, is_worked_out
+from rewardkit.answers.scalar import canonical_text, scalar_equal, value_equal
+from rewardkit.answers.simplification import UNEVALUATED, is_simplified
 
 
-class Solved(NamedTuple):
+class Solution(NamedTuple):
     r"""What an equation says: `label` is None where there is none; `rounded` follows an `\approx`."""
 
     label: Node | None
     value: Node
-    rounded: Node | None = None
+    rounding: Node | None = None
 
     @property
     def values(self) -> list[Node]:
         """The value, and its rounding where one stands beside it."""
-        return [self.value] if self.rounded is None else [self.value, self.rounded]
+        return [self.value] if self.rounding is None else [self.value, self.rounding]
 
 
 def is_equation(node: Node) -> bool:
@@ -32,7 +37,7 @@ def is_equation(node: Node) -> bool:
     return node[0] == "rel" and set(node[1].split()) <= {"=", "~"}
 
 
-def solved(node: Node, policy: Policy) -> Solved | None:
+def solution_of(node: Node, policy: Policy) -> Solution | None:
     r"""The value of `x = 5`, of `V = 4\pi r^2 = 36\pi`, of `2 + 3 = 5`; None if nothing is solved.
 
     The closed values of a chain must be equal, or it contradicts itself.
@@ -44,110 +49,118 @@ def solved(node: Node, policy: Policy) -> Solved | None:
     while len(sides) > 1 and _is_label(sides[0], sides[-1], alone=len(node) == 4):
         label = sides[0] if label is None else label
         sides, operators = sides[1:], operators[1:]
-    rounded = None
+    rounding = None
     if len(sides) > 1 and operators[-1] == "~":
-        rounded = sides.pop()
+        rounding = sides.pop()
     closed = [side for side in sides if _has_value(side)]
-    if not all(_consistent(side, sides[-1], policy) for side in closed[:-1]):
+    if not all(_is_consistent(side, sides[-1], policy) for side in closed[:-1]):
         return None
     if any(_contradicts(side, sides[-1], policy) for side in sides[:-1]):
         return None
-    if rounded is not None and closed and not _rounds(rounded, sides[-1]):
+    if rounding is not None and closed and not _is_rounding(rounding, sides[-1]):
         return None
     if label is None and len(closed) < len(sides) and not _is_identity(sides, policy):
         return None
-    if label is None and len(sides) + (rounded is not None) < 2:
+    if label is None and len(sides) + (rounding is not None) < 2:
         return None
     value = sides[-1]
-    if not is_worked_out(value):
-        value = next((side for side in closed if is_worked_out(side)), value)
-    return Solved(label, value, rounded)
+    if not is_simplified(value):
+        value = next((side for side in closed if is_simplified(side)), value)
+    return Solution(label, value, rounding)
 
 
-def answer_of(node: Node, policy: Policy) -> Node:
+def equation_value(node: Node, policy: Policy) -> Node:
     """The value of a solved equation, any other node as it is."""
-    answer = solved(node, policy) if is_equation(node) else None
+    answer = solution_of(node, policy) if is_equation(node) else None
     return node if answer is None else answer.value
 
 
-def _consistent(side: Node, value: Node, policy: Policy) -> bool:
+def _is_consistent(side: Node, value: Node, policy: Policy) -> bool:
     if "percent" in (side[0], value[0]) and side[0] != value[0]:
         return scalar_equal(side, value, policy)
-    return not _has_value(value) or value_equal(_bare(side), _bare(value), policy)
+    return not _has_value(value) or value_equal(_without_unit(side), _without_unit(value), policy)
 
 
 def _contradicts(side: Node, value: Node, policy: Policy) -> bool:
     """Whether an expression in the middle of a chain is another than the last one."""
-    both = symbols(side) and symbols(value) and side[0] in _EXPRESSIONS and value[0] in _EXPRESSIONS
+    both = (
+        symbols(side)
+        and symbols(value)
+        and side[0] in _EXPRESSION_KINDS
+        and value[0] in _EXPRESSION_KINDS
+    )
     return bool(both) and not value_equal(side, value, policy)
 
 
 def _is_identity(sides: list[Node], policy: Policy) -> bool:
     """Whether sides with names are one expression: `(x+1)^2 = x^2+2x+1`."""
     expressions = all(
-        side[0] in _EXPRESSIONS and side[0] != "sym" and symbols(side) for side in sides
+        side[0] in _EXPRESSION_KINDS and side[0] != "sym" and symbols(side) for side in sides
     )
     return expressions and all(value_equal(side, sides[-1], policy) for side in sides[:-1])
 
 
-_EXPRESSIONS = frozenset({"sym", "add", "mul", "pow", "fn"})
+_EXPRESSION_KINDS = frozenset({"sym", "add", "mul", "pow", "fn"})
 
 
-def _rounds(rounded: Node, value: Node) -> bool:
+def _is_rounding(rounding: Node, value: Node) -> bool:
     r"""Whether a value behind `\approx` is near the exact one: within its last place."""
     try:
-        r, v = numeric(_bare(rounded), {}), numeric(_bare(value), {})
+        r, v = (
+            evaluate_double(_without_unit(rounding), {}),
+            evaluate_double(_without_unit(value), {}),
+        )
     except UndefinedError:
         return True
     return abs(r - v) <= 0.01 * max(abs(v), abs(r))
 
 
-def _bare(side: Node) -> Node:
+def _without_unit(side: Node) -> Node:
     """A value without its unit."""
     value: Node = side[1] if side[0] in ("quantity", "percent") else side
     return value
 
 
 def _has_value(side: Node) -> bool:
-    bare = _bare(side)
+    bare = _without_unit(side)
     if symbols(bare) or bare[0] not in ("num", "const", "add", "mul", "pow", "fn", "degree"):
         return False
-    spend(bare)
+    charge_steps(bare)
     try:
-        numeric(bare, {})
+        evaluate_double(bare, {})
     except UndefinedError:
         return False
     return True
 
 
 #: Functions whose value a label may be: an angle, a length, a part, an inverse.
-_NAMES_A_VALUE = frozenset(
+_VALUE_FUNCTIONS = frozenset(
     "angle measuredangle triangle odot square overarc abs norm re im arg deg dim det".split()
-) | {mark[1:] for mark in MARKS}
+) | {mark[1:] for mark in ACCENTS}
 #: Marks that make no other quantity of a name; a bar makes the conjugate or the mean.
-_IDLE_MARKS = frozenset({"widehat", "widetilde", "overrightarrow"})
+_NEUTRAL_ACCENTS = frozenset({"widehat", "widetilde", "overrightarrow"})
 
 
 def _is_label(side: Node, value: Node, *, alone: bool = True) -> bool:
     """Whether one side names what the other is: `x`, `f(x)`, `P(A)`, `AB`, `|AB|`, `dy/dx`."""
-    if any(part[0] == "fn" and part[1] in UNEVALUATED for part in walk(side)):
-        return not any(part[0] == "fn" and part[1] in UNEVALUATED for part in walk(value))
+    if any(part[0] == "fn" and part[1] in UNEVALUATED for part in subtrees(side)):
+        return not any(part[0] == "fn" and part[1] in UNEVALUATED for part in subtrees(value))
     if side[0] == "sym":
-        return side[1] not in symbols(value) and side[1] != "..." and not _is_shifted(side[1])
+        return side[1] not in symbols(value) and side[1] != "..." and not _is_shifted_index(side[1])
     if side[0] == "tuple":
         named = all(part[0] == "sym" for part in side[1:]) and not symbols(side) & symbols(value)
         return named and (value[0] != "tuple" or len(value) == len(side))
     if side[0] == "ratio":
         return all(_is_label(part, value) for part in side[1:])
     if side[0] == "fn":
-        return _is_value_of(side, value, alone=alone) and side not in list(walk(value))
+        return _is_value_of(side, value, alone=alone) and side not in list(subtrees(value))
     if side[0] == "mul" and len(side) == 3 and side[1] == ("sym", "m") and side[2][0] == "fn":
         return bool(side[2][1] == "angle")  # the measure of an angle
     lengths = side[0] in ("mul", "pow") and not _has_number(side)
     return lengths and all(len(n) == 1 and n.isupper() for n in symbols(side) or "x")
 
 
-def _is_shifted(name: str) -> bool:
+def _is_shifted_index(name: str) -> bool:
     """`a_{n+1}` is another member than the general one."""
     index = name.partition("_")[2]
     return any(sign in index for sign in "+-") and any(map(str.isalpha, index))
@@ -155,9 +168,9 @@ def _is_shifted(name: str) -> bool:
 
 def _is_value_of(side: Node, value: Node, *, alone: bool) -> bool:
     r"""Whether an application names a value: `f(x)`, `f(2)`, `P(X > 1)`, `|AB|`, `\sin A`."""
-    if side[1] in _NAMES_A_VALUE:
+    if side[1] in _VALUE_FUNCTIONS:
         return not _has_number(side)
-    if is_name(side[1]):
+    if is_function_name(side[1]):
         return side[1] in ("P", "Pr", "E", "p") or all(
             part[0] in ("sym", "num", "const", "tuple") for part in side[2:]
         )
@@ -173,34 +186,36 @@ def _has_number(side: Node) -> bool:
     return any(_has_number(part) for part in side[1:] if isinstance(part, tuple))
 
 
-def is_name(name: str) -> bool:
+def is_function_name(name: str) -> bool:
     """Whether a function is an unknown one, `f`, `f'`, `P`, `f^-1`, `a_n`, and none of the table."""
     return len(name.partition("^")[0].rstrip("'").partition("_")[0]) == 1 or name == "Pr"
 
 
-def same_label(ours: Solved, theirs: Solved) -> bool:
+def labels_agree(ours: Solution, theirs: Solution) -> bool:
     """Whether two labels may name one thing: `y` is not `x`; a word may stand for any name."""
     if ours.label is None or theirs.label is None:
         return True
-    p, g = _without_mark(ours.label), _without_mark(theirs.label)
+    p, g = _without_accent(ours.label), _without_accent(theirs.label)
     words = [label[0] == "sym" and is_word(label[1]) for label in (p, g)]
     if p == g or words[0] != words[1]:
         return True
     if p[0] == g[0] == "fn":
-        return bool(p[1] == g[1]) and (canonical(p) == canonical(g) or _are_renamed(ours, theirs))
+        return bool(p[1] == g[1]) and (
+            canonical_text(p) == canonical_text(g) or _are_same_definition(ours, theirs)
+        )
     if {p[0], g[0]} == {"sym", "fn"}:  # y = and f(x) =
         name, function = (p, g) if p[0] == "sym" else (g, p)
         usual = name[1] in ("y", "z", "u") and function[1] in "fghFGH"
         return usual or bool(name[1] == function[1])
-    return canonical(p) == canonical(g)
+    return canonical_text(p) == canonical_text(g)
 
 
-def _without_mark(label: Node) -> Node:
+def _without_accent(label: Node) -> Node:
     r"""`\hat{y}` is named `y`, and `m\angle A` is the angle."""
     if label[0] == "mul" and label[1] == ("sym", "m") and label[2][:2] == ("fn", "angle"):
         angle: Node = label[2]
         return angle
-    marked: Node = label[2] if label[0] == "fn" and label[1] in _IDLE_MARKS else label
+    marked: Node = label[2] if label[0] == "fn" and label[1] in _NEUTRAL_ACCENTS else label
     return marked
 
 
@@ -210,15 +225,15 @@ def is_word(name: str) -> bool:
     return long and "/" not in name and not name.startswith(("vec ", "Delta "))
 
 
-def renamed(ours: Solved, theirs: Solved) -> list[Node]:
+def rename_arguments(ours: Solution, theirs: Solution) -> list[Node]:
     """`f(m) = 2m` is `f(n) = 2n`: the argument's name is the definition's own."""
-    if ours.label and theirs.label and _are_renamed(ours, theirs):
+    if ours.label and theirs.label and _are_same_definition(ours, theirs):
         pairs = dict(zip(ours.label[2:], theirs.label[2:], strict=True))
         return [substitute(value, pairs) for value in ours.values]
     return ours.values
 
 
-def _are_renamed(ours: Solved, theirs: Solved) -> bool:
+def _are_same_definition(ours: Solution, theirs: Solution) -> bool:
     """Whether two definitions have as many arguments, all of them names, some of them in use."""
     p, g = ours.label or (), theirs.label or ()
     if p[:1] != ("fn",) or g[:1] != ("fn",) or len(p) != len(g):
@@ -230,21 +245,21 @@ def _are_renamed(ours: Solved, theirs: Solved) -> bool:
     return all(in_use) or (not any(in_use) and p[1][:1] in "fgh")
 
 
-def proportional(pred: Node, gold: Node) -> bool:
+def are_proportional(pred: Node, gold: Node) -> bool:
     """Whether two equations are the same up to a constant factor that is not zero."""
-    return _factor(pred, gold) is not None
+    return _constant_factor(pred, gold) is not None
 
 
-def same_inequality(pred: Node, gold: Node) -> bool:
+def inequalities_equal(pred: Node, gold: Node) -> bool:
     """Whether two inequalities are the same up to a positive factor, with the sides rearranged."""
-    factor = _factor(pred, gold)
+    factor = _constant_factor(pred, gold)
     if factor is None or abs(factor.imag) > 1e-30:
         return False
-    operator = pred[1] if factor.real > 0 else FLIPPED.get(pred[1], "")
+    operator = pred[1] if factor.real > 0 else FLIPPED_OPERATORS.get(pred[1], "")
     return bool(operator == gold[1])
 
 
-def _factor(pred: Node, gold: Node) -> Any:
+def _constant_factor(pred: Node, gold: Node) -> Any:
     """The constant by which the difference of one relation's sides is the other's; or None."""
     if len(pred) != 4 or len(gold) != 4:
         return None
@@ -252,11 +267,11 @@ def _factor(pred: Node, gold: Node) -> Any:
     g = add(gold[2], mul(MINUS_ONE, gold[3]))
     if not symbols(p) or symbols(p) != symbols(g):
         return None
-    spend(p, g, times=POINTS * PRECISE)
+    charge_steps(p, g, times=SAMPLE_POINTS * PRECISE_STEPS)
     factors = []
-    for point in points(p, g):
+    for point in sample_points(p, g):
         try:
-            factors.append(precise(p, point) / precise(g, point))
+            factors.append(evaluate_digits(p, point) / evaluate_digits(g, point))
         except (UndefinedError, ZeroDivisionError):
             continue
     if len(factors) < 3 or not factors[0]:

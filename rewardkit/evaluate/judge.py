@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardkit.answers.reading.typography import spelling
+from rewardkit.answers.parsing.typography import canonical_spelling
 from rewardkit.errors import DataError
 from rewardkit.evaluate.questions import Question
 from rewardkit.parallel import in_order
@@ -115,7 +115,7 @@ def parse_judged_line(line: Mapping[str, Any]) -> JudgedResponse:
         group=(source, subject, level),
         right=line["acc"] > 0,
         score=score,
-        vote="" if line["no_answer"] else spelling(line["pred"]),
+        vote="" if line["no_answer"] else canonical_spelling(line["pred"]),
         status=Status(line["status"]).value,
         finish=str(line.get("finish_reason") or ""),
         characters=len(line["response"]),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.answers.equal import compare, read
+from rewardkit.answers.equal import compare, parse_answer
 from rewardkit.answers.extract import final_answer, gold_answer
 from rewardkit.scorers.base import Score, Scorer
 from rewardkit.scorers.gold import accept_gold
@@ -100,7 +100,7 @@ def _explain_math(
 
 
 def _tree(text: str) -> str:
-    reading = read(text)
+    reading = parse_answer(text)
     return str(reading.value) if reading and reading.value else ""
 
 

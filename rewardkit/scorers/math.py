@@ -15,7 +15,13 @@ from typing import Annotated, Any
 
 from rewardkit.answers.choices import AMBIGUOUS, final_choice, read_gold, read_letters
 from rewardkit.answers.equal import Outcome, compare
-from rewardkit.answers.extract import Answer, after_thought, boxes, final_answer, gold_answer
+from rewardkit.answers.extract import (
+    ExtractedAnswer,
+    boxes,
+    final_answer,
+    gold_answer,
+    text_after_thought,
+)
 from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
@@ -69,12 +75,14 @@ def question_of(extra_info: Mapping[str, Any] | None) -> str:
 
 def _last_of_equal_boxes(response: str, gold: str) -> str:
     r"""Return the last of several boxes if each equals the gold: `\boxed{28}, \boxed{28_9}`."""
-    run = boxes(after_thought(response))
+    run = boxes(text_after_thought(response))
     are_equal = len(run) > 1 and all(compare(box, gold).outcome == "equal" for box in run)
     return run[-1] if are_equal else ""
 
 
-def _choice(response: str, gold: str, letters: frozenset[str], stated: Answer | None) -> Score:
+def _choice(
+    response: str, gold: str, letters: frozenset[str], stated: ExtractedAnswer | None
+) -> Score:
     """Compare the letters that a response picks with a gold that is a choice.
 
     Every form that `mcq` reads counts, except formulas and small letters after `d`, because `e` and

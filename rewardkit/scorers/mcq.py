@@ -13,7 +13,7 @@ sum). If the row has its options (`extra_info["options"]`, a list of texts or a 
 to texts), it also reads the text of an option, and only the letters of the options are valid;
 otherwise A to J are. Short mathematics picks the only option with its value: `\frac12` picks the
 option `1/2`. A negated letter (`not B`, `~B`, `(B) is wrong`) picks nothing.
-`rewardkit.answers.letters` defines what is ambiguous.
+`rewardkit.answers.option_letters` defines what is ambiguous.
 
 `final_letter` also reads the response's own words if no box and no `<answer>` has a choice:
 `The answer is (B)`, `Solution: Choice_B`, `it must be (D)`, `Option B is correct`, `答案：AC`,
@@ -31,8 +31,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from rewardkit.answers.choices import MAX_GAP, final_choice
-from rewardkit.answers.extract import between
-from rewardkit.answers.letters import AMBIGUOUS, DEFAULT_LETTERS, option_texts, read_gold
+from rewardkit.answers.extract import texts_between
+from rewardkit.answers.option_letters import AMBIGUOUS, DEFAULT_LETTERS, option_texts, read_gold
 from rewardkit.scorers.base import Score, Status, verl_result
 from rewardkit.scorers.gold import accept_gold
 from rewardkit.scorers.options import invalid_value_error
@@ -165,11 +165,11 @@ def _last_box(response: str, mode: str) -> str | None:
     if mode not in ("dianjin", "letters"):
         raise invalid_value_error(score, "mode", mode)
     if mode == "dianjin":
-        answers = between(response, "<answer>", "</answer>")
-        if len(answers) != 1 or len(between(response, "<think>", "</think>")) != 1:
+        answers = texts_between(response, "<answer>", "</answer>")
+        if len(answers) != 1 or len(texts_between(response, "<think>", "</think>")) != 1:
             return None
         response = answers[0]
-    boxes = between(response, "\\boxed{", "}")
+    boxes = texts_between(response, "\\boxed{", "}")
     return boxes[-1] if boxes else None
 
 

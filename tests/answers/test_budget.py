@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
-from rewardkit.answers.budget import MAX_STEPS, TooMuchWorkError, bounded, spend
-from rewardkit.answers.equal import MAX_CHARS, _compare, compare, read
-from rewardkit.answers.reading.tree import add, fn, num
+from rewardkit.answers.budget import MAX_STEPS, TooMuchWorkError, charge_steps, run_with_budget
+from rewardkit.answers.equal import MAX_CHARS, _compare, compare, parse_answer
+from rewardkit.answers.parsing.tree import add, fn, num
 from rewardkit.scorers import gsm8k, math, math_dapo, mcq
 from rewardkit.scorers.base import Score, Status
 from tests.tables import every
@@ -19,11 +19,11 @@ LARGE = r"1" + r"\times10^{300}" * 15
 def test_a_comparison_ends_when_its_budget_is_spent():
     def spend_all(pred, gold):
         for _ in range(MAX_STEPS + 1):
-            spend(pred)
+            charge_steps(pred)
 
     with pytest.raises(TooMuchWorkError):
-        bounded(spend_all, num(1), num(1))
-    spend(num(1), times=10 * MAX_STEPS)  # outside a comparison nothing is counted
+        run_with_budget(spend_all, num(1), num(1))
+    charge_steps(num(1), times=10 * MAX_STEPS)  # outside a comparison nothing is counted
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def len_of_stack():
 
 def test_a_comparison_may_take_10000_steps_and_a_function_counts_6():
     def spending(node, times):
-        return lambda pred, gold: spend(node, times=times)
+        return lambda pred, gold: charge_steps(node, times=times)
 
     sine = fn("sin", num(1))
     for node, most in ((num(1), 10_000), (add(num(1), num(2)), 3333), (sine, 1428)):
-        bounded(spending(node, most), num(1), num(1))
+        run_with_budget(spending(node, most), num(1), num(1))
         with pytest.raises(TooMuchWorkError):
-            bounded(spending(node, most + 1), num(1), num(1))
+            run_with_budget(spending(node, most + 1), num(1), num(1))
 
 
 @pytest.mark.parametrize(("terms", "outcome"), [(4, "equal"), (20, "unreadable")])
@@ -129,7 +129,7 @@ def calls(function):
 
 def fresh(pred, gold):
     _compare.cache_clear()
-    read.cache_clear()
+    parse_answer.cache_clear()
     return partial(compare, pred, gold)
 
 
@@ -174,7 +174,7 @@ def test_an_answer_at_the_limits_is_judged_in_a_bounded_number_of_steps(piece):
 @every("piece", PIECES)
 def test_reading_is_linear_in_the_text(piece):
     def cost(size):
-        read.cache_clear()
-        return calls(partial(read, (piece * size)[:size]))
+        parse_answer.cache_clear()
+        return calls(partial(parse_answer, (piece * size)[:size]))
 
     assert cost(1200) < 5 * cost(300) + 2000

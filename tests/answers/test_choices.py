@@ -13,8 +13,8 @@ from rewardkit.answers.choices import (
     read_gold,
     read_letters,
 )
-from rewardkit.answers.extract import between
-from rewardkit.answers.letters import option_texts
+from rewardkit.answers.extract import texts_between
+from rewardkit.answers.option_letters import option_texts
 from tests.tables import every
 
 AMOUNTS = {"A": "980万元", "B": "990万元", "C": "1000万元", "D": "以上A和C都对"}
@@ -116,7 +116,7 @@ def test_no_text_makes_it_raise_and_only_legal_letters_come_back(text, options, 
 def test_between_finds_what_the_regular_expression_finds(text):
     import re
 
-    assert between(text, "<a>", "</a>") == re.findall("<a>(.*?)</a>", text, re.DOTALL)
+    assert texts_between(text, "<a>", "</a>") == re.findall("<a>(.*?)</a>", text, re.DOTALL)
 
 
 @every("final_letter", [False, True])

@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.answers import equal as ladder
-from rewardkit.answers.compare import same
-from rewardkit.answers.equal import MAX_CHARS, Verdict, compare, equal, read
+from rewardkit.answers.equal import MAX_CHARS, EqualityVerdict, compare, equal, parse_answer
 from rewardkit.answers.policy import STRICT, Policy
-from tests.answers.printed import STYLES, expressions, latex
+from rewardkit.answers.type_rules import same_answer
+from tests.answers.latex_printer import STYLES, expressions, latex
 from tests.answers.samples import texts
 from tests.tables import every
 
@@ -64,7 +64,7 @@ def test_integers_are_equal_as_answers_only_if_they_are(a, b):
 
 
 @every(
-    ("pred", "gold", "same"),
+    ("pred", "gold", "is_equal"),
     [
         # the answer is a decimal, the gold a fraction without a short decimal: nearest, and long enough
         ("0.3333", r"\frac13", True), ("0.33", r"\frac13", True), ("0.3", r"\frac13", False), ("0.3334", r"\frac13", False),
@@ -112,8 +112,8 @@ def test_integers_are_equal_as_answers_only_if_they_are(a, b):
         (r"\max(x)+x", r"x+\max(x)", True), ("5!", "5i", False), ("1+i", "i+1", True), ("1+i", "1-i", False), ("1.0001i", "i", False),
     ],
 )  # fmt: skip
-def test_rounding_percentages_and_units_are_paid_up_to_their_edges(pred, gold, same):
-    assert equal(pred, gold) is same
+def test_rounding_percentages_and_units_are_paid_up_to_their_edges(pred, gold, is_equal):
+    assert equal(pred, gold) is is_equal
 
 
 @every(
@@ -138,7 +138,7 @@ def test_rounding_percentages_and_units_are_paid_up_to_their_edges(pred, gold, s
     ],
 )  # fmt: skip
 def test_the_first_rung_that_can_tell_decides(pred, gold, verdict):
-    assert compare(pred, gold) == Verdict(*verdict)
+    assert compare(pred, gold) == EqualityVerdict(*verdict)
 
 
 def test_a_sentence_of_160_characters_is_read_and_a_text_of_4096_compared():
@@ -279,9 +279,11 @@ def test_the_comparison_is_reflexive_and_symmetric():
 
 @given(st.builds(latex, expressions, STYLES), st.builds(latex, expressions, STYLES))
 def test_expressions_compare_the_same_from_both_sides(a, b):
-    one, other = read(a), read(b)
+    one, other = parse_answer(a), parse_answer(b)
     assume(one is not None and other is not None and one.value and other.value)
-    assert same(one.value, other.value, STRICT) == same(other.value, one.value, STRICT)
+    assert same_answer(one.value, other.value, STRICT) == same_answer(
+        other.value, one.value, STRICT
+    )
 
 
 def verdicts(pairs):
@@ -326,9 +328,9 @@ def test_a_verdict_is_the_same_in_another_process_with_another_hash_seed(seed):
 )
 def test_any_two_texts_have_a_verdict_and_are_read_or_over_a_limit(one, other):
     assert compare(one, other).outcome in ("equal", "different", "ambiguous", "unreadable")
-    reading = read(one)
+    reading = parse_answer(one)
     assert reading is None or (
-        isinstance(reading.folded, tuple) and hash(reading) == hash(read(one))
+        isinstance(reading.folded, tuple) and hash(reading) == hash(parse_answer(one))
     )
     assert equal(one, one)
 
@@ -336,9 +338,9 @@ def test_any_two_texts_have_a_verdict_and_are_read_or_over_a_limit(one, other):
 @given(st.builds(latex, expressions, STYLES), st.text("abcxyz0123456789+-=(){}[]$.,", max_size=6))
 def test_more_behind_an_answer_is_never_its_part_alone(text, tail):
     assume(tail.strip("().,$ {}"))
-    assume(read(text + tail) is not None)
-    folded = read(text + tail).folded
-    assert compare(text + tail, text).rung != "text" or folded == read(text).folded
+    assume(parse_answer(text + tail) is not None)
+    folded = parse_answer(text + tail).folded
+    assert compare(text + tail, text).rung != "text" or folded == parse_answer(text).folded
 
 
 @every("sentence", ["5 out of 6", "the square root of 5", "multiples of 5", "divisible by 5", "up to 5", "maybe 5", "anything but 5", "unless it is 5", "between 5 and ten", "cannot be 5", "5 or so", "5 or more", "5 or less", "5 at least", "5 at most"])  # fmt: skip

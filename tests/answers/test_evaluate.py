@@ -5,8 +5,15 @@ from fractions import Fraction
 
 import pytest
 
-from rewardkit.answers.evaluate import POINTS, UndefinedError, exact, numeric, points, precise
-from tests.answers.printed import close, read
+from rewardkit.answers.evaluate import (
+    SAMPLE_POINTS,
+    UndefinedError,
+    evaluate_digits,
+    evaluate_double,
+    exact_value,
+    sample_points,
+)
+from tests.answers.latex_printer import close, read
 from tests.tables import every
 
 #: Text with the name x, which is 0.7: its value.
@@ -33,16 +40,16 @@ WORTH = {
 @every(("text", "expected"), WORTH.items())
 def test_every_function_has_its_value_in_either_precision(text, expected):
     node = read(text)
-    assert close(numeric(node, {"x": 0.7}), expected)
-    assert close(complex(precise(node, {"x": 0.7})), expected)
+    assert close(evaluate_double(node, {"x": 0.7}), expected)
+    assert close(complex(evaluate_digits(node, {"x": 0.7})), expected)
 
 
 @pytest.mark.parametrize(("text", "expected"), [(r"\gcd(12, 18)", 6), (r"\lcm(12, 18)", 36)])
 def test_divisors_and_multiples_are_of_whole_numbers(text, expected):
-    assert numeric(read(text), {}) == expected
+    assert evaluate_double(read(text), {}) == expected
     for other in ("12.5", "12+i"):
         with pytest.raises(UndefinedError):
-            numeric(read(text.replace("12", other)), {})
+            evaluate_double(read(text.replace("12", other)), {})
 
 
 @pytest.mark.parametrize(
@@ -50,7 +57,7 @@ def test_divisors_and_multiples_are_of_whole_numbers(text, expected):
 )
 def test_what_nobody_has_worked_out_has_no_value(name):
     with pytest.raises(UndefinedError):
-        numeric(read(rf"{name} x"), {"x": 0.7})
+        evaluate_double(read(rf"{name} x"), {"x": 0.7})
 
 
 @every(
@@ -63,7 +70,7 @@ def test_what_nobody_has_worked_out_has_no_value(name):
      ("0^0", None), ("0^{-1}", None), (r"2^{4000} \cdot 2^{4000} \cdot 2^{191}", None), (r"\sin 4", None)],
 )  # fmt: skip
 def test_arithmetic_and_roots_are_exact_up_to_their_limits(text, expected):
-    assert exact(read(text)) == expected
+    assert exact_value(read(text)) == expected
 
 
 @every(
@@ -75,25 +82,25 @@ def test_arithmetic_and_roots_are_exact_up_to_their_limits(text, expected):
      (r"\binom{3}{2}", r"\binom{3+i}{2}")],
 )  # fmt: skip
 def test_a_function_has_a_value_up_to_its_limit_and_none_beyond(at, beyond):
-    numeric(read(at), {"x": 0.7})
+    evaluate_double(read(at), {"x": 0.7})
     with pytest.raises(UndefinedError):
-        numeric(read(beyond), {"x": 0.7})
+        evaluate_double(read(beyond), {"x": 0.7})
 
 
 def test_a_whole_number_up_to_rounding_is_its_own_floor_and_ceiling():
     for text, value in (("2.9999999999", 3), ("2.99999999", 2)):
-        assert numeric(read(rf"\lfloor {text}\rfloor"), {}) == value
+        assert evaluate_double(read(rf"\lfloor {text}\rfloor"), {}) == value
     for text, value in (("2.0000000001", 2), ("2.00000001", 3)):
-        assert numeric(read(rf"\lceil {text}\rceil"), {}) == value
+        assert evaluate_double(read(rf"\lceil {text}\rceil"), {}) == value
 
 
 def test_expressions_are_compared_at_points_of_every_kind():
     """Below 1, up to 3, large, negative, with mixed signs and those turned round, whole, beyond."""
     names = "abcdfghxyz"
     small, other, middle, also, large, negative, mixed, turned, whole, next_whole, beyond, below = (
-        [point[name] for name in names] for point in points(read("+".join(names)))
+        [point[name] for name in names] for point in sample_points(read("+".join(names)))
     )
-    assert POINTS == 12
+    assert SAMPLE_POINTS == 12
     assert all(0.05 <= value < 1 for value in small + other)
     assert all(0.31 <= value < 2.81 for value in middle + also)
     assert all(11 <= value < 61 for value in large)
@@ -110,12 +117,12 @@ def test_expressions_are_compared_at_points_of_every_kind():
 
 
 def test_the_last_points_lie_beyond_the_largest_number():
-    *_, beyond, below = points(read("|x-5000|"), read("x"))
+    *_, beyond, below = sample_points(read("|x-5000|"), read("x"))
     assert below["x"] < -5000 < 5000 < beyond["x"]
-    *_, beyond, below = points(read("x+10^{300}"))
+    *_, beyond, below = sample_points(read("x+10^{300}"))
     assert beyond["x"] < 10**13, "up to a limit"
 
 
 def test_a_name_has_the_same_values_beside_any_others():
-    alone, beside = points(read("x")), points(read("x+y"))
+    alone, beside = sample_points(read("x")), sample_points(read("x+y"))
     assert [point["x"] for point in alone] == [point["x"] for point in beside]

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.answers.extract import (
-    after_thought,
     boxes,
     final_answer,
     gold_answer,
     last_hash,
     last_phrase,
     last_tag,
+    text_after_thought,
 )
 from tests.tables import every
 
@@ -361,7 +361,7 @@ def test_a_number_that_is_denied_or_only_mentioned_is_never_the_answer(sentence,
     [("a</think>b", "b"), ("<think>a</think>b</think>c", "c"), ("<think>a", ""), ("a<think>b", ""), ("</think>", ""), ("a", "a")],
 )  # fmt: skip
 def test_what_counts_stands_behind_the_last_thought(text, rest):
-    assert after_thought(text) == rest
+    assert text_after_thought(text) == rest
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare, equal
 from rewardkit.answers.families import parameters, renamings, same_family
-from tests.answers.printed import read
+from tests.answers.latex_printer import read
 from tests.tables import every
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from rewardkit.answers import equal as equality
 from rewardkit.answers.budget import MAX_STEPS
-from rewardkit.answers.compare import _RULES, MAX_ITEMS, type_of
 from rewardkit.answers.equal import compare, equal
 from rewardkit.answers.evaluate import MAX_BITS, MAX_EXPONENT
 from rewardkit.answers.extract import final_answer
-from rewardkit.answers.forms import MOST_ENUMERATED
+from rewardkit.answers.parsing import tokens
+from rewardkit.answers.parsing.parser_base import MAX_DEPTH
+from rewardkit.answers.parsing.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
 from rewardkit.answers.policy import Policy
-from rewardkit.answers.reading import tokens
-from rewardkit.answers.reading.reader import MAX_DEPTH
-from rewardkit.answers.reading.tokens import MAX_CHARS, MAX_DIGITS, MAX_TOKENS
+from rewardkit.answers.rewrites import MAX_ENUMERATED_MEMBERS
+from rewardkit.answers.type_rules import _RULES, MAX_ITEMS, value_type
 from rewardkit.scorers.math import respond, score
 from tests.tables import every
 
@@ -138,7 +138,7 @@ def test_an_option_accepts_what_is_refused_without_it(option):
 
 @every(("name", "example"), TYPES)
 def test_every_example_of_a_type_is_read_as_that_type(name, example):
-    assert type_of(equality.read(example).value) == name
+    assert value_type(equality.parse_answer(example).value) == name
 
 
 def test_the_page_names_every_type_that_there_is():
@@ -186,7 +186,7 @@ def test_the_prose_of_both_pages_is_at_most_100_columns_wide():
 def test_the_limits_of_the_page_are_those_of_the_code():
     limits = (
         equality.MAX_CHARS, MAX_CHARS, MAX_TOKENS, MAX_DIGITS, MAX_DEPTH, MAX_EXPONENT,
-        tokens.MAX_EXPONENT, MAX_BITS, MAX_ITEMS, MOST_ENUMERATED, MAX_STEPS,
+        tokens.MAX_EXPONENT, MAX_BITS, MAX_ITEMS, MAX_ENUMERATED_MEMBERS, MAX_STEPS,
     )  # fmt: skip
     for limit in limits:
         assert re.search(rf"^\| .* \| {limit:,}\b", PAGE, re.MULTILINE), limit

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import equal
-from rewardkit.answers.reading.tree import INF, neg, num
-from rewardkit.answers.regions import NoRegionError, Piece, pieces, region_equal
-from tests.answers.printed import read
+from rewardkit.answers.parsing.tree import INF, neg, num
+from rewardkit.answers.regions import NoRegionError, RealInterval, read_intervals, region_equal
+from tests.answers.latex_printer import read
 from tests.tables import every
 
 SAME_SET = [
@@ -48,20 +48,20 @@ def test_another_set_of_reals_is_not_equal(one, other):
 @every(
     ("text", "expected"),
     [
-        ("(1,2]", [Piece(num(1), num(2), True, False)]), ("[1,2]", [Piece(num(1), num(2), False, False)]), ("(1,2)", [Piece(num(1), num(2), True, True)]),
-        (r"\{5\}", [Piece(num(5), num(5), False, False)]), (r"\{\}", []), ("x>5", [Piece(num(5), INF, True, True)]), ("x=5", [Piece(num(5), num(5), False, False)]),
-        (r"x \le 5", [Piece(neg(INF), num(5), True, False)]), (r"\mathbb{R}", [Piece(neg(INF), INF, True, True)]), ("1<x<2", [Piece(num(1), num(2), True, True)]),
-        (r"x \ne 5", [Piece(neg(INF), num(5), True, True), Piece(num(5), INF, True, True)]), (r"[1,2]\cup[3,4]", [Piece(num(1), num(2), False, False), Piece(num(3), num(4), False, False)]),
+        ("(1,2]", [RealInterval(num(1), num(2), True, False)]), ("[1,2]", [RealInterval(num(1), num(2), False, False)]), ("(1,2)", [RealInterval(num(1), num(2), True, True)]),
+        (r"\{5\}", [RealInterval(num(5), num(5), False, False)]), (r"\{\}", []), ("x>5", [RealInterval(num(5), INF, True, True)]), ("x=5", [RealInterval(num(5), num(5), False, False)]),
+        (r"x \le 5", [RealInterval(neg(INF), num(5), True, False)]), (r"\mathbb{R}", [RealInterval(neg(INF), INF, True, True)]), ("1<x<2", [RealInterval(num(1), num(2), True, True)]),
+        (r"x \ne 5", [RealInterval(neg(INF), num(5), True, True), RealInterval(num(5), INF, True, True)]), (r"[1,2]\cup[3,4]", [RealInterval(num(1), num(2), False, False), RealInterval(num(3), num(4), False, False)]),
     ],
 )  # fmt: skip
 def test_a_set_of_reals_has_these_pieces(text, expected):
-    assert pieces(read(text)) == expected
+    assert read_intervals(read(text)) == expected
 
 
 @every("text", ["5", "(1,2,3)", "x", r"\mathbb{Q}", r"\text{Monday}", "x+y>2", r"x^2 < 4", "1<x>2", r"A \cup B", r"\{x \in \mathbb{Z} : x > 3\}", r"\{x \in \mathbb{N} \mid x < 3\}"])  # fmt: skip
 def test_what_is_no_set_of_reals_has_no_pieces(text):
     with pytest.raises(NoRegionError):
-        pieces(read(text))
+        read_intervals(read(text))
     assert region_equal(read(text), read("(0,1)")) is None
     assert region_equal(read("(0,1)"), read(text)) is None
 

@@ -4,20 +4,20 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import equal
+from rewardkit.answers.parsing.tree import fn, num
 from rewardkit.answers.policy import STRICT
-from rewardkit.answers.reading.tree import fn, num
 from rewardkit.answers.relations import (
-    Solved,
-    answer_of,
+    Solution,
+    are_proportional,
+    equation_value,
     is_equation,
     is_word,
-    proportional,
-    renamed,
-    same_label,
-    solved,
+    labels_agree,
+    rename_arguments,
+    solution_of,
     substitute,
 )
-from tests.answers.printed import read
+from tests.answers.latex_printer import read
 from tests.tables import every
 
 X, Y = ("sym", "x"), ("sym", "y")
@@ -44,21 +44,21 @@ def test_an_equation_has_no_other_sign_than_equal_and_about(text, expected):
     ],
 )  # fmt: skip
 def test_an_equation_says_this_value(text, value):
-    answer = solved(read(text), STRICT)
+    answer = solution_of(read(text), STRICT)
     if value is None:
         assert answer is None
-        assert answer_of(read(text), STRICT) == read(text)
+        assert equation_value(read(text), STRICT) == read(text)
     else:
         assert answer.value == read(value)
-        assert answer_of(read(text), STRICT) == read(value)
+        assert equation_value(read(text), STRICT) == read(value)
 
 
 def test_a_value_keeps_the_rounding_that_stands_beside_it():
-    answer = solved(read(r"x = \pi \approx 3.14"), STRICT)
+    answer = solution_of(read(r"x = \pi \approx 3.14"), STRICT)
     assert answer.values == [read(r"\pi"), read("3.14")]
     assert answer.label == X
-    assert solved(read("x = 5"), STRICT).values == [num(5)]
-    assert solved(read("2 + 3 = 5"), STRICT).label is None
+    assert solution_of(read("x = 5"), STRICT).values == [num(5)]
+    assert solution_of(read("2 + 3 = 5"), STRICT).label is None
 
 
 @every(
@@ -70,17 +70,17 @@ def test_a_value_keeps_the_rounding_that_stands_beside_it():
 )  # fmt: skip
 def test_labels_agree_where_they_may_name_one_thing(ours, theirs, agree):
     value = read("x+t+a+y")
-    p, g, bare = Solved(read(ours), value), Solved(read(theirs), value), Solved(None, value)
-    assert same_label(p, g) is same_label(g, p) is agree
-    assert same_label(bare, p) is same_label(p, bare) is same_label(bare, bare) is True
+    p, g, bare = Solution(read(ours), value), Solution(read(theirs), value), Solution(None, value)
+    assert labels_agree(p, g) is labels_agree(g, p) is agree
+    assert labels_agree(bare, p) is labels_agree(p, bare) is labels_agree(bare, bare) is True
 
 
 def test_a_word_may_stand_for_any_name_and_for_no_other_word():
     area, volume = ("sym", "area"), ("sym", "volume")
     for name in (X, fn("f", X), ("sym", "x_1")):
-        assert same_label(Solved(area, num(5)), Solved(name, num(5)))
-        assert same_label(Solved(name, num(5)), Solved(area, num(5)))
-    assert not same_label(Solved(area, num(5)), Solved(volume, num(5)))
+        assert labels_agree(Solution(area, num(5)), Solution(name, num(5)))
+        assert labels_agree(Solution(name, num(5)), Solution(area, num(5)))
+    assert not labels_agree(Solution(area, num(5)), Solution(volume, num(5)))
 
 
 def test_a_length_is_named_from_either_end():
@@ -98,10 +98,12 @@ def test_a_word_has_more_than_two_letters_before_its_index(name, expected):
 )  # fmt: skip
 def test_the_argument_s_name_is_the_definition_s_own(ours, theirs, values):
     p, g = (
-        solved(read(text), STRICT) if "=" in text else Solved(None, read(text))
+        solution_of(read(text), STRICT) if "=" in text else Solution(None, read(text))
         for text in (ours, theirs)
     )
-    assert renamed(p, g) == ([read("2m")] if values is None else [read(value) for value in values])
+    assert rename_arguments(p, g) == (
+        [read("2m")] if values is None else [read(value) for value in values]
+    )
 
 
 @given(
@@ -136,14 +138,14 @@ def test_a_line_is_the_same_line_at_any_scale_and_from_either_side(a, b, c, fact
     moved = f"({a})x + ({b})y - ({c}) = 0"
     turned = f"{c} = ({a})x + ({b})y"
     for other in (scaled, moved, turned):
-        assert proportional(read(other), read(line))
+        assert are_proportional(read(other), read(line))
         assert equal(other, line)
     for other in (
         f"({a})x + ({b})y = {c + 1}",
         f"({a + 10})x + ({b})y = {c}",
         f"({a})x - ({b})y = {c}",
     ):
-        assert not proportional(read(other), read(line))
+        assert not are_proportional(read(other), read(line))
         assert not equal(other, line)
 
 
@@ -152,8 +154,8 @@ def test_a_line_is_the_same_line_at_any_scale_and_from_either_side(a, b, c, fact
     [("0 = 0", "x = x"), ("x - x = 0", "x = 0"), ("x^2 = y^2", "x = y"), ("xy = 1", r"y = \frac1x"), ("x = y", "x = z"), ("2 = 3", "4 = 6"), ("x = y = z", "2x = 2y = 2z"), ("x + y = 1", "x + y = x"), ("x^2 = 4", "x = 2")],
 )  # fmt: skip
 def test_an_equation_is_no_other_up_to_a_factor(one, other):
-    assert not proportional(read(one), read(other))
-    assert not proportional(read(other), read(one))
+    assert not are_proportional(read(one), read(other))
+    assert not are_proportional(read(other), read(one))
 
 
 # --- in the comparison

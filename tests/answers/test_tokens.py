@@ -7,24 +7,24 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rewardkit.answers.reading.characters import (
+from rewardkit.answers.parsing.characters import (
     FRACTIONS,
     HALF_WIDTH,
     SIGNS,
     SUBSCRIPTS,
     SUPERSCRIPTS,
 )
-from rewardkit.answers.reading.names import OPERATOR, SAME_COMMAND
-from rewardkit.answers.reading.tokens import (
+from rewardkit.answers.parsing.tokens import (
     MAX_CHARS,
     MAX_DIGITS,
     MAX_EXPONENT,
     MAX_TOKENS,
     Token,
     UnreadableError,
-    same_command,
+    canonical_command,
     tokenize,
 )
+from rewardkit.answers.parsing.vocabulary import COMMAND_ALIASES, OPERATOR_COMMANDS
 from tests.tables import every
 
 
@@ -69,13 +69,16 @@ def test_a_text_has_these_tokens(text, tokens):
 
 @every("blank", [" ", "\t", "\n", "~", r"\,", r"\;", r"\:", r"\!", r"\ ", r"\quad ", r"\qquad ", "\u3000", "\xa0"])  # fmt: skip
 def test_a_blank_of_any_kind_is_no_token_but_says_that_it_stood_there(blank):
-    assert tokenize(f"x{blank}y")[:2] == [Token("word", "x"), Token("word", "y", gap=True)]
+    assert tokenize(f"x{blank}y")[:2] == [
+        Token("word", "x"),
+        Token("word", "y", follows_space=True),
+    ]
     assert tokenize("xy")[0] == Token("word", "xy")
 
 
 @every("sign", ["$", r"\(", r"\[", r"\left(", "(", "{", "+", r"\pi", "5"])
 def test_what_stands_first_has_no_blank_before_it_unless_there_is_one(sign):
-    assert tokenize(f" {sign}")[0].gap or tokenize(f" {sign}") == tokenize(sign)
+    assert tokenize(f" {sign}")[0].follows_space or tokenize(f" {sign}") == tokenize(sign)
 
 
 @every("dress", [r"\hspace{1em}", r"\phantom{5}", r"\color{red}"])
@@ -97,10 +100,10 @@ def test_every_sign_of_the_tables_stands_for_the_same_anywhere(char):
     assert beside[1:] == alone != [char] or char == "．"
 
 
-@every(("name", "same"), SAME_COMMAND.items())
+@every(("name", "same"), COMMAND_ALIASES.items())
 def test_no_name_of_a_command_leads_to_a_third(name, same):
-    assert same_command(name) == same == same_command(same)
-    assert texts(name) in ([same], [OPERATOR.get(same)], texts(same))
+    assert canonical_command(name) == same == canonical_command(same)
+    assert texts(name) in ([same], [OPERATOR_COMMANDS.get(same)], texts(same))
 
 
 @every("dash", "-−–—‐‑‒―﹣")

@@ -5,9 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare, equal
-from rewardkit.answers.reading.tokens import MAX_CHARS, UnreadableError, tokenize
-from rewardkit.answers.reading.typography import fold, fold_words, spelling
-from tests.answers.printed import STYLES, expressions, latex
+from rewardkit.answers.parsing.tokens import MAX_CHARS, UnreadableError, tokenize
+from rewardkit.answers.parsing.typography import canonical_spelling, fold, fold_words
+from tests.answers.latex_printer import STYLES, expressions, latex
 from tests.tables import every
 
 
@@ -89,7 +89,7 @@ def test_single_letters_among_words_are_names(one, other):
     ],
 )  # fmt: skip
 def test_the_spelling_of_a_text_is_its_folded_tokens_or_itself(text, spelled):
-    assert spelling(text) == spelled
+    assert canonical_spelling(text) == spelled
 
 
 # --- whatever stands there, dress changes nothing
@@ -121,9 +121,9 @@ def test_dress_is_folded_away(dress, text):
 
 @given(TEXTS)
 def test_the_spelling_of_a_spelling_of_words_and_numbers_is_itself(text):
-    once = spelling(text)
+    once = canonical_spelling(text)
     assume("frac" not in once and "sqrt" not in once)  # whose braces are gone
-    assert spelling(once) == once
+    assert canonical_spelling(once) == once
 
 
 @given(st.text(max_size=80))
@@ -131,9 +131,9 @@ def test_any_text_is_folded_or_over_a_limit(text):
     try:
         tokens = tokenize(text)
     except UnreadableError:
-        assert spelling(text) == text.strip()
+        assert canonical_spelling(text) == text.strip()
         return
     assert all(isinstance(part, str) and part for part in fold(tokens))
     words = fold_words(tokens)
     assert words is None or words
-    assert isinstance(spelling(text), str)
+    assert isinstance(canonical_spelling(text), str)

@@ -7,11 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare
+from rewardkit.answers.parsing.grammar import parse
+from rewardkit.answers.parsing.tokens import UnreadableError, tokenize
+from rewardkit.answers.parsing.tree import num
+from rewardkit.answers.parsing.units import (
+    BASE_UNITS,
+    NO_UNIT,
+    UNITS,
+    counting_unit,
+    lookup_unit,
+    unit_power,
+)
 from rewardkit.answers.policy import Policy
-from rewardkit.answers.reading.grammar import parse
-from rewardkit.answers.reading.tokens import UnreadableError, tokenize
-from rewardkit.answers.reading.tree import num
-from rewardkit.answers.reading.units import BASES, NO_UNIT, TABLE, counted, known, power_word
 from tests.tables import every
 
 CONVERTED = Policy(convert_units=True)
@@ -51,13 +58,14 @@ def dimension(text):
 @every(("spellings", "factor", "powers"), [(k, *v) for k, v in SPELLINGS.items()])
 def test_every_spelling_of_a_unit_is_that_unit(spellings, factor, powers):
     for word in spellings.split():
-        unit = known(word)
+        unit = lookup_unit(word)
         assert (unit.factor, unit.dimension) == (Fraction(factor), dimension(powers)), word
 
 
 def test_no_two_units_of_the_list_are_one():
     sizes = {
-        (known(line.split()[0]).factor, known(line.split()[0]).dimension) for line in SPELLINGS
+        (lookup_unit(line.split()[0]).factor, lookup_unit(line.split()[0]).dimension)
+        for line in SPELLINGS
     }
     assert len(sizes) == len(SPELLINGS)
 
@@ -67,17 +75,17 @@ def test_no_two_units_of_the_list_are_one():
     [("mg", "Mg"), ("mm", "Mm"), ("mW", "MW"), ("MPa", "mPa"), ("s", "S"), ("k", "K"), ("m", "M"), ("g", "G"), ("cm", "mm"), ("t", "T"), ("a", "A"), ("n", "N")],
 )  # fmt: skip
 def test_the_case_of_a_short_symbol_counts(one, other):
-    assert known(one) != known(other)
+    assert lookup_unit(one) != lookup_unit(other)
 
 
 @every("word", ["Meters", "METERS", "Dollars", "HOURS", "Kilograms", "cm.", "hrs."])
 def test_the_case_of_a_long_word_and_the_stop_behind_an_abbreviation_say_nothing(word):
-    assert known(word) == known(word.lower().rstrip(".")) is not None
+    assert lookup_unit(word) == lookup_unit(word.lower().rstrip(".")) is not None
 
 
 @every("word", ["", "x", "apples", "foo", "metr", "cmm", "sinus", "苹果", "k", "kilo"])
 def test_a_word_that_is_no_unit_is_not_in_the_table(word):
-    assert known(word) is None
+    assert lookup_unit(word) is None
 
 
 @every(
@@ -85,7 +93,7 @@ def test_a_word_that_is_no_unit_is_not_in_the_table(word):
     [("apples", "apple", True), ("Apples", "apples", True), ("berries", "berry", True), ("apples", "oranges", False), ("gas", "gas", True), ("苹果", "苹果", True), ("苹果", "梨", False)],
 )  # fmt: skip
 def test_what_is_counted_is_a_unit_of_its_own(one, other, alike):
-    assert (counted(one) == counted(other)) is alike
+    assert (counting_unit(one) == counting_unit(other)) is alike
 
 
 PREFIXES = {
@@ -108,7 +116,7 @@ SYMBOLS = {"m": "meters", "g": "grams", "s": "seconds", "A": "amperes", "N": "ne
 
 @given(st.sampled_from(sorted(WORDS)), st.sampled_from(sorted(SYMBOLS)))
 def test_a_prefix_scales_its_unit_and_leaves_its_dimension(prefix, symbol):
-    scaled, unit = known(prefix + SYMBOLS[symbol]), known(symbol)
+    scaled, unit = lookup_unit(prefix + SYMBOLS[symbol]), lookup_unit(symbol)
     assert scaled.factor == unit.factor * Fraction(10) ** WORDS[prefix]
     assert scaled.dimension == unit.dimension
 
@@ -120,42 +128,42 @@ def test_a_prefix_scales_its_unit_and_leaves_its_dimension(prefix, symbol):
 def test_a_symbol_with_a_prefix_is_the_word_with_a_prefix(prefix, symbol):
     word = next(word for word, power in WORDS.items() if power == PREFIXES[prefix])
     named = {"Pa": "pascals", **SYMBOLS}[symbol]
-    assert known(prefix + symbol) == known(word + named)
+    assert lookup_unit(prefix + symbol) == lookup_unit(word + named)
 
 
 units = st.sampled_from(
-    sorted(word for word in TABLE if word.isascii() and word.isalpha() and len(word) > 2)
+    sorted(word for word in UNITS if word.isascii() and word.isalpha() and len(word) > 2)
 )
 powers = st.sampled_from([-3, -2, -1, 1, 2, 3])
 
 
 @given(units, units, units, powers, powers)
 def test_units_multiply_like_powers(a, b, c, m, n):
-    one, two, three = known(a), known(b), known(c)
-    assert one.times(two) == two.times(one)
-    assert one.times(two).times(three) == one.times(two.times(three))
-    assert one.to_the(m).to_the(n) == one.to_the(m * n)
-    assert one.times(two).to_the(m) == one.to_the(m).times(two.to_the(m))
-    assert one.times(one, -1) == NO_UNIT == NO_UNIT.times(NO_UNIT)
-    assert one.times(NO_UNIT) == one
+    one, two, three = lookup_unit(a), lookup_unit(b), lookup_unit(c)
+    assert one.multiply(two) == two.multiply(one)
+    assert one.multiply(two).multiply(three) == one.multiply(two.multiply(three))
+    assert one.power(m).power(n) == one.power(m * n)
+    assert one.multiply(two).power(m) == one.power(m).multiply(two.power(m))
+    assert one.multiply(one, -1) == NO_UNIT == NO_UNIT.multiply(NO_UNIT)
+    assert one.multiply(NO_UNIT) == one
 
 
-@every("word", sorted(TABLE))
+@every("word", sorted(UNITS))
 def test_every_unit_of_the_table_has_a_positive_factor_and_base_units_in_order(word):
-    unit = TABLE[word]
+    unit = UNITS[word]
     assert unit.factor > 0
     assert unit.dimension == tuple(sorted(unit.dimension))
     assert all(power for _, power in (*unit.dimension, *unit.name))
-    assert {base for base, _ in unit.dimension} <= BASES
+    assert {base for base, _ in unit.dimension} <= BASE_UNITS
     assert unit.name
 
 
 def test_words_for_powers_stand_before_their_unit():
     assert [
-        power_word(word) for word in ("square", "Square", "sq", "cubic", "平方", "立方", "cm")
+        unit_power(word) for word in ("square", "Square", "sq", "cubic", "平方", "立方", "cm")
     ] == [2, 2, 2, 3, 2, 3, 0]
-    assert known("平方厘米") == known("cm").to_the(2)
-    assert known("立方米") == known("m").to_the(3)
+    assert lookup_unit("平方厘米") == lookup_unit("cm").power(2)
+    assert lookup_unit("立方米") == lookup_unit("m").power(3)
 
 
 # --- units behind a value
@@ -167,21 +175,21 @@ def unit_of(text, *, letters=True):
     return node[2]
 
 
-M, S, KG, CM = map(known, ("m", "s", "kg", "cm"))
+M, S, KG, CM = map(lookup_unit, ("m", "s", "kg", "cm"))
 
 
 @every(
     ("text", "unit"),
     [
         ("5 cm", CM), ("5cm", CM), (r"5\text{ cm}", CM), (r"5\,\mathrm{cm}", CM), ("5~cm", CM), ("5 cm.", CM), ("5厘米", CM), (r"5\ \mbox{cm}", CM),
-        ("5 cm^2", CM.to_the(2)), (r"5\text{ cm}^{2}", CM.to_the(2)), (r"5\text{ cm}^{-1}", CM.to_the(-1)), ("5 square centimeters", CM.to_the(2)), (r"5\text{ sq cm}", CM.to_the(2)),
-        ("5 cubic cm", CM.to_the(3)), ("5平方厘米", CM.to_the(2)), ("5 cm squared", CM.to_the(2)), ("5 cm²", CM.to_the(2)),
-        ("5 m/s", M.times(S, -1)), ("5 m/s^2", M.times(S, -2)), (r"5\ \mathrm{m/s^2}", M.times(S, -2)), (r"5\ \mathrm{m\,s^{-2}}", M.times(S, -2)),
-        (r"5\ \mathrm{m\cdot s^{-2}}", M.times(S, -2)), ("5 meters per second", M.times(S, -1)), ("5 km per hour", known("kmh")), ("5 km/h", known("kph")), ("5 miles per hour", known("mph")),
-        ("5 kg m/s", KG.times(M).times(S, -1)), (r"5\text{ kg}\cdot\text{m}^2", KG.times(M.to_the(2))), (r"5\text{ N}\cdot\text{m}", known("N").times(M)),
-        ("5 apples", counted("apple")), ("5 red apples", counted("red").times(counted("apple"))), ("5 apples per day", counted("apple").times(known("day"), -1)),
-        (r"\$5", known("$")), ("€5", known("€")), ("¥5", known("元")), ("5 dollars", known("$")), ("5美元", known("$")), (r"-\$5", known("$")),
-        (r"\pi\text{ cm}", CM), (r"\frac{1}{2}\text{ cm}", CM), (r"2\sqrt{3}\text{ cm}", CM), ("20°C", known("celsius")), (r"20^\circ\text{C}", known("celsius")), ("5 million dollars", known("$")),
+        ("5 cm^2", CM.power(2)), (r"5\text{ cm}^{2}", CM.power(2)), (r"5\text{ cm}^{-1}", CM.power(-1)), ("5 square centimeters", CM.power(2)), (r"5\text{ sq cm}", CM.power(2)),
+        ("5 cubic cm", CM.power(3)), ("5平方厘米", CM.power(2)), ("5 cm squared", CM.power(2)), ("5 cm²", CM.power(2)),
+        ("5 m/s", M.multiply(S, -1)), ("5 m/s^2", M.multiply(S, -2)), (r"5\ \mathrm{m/s^2}", M.multiply(S, -2)), (r"5\ \mathrm{m\,s^{-2}}", M.multiply(S, -2)),
+        (r"5\ \mathrm{m\cdot s^{-2}}", M.multiply(S, -2)), ("5 meters per second", M.multiply(S, -1)), ("5 km per hour", lookup_unit("kmh")), ("5 km/h", lookup_unit("kph")), ("5 miles per hour", lookup_unit("mph")),
+        ("5 kg m/s", KG.multiply(M).multiply(S, -1)), (r"5\text{ kg}\cdot\text{m}^2", KG.multiply(M.power(2))), (r"5\text{ N}\cdot\text{m}", lookup_unit("N").multiply(M)),
+        ("5 apples", counting_unit("apple")), ("5 red apples", counting_unit("red").multiply(counting_unit("apple"))), ("5 apples per day", counting_unit("apple").multiply(lookup_unit("day"), -1)),
+        (r"\$5", lookup_unit("$")), ("€5", lookup_unit("€")), ("¥5", lookup_unit("元")), ("5 dollars", lookup_unit("$")), ("5美元", lookup_unit("$")), (r"-\$5", lookup_unit("$")),
+        (r"\pi\text{ cm}", CM), (r"\frac{1}{2}\text{ cm}", CM), (r"2\sqrt{3}\text{ cm}", CM), ("20°C", lookup_unit("celsius")), (r"20^\circ\text{C}", lookup_unit("celsius")), ("5 million dollars", lookup_unit("$")),
     ],
 )  # fmt: skip
 def test_a_text_has_this_unit_behind_its_value(text, unit):
@@ -214,7 +222,10 @@ def test_words_that_bound_a_number_are_no_unit(words):
 )  # fmt: skip
 def test_quantities_side_by_side_are_one_compound(text, parts):
     node = parse(tokenize(text), letters_are_units=True)
-    assert node == ("compound", *(("quantity", num(value), known(word)) for value, word in parts))
+    assert node == (
+        "compound",
+        *(("quantity", num(value), lookup_unit(word)) for value, word in parts),
+    )
 
 
 @every(

@@ -25,7 +25,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from rewardkit.answers.choices import read_gold
-from rewardkit.answers.extract import between, boxes
+from rewardkit.answers.extract import boxes, texts_between
 from rewardkit.preprocess.base import Dataset, Dropped, Problem
 
 _BEFORE = "假设你是一位金融行业专家，请回答下列问题。\n注意：题目是"
@@ -55,7 +55,7 @@ def _from_dianjin(raw: Mapping[str, Any]) -> Problem | Dropped:
     instruction, output = raw["instruction"], raw["output"]
     if not (isinstance(instruction, str) and isinstance(output, str)):
         return Dropped("unexpected type")
-    answers = between(output, "<answer>", "</answer>")
+    answers = texts_between(output, "<answer>", "</answer>")
     if not answers:
         return Dropped("no <answer> in the output")
     golds = {read_gold(box, _LETTERS) for answer in answers for box in boxes(answer)}

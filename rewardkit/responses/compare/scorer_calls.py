@@ -11,7 +11,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from rewardkit.answers.number import read_number
-from rewardkit.answers.reading.typography import spelling
+from rewardkit.answers.parsing.typography import canonical_spelling
 from rewardkit.preprocess.row_stats import answer_kind
 from rewardkit.responses.samples import Sample
 from rewardkit.scorers.base import Scorer, Status
@@ -147,7 +147,7 @@ def _answer(result: CallResult) -> str:
 
 def _describe(a: str, b: str) -> str:
     number_a, number_b = read_number(a), read_number(b)
-    a, b = spelling(a).casefold(), spelling(b).casefold()
+    a, b = canonical_spelling(a).casefold(), canonical_spelling(b).casefold()
     if a == b:
         return "same pred, spelled differently"
     if isinstance(number_a, Fraction) and isinstance(number_b, Fraction):

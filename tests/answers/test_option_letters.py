@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.answers.letters import (
+from rewardkit.answers.option_letters import (
     AMBIGUOUS,
     DEFAULT_LETTERS,
     MAX_FORMULA,

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rewardkit.answers.reading import names
-from rewardkit.answers.reading.clauses import read_clause
-from rewardkit.answers.reading.quantities import WORDS, Quantities
-from rewardkit.answers.reading.tokens import Token, UnreadableError
-from rewardkit.answers.reading.tree import Node, divide, num, symbols
+from rewardkit.answers.parsing import vocabulary
+from rewardkit.answers.parsing.clauses import read_clause
+from rewardkit.answers.parsing.quantities import WORD_KINDS, QuantityParser
+from rewardkit.answers.parsing.tokens import Token, UnreadableError
+from rewardkit.answers.parsing.tree import Node, divide, num, symbols
 
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:[ap]\.?m\.?)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{2,4}", re.ASCII)
@@ -29,7 +29,7 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
     if (text := _plain_text(tokens)) is not None:
         return text
     try:
-        return Parser(tokens, letters_are_units=letters_are_units).whole()
+        return AnswerParser(tokens, letters_are_units=letters_are_units).parse_whole()
     except RecursionError as error:
         raise UnreadableError("nested too deeply") from error
 
@@ -53,7 +53,7 @@ def _without_outer_braces(tokens: list[Token]) -> list[Token]:
 
 def _plain_text(tokens: list[Token]) -> Node | None:
     """A date, a time of day, or words, which no grammar reads."""
-    if len(tokens) > 12 or tokens[0].kind not in ("num", *WORDS):
+    if len(tokens) > 12 or tokens[0].kind not in ("num", *WORD_KINDS):
         return None
     joined = "".join(token.text for token in tokens)
     if tokens[0].kind == "num":
@@ -63,59 +63,59 @@ def _plain_text(tokens: list[Token]) -> Node | None:
     return None
 
 
-class Parser(Quantities):
+class AnswerParser(QuantityParser):
     """Lists, relations, labels, and what stands behind a whole answer."""
 
-    def whole(self) -> Node:
+    def parse_whole(self) -> Node:
         """The tree of all tokens."""
-        if self._is_label_of_choice():
-            self.at += 3
-        node = self.items()
+        if self._is_option_label():
+            self.position += 3
+        node = self.parse_items()
         if self.accept(r"\over"):
-            node = divide(node, self.items())
+            node = divide(node, self.parse_items())
         while self.accept(".", "!", ",", ";"):
             pass
         if self.next.kind != "end":
             raise UnreadableError(f"{self.next.text!r} left over")
         return node
 
-    def _is_label_of_choice(self) -> bool:
+    def _is_option_label(self) -> bool:
         r"""`\textbf{(B)}\ 12`: the letter of an option before its value."""
-        letter, value = self.ahead(1), self.ahead(3)
+        letter, value = self.peek(1), self.peek(3)
         return (
             self.is_next("(")
             and letter.text in tuple("ABCDE")
-            and self.ahead(2).is_sign(")")
-            and value.gap
+            and self.peek(2).is_sign(")")
+            and value.follows_space
             and (value.kind == "num" or value.is_sign("-", r"\frac", r"\sqrt"))
         )
 
     # --- lists
 
-    def items(self) -> Node:
+    def parse_items(self) -> Node:
         """`a, b; c or d`: groups by `;` and `or`, items by commas and `and`; one item is itself."""
         groups: list[list[Node]] = [[]]
         spans: list[tuple[int, int]] = []
         joints: set[str] = set()
         while True:
-            start = self.at
-            groups[-1].append(self.relation())
-            spans.append((start, self.at))
-            if self._clause_begins():
-                return self._restricted(_grouped(groups, joints), self._clause())
-            joint = self._joint()
+            start = self.position
+            groups[-1].append(self.parse_relation())
+            spans.append((start, self.position))
+            if self._starts_clause():
+                return self._restrict(_group_items(groups, joints), self._take_clause())
+            joint = self._parse_joint()
             if not joint:
                 break
-            if self.next.kind == "end" or self._closes():
+            if self.next.kind == "end" or self._is_closing():
                 break
-            if self._clause_begins():
-                return self._restricted(_grouped(groups, joints), self._clause())
+            if self._starts_clause():
+                return self._restrict(_group_items(groups, joints), self._take_clause())
             joints.add(joint)
             if joint in (";", "or"):
                 groups.append([])
-        return self._without_memberships(groups, spans, joints)
+        return self._move_memberships(groups, spans, joints)
 
-    def _joint(self) -> str:
+    def _parse_joint(self) -> str:
         """What joins two items: `,`, `;`, `and`, `or`; "" where nothing does."""
         kind = ""
         while True:
@@ -125,69 +125,73 @@ class Parser(Quantities):
                 kind = kind or ","
             elif token.is_sign(";", r"\\"):
                 kind = ";"
-            elif token.kind not in ("num", "end") and word in names.AND:
+            elif token.kind not in ("num", "end") and word in vocabulary.CONJUNCTIONS:
                 kind = "and" if kind in ("", ",") else kind
-            elif token.kind not in ("num", "end") and word in names.OR:
+            elif token.kind not in ("num", "end") and word in vocabulary.DISJUNCTIONS:
                 kind = "or"
             else:
                 return kind
-            self.at += 1
+            self.position += 1
 
-    def _closes(self) -> bool:
-        return self.next.kind in ("op", "cmd") and self.next.text in names.CLOSING
+    def _is_closing(self) -> bool:
+        return self.next.kind in ("op", "cmd") and self.next.text in vocabulary.CLOSING_SIGNS
 
     # --- conditions
 
-    def _clause_begins(self) -> bool:
+    def _starts_clause(self) -> bool:
         token = self.next
-        bracket = token.is_sign("(", "[") and not self.brackets
-        token = self.ahead(1) if bracket else token
-        if token.kind not in (*WORDS, "cmd"):
+        bracket = token.is_sign("(", "[") and not self.open_brackets
+        token = self.peek(1) if bracket else token
+        if token.kind not in (*WORD_KINDS, "cmd"):
             return False
-        begins = token.text.casefold() in names.SCOPE
+        begins = token.text.casefold() in vocabulary.CLAUSE_OPENERS
         if bracket and not begins:
             return self.opens_condition()
-        return begins and not self.brackets
+        return begins and not self.open_brackets
 
-    def _clause(self) -> list[Token]:
-        clause = [token for token in self.tokens[self.at :] if token.kind != "end"]
-        self.at = len(self.tokens) - 1
+    def _take_clause(self) -> list[Token]:
+        clause = [token for token in self.tokens[self.position :] if token.kind != "end"]
+        self.position = len(self.tokens) - 1
         return clause
 
-    def _restricted(self, node: Node, clause: list[Token]) -> Node:
+    def _restrict(self, node: Node, clause: list[Token]) -> Node:
         return ("where", node, *read_clause(clause))
 
-    def _without_memberships(
+    def _move_memberships(
         self, groups: list[list[Node]], spans: list[tuple[int, int]], joints: set[str]
     ) -> Node:
         r"""`x = k\pi, k \in \mathbb{Z}`: a last item that says where the others hold."""
-        if self.brackets:
-            return _one_modulus(_grouped(groups, joints))
+        if self.open_brackets:
+            return _share_modulus(_group_items(groups, joints))
         last = groups[-1]
         flat = [item for group in groups for item in group]
         clause: list[Token] = []
-        while len(flat) > 1 and len(last) > (len(groups) > 1) and _says_where(flat[-1], flat[:-1]):
+        while (
+            len(flat) > 1
+            and len(last) > (len(groups) > 1)
+            and _is_membership_clause(flat[-1], flat[:-1])
+        ):
             start, end = spans[len(flat) - 1]
             clause = self.tokens[start:end] + clause
             flat.pop()
             last.pop()
-        node = _one_modulus(_grouped([group for group in groups if group], joints))
-        return self._restricted(node, clause) if clause else node
+        node = _share_modulus(_group_items([group for group in groups if group], joints))
+        return self._restrict(node, clause) if clause else node
 
     # --- relations and labels
 
-    def relation(self) -> Node:
+    def parse_relation(self) -> Node:
         r"""`a < b \le c`, `x = 5`, `x \in S`, `Volume: 5`, `x \equiv 3 \pmod 7`."""
         self.descend()
-        label = self._label()
-        label_sign = self.tokens[self.at - 1].text
+        label = self._parse_label()
+        label_sign = self.tokens[self.position - 1].text
         self.accept("=", r"\approx")
-        sides, operators = [self.ratio()], []
-        while (operator := self._operator()) is not None:
+        sides, operators = [self.parse_ratio()], []
+        while (operator := self._parse_operator()) is not None:
             operators.append(operator)
-            sides.append(self.ratio())
+            sides.append(self.parse_ratio())
         node = sides[0] if not operators else ("rel", " ".join(operators), *sides)
-        node = self._congruence(node)
+        node = self._parse_congruence(node)
         self.depth -= 1
         if label is None:
             return node
@@ -197,43 +201,48 @@ class Parser(Quantities):
             return ("rel", "= " + node[1], ("sym", label), *node[2:])
         return node  # `the answer is x > 3`
 
-    def _operator(self) -> str | None:
-        negated = self.is_next(r"\not") and self.ahead(1).is_sign("=", r"\in", r"\equiv")
-        token = self.ahead(1) if negated else self.next
-        if token.kind in ("op", "cmd") and token.text in names.RELATIONS:
-            self.at += 1 + negated
-            operator = names.RELATIONS[token.text]
+    def _parse_operator(self) -> str | None:
+        negated = self.is_next(r"\not") and self.peek(1).is_sign("=", r"\in", r"\equiv")
+        token = self.peek(1) if negated else self.next
+        if token.kind in ("op", "cmd") and token.text in vocabulary.RELATION_SIGNS:
+            self.position += 1 + negated
+            operator = vocabulary.RELATION_SIGNS[token.text]
             return {"=": "!=", "in": "notin"}.get(operator, operator) if negated else operator
         return None
 
-    def _label(self) -> str | None:
+    def _parse_label(self) -> str | None:
         """Words before a colon, `is` or `=`: `Volume =`, `the area is`, `答案：`."""
-        if self.next.text.casefold() in names.LEADING:
-            self.take()
+        if self.next.text.casefold() in vocabulary.LEAD_INS:
+            self.advance()
             self.accept(",")
-        at = self.at
+        at = self.position
         words: list[str] = []
-        while self.tokens[at].kind in WORDS and len(words) <= 8:
+        while self.tokens[at].kind in WORD_KINDS and len(words) <= 8:
             token = self.tokens[at]
             words.append(token.text.casefold())
             at += 1
-            if words[-1] in names.IS or (token.kind == "han" and words[-1][-1:] in "是为"):
-                return self._take_label(at, words)
+            if words[-1] in vocabulary.COPULAS or (
+                token.kind == "han" and words[-1][-1:] in "是为"
+            ):
+                return self._accept_label(at, words)
         sign, spelled = self.tokens[at], "".join(words)
         if sign.is_sign(":") and self.tokens[at + 1].kind in ("end", "num") and spelled.isupper():
             return None
         long = len(words) > 1 or len(spelled) > 2 or self.next.kind == "text"
         a_name = sign.text != ":" and self.next.text.isupper()
         if long and len(spelled) > 1 and not a_name and sign.is_sign("=", r"\approx", ":"):
-            return self._take_label(at + 1, words)
-        while self.next.kind in WORDS and self.next.text.casefold() in names.ABOUT:
-            self.at += 1
+            return self._accept_label(at + 1, words)
+        while (
+            self.next.kind in WORD_KINDS
+            and self.next.text.casefold() in vocabulary.NEUTRAL_QUALIFIERS
+        ):
+            self.position += 1
             if self.next.kind not in ("num", "cmd", "op", "word"):
-                self.at -= 1
+                self.position -= 1
                 break
         return None
 
-    def _take_label(self, at: int, words: list[str]) -> str | None:
+    def _accept_label(self, at: int, words: list[str]) -> str | None:
         """Go on behind a label; one that denies, bounds or works on its value is none.
 
         Raises:
@@ -241,54 +250,58 @@ class Parser(Quantities):
         """
         if self.tokens[at].kind == "end":
             return None
-        named = [word for word in words if word not in names.IS]
+        named = [word for word in words if word not in vocabulary.COPULAS]
         behind = [*named[1:], "of"]
         ends = {word for word, next_word in zip(named, behind, strict=False) if next_word == "of"}
-        operates = not names.OPERATIONS.isdisjoint(ends)
-        if operates or not names.DOUBTING.isdisjoint(words) or names.denies("".join(words)):
+        operates = not vocabulary.LABEL_OPERATIONS.isdisjoint(ends)
+        if (
+            operates
+            or not vocabulary.DOUBT_WORDS.isdisjoint(words)
+            or vocabulary.changes_label_value("".join(words))
+        ):
             raise UnreadableError(f"{' '.join(words)!r} changes what follows")
         name = self.next.text if len(named) == 1 and len(named[0]) == 1 else " ".join(named)
-        self.at = at
+        self.position = at
         self.accept(":")
         return name or "it"
 
-    def _congruence(self, node: Node) -> Node:
+    def _parse_congruence(self, node: Node) -> Node:
         r"""`x \equiv 3 \pmod 7`, `3 (mod 7)`."""
         in_bracket = self.opens_modulus()
         if in_bracket:
-            self.take()
+            self.advance()
         if not (self.is_next(r"\pmod", r"\bmod") or self.next.text == "mod"):
             return node
-        self.take()
-        modulus = self.argument(script=True)
+        self.advance()
+        modulus = self.parse_argument(script=True)
         if in_bracket:
             self.expect(")")
         return ("congruence", node, modulus)
 
     # --- one side
 
-    def ratio(self) -> Node:
+    def parse_ratio(self) -> Node:
         """Parts with `:` between."""
-        parts = [self.union()]
-        while not self.bars and self.is_next(":") and self.ahead(1).kind != "end":
-            self.take()
-            parts.append(self.union())
+        parts = [self.parse_union()]
+        while not self.open_bars and self.is_next(":") and self.peek(1).kind != "end":
+            self.advance()
+            parts.append(self.parse_union())
         return parts[0] if len(parts) == 1 else ("ratio", *parts)
 
-    def union(self) -> Node:
+    def parse_union(self) -> Node:
         r"""`A \cup B`; a lone `U` between brackets is the sign."""
-        parts = [self.meet()]
+        parts = [self.parse_intersection()]
         while self.is_next(r"\cup") or (self.next.text in ("U", "u") and _is_set(parts[-1])):
-            self.take()
-            parts.append(self.meet())
+            self.advance()
+            parts.append(self.parse_intersection())
         return parts[0] if len(parts) == 1 else ("union", *parts)
 
-    def meet(self) -> Node:
+    def parse_intersection(self) -> Node:
         r"""`A \cap B`, `A \setminus B`."""
-        node = self.quantity()
+        node = self.parse_quantity()
         while self.is_next(r"\cap", r"\setminus"):
-            kind = "meet" if self.take().text == r"\cap" else "minus"
-            node = (kind, node, self.quantity())
+            kind = "meet" if self.advance().text == r"\cap" else "minus"
+            node = (kind, node, self.parse_quantity())
         return node
 
 
@@ -296,7 +309,7 @@ def _is_set(node: Node) -> bool:
     return node[0] in ("interval", "tuple", "set", "union")
 
 
-def _grouped(groups: list[list[Node]], joints: set[str]) -> Node:
+def _group_items(groups: list[list[Node]], joints: set[str]) -> Node:
     """Groups of equal size are items of several parts; all else is one list."""
     sizes = {len(group) for group in groups}
     if len(groups) > 1 and len(sizes) == 1 and sizes != {1}:
@@ -307,7 +320,7 @@ def _grouped(groups: list[list[Node]], joints: set[str]) -> Node:
     return ("or" if "or" in joints else "and" if "and" in joints else "list", *flat)
 
 
-def _one_modulus(node: Node) -> Node:
+def _share_modulus(node: Node) -> Node:
     r"""`x \equiv 1, 2 \pmod 5`: the modulus at the end is that of every item."""
     if node[0] not in ("list", "or", "and") or node[-1][0] != "congruence":
         return node
@@ -316,15 +329,15 @@ def _one_modulus(node: Node) -> Node:
     return ("congruence", (*node[:-1], node[-1][1]), node[-1][2])
 
 
-def _says_where(item: Node, others: list[Node]) -> bool:
+def _is_membership_clause(item: Node, others: list[Node]) -> bool:
     r"""Whether an item only says what a name of the others may be: `k \in \mathbb{Z}`."""
     if item[0] != "rel" or len(item) != 4 or item[2][0] != "sym":
         return False
     member = item[1] == "in" and item[3][0] == "sym"
-    counts = item[1] in (">=", ">") and item[2][1] in tuple("ijkmn") and item[3] in _FIRST
+    counts = item[1] in (">=", ">") and item[2][1] in tuple("ijkmn") and item[3] in _COUNTING_STARTS
     plain = all(other[0] != "rel" or other[1] == "=" for other in others)
     return (member or (counts and plain)) and any(item[2][1] in symbols(other) for other in others)
 
 
 #: Where counting begins.
-_FIRST = (num(0), num(1))
+_COUNTING_STARTS = (num(0), num(1))

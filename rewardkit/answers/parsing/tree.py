@@ -38,7 +38,7 @@ ONE: Node = ("num", Fraction(1), None)
 MINUS_ONE: Node = ("num", Fraction(-1), None)
 
 
-def _bits(value: Fraction) -> int:
+def _bit_length(value: Fraction) -> int:
     return value.numerator.bit_length() + value.denominator.bit_length()
 
 
@@ -74,7 +74,7 @@ def add(*terms: Node) -> Node:
     return flat[0] if len(flat) == 1 else ("add", *flat)
 
 
-def times(left: Node, right: Node) -> Node:
+def multiply(left: Node, right: Node) -> Node:
     r"""A product; `2.5 \times 10^{-3}` is one decimal."""
     scientific = (
         left[0] == "num"
@@ -83,7 +83,7 @@ def times(left: Node, right: Node) -> Node:
         and right[2][0] == "num"
     )
     small = scientific and right[2][1].denominator == 1 and abs(right[2][1]) <= 300
-    if small and _bits(left[1]) <= MAX_BITS:
+    if small and _bit_length(left[1]) <= MAX_BITS:
         shift = int(right[2][1])
         return num(left[1] * Fraction(10) ** shift, None if left[2] is None else left[2] - shift)
     return mul(left, right)
@@ -92,7 +92,7 @@ def times(left: Node, right: Node) -> Node:
 def divide(top: Node, bottom: Node) -> Node:
     """A quotient; of two plain integers an exact number."""
     exact = bottom[0] == top[0] == "num" and top[2] is None and bottom[2] is None
-    if exact and bottom[1] != 0 and _bits(top[1]) + _bits(bottom[1]) <= MAX_BITS:
+    if exact and bottom[1] != 0 and _bit_length(top[1]) + _bit_length(bottom[1]) <= MAX_BITS:
         return ("num", top[1] / bottom[1], None)
     return mul(top, ("pow", bottom, MINUS_ONE))
 
@@ -109,16 +109,16 @@ def children(node: Node) -> Iterator[Node]:
             yield part
 
 
-def walk(node: Node) -> Iterator[Node]:
+def subtrees(node: Node) -> Iterator[Node]:
     """The node and all below it."""
     yield node
     for child in children(node):
-        yield from walk(child)
+        yield from subtrees(child)
 
 
 def symbols(node: Node) -> set[str]:
     """The names of the free symbols."""
-    return {part[1] for part in walk(node) if part[0] == "sym"}
+    return {part[1] for part in subtrees(node) if part[0] == "sym"}
 
 
 def substitute(node: Node, others: dict[Node, Node]) -> Node:

@@ -19,43 +19,45 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from rewardkit.answers.evaluate import exact, numeric
-from rewardkit.answers.fields import UndefinedError
-from rewardkit.answers.reading.grammar import parse
-from rewardkit.answers.reading.names import NOT_EVALUATED, RELATIONS
-from rewardkit.answers.reading.tokens import Token, UnreadableError, tokenize
-from rewardkit.answers.reading.tree import MINUS_ONE, Node, children, symbols, walk
-from rewardkit.answers.reading.typography import fold
-from rewardkit.answers.scalar import canonical
+from rewardkit.answers.evaluate import evaluate_double, exact_value
+from rewardkit.answers.numeric_backends import UndefinedError
+from rewardkit.answers.parsing.grammar import parse
+from rewardkit.answers.parsing.tokens import Token, UnreadableError, tokenize
+from rewardkit.answers.parsing.tree import MINUS_ONE, Node, children, subtrees, symbols
+from rewardkit.answers.parsing.typography import fold
+from rewardkit.answers.parsing.vocabulary import RELATION_SIGNS, UNEVALUATED_OPERATORS
+from rewardkit.answers.scalar import canonical_text
 
 #: Functions whose value is the answer, not the function.
-UNEVALUATED = NOT_EVALUATED | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}
+UNEVALUATED = UNEVALUATED_OPERATORS | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}
 #: Longest question, in characters, whose formulas are looked at: its end.
-MAX_QUESTION = 4_000
+MAX_QUESTION_CHARS = 4_000
 #: Most formulas of a question that are read: its last ones.
 MAX_FORMULAS = 25
 
 
-def is_worked_out(node: Node) -> bool:
+def is_simplified(node: Node) -> bool:
     """Whether no arithmetic on numbers is left to do in a tree."""
-    return not any(_is_undone(part) for part in walk(node))
+    return not any(_is_unsimplified(part) for part in subtrees(node))
 
 
-def leaves_work(pred: Node, gold: Node) -> bool:
+def leaves_arithmetic(pred: Node, gold: Node) -> bool:
     """Whether `pred` leaves to be worked out what `gold` states as numbers, item by item."""
     if gold[0] in ("percent", "degree", "quantity"):
         gold = gold[1]
-    if gold[0] in _GROUPS:
+    if gold[0] in _GROUP_KINDS:
         stated = all(
-            _is_plain_number(item) or item[0] in _GROUPS or (gold[0] == "rel" and item[0] == "sym")
+            _is_plain_number(item)
+            or item[0] in _GROUP_KINDS
+            or (gold[0] == "rel" and item[0] == "sym")
             for item in children(gold)
         )
-        items = list(children(pred)) if pred[0] in _GROUPS else [pred]
-        return stated and not all(map(is_worked_out, items))
-    return _is_plain_number(gold) and not is_worked_out(pred)
+        items = list(children(pred)) if pred[0] in _GROUP_KINDS else [pred]
+        return stated and not all(map(is_simplified, items))
+    return _is_plain_number(gold) and not is_simplified(pred)
 
 
-_GROUPS = frozenset(
+_GROUP_KINDS = frozenset(
     {"tuple", "set", "list", "and", "or", "matrix", "row", "interval", "ratio", "rel"}
 )
 
@@ -68,28 +70,29 @@ def _is_plain_number(node: Node) -> bool:
     if len(parts) > 2 or sum(part[0] == "num" for part in parts) > 1:
         return False
     return all(
-        all(f[0] == "num" or f == _I for f in (p[1:] if p[0] == "mul" else (p,))) for p in parts
+        all(f[0] == "num" or f == _IMAGINARY_UNIT for f in (p[1:] if p[0] == "mul" else (p,)))
+        for p in parts
     )
 
 
-_I: Node = ("const", "i")
+_IMAGINARY_UNIT: Node = ("const", "i")
 
 
-def _is_undone(node: Node) -> bool:
+def _is_unsimplified(node: Node) -> bool:
     kind = node[0]
     if kind == "fn":
         return node[1] in UNEVALUATED
     if kind == "add":
-        return _is_undone_sum(node)
+        return _is_unsimplified_sum(node)
     if kind == "mul":
-        return _is_undone_product(node)
+        return _is_unsimplified_product(node)
     if kind == "pow":  # the power of a sum or of i, (1+i)^4
-        of_i = node[1] == _I and node[2] != MINUS_ONE
+        of_i = node[1] == _IMAGINARY_UNIT and node[2] != MINUS_ONE
         return of_i or (node[1][0] == "add" and not symbols(node))
     return False
 
 
-def _is_undone_sum(node: Node) -> bool:
+def _is_unsimplified_sum(node: Node) -> bool:
     imaginary = [part for part in node[1:] if _is_complex(part)]
     values = [part for part in node[1:] if _is_rational(part)]
     return len(imaginary) > 1 or (len(values) > 1 and not all(map(_is_numeral, values)))
@@ -98,11 +101,11 @@ def _is_undone_sum(node: Node) -> bool:
 def _is_numeral(node: Node) -> bool:
     """A number, or a power or the reciprocal of one, with a sign."""
     if node[0] == "mul":
-        return all(map(_is_numeral, node[1:])) and not _is_undone_product(node)
+        return all(map(_is_numeral, node[1:])) and not _is_unsimplified_product(node)
     return node[0] == "num" or (node[0] == "pow" and _is_numeral(node[1]) and node[2][0] == "num")
 
 
-def _is_undone_product(node: Node) -> bool:
+def _is_unsimplified_product(node: Node) -> bool:
     factors = [factor for factor in node[1:] if factor != MINUS_ONE]
     values = [factor for factor in factors if _is_rational(factor)]
     complex_parts = [factor for factor in factors if _is_complex(factor)]
@@ -136,12 +139,12 @@ def _is_rational(node: Node) -> bool:
     r"""Whether a closed value is rational: exactly, or a function's to twelve digits (`\log_2 8`)."""
     if node[0] == "pow" and node[2] == MINUS_ONE:
         return _is_rational(node[1])
-    if exact(node) is not None:
+    if exact_value(node) is not None:
         return True
-    if symbols(node) or not any(part[0] == "fn" for part in walk(node)):
+    if symbols(node) or not any(part[0] == "fn" for part in subtrees(node)):
         return False
     try:
-        value = numeric(node, {})
+        value = evaluate_double(node, {})
     except UndefinedError:
         return False
     twelfths = 12 * value.real
@@ -150,7 +153,7 @@ def _is_rational(node: Node) -> bool:
 
 def _is_fraction(factors: list[Node]) -> bool:
     r"""`\frac{2^{10}}{3}`: a number over a number, in lowest terms."""
-    values = [exact(factor) for factor in factors]
+    values = [exact_value(factor) for factor in factors]
     below = [factor for factor in factors if factor[0] == "pow" and factor[2] == MINUS_ONE]
     plain = all(factor[0] in ("num", "pow") for factor in factors)
     if len(factors) != 2 or None in values or len(below) != 1 or not plain:
@@ -161,7 +164,7 @@ def _is_fraction(factors: list[Node]) -> bool:
 
 
 def _is_complex(node: Node) -> bool:
-    return _I in walk(node) and not symbols(node)
+    return _IMAGINARY_UNIT in subtrees(node) and not symbols(node)
 
 
 def _is_complex_sum(node: Node) -> bool:
@@ -186,34 +189,36 @@ _FORMULA = re.compile(
 )
 
 
-def restates(tokens: Sequence[Token], value: Node, question: str) -> bool:
+def repeats_question(tokens: Sequence[Token], value: Node, question: str) -> bool:
     """Whether an answer is a formula of the question, or one side of it, in any typography.
 
     Terms may stand in another order, and a label, a clause or brackets may be put to it. A plain
     value is not a formula: the question may hold it, and the answer may be it.
     """
-    value = _bare(value)
-    if not question or _is_plain(value, tokens):
+    value = _without_label_and_unit(value)
+    if not question or _is_plain_value(value, tokens):
         return False
-    return not formulas(question[-MAX_QUESTION:]).isdisjoint(
-        {" ".join(fold(tokens)), canonical(value)}
+    return not question_formulas(question[-MAX_QUESTION_CHARS:]).isdisjoint(
+        {" ".join(fold(tokens)), canonical_text(value)}
     )
 
 
-def same_form(tokens: Sequence[Token], gold: Sequence[Token]) -> bool:
+def has_same_form(tokens: Sequence[Token], gold: Sequence[Token]) -> bool:
     """Whether an answer is the gold's own form, with its terms and factors in any order."""
-    ours, theirs = (sorted(t for t in fold(side) if t not in _JOINING) for side in (tokens, gold))
+    ours, theirs = (
+        sorted(t for t in fold(side) if t not in _REORDERABLE_SIGNS) for side in (tokens, gold)
+    )
     return ours == theirs
 
 
-_JOINING = frozenset({"+", "*", r"\cdot", r"\times", "(", ")", "{", "}", ""})
+_REORDERABLE_SIGNS = frozenset({"+", "*", r"\cdot", r"\times", "(", ")", "{", "}", ""})
 
 
-def _bare(node: Node) -> Node:
+def _without_label_and_unit(node: Node) -> Node:
     """A value without its clause, its label, its unit, and the braces of a set of one."""
     if node[0] == "quantity" or (node[0] in ("set", "list") and len(node) == 2):
-        return _bare(node[1])
-    if node[0] == "rel" and len(node) == 4 and canonical(node[2]) == canonical(node[3]):
+        return _without_label_and_unit(node[1])
+    if node[0] == "rel" and len(node) == 4 and canonical_text(node[2]) == canonical_text(node[3]):
         side: Node = node[2]
         return side
     while node[0] == "where" or (node[0] == "rel" and node[1] == "=" and len(node) == 4):
@@ -224,7 +229,7 @@ def _bare(node: Node) -> Node:
 
 
 @lru_cache(maxsize=256)
-def formulas(question: str) -> frozenset[str]:
+def question_formulas(question: str) -> frozenset[str]:
     """The formulas of a question and the sides of its relations, as folded tokens and as trees."""
     spelled: set[str] = set()
     for match in deque(_FORMULA.finditer(question), maxlen=MAX_FORMULAS):
@@ -236,7 +241,7 @@ def formulas(question: str) -> frozenset[str]:
         for part in (tokens[:-1], *_sides(tokens[:-1])):
             spelled.add(" ".join(fold(part)))
             try:
-                spelled.add(canonical(_bare(parse([*part, tokens[-1]]))))
+                spelled.add(canonical_text(_without_label_and_unit(parse([*part, tokens[-1]]))))
             except UnreadableError:
                 continue
     return frozenset(spelled)
@@ -250,7 +255,7 @@ def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
         depth += token.is_sign("{", "(", "[", r"\{", r"\begin") - token.is_sign(
             "}", ")", "]", r"\}", r"\end"
         )
-        if depth == 0 and (token.is_sign(",", ";") or token.text in RELATIONS):
+        if depth == 0 and (token.is_sign(",", ";") or token.text in RELATION_SIGNS):
             yield side
             side = []
         else:
@@ -258,26 +263,28 @@ def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
     yield side
 
 
-def _is_plain(node: Node, tokens: Sequence[Token]) -> bool:
+def _is_plain_value(node: Node, tokens: Sequence[Token]) -> bool:
     """Whether an answer is a number, a name, words, or a group of them, with a label or a unit."""
     kind = node[0]
     if kind in ("percent", "degree", "quantity"):
         return bool(node[1][0] == "num")
     if kind in ("list", "and", "or", "tuple", "set", "compound", "ratio"):
-        return all(_is_plain(part, tokens) for part in node[1:])
+        return all(_is_plain_value(part, tokens) for part in node[1:])
     if kind == "rel" and node[1] == "=" and len(node) == 4:
         return bool(node[2][0] == "sym" and node[3][0] == "num")
     if kind == "mul" and len(node) == 3 and node[1] == MINUS_ONE:
-        return _is_plain(node[2], tokens)
+        return _is_plain_value(node[2], tokens)
     if kind == "num":
-        return not any(token.is_sign(*_OPERATIONS) for token in tokens) and _is_lowest(node, tokens)
+        return not any(token.is_sign(*_OPERATIONS) for token in tokens) and _is_in_lowest_terms(
+            node, tokens
+        )
     return kind in ("sym", "const", "text", "clock", "base")
 
 
 _OPERATIONS = (r"\div", r"\times", r"\cdot", "*", "^", r"\sqrt")
 
 
-def _is_lowest(node: Node, tokens: Sequence[Token]) -> bool:
+def _is_in_lowest_terms(node: Node, tokens: Sequence[Token]) -> bool:
     """Whether a fraction is in lowest terms as it is written."""
     if not any(token.is_sign(r"\frac", "/") for token in tokens):
         return True

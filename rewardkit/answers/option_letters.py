@@ -42,7 +42,7 @@ _OR = r"[/|]|(?<![A-Za-z])or(?![A-Za-z])|或者?|还是"
 JOINT: Final = (
     rf"{_OR}|[,;、&]|\+(?=\s?[(\[]?[A-Za-z])|(?<![A-Za-z])and(?![A-Za-z])|以及|[和及与跟]"
 )
-_NOISE = (
+_FILLER = (
     r"(?<![A-Za-z])(?:the|my|final|correct|right|best|answers?|options?|choices?|is|are|both|either|so"
     r"|therefore|thus|hence|indeed|clearly|definitely|certainly|but|rather)(?![A-Za-z])"
     r"|正确|最终|最佳|答案|选项|选择|因此|所以|综上|本题|该题|而是|应该|[两三四五]?项|(?<!还)是|[故应选为的都均对即而]"
@@ -56,14 +56,14 @@ _TEX_SPACE = re.compile(
     r"\\[ ,;:!\n\\]|\\q?quad(?![A-Za-z])"
     r"|~(?!\s?[({$]{0,2}[A-Za-z](?![A-Za-z]))|(?<=[^\s({\[$~:])~"
 )
-_DRESS = re.compile(
+_MARKUP = re.compile(
     r"\\(?:left|right|displaystyle|[lL]arge|bf|it|rm)(?![A-Za-z])|\\(?=[$%&#_{}()\[\]])|\$|\*\*|__|`"
 )
 _OR_WORD = re.compile(_OR, re.IGNORECASE)
-_NOISE_WORD = re.compile(_NOISE, re.IGNORECASE)
+_FILLER_WORD = re.compile(_FILLER, re.IGNORECASE)
 _SEPARATOR = re.compile(rf"(?:[\s.:。()\[\]{{}}《》【】\"'“”‘’*_]|{JOINT})+", re.IGNORECASE)
-_LEAD = re.compile(
-    rf"(?:[\s:,。*_]|{_NOISE}"
+_LEAD_WORDS = re.compile(
+    rf"(?:[\s:,。*_]|{_FILLER}"
     r"|(?:letter|figure|picture|diagram|image|graph) (?=[(\[]?[A-Z](?![A-Za-z])))*",
     re.IGNORECASE,
 )
@@ -87,8 +87,8 @@ _LABEL = re.compile(
 )
 _HEDGE = re.compile(rf"(?:{_OR})\s*\(?[A-Z](?![A-Z])|、\s?[A-Z](?![A-Z]| ?[.:)])", re.IGNORECASE)
 #: What stands after a letter that is not a label: `A. = 3`; `(C), 4397`, a value beside it.
-_NO_TEXT = re.compile(r"[+=^*?]|[,;]\s*[-\d$\\]")
-_TEXT_END = ",;、.。和及与"
+_NOT_AN_OPTION_TEXT = re.compile(r"[+=^*?]|[,;]\s*[-\d$\\]")
+_TRAILING_SIGNS = ",;、.。和及与"
 _FORMULA = re.compile(r"[\d\\=+*/^<>]")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}|[\u4e00-\u9fff]{2}")
 
@@ -102,17 +102,17 @@ def read_letters(
     """
     if len(text) == 1 and text in legal:
         return frozenset(text)
-    plain = undress(text)
-    letters = list_letters(plain, legal)
+    plain = strip_markup(text)
+    letters = read_letter_list(plain, legal)
     if options:
-        return _by_options(plain, text, options, letters)
-    return _by_label(plain, legal) if letters is None else letters
+        return _read_with_options(plain, text, options, letters)
+    return _read_labels(plain, legal) if letters is None else letters
 
 
 def read_gold(text: str, legal: frozenset[str]) -> frozenset[str] | None:
     """The letters of a gold answer: upper case, in any of the separators; None for all else."""
-    plain = undress(text)
-    letters = list_letters(plain, legal) if plain.isupper() else None
+    plain = strip_markup(text)
+    letters = read_letter_list(plain, legal) if plain.isupper() else None
     return letters if isinstance(letters, frozenset) else None
 
 
@@ -128,7 +128,7 @@ def option_texts(options: Any) -> dict[str, str] | None:
     return texts if texts and texts.keys() <= set(ascii_uppercase) else None
 
 
-def undress(text: str, longest: int = MAX_CHARS) -> str:
+def strip_markup(text: str, longest: int = MAX_CHARS) -> str:
     """The text without TeX's and Markdown's dress; "" if it is longer than `longest`."""
     if len(text) > longest:
         return ""
@@ -138,15 +138,15 @@ def undress(text: str, longest: int = MAX_CHARS) -> str:
         text = _TEX_SPACE.sub(" ", text)
         for _ in range(4):  # \textbf{\text{A}}: nobody nests deeper
             text = _WRAPPER.sub(r"\1", text)
-    return _DRESS.sub("", text).strip()
+    return _MARKUP.sub("", text).strip()
 
 
-def list_letters(plain: str, legal: frozenset[str]) -> Letters:
+def read_letter_list(plain: str, legal: frozenset[str]) -> Letters:
     """The letters of an undressed text that has letters, separators and harmless words only."""
     letters = frozenset(plain)
     if letters and len(letters) == len(plain) and letters <= legal:  # the shortcut for most
         return letters
-    text, noise = _NOISE_WORD.subn(" ", _REJECTION.sub(" ", plain))
+    text, noise = _FILLER_WORD.subn(" ", _REJECTION.sub(" ", plain))
     runs = [run for run in _SEPARATOR.split(text) if run]
     letters = frozenset("".join(runs).upper())
     if not runs or not letters <= legal or not all(map(_is_run, runs)):
@@ -156,12 +156,12 @@ def list_letters(plain: str, legal: frozenset[str]) -> Letters:
     return AMBIGUOUS if len(letters) > 1 and _OR_WORD.search(text) else letters
 
 
-def after_lead(plain: str) -> str:
+def strip_lead_words(plain: str) -> str:
     """An undressed text from its first word that is not harmless: `the answer is A` from `A` on."""
-    return _LEAD.sub("", plain, count=1)
+    return _LEAD_WORDS.sub("", plain, count=1)
 
 
-def denies(text: str, *, has_stop: bool = False) -> bool:
+def denies_letter(text: str, *, has_stop: bool = False) -> bool:
     """Whether what follows a letter says that it is not the answer: `is wrong`, `不正确`.
 
     After `B.` and the like (`has_stop`) a short `不正确` is an option's text.
@@ -170,13 +170,15 @@ def denies(text: str, *, has_stop: bool = False) -> bool:
     return denial is not None and not (has_stop and denial["short"])
 
 
-def options_of(text: str, options: Mapping[str, str], *, by_value: bool = False) -> frozenset[str]:
+def matching_options(
+    text: str, options: Mapping[str, str], *, by_value: bool = False
+) -> frozenset[str]:
     """The letters of the options that have a text, or if none has it, its value (`by_value`)."""
-    key = _key(text)
+    key = _text_key(text)
     same = [letter for letter in options if key and key == _option_key(letter, options[letter])]
-    text = text.strip(" \n" + _TEXT_END)
+    text = text.strip(" \n" + _TRAILING_SIGNS)
     if not same and by_value and len(options) <= MAX_OPTIONS and _is_formula(text):
-        own = {letter: _own_text(letter, option) for letter, option in options.items()}
+        own = {letter: _text_without_label(letter, option) for letter, option in options.items()}
         same = [letter for letter in own if _same_value(text, own[letter])]
     return frozenset(same)
 
@@ -193,24 +195,26 @@ def _labels(text: str) -> list[re.Match[str]]:
     return labels if labels and labels[0].start() == 0 else []
 
 
-def _by_label(plain: str, legal: frozenset[str]) -> Letters:
+def _read_labels(plain: str, legal: frozenset[str]) -> Letters:
     """The letters of `A. some text`, or of several such items."""
-    text = after_lead(plain)
+    text = strip_lead_words(plain)
     labels = _labels(text)
     if not labels or labels[0][1] not in legal:
         return None
     rest = text[labels[0].end() :].lstrip()
     has_stop = text[0] == labels[0][1] != labels[0][0]
-    if _NO_TEXT.match(rest) or denies(rest, has_stop=has_stop):
+    if _NOT_AN_OPTION_TEXT.match(rest) or denies_letter(rest, has_stop=has_stop):
         return None
     if _HEDGE.search(text) or _OR_WORD.match(rest):
         return AMBIGUOUS
     return legal.intersection(label[1] for label in labels)
 
 
-def _by_options(plain: str, raw: str, options: Mapping[str, str], letters: Letters) -> Letters:
+def _read_with_options(
+    plain: str, raw: str, options: Mapping[str, str], letters: Letters
+) -> Letters:
     """The letters that a text picks of known options, given what it picks as a list of letters."""
-    text = after_lead(plain)
+    text = strip_lead_words(plain)
     labels = _labels(text)
     first = labels[0][1] if labels else text[:1]
     rest = text[labels[0].end() if labels else 1 :]
@@ -219,19 +223,19 @@ def _by_options(plain: str, raw: str, options: Mapping[str, str], letters: Lette
     items = [(label[1], text[label.end() : end]) for label, end in zip(labels, ends, strict=False)]
     for pairs in ([(text[:1], beside)], [(first, rest)], items):
         if pairs and all(
-            letter in options and letter in options_of(own, options, by_value=True)
+            letter in options and letter in matching_options(own, options, by_value=True)
             for letter, own in pairs
         ):
             return frozenset(letter for letter, _ in pairs)
-    same = options_of(plain, options)
+    same = matching_options(plain, options)
     if letters is None:
-        same = same or options_of(text, options)
+        same = same or matching_options(text, options)
         if labels and first in options:
             return same if len(same) == 1 else AMBIGUOUS
-        same = same or options_of(raw if text == plain else text, options, by_value=True)
+        same = same or matching_options(raw if text == plain else text, options, by_value=True)
         return AMBIGUOUS if len(same) > 1 else same or None
     if letters == frozenset(text[:1]) or labels:  # "A. 对" where A is "错"
-        same = options_of(rest, options) or same
+        same = matching_options(rest, options) or same
     # An option's text may itself list letters: "A和C", or "II" where there is an option I.
     return AMBIGUOUS if same and same != letters and len(plain) > 1 else letters
 
@@ -248,7 +252,7 @@ def _same_value(text: str, option: str) -> bool:
     return _is_formula(option) and compare(text, option).outcome == "equal"
 
 
-def _own_text(letter: str, option: str) -> str:
+def _text_without_label(letter: str, option: str) -> str:
     """An option's text, its own label taken off."""
     label = _LABEL.match(option)
     return option[label.end() :].strip() if label and label[1] == letter else option.strip()
@@ -257,12 +261,12 @@ def _own_text(letter: str, option: str) -> str:
 @lru_cache(maxsize=4096)  # one question is answered many times in RL
 def _option_key(letter: str, option: str) -> str:
     """What identifies an option's text."""
-    return _key(_own_text(letter, undress(option)))
+    return _text_key(_text_without_label(letter, strip_markup(option)))
 
 
-def _key(plain: str) -> str:
+def _text_key(plain: str) -> str:
     """What is compared of a text: no spaces, no case, and nothing that leads to the next item."""
-    text = "".join(plain.replace("~", "").split()).casefold().rstrip(_TEXT_END)
-    text = text.removesuffix("and").rstrip(_TEXT_END)
+    text = "".join(plain.replace("~", "").split()).casefold().rstrip(_TRAILING_SIGNS)
+    text = text.removesuffix("and").rstrip(_TRAILING_SIGNS)
     in_brackets = text[:1] == "(" and text.find(")") == len(text) - 1
     return text[1:-1] if in_brackets else text

@@ -4,11 +4,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rewardkit.answers.compare import _RULES, MAX_ITEMS, same, several, type_of
 from rewardkit.answers.equal import compare, equal
 from rewardkit.answers.policy import STRICT
-from tests.answers.printed import expressions as trees
-from tests.answers.printed import latex, lenient, read
+from rewardkit.answers.type_rules import (
+    _RULES,
+    MAX_ITEMS,
+    same_answer,
+    states_several_values,
+    value_type,
+)
+from tests.answers.latex_printer import expressions as trees
+from tests.answers.latex_printer import latex, lenient, read
 from tests.answers.samples import SAMPLES, texts
 from tests.tables import every
 
@@ -17,7 +23,7 @@ from tests.tables import every
 
 @every(("kind", "text"), [(kind, text) for kind, group in SAMPLES.items() for text in group])
 def test_a_text_is_read_into_this_type(kind, text):
-    assert type_of(read(text)) == kind
+    assert value_type(read(text)) == kind
 
 
 def test_every_type_of_the_rules_has_samples():
@@ -26,7 +32,7 @@ def test_every_type_of_the_rules_has_samples():
 
 @every("text", texts())
 def test_a_value_of_any_type_is_the_same_as_itself(text):
-    assert same(read(text), read(text), STRICT)
+    assert same_answer(read(text), read(text), STRICT)
     assert equal(f" {text} ", text)
 
 
@@ -34,7 +40,7 @@ def test_a_value_of_any_type_is_the_same_as_itself(text):
     ("one", "other"), [(a, b) for group in SAMPLES.values() for a in group for b in group if a != b]
 )
 def test_two_samples_of_one_type_are_not_the_same(one, other):
-    assert not same(read(one), read(other), STRICT)
+    assert not same_answer(read(one), read(other), STRICT)
 
 
 @every(
@@ -115,7 +121,7 @@ NUMBERS = st.integers(-20, 20)
 
 def alike(one, other):
     """Whether two texts have one value, worked out or not."""
-    return same(read(one), read(other), STRICT)
+    return same_answer(read(one), read(other), STRICT)
 
 
 ATOMS = st.integers(1, 20).map(str) | st.sampled_from(["x", "y", "a", r"\pi ", r"\sqrt{2}"])
@@ -272,8 +278,8 @@ def test_the_order_of_tuples_and_vectors_matters(items, shuffler):
     shuffled = shuffler.sample(items, len(items))
     column = r"\begin{pmatrix}%s\end{pmatrix}"
     for form, joint in (("(%s)", ", "), (column, r" \\ "), (column, " & ")):
-        same = equal(form % joint.join(shuffled), form % joint.join(items))
-        assert same == (shuffled == items)
+        same_answer = equal(form % joint.join(shuffled), form % joint.join(items))
+        assert same_answer == (shuffled == items)
 
 
 @given(ITEMS, st.sampled_from(["11", "-1", r"\sqrt{3}", "y", "2x"]), st.data())
@@ -412,7 +418,7 @@ def test_longer_lists_are_compared_as_they_stand(items, outcome):
     [("5", False), ("(1, 2)", False), ("1, 2", True), (r"1 \text{ or } 2", True), (r"\{1\}", True), (r"\pm 2", True), (r"x = \pm 2", True), ("[1, 2]", False), ("x = 5", False)],
 )  # fmt: skip
 def test_lists_sets_and_both_signs_are_several_values(text, expected):
-    assert several(read(text)) is expected
+    assert states_several_values(read(text)) is expected
 
 
 # --- any two values

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rewardkit.answers.reading.tokens import Token
-from rewardkit.answers.reading.typography import fold
+from rewardkit.answers.parsing.tokens import Token
+from rewardkit.answers.parsing.typography import fold
 
 
 class Clause(NamedTuple):
@@ -22,13 +22,13 @@ class Clause(NamedTuple):
     """
 
     text: str
-    restricts: bool
+    is_restricting: bool
     names: str
     kind: str
 
 
 #: Words of a clause that only names: what it may consist of, beside names and sets of numbers.
-_NAMING = frozenset(
+_NAMING_WORDS = frozenset(
     (
         "for all any every each some where with is are be being a an the arbitrary given fixed and"
         " real integer integers number numbers constant constants complex natural positive"
@@ -41,33 +41,39 @@ _NAMING = frozenset(
 _SIGNS = frozenset(
     {"(", ")", "{", "}", "[", "]", ",", ".", "_", "^", "+", "*", r"\forall", r"\in", ";"}
 )
-_KINDS = {
+_NUMBER_SETS = {
     **dict.fromkeys(("integer", "integers", "整数", "任意整数", "为整数", "为任意整数", "Z"), "Z"),
     **dict.fromkeys(("natural", "自然数", "正整数", "N"), "N"),
     **dict.fromkeys(("real", "reals", "实数", "任意实数", "为任意实数", "为实数", "R"), "R"),
     **dict.fromkeys(("complex", "复数", "C"), "C"),
     **dict.fromkeys(("rational", "rationals", "Q"), "Q"),
 }
-_SET = re.compile(r"\\mathbb\{([A-Z])\}")
+_NUMBER_SET = re.compile(r"\\mathbb\{([A-Z])\}")
 #: What is written at a set of numbers: `\mathbb{Q}_{>0}`, `\mathbb{N}^*`.
 _SCRIPT = re.compile(r"(?<=\})(?: [_^] (?:\{[^{}]*\}|\S+))+")
 #: `n \ge 1` only says that `n` counts.
-_COUNTS = re.compile(r"\b([ijkmn]) (?:\\ge|>) [01](?!\S)")
+_COUNTING_BOUND = re.compile(r"\b([ijkmn]) (?:\\ge|>) [01](?!\S)")
 
 
 def read_clause(tokens: Sequence[Token]) -> Clause:
     """What a clause says, from its tokens."""
     text = " ".join(fold(tokens))
-    words = _COUNTS.sub(r"\1 N", _SET.sub(r"\1", _SCRIPT.sub("", text))).split()
-    kinds = [kind for word in words if (kind := _KINDS.get(word.casefold(), _KINDS.get(word, "")))]
+    words = _COUNTING_BOUND.sub(r"\1 N", _NUMBER_SET.sub(r"\1", _SCRIPT.sub("", text))).split()
+    kinds = [
+        kind
+        for word in words
+        if (kind := _NUMBER_SETS.get(word.casefold(), _NUMBER_SETS.get(word, "")))
+    ]
     names = [word for word in words if _is_name(word)]
-    restricts = not all(
-        word.casefold() in _NAMING or word in _SIGNS or word in _KINDS or _is_name(word)
+    is_restricting = not all(
+        word.casefold() in _NAMING_WORDS or word in _SIGNS or word in _NUMBER_SETS or _is_name(word)
         for word in words
     )
-    return Clause(text, restricts or len(set(kinds)) > 1, " ".join(names), "".join(kinds[:1]))
+    return Clause(text, is_restricting or len(set(kinds)) > 1, " ".join(names), "".join(kinds[:1]))
 
 
 def _is_name(word: str) -> bool:
     greek = word[:1] == "\\" and word[1:].isalpha() and word not in _SIGNS
-    return (len(word) == 1 and word.isalpha() and word.isascii() and word not in _KINDS) or greek
+    return (
+        len(word) == 1 and word.isalpha() and word.isascii() and word not in _NUMBER_SETS
+    ) or greek

@@ -16,23 +16,23 @@ class UndefinedError(ArithmeticError):
     """A tree has no value: not a number, undefined at this point, or over a limit."""
 
 
-class Field:
+class NumericBackend:
     """The numbers a tree is evaluated in: constants, functions, how rationals and floats enter."""
 
     def __init__(
         self,
-        enter: Callable[[Fraction], Any],
-        real: Callable[[float], Any],
+        from_rational: Callable[[Fraction], Any],
+        from_float: Callable[[float], Any],
         constants: Mapping[str, Any],
         functions: Mapping[str, Callable[..., Any]],
     ) -> None:
-        self.enter = enter
-        self.real = real
+        self.from_rational = from_rational
+        self.from_float = from_float
         self.constants = constants
         self.functions = functions
 
 
-def _real(function: Callable[[float], float]) -> Callable[[complex], complex]:
+def _on_reals(function: Callable[[float], float]) -> Callable[[complex], complex]:
     def on_reals(value: complex) -> complex:
         if abs(value.imag) > 1e-9:
             raise UndefinedError("not a real number")
@@ -69,7 +69,7 @@ def _binomial(top: complex, bottom: complex) -> complex:
     return complex(math.gamma(n + 1) / math.gamma(k + 1) / math.gamma(n - k + 1))
 
 
-def _of_integers(function: Callable[..., int]) -> Callable[..., complex]:
+def _on_integers(function: Callable[..., int]) -> Callable[..., complex]:
     def on_integers(*values: complex) -> complex:
         if any(value.imag or value.real != int(value.real) for value in values):
             raise UndefinedError("not whole numbers")
@@ -79,7 +79,7 @@ def _of_integers(function: Callable[..., int]) -> Callable[..., complex]:
 
 
 @cache
-def doubles() -> Field:
+def complex_doubles() -> NumericBackend:
     """Complex numbers in double precision."""
     functions: dict[str, Callable[..., Any]] = {
         name: getattr(cmath, name)
@@ -105,24 +105,24 @@ def doubles() -> Field:
         "abs": lambda x: complex(abs(x)),
         "re": lambda x: complex(x.real),
         "im": lambda x: complex(x.imag),
-        "floor": _real(_near_floor),
-        "ceil": _real(lambda x: -_near_floor(-x)),
-        "fact": _real(_factorial),
+        "floor": _on_reals(_near_floor),
+        "ceil": _on_reals(lambda x: -_near_floor(-x)),
+        "fact": _on_reals(_factorial),
         "binom": _binomial,
-        "gcd": _of_integers(math.gcd),
-        "lcm": _of_integers(math.lcm),
+        "gcd": _on_integers(math.gcd),
+        "lcm": _on_integers(math.lcm),
         "max": lambda *xs: max(xs, key=lambda x: x.real),
         "min": lambda *xs: min(xs, key=lambda x: x.real),
     }
     constants = {"pi": complex(math.pi), "e": complex(math.e), "i": 1j}
-    return Field(lambda value: complex(float(value)), complex, constants, functions)
+    return NumericBackend(lambda value: complex(float(value)), complex, constants, functions)
 
 
 @cache
-def real_numbers() -> Field:
+def real_doubles() -> NumericBackend:
     """The real numbers: what leaves them is a `ValueError` of `math`, or has no name here."""
     names = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "sqrt")
-    functions: dict[str, Callable[..., Any]] = dict(doubles().functions)
+    functions: dict[str, Callable[..., Any]] = dict(complex_doubles().functions)
     functions |= {name: getattr(math, name) for name in names}
     functions |= {
         "arcsinh": math.asinh,
@@ -143,11 +143,11 @@ def real_numbers() -> Field:
         "root": _odd_root(math.pow),
         "abs": abs,
     }
-    return Field(float, float, {"pi": math.pi, "e": math.e}, functions)
+    return NumericBackend(float, float, {"pi": math.pi, "e": math.e}, functions)
 
 
 @cache
-def digits_of(digits: int) -> Field:
+def mpmath_digits(digits: int) -> NumericBackend:
     """The numbers of mpmath, with the given number of digits."""
     mp = MPContext()
     mp.dps = digits
@@ -175,10 +175,10 @@ def digits_of(digits: int) -> Field:
         "binom": mp.binomial,
         "max": max,
         "min": min,
-        "gcd": lambda *xs: mp.mpf(_of_integers(math.gcd)(*xs).real),
-        "lcm": lambda *xs: mp.mpf(_of_integers(math.lcm)(*xs).real),
+        "gcd": lambda *xs: mp.mpf(_on_integers(math.gcd)(*xs).real),
+        "lcm": lambda *xs: mp.mpf(_on_integers(math.lcm)(*xs).real),
     }
     constants = {"pi": mp.mpf(mp.pi), "e": mp.mpf(mp.e), "i": mp.mpc(0, 1)}
-    return Field(
+    return NumericBackend(
         lambda value: mp.mpf(value.numerator) / value.denominator, mp.mpf, constants, functions
     )

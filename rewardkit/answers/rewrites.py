@@ -5,16 +5,24 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from rewardkit.answers.evaluate import exact
-from rewardkit.answers.fields import UndefinedError
+from rewardkit.answers.evaluate import exact_value
+from rewardkit.answers.matrices import evaluate_matrix_arithmetic
+from rewardkit.answers.numeric_backends import UndefinedError
+from rewardkit.answers.parsing.tree import Node, add, mul, neg, num, substitute, subtrees, symbols
 from rewardkit.answers.policy import Policy
-from rewardkit.answers.reading.tree import Node, add, mul, neg, num, substitute, symbols, walk
-from rewardkit.answers.regions import NoRegionError, pieces, place, region_equal
-from rewardkit.answers.relations import answer_of, is_name, is_word
+from rewardkit.answers.regions import NoRegionError, endpoint_value, read_intervals, region_equal
+from rewardkit.answers.relations import equation_value, is_function_name, is_word
 from rewardkit.answers.scalar import value_equal
 
 
-def one_by_one(node: Node) -> Node:
+def normal_form(node: Node) -> Node:
+    r"""Return a tree in the form that the rules compare: matrices multiplied, `\pm` expanded, ..."""
+    node = expand_plus_minus(evaluate_matrix_arithmetic(node))
+    node = split_exclusions(split_tuple_equation(node))
+    return unit_vectors_to_tuple(enumerate_members(node))
+
+
+def split_tuple_equation(node: Node) -> Node:
     """`(x, y) = (2, 1)` is `x = 2, y = 1`."""
     if node[0] != "rel" or node[1] != "=" or len(node) != 4 or len(node[2]) != len(node[3]):
         return node
@@ -29,17 +37,17 @@ def one_by_one(node: Node) -> Node:
     return ("list", *(("rel", "=", name, value) for name, value in pairs))
 
 
-def written_out(node: Node) -> Node:
+def expand_plus_minus(node: Node) -> Node:
     r"""`\pm` as two values, inside lists and sets too; one value stays as it is."""
-    if not any(part[0] == "pm" for part in walk(node)):
+    if not any(part[0] == "pm" for part in subtrees(node)):
         return node
     if node[0] in ("list", "and", "or", "set"):
-        return (node[0], *(each for part in node[1:] for each in _signs(part)))
-    both = _signs(node)
+        return (node[0], *(each for part in node[1:] for each in _sign_choices(part)))
+    both = _sign_choices(node)
     return ("list", *both) if len(both) > 1 else both[0]
 
 
-def shared_operator(node: Node) -> Node:
+def split_exclusions(node: Node) -> Node:
     r"""`x \ne 1, 2` as `x \ne 1, x \ne 2`; any other node as it is."""
     first = node[1] if node[0] in ("list", "and", "or") and len(node) > 2 else node
     if first[0] != "rel" or first is node or first[1] != "!=" or symbols(first[3]):
@@ -49,16 +57,16 @@ def shared_operator(node: Node) -> Node:
     return ("and", first, *(("rel", "!=", first[2], item) for item in node[2:]))
 
 
-def named_by_value(node: Node) -> Node:
+def name_function_values(node: Node) -> Node:
     """`0 < f(x) < 1` as a relation of one name: the set of a function's values."""
     if node[0] != "rel":
         return node
-    sides = [side for side in node[2:] if side[0] == "fn" and is_name(side[1])]
+    sides = [side for side in node[2:] if side[0] == "fn" and is_function_name(side[1])]
     return substitute(node, dict.fromkeys(sides, ("sym", "value")))
 
 
-def _signs(node: Node) -> list[Node]:
-    if not any(part[0] == "pm" for part in walk(node)):
+def _sign_choices(node: Node) -> list[Node]:
+    if not any(part[0] == "pm" for part in subtrees(node)):
         return [node]
     plus, minus = _with_sign(node, negative=False), _with_sign(node, negative=True)
     return [plus, minus] if plus != minus else [plus]
@@ -76,24 +84,24 @@ def _with_sign(node: Node, *, negative: bool) -> Node:
     )
 
 
-def totals(node: Node) -> dict[object, Node]:
+def compound_totals(node: Node) -> dict[object, Node]:
     """The sum of a compound quantity, by dimension, in base units."""
-    totals: dict[object, Node] = {}
+    compound_totals: dict[object, Node] = {}
     for _, value, unit in node[1:] if node[0] == "compound" else (node,):
-        part = exact(value)
+        part = exact_value(value)
         scaled = mul(num(unit.factor), value) if part is None else num(part * unit.factor)
-        before = totals.get(unit.dimension)
-        totals[unit.dimension] = scaled if before is None else ("add", before, scaled)
-    return totals
+        before = compound_totals.get(unit.dimension)
+        compound_totals[unit.dimension] = scaled if before is None else ("add", before, scaled)
+    return compound_totals
 
 
-def as_ratio(node: Node) -> Node | None:
+def clock_to_ratio(node: Node) -> Node | None:
     """A time of day as the ratio it may be, `2:30`; None with `PM` behind it."""
     parts = node[1].split(":")
     return ("ratio", *(num(int(part)) for part in parts)) if all(map(str.isdigit, parts)) else None
 
 
-def labels(node: Node) -> list[str] | None:
+def item_labels(node: Node) -> list[str] | None:
     """The names of `x = 1, y = 2`; None where not every item has its own."""
     items = node[1:]
     if not all(
@@ -101,18 +109,18 @@ def labels(node: Node) -> list[str] | None:
         for part in items
     ):
         return None
-    labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
+    item_labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
     if all(part[2][0] == "sym" and is_word(part[2][1]) for part in items):
         return None
-    return labels if 1 < len(items) == len(set(labels)) else None
+    return item_labels if 1 < len(items) == len(set(item_labels)) else None
 
 
-def are_indexed(names: list[str]) -> bool:
+def are_indexed_names(names: list[str]) -> bool:
     """Whether names are one name with different indices, `x_1` and `x_2`: roots in any order."""
     return len({name.partition("_")[0] for name in names}) == 1 and all("_" in x for x in names)
 
 
-def unnamed_roots(node: Node) -> Node:
+def drop_root_names(node: Node) -> Node:
     """`x_1 = 1, x_2 = -3` and `x = 1, x = -3` as their values; any other node as it is."""
     equations = node[0] in ("list", "and", "or") and all(
         part[:2] == ("rel", "=") for part in node[1:]
@@ -123,7 +131,7 @@ def unnamed_roots(node: Node) -> Node:
     return ("list", *(part[-1] for part in node[1:])) if roots and one else node
 
 
-def vector(node: Node) -> tuple[Node, ...] | None:
+def vector_entries(node: Node) -> tuple[Node, ...] | None:
     """The entries of a tuple, a row or a column; None for any other matrix."""
     if node[0] == "tuple":
         return node[1:]
@@ -136,14 +144,14 @@ def vector(node: Node) -> tuple[Node, ...] | None:
 
 def residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | None:
     """What the values of a congruence leave; None where one is not a number."""
-    node = answer_of(node, policy)
+    node = equation_value(node, policy)
     items = node[1:] if node[0] in ("list", "and", "or", "set") else (node,)
-    values = [exact(answer_of(item, policy)) for item in items]
+    values = [exact_value(equation_value(item, policy)) for item in items]
     numbers = {value % modulus for value in values if value is not None}
     return None if None in values else numbers
 
 
-def as_vector(node: Node) -> Node:
+def unit_vectors_to_tuple(node: Node) -> Node:
     r"""`2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; any other node as it is."""
     named = substitute(node, {("const", "i"): ("sym", "i"), **_UNIT_VECTORS})
     names = symbols(named)
@@ -151,8 +159,10 @@ def as_vector(node: Node) -> Node:
         return node
     axes = "ijk" if "k" in names else "ij"
     at = [substitute(named, {("sym", a): num(int(a == axis)) for a in "ijk"}) for axis in axes]
-    linear = substitute(named, {("sym", a): num(place + 2) for place, a in enumerate("ijk")})
-    total = add(*(mul(num(place + 2), part) for place, part in enumerate(at)))
+    linear = substitute(
+        named, {("sym", a): num(endpoint_value + 2) for endpoint_value, a in enumerate("ijk")}
+    )
+    total = add(*(mul(num(endpoint_value + 2), part) for endpoint_value, part in enumerate(at)))
     return ("tuple", *at) if value_equal(linear, total) else node
 
 
@@ -162,61 +172,66 @@ _UNIT_VECTORS: dict[Node, Node] = {("sym", f"vec {a}"): ("sym", a) for a in "ijk
 }
 
 
-def enumerated(node: Node) -> Node:
+def enumerate_members(node: Node) -> Node:
     r"""`\{x \in \mathbb{Z} \mid 1 < x < 5\}` as `\{2, 3, 4\}`; any other node as it is."""
-    if node[0] != "builder" or node[1][0] != "rel" or node[1][3] not in _WHOLE:
+    if node[0] != "builder" or node[1][0] != "rel" or node[1][3] not in _LEAST_MEMBERS:
         return node
     try:
-        bounds = [(place(piece.low), place(piece.high), piece) for piece in pieces(node[2])]
+        bounds = [
+            (endpoint_value(piece.low), endpoint_value(piece.high), piece)
+            for piece in read_intervals(node[2])
+        ]
     except (NoRegionError, UndefinedError):
         return node
-    least = _WHOLE[node[1][3]]
-    if any(high - max(low, least) > MOST_ENUMERATED for low, high, _ in bounds):
+    least = _LEAST_MEMBERS[node[1][3]]
+    if any(high - max(low, least) > MAX_ENUMERATED_MEMBERS for low, high, _ in bounds):
         return node
     members = {
         k
         for low, high, piece in bounds
         for k in range(math.ceil(max(low, least)), math.floor(high) + 1)
-        if not (k == low and piece.low_open) and not (k == high and piece.high_open)
+        if not (k == low and piece.is_low_open) and not (k == high and piece.is_high_open)
     }
     return ("set", *(num(k) for k in sorted(members)))
 
 
 #: Most members of a set that are written out.
-MOST_ENUMERATED = 60
-_WHOLE: dict[Node, float] = {
+MAX_ENUMERATED_MEMBERS = 60
+_LEAST_MEMBERS: dict[Node, float] = {
     ("sym", "Z"): -math.inf, ("sym", "N"): 0, ("sym", "set Z"): -math.inf, ("sym", "set N"): 0,
     ("sym", "set N*"): 1, ("sym", "set N+"): 1, ("sym", "set Z+"): 1,
 }  # fmt: skip
 
 
-def region_of(pred: Node, gold: Node) -> bool | None:
+def same_region(pred: Node, gold: Node) -> bool | None:
     """Whether both are the same set of reals, in the same variable; None where one is not a set."""
-    p, g = _variables(pred), _variables(gold)
+    p, g = _condition_variables(pred), _condition_variables(gold)
     if len(p) > 1 or len(g) > 1:
         return None
     if p and g and p != g:
-        return False if _one_name(pred) and _one_name(gold) else None
+        return False if _has_one_name(pred) and _has_one_name(gold) else None
     return region_equal(pred, gold)
 
 
-def _variables(node: Node) -> set[str]:
+def _condition_variables(node: Node) -> set[str]:
     """The variables of the conditions of a set."""
     if node[0] == "builder":
         return set()
-    relations = [part for part in walk(node) if part[0] == "rel"]
+    relations = [part for part in subtrees(node) if part[0] == "rel"]
     return {
-        next(iter(names)) if len(names := symbols(relation)) == 1 else repr(_subject(relation))
+        next(iter(names))
+        if len(names := symbols(relation)) == 1
+        else repr(_relation_subject(relation))
         for relation in relations
     }
 
 
-def _one_name(node: Node) -> bool:
+def _has_one_name(node: Node) -> bool:
     """Whether only one name stands in a tree."""
     return len(symbols(node)) == 1
 
 
-def _subject(relation: Node) -> Node:
+def _relation_subject(relation: Node) -> Node:
     """The side that is a name."""
     subject: Node = next((side for side in relation[2:] if side[0] == "sym"), relation[2])
     return subject[1] if subject[0] == "sym" else subject

@@ -4,56 +4,60 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rewardkit.answers.reading import names
-from rewardkit.answers.reading.commands import Commands
-from rewardkit.answers.reading.tokens import Token, UnreadableError
-from rewardkit.answers.reading.tree import (
+from rewardkit.answers.parsing import vocabulary
+from rewardkit.answers.parsing.commands import CommandParser
+from rewardkit.answers.parsing.tokens import Token, UnreadableError
+from rewardkit.answers.parsing.tree import (
     MINUS_ONE,
     Node,
     add,
     divide,
     fn,
     mul,
+    multiply,
     neg,
     num,
     symbols,
-    times,
 )
-from rewardkit.answers.reading.units import TABLE, known
+from rewardkit.answers.parsing.units import UNITS, lookup_unit
 
 #: Signs that a number may stand behind as a factor.
-_BEFORE = ("}", ")", r"\pi")
-_CIRC = (r"\circ", r"\degree")
+_SIGNS_BEFORE_NUMBER_FACTOR = ("}", ")", r"\pi")
+_DEGREE_COMMANDS = (r"\circ", r"\degree")
 
 
-class Arithmetic(Commands):
+class ArithmeticParser(CommandParser):
     """The part of the parser that reads operators, from the loosest to the tightest."""
 
-    def sum(self) -> Node:
+    def parse_sum(self) -> Node:
         r"""Terms with `+`, `-` and `\pm` between."""
-        terms = [self.signed()]
+        terms = [self.parse_signed_product()]
         while self.next.kind in ("op", "cmd"):
             if (self.is_next("+") and self._starts_term(1)) or (
-                self.is_next("-") and not self._hyphenates()
+                self.is_next("-") and not self._is_hyphen()
             ):
-                terms.append(self.signed())
+                terms.append(self.parse_signed_product())
             elif self.is_next(r"\pm", r"\mp"):
-                terms.append(self._both_signs())
+                terms.append(self._parse_plus_minus())
             else:
                 break
-        return self._minus_set(terms) or add(*terms)
+        return self._set_difference(terms) or add(*terms)
 
     def _starts_term(self, steps: int) -> bool:
-        return self.ahead(steps).kind != "end"
+        return self.peek(steps).kind != "end"
 
-    def _hyphenates(self) -> bool:
+    def _is_hyphen(self) -> bool:
         """Whether a minus is the hyphen of `30-day`."""
-        word = self.ahead(1)
-        beside = self.tokens[self.at - 1].kind == "num" and not word.gap and not self.next.gap
+        word = self.peek(1)
+        beside = (
+            self.tokens[self.position - 1].kind == "num"
+            and not word.follows_space
+            and not self.next.follows_space
+        )
         return beside and word.kind == "word" and len(word.text) > 2
 
     @staticmethod
-    def _minus_set(terms: list[Node]) -> Node | None:
+    def _set_difference(terms: list[Node]) -> Node | None:
         r"""`S - \{a\}` is a set difference."""
         sets = ("set", "interval", "union", "builder")
         taken = terms[1][2] if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE) else ("",)
@@ -61,45 +65,47 @@ class Arithmetic(Commands):
             return ("minus", terms[0], taken)
         return None
 
-    def signed(self) -> Node:
+    def parse_signed_product(self) -> Node:
         """A product with signs before it."""
         while self.accept("+"):
             pass
         if self.accept("-"):
             self.descend()
-            node = neg(self.signed())
+            node = neg(self.parse_signed_product())
             self.depth -= 1
             return node
-        return self._both_signs() if self.is_next(r"\pm", r"\mp") else self.product()
+        return self._parse_plus_minus() if self.is_next(r"\pm", r"\mp") else self.parse_product()
 
-    def _both_signs(self) -> Node:
+    def _parse_plus_minus(self) -> Node:
         r"""`\mp` is minus where `\pm` is plus."""
-        turned = self.take().text == r"\mp"
-        node = self.product()
+        turned = self.advance().text == r"\mp"
+        node = self.parse_product()
         return ("pm", neg(node) if turned else node)
 
-    def product(self) -> Node:
+    def parse_product(self) -> Node:
         """Factors, with or without signs between; from left to right."""
-        node = self.power()
+        node = self.parse_power()
         while True:
             if self.is_next(r"\cdot", r"\times", "*"):
-                if self._is_unit(self.ahead(1), alone=False):
+                if self._is_unit(self.peek(1), alone=False):
                     return node  # N·m: a unit goes on
-                crossed = self.take().text == r"\times"
-                right = self.factor()
+                crossed = self.advance().text == r"\times"
+                right = self.parse_factor()
                 vectors = crossed and _is_vector(node) and _is_vector(right)
                 gradient = ("sym", "nabla") in (node, right)
                 name = "cross" if crossed else "dot"
-                node = fn(name, node, right) if vectors or gradient else times(node, right)
+                node = fn(name, node, right) if vectors or gradient else multiply(node, right)
             elif self.is_next("/", r"\div"):
-                if self._is_unit(self.ahead(1), alone=True):
+                if self._is_unit(self.peek(1), alone=True):
                     return node
-                self.take()
-                node = divide(node, self.factor())
+                self.advance()
+                node = divide(node, self.parse_factor())
             elif (
-                self.starts_factor() and not self._is_union_sign(node) and not self._measures(node)
+                self.starts_factor()
+                and not self._is_union_letter(node)
+                and not self._is_unit_next(node)
             ):
-                node = self._beside(node)
+                node = self._parse_adjacent_factor(node)
             else:
                 return node
 
@@ -109,47 +115,47 @@ class Arithmetic(Commands):
         surely = token.kind in ("text", "han") or (
             alone and token.kind == "word" and len(token.text) > 1
         )
-        return surely and known(token.text) is not None
+        return surely and lookup_unit(token.text) is not None
 
-    def _measures(self, node: Node) -> bool:
+    def _is_unit_next(self, node: Node) -> bool:
         r"""Whether a letter in text is the unit of a number before it: `10^{-5}\text{ m}`."""
         word = self.next
-        a_unit = (word.kind == "text" and word.text in TABLE) or word.text in PLAIN_UNITS
+        a_unit = (word.kind == "text" and word.text in UNITS) or word.text in LETTER_UNITS
         return (a_unit or self.opens_unit_fraction()) and not symbols(node)
 
-    def _is_union_sign(self, node: Node) -> bool:
+    def _is_union_letter(self, node: Node) -> bool:
         """A lone `U` between two brackets is not a name."""
         return (
             self.next.text == "U"
             and node[0] in ("interval", "tuple", "set")
-            and self.ahead(1).is_sign("(", "[", r"\{")
+            and self.peek(1).is_sign("(", "[", r"\{")
         )
 
-    def factor(self) -> Node:
+    def parse_factor(self) -> Node:
         """The right side of an explicit product: a sign may stand before it."""
         if not self.accept("-"):
-            return self.power()
+            return self.parse_power()
         self.descend()
-        node = neg(self.factor())
+        node = neg(self.parse_factor())
         self.depth -= 1
         return node
 
-    def _beside(self, node: Node) -> Node:
-        if self.is_next("(") and self.ahead(1).text == "0" and self.ahead(2).is_sign(")"):
+    def _parse_adjacent_factor(self, node: Node) -> Node:
+        if self.is_next("(") and self.peek(1).text == "0" and self.peek(2).is_sign(")"):
             raise UnreadableError("a value at 0 of what is not a function's name")
-        return self._next_factor(node)
+        return self._multiply_adjacent(node)
 
-    def _next_factor(self, node: Node) -> Node:
+    def _multiply_adjacent(self, node: Node) -> Node:
         """What stands beside a factor without a sign: a mixed number's fraction, or a factor."""
-        last = self.tokens[self.at - 1]
+        last = self.tokens[self.position - 1]
         whole = (
             last.kind == "num" and node[0] == "num" and node[1].denominator == 1 and node[2] is None
         )
-        if not (whole and (self.is_next(r"\frac") or self._fraction_in_line())):
-            return mul(node, self.power())
-        part = self.power()
+        if not (whole and (self.is_next(r"\frac") or self._is_inline_fraction())):
+            return mul(node, self.parse_power())
+        part = self.parse_power()
         if part[0] == "num" and self.accept("/"):
-            below = self.power()
+            below = self.parse_power()
             part = (
                 ("percent", divide(part, below[1]))
                 if below[0] == "percent"
@@ -165,12 +171,12 @@ class Arithmetic(Commands):
             return ("percent", node)
         return node
 
-    def _fraction_in_line(self) -> bool:
+    def _is_inline_fraction(self) -> bool:
         """`6 1/64`: a number, a stroke and a number, with a blank before them."""
-        ahead = [self.ahead(steps) for steps in range(3)]
+        ahead = [self.peek(steps) for steps in range(3)]
         return (
             [token.kind for token in ahead] == ["num", "op", "num"]
-            and ahead[0].gap
+            and ahead[0].follows_space
             and ahead[1].text == "/"
         )
 
@@ -178,127 +184,137 @@ class Arithmetic(Commands):
         """Whether the next token begins a factor that multiplies what came before."""
         token = self.next
         if token.kind in ("num", "rep"):
-            last = self.tokens[self.at - 1]
-            powers = self.ahead(1).is_sign("^") and (
-                token.gap or last.kind != "num"
+            last = self.tokens[self.position - 1]
+            powers = self.peek(1).is_sign("^") and (
+                token.follows_space or last.kind != "num"
             )  # 2^6 3^5, n2^n
             return (
                 powers
-                or self._fraction_in_line()
+                or self._is_inline_fraction()
                 or last.kind == "letter"
-                or last.is_sign(*_BEFORE)
+                or last.is_sign(*_SIGNS_BEFORE_NUMBER_FACTOR)
             )
         if token.kind in ("word", "letter", "text"):
             return self._is_name(token)
         if token.kind == "cmd":
-            return token.text not in names.NOT_A_FACTOR
+            return token.text not in vocabulary.NON_FACTOR_COMMANDS
         if self.opens_condition() or self.opens_modulus() or self.opens_unit():
             return False
-        if token.text == "[" and self.ahead(1).is_sign(",", r"\cup", r"\cap", ")", ""):
+        if token.text == "[" and self.peek(1).is_sign(",", r"\cup", r"\cap", ")", ""):
             return False  # ]1, 2[
-        if token.text == "[" and self.ahead(1).kind == "end":
+        if token.text == "[" and self.peek(1).kind == "end":
             return False
         return token.kind == "op" and (
-            token.text in "({[" or (token.text == "|" and self.bars == 0)
+            token.text in "({[" or (token.text == "|" and self.open_bars == 0)
         )
 
     def _is_name(self, token: Token) -> bool:
         """Whether letters are names that multiply, not a unit, a word or a joint."""
-        if token.text in names.ORDINALS and self.tokens[self.at - 1].kind == "num":
+        if (
+            token.text in vocabulary.ORDINAL_SUFFIXES
+            and self.tokens[self.position - 1].kind == "num"
+        ):
             return False
-        if len(token.text) > 1 and (token.kind == "text" or token.text.casefold() in _JOINTS):
+        if len(token.text) > 1 and (
+            token.kind == "text" or token.text.casefold() in _NON_NAME_WORDS
+        ):
             return False
-        before = self.tokens[self.at - 1]
+        before = self.tokens[self.position - 1]
         if len(token.text) == 1:
-            behind = self.letters_are_units and token.text in TABLE
+            behind = self.letters_are_units and token.text in UNITS
             return token.kind == "letter" or not behind
-        is_unit = token.text in PLAIN_UNITS or (len(token.text) > 2 and known(token.text))
+        is_unit = token.text in LETTER_UNITS or (len(token.text) > 2 and lookup_unit(token.text))
         return not (before.kind == "num" and is_unit) and self.is_product(token)
 
-    def power(self) -> Node:
+    def parse_power(self) -> Node:
         """An atom with its superscripts, subscripts, primes, factorials, percent and degree signs."""
         self.descend()
-        node, depth = self.atom(), self.depth
+        node, depth = self.parse_atom(), self.depth
         while self.next.kind in ("op", "cmd"):
             if self.accept("^"):
-                node = self._raised(node)
+                node = self._parse_superscript(node)
             elif self.accept("!"):
-                double = self.is_next("!") and not self.next.gap and self.accept("!")
+                double = self.is_next("!") and not self.next.follows_space and self.accept("!")
                 node = fn("fact2" if double else "fact", node)
             elif self.accept("%"):
                 node = ("percent", node)
             elif self.accept(r"\permille"):
                 node = ("percent", divide(node, num(10)))
             elif self.accept(r"\degree"):
-                node = self._degrees(node)
+                node = self._parse_degrees(node)
             elif self.is_next("_"):
-                node = self._subscript(node)
+                node = self._parse_subscript(node)
             else:
                 break
             self.descend()  # every sign puts the node one level deeper
         self.depth = depth - 1
         return node
 
-    def _raised(self, node: Node) -> Node:
-        if self.accept(*_CIRC):
-            return self._degrees(node)
-        inside = self.ahead(1)
-        if self.is_next("{") and inside.is_sign(*_CIRC) and self.ahead(2).text == "}":
-            self.at += 3
-            return self._degrees(node)
+    def _parse_superscript(self, node: Node) -> Node:
+        if self.accept(*_DEGREE_COMMANDS):
+            return self._parse_degrees(node)
+        inside = self.peek(1)
+        if self.is_next("{") and inside.is_sign(*_DEGREE_COMMANDS) and self.peek(2).text == "}":
+            self.position += 3
+            return self._parse_degrees(node)
         if self.is_next("{") and inside.is_sign("'"):
-            return self._named(node, self.flat())
+            return self._parse_prime(node, self.raw_text())
         if self.accept("'"):
-            return self._named(node, "'")
+            return self._parse_prime(node, "'")
         if self.is_next("{") and inside.is_sign("(") and node[0] == "sym":
-            return self._applied(("sym", f"{node[1]}^{self.flat()}"))  # f^{(n)}(0)
+            return self._parse_application(("sym", f"{node[1]}^{self.raw_text()}"))  # f^{(n)}(0)
         ordinal = inside if self.is_next("{") else self.next
-        if node[0] == "num" and ordinal.text in names.ORDINALS:
-            self.flat()
+        if node[0] == "num" and ordinal.text in vocabulary.ORDINAL_SUFFIXES:
+            self.raw_text()
             return node
-        exponent = self.argument(script=True)
+        exponent = self.parse_argument(script=True)
         if exponent == MINUS_ONE and node[0] == "sym" and node[1] in "fghFGH" and self.is_next("("):
-            return self._applied(("sym", f"{node[1]}^-1"))
+            return self._parse_application(("sym", f"{node[1]}^-1"))
         if node[0] in ("tuple", "matrix") and exponent in (("sym", "T"), ("sym", "top")):
-            return _transposed(node)
+            return _transpose(node)
         return ("pow", node, exponent)
 
-    def _named(self, node: Node, mark: str) -> Node:
+    def _parse_prime(self, node: Node, mark: str) -> Node:
         if node[0] != "sym":
             raise UnreadableError("a prime on something other than a name")
-        return self._applied(("sym", node[1] + mark))
+        return self._parse_application(("sym", node[1] + mark))
 
-    def _degrees(self, node: Node) -> Node:
+    def _parse_degrees(self, node: Node) -> Node:
         """Degrees, with minutes and seconds where `'` follows a number; or a temperature."""
         if self.next.text in ("C", "F") and self.next.kind in ("text", "word"):
-            return ("quantity", node, TABLE["°" + self.take().text])
+            return ("quantity", node, UNITS["°" + self.advance().text])
         for part, mark in ((60, "'"), (3600, '"'), (3600, "'")):
-            if self.next.kind == "num" and self.ahead(1).is_sign(mark):
+            if self.next.kind == "num" and self.peek(1).is_sign(mark):
                 doubled = part == 3600 and mark == "'"
-                if doubled and not self.ahead(2).is_sign(mark):
+                if doubled and not self.peek(2).is_sign(mark):
                     break  # 5° 30' 36'
-                node = add(node, num(Fraction(self.take().text.replace(",", "")) / part))
-                self.at += 1 + doubled
+                node = add(node, num(Fraction(self.advance().text.replace(",", "")) / part))
+                self.position += 1 + doubled
         return ("degree", node)
 
-    def _subscript(self, node: Node) -> Node:
-        self.take()
-        below = self.flat()
+    def _parse_subscript(self, node: Node) -> Node:
+        self.advance()
+        below = self.raw_text()
         if node[0] == "fn":  # |PC|_{max}
             return fn(f"{node[1]}_{below}", *node[2:])
         base = node[1] if node[0] == "pow" else node  # v^2_0 is the square of v_0
         if base[0] == "sym":
             name = ("sym", f"{base[1]}_{below}")
-            return ("pow", name, node[2]) if node[0] == "pow" else self._applied(name)
+            return ("pow", name, node[2]) if node[0] == "pow" else self._parse_application(name)
         below = below.strip("()")
         if node[0] == "num" and below.isdecimal() and node[1].denominator == 1:
             return ("base", str(node[1]), int(below[:9]))
         raise UnreadableError("a subscript on something other than a name or a number")
 
 
-_JOINTS = names.AND | names.OR | names.SCOPE | names.IS
+_NON_NAME_WORDS = (
+    vocabulary.CONJUNCTIONS
+    | vocabulary.DISJUNCTIONS
+    | vocabulary.CLAUSE_OPENERS
+    | vocabulary.COPULAS
+)
 #: Units of letters in a row that are no product of two names behind a number.
-PLAIN_UNITS = frozenset(
+LETTER_UNITS = frozenset(
     [
         "cm",
         "mm",
@@ -336,7 +352,7 @@ def _is_vector(node: Node) -> bool:
     return name[:4] == "vec " or name == "nabla" or name.isupper()
 
 
-def _transposed(node: Node) -> Node:
+def _transpose(node: Node) -> Node:
     if node[0] == "tuple":
         return ("matrix", *(("row", item) for item in node[1:]))
     if len({len(row) for row in node[1:]}) != 1:

@@ -10,30 +10,30 @@ _DIGITS: Mapping[str, int] = {
     "〇": 0,
     "两": 2,
 }
-_TENS: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000}
-_MYRIADS: Mapping[str, int] = {"万": 10**4, "亿": 10**8}
+_SMALL_UNITS: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000}
+_LARGE_UNITS: Mapping[str, int] = {"万": 10**4, "亿": 10**8}
 
 _NUMERAL = "[零〇一二两三四五六七八九十百千万亿]{1,20}"
-_WORDING = re.compile(
+_NUMBER = re.compile(
     rf"(?P<sign>负?)(?:(?P<percent>百分之)|(?P<below>{_NUMERAL})分之)?"
     rf"(?P<whole>{_NUMERAL})(?:点(?P<places>[零〇一二两三四五六七八九]{{1,20}}))?"
 )
 
 
-def in_digits(text: str) -> str:
+def chinese_to_digits(text: str) -> str:
     """A text that is one number in Chinese wording, in digits; any other text as it is."""
-    match = _WORDING.fullmatch(text.strip(" $*"))
+    match = _NUMBER.fullmatch(text.strip(" $*"))
     if match is None:
         return text
-    number = str(_integer(match["whole"]))
+    number = str(_read_integer(match["whole"]))
     if match["places"]:
         number += "." + "".join(str(_DIGITS[char]) for char in match["places"])
     if match["below"]:
-        number = rf"\frac{{{number}}}{{{_integer(match['below'])}}}"
+        number = rf"\frac{{{number}}}{{{_read_integer(match['below'])}}}"
     return f"{'-' if match['sign'] else ''}{number}{'%' if match['percent'] else ''}"
 
 
-def _integer(numeral: str) -> int:
+def _read_integer(numeral: str) -> int:
     """十二 -> 12, 一百零五 -> 105, 三万二千 -> 32000; digits in a row (二〇二四) stand for themselves."""
     if len(numeral) > 1 and all(char in _DIGITS for char in numeral):
         return int("".join(str(_DIGITS[char]) for char in numeral))
@@ -41,8 +41,8 @@ def _integer(numeral: str) -> int:
     for char in numeral:
         if char in _DIGITS:
             digit = _DIGITS[char]
-        elif char in _TENS:
-            section, digit = section + (digit or 1) * _TENS[char], 0
+        elif char in _SMALL_UNITS:
+            section, digit = section + (digit or 1) * _SMALL_UNITS[char], 0
         else:
-            total, section, digit = (total + section + digit or 1) * _MYRIADS[char], 0, 0
+            total, section, digit = (total + section + digit or 1) * _LARGE_UNITS[char], 0, 0
     return total + section + digit

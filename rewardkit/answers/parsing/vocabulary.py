@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewardkit.answers.reading.tree import INF, Node
+from rewardkit.answers.parsing.tree import INF, Node
 
 #: Commands that look or mean the same, by the name that is used from there on.
-SAME_COMMAND: Mapping[str, str] = {
+COMMAND_ALIASES: Mapping[str, str] = {
     f"\\{other}": f"\\{name}"
     for name, others in {
         "frac": "dfrac tfrac cfrac nicefrac sfrac",
@@ -58,7 +58,7 @@ SAME_COMMAND: Mapping[str, str] = {
 }
 
 #: Commands that are an operator's other name.
-OPERATOR: Mapping[str, str] = {
+OPERATOR_COMMANDS: Mapping[str, str] = {
     r"\vert": "|",
     r"\lvert": "|",
     r"\rvert": "|",
@@ -75,7 +75,7 @@ OPERATOR: Mapping[str, str] = {
 _TRIGONOMETRY = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot".split()
 
 #: Commands of functions, by the name the evaluator uses.
-FUNCTIONS: Mapping[str, str] = {
+FUNCTION_COMMANDS: Mapping[str, str] = {
     **{f"\\{name}": name for name in _TRIGONOMETRY},
     **{f"\\{name}": name for name in ("ln", "exp", "max", "min", "gcd", "lcm", "log", "lg", "det")},
     **{
@@ -85,19 +85,19 @@ FUNCTIONS: Mapping[str, str] = {
     r"\Im": "im",
     r"\deg": "deg",
 }
-INVERSE: Mapping[str, str] = {
+INVERSE_FUNCTIONS: Mapping[str, str] = {
     name: f"arc{name}"
     for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")
 }
-SEVERAL_ARGUMENTS = frozenset({"gcd", "lcm", "max", "min"})
+MULTI_ARGUMENT_FUNCTIONS = frozenset({"gcd", "lcm", "max", "min"})
 
 #: Words of plain text that are commands.
-PLAIN: Mapping[str, str] = {
+WORD_COMMANDS: Mapping[str, str] = {
     **{name: f"\\{name}" for name in _TRIGONOMETRY},
     **{name: f"\\{name}" for name in ("ln", "log", "lg", "exp", "gcd", "lcm", "sqrt", "pi", "binom")},
     **{name: f"\\{name}" for name in ("infty", "cbrt", "lim", "frac", "arcsinh", "arccosh", "arctanh")},
     **dict.fromkeys(("infinity", "Infinity", "oo", "inf"), r"\infty"),
-    **{other: SAME_COMMAND[f"\\{other}"] for other in ("arsinh", "arcosh", "artanh", "sh", "ch", "tg", "ctg", "arctg", "arcctg")},
+    **{other: COMMAND_ALIASES[f"\\{other}"] for other in ("arsinh", "arcosh", "artanh", "sh", "ch", "tg", "ctg", "arctg", "arcctg")},
     "asin": r"\arcsin",
     "acos": r"\arccos",
     "atan": r"\arctan",
@@ -109,11 +109,11 @@ PLAIN: Mapping[str, str] = {
 }  # fmt: skip
 
 #: Operators that stand for a value nobody has worked out.
-NOT_EVALUATED = frozenset(
+UNEVALUATED_OPERATORS = frozenset(
     {r"\sum", r"\prod", r"\int", r"\iint", r"\iiint", r"\oint", r"\lim", r"\limsup", r"\liminf"}
 )
 
-LETTERS = frozenset(
+LETTER_COMMANDS = frozenset(
     f"\\{name}"
     for name in (
         "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron rho sigma"
@@ -123,7 +123,7 @@ LETTERS = frozenset(
 )
 
 #: Marks above a name, which make another name of it.
-MARKS = frozenset(
+ACCENTS = frozenset(
     rf"\{name}"
     for name in (
         "overline widehat widetilde overrightarrow overleftarrow dot ddot dddot check breve acute"
@@ -131,9 +131,11 @@ MARKS = frozenset(
     ).split()
 )
 #: Fonts that make no other name of what they set.
-FONTS = frozenset({r"\mathcal"})
+FONT_COMMANDS = frozenset({r"\mathcal"})
 #: Signs before the name of an angle, a triangle, an arc.
-SHAPES = frozenset({r"\angle", r"\measuredangle", r"\triangle", r"\odot", r"\square", r"\overarc"})
+SHAPE_COMMANDS = frozenset(
+    {r"\angle", r"\measuredangle", r"\triangle", r"\odot", r"\square", r"\overarc"}
+)
 
 FENCES: Mapping[str, tuple[str, str]] = {
     r"\lfloor": ("floor", r"\rfloor"),
@@ -142,14 +144,16 @@ FENCES: Mapping[str, tuple[str, str]] = {
     r"\langle": ("mean", r"\rangle"),
 }
 
-MATRICES = frozenset(
+MATRIX_ENVIRONMENTS = frozenset(
     {"matrix", "pmatrix", "bmatrix", "Bmatrix", "vmatrix", "Vmatrix", "smallmatrix", "array"}
 )
 #: Environments that are rows of formulas.
-ROWS = frozenset({"cases", "dcases", "rcases", "aligned", "align", "align*", "gathered", "split"})
+ROW_ENVIRONMENTS = frozenset(
+    {"cases", "dcases", "rcases", "aligned", "align", "align*", "gathered", "split"}
+)
 
 #: Relations by the sign the tree uses.
-RELATIONS: Mapping[str, str] = {
+RELATION_SIGNS: Mapping[str, str] = {
     "=": "=",
     r"\equiv": "=",
     r"\approx": "~",
@@ -169,7 +173,7 @@ RELATIONS: Mapping[str, str] = {
     r"\sim": "sim",
     r"\propto": "propto",
 }
-FLIPPED: Mapping[str, str] = {
+FLIPPED_OPERATORS: Mapping[str, str] = {
     "<": ">",
     ">": "<",
     "<=": ">=",
@@ -179,12 +183,12 @@ FLIPPED: Mapping[str, str] = {
     "~": "~",
 }
 
-CLOSING = frozenset({")", "]", "}", r"\}", "|", r"\rfloor", r"\rceil", r"\rangle", r"\end"})
+CLOSING_SIGNS = frozenset({")", "]", "}", r"\}", "|", r"\rfloor", r"\rceil", r"\rangle", r"\end"})
 #: Commands that no factor begins with.
-NOT_A_FACTOR = frozenset(
-    CLOSING
-    | RELATIONS.keys()
-    | NOT_EVALUATED
+NON_FACTOR_COMMANDS = frozenset(
+    CLOSING_SIGNS
+    | RELATION_SIGNS.keys()
+    | UNEVALUATED_OPERATORS
     | {
         rf"\{n}"
         for n in "cup cap setminus pm mp cdot times div mid circ to forall exists bmod".split()
@@ -196,10 +200,12 @@ NOT_A_FACTOR = frozenset(
     | {r"\$", r"\%", r"\&", r"\#", r"\_", r"\iff", r"\Leftrightarrow", r"\mapsto", r"\quad"}
 ) - {r"\sum", r"\prod", r"\int", r"\lim"}
 
-AND = frozenset({"and", "und", "et", "和", "与", "及", "以及", "且", "并且", r"\land", "&", r"\&"})
-OR = frozenset({"or", "oder", "或", "或者", r"\lor"})
+CONJUNCTIONS = frozenset(
+    {"and", "und", "et", "和", "与", "及", "以及", "且", "并且", r"\land", "&", r"\&"}
+)
+DISJUNCTIONS = frozenset({"or", "oder", "或", "或者", r"\lor"})
 #: Words that begin a clause which says where an answer holds.
-SCOPE = frozenset(
+CLAUSE_OPENERS = frozenset(
     {
         "for",
         "where",
@@ -216,20 +222,22 @@ SCOPE = frozenset(
     | {"其中", "其他", "当", "对", "对于", "对任意", "若", "这里"}
 )
 #: Words between a label and its value.
-IS = frozenset({"is", "are", "equals", "equal", "was", "be", "为", "是", "等于", "有", "有以下"})
+COPULAS = frozenset(
+    {"is", "are", "equals", "equal", "was", "be", "为", "是", "等于", "有", "有以下"}
+)
 #: Words that lead to an answer.
-LEADING = frozenset(
+LEAD_INS = frozenset(
     {"therefore", "thus", "hence", "so", "then", "finally", "因此", "所以", "故", "综上"}
 )
 #: Words before a value that leave it as it is.
-ABOUT = frozenset(
+NEUTRAL_QUALIFIERS = frozenset(
     {"about", "approximately", "approx", "roughly", "exactly", "around", "only"}
     | {"约", "大约", "约为", "大约为"}
     | {whole + verb for whole in ("", "共", "一共", "总共") for verb in ("有", "是", "需", "需要")}
     | {"共", "一共", "总共"}
 )
 #: Words behind a number that make another number of it.
-MULTIPLYING = frozenset(
+SCALING_WORDS = frozenset(
     (
         "mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands millions"
         " billions trillions tenths hundredths thousandths halves thirds fourths fifths sixths sevenths"
@@ -237,16 +245,16 @@ MULTIPLYING = frozenset(
     ).split()
 )
 #: Words behind a number that take it back, however far behind it.
-TAKING_BACK = frozenset(
+RETRACTIONS = frozenset(
     (
         "excluded rejected removed missing impossible extraneous invalid discarded fails ruled"
         " contradicts root debt below loss upwards wrong incorrect"
     ).split()
 )
 #: Words beside a number that change it, bound it or take it back. No unit holds one of them.
-CHANGING = (
-    MULTIPLYING
-    | TAKING_BACK
+NUMBER_MODIFIERS = (
+    SCALING_WORDS
+    | RETRACTIONS
     | frozenset(
         (
             "reciprocal inverse untrue conjectured unlikely assuming guess estimated exclusive excluding point"
@@ -276,12 +284,12 @@ WORD_VALUES: Mapping[str, Node] = {
     ),
 }
 #: Chinese that denies, bounds or changes the number it stands behind.
-DENYING = tuple(
+CHINESE_NUMBER_MODIFIERS = tuple(
     "的 几 进制 为负 舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右".split()
 )
 
 #: Words of a label that leave open whether its value is the answer.
-DOUBTING = frozenset(
+DOUBT_WORDS = frozenset(
     (
         "let suppose assume find compute determine calculate evaluate not no nor never neither nothing none nobody cannot can't couldn't isn't aren't wasn't could"
         " might may maybe perhaps possibly probably guess wrong incorrect false except unless besides"
@@ -289,7 +297,7 @@ DOUBTING = frozenset(
     ).split()
 )
 #: What is done to the value of a label that ends on it: the reciprocal of 5 is not 5.
-OPERATIONS = frozenset(
+LABEL_OPERATIONS = frozenset(
     (
         "square cube root reciprocal opposite inverse half double twice triple third quarter bound"
         " negation complement"
@@ -298,7 +306,7 @@ OPERATIONS = frozenset(
 
 
 #: Words that no statement needs before its number.
-BEFORE_A_NUMBER = (DOUBTING | OPERATIONS | CHANGING) - frozenset(
+STATEMENT_BLOCKERS = (DOUBT_WORDS | LABEL_OPERATIONS | NUMBER_MODIFIERS) - frozenset(
     (
         "is are was be to and for from since because so then when at out until through without also"
         " too by given over other others another about almost nearly however"
@@ -306,12 +314,12 @@ BEFORE_A_NUMBER = (DOUBTING | OPERATIONS | CHANGING) - frozenset(
 )
 
 
-def denies(chinese: str) -> bool:
+def changes_label_value(chinese: str) -> bool:
     """Whether Chinese words deny, bound or work on the value that follows."""
-    return any(part in chinese for part in _DENYING_LABEL)
+    return any(part in chinese for part in _CHINESE_LABEL_MODIFIERS)
 
 
-_DENYING_LABEL = tuple(
+_CHINESE_LABEL_MODIFIERS = tuple(
     "不 错 误 非 未 舍 增根 平方 立方 倒数 相反数 一半 倍 余数 最多 最少 至少 至多 可能 大约是 超过 大于 小于".split()
 )
 
@@ -339,5 +347,5 @@ MULTIPLIERS: Mapping[str, int] = {
     "千万": 10**7,
     "亿": 10**8,
 }
-PERCENT = frozenset({"percent", "percentage", "pct"})
-ORDINALS = frozenset({"st", "nd", "rd", "th"})
+PERCENT_WORDS = frozenset({"percent", "percentage", "pct"})
+ORDINAL_SUFFIXES = frozenset({"st", "nd", "rd", "th"})

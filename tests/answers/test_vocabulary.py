@@ -5,10 +5,10 @@ from fractions import Fraction
 import pytest
 
 from rewardkit.answers.equal import compare, equal
-from rewardkit.answers.equal import read as reading
-from rewardkit.answers.reading.grammar import parse
-from rewardkit.answers.reading.tokens import UnreadableError, tokenize
-from rewardkit.answers.reading.tree import INF, add, fn, num
+from rewardkit.answers.equal import parse_answer as reading
+from rewardkit.answers.parsing.grammar import parse
+from rewardkit.answers.parsing.tokens import UnreadableError, tokenize
+from rewardkit.answers.parsing.tree import INF, add, fn, num
 from tests.tables import every
 
 X, Y, N = ("sym", "x"), ("sym", "y"), ("sym", "n")

@@ -4,16 +4,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewardkit.answers.equal import compare, equal
-from rewardkit.answers.reading.tokens import tokenize
-from rewardkit.answers.reading.typography import fold
-from rewardkit.answers.worked_out import (
-    MAX_QUESTION,
-    formulas,
-    is_worked_out,
-    leaves_work,
-    restates,
+from rewardkit.answers.parsing.tokens import tokenize
+from rewardkit.answers.parsing.typography import fold
+from rewardkit.answers.simplification import (
+    MAX_QUESTION_CHARS,
+    is_simplified,
+    leaves_arithmetic,
+    question_formulas,
+    repeats_question,
 )
-from tests.answers.printed import read
+from tests.answers.latex_printer import read
 from tests.tables import every
 
 
@@ -26,7 +26,7 @@ from tests.tables import every
     ],
 )  # fmt: skip
 def test_a_number_a_fraction_a_power_a_root_or_a_factorial_is_worked_out(text):
-    assert is_worked_out(read(text))
+    assert is_simplified(read(text))
 
 
 @every(
@@ -38,7 +38,7 @@ def test_a_number_a_fraction_a_power_a_root_or_a_factorial_is_worked_out(text):
     ],
 )  # fmt: skip
 def test_arithmetic_that_could_be_done_is_left_undone(text):
-    assert not is_worked_out(read(text))
+    assert not is_simplified(read(text))
 
 
 @every(
@@ -50,7 +50,7 @@ def test_arithmetic_that_could_be_done_is_left_undone(text):
     ],
 )  # fmt: skip
 def test_work_is_left_only_where_the_gold_is_plain_numbers(answer, gold, leaves):
-    assert leaves_work(read(answer), read(gold)) is leaves
+    assert leaves_arithmetic(read(answer), read(gold)) is leaves
 
 
 @every(
@@ -104,12 +104,12 @@ QUESTION = r"Let $f(x) = x^2+2x$ and \(a = \frac{10}{4}\). Compute $$\sqrt{50} +
 def test_a_question_s_formulas_are_those_between_its_dollars_and_the_sides_of_its_relations(
     formula,
 ):
-    assert " ".join(fold_of(formula)) in formulas(QUESTION)
+    assert " ".join(fold_of(formula)) in question_formulas(QUESTION)
 
 
 @every("other", ["x^2", "2x", r"\sqrt{50}", "f", "Compute", "50", r"\pi/6", "x^2+2x+1"])
 def test_a_part_of_a_formula_or_of_the_prose_is_none(other):
-    assert " ".join(fold_of(other)) not in formulas(QUESTION)
+    assert " ".join(fold_of(other)) not in question_formulas(QUESTION)
 
 
 def fold_of(text):
@@ -124,8 +124,8 @@ def fold_of(text):
     ],
 )  # fmt: skip
 def test_a_formula_is_copied_and_a_plain_value_is_not(answer, copied):
-    assert restates(tokenize(answer), read(answer), QUESTION) is copied
-    assert not restates(tokenize(answer), read(answer), "")
+    assert repeats_question(tokenize(answer), read(answer), QUESTION) is copied
+    assert not repeats_question(tokenize(answer), read(answer), "")
 
 
 @every(
@@ -144,7 +144,7 @@ def test_a_formula_of_the_question_is_not_paid_but_for_the_gold_s_own_form(
 
 
 def test_only_the_end_of_a_long_question_is_looked_at():
-    filler = "word " * (MAX_QUESTION // 5)
+    filler = "word " * (MAX_QUESTION_CHARS // 5)
     assert compare("2^{10}", "1024", f"{filler}$2^{{10}}$").outcome == "unreadable"
     assert compare("2^{10}", "1024", f"$2^{{10}}${filler}").outcome == "equal"
 
@@ -157,7 +157,7 @@ def test_only_the_end_of_a_long_question_is_looked_at():
 )
 def test_any_question_has_formulas_or_none(text, sign):
     for question in (text, sign + text, text + sign, sign + text + sign):
-        assert isinstance(formulas(question), frozenset)
+        assert isinstance(question_formulas(question), frozenset)
         assert compare("5", "5.0", question).outcome == "equal"
 
 
@@ -181,7 +181,7 @@ def test_a_plain_value_of_the_question_may_be_the_answer(answer, gold, question)
 
 
 def test_one_less_a_small_power_is_worked_out():
-    assert is_worked_out(read(r"1-\frac{1}{2^{10}}"))
+    assert is_simplified(read(r"1-\frac{1}{2^{10}}"))
 
 
 @every(("answer", "gold"), [(r"3 \cdot 4:5", "12:5"), (r"x > 3 \cdot 4", "x > 12")])

@@ -5,8 +5,8 @@ import cmath
 from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 
-from rewardkit.answers.reading.grammar import parse
-from rewardkit.answers.reading.tokens import tokenize
+from rewardkit.answers.parsing.grammar import parse
+from rewardkit.answers.parsing.tokens import tokenize
 
 STYLES = st.randoms(use_true_random=False)
 POINT = {"x": 0.71, "y": 1.37, "z": 2.23, r"\alpha": 0.53, "a_1": 1.9}

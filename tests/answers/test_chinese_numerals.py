@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.answers.chinese import in_digits
+from rewardkit.answers.chinese_numerals import chinese_to_digits
 from rewardkit.answers.equal import equal
 from tests.tables import every
 
@@ -31,10 +31,10 @@ def test_a_number_in_chinese_wording_is_that_number(wording, number):
 
 @pytest.mark.parametrize("text", ["三角形", "一定", "十个苹果", "不是五", "第一", "1十", ""])
 def test_any_other_text_stays_as_it_is(text):
-    assert in_digits(text) == text
+    assert chinese_to_digits(text) == text
 
 
 @given(st.text(alphabet="零〇一二两三四五六七八九十百千万亿点分之负", max_size=30))
 def test_any_run_of_numerals_is_read_without_raising(text):
-    assert isinstance(in_digits(text), str)
+    assert isinstance(chinese_to_digits(text), str)
     equal(text, "5")

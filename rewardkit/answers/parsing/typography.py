@@ -8,44 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewardkit.answers.reading.tokens import Token, UnreadableError, tokenize
-from rewardkit.answers.reading.units import TABLE
+from rewardkit.answers.parsing.tokens import Token, UnreadableError, tokenize
+from rewardkit.answers.parsing.units import UNITS
 
 #: What is folded of a text: its tokens' texts, in order.
-Folded = tuple[str, ...]
+FoldedTokens = tuple[str, ...]
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _MONTHS = frozenset(
     "january february march april may june july august september october november december".split()
 )
-_END = frozenset({".", ",", ";", ":"})
+_END_SIGNS = frozenset({".", ",", ";", ":"})
 _LETTERS = frozenset({"word", "text", "han"})
 
 
-def fold(tokens: Sequence[Token]) -> Folded:
+def fold(tokens: Sequence[Token]) -> FoldedTokens:
     """The folded tokens of a whole text, `end` left out."""
     parts: list[str] = []
     depth = 0
     for token in tokens:
         depth += token.is_sign("(", "[", r"\{") - token.is_sign(")", "]", r"\}")
-        digits = _TAKES_DIGITS.get(parts[-1], 0) if parts and token.kind == "num" else 0
+        digits = _UNBRACED_DIGITS.get(parts[-1], 0) if parts and token.kind == "num" else 0
         if digits and len(token.text) > 1:
             parts += [*token.text[:digits], *([token.text[digits:]] if token.text[digits:] else [])]
         elif token.text == r"\circ" and parts[-1:] == ["^"]:
             parts[-1] = r"\degree"
         elif token.kind != "end":
-            parts.append(token.text if token.kind == "num" and depth > 0 else _folded(token))
+            parts.append(token.text if token.kind == "num" and depth > 0 else _fold_token(token))
     folded = _without_end(_without_braces(_without_end(parts)))
-    return tuple(_SAME.get(part, part) for part in folded)
+    return tuple(_SAME_SIGNS.get(part, part) for part in folded)
 
 
 def _without_end(parts: list[str]) -> list[str]:
-    while parts and parts[-1] in _END:
+    while parts and parts[-1] in _END_SIGNS:
         parts.pop()
     return parts
 
 
-def spelling(text: str) -> str:
+def canonical_spelling(text: str) -> str:
     """One text for all the ways to set an answer; itself where it is over a limit or all dress."""
     try:
         folded = fold(tokenize(text.strip()))
@@ -54,14 +54,14 @@ def spelling(text: str) -> str:
     return " ".join(folded) or text.strip()
 
 
-def fold_words(tokens: Sequence[Token]) -> Folded | None:
+def fold_words(tokens: Sequence[Token]) -> FoldedTokens | None:
     """The folded words of a text that is nothing but words: without case, articles, stops and quotes.
 
     None where it holds anything else, or only single letters, whose case matters.
     """
-    words = [cased(t.text) for t in tokens if t.kind in _LETTERS]
+    words = [fold_case(t.text) for t in tokens if t.kind in _LETTERS]
     if not _MONTHS.isdisjoint(words):  # a date is its words and numbers
-        return tuple(cased(t.text) for t in tokens if t.kind in (*_LETTERS, "num"))
+        return tuple(fold_case(t.text) for t in tokens if t.kind in (*_LETTERS, "num"))
     others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
     if not any(len(word) > 1 for word in words) or not others <= set(".,!'\"-;"):
         return None
@@ -70,7 +70,7 @@ def fold_words(tokens: Sequence[Token]) -> Folded | None:
     return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
 
 
-def cased(word: str) -> str:
+def fold_case(word: str) -> str:
     """A word without its case; a name or a symbol, `Co`, keeps it."""
     low = word.casefold()
     mixed = not (word[1:].islower() or word.isupper())
@@ -79,10 +79,10 @@ def cased(word: str) -> str:
     return word if mixed or unspoken or short else low
 
 
-def _folded(token: Token) -> str:
+def _fold_token(token: Token) -> str:
     if token.kind in ("text", "word"):
         long = len(token.text) > (2 if token.kind == "text" else 4)
-        is_word = long and token.text[1:].islower() and token.text not in TABLE
+        is_word = long and token.text[1:].islower() and token.text not in UNITS
         return token.text.casefold() if is_word else token.text  # MPa is not mPa, Mgh not mgh
     if token.kind == "num":
         return token.text.replace(",", "")
@@ -116,5 +116,5 @@ def _without_braces(parts: list[str]) -> list[str]:
 
 
 #: How many digits of a number commands take where no brace stands behind them.
-_TAKES_DIGITS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1}
-_SAME = {r"\surd": r"\sqrt", r"\mid": "|", r"\langle": "(", r"\rangle": ")"}
+_UNBRACED_DIGITS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1}
+_SAME_SIGNS = {r"\surd": r"\sqrt", r"\mid": "|", r"\langle": "(", r"\rangle": ")"}

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise
 
-from rewardkit.answers.reading import names
-from rewardkit.answers.reading.reader import Reader
-from rewardkit.answers.reading.tokens import Token, UnreadableError
-from rewardkit.answers.reading.tree import Node, divide, fn, num
-from rewardkit.answers.reading.units import known
+from rewardkit.answers.parsing import vocabulary
+from rewardkit.answers.parsing.parser_base import ParserBase
+from rewardkit.answers.parsing.tokens import Token, UnreadableError
+from rewardkit.answers.parsing.tree import Node, divide, fn, num
+from rewardkit.answers.parsing.units import lookup_unit
 
 _LETTER_CONSTANTS: Mapping[str, Node] = {"e": ("const", "e"), "i": ("const", "i")}
 
@@ -24,71 +24,71 @@ _EVENT_SIGNS = (r"\cap", r"\cup", r"\mid", "|")
 
 
 _VOWELS = frozenset("aeiouy")
-_BEFORE_NAMES = ("{", "(", "+", "-", "*", "/", r"\cdot", "=")
-_BEHIND_NAMES = ("}", ")", "+", "-", "*", "/", r"\cdot", "=", "(")
+_SIGNS_BEFORE_NAMES = ("{", "(", "+", "-", "*", "/", r"\cdot", "=")
+_SIGNS_AFTER_NAMES = ("}", ")", "+", "-", "*", "/", r"\cdot", "=", "(")
 
 
-class Atoms(Reader):
+class AtomParser(ParserBase):
     """The part of the parser that reads what stands between the operators."""
 
-    def argument(self, *, script: bool = False) -> Node:
+    def parse_argument(self, *, script: bool = False) -> Node:
         r"""What a command or `^` applies to: a group in braces, or one atom.
 
         Of digits a command takes the first (`\frac12`); a script takes them all (`2^10`).
         """
         if self.accept("{"):
-            return self.group("}")
+            return self.parse_group("}")
         if script and self.is_next("+", "-"):
-            return self.factor()
+            return self.parse_factor()
         if self.next.kind == "num" and not script:
-            return self._first_digit()
-        return self.atom()
+            return self._parse_first_digit()
+        return self.parse_atom()
 
-    def _first_digit(self) -> Node:
+    def _parse_first_digit(self) -> Node:
         token = self.next
         if len(token.text) == 1 or not token.text.isdecimal():
-            return self.atom()
-        self.tokens[self.at] = Token("num", token.text[1:])
+            return self.parse_atom()
+        self.tokens[self.position] = Token("num", token.text[1:])
         return num(int(token.text[0]))
 
-    def group(self, closing: str) -> Node:
+    def parse_group(self, closing: str) -> Node:
         """What stands up to a closing sign, which is read too."""
         self.descend()
-        bars, self.bars = self.bars, 0
-        self.brackets += 1
-        node = self.items()
+        bars, self.open_bars = self.open_bars, 0
+        self.open_brackets += 1
+        node = self.parse_items()
         if self.accept(r"\choose"):
-            node = fn("binom", node, self.items())
+            node = fn("binom", node, self.parse_items())
         elif self.accept(r"\over"):
-            node = divide(node, self.items())
-        self.brackets -= 1
-        self.bars = bars
+            node = divide(node, self.parse_items())
+        self.open_brackets -= 1
+        self.open_bars = bars
         self.expect(closing)
         self.depth -= 1
         return node
 
-    def atom(self) -> Node:
+    def parse_atom(self) -> Node:
         """A number, a name, a bracket, or a command with its arguments."""
         self.descend()
-        token = self.take()
+        token = self.advance()
         node = _BY_KIND[token.kind](self, token)
         self.depth -= 1
         return node
 
     # --- numbers
 
-    def read_number(self, token: Token) -> Node:
+    def parse_number(self, token: Token) -> Node:
         """A plain number, in scientific notation, or a decimal whose period stands under a mark."""
         text = token.text.replace(",", "")
-        if self.is_next(".") and self.ahead(1).text in (r"\overline", r"\dot"):
-            self.at += 1
-            return self._period(text + ".")
+        if self.is_next(".") and self.peek(1).text in (r"\overline", r"\dot"):
+            self.position += 1
+            return self._parse_period(text + ".")
         _, _, places = text.partition(".")
         if places and self.next.text in (r"\overline", r"\dot"):
-            return self._period(text)
+            return self._parse_period(text)
         if len(places) >= 3 and self.is_next(r"\dots") and (period := _PERIOD.search(places)):
-            self.take()  # 0.333... and 0.1666...
-            return _repeating(
+            self.advance()  # 0.333... and 0.1666...
+            return _repeating_decimal(
                 f"{text[: -len(places)]}{places[: period.start()]}", period[1] or period[2]
             )
         if "e" in text.lower():
@@ -97,36 +97,38 @@ class Atoms(Reader):
             return num(Fraction(text), digits - int(exponent))
         return num(Fraction(text), len(places) or None)
 
-    def read_repeating(self, token: Token) -> Node:
+    def parse_repeating(self, token: Token) -> Node:
         """`0.1(6)`."""
         before, _, period = token.text.rstrip(")").partition("(")
-        return _repeating(before, period)
+        return _repeating_decimal(before, period)
 
-    def _period(self, before: str) -> Node:
+    def _parse_period(self, before: str) -> Node:
         r"""`0.1\overline{6}`, and `0.\dot{1}4285\dot{7}`, whose marks stand at both ends."""
-        marks = self.take().text
-        digits = self.flat()
-        if marks == r"\dot" and self.next.kind == "num" and self.ahead(1).text == r"\dot":
-            digits += self.take().text
-            self.take()
-            digits += self.flat()
+        marks = self.advance().text
+        digits = self.raw_text()
+        if marks == r"\dot" and self.next.kind == "num" and self.peek(1).text == r"\dot":
+            digits += self.advance().text
+            self.advance()
+            digits += self.raw_text()
         elif marks == r"\dot" and self.accept(r"\dot"):
-            digits += self.flat()
+            digits += self.raw_text()
         if not (digits.isdecimal() and digits.isascii()):
             raise UnreadableError("no digits under a mark")
-        return _repeating(before, digits)
+        return _repeating_decimal(before, digits)
 
     # --- names and words
 
-    def read_word(self, token: Token) -> Node:
+    def parse_word(self, token: Token) -> Node:
         """Letters in a row: a name, a product of names, or a word, which is not a factor."""
         text = token.text
         if len(text) == 1:
-            return self._applied(self._letter(text))
+            return self._parse_application(self._letter_node(text))
         if self.is_product(token):
-            self.tokens[self.at - 1 : self.at] = [Token("letter", char) for char in text]
-            return self._letter(text[0])
-        return self.read_text(token)
+            self.tokens[self.position - 1 : self.position] = [
+                Token("letter", char) for char in text
+            ]
+            return self._letter_node(text[0])
+        return self.parse_text(token)
 
     def is_product(self, token: Token) -> bool:
         """Whether letters in a row are names that are multiplied: `xy`, `nRT`, not `cm` or `even`.
@@ -135,37 +137,37 @@ class Atoms(Reader):
         spelled so: without a vowel, with a capital inside, or in the order of the alphabet.
         """
         text = token.text
-        if token.kind != "word" or text in names.SHORT_WORDS or not text.isascii():
+        if token.kind != "word" or text in vocabulary.SHORT_WORDS or not text.isascii():
             return False
-        if text in names.PERCENT or (len(text) > 2 and known(text)):
+        if text in vocabulary.PERCENT_WORDS or (len(text) > 2 and lookup_unit(text)):
             return False
         if len(text) not in (3, 4) or text.isupper():
             return len(text) in (2, 3, 4)
-        at = self.at if self.tokens[self.at] is token else self.at - 1
+        at = self.position if self.tokens[self.position] is token else self.position - 1
         before, behind = self.tokens[at - 1] if at else token, self.tokens[at + 1]
-        if behind.is_sign("^", "_") or (before.kind == "num" and not token.gap):
+        if behind.is_sign("^", "_") or (before.kind == "num" and not token.follows_space):
             return True
         spelled = [ord(char) for char in text]
         in_order = all(b - a == 1 for a, b in pairwise(spelled))
         no_word = (
             not _VOWELS & set(text[1:] if text[0] in "aeiou" else text) or not text[1:].islower()
         )
-        closed = before.is_sign(*_BEFORE_NAMES) and (
-            behind.is_sign(*_BEHIND_NAMES) or behind.kind == "end"
+        closed = before.is_sign(*_SIGNS_BEFORE_NAMES) and (
+            behind.is_sign(*_SIGNS_AFTER_NAMES) or behind.kind == "end"
         )
         return (
             in_order or no_word or (closed and bool(before.is_sign("{", "+", "-", "*", r"\cdot")))
         )
 
-    def read_letter(self, token: Token) -> Node:
+    def parse_letter(self, token: Token) -> Node:
         """One of several letters in a row."""
-        return self._applied(self._letter(token.text))
+        return self._parse_application(self._letter_node(token.text))
 
-    def read_text(self, token: Token) -> Node:
+    def parse_text(self, token: Token) -> Node:
         """A word of plain text; one letter is the same as in mathematics."""
         text = token.text
         if len(text) == 1 and text.isalpha() and text.isascii():
-            return self._applied(self._letter(text))
+            return self._parse_application(self._letter_node(text))
         if (
             self.next.kind == "num"
             or self.is_next("^", "_")
@@ -174,12 +176,12 @@ class Atoms(Reader):
             raise UnreadableError("words before a value are a sentence")
         return ("sym", text.casefold())
 
-    def _letter(self, letter: str) -> Node:
+    def _letter_node(self, letter: str) -> Node:
         return _LETTER_CONSTANTS.get(letter, ("sym", letter))
 
-    def _applied(self, name: Node) -> Node:
+    def _parse_application(self, name: Node) -> Node:
         """`f(x)`: a name that is used as a function's, with a bracket right behind it."""
-        if name[0] == "const" and self.is_next("(") and self.ahead(1).text in ("t", "0"):
+        if name[0] == "const" and self.is_next("(") and self.peek(1).text in ("t", "0"):
             name = ("sym", name[1])  # a current i(t)
         if name[0] != "sym" or len(name) != 2 or not self.is_next("(", "'", "["):
             return name
@@ -189,19 +191,19 @@ class Atoms(Reader):
         if prime:
             name = ("sym", name[1] + "'" * prime)
         if name[1] == "E" and self.accept("["):
-            return fn("E", self.group("]"))
+            return fn("E", self.parse_group("]"))
         if name[1] in ("P", "Pr", "p") and self._is_event():
-            self.take()
-            self.bars += 1
-            event = [self.items()]
+            self.advance()
+            self.open_bars += 1
+            event = [self.parse_items()]
             if self.accept("|", r"\mid"):
-                event.append(self.items())
-            self.bars -= 1
+                event.append(self.parse_items())
+            self.open_bars -= 1
             self.expect(")")
             return fn(name[1], *event)
-        if self.is_next("(") and (name[1][0] in "fghFGH" or self._single_argument(name[1][0])):
-            self.take()
-            inside = self.group(")")
+        if self.is_next("(") and (name[1][0] in "fghFGH" or self._is_single_argument(name[1][0])):
+            self.advance()
+            inside = self.parse_group(")")
             arguments = inside[1:] if inside[0] == "list" else (inside,)
             if name[1] not in ("P", "Pr", "E", "p") and any(
                 part[0] in ("rel", "where", "or", "and") for part in arguments
@@ -214,13 +216,15 @@ class Atoms(Reader):
         r"""Whether a bracket holds an event: `P(X = 3)`, `P(A \cap B)`, `P(A | B)`."""
         if not self.is_next("("):
             return False
-        inside = [self.ahead(steps) for steps in range(1, 12)]
+        inside = [self.peek(steps) for steps in range(1, 12)]
         end = next((place for place, token in enumerate(inside) if token.is_sign(")")), 0)
-        return any(token.is_sign(*names.RELATIONS, *_EVENT_SIGNS) for token in inside[:end])
+        return any(
+            token.is_sign(*vocabulary.RELATION_SIGNS, *_EVENT_SIGNS) for token in inside[:end]
+        )
 
-    def _single_argument(self, name: str) -> bool:
+    def _is_single_argument(self, name: str) -> bool:
         """Whether a bracket holds one name or number: `T(10)`, against `p(1-p)`; or a point."""
-        inside, closing = self.ahead(1), self.ahead(2)
+        inside, closing = self.peek(1), self.peek(2)
         simple = inside.kind == "num" or (
             inside.kind in ("word", "letter") and len(inside.text) == 1
         )
@@ -229,30 +233,30 @@ class Atoms(Reader):
 
     # --- brackets
 
-    def read_sign(self, token: Token) -> Node:
+    def parse_sign(self, token: Token) -> Node:
         """A bracket, or a sign that begins no atom."""
         text = token.text
         if text == "{":
-            return self._applied(self.group("}"))
+            return self._parse_application(self.parse_group("}"))
         if text in "([":
-            return self._bracket(text)
+            return self._parse_bracket(text)
         if text == "]":  # ]a, b[ : a French open interval
-            return self._bracket("(")
+            return self._parse_bracket("(")
         if text == "|":
-            return self._absolute()
+            return self._parse_absolute()
         raise UnreadableError(f"unexpected {text!r}")
 
-    def _absolute(self) -> Node:
-        self.bars += 1
-        node = self.sum()
-        self.bars -= 1
+    def _parse_absolute(self) -> Node:
+        self.open_bars += 1
+        node = self.parse_sum()
+        self.open_bars -= 1
         self.expect("|")
         return fn("abs", node)
 
-    def _bracket(self, opening: str) -> Node:
+    def _parse_bracket(self, opening: str) -> Node:
         """`(a, b)` is a tuple that may be an interval; other brackets make an interval."""
-        inside = self._inside()
-        closing = self.take()
+        inside = self._parse_inside()
+        closing = self.advance()
         if not closing.is_sign(")", "]", "["):
             raise UnreadableError("a bracket is not closed")
         items = inside[1:] if inside[0] == "list" else (inside,)
@@ -262,27 +266,27 @@ class Atoms(Reader):
             return ("interval", *items, opening == "(", closing.text != "]")
         return ("tuple", *items)
 
-    def _inside(self) -> Node:
+    def _parse_inside(self) -> Node:
         self.descend()
-        bars, self.bars = self.bars, 0
-        self.brackets += 1
-        node = self.items()
-        self.brackets -= 1
-        self.bars = bars
+        bars, self.open_bars = self.open_bars, 0
+        self.open_brackets += 1
+        node = self.parse_items()
+        self.open_brackets -= 1
+        self.open_bars = bars
         self.depth -= 1
         return node
 
-    def read_set(self, _: str) -> Node:
+    def parse_set(self, _: str) -> Node:
         r"""`\{1, 2\}`, `\{x \mid x < 3\}`, or the rows of a piecewise function."""
         if self.accept(r"\}"):
             return ("set",)
-        self.bars += 1
-        self.brackets += 1
-        first = self.items()
-        self.brackets -= 1
-        self.bars -= 1
+        self.open_bars += 1
+        self.open_brackets += 1
+        first = self.parse_items()
+        self.open_brackets -= 1
+        self.open_bars -= 1
         if self.accept("|", r"\mid", ":"):
-            return ("builder", first, self.group(r"\}"))
+            return ("builder", first, self.parse_group(r"\}"))
         if first[0] == "matrix" and not self.is_next(r"\}"):
             return rows_as_cases([row[1:] for row in first[1:]])
         self.expect(r"\}")
@@ -298,24 +302,24 @@ def rows_as_cases(rows: list[tuple[Node, ...]]) -> Node:
     raise UnreadableError("rows of different lengths")
 
 
-def _repeating(before: str, period: str) -> Node:
+def _repeating_decimal(before: str, period: str) -> Node:
     places = len(before.partition(".")[2])
     tail = Fraction(int(period), (10 ** len(period) - 1) * 10**places)
     return num(Fraction(before + "0" if before.endswith(".") else before) + tail)
 
 
-def _nothing(_: Atoms, token: Token) -> Node:
+def _reject_end(_: AtomParser, token: Token) -> Node:
     raise UnreadableError(f"nothing to read at {token.text!r}")
 
 
-_BY_KIND: Mapping[str, Callable[[Atoms, Token], Node]] = {
-    "num": Atoms.read_number,
-    "rep": Atoms.read_repeating,
-    "word": Atoms.read_word,
-    "letter": Atoms.read_letter,
-    "text": Atoms.read_text,
-    "han": Atoms.read_text,
-    "cmd": lambda reader, token: reader.read_command(token),
-    "op": Atoms.read_sign,
-    "end": _nothing,
+_BY_KIND: Mapping[str, Callable[[AtomParser, Token], Node]] = {
+    "num": AtomParser.parse_number,
+    "rep": AtomParser.parse_repeating,
+    "word": AtomParser.parse_word,
+    "letter": AtomParser.parse_letter,
+    "text": AtomParser.parse_text,
+    "han": AtomParser.parse_text,
+    "cmd": lambda reader, token: reader.parse_command(token),
+    "op": AtomParser.parse_sign,
+    "end": _reject_end,
 }

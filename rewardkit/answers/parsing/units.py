@@ -25,20 +25,20 @@ class Unit(NamedTuple):
     dimension: tuple[tuple[str, int], ...]
     name: tuple[tuple[str, int], ...]
 
-    def times(self, other: Unit, exponent: int = 1) -> Unit:
+    def multiply(self, other: Unit, exponent: int = 1) -> Unit:
         """The product with a power of another unit."""
         return Unit(
             self.factor * other.factor**exponent,
-            _joined(self.dimension, other.dimension, exponent),
-            _joined(self.name, other.name, exponent),
+            _combine_powers(self.dimension, other.dimension, exponent),
+            _combine_powers(self.name, other.name, exponent),
         )
 
-    def to_the(self, exponent: int) -> Unit:
+    def power(self, exponent: int) -> Unit:
         """A power."""
-        return NO_UNIT.times(self, exponent)
+        return NO_UNIT.multiply(self, exponent)
 
 
-def _joined(
+def _combine_powers(
     left: tuple[tuple[str, int], ...], right: tuple[tuple[str, int], ...], exponent: int
 ) -> tuple[tuple[str, int], ...]:
     powers = dict(left)
@@ -88,7 +88,7 @@ _SI: Mapping[str, tuple[str, str, dict[str, int]]] = {
     "pc": ("1", "parsec parsecs", {"pc": 1}),
 }
 #: Units without prefixes.
-_OTHERS: Mapping[str, tuple[str, dict[str, int]]] = {
+_UNPREFIXED: Mapping[str, tuple[str, dict[str, int]]] = {
     "in inch inches 英寸": ("254/10000", {"m": 1}),
     "ft foot feet 英尺": ("3048/10000", {"m": 1}),
     "yd yard yards 码": ("9144/10000", {"m": 1}),
@@ -141,7 +141,7 @@ _CHINESE: Mapping[str, str] = {
     "mg": "毫克", "s": "秒 秒钟", "L": "升", "mL": "毫升", "kW": "千瓦", "W": "瓦", "N": "牛 牛顿", "J": "焦 焦耳",
 }  # fmt: skip
 _WORD_POWERS: Mapping[str, int] = {"square": 2, "sq": 2, "cubic": 3, "平方": 2, "立方": 3}
-POWERS_BEHIND: Mapping[str, int] = {"squared": 2, "cubed": 3}
+POWER_SUFFIXES: Mapping[str, int] = {"squared": 2, "cubed": 3}
 #: Signs of money that stand before their number.
 CURRENCIES: Mapping[str, str] = {
     "\\$": "$", "$": "$", "¥": "元", "€": "€", "£": "£", "₹": "₹", "USD": "$", "RMB": "元", "Rs": "₹",
@@ -149,73 +149,73 @@ CURRENCIES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def _made(name: str, factor: Fraction, powers: Mapping[str, int]) -> Unit:
+def _base_unit(name: str, factor: Fraction, powers: Mapping[str, int]) -> Unit:
     return Unit(factor, tuple(sorted(powers.items())), ((name, 1),))
 
 
-def _table() -> dict[str, Unit]:
+def _unit_table() -> dict[str, Unit]:
     table: dict[str, Unit] = {}
     for symbol, (factor, words, powers) in _SI.items():
         name = "L" if symbol == "l" else symbol
         for spelling in [symbol, *words.split()]:
-            table[spelling] = _made(name, Fraction(factor), powers)
+            table[spelling] = _base_unit(name, Fraction(factor), powers)
         for prefix, power in _PREFIXES.items():
             scaled = Fraction(factor) * Fraction(10) ** power
             short = "μ" if prefix == "u" else prefix
-            table.setdefault(prefix + symbol, _made(short + name, scaled, powers))
+            table.setdefault(prefix + symbol, _base_unit(short + name, scaled, powers))
         for prefix, power in _PREFIX_WORDS.items():
             short = next(p for p, exponent in _PREFIXES.items() if exponent == power)
             scaled = Fraction(factor) * Fraction(10) ** power
             for word in words.split():
-                table[prefix + word] = _made(short + name, scaled, powers)
-    for spellings, (factor, powers) in _OTHERS.items():
+                table[prefix + word] = _base_unit(short + name, scaled, powers)
+    for spellings, (factor, powers) in _UNPREFIXED.items():
         first, *others = spellings.split()
         for spelling in (first, *others):
-            table[spelling] = _made(first, Fraction(factor), powers)
+            table[spelling] = _base_unit(first, Fraction(factor), powers)
     for symbol, chinese in _CHINESE.items():
         table.update(dict.fromkeys(chinese.split(), table[symbol]))
-    table["Nm"] = table["N"].times(table["m"])
+    table["Nm"] = table["N"].multiply(table["m"])
     for prefix in ("", "k", "M", "G"):
-        table[f"{prefix}Wh"] = table[f"{prefix}W"].times(table["h"])
-    table["mph"] = table["mi"].times(table["h"], -1)
-    table["kph"] = table["kmh"] = table["km"].times(table["h"], -1)
+        table[f"{prefix}Wh"] = table[f"{prefix}W"].multiply(table["h"])
+    table["mph"] = table["mi"].multiply(table["h"], -1)
+    table["kph"] = table["kmh"] = table["km"].multiply(table["h"], -1)
     return table
 
 
-TABLE: Mapping[str, Unit] = _table()
+UNITS: Mapping[str, Unit] = _unit_table()
 #: The base units of the table.
-BASES = frozenset(base for unit in TABLE.values() for base, _ in unit.dimension)
+BASE_UNITS = frozenset(base for unit in UNITS.values() for base, _ in unit.dimension)
 
 
 #: What the names of counted things begin with: no word is a unit of the table by chance.
-COUNTED: Final = "counted "
+COUNT_PREFIX: Final = "counted "
 
 
-def counted(word: str) -> Unit:
+def counting_unit(word: str) -> Unit:
     """The unit of what is counted: `apples`, `apple`."""
-    name = COUNTED + (word.casefold() if word[1:].islower() or len(word) > 4 else word)
+    name = COUNT_PREFIX + (word.casefold() if word[1:].islower() or len(word) > 4 else word)
     if len(word) > 3 and word.isascii():
         name = name.removesuffix("ies") + "y" if name.endswith("ies") else name.removesuffix("s")
     return Unit(Fraction(1), ((name, 1),), ((name, 1),))
 
 
 @lru_cache(maxsize=1024)
-def known(word: str) -> Unit | None:
+def lookup_unit(word: str) -> Unit | None:
     """The unit of the table that a word names, with `square` or 平方 before it; None otherwise."""
     word = word.rstrip(".")
     for prefix, power in _WORD_POWERS.items():
         if (
             not prefix.isascii()
             and word.startswith(prefix)
-            and (unit := known(word[len(prefix) :]))
+            and (unit := lookup_unit(word[len(prefix) :]))
         ):
-            return unit.to_the(power)
-    if word in TABLE:
-        return TABLE[word]
+            return unit.power(power)
+    if word in UNITS:
+        return UNITS[word]
     spelled = word.istitle() or (word.isupper() and len(word) > 3)
-    return TABLE.get(word.lower()) if len(word) > 2 and spelled else None
+    return UNITS.get(word.lower()) if len(word) > 2 and spelled else None
 
 
-def power_word(word: str) -> int:
+def unit_power(word: str) -> int:
     """The power that a word before a unit raises it to; 0 if it does not."""
     return _WORD_POWERS.get(word.lower(), 0)

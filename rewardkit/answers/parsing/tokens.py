@@ -21,14 +21,14 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from rewardkit.answers.reading.characters import (
+from rewardkit.answers.parsing.characters import (
     FRACTIONS,
     HALF_WIDTH,
     SIGNS,
     SUBSCRIPTS,
     SUPERSCRIPTS,
 )
-from rewardkit.answers.reading.names import OPERATOR, PLAIN, SAME_COMMAND
+from rewardkit.answers.parsing.vocabulary import COMMAND_ALIASES, OPERATOR_COMMANDS, WORD_COMMANDS
 
 #: Longest answer, in characters, and the most tokens that are read.
 MAX_CHARS: Final = 2000
@@ -48,16 +48,16 @@ class Token(NamedTuple):
 
     kind: str
     text: str
-    gap: bool = False
+    follows_space: bool = False
 
     def is_sign(self, *texts: str) -> bool:
         """Whether it is one of these operators or commands."""
         return self.text in texts and self.kind in ("op", "cmd")
 
 
-END: Final = Token("end", "")
+END_TOKEN: Final = Token("end", "")
 
-_TEXT = (
+_TEXT_COMMANDS = (
     r"text(?:normal|rm|up|md|sf|tt|it|bf|sc)?|mbox|hbox|mathrm|mathop|operatorname\*?|mathsf|mathtt"
 )
 _DECORATION = (
@@ -80,7 +80,7 @@ def _pattern(backslash: str) -> re.Pattern[str]:
       | (?P<num>\d{{1,3}}(?:,\d{{3}})+(?!\d|,\d)(?:\.\d+)?
           |\d+(?:\.\d+)?[eE][-+]?\d{{1,4}}(?![\dA-Za-z])|\d+(?:\.\d+)?|\.\d+)
       | {backslash}(?:(?:{_DECORATION})(?![A-Za-z])|q?quad|{_WITH_ARGUMENT})(?P<decoration>)
-      | {backslash}(?:{_TEXT})(?![A-Za-z])\s*(?P<mode>\{{)
+      | {backslash}(?:{_TEXT_COMMANDS})(?![A-Za-z])\s*(?P<mode>\{{)
       | {backslash}mathbb\s*\{{?\s*(?P<set>[A-Z])\s*\}}?
       | {backslash}(?P<cmd>[A-Za-z]+|[{{}}|%&\#_$])
       | (?P<word>[A-Za-z]+)
@@ -96,9 +96,9 @@ def _pattern(backslash: str) -> re.Pattern[str]:
     )
 
 
-_SINGLE = _pattern(r"\\")
+_SINGLE_BACKSLASH = _pattern(r"\\")
 #: Where no row can end, a doubled backslash before a command is one that was escaped twice.
-_DOUBLED = _pattern(r"\\{1,2}")
+_DOUBLED_BACKSLASH = _pattern(r"\\{1,2}")
 _NOT_A_DIGIT = re.compile(r"[^\d.]")
 _BOLD = re.compile(r"(\s*)(\*{1,2})(?=[^\s*])([^*]{1,200})(?<!\s)\2(?![\w*])(.*)", re.DOTALL)
 _OPERATORS = {
@@ -119,7 +119,7 @@ def tokenize(text: str) -> list[Token]:
         text = text.translate(HALF_WIDTH)
     if "*" in text and (bold := _BOLD.fullmatch(text)):
         text = bold[1] + bold[3] + bold[4]
-    pattern = _SINGLE if "\\begin" in text or "\\\\" not in text else _DOUBLED
+    pattern = _SINGLE_BACKSLASH if "\\begin" in text or "\\\\" not in text else _DOUBLED_BACKSLASH
     if text.count("$") == 1 and "\\$" not in text:
         text = text.replace("$", "\\$")  # one sign alone is money, two are a formula's
     scanner = _Scanner(formulas=len(_DOLLARS.findall(text)) > 1)
@@ -127,7 +127,7 @@ def tokenize(text: str) -> list[Token]:
         scanner.read(match)
         if len(scanner.tokens) > MAX_TOKENS:
             raise UnreadableError("too many tokens")
-    return [*scanner.tokens, END]
+    return [*scanner.tokens, END_TOKEN]
 
 
 class _Scanner:
@@ -135,58 +135,64 @@ class _Scanner:
 
     def __init__(self, *, formulas: bool) -> None:
         self.tokens: list[Token] = []
-        self.outside = formulas  # of `$...$`, where words are text
-        self.gap = False
-        self.braces: list[bool] = []
+        self.is_outside_math = formulas  # of `$...$`, where words are text
+        self.follows_space = False
+        self.text_braces: list[bool] = []
         self.text_depth = 0
 
     def add(self, kind: str, text: str) -> None:
-        self.tokens.append(Token(kind, text, self.gap))
-        self.gap = False
+        self.tokens.append(Token(kind, text, self.follows_space))
+        self.follows_space = False
 
     def read(self, match: re.Match[str]) -> None:
         """Append the tokens of one match."""
         kind = match.lastgroup or ""
         text = match[kind]
         if kind == "gap":
-            self._gap(text)
+            self._read_space(text)
         elif kind in ("han", "rep"):
             self.add(kind, text)
         elif kind in ("num", "group"):
-            self._number(text if kind == "num" else _NOT_A_DIGIT.sub("", text))
+            self._read_number(text if kind == "num" else _NOT_A_DIGIT.sub("", text))
         elif kind == "op":
-            self._operator(text)
+            self._read_operator(text)
         elif kind in ("word", "letters"):
-            self._word(text, kind)
+            self._read_word(text, kind)
         elif kind == "cmd":
-            self._command(text)
+            self._read_command(text)
         elif kind == "mode":
-            self.braces.append(True)
+            self.text_braces.append(True)
             self.text_depth += 1
-            self.gap = True
+            self.follows_space = True
         elif kind == "decoration":
-            self.gap = self.gap or "quad" in match[0] or "space" in match[0]
+            self.follows_space = self.follows_space or "quad" in match[0] or "space" in match[0]
         else:
-            self._special(kind, text)
+            self._read_special(kind, text)
 
-    def _gap(self, text: str) -> None:
+    def _read_space(self, text: str) -> None:
         if "$" in text and len(_DOLLARS.findall(text)) % 2:
-            self.outside = not self.outside and bool(self.tokens)
-        if "$" in text and _NEW_FORMULA.search(text) and self.tokens and not self.text_depth:
+            self.is_outside_math = not self.is_outside_math and bool(self.tokens)
+        if "$" in text and _FORMULA_BOUNDARY.search(text) and self.tokens and not self.text_depth:
             self.add("op", ",")
-        self.gap = True
+        self.follows_space = True
 
-    def _command(self, text: str) -> None:
-        name, joined = "\\" + text, _JOINED.fullmatch(text)
+    def _read_command(self, text: str) -> None:
+        name, joined = "\\" + text, _FUNCTION_WITH_VARIABLE.fullmatch(text)
         if self.text_depth and text in ("Omega", "mu"):
-            self._word({"Omega": "Ω", "mu": "μ"}[text], "letters")
+            self._read_word({"Omega": "Ω", "mu": "μ"}[text], "letters")
         elif joined:  # \sinx
             self.add("cmd", "\\" + joined[1])
             self.add("word", joined[2])
         else:
-            self.add(*(("op", OPERATOR[name]) if name in OPERATOR else ("cmd", same_command(name))))
+            self.add(
+                *(
+                    ("op", OPERATOR_COMMANDS[name])
+                    if name in OPERATOR_COMMANDS
+                    else ("cmd", canonical_command(name))
+                )
+            )
 
-    def _number(self, text: str) -> None:
+    def _read_number(self, text: str) -> None:
         if len(text) > MAX_DIGITS:
             raise UnreadableError("too many digits")
         exponent = text.lower().partition("e")[2]
@@ -194,35 +200,39 @@ class _Scanner:
             raise UnreadableError("too large an exponent")
         self.add("num", text)
 
-    def _word(self, word: str, kind: str) -> None:
-        prefix = self.tokens[-1].text if self.tokens and not self.gap else ""
+    def _read_word(self, word: str, kind: str) -> None:
+        prefix = self.tokens[-1].text if self.tokens and not self.follows_space else ""
         prefix = "μ" if prefix == r"\mu" and self.text_depth else prefix
         if self.text_depth and prefix in _UNIT_PREFIXES and (word == "Ω" or prefix == "μ"):
             self.tokens[-1] = self.tokens[-1]._replace(kind="text", text=prefix + word)
         elif kind == "letters":
             self.add("text", word)
-        elif not self.text_depth and (joined := _JOINED.fullmatch(word)) and word != "cost":
+        elif (
+            not self.text_depth
+            and (joined := _FUNCTION_WITH_VARIABLE.fullmatch(word))
+            and word != "cost"
+        ):
             self.add("cmd", "\\" + joined[1])
             self.add("word", joined[2])
-        elif word in PLAIN and not (self.text_depth and word in ("sec", "min")):
-            self.add("cmd", PLAIN[word])
+        elif word in WORD_COMMANDS and not (self.text_depth and word in ("sec", "min")):
+            self.add("cmd", WORD_COMMANDS[word])
         else:
-            self.add("text" if self.text_depth or self.outside else "word", word)
+            self.add("text" if self.text_depth or self.is_outside_math else "word", word)
 
-    def _operator(self, sign: str) -> None:
+    def _read_operator(self, sign: str) -> None:
         if sign == "{":
-            self.braces.append(False)
-        elif sign == "}" and self.braces and self.braces.pop():
+            self.text_braces.append(False)
+        elif sign == "}" and self.text_braces and self.text_braces.pop():
             self.text_depth -= 1
-            self.gap = True
+            self.follows_space = True
             return
         if sign == "." and self.text_depth and self.tokens and self.tokens[-1].kind == "text":
-            self.gap = True  # an abbreviation's
+            self.follows_space = True  # an abbreviation's
             return
         canonical = _OPERATORS.get(sign, sign)
         self.add("cmd" if canonical[0] == "\\" and sign != "\\\\" else "op", canonical)
 
-    def _special(self, kind: str, text: str) -> None:
+    def _read_special(self, kind: str, text: str) -> None:
         """A set of numbers, a script, a fraction in one sign, or a sign that stands for a command."""
         if kind == "set":
             self.add("cmd", f"\\mathbb{{{text}}}")
@@ -232,22 +242,24 @@ class _Scanner:
                 "".join(SUPERSCRIPTS[c] for c in top),
                 "".join(SUBSCRIPTS[c] for c in bottom),
             )
-            self._fraction(top, bottom)
+            self._add_fraction(top, bottom)
         elif kind != "sign":
-            self._script(text, *(("^", SUPERSCRIPTS) if kind == "raised" else ("_", SUBSCRIPTS)))
+            self._add_script(
+                text, *(("^", SUPERSCRIPTS) if kind == "raised" else ("_", SUBSCRIPTS))
+            )
         elif text in FRACTIONS:
-            self._fraction(*FRACTIONS[text])
+            self._add_fraction(*FRACTIONS[text])
         else:
             sign = SIGNS[text]
             self.add("text" if sign in ("°C", "°F") else "cmd" if sign[0] == "\\" else "op", sign)
 
-    def _fraction(self, top: str, bottom: str) -> None:
+    def _add_fraction(self, top: str, bottom: str) -> None:
         self.add("cmd", r"\frac")
         for part in (top, bottom):
             for token in (("op", "{"), ("num", part), ("op", "}")):
                 self.add(*token)
 
-    def _script(self, run: str, sign: str, table: Mapping[str, str]) -> None:
+    def _add_script(self, run: str, sign: str, table: Mapping[str, str]) -> None:
         """`⁻²` is `^{-2}`; a letter between a number and a raised 2 or 3 is a unit, `5m²`."""
         before = self.tokens[-2:]
         if (
@@ -258,7 +270,7 @@ class _Scanner:
             self.tokens[-1] = before[1]._replace(kind="text")
         self.add("op", sign)
         self.add("op", "{")
-        for part in _PART.findall("".join(table[char] for char in run)):
+        for part in _SCRIPT_PART.findall("".join(table[char] for char in run)):
             kind = "num" if part.isdigit() else "word" if part.isalpha() else "op"
             self.add(kind, part)
         self.add("op", "}")
@@ -266,14 +278,14 @@ class _Scanner:
 
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
 #: Where one formula ends and the next begins, with nothing between.
-_NEW_FORMULA = re.compile(r"\$\s+\$(?!\$)")
+_FORMULA_BOUNDARY = re.compile(r"\$\s+\$(?!\$)")
 #: Prefixes of units that are set apart from their unit: `\mu\text{m}`, `\text{k}\Omega`.
 _UNIT_PREFIXES = frozenset("μkMGm")
 #: A function's name with a variable that nothing parts from it; no command is called so.
-_JOINED = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
-_PART = re.compile(r"\d+|.")
+_FUNCTION_WITH_VARIABLE = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
+_SCRIPT_PART = re.compile(r"\d+|.")
 
 
-def same_command(name: str) -> str:
+def canonical_command(name: str) -> str:
     """One name for the commands that look alike."""
-    return SAME_COMMAND.get(name, name)
+    return COMMAND_ALIASES.get(name, name)
