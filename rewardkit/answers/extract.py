@@ -51,8 +51,8 @@ def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
     In this order: the last box or run of boxes; `<answer>` tags; `the answer is`, `Answer:`,
     `答案：`; `####`; and where nothing is marked, the last line or sentence, if it states a result.
     Only what follows the last thought counts; inside a thought or a box that was never finished
-    nothing does. What is denied (`the answer is not 12`) or doubted (`the answer could be 12`) is
-    no statement. Without a mark, words are looked for only if the gold answer is words.
+    nothing does. What is denied (`the answer is not 12`) or doubted (`the answer could be 12`)
+    does not count. Without a mark, words are looked for only if the gold answer is words.
     """
     text = text_after_thought(response)
     if run := boxes(text):

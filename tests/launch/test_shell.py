@@ -174,7 +174,7 @@ def test_words_that_are_no_settings_are_told():
     found = parse_script(f"{MAIN} a.b = 3 --cfg job a.c=1", "run.sh")
     assert "a.c=1" in [setting.text for setting in found.overrides]
     told = " ".join(problem.text for problem in found.problems)
-    assert "'a.b' is no key=value" in told
+    assert "'a.b' is not key=value" in told
     assert "'--cfg' is not taken over" in told
 
 

@@ -19,7 +19,7 @@ OLD_REWARD = "custom_reward_function."
 
 
 @dataclass(frozen=True)
-class Asked:
+class ImportedSetting:
     """One setting of a script.
 
     Attributes:
@@ -42,11 +42,11 @@ class Asked:
         return self.key if self.group else to_latest_key(self.key)
 
 
-def is_known(asked: Asked) -> bool:
+def is_known(setting: ImportedSetting) -> bool:
     """Whether a key means something: to some release, or because a sign says that it is meant."""
-    if asked.group or asked.sign in {"+", "++"}:
+    if setting.group or setting.sign in {"+", "++"}:
         return True
-    names = {asked.key, asked.canonical}
+    names = {setting.key, setting.canonical}
     return any(_takes(known, name) for known in _all_releases() for name in names)
 
 
@@ -55,21 +55,21 @@ def _takes(known: Release, key: str) -> bool:
     return known.lists(key) or (known.open_at(key) and known.lists(key.partition(".")[0]))
 
 
-def unknown_findings(unknown: Iterable[Asked]) -> Iterator[LaunchFinding]:
+def unknown_findings(unknown: Iterable[ImportedSetting]) -> Iterator[LaunchFinding]:
     """A finding for each key that no release knows, with the nearest known one."""
-    for i, asked in enumerate(unknown):
-        near = _nearest(asked.key) if i < MAX_SUGGESTIONS else ""
+    for i, setting in enumerate(unknown):
+        near = _nearest(setting.key) if i < MAX_SUGGESTIONS else ""
         yield LaunchFinding(
             "error",
             "L-76",
-            asked.key,
-            f"no release of verl has such a key (line {asked.line}); it is not in the recipe.{near}",
+            setting.key,
+            f"no release of verl has such a key (line {setting.line}); it is not in the recipe.{near}",
             "Write it right under verl:, or with + if something reads it that verl does not list.",
         )
 
 
 def release_findings(
-    settings: Iterable[Asked], target: Release, kind: Mapping[str, bool]
+    settings: Iterable[ImportedSetting], target: Release, kind: Mapping[str, bool]
 ) -> list[LaunchFinding]:
     """What a release does not do as the script has it; a lost reward function is the only error.
 
@@ -78,30 +78,30 @@ def release_findings(
         target: the release, with the keys of the trainer that the script starts.
         kind: `megatron` and `dapo_recipe` of that trainer.
     """
-    ignored: dict[IgnoredKey, list[Asked]] = {}
+    ignored: dict[IgnoredKey, list[ImportedSetting]] = {}
     others: list[LaunchFinding] = []
-    for asked in settings:
-        if asked.group or asked.sign == "~":
+    for setting in settings:
+        if setting.group or setting.sign == "~":
             continue
-        if entry := ignored_key(asked.key, target.number, **kind):
-            ignored.setdefault(entry, []).append(asked)
+        if entry := ignored_key(setting.key, target.number, **kind):
+            ignored.setdefault(entry, []).append(setting)
         else:
-            others += _resolves(asked, target, kind)
+            others += _resolves(setting, target, kind)
     return [*(_dead(entry, keys, target, kind) for entry, keys in ignored.items()), *others]
 
 
-def repeated_findings(settings: Iterable[Asked]) -> Iterator[LaunchFinding]:
+def repeated_findings(settings: Iterable[ImportedSetting]) -> Iterator[LaunchFinding]:
     """Settings that are given more than once, under one name or under an old and a new one."""
-    given: dict[str, list[Asked]] = {}
-    for asked in settings:
-        given.setdefault(asked.canonical, []).append(asked)
+    given: dict[str, list[ImportedSetting]] = {}
+    for setting in settings:
+        given.setdefault(setting.canonical, []).append(setting)
     for times in given.values():
         if len(times) == 1:
             continue
-        lines = _listed(list(dict.fromkeys(str(asked.line) for asked in times)))
+        lines = _listed(list(dict.fromkeys(str(setting.line) for setting in times)))
         lines = f"line{'s' * (',' in lines)} {lines}"
-        names = _listed(list(dict.fromkeys(asked.key for asked in times)))
-        if all(asked.value == times[0].value for asked in times):
+        names = _listed(list(dict.fromkeys(setting.key for setting in times)))
+        if all(setting.value == times[0].value for setting in times):
             yield LaunchFinding("info", "L-76", names, f"given more than once ({lines}), the same.")
         else:
             text = f"given more than once ({lines}) with different values"
@@ -110,10 +110,10 @@ def repeated_findings(settings: Iterable[Asked]) -> Iterator[LaunchFinding]:
 
 
 def _dead(
-    entry: IgnoredKey, keys: list[Asked], target: Release, kind: Mapping[str, bool]
+    entry: IgnoredKey, keys: list[ImportedSetting], target: Release, kind: Mapping[str, bool]
 ) -> LaunchFinding:
-    names = _listed([asked.key for asked in keys])
-    path = next((asked.value for asked in keys if asked.key == f"{OLD_REWARD}path"), None)
+    names = _listed([setting.key for setting in keys])
+    path = next((setting.value for setting in keys if setting.key == f"{OLD_REWARD}path"), None)
     if entry.key == OLD_REWARD and isinstance(path, str):
         return LaunchFinding(
             "error",
@@ -124,7 +124,7 @@ def _dead(
             "data_source decides instead.",
             "The recipe has the function where this verl reads it (reward.custom_reward_function).",
         )
-    news = {to_release_key(asked.canonical, target.number, **kind) for asked in keys}
+    news = {to_release_key(setting.canonical, target.number, **kind) for setting in keys}
     kept = sorted(n for n in news if n and not ignored_key(n, target.number, **kind))
     named = "The recipe has it so." if "use " in entry.why else f"The recipe has {_listed(kept)}."
     fix = named if kept else "It is left out of the command."
@@ -132,41 +132,45 @@ def _dead(
     return LaunchFinding("warning", rule, names, f"verl {target.verl}: {entry.why}.", fix)
 
 
-def _resolves(asked: Asked, target: Release, kind: Mapping[str, bool]) -> Iterator[LaunchFinding]:
+def _resolves(
+    setting: ImportedSetting, target: Release, kind: Mapping[str, bool]
+) -> Iterator[LaunchFinding]:
     """What Hydra makes of a key that the release reads under this or another name."""
-    verl, key = f"verl {target.verl}", asked.key
+    verl, key = f"verl {target.verl}", setting.key
     if target.lists(key):
         default = target.keys.get(key)
-        if asked.sign == "+" and default is not None and not isinstance(default, (dict, list)):
+        if setting.sign == "+" and default is not None and not isinstance(default, (dict, list)):
             text = f"{verl} lists the key, and refuses a + before one that it has."
             yield LaunchFinding("warning", "plus", key, text, "The recipe has it without.")
         return
-    new = to_release_key(asked.canonical, target.number, **kind)
+    new = to_release_key(setting.canonical, target.number, **kind)
     reads = bool(new) and (target.lists(new) or target.open_at(new))
     if reads and new != key:
-        does = "is read by nothing" if asked.sign else "does not start with it"
+        does = "is read by nothing" if setting.sign else "does not start with it"
         text = f"{verl} {does}: the key is {new} there."
         yield LaunchFinding("warning", "renamed", key, text, "The recipe has it so.")
-    elif reads and not asked.sign:
+    elif reads and not setting.sign:
         text = f"{verl} takes it only with a + before it."
         yield LaunchFinding("warning", "plus", key, text, "The command of the recipe has one.")
     elif not reads:
-        yield _unread(asked, target, kind)
+        yield _unread(setting, target, kind)
 
 
-def _unread(asked: Asked, target: Release, kind: Mapping[str, bool]) -> LaunchFinding:
+def _unread(setting: ImportedSetting, target: Release, kind: Mapping[str, bool]) -> LaunchFinding:
     """A key that the release has under no name."""
     other = release_of(target.verl, megatron=not kind["megatron"])
-    if other.lists(asked.key):
+    if other.lists(setting.key):
         engine = "FSDP" if kind["megatron"] else "Megatron"
         text = f"a setting of {engine}, and this run is not of it."
-        return LaunchFinding("warning", "engine", asked.key, text, "It is left out of the command.")
-    where = [r.verl for r in _all_releases() if r.lists(asked.key) or r.lists(asked.canonical)]
+        return LaunchFinding(
+            "warning", "engine", setting.key, text, "It is left out of the command."
+        )
+    where = [r.verl for r in _all_releases() if r.lists(setting.key) or r.lists(setting.canonical)]
     if where:
         text = f"verl {target.verl} has no such setting (verl {where[0]} has)."
-        return LaunchFinding("warning", "no-such-setting", asked.key, text)
-    text = f"no release of verl lists it.{_nearest(asked.key)}"
-    return LaunchFinding("warning", "plus", asked.key, text, "See that something reads it.")
+        return LaunchFinding("warning", "no-such-setting", setting.key, text)
+    text = f"no release of verl lists it.{_nearest(setting.key)}"
+    return LaunchFinding("warning", "plus", setting.key, text, "See that something reads it.")
 
 
 @cache

@@ -14,7 +14,7 @@ from rewardkit.launch.overrides import KEY, parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER
 from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.script_import.findings import (
-    Asked,
+    ImportedSetting,
     is_known,
     release_findings,
     repeated_findings,
@@ -71,7 +71,7 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         verl: the release the recipe is for; the findings are about it.
 
     Raises:
-        DataError: it is no text, is too long, or starts no verl.
+        DataError: it is not text, is too long, or does not start verl.
         UsageError: there is no such release.
     """
     script = parse_script(text, where)
@@ -140,7 +140,9 @@ def _without_secrets(finding: LaunchFinding, redactor: Redactor) -> LaunchFindin
     return replace(finding, key=key, text=text, fix=redactor.text(finding.fix))
 
 
-def _asked(setting: ScriptSetting, found: list[LaunchFinding], redactor: Redactor) -> Asked | None:
+def _asked(
+    setting: ScriptSetting, found: list[LaunchFinding], redactor: Redactor
+) -> ImportedSetting | None:
     """An override as a value; None, with a finding, where a recipe cannot have it."""
     key, _, value = setting.text.partition("=")
     bare = key.lstrip("+~").strip()
@@ -156,7 +158,7 @@ def _asked(setting: ScriptSetting, found: list[LaunchFinding], redactor: Redacto
         else:
             given = _plain(override.value)
             if given is not _NOT_PLAIN:
-                return Asked(
+                return ImportedSetting(
                     override.key, given, override.sign, setting.line, group=override.is_group
                 )
             reason = "a value of Hydra's own grammar, which a recipe cannot have."
@@ -206,7 +208,7 @@ def _mapping(text: str) -> Any:
     return {name.strip(): parse_value(value.strip()) for name, _, value in pairs}
 
 
-def _is_megatron(script: LaunchScript, known: list[Asked]) -> bool:
+def _is_megatron(script: LaunchScript, known: list[ImportedSetting]) -> bool:
     """Whether a script trains with Megatron: it says so, or sets what only Megatron has."""
     values = {asked.canonical: asked.value for asked in known}
     said = (script.config_name, values.get("model_engine"), values.get(f"{ACTOR}.strategy"))
@@ -216,7 +218,11 @@ def _is_megatron(script: LaunchScript, known: list[Asked]) -> bool:
 
 
 def _draft(
-    known: list[Asked], script: LaunchScript, target: Release, kind: Mapping[str, bool], where: str
+    known: list[ImportedSetting],
+    script: LaunchScript,
+    target: Release,
+    kind: Mapping[str, bool],
+    where: str,
 ) -> Draft:
     """The settings by verl 0.9.1's names, each once: the last one counts."""
     settings: dict[str, Any] = {}
@@ -292,7 +298,7 @@ def _launch(
         yield LaunchFinding("warning", "config-name", f"--config-name={name}", text, fix)
 
 
-def _mistyped(asked: Asked, target: Release) -> LaunchFinding:
+def _mistyped(asked: ImportedSetting, target: Release) -> LaunchFinding:
     text = f"{asked.value!r} is text where verl {target.verl} has a number (line {asked.line})."
     return LaunchFinding(
         "error", "L-76", asked.key, text, "It is left out: put the value in the recipe."

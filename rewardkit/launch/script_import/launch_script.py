@@ -119,7 +119,7 @@ def read_script(path: str | Path) -> str:
     """The text of a script's file.
 
     Raises:
-        DataError: it is not there, is longer than 1 MB, or is no text in UTF-8.
+        DataError: it does not exist, is longer than 1 MB, or is not UTF-8 text.
     """
     try:
         with Path(path).expanduser().open("rb") as file:
@@ -339,11 +339,11 @@ def _read_arguments(fields: list[tuple[str, int]], state: _ScriptState) -> None:
         elif equals or text.startswith("~"):
             state.overrides.append(ScriptSetting(text.strip(), line))
         elif text.strip():
-            told = f"{text[:80]!r} is no key=value: verl does not start with it."
-            state.problems.add(line, told)
+            message = f"{text[:80]!r} is not key=value: verl does not start with it."
+            state.problems.add(line, message)
     if state.scope.has_arguments:
-        told = 'the script passes its own arguments on ("$@"): what they were is not known.'
-        state.problems.add(fields[0][1] if fields else 1, told, breaks=False)
+        message = 'the script passes its own arguments on ("$@"), which are unknown here.'
+        state.problems.add(fields[0][1] if fields else 1, message, breaks=False)
     if len(state.overrides) > MAX_SETTINGS:
         raise DataError(f"more than {MAX_SETTINGS:,} settings.")
 

@@ -210,7 +210,7 @@ def _count(draft: Draft, key: str, default: int, found: list[LaunchFinding]) -> 
         return value
     if key in draft.settings:
         text = (
-            f"the script has {value!r}, which is no whole number from 1; the recipe has {default}."
+            f"the script has {value!r}, which is not a positive integer; the recipe has {default}."
         )
         fix = "Set nodes and devices_per_node in the recipe."
         found.append(LaunchFinding("warning", "unresolved", key, text, fix))
