@@ -169,28 +169,28 @@ def need(parameter: Any) -> str:
 
 #: What each field of the schema means. A field without an entry ends the script.
 FIELDS = {
-    "data_source": "verl's reward key: which scorer judges the row. It names the dataset, never the "
-    "place the rows came from",
+    "data_source": "verl's reward key, which selects the scorer. It names the dataset and does not "
+    "depend on the source of the rows",
     "prompt": "the chat that the policy answers; verl reads `data.prompt_key`",
     "prompt[].role": "`system` or `user`",
-    "prompt[].content": "the text; with pictures one `<image>` for each",
-    "ability": "a word for the kind of task, such as `math`; verl passes it on",
-    "reward_model": "what the reward compares with",
+    "prompt[].content": "the text, with one `<image>` per picture",
+    "ability": "kind of task, such as `math`; verl passes it on",
+    "reward_model": "the gold answer",
     "reward_model.style": "always `rule`",
-    "reward_model.ground_truth": "the gold, as text: verl hands it to the reward",
-    "extra_info": "all else that the reward gets",
-    "extra_info.index": "the row's number in its split, from 0",
+    "reward_model.ground_truth": "the gold as text; verl passes it to the reward",
+    "extra_info": "other fields that verl passes to the reward",
+    "extra_info.index": "number of the row in its split, from 0",
     "extra_info.split": "`train`, `test`, ...",
-    "extra_info.source_id": "the dataset's own id of the problem, as text; may be empty",
+    "extra_info.source_id": "the dataset's own id of the problem; empty if it has none",
     "extra_info.question": "the problem without template and instruction",
     "extra_info.answer": "the dataset's own worked solution; empty if it has none",
-    "extra_info.scorer": "the scorer that reads the form the prompt asks for; `auto` goes by it",
-    "extra_info.subject": "of the problem, where the dataset says it",
-    "extra_info.level": "of difficulty, likewise",
-    "extra_info.kind": "such as `single` and `multiple` for choices",
-    "extra_info.options": "the texts of the options of a choice, A first",
+    "extra_info.scorer": "name of the scorer that reads the form that the prompt asks for; `auto` uses it",
+    "extra_info.subject": "subject of the problem; empty if unknown",
+    "extra_info.level": "difficulty of the problem; empty if unknown",
+    "extra_info.kind": "kind of choice question: `single`, `multiple` or `true_false`; empty for an open one",
+    "extra_info.options": "texts of the options of a choice question, A first",
     "images": "only in datasets with pictures; verl reads `data.image_key`",
-    "images[].bytes": "the file as the hub has it",
+    "images[].bytes": "content of the image file",
     "images[].path": "always null",
 }
 
@@ -205,14 +205,14 @@ def row() -> str:
     rows = [(code(path), kind, FIELDS[path]) for path, kind in found]
     return page(
         "The verl row",
-        "One Arrow schema for every dataset (`rewardkit/row.py`), so that any of our files load as\n"
-        "one `data.train_files` list, in which verl takes no columns whose types differ. Nothing in\n"
-        "it is of type null or `large_*`. `rewardkit check` looks for the same in files of others.",
-        table(("field", "type", "what"), rows),
-        f"The file's metadata has the key `{METADATA_KEY.decode()}`: JSON that says how the file was\n"
-        "made (dataset, split, origin, revision, template, options, rewardkit's version; of a mix\n"
-        "its parts and the seed).",
-        "See [../data.md](../data.md) for how files of this schema are made and checked.",
+        "All datasets have one Arrow schema (`rewardkit/row.py`), so that verl can load any of our\n"
+        "files together in `data.train_files`: it does not accept columns with different types. The\n"
+        "schema has no types null and `large_*`. `rewardkit check` checks the schema of other files.",
+        table(("field", "type", "meaning"), rows),
+        f"The metadata of the file has the key `{METADATA_KEY.decode()}`: JSON that says how the\n"
+        "file was made (dataset, split, origin, revision, template, options and rewardkit's version,\n"
+        "or the parts and the seed of a mix).",
+        "[../data.md](../data.md) says how to make and check files with this schema.",
     )
 
 
@@ -568,10 +568,10 @@ def cards() -> str:
     ]
     return page(
         "Datasets",
-        "What the front matter of each data card says, which is also what the code reads. The card\n"
-        "itself has the schema, the rule of the gold, the known defects with counts, and the\n"
-        "citation: `rewardkit card NAME`. Rows are those of the published files; what of them is\n"
-        "written is in [../data.md](../data.md).",
+        "This page shows the front matter of each data card, which the code reads, too. The card\n"
+        "itself (`rewardkit card NAME`) has the schema, the rule for the gold, the known defects with\n"
+        "counts, and the citation. The numbers of rows are those of the published files;\n"
+        "[../data.md](../data.md) says which of them `prep` writes.",
         table(heads, rows),
         *(part for card in found for part in card_parts(card)),
     )
@@ -581,7 +581,7 @@ def card_parts(card: Any) -> Iterator[str]:
     """The blocks of a dataset."""
     yield f"## {card.name}"
     yield f"{card.title}. [Its card](../../data_cards/{card.name}.md)."
-    columns = " or ".join(code(*encoding) for encoding in card.columns)
+    columns = " or ".join(code(*layout) for layout in card.columns)
     yield table(("what", "value"), [("ability", code(card.ability)), ("columns", columns)])
     rows = [
         (
