@@ -224,7 +224,7 @@ def test_a_group_with_a_single_score_has_no_gradient(write):
     groups = figures.count_groups(totals_of(*rows, write=write).cells.values())
     assert (groups.n, groups.flat, groups.responses) == (3, 2, 6)
     assert dict(groups.kinds) == {
-        "scores differ": 1, "same score, all right": 1, "same score, none right": 1,
+        "scores differ": 1, "same score, all correct": 1, "same score, none correct": 1,
     }  # fmt: skip
 
 
@@ -260,7 +260,7 @@ def test_every_score_is_in_one_bar(counts):
 def test_every_length_is_in_one_column(values):
     counts = {flag: Counter(n for f, n in values if f == flag) for flag in (True, False)}
     histogram = length_histogram(counts)
-    assert sum(column.right for column in histogram.columns) == counts[True].total()
+    assert sum(column.correct for column in histogram.columns) == counts[True].total()
     assert sum(column.other for column in histogram.columns) == counts[False].total()
     for box in histogram.boxes:
         assert list(box.values) == sorted(box.values)
@@ -422,7 +422,7 @@ def test_the_policy_allows_only_our_script_and_no_requests(page_of):
 def test_the_figures_count_all_where_the_list_is_a_sample(page_of):
     rows = [row(output=str(i), score=float(i % 2)) for i in range(300)]
     page = page_of(*rows, max_responses=100)
-    assert "50.0% of 300 responses are right" in page
+    assert "50.0% of 300 responses are correct" in page
     assert "100 of 300 responses, sampled evenly" in page
     assert len(ParsedPage(page).packed()[1]) == 100
 

@@ -36,15 +36,15 @@ class GradientGroups:
     Attributes:
         n: groups of two responses or more.
         flat: groups whose responses have the same score: they have no gradient.
-        all_right: flat groups whose responses are all right.
-        none_right: flat groups whose responses are all wrong.
+        all_correct: flat groups whose responses are all correct.
+        none_correct: flat groups whose responses are all wrong.
         responses: responses in the groups.
     """
 
     n: int = 0
     flat: int = 0
-    all_right: int = 0
-    none_right: int = 0
+    all_correct: int = 0
+    none_correct: int = 0
     responses: int = 0
 
     @property
@@ -52,9 +52,9 @@ class GradientGroups:
         """The number of groups of each kind that occurs."""
         kinds = {
             "scores differ": self.n - self.flat,
-            "same score, all right": self.all_right,
-            "same score, none right": self.none_right,
-            "same score, some right": self.flat - self.all_right - self.none_right,
+            "same score, all correct": self.all_correct,
+            "same score, none correct": self.none_correct,
+            "same score, some correct": self.flat - self.all_correct - self.none_correct,
         }
         return [(kind, n) for kind, n in kinds.items() if n]
 

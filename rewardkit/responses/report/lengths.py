@@ -19,15 +19,15 @@ BOX_PERCENTILES = (5, 25, 50, 75, 95)
 
 @dataclass(frozen=True, kw_only=True)
 class LengthColumn:
-    """The responses of `low` to `high` characters: a bar of right ones below one of the others."""
+    """The responses of `low` to `high` characters: a bar of correct ones below a bar of the others."""
 
     low: int
     high: int
-    right: int
+    correct: int
     other: int
     x: float
     width: float
-    right_height: float
+    correct_height: float
     other_height: float
 
 
@@ -46,7 +46,7 @@ class LengthHistogram:
 
     Attributes:
         columns: the columns from left to right.
-        boxes: the percentiles of right responses and of the others, if there are any.
+        boxes: the percentiles of correct responses and of the others, if there are any.
         ticks: lengths under the chart and their places.
         highest: responses in the largest column.
         has_overflow: whether the last column has all longer responses.
@@ -60,7 +60,7 @@ class LengthHistogram:
 
 
 def length_histogram(counts: Mapping[bool, Counter[int]]) -> LengthHistogram | None:
-    """The histogram of lengths, by whether the response is right; None without responses."""
+    """The histogram of lengths, by whether the response is correct; None without responses."""
     bins = make_bins(counts[True] + counts[False])
     if not bins:
         return None
@@ -70,9 +70,9 @@ def length_histogram(counts: Mapping[bool, Counter[int]]) -> LengthHistogram | N
     return LengthHistogram(
         columns=tuple(_column(item, width, axis, highest, counts[True]) for item in bins),
         boxes=tuple(
-            _box(name, counts[is_right], axis)
-            for name, is_right in (("right", True), ("other", False))
-            if counts[is_right]
+            _box(name, counts[is_correct], axis)
+            for name, is_correct in (("correct", True), ("other", False))
+            if counts[is_correct]
         ),
         ticks=tuple(spread([(item.low, axis.place(item.low)) for item in bins], 6)),
         highest=highest,
@@ -81,18 +81,18 @@ def length_histogram(counts: Mapping[bool, Counter[int]]) -> LengthHistogram | N
 
 
 def _column(
-    item: Bin, width: int, axis: HistogramAxis, highest: int, right_counts: Mapping[int, int]
+    item: Bin, width: int, axis: HistogramAxis, highest: int, correct_counts: Mapping[int, int]
 ) -> LengthColumn:
-    right = sum(n for value, n in right_counts.items() if item.low <= value <= item.high)
-    other, span = item.count - right, axis.stop - axis.start
+    correct = sum(n for value, n in correct_counts.items() if item.low <= value <= item.high)
+    other, span = item.count - correct, axis.stop - axis.start
     return LengthColumn(
         low=item.low,
         high=item.high,
-        right=right,
+        correct=correct,
         other=other,
         x=100 * (item.low - axis.start) / span,
         width=100 * width / span,
-        right_height=HEIGHT_PIXELS * right / highest,
+        correct_height=HEIGHT_PIXELS * correct / highest,
         other_height=HEIGHT_PIXELS * other / highest,
     )
 

@@ -31,7 +31,7 @@ class ScoredResponse:
         pred: the answer that the scorer read.
         status: of the score.
         score: the reward.
-        correct: whether the response is right.
+        correct: whether the response is correct.
         source: the data source; "" if unknown.
         step: the training step, if known.
         group: a digest that all responses to one prompt share.
@@ -103,7 +103,7 @@ def _scored_response(
 
 
 def _row_score(fields: Mapping[str, Any]) -> Score | None:
-    """The score that a row has, if any; without `acc`, as in verl's dumps, 1.0 or more is right."""
+    """The score that a row has, if any; without `acc`, as in verl's dumps, 1.0 or more is correct."""
     score = _number(fields.get("score"))
     if score is None:
         return None
