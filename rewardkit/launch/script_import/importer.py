@@ -76,29 +76,25 @@ def import_script(text: str, where: str, verl: str) -> Imported:
     """
     script = parse_script(text, where)
     redactor = _redactor(script, text)
-    found: list[LaunchFinding] = []
-    asked = [_asked(setting, found, redactor) for setting in script.overrides]
-    known = [one for one in asked if one and is_known(one)]
-    unknown = [one for one in asked if one and not is_known(one)]
+    reading: list[LaunchFinding] = []
+    settings = [_setting(setting, reading, redactor) for setting in script.overrides]
+    known = [setting for setting in settings if setting and is_known(setting)]
+    unknown = [setting for setting in settings if setting and not is_known(setting)]
     megatron = _is_megatron(script, known)
     before = release_of(verl).number < FILTER_SINCE
     kind = {"megatron": megatron, "dapo_recipe": script.module == DAPO_RECIPE and before}
     target = release_of(verl, **kind)
-    mistyped = [
-        one
-        for one in known
-        if target.refuses(to_release_key(one.canonical, target.number, **kind), one.value)
-    ]
-    known = [one for one in known if one not in mistyped]
-    env = dict(_env(script.env, found, redactor))
+    mistyped = _mistyped_settings(known, target, kind)
+    known = [setting for setting in known if setting not in mistyped]
+    env = dict(_env(script.env, reading, redactor))
     tree, differences = drafted(_draft(known, script, target, kind, where), env)
-    out = [one is None or one in (*unknown, *mistyped) for one in asked]
+    out = [setting is None or setting in (*unknown, *mistyped) for setting in settings]
     findings = [
         *release_findings(known, target, kind),
         *unknown_findings(unknown),
-        *(_mistyped(one, target) for one in mistyped),
+        *(_mistyped(setting, target) for setting in mistyped),
         *(_problem(problem) for problem in script.problems),
-        *found,
+        *reading,
         *_launch(script, target, kind),
         *repeated_findings(known),
         *(_unresolved(raw, script) for raw in script.unresolved),
@@ -109,12 +105,23 @@ def import_script(text: str, where: str, verl: str) -> Imported:
         findings=[_without_secrets(finding, redactor) for finding in sort_by_severity(findings)],
         unresolved=redactor.tree(script.unresolved),
         left_out=[
-            ScriptSetting(redactor.text(told), line)
-            for told, line in compress(script.overrides, out)
+            ScriptSetting(redactor.text(text), line)
+            for text, line in compress(script.overrides, out)
         ],
         where=where,
         verl=target.verl,
     )
+
+
+def _mistyped_settings(
+    known: list[ImportedSetting], target: Release, kind: Mapping[str, bool]
+) -> list[ImportedSetting]:
+    """The settings with a value of a type that the release refuses."""
+    return [
+        setting
+        for setting in known
+        if target.refuses(to_release_key(setting.canonical, target.number, **kind), setting.value)
+    ]
 
 
 def recipe_text(imported: Imported) -> str:
@@ -140,7 +147,7 @@ def _without_secrets(finding: LaunchFinding, redactor: Redactor) -> LaunchFindin
     return replace(finding, key=key, text=text, fix=redactor.text(finding.fix))
 
 
-def _asked(
+def _setting(
     setting: ScriptSetting, found: list[LaunchFinding], redactor: Redactor
 ) -> ImportedSetting | None:
     """An override as a value; None, with a finding, where a recipe cannot have it."""
@@ -210,7 +217,7 @@ def _mapping(text: str) -> Any:
 
 def _is_megatron(script: LaunchScript, known: list[ImportedSetting]) -> bool:
     """Whether a script trains with Megatron: it says so, or sets what only Megatron has."""
-    values = {asked.canonical: asked.value for asked in known}
+    values = {setting.canonical: setting.value for setting in known}
     said = (script.config_name, values.get("model_engine"), values.get(f"{ACTOR}.strategy"))
     return any("megatron" in str(word) for word in said) or any(
         key.startswith(f"{ACTOR}.megatron.") for key in values
@@ -227,11 +234,11 @@ def _draft(
     """The settings by verl 0.9.1's names, each once: the last one counts."""
     settings: dict[str, Any] = {}
     signs: dict[str, str] = {}
-    for asked in known:
-        key, name = asked.canonical, to_release_key(asked.canonical, target.number, **kind)
+    for setting in known:
+        key, name = setting.canonical, to_release_key(setting.canonical, target.number, **kind)
         reads = bool(name) and (target.lists(name) or target.open_at(name))
-        signs[key] = asked.sign if asked.sign == "~" or not reads else ""
-        settings[key] = _at_home(key, asked.value)
+        signs[key] = setting.sign if setting.sign == "~" or not reads else ""
+        settings[key] = _at_home(key, setting.value)
     return Draft(settings, signs, script, target, kind, where)
 
 
@@ -298,10 +305,10 @@ def _launch(
         yield LaunchFinding("warning", "config-name", f"--config-name={name}", text, fix)
 
 
-def _mistyped(asked: ImportedSetting, target: Release) -> LaunchFinding:
-    text = f"{asked.value!r} is text where verl {target.verl} has a number (line {asked.line})."
+def _mistyped(setting: ImportedSetting, target: Release) -> LaunchFinding:
+    text = f"{setting.value!r} is text where verl {target.verl} has a number (line {setting.line})."
     return LaunchFinding(
-        "error", "L-76", asked.key, text, "It is left out: put the value in the recipe."
+        "error", "L-76", setting.key, text, "It is left out: put the value in the recipe."
     )
 
 
