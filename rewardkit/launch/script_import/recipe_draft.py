@@ -1,4 +1,4 @@
-"""The recipe that has the effect of a script's settings: fields where it has them, else `verl:`."""
+"""The recipe of a script: its settings as fields where recipes have them, and else under `verl:`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from rewardkit.launch.presets import ACTOR, OVERLONG
 from rewardkit.launch.recipe import Dapo, read_recipe
 from rewardkit.launch.script_import.launch_script import LaunchScript
 from rewardkit.launch.verl.hydra_values import parse_value
-from rewardkit.launch.verl.key_renames import to_latest_key, to_release_key
-from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS as DAPO_DEFAULTS
-from rewardkit.launch.verl.releases import Release
+from rewardkit.launch.verl.key_renames import to_latest_key
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, Release
 from rewardkit.registry import is_path
 
 REWARD = "reward.custom_reward_function"
@@ -25,7 +24,7 @@ FILTER = "algorithm.filter_groups"
 MODEL = "actor_rollout_ref.model.path"
 FILES = ("data.train_files", "data.val_files")
 
-#: The parts of verl's configuration that stand together under `verl:`.
+#: Sections of verl's configuration that are grouped under `verl:`.
 SECTIONS = (
     "actor_rollout_ref.model",
     "actor_rollout_ref.actor",
@@ -33,68 +32,77 @@ SECTIONS = (
     "actor_rollout_ref.ref",
 )
 
-#: What a recipe decides by itself where a script says nothing, instead of verl's default.
-OURS = {
+#: Settings for which a recipe has its own default instead of verl's, and why.
+OWN_DEFAULTS = {
     "trainer.experiment_name": "the recipe takes its name",
     "critic.model.path": "the recipe's critic starts from the model that is trained",
     f"{ACTOR}.fsdp_config.use_torch_compile": "on NPU the recipe turns it off",
     "actor_rollout_ref.ref.fsdp_config.use_torch_compile": "on NPU the recipe turns it off",
 }
 
-#: Settings that are fields of a recipe in any case, whatever the script has there.
+#: Settings that are always fields of a recipe.
 COUNTS = ("trainer.nnodes", "trainer.n_gpus_per_node")
 
 _INTERPOLATION = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,\s*([^{}]*))?\}")
 
 
-@dataclass(frozen=True)
-class Draft:
+@dataclass(frozen=True, kw_only=True)
+class RecipeDraft:
     """A script's settings on their way into a recipe.
 
     Attributes:
-        settings: by verl 0.9.1's names, each once.
-        signs: of the settings that the release takes only with their sign.
-        script: what they are of.
-        target: the release.
-        kind: `megatron` and `dapo_recipe` of the trainer that the script starts.
+        settings: the values by verl 0.9.1's names.
+        signs: the signs of the settings that the release takes only with a sign.
+        script: the script that has them.
+        release: the release, as the trainer that the script starts composes it.
         where: the script's file.
     """
 
     settings: Mapping[str, Any]
     signs: Mapping[str, str]
     script: LaunchScript
-    target: Release
-    kind: Mapping[str, bool]
+    release: Release
     where: str
 
     def get(self, key: str) -> Any:
-        """What a setting is, given or by default."""
-        return self._followed(self.settings[key]) if key in self.settings else self.default(key)
+        """Return the value of a setting or its default, by its name in any release."""
+        latest = self._latest(key)
+        if latest in self.settings:
+            return self._resolve(self.settings[latest])
+        return self.default(latest)
+
+    def sets(self, key: str) -> bool:
+        """Whether the script has a setting, by its name in any release."""
+        return self._latest(key) in self.settings
 
     def default(self, key: str) -> Any:
-        """What a setting is that the script does not give; None where there is no such setting."""
+        """Return the default of a setting, by its name in any release; None if there is none."""
+        latest = self._latest(key)
         if self.script.module == DAPO_RECIPE:
-            for name, value in DAPO_DEFAULTS.items():
-                if to_latest_key(name) == key:
-                    return self._followed(value)
-        return self._followed(
-            self.target.keys.get(to_release_key(key, self.target.number, **self.kind))
-        )
+            for name, value in DAPO_RECIPE_KEYS.items():
+                if to_latest_key(name) == latest:
+                    return self._resolve(value)
+        return self._resolve(self.release.keys.get(self.release.name_of(latest)))
 
-    def _followed(self, value: Any) -> Any:
-        """A value with interpolations of a single key resolved."""
+    def _latest(self, key: str) -> str:
+        return to_latest_key(key, megatron=self.release.megatron)
+
+    def _resolve(self, value: Any) -> Any:
+        """Return a value with interpolations of a single key followed."""
         for _ in range(5):
             match = _INTERPOLATION.fullmatch(value) if isinstance(value, str) else None
             if match is None:
                 break
             key = to_latest_key(match[1])
-            value = self.settings.get(key, self.target.keys.get(match[1]))
+            value = self.settings.get(key, self.release.keys.get(match[1]))
             value = parse_value(match[2]) if value is None and match[2] else value
         return value
 
 
-def drafted(draft: Draft, env: Mapping[str, str]) -> tuple[dict[str, Any], list[LaunchFinding]]:
-    """A recipe with the effect of a script, and where it differs from the script.
+def draft_recipe(
+    draft: RecipeDraft, env: Mapping[str, str]
+) -> tuple[dict[str, Any], list[LaunchFinding]]:
+    """Return a recipe with the effect of a script, and where it differs from the script.
 
     Args:
         draft: the script's settings.
@@ -103,18 +111,18 @@ def drafted(draft: Draft, env: Mapping[str, str]) -> tuple[dict[str, Any], list[
     Returns:
         The mapping that `read_recipe` takes, its keys in the order of the recipe's model.
     """
-    found: list[LaunchFinding] = []
-    tree = _fields(draft, found)
-    base = make_plan(read_recipe(tree, draft.where), draft.target.verl)
-    kept = {name: value for name, value in env.items() if base.env.get(name) != value}
-    rest, signed = _rest(draft, base, found)
-    tree |= {"env": kept} if kept else {}
-    tree |= {"verl": {**grouped(rest), **signed}} if rest or signed else {}
-    return tree, [*found, *_differences(draft, tree)]
+    findings: list[LaunchFinding] = []
+    tree = _fields(draft, findings)
+    base = make_plan(read_recipe(tree, draft.where), draft.release.verl)
+    own_env = {name: value for name, value in env.items() if base.env.get(name) != value}
+    settings, signed = _verl_section(draft, base, findings)
+    tree |= {"env": own_env} if own_env else {}
+    tree |= {"verl": {**group_by_section(settings), **signed}} if settings or signed else {}
+    return tree, [*findings, *_differences(draft, tree)]
 
 
-def grouped(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted keys as mappings: verl's sections, and below them what belongs together."""
+def group_by_section(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return dotted keys as nested mappings, verl's sections first."""
     sections: dict[str, dict[str, Any]] = {}
     for key, value in sorted(flat.items(), key=lambda item: _place(item[0])):
         section = next((s for s in SECTIONS if key.startswith(f"{s}.")), key.partition(".")[0])
@@ -150,32 +158,32 @@ def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _joined(head: str, inner: dict[str, Any]) -> dict[str, Any]:
-    """A mapping under its name; one of a single key becomes a dotted key."""
+    """Return a mapping under its name; a mapping of one key becomes a dotted key."""
     if len(inner) > 1:
         return {head: inner}
     return {f"{head}.{name}": value for name, value in inner.items()}
 
 
-def _fields(draft: Draft, found: list[LaunchFinding]) -> dict[str, Any]:
-    """The fields of the recipe's own."""
-    algorithm = _algorithm(draft, found)
+def _fields(draft: RecipeDraft, findings: list[LaunchFinding]) -> dict[str, Any]:
+    """Return the recipe's own fields."""
+    algorithm = _algorithm(draft, findings)
     tree: dict[str, Any] = {
         "name": _name(draft),
         "about": f"imported from {Path(draft.where).name}",
         "algorithm": algorithm,
         "strategy": _strategy(draft),
         "devices": {"npu": "npu", "cpu": "cpu"}.get(str(draft.get("trainer.device")), "gpu"),
-        "nodes": _count(draft, "trainer.nnodes", 1, found),
-        "devices_per_node": _count(draft, "trainer.n_gpus_per_node", 8, found),
-        "model": _given(draft, MODEL, found)[0],
-        "data": _data(draft, found),
+        "nodes": _count(draft, "trainer.nnodes", 1, findings),
+        "devices_per_node": _count(draft, "trainer.n_gpus_per_node", 8, findings),
+        "model": _names(draft, MODEL, findings)[0],
+        "data": _data(draft, findings),
         "reward": _reward(draft),
     }
     settings = _dapo(draft) if algorithm == "dapo" else {}
     return {**tree, "dapo": settings} if settings else tree
 
 
-def _algorithm(draft: Draft, found: list[LaunchFinding]) -> str:
+def _algorithm(draft: RecipeDraft, findings: list[LaunchFinding]) -> str:
     estimator = draft.get("algorithm.adv_estimator")
     if estimator == "gae":
         return "ppo"
@@ -183,67 +191,67 @@ def _algorithm(draft: Draft, found: list[LaunchFinding]) -> str:
         text = (
             f"{estimator!r} has no preset: the recipe starts from grpo's and keeps the estimator."
         )
-        found.append(LaunchFinding("info", "algorithm", "algorithm.adv_estimator", text))
-    own = (
+        findings.append(LaunchFinding("info", "algorithm", "algorithm.adv_estimator", text))
+    signs_of_dapo = (
         draft.script.module == DAPO_RECIPE,
         draft.get(f"{FILTER}.enable") is True,
         draft.get("reward.reward_manager.name") == "dapo",
         draft.get(f"{ACTOR}.clip_ratio_high") != draft.get(f"{ACTOR}.clip_ratio_low"),
     )
-    return "dapo" if any(own) else "grpo"
+    return "dapo" if any(signs_of_dapo) else "grpo"
 
 
-def _strategy(draft: Draft) -> str:
-    if draft.kind["megatron"]:
+def _strategy(draft: RecipeDraft) -> str:
+    if draft.release.megatron:
         return "megatron"
     return "fsdp2" if draft.get(f"{ACTOR}.strategy") == "fsdp2" else "fsdp"
 
 
-def _name(draft: Draft) -> str:
-    given = draft.settings.get("trainer.experiment_name") or Path(draft.where).stem
-    return re.sub(r"[^\w.\-]+", "-", str(given)).strip("-.")[:80] or "imported"
+def _name(draft: RecipeDraft) -> str:
+    name = draft.settings.get("trainer.experiment_name") or Path(draft.where).stem
+    return re.sub(r"[^\w.\-]+", "-", str(name)).strip("-.")[:80] or "imported"
 
 
-def _count(draft: Draft, key: str, default: int, found: list[LaunchFinding]) -> int:
+def _count(draft: RecipeDraft, key: str, default: int, findings: list[LaunchFinding]) -> int:
     value = draft.get(key)
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
-    if key in draft.settings:
-        text = (
-            f"the script has {value!r}, which is not a positive integer; the recipe has {default}."
-        )
+    if draft.sets(key):
+        text = f"the script has {value!r}, not a whole number from 1 on; the recipe has {default}."
         fix = "Set nodes and devices_per_node in the recipe."
-        found.append(LaunchFinding("warning", "unresolved", key, text, fix))
+        findings.append(LaunchFinding("warning", "unresolved", key, text, fix))
     return default
 
 
-def _given(draft: Draft, key: str, found: list[LaunchFinding]) -> list[str]:
-    """Files, or the model; where the script gives none, verl's own default, with a finding."""
+def _names(draft: RecipeDraft, key: str, findings: list[LaunchFinding]) -> list[str]:
+    """Return the files or the model of a script; verl's default, with a finding, without them."""
     value = draft.get(key)
     names = [str(name) for name in (value if isinstance(value, list) else [value]) if name]
-    if key not in draft.settings or not names:
+    if not draft.sets(key) or not names:
         names = [str(draft.default(key))]
-        text = f"the script does not give it; the recipe has verl's default, {names[0]}."
-        found.append(LaunchFinding("warning", "incomplete", key, text, "Put your own there."))
+        text = f"the script does not set it; the recipe has verl's default, {names[0]}."
+        findings.append(
+            LaunchFinding("warning", "incomplete", key, text, "Replace it with your own.")
+        )
     return names
 
 
-def _data(draft: Draft, found: list[LaunchFinding]) -> dict[str, Any]:
-    train, val = (_given(draft, key, found) for key in FILES)
+def _data(draft: RecipeDraft, findings: list[LaunchFinding]) -> dict[str, Any]:
+    train, val = (_names(draft, key, findings) for key in FILES)
     every = draft.get("trainer.test_freq")
     off = isinstance(every, int) and every <= 0 and draft.get("trainer.val_before_train") is False
     if train == val:
         text = "the validation file is the training file: it validates nothing."
         left = f" Validation is off (test_freq={every}); the recipe has no data.val." if off else ""
-        fix = "Keep some rows apart, or take another set, for data.val."
-        found.append(LaunchFinding("warning", "L-62", FILES[1], text + left, fix))
+        fix = "Set data.val to held-out rows or to another set."
+        findings.append(LaunchFinding("warning", "L-62", FILES[1], text + left, fix))
     files = {"train": train[0] if len(train) == 1 else train}
     if train != val or not off:
         files["val"] = val[0] if len(val) == 1 else val
     return files
 
 
-def _reward(draft: Draft) -> dict[str, Any]:
+def _reward(draft: RecipeDraft) -> dict[str, Any]:
     path = draft.settings.get(f"{REWARD}.path")
     if not isinstance(path, str) or not is_path(path) or ":" in path or "$" in path:
         return {"scorer": "verl"}
@@ -253,8 +261,8 @@ def _reward(draft: Draft) -> dict[str, Any]:
     return {"scorer": f"{path}:{name}", **({"options": options} if options else {})}
 
 
-def _dapo(draft: Draft) -> dict[str, Any]:
-    """What is DAPO's alone, where it is not as in the preset."""
+def _dapo(draft: RecipeDraft) -> dict[str, Any]:
+    """Return DAPO's own settings where they differ from the preset."""
     own: dict[str, Any] = {}
     for name in ("clip_ratio_low", "clip_ratio_high", "clip_ratio_c"):
         value = draft.get(f"{ACTOR}.{name}")
@@ -271,50 +279,48 @@ def _dapo(draft: Draft) -> dict[str, Any]:
     return own
 
 
-def _sampling(draft: Draft) -> dict[str, Any]:
+def _sampling(draft: RecipeDraft) -> dict[str, Any]:
     metric = draft.get(f"{FILTER}.metric")
     most, size = draft.get(f"{FILTER}.max_num_gen_batches"), draft.get("data.gen_batch_size")
     sampling: dict[str, Any] = {"metric": metric if isinstance(metric, str) else "acc"}
     sampling |= {"max_num_gen_batches": most} if type(most) is int and most > 0 else {}
-    given = "data.gen_batch_size" in draft.settings and type(size) is int and size > 0
-    return sampling | ({"gen_batch_size": size} if given else {})
+    has_size = draft.sets("data.gen_batch_size") and type(size) is int and size > 0
+    return sampling | ({"gen_batch_size": size} if has_size else {})
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _rest(
-    draft: Draft, base: Plan, found: list[LaunchFinding]
+def _verl_section(
+    draft: RecipeDraft, base: Plan, findings: list[LaunchFinding]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the fields do not say: the script's other settings, and verl's defaults that they hide.
+    """Return what fields do not set: other settings, and verl's defaults that the fields change.
 
     Returns:
         Settings by their keys, and those that need a sign, or choose a group, by sign and key.
     """
-    rest: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     signed: dict[str, Any] = {}
     for key, value in draft.settings.items():
         if draft.signs.get(key) or "@" in key or "/" in key:
             signed[f"{draft.signs.get(key, '')}{key}"] = value
-        elif not _is_said(key, value, base):
-            rest[key] = value
+        elif not _is_field(key, value, base):
+            settings[key] = value
     for key, value in base.settings.items():
         default = draft.default(key)
-        if key in draft.settings or default is None or _same(value, _expanded(key, default)):
+        if key in draft.settings or default is None or _same(value, _planned(key, default)):
             continue
-        if key in OURS:
-            text = (
-                f"the script does not give it (verl's default: {default}); {OURS[key]} ({value})."
-            )
-            found.append(LaunchFinding("info", "differs", key, text))
+        if key in OWN_DEFAULTS:
+            text = f"the script does not set it (verl's default: {default}); {OWN_DEFAULTS[key]} ({value})."
+            findings.append(LaunchFinding("info", "differs", key, text))
         else:
-            rest[key] = default
-    return rest, signed
+            settings[key] = default
+    return settings, signed
 
 
-def _is_said(key: str, value: Any, base: Plan) -> bool:
-    """Whether a recipe's own fields say a setting already."""
+def _is_field(key: str, value: Any, base: Plan) -> bool:
+    """Whether a recipe's own fields have the effect of a setting."""
     recipe = base.recipe
     if key == "trainer.device" and recipe.devices == "gpu":
         return bool(value == "cuda")
@@ -324,7 +330,7 @@ def _is_said(key: str, value: Any, base: Plan) -> bool:
     return (
         key in COUNTS
         or empty
-        or (key in base.settings and _same(base.settings[key], _expanded(key, value)))
+        or (key in base.settings and _same(base.settings[key], _planned(key, value)))
     )
 
 
@@ -334,32 +340,32 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other) or repr(one) == repr(other)
 
 
-def _expanded(key: str, value: Any) -> Any:
-    """A value as the plan has it: it expands `~`, and makes the path of a reward file absolute."""
+def _planned(key: str, value: Any) -> Any:
+    """Return a value as a plan has it: `~` is expanded, a reward file's path is absolute."""
     if key == f"{REWARD}.path" and isinstance(value, str) and is_path(value):
         return str(Path(value).expanduser().absolute())
     if key in FILES and isinstance(value, list):
-        expanded = [_expanded(key, str(name)) for name in value]
+        expanded = [_planned(key, str(name)) for name in value]
         return expanded[0] if len(expanded) == 1 else expanded
     if key in FILES and isinstance(value, str) and value.startswith("~"):
         return str(Path(value).expanduser())
     return value
 
 
-def _differences(draft: Draft, tree: Mapping[str, Any]) -> Iterator[LaunchFinding]:
-    """What the recipe does not do as the script has it: found by planning it."""
+def _differences(draft: RecipeDraft, tree: Mapping[str, Any]) -> Iterator[LaunchFinding]:
+    """Yield where the plan of the recipe differs from the script."""
     try:
-        plan = make_plan(read_recipe(tree, draft.where), draft.target.verl)
+        plan = make_plan(read_recipe(tree, draft.where), draft.release.verl)
     except RewardkitError as error:
         yield LaunchFinding("error", "plan", "the recipe", f"cannot be planned: {error}")
         return
     for key, value in draft.settings.items():
         is_group = "@" in key or "/" in key or key == "model_engine" or key.startswith("hydra.")
-        told = key in COUNTS or (key in {MODEL, *FILES} and not value)
-        if is_group or told or draft.signs.get(key) == "~":
+        has_finding = key in COUNTS or (key in {MODEL, *FILES} and not value)
+        if is_group or has_finding or draft.signs.get(key) == "~":
             continue
-        got = plan.settings.get(key, plan.get(key))
-        if not _same(got, _expanded(key, value)):
+        planned = plan.settings.get(key, plan.get(key))
+        if not _same(planned, _planned(key, value)):
             yield LaunchFinding(
-                "warning", "differs", key, f"the script has {value!r}, the recipe {got!r}."
+                "warning", "differs", key, f"the script has {value!r}, the recipe {planned!r}."
             )
