@@ -1,4 +1,4 @@
-"""What a result must be told with: the machine and its load, the date, revisions and versions."""
+"""Describe the circumstances of a result: machine, load, date, revision and versions."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: Run by the interpreter whose packages are asked for.
-ASK = """
+#: Runs in the interpreter that has the packages.
+PRINT_VERSIONS = """
 import json, sys
 from importlib.metadata import PackageNotFoundError, version
-found = {}
+versions = {}
 for name in sys.argv[1:]:
     try:
-        found[name] = version(name)
+        versions[name] = version(name)
     except PackageNotFoundError:
         pass
-print(json.dumps(found))
+print(json.dumps(versions))
 """
 
 
 def machine(started: datetime) -> str:
-    """Two lines: when and what of ours, and where, with a warning if others are at work there."""
+    """Return two lines: date and revision, then the machine, with a warning if it is busy."""
     info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     model = re.search(r"model name\s*: (.+)", info)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    quiet = "" if load < cores / 4 else ": NOT QUIET, others are at work on it"
+    quiet = "" if load < cores / 4 else ": NOT QUIET, the machine is busy"
     return (
         f"- {started:%Y-%m-%d %H:%M} UTC, rewardkit {version('rewardkit')}, revision {revision()}, "
         f"Python {platform.python_version()}\n"
@@ -43,22 +43,26 @@ def machine(started: datetime) -> str:
 
 
 def revision() -> str:
-    """Git's name of the commit, `-dirty` if the tree has changes."""
+    """Return git's name of the commit, with `-dirty` if the tree has changes."""
     command = ["git", "describe", "--always", "--dirty", "--match", "v*"]
     try:
-        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        output = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return said.strip()
+    return output.strip()
 
 
 def versions(packages: str, pythons: set[str]) -> str:
-    """Name and version of each package that one of the interpreters has."""
-    found: dict[str, set[str]] = {}
+    """Return name and version of each package that one of the interpreters has."""
+    numbers_by_name: dict[str, set[str]] = {}
     for python in sorted(pythons):
         if packages and Path(python).exists():
-            command = [python, "-c", ASK, *packages.split()]
+            command = [python, "-c", PRINT_VERSIONS, *packages.split()]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             for name, number in json.loads(done.stdout).items():
-                found.setdefault(name, set()).add(number)
-    return ", ".join(f"{name} {' and '.join(sorted(numbers))}" for name, numbers in found.items())
+                numbers_by_name.setdefault(name, set()).add(number)
+    return ", ".join(
+        f"{name} {' and '.join(sorted(numbers))}" for name, numbers in numbers_by_name.items()
+    )

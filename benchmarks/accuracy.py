@@ -1,20 +1,20 @@
-"""Right verdicts on labelled cases ours and the peers'. Prints a table.
+"""Measure correct verdicts on labelled cases, ours and the peers'. Prints a table.
 
     make .venv-peers/.ready .venv-verl-0.9.1/.ready      # the peers, and verl
     python benchmarks/accuracy.py --cases ../shared/cases --peers-python .venv-peers/bin/python
 
-verl's own scorers run in the interpreter of `make test-verl`, or `--verl-python`; a peer that is
-not there is left out and named. `--sets a,b` and `--peers a,b` choose some of them; `--notes` lists the
+verl's own scorers run in the interpreter of `make test-verl`, or `--verl-python`. A peer that is not
+installed is left out and named. `--sets a,b` and `--peers a,b` select some of them; `--notes` lists the
 misses of `rewardkit` in the half `build`.
 
-A cell holds the share of right verdicts, then how many of the wrong responses were accepted and how
-many of the right ones refused. The columns of ours: `rewardkit` is the scorer that the row or its set
-names (`math` if none does), called as in training, with the question where there is one; `3 digits`
-the same with `significant_digits=3` of `math`, where it has that option; `mcq` and `gsm8k robust`.
+A cell has the share of correct verdicts, then the numbers of accepted wrong responses and of rejected
+right ones. Our columns: `rewardkit` is the scorer that the row or its set names (default `math`), called
+as in training, with the question if the row has one; `3 digits` is the same with
+`significant_digits=3` of `math`, if it has that option; `mcq` and `gsm8k robust`.
 
-A response is fed as it stands, a bare answer in a box (and to verl's math_dapo, which compares a
-box letter by letter, on an `Answer:` line), unless its suite wrote it as a response.
-Every call has a process and 5 s of wall time; a time-out or an exception is the verdict "wrong".
+A response is passed unchanged. A bare answer is put in a box, unless its suite wrote it as a response;
+verl's math_dapo, which compares a box letter by letter, gets it on an `Answer:` line. Every call has a
+process and 5 s of wall time; a time-out or an exception counts as the verdict "wrong".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from peers.graders import Answers, ask
 from rewardkit.scorers import gsm8k, math, mcq
 from rewardkit.scorers.base import Score
 
-#: What each peer reads; on the other sets it would only count the wrong answers.
+#: Answer formats that each peer reads; on other sets every response would be wrong.
 PEERS = {
     "math-verify": ("any", "boxed", "hashes", "letters", "stated", "free"),
     "math-verify boxed": ("any", "boxed", "hashes", "letters", "stated", "free"),
@@ -56,7 +56,7 @@ SCORERS: dict[str, Callable[..., Score]] = {
     "gsm8k": gsm8k.score,
 }
 
-#: Our columns: a scorer, or None for the one that the case names; its options; the sets it reads.
+#: Our columns: a scorer (None: the one of the case), its options, and the formats it reads.
 OURS: dict[str, tuple[str | None, dict[str, Any], tuple[str, ...]]] = {
     "rewardkit": (None, {}, tuple(set(SETS.values()))),
     "3 digits": (None, {"significant_digits": 3}, tuple(set(SETS.values()))),
@@ -66,7 +66,7 @@ OURS: dict[str, tuple[str | None, dict[str, Any], tuple[str, ...]]] = {
 
 
 class Tally(NamedTuple):
-    """How the verdicts on a set compare with its labels."""
+    """Verdicts on a set compared with its labels: numbers of responses and of errors."""
 
     wrong: int
     right: int
@@ -75,7 +75,7 @@ class Tally(NamedTuple):
 
     def __str__(self) -> str:
         share = 1 - (self.false_positives + self.false_negatives) / max(1, self.wrong + self.right)
-        # 0.9995 is not 1.000
+        # 0.9995 must not round to 1.000
         share = min(share, 0.999) if self.false_positives or self.false_negatives else share
         counts = f"{self.false_positives}/{self.wrong}, {self.false_negatives}/{self.right}"
         return f"{share:.3f} ({counts})"
@@ -86,13 +86,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cases", type=Path, required=True, help="the folder of labelled cases")
-    parser.add_argument("--peers-python", type=Path, help="has benchmarks/peers/requirements.txt")
+    parser.add_argument("--cases", type=Path, required=True, help="folder of the labelled cases")
+    parser.add_argument(
+        "--peers-python",
+        type=Path,
+        help="interpreter with the packages of benchmarks/peers/requirements.txt",
+    )
     parser.add_argument(
         "--verl-python", type=Path, default=here.parent / ".venv-verl-0.9.1/bin/python"
     )
-    parser.add_argument("--sets", default=",".join(SETS), help="some of them, by commas")
-    parser.add_argument("--peers", default=",".join(PEERS), help="some of them, by commas")
+    parser.add_argument(
+        "--sets", default=",".join(SETS), help="sets to measure, separated by commas"
+    )
+    parser.add_argument(
+        "--peers", default=",".join(PEERS), help="peers to run, separated by commas"
+    )
     parser.add_argument("--notes", action="store_true", help="also list our misses in `build`")
     options = parser.parse_args()
 
@@ -116,7 +124,7 @@ def response_for(peer: str, case: Case) -> str:
 
 
 def our_columns() -> list[str]:
-    """Those whose options the scorers have."""
+    """Return the columns whose options the scorers have."""
     options = inspect.signature(math.score).parameters
     return [name for name in OURS if name != "3 digits" or "significant_digits" in options]
 
@@ -130,7 +138,7 @@ def our_verdicts(column: str, sets: dict[str, list[Case]]) -> dict[str, list[boo
 
 
 def our_score(column: str, case: Case) -> Score:
-    """The best score of any of the golds."""
+    """Return the best score over the golds of a case."""
     scorer, options, _ = OURS[column]
     if scorer is None:
         scorer = case.scorer
@@ -142,7 +150,7 @@ def our_score(column: str, case: Case) -> Score:
 def peer_verdicts(
     options: argparse.Namespace, sets: dict[str, list[Case]]
 ) -> tuple[dict[str, dict[str, list[bool]]], list[str]]:
-    """The verdicts of every peer that is there, and a line for each that is not or that failed."""
+    """Return the verdicts of every installed peer, and a line about each peer."""
 
     def verdicts(peer: str) -> tuple[dict[str, list[bool]], str]:
         python = options.verl_python if peer.startswith("verl") else options.peers_python
@@ -167,6 +175,7 @@ def peer_verdicts(
 
 
 def by_set(sets: dict[str, list[Case]], answers: Answers) -> dict[str, list[bool]]:
+    """Return the verdict of each case: right if it is for any of the golds."""
     rights = iter([verdict.right for verdict in answers.verdicts])
     return {
         name: [any(list(islice(rights, len(case.golds)))) for case in cases]
@@ -200,7 +209,7 @@ def print_table(sets: dict[str, list[Case]], columns: dict[str, dict[str, list[b
 
 
 def tally(cases: Sequence[Case], verdicts: Sequence[bool], chosen: Sequence[bool]) -> Tally:
-    """Of the chosen cases."""
+    """Count the verdicts on the chosen cases."""
     rows = zip(cases, verdicts, chosen, strict=True)
     pairs = Counter((case.label, verdict) for case, verdict, is_chosen in rows if is_chosen)
     wrong, right = (pairs[label, False] + pairs[label, True] for label in (False, True))
@@ -208,7 +217,7 @@ def tally(cases: Sequence[Case], verdicts: Sequence[bool], chosen: Sequence[bool
 
 
 def print_misses(sets: dict[str, list[Case]], ours: dict[str, list[bool]]) -> None:
-    """Of the half `build` only: the other is there to be measured."""
+    """List the misses of the half `build`; the other half is only measured."""
     for name, cases in sets.items():
         print(f"\n### {name}\n")
         for case, right in zip(cases, ours[name], strict=True):

@@ -1,9 +1,9 @@
-"""The table of docs/audit.md: verl's scorers and ours under the same attacks, on the same rows.
+"""Audit verl's scorers and ours on the same rows, for the table of docs/audit.md.
 
-    .venv-verl-0.9.1/bin/python benchmarks/audit_verl.py --write   # make test-verl before
+    .venv-verl-0.9.1/bin/python benchmarks/audit_verl.py --write   # after make verl
 
 Every scorer is audited on packaged rows of its own dataset. `--write` puts the table into the page.
-Where there is no verl, its scorers are left out.
+Without verl, its scorers are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROWS = 16
 HEAD = "| scorer | grade | holes | misses | conduct | of low severity |\n|---|---|---|---|---|---|"
 MATH = ("math", "math-500")
 
-#: Scorer as shown, as it is loaded, its options, and the datasets of its rows.
+#: Name of the scorer in the table, its spec, its options, and the datasets of its rows.
 SCORERS: tuple[tuple[str, str, dict[str, Any], tuple[str, ...]], ...] = (
     ("verl gsm8k", f"{THEIRS}:gsm8k", {}, ("gsm8k",)),
     ("`gsm8k`", "gsm8k", {}, ("gsm8k",)),
@@ -52,23 +52,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=ROWS, help="of each dataset")
-    parser.add_argument("--only", nargs="+", help="scorers as they are loaded, as in SCORERS")
+    parser.add_argument("--rows", type=int, default=ROWS, help="number of rows of each dataset")
+    parser.add_argument("--only", nargs="+", help="specs of the scorers to audit, as in SCORERS")
     parser.add_argument("--write", action="store_true", help="put the table into docs/audit.md")
     options = parser.parse_args()
     verl = find_spec("verl") is not None
     if options.write and (options.only or not verl):
-        sys.exit("--write: the page has all scorers; run it where verl is, without --only")
+        sys.exit("--write: the page has all scorers; run it with verl and without --only")
     if not verl:
-        print("- no verl in this interpreter: its scorers are left out\n")
-    chosen = [
+        print("- verl is not installed here: its scorers are left out\n")
+    scorers = [
         scorer
         for scorer in SCORERS
         if scorer[1] in (options.only or [scorer[1]]) and (verl or not scorer[1].startswith(THEIRS))
     ]
     lines = [HEAD]
     print(HEAD)
-    for scorer in chosen:
+    for scorer in scorers:
         lines.append(_line(scorer, options.rows))
         print(lines[-1], flush=True)
     if options.write:
@@ -84,12 +84,12 @@ def write_page(text: str) -> None:
 
 
 def _line(scorer: tuple[str, str, dict[str, Any], tuple[str, ...]], count: int) -> str:
-    shown, spec, options, datasets = scorer
+    title, spec, options, datasets = scorer
     rows = [row for name in datasets for row in _sample(name)]
     report = audit(spec, data=rows, rows=count, options=options)
     kinds = (_names(report, kind) for kind in ("hole", "miss", "conduct"))
     low = ", ".join(f.attack for f in report.failed if f.severity == "low")
-    return f"| {shown} | {report.grade} | {' | '.join(kinds)} | {low} |"
+    return f"| {title} | {report.grade} | {' | '.join(kinds)} | {low} |"
 
 
 def _sample(name: str) -> list[dict[str, Any]]:
@@ -97,9 +97,9 @@ def _sample(name: str) -> list[dict[str, Any]]:
 
 
 def _names(report: AuditReport, kind: str) -> str:
-    """Attacks of a kind that went through; those of high severity are bold."""
-    found = (f for f in report.failed if f.kind == kind and f.severity != "low")
-    return ", ".join(f"**{f.attack}**" if f.severity == "high" else f.attack for f in found)
+    """List the attacks of a kind that succeeded; those of high severity are bold."""
+    results = (f for f in report.failed if f.kind == kind and f.severity != "low")
+    return ", ".join(f"**{f.attack}**" if f.severity == "high" else f.attack for f in results)
 
 
 if __name__ == "__main__":

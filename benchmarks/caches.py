@@ -1,4 +1,4 @@
-"""What the package remembers of answers, so that a measurement can begin without it."""
+"""Find the package's caches of answers, so that a measurement can start with empty caches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def answer_caches() -> list[Any]:
-    """Every bounded cache of an imported module of ours; a table that is built once has no bound."""
+    """Return every bounded cache of our imported modules; a table built once has no bound."""
     modules = [module for name, module in sys.modules.items() if name.startswith("rewardkit")]
     values = [value for module in modules for value in vars(module).values()]
     caches = [v for v in values if hasattr(v, "cache_clear") and v.cache_parameters()["maxsize"]]

@@ -1,7 +1,7 @@
-"""The sets of labelled cases, as calls of our scorers and of the peers', in two halves.
+"""Read the sets of labelled cases as calls of our scorers and the peers', in two halves.
 
-A set is split in two by a hash of its question, or else of its gold: `build`, whose misses may be
-looked at while the package is written, and `held`, which is only measured.
+A set is split in two by a hash of its question, or else of its gold: we may look at the
+misses of `build` while we write the package, and `held` is only measured.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 HALVES = ("build", "held")
 
-#: The sets, and what their responses hold: `stated` letters stand in a sentence.
+#: The sets and their answer format; `stated` letters stand in a sentence.
 SETS = {
     "hardverify": "boxed",
     "tests": "any",
@@ -38,18 +38,18 @@ SETS = {
     "real_financemath": "free",
 }
 
-#: The scorer of a set whose rows name none and that is not for `math`, and its options.
+#: Scorer and options of sets that are not for `math` and whose rows do not name a scorer.
 SCORERS: dict[str, tuple[str, dict[str, Any]]] = {
     "mathv_choice": ("mcq", {"final_letter": True}),
     "mrben_letters": ("mcq", {"final_letter": True}),
 }
 
-#: Kinds of cases whose bare `pred` is the whole response.
-RESPONSES = {"mv_text", "response", "mcq_text", "list", "mcq"}
+#: Kinds of cases whose `pred` is the whole response.
+WHOLE_RESPONSE_KINDS = {"mv_text", "response", "mcq_text", "list", "mcq"}
 
 
 class Case(NamedTuple):
-    """One labelled response, every gold it may match, and how the package is called on it."""
+    """A labelled response, every gold it may match, and the scorer call for it."""
 
     id: str
     response: str
@@ -64,16 +64,17 @@ class Case(NamedTuple):
 
 
 def load(path: Path) -> list[Case]:
-    """The labelled cases of a file."""
+    """Read the labelled cases of a file."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [to_case(row, path.stem) for row in rows if row["label"] is not None]
 
 
 def to_case(row: Mapping[str, Any], name: str) -> Case:
+    """Convert a row of the set `name`."""
     response = row.get("solution_str")
     if response is None:
         pred = str(row["pred"])
-        response = pred if row["kind"] in RESPONSES else f"\\boxed{{{pred}}}"
+        response = pred if row["kind"] in WHOLE_RESPONSE_KINDS else f"\\boxed{{{pred}}}"
     gold = row["ground_truth"]
     golds = [str(g) for g in gold] if isinstance(gold, list) else [str(gold)]
     if name.startswith("real_zeroeval_gsm"):
@@ -96,13 +97,13 @@ def to_case(row: Mapping[str, Any], name: str) -> Case:
 
 
 def extra_info_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a scorer may know of the row beside its gold."""
+    """Return the fields that a scorer may read, other than the gold."""
     fields = {key: row[key] for key in ("options", "question", "precision") if row.get(key)}
     return fields | (row.get("extra_info") or {})
 
 
 def half_of(row: Mapping[str, Any]) -> str:
-    """`build` or `held`: all responses to one question fall into the same half."""
+    """Return `build` or `held`, the same for all responses to one question."""
     question = row.get("question") or row.get("question_id")
     question = question or (row.get("extra_info") or {}).get("question")
     key = str(question or row.get("ground_truth", row.get("gold")))

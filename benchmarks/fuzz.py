@@ -1,11 +1,11 @@
-"""Hostile text for every scorer: a Score must come back within 20 ms of CPU. Prints a table.
+"""Fuzz every scorer with hostile text: a Score must come back within 20 ms of CPU. Prints a table.
 
-Half of the calls bring a question as hostile as the response: text of its own or, where there is
-none, the response's as a formula, for what compares an answer with its question.
+Half of the calls bring a question that is as hostile as the response: text of its own, or else the
+response's text as a formula, for the code that compares an answer with its question.
 
     PYTHONPATH=. python benchmarks/fuzz.py --inputs 100000 --seed 1 --keep bad.txt
 
-By coverage where atheris is installed, as in peers/requirements.txt, else by random mutation.
+Inputs are guided by coverage if atheris is installed (peers/requirements.txt), else mutated at random.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from typing import Any
 
 from caches import answer_caches
 
-LIMIT, MAX_CHARS = 0.020, 1_000_000
+LIMIT_SECONDS, MAX_CHARS = 0.020, 1_000_000
 TURNS = "math:" * 7 + "mcq:" * 4 + "mcq final:dapo:dapo robust:gsm8k:gsm8k flexible:gsm8k robust"
 FRAMES = r"\boxed{@}|@|$\boxed{@}$.|<answer>@</answer>|#### @|Answer: @|答案：@|The answer is $@$."
 FRAGMENTS = r"""\boxed{ \boxed \fbox{ { } ( ) [ ] \{ \} | \left \right \( \) \[ \] $ $$ \ \\ & , ; : . ! % \% ^ _ ' ^\circ \degree + - * / = < > \le \ne \in \cup \cap \setminus \mid \pm \mp \cdot \times \div \approx \to \frac \frac{ \dfrac12 }{ \sqrt \sqrt[3]{ \sin \log_ \ln \binom \lfloor \rfloor \overline{ \dot \sum_{ \int \det \max \gcd \infty \pi \emptyset \mathbb{R} \text{ \text{and} \text{or} \mathrm{ \begin{cases} \begin{pmatrix} \end{pmatrix} \hline \quad \, \! ~ ** __ ` <sup> </sup> <answer> </answer> <think> </think> #### # 0 1 2
@@ -27,8 +27,8 @@ FRAGMENTS = r"""\boxed{ \boxed \fbox{ { } ( ) [ ] \{ \} | \left \right \( \) \[ 
 PIECES = [*FRAGMENTS.split(), *" \n\t\0\x1c\ud800\u2028\u200b", "a\u0301"]
 
 
-def spelled(data: bytes) -> str:
-    """Fragments, characters, and repetitions of what came last."""
+def build_text(data: bytes) -> str:
+    """Build a text from bytes: fragments, characters, and repetitions of the last parts."""
     parts, codes = [""], iter(data)
     for code in codes:
         if code < 250:
@@ -36,14 +36,14 @@ def spelled(data: bytes) -> str:
         elif code < 252:
             parts.append(chr((next(codes, 0) * 256 + next(codes, 0)) * 17 % 0x110000))
         else:
-            some, power = "".join(parts[-1 - next(codes, 0) % 8 :]), next(codes, 0)
-            times = min(1 << power % (20 if power > 239 else 7), MAX_CHARS // (len(some) or 1))
-            parts.append(some * times)
+            tail, power = "".join(parts[-1 - next(codes, 0) % 8 :]), next(codes, 0)
+            times = min(1 << power % (20 if power > 239 else 7), MAX_CHARS // (len(tail) or 1))
+            parts.append(tail * times)
     return "".join(parts)[: MAX_CHARS - 30]
 
 
 def scorers() -> dict[str, Any]:
-    """The scorers, freshly imported, and `clear`, which empties their caches."""
+    """Import the scorers anew and return them, with `clear`, which empties their caches."""
     for module in [name for name in sys.modules if name.startswith("rewardkit")]:
         del sys.modules[module]
     from rewardkit.scorers import gsm8k, math, math_dapo, mcq
@@ -62,10 +62,10 @@ def scorers() -> dict[str, Any]:
     return calls | {"clear": lambda: [cache.cache_clear() for cache in caches]}
 
 
-def judged(data: bytes, runs: list[dict[str, Any]], rows: dict[str, list[Any]]) -> str:
-    """What is kept of an input that raised, or was slow in every run; its row is updated."""
+def judge(data: bytes, runs: list[dict[str, Any]], rows: dict[str, list[Any]]) -> str:
+    """Score an input, update its row, and return a line if it raised or was slow in every run."""
     turn, frame, *_ = data.ljust(2, b"\0")
-    answer, gold, question, *_ = map(spelled, [*data[2:].split(b"\xff", 2), b"", b""])
+    answer, gold, question, *_ = map(build_text, [*data[2:].split(b"\xff", 2), b"", b""])
     response = FRAMES.split("|")[frame % 8].replace("@", answer)
     name, gold = TURNS.split(":")[turn % 17], gold or PIECES[frame % len(PIECES)]
     extra_info = {"question": f"Find ${question or answer}$."} if frame // 8 % 2 else None
@@ -75,14 +75,14 @@ def judged(data: bytes, runs: list[dict[str, Any]], rows: dict[str, list[Any]]) 
         started = time.process_time()
         try:
             error = "" if run[name](response, gold, extra_info).status else "no Score"
-        except Exception as raised:  # noqa: BLE001 - this is what is looked for
+        except Exception as raised:  # noqa: BLE001 - the fuzzer looks for any exception
             error = f"{type(raised).__name__}: {raised}"
         seconds = min(seconds, time.process_time() - started)
-        if error or seconds <= min(LIMIT, row[3]):
+        if error or seconds <= min(LIMIT_SECONDS, row[3]):
             break
-    row[:3] = row[0] + 1, row[1] + bool(error), row[2] + (seconds > LIMIT)
+    row[:3] = row[0] + 1, row[1] + bool(error), row[2] + (seconds > LIMIT_SECONDS)
     row[3:] = max(row[3:], [seconds, ascii((response[:40], gold[:20]))])
-    bad = error or (seconds > LIMIT and f"{1000 * seconds:.1f} ms")
+    bad = error or (seconds > LIMIT_SECONDS and f"{1000 * seconds:.1f} ms")
     return (
         ascii((bad, data.hex(), name, response[:200], gold[:200], question[:200])) + "\n"
         if bad
@@ -102,14 +102,19 @@ def print_tables(run: str, rows: dict[str, list[Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inputs", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", type=argparse.FileType("w", bufsize=1), default="/dev/null")
+    parser.add_argument("--inputs", type=int, default=100_000, help="number of inputs")
+    parser.add_argument("--seed", type=int, default=1, help="random seed")
+    parser.add_argument(
+        "--keep",
+        type=argparse.FileType("w", bufsize=1),
+        default="/dev/null",
+        help="file to write inputs to that raised or were slow",
+    )
     args = parser.parse_args()
     rng, runs, rows = random.Random(args.seed), [scorers()] * 3, dict[str, list[Any]]()
 
     def one(data: bytes) -> None:
-        args.keep.write(judged(data, runs, rows))
+        args.keep.write(judge(data, runs, rows))
         if sum(row[0] for row in rows.values()) == args.inputs:
             print_tables("atheris" if find_spec("atheris") else "own generator", rows)
 

@@ -1,9 +1,9 @@
-"""Reading a console log: rewardkit against the loop over lines that people write. Prints a table.
+"""Compare rewardkit's reader of console logs with the usual loop over lines. Prints a table.
 
 `python benchmarks/logs.py [--megabytes 400]` writes logs of that size into a temporary folder: step
-lines of 80 metrics among what else a run prints, with much of it between two steps (as where every
-worker talks), little, and none. Both readers read the same file in the same run and must find the
-same numbers; each is timed in a process of its own, so that its peak memory is its own too.
+lines of 80 metrics among other output, with many lines between two steps (as if every worker printed),
+few, and none. Both readers read the same file in the same run and must find the same numbers; each
+runs in a separate process, so that its peak memory is its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def write_log(path: Path, size: int, between: int) -> int:
-    """Write a log of about `size` bytes; how many steps it has."""
+    """Write a log of about `size` bytes and return its number of steps."""
     rng = random.Random(7)
     letters = "abcdefghijklmnopqrstuvwxyz      0123456789:.-/()[]"
     noise = [
@@ -51,7 +51,7 @@ def write_log(path: Path, size: int, between: int) -> int:
 
 
 def loop(path: Path) -> dict[int, dict[str, float]]:
-    """The usual way: every line, colours off, one regular expression, split."""
+    """Read a log as most people do: strip colours, match one regular expression, split."""
     table: dict[int, dict[str, float]] = {}
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
@@ -65,11 +65,11 @@ def loop(path: Path) -> dict[int, dict[str, float]]:
 
 
 def rewardkit(path: Path) -> TrainingRun:
-    """The same with rewardkit."""
+    """Read a log with rewardkit."""
     return read_run(path)
 
 
-def table(size: int, runs: int) -> None:
+def print_table(size: int, runs: int) -> None:
     print("| log | reader | MB/s of CPU time | wall s | peak MB |\n|---|---|---:|---:|---:|")
     for kind, between in NOISE.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -79,7 +79,7 @@ def table(size: int, runs: int) -> None:
 
 
 def compare(kind: str, path: Path, steps: int, runs: int) -> None:
-    """Time both readers on a file."""
+    """Time both readers on a file and print their rows."""
     megabytes = path.stat().st_size / 1e6
     rates = []
     for name in ("loop", "rewardkit"):
@@ -90,7 +90,7 @@ def compare(kind: str, path: Path, steps: int, runs: int) -> None:
 
 
 def check(folder: Path) -> None:
-    """Both find the same, or the figures mean nothing."""
+    """Exit if the two readers find different numbers."""
     path = folder / "small.log"
     write_log(path, 2_000_000, 40)
     table = {int(row.pop("step")): row for row in rows(rewardkit(path))}
@@ -100,17 +100,17 @@ def check(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=int, default=400, help="of each log")
-    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--megabytes", type=int, default=400, help="size of each log, in MB")
+    parser.add_argument("--times", type=int, default=3, help="runs of each reader")
     parser.add_argument("--read", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.read:
         name, log, steps = options.read
-        found = len(loop(Path(log))) if name == "loop" else len(rewardkit(Path(log)).steps)
-        sys.exit(found != int(steps))
+        count = len(loop(Path(log))) if name == "loop" else len(rewardkit(Path(log)).steps)
+        sys.exit(count != int(steps))
     with tempfile.TemporaryDirectory() as folder:
         check(Path(folder))
-    table(options.megabytes * 1_000_000, options.times)
+    print_table(options.megabytes * 1_000_000, options.times)
 
 
 if __name__ == "__main__":

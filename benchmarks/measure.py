@@ -1,4 +1,4 @@
-"""Run a command and take its CPU time, wall time and peak memory, children included."""
+"""Run a command and measure its CPU time, wall time and peak memory, children included."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU and wall seconds and peak resident memory (MB) of one process."""
+    """CPU and wall seconds and peak resident memory of one process.
+
+    Attributes:
+        cpu: CPU seconds.
+        wall: Wall seconds.
+        rss: Peak resident memory, in MB.
+    """
 
     cpu: float
     wall: float
@@ -20,7 +26,7 @@ class Cost:
 
 
 def run(command: list[str]) -> Cost:
-    """The cost of one run; a run that fails ends the benchmark."""
+    """Run a command once and return its cost; a failing command ends the benchmark."""
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     error = process.stderr.read() if process.stderr else b""
@@ -31,14 +37,14 @@ def run(command: list[str]) -> Cost:
     return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
 
 
-def there(python: str | Path) -> bool:
-    """Whether a peer's interpreter exists; the table says that the peer is left out if not."""
+def interpreter_exists(python: str | Path) -> bool:
+    """Return whether a peer's interpreter exists; print a line if it does not."""
     if Path(python).exists():
         return True
-    print(f"- no interpreter {python}: what needs it is left out\n")
+    print(f"- {python} does not exist: benchmarks that need it are left out\n")
     return False
 
 
 def best(command: list[str], times: int) -> Cost:
-    """The run with the least CPU time: the one the machine disturbed least."""
+    """Return the run with the least CPU time, which the machine disturbed least."""
     return min((run(command) for _ in range(times)), key=lambda cost: cost.cpu)

@@ -1,17 +1,17 @@
-"""Four properties that every gold must have, whatever it is. Prints a table.
+"""Check four properties that every gold must have. Prints a table.
 
     python benchmarks/metamorphic.py --golds ../shared/cases/golds.jsonl --misses 5
     python benchmarks/metamorphic.py --peers-python .venv-peers/bin/python   # beside math-verify
 
 identity        the gold in a box is right
-restyling       the gold spelled as a mathematician also would is right (`restyle.py`)
-perturbation    the gold with one thing changed is wrong (`perturb.py`)
+restyling       the gold in an equivalent spelling is right (`restyle.py`)
+perturbation    the gold with one change is wrong (`perturb.py`)
 copy            a formula of the question that is not the answer is wrong (`copies.py`)
 
-A line of the file holds `gold`, `question` and `source`; without a file, `golds.jsonl` beside this
-script: golds of our own, of every type. A transformation is made only where it is certain to keep, or
-to change, the answer. Exit code 1 if `rewardkit` is below a floor in either half. `--misses` lists
-those of the half `build` (of our own golds: all of them); `held` is only measured.
+A line of the file has `gold`, `question` and `source`; the default file is `golds.jsonl` beside this
+script, our own golds of every type. A transformation is made only where it is certain to keep, or to
+change, the answer. The exit code is 1 if `rewardkit` is below a floor in either half. `--misses` lists
+the misses of the half `build` (for our own golds: all misses); `held` is only measured.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from rewardkit.scorers import math
 
 OWN_GOLDS = Path(__file__).resolve().parent / "golds.jsonl"
 
-#: The least share of calls that have the property.
+#: Minimum share of calls that must have the property.
 FLOORS = {"identity": 0.998, "restyling": 0.997, "perturbation": 0.9998, "copy": 0.995}
 
 
 class Gold(NamedTuple):
-    """A gold, the question it answers, and the half it is in."""
+    """A gold, its question, and its half (`build` or `held`)."""
 
     text: str
     question: str
@@ -51,7 +51,7 @@ class Gold(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One response, and the verdict that its property asks for."""
+    """A response, and the verdict that its property requires."""
 
     kind: str
     transformation: str
@@ -61,13 +61,13 @@ class Call(NamedTuple):
 
     @property
     def response(self) -> str:
-        """The answer in a box, in dollars as models write it unless it brings its own."""
+        """The answer in a box, between dollars unless the answer contains some."""
         box = f"\\boxed{{{self.answer}}}"
         return f"The final answer is {box if '$' in self.answer else f'${box}$'}."
 
 
 def load(path: Path) -> list[Gold]:
-    """The golds of a file."""
+    """Read the golds of a file."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [Gold(str(row["gold"]), row.get("question") or "", half_of(row)) for row in rows]
 
@@ -76,7 +76,7 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def fits_a_box(text: str) -> bool:
-    """Whether its braces balance: a damaged gold closes its box too early, or never."""
+    """Return whether braces balance; a damaged gold closes its box too early, or never."""
     depth = 0
     for brace in _BRACE.findall(text):
         depth += (brace == "{") - (brace == "}")
@@ -86,7 +86,7 @@ def fits_a_box(text: str) -> bool:
 
 
 def calls_of(gold: Gold) -> Iterator[Call]:
-    """All transformations of a gold; none of one that fits no box."""
+    """Yield all transformations of a gold; none if it does not fit a box."""
     if not fits_a_box(gold.text):
         return
     yield Call("identity", "the gold", gold.text.strip(), gold, right=True)
@@ -99,20 +99,20 @@ def calls_of(gold: Gold) -> Iterator[Call]:
 
 
 def holds(call: Call) -> bool:
-    """Whether `math` gives the verdict that the property asks for."""
+    """Return whether `math` gives the verdict that the property requires."""
     score = math.score(call.response, call.gold.text, {"question": call.gold.question})
     return score.correct == call.right
 
 
 def shares(calls: Sequence[Call], verdicts: Sequence[bool]) -> dict[str, float]:
-    """The share of calls that have each property."""
+    """Return the share of calls that have each property."""
     total: Counter[str] = Counter(call.kind for call in calls)
-    held = Counter(call.kind for call, verdict in zip(calls, verdicts, strict=True) if verdict)
-    return {name: held[name] / total[name] for name in FLOORS if total[name]}
+    counts = Counter(call.kind for call, verdict in zip(calls, verdicts, strict=True) if verdict)
+    return {name: counts[name] / total[name] for name in FLOORS if total[name]}
 
 
 def below_floor(calls: Sequence[Call], verdicts: Sequence[bool]) -> list[str]:
-    """A line for each property whose share is below its floor."""
+    """Return a line for each property whose share is below its floor."""
     return [
         f"{name} {share:.4%} is below {FLOORS[name]:.2%}"
         for name, share in shares(calls, verdicts).items()
@@ -121,7 +121,7 @@ def below_floor(calls: Sequence[Call], verdicts: Sequence[bool]) -> list[str]:
 
 
 def peer_verdicts(python: Path, calls: Sequence[Call], golds: set[Gold]) -> list[bool | None] | str:
-    """Whether math-verify has the properties on the calls of some golds, or why it is left out."""
+    """Return whether math-verify has the properties on calls of some golds, or why it is left out."""
     chosen = [n for n, call in enumerate(calls) if call.gold in golds]
     cases = [{"response": calls[n].response, "gold": calls[n].gold.text} for n in chosen]
     answers = ask(python, "math-verify", cases)
@@ -140,25 +140,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--golds", type=Path, default=OWN_GOLDS, help="a jsonl of golds")
-    parser.add_argument("--peers-python", type=Path, help="also measure its math-verify")
+    parser.add_argument("--golds", type=Path, default=OWN_GOLDS, help="jsonl of golds")
+    parser.add_argument(
+        "--peers-python", type=Path, help="interpreter whose math-verify is also measured"
+    )
     parser.add_argument(
         "--peers-golds",
         type=int,
         default=400,
-        help="the number of golds, evenly spread, that math-verify gets: it is slow",
+        help="number of golds, evenly spread, for math-verify, which is slow",
     )
-    parser.add_argument("--each", action="store_true", help="also a row for each transformation")
-    parser.add_argument("--misses", type=int, default=0, help="misses of each one that are listed")
-    parser.add_argument("--report", action="store_true", help="exit with 0 below a floor, too")
+    parser.add_argument(
+        "--each", action="store_true", help="also print a row for each transformation"
+    )
+    parser.add_argument(
+        "--misses", type=int, default=0, help="number of misses to list for each transformation"
+    )
+    parser.add_argument("--report", action="store_true", help="exit with 0 also below a floor")
     options = parser.parse_args()
     golds = load(options.golds)
     calls = [call for gold in golds for call in calls_of(gold)]
     ours = [holds(call) for call in calls]
     columns: dict[str, list[bool | None]] = {"rewardkit": [*ours]}
     if options.peers_python:
-        some = golds[:: max(1, len(golds) // max(1, options.peers_golds))]
-        verdicts = peer_verdicts(options.peers_python, calls, {*some})
+        sample = golds[:: max(1, len(golds) // max(1, options.peers_golds))]
+        verdicts = peer_verdicts(options.peers_python, calls, {*sample})
         if isinstance(verdicts, str):
             print(f"- math-verify is left out: {verdicts}\n")
         else:
@@ -166,13 +172,14 @@ def main() -> int:
     print_table(calls, columns, each=options.each)
     listed = [call.gold.half == "build" or options.golds == OWN_GOLDS for call in calls]
     print_misses(list(compress(calls, listed)), list(compress(ours, listed)), options.misses)
-    faults = []
+    lines = []
     for half in HALVES:
         chosen = [n for n, call in enumerate(calls) if call.gold.half == half]
-        picked = [ours[n] for n in chosen]
-        faults += [f"{half}: {line}" for line in below_floor([calls[n] for n in chosen], picked)]
-    print("\n".join(faults) or "Every floor holds in both halves.")
-    return bool(faults) and not options.report
+        verdicts_of_half = [ours[n] for n in chosen]
+        calls_of_half = [calls[n] for n in chosen]
+        lines += [f"{half}: {line}" for line in below_floor(calls_of_half, verdicts_of_half)]
+    print("\n".join(lines) or "Every floor holds in both halves.")
+    return bool(lines) and not options.report
 
 
 def print_table(
@@ -198,7 +205,7 @@ def print_table(
 
 
 def share(verdicts: Sequence[bool | None]) -> str:
-    """With the misses, and how many calls were judged where that is not all of them."""
+    """Format the share that holds, with the misses and, if not all, the number of judged calls."""
     judged = [verdict for verdict in verdicts if verdict is not None]
     if not judged:
         return ""
@@ -208,12 +215,12 @@ def share(verdicts: Sequence[bool | None]) -> str:
 
 
 def print_misses(calls: Sequence[Call], verdicts: Sequence[bool], most: int) -> None:
-    """The first of each transformation."""
-    listed: Counter[tuple[str, str]] = Counter()
+    """List the first misses of each transformation, at most `most`."""
+    counts: Counter[tuple[str, str]] = Counter()
     for call, verdict in zip(calls, verdicts, strict=True):
         key = call.kind, call.transformation
-        if not verdict and listed[key] < most:
-            listed[key] += 1
+        if not verdict and counts[key] < most:
+            counts[key] += 1
             answer, gold = call.answer[:90], call.gold.text[:90]
             print(f"- {call.kind}, {call.transformation}: {answer!r} for {gold!r}")
 

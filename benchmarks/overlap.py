@@ -1,13 +1,13 @@
-"""Contamination and near-duplicates: rows, time and memory at 1, 2 and 4 times DAPO, and peers.
+"""Measure contamination and near-duplicate checks at 1, 2 and 4 times DAPO, beside peers.
 
     python benchmarks/overlap.py --shared ../shared [--peers-python .venv-peers/bin/python]
 
-Whole processes. 1x is DAPO-Math-17k's distinct prompts, against MATH-500, AIME 2024 and 2025 and
-MATH's test split. For contamination the rows are repeated; for near-duplicates the words of every
-copy are renamed, as equal rows would cost next to nothing. Peers, in the same run: the rule "any
-common 8-gram" (open-r1's), for what it drops, and MinHash with LSH of datasketch and rensa where
-`--peers-python` has them, on words already split. `kept` is the rows left when one of each
-cluster stays; MinHash's keep what an estimate says.
+Costs are those of whole processes. 1x is DAPO-Math-17k's distinct prompts, compared with MATH-500,
+AIME 2024 and 2025 and MATH's test split. For contamination the rows are repeated; for near-duplicates
+the words of every copy are renamed, because equal rows cost almost nothing. The peers run at the same
+time: the rule "any common 8-gram" (open-r1's), to show what it drops, and MinHash with LSH of
+datasketch and rensa if `--peers-python` has them, on split words. `kept` is the number of rows if one
+row of each cluster is kept; for MinHash the clusters are estimates.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from measure import Cost, run, there
+from measure import Cost, interpreter_exists, run
 
-#: A row of the table: its title, the worker that does it, and the worker's files at a scale.
+#: A row of the table: its title, its worker, and the files of the worker at a scale.
 Way = tuple[str, str, tuple[str, ...]]
 
 OURS: tuple[Way, ...] = (
@@ -36,7 +36,7 @@ PEERS: tuple[Way, ...] = (
     ("datasketch, words already split", "datasketch", ("split{}",)),
     ("rensa, words already split", "rensa", ("split{}",)),
 )
-#: For what they drop, which is what differs; at the first scale only.
+#: These show what each rule drops; they run at the first scale only.
 WITHOUT_MATH: tuple[Way, ...] = (
     ("overlap, no MATH test", "overlap", ("{}", "few")),
     ("any common 8-gram, no MATH test", "any-hit", ("{}", "few")),
@@ -45,9 +45,15 @@ WITHOUT_MATH: tuple[Way, ...] = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--shared", type=Path, help="the folder of real data")
-    parser.add_argument("--peers-python", help="an interpreter that has datasketch and rensa")
-    parser.add_argument("--scales", type=int, nargs="+", default=[1, 2, 4], help="times the rows")
+    parser.add_argument("--shared", type=Path, help="folder of the real data")
+    parser.add_argument("--peers-python", help="interpreter with datasketch and rensa")
+    parser.add_argument(
+        "--scales",
+        type=int,
+        nargs="+",
+        default=[1, 2, 4],
+        help="how many times the rows are repeated",
+    )
     parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -55,34 +61,37 @@ def main() -> None:
         print(WORKERS[what](*map(Path, files)))
     elif options.shared:
         with tempfile.TemporaryDirectory() as folder:
-            table(options.shared / "data", Path(folder), options.scales, options.peers_python)
+            print_table(options.shared / "data", Path(folder), options.scales, options.peers_python)
     else:
         parser.error("--shared is needed")
 
 
-def table(data: Path, folder: Path, scales: list[int], peers_python: str | None) -> None:
-    # Prepared in a process of its own: a small parent, as a child's peak is never below it.
-    prepared = ["--worker", "prepare", str(data), str(folder), *map(str, scales)]
-    run([sys.executable, __file__, *prepared])
-    theirs = PEERS if peers_python and there(peers_python) else ()
+def print_table(data: Path, folder: Path, scales: list[int], peers_python: str | None) -> None:
+    # Files are prepared in another process: the peak of a child is never below that of its parent.
+    arguments = ["--worker", "prepare", str(data), str(folder), *map(str, scales)]
+    run([sys.executable, __file__, *arguments])
+    peers = PEERS if peers_python and interpreter_exists(peers_python) else ()
     ways = [(sys.executable, way, scales) for way in OURS]
-    ways += [(str(peers_python), way, scales) for way in theirs]
+    ways += [(str(peers_python), way, scales) for way in peers]
     ways += [(sys.executable, way, scales[:1]) for way in WITHOUT_MATH]
     print("| CPU s / peak MB |", " | ".join(f"{n}x" for n in scales), "|")
     print("|---" * (1 + len(scales)) + "|")
     results = []
-    for python, way, some in ways:
-        done = [measured(python, way, folder, n) for n in some]
-        cells = [f"{cost.cpu:.2f} / {cost.rss:.0f}" for cost, _ in done]
+    for python, way, way_scales in ways:
+        runs = [measure(python, way, folder, n) for n in way_scales]
+        cells = [f"{cost.cpu:.2f} / {cost.rss:.0f}" for cost, _ in runs]
         print(
-            f"| {way[0]} |", " | ".join(cells + [""] * (len(scales) - len(some))), "|", flush=True
+            f"| {way[0]} |",
+            " | ".join(cells + [""] * (len(scales) - len(way_scales))),
+            "|",
+            flush=True,
         )
-        results.append(f"- {way[0]}: {'; '.join(result for _, result in done)}")
+        results.append(f"- {way[0]}: {'; '.join(result for _, result in runs)}")
     print("", *results, sep="\n")
 
 
-def measured(python: str, way: Way, folder: Path, scale: int) -> tuple[Cost, str]:
-    """What a way costs at a scale, and its result."""
+def measure(python: str, way: Way, folder: Path, scale: int) -> tuple[Cost, str]:
+    """Return the cost of a row of the table at a scale, and its result."""
     files = [str(folder / f"{file.format(scale)}.json") for file in way[2]]
     command = [python, __file__, "--worker", way[1], *files]
     cost = run(command)
@@ -102,7 +111,7 @@ def prepare(data: Path, folder: Path, *scales: Path) -> str:
 
 
 def load(data: Path) -> tuple[list[str], dict[str, list[str]]]:
-    """DAPO's distinct prompts, and the problems of each evaluation set."""
+    """Read DAPO's distinct prompts and the problems of each evaluation set."""
     import pyarrow.parquet as pq
 
     def column(pattern: str, name: str) -> list:
@@ -123,7 +132,7 @@ def load(data: Path) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def copies(rows: list[str], times: int) -> list[str]:
-    """The rows, and the same in other words."""
+    """Return the rows, and copies of them with renamed words."""
     renamed = [
         [re.sub(r"[a-z]{3,}", rf"\g<0>{'q' * k}", row) for row in rows] for k in range(1, times)
     ]
@@ -153,8 +162,8 @@ def overlap(file: Path, evals: Path) -> str:
 
     sets = read(evals).items()
     items = (EvalItem(name, str(i), text) for name, texts in sets for i, text in enumerate(texts))
-    found = [(o.row, o.source, o.item) for o in find_overlaps(read(file), index_items(items))]
-    return f"{len({f[0] for f in found})} rows, {len({f[1:] for f in found})} items"
+    overlaps = [(o.row, o.source, o.item) for o in find_overlaps(read(file), index_items(items))]
+    return f"{len({o[0] for o in overlaps})} rows, {len({o[1:] for o in overlaps})} items"
 
 
 def near(file: Path) -> str:
@@ -165,11 +174,11 @@ def near(file: Path) -> str:
 
 
 def any_hit(file: Path, evals: Path) -> str:
-    """Lower-case words by spaces and signs, any 8 in a row in common."""
+    """Count rows that share any 8 consecutive words, in lower case, with an item."""
 
     def grams(text: str) -> Iterable[tuple[str, ...]]:
-        found = re.findall(r"\w+", text.lower())
-        return zip(*(found[i:] for i in range(8)), strict=False)
+        words = re.findall(r"\w+", text.lower())
+        return zip(*(words[i:] for i in range(8)), strict=False)
 
     known = {gram for texts in read(evals).values() for t in texts for gram in grams(t)}
     return f"{sum(not known.isdisjoint(grams(row)) for row in read(file))} rows"
@@ -177,22 +186,22 @@ def any_hit(file: Path, evals: Path) -> str:
 
 def shingles(file: Path) -> Iterable[list[str]]:
     for row in read(file):
-        own = row.split()
-        yield [" ".join(own[i : i + 5]) for i in range(max(1, len(own) - 4))]
+        words = row.split()
+        yield [" ".join(words[i : i + 5]) for i in range(max(1, len(words) - 4))]
 
 
 def datasketch(file: Path) -> str:
     from datasketch import MinHash, MinHashLSH
 
     lsh = MinHashLSH(threshold=0.8, num_perm=128)
-    kept = 0
+    count = 0
     for i, row in enumerate(shingles(file)):
         sketch = MinHash(num_perm=128)
         sketch.update_batch([gram.encode() for gram in row])
         if not lsh.query(sketch):
             lsh.insert(str(i), sketch)
-            kept += 1
-    return f"kept {kept}"
+            count += 1
+    return f"kept {count}"
 
 
 def rensa(file: Path) -> str:

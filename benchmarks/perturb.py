@@ -1,7 +1,7 @@
-"""Other answers that look like the gold: one thing is changed in each, and none may be right.
+"""Make wrong answers that look like the gold, by one change in each.
 
-An edit is made in the text and counts only where `surely_differ` is certain of it; the edits of words,
-units and marks that the reader does not read are those of `perturb_marks.py`.
+An edit changes the text and counts only where `surely_differ` is certain that the answers differ.
+`perturb_marks.py` has the edits of words, units and marks, which the reader does not read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LETTER = re.compile(r"(?<![A-Za-z\\_])(?<!\\text\{)[xyz](?![A-Za-z])")
 
 
 def perturbations(gold: str) -> Iterator[tuple[str, str]]:
-    """(name, text) of every other answer, each text once."""
+    """Yield (name, text) of every wrong answer, each text once."""
     text, texts = bare(gold), {gold.strip()}
     reading = read(text)
     for name, edit in SURE.items():
@@ -57,8 +57,8 @@ def _replace(text: str, match: re.Match[str], new: str) -> str:
     return text[: match.start()] + new + text[match.end() :]
 
 
-def _some(matches: list[re.Match[str]]) -> list[re.Match[str]]:
-    """The first and the last."""
+def _first_and_last(matches: list[re.Match[str]]) -> list[re.Match[str]]:
+    """Return the first and the last match."""
     return [matches[0], matches[-1]][: len(matches)] if matches else []
 
 
@@ -70,21 +70,23 @@ def another_number(text: str) -> Iterator[str]:
         return
     groups = [match.span() for match in _GROUPED.finditer(text)]
     plain = [m for m in _INTEGER.finditer(text) if not any(a <= m.start() < b for a, b in groups)]
-    for match in _some(plain) + _some([*_BRACED.finditer(text)]):
+    for match in _first_and_last(plain) + _first_and_last([*_BRACED.finditer(text)]):
         yield _replace(text, match, str(int(match[0]) + 1))
 
 
 def another_exponent(text: str) -> Iterator[str]:
     if re.search(r"=\s*0$|^0\s*=", text):  # (x-1)^2 = 0 has the solutions of (x-1)^3 = 0
         return
-    for match in _some([*_EXPONENT.finditer(text)]):
+    for match in _first_and_last([*_EXPONENT.finditer(text)]):
         yield _replace(text, match, str(int(match[0]) + 1))
 
 
 def digits_swapped(text: str) -> Iterator[str]:
     if plain_number(text) is None:
         return
-    for match in list(re.finditer(r"\d(?=\d)", text))[:12]:  # noise begins with the 15th digit
+    for match in list(re.finditer(r"\d(?=\d)", text))[
+        :12
+    ]:  # from the 15th digit on, a change may be rounding noise
         at = match.start()
         yield text[:at] + text[at + 1] + text[at] + text[at + 2 :]
 
@@ -103,17 +105,17 @@ def sign_of_the_whole(text: str) -> Iterator[str]:
 
 def sign_of_a_term(text: str) -> Iterator[str]:
     if not _CONSTANT.search(text):
-        for match in _some([m for m in at_depth_0(text, _SIGN) if m.start()]):
+        for match in _first_and_last([m for m in at_depth_0(text, _SIGN) if m.start()]):
             yield _replace(text, match, {"-": "+", "+": "-"}[match[0]])
 
 
 def fraction_upside_down(text: str) -> Iterator[str]:
-    for match in _some([*_FRACTION.finditer(text)]):
+    for match in _first_and_last([*_FRACTION.finditer(text)]):
         yield _replace(text, match, rf"\{match[1]}frac{{{match[3]}}}{{{match[2]}}}")
 
 
 def root_dropped(text: str) -> Iterator[str]:
-    for match in _some([*_ROOT.finditer(text)]):
+    for match in _first_and_last([*_ROOT.finditer(text)]):
         yield _replace(text, match, f"({match[1] or match[2]})")
 
 
@@ -160,7 +162,7 @@ def _ends(items: list[str]) -> set[int]:
 
 def answer_beside(text: str) -> Iterator[str]:
     reading = read(text)
-    choice = re.fullmatch("[A-J]", text)  # `A, 4397` may be an option and its text
+    choice = re.fullmatch("[A-J]", text)  # `A, 4397` may be a letter and the text of its option
     if reading and reading.kind in ("value", "label") and len(text) < 80 and not choice:
         yield rf"{text} \text{{ or }} 4391"
         yield f"{text}, 4397"

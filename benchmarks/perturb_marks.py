@@ -1,6 +1,7 @@
-"""Other answers whose marks, units or words the reader does not read: certain by their tables.
+"""Make wrong answers by changes of marks, units or words, which the reader does not read.
 
-Each edit changes a plain answer, of one shape, into one that says something else; see `perturb.py`.
+Each edit changes a plain answer of one shape into one with another meaning, certain by the tables of
+this module; see `perturb.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MONEY = re.compile(r"(\\?\$)\s*(\d[\d,]*(?:\.\d\d)?)")
 _MODULUS = re.compile(r"(\\pmod\{?\s*|\\bmod\{?\s*|\(mod\s+)(\d+)")
 _CASES = re.compile(r"(.*\\begin\{cases\})(.*)(\\end\{cases\}.*)", re.DOTALL)
 _TEXT = re.compile(r"(\\text\{\s*)?([A-Za-z]+|[一-鿿]{1,4})(\s*\})?(\.?)")
-#: Each word with one that says something else.
+#: Each word and a word with another meaning.
 OTHER_WORDS = dict(
     pair.split("/")
     for pair in [

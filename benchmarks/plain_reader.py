@@ -1,8 +1,8 @@
-"""A small reader of plain mathematics, independent of the package, for `metamorphic.py`.
+"""Read plain mathematics, independently of the package, for `metamorphic.py`.
 
-A transformation of an answer is used as a test only where its effect is certain. This reader is how it
-is made certain: it reads an answer into values at three fixed points, or gives None in any doubt, and
-`surely_differ` is true only where two readings cannot be the same answer.
+A transformation of an answer is used as a test only where its effect is certain. This reader makes sure
+of it: it reads an answer into values at three fixed points, or returns None in case of doubt, and
+`surely_differ` is true only if two readings cannot be the same answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 Number: TypeAlias = "Fraction | complex"
-#: One number for each of the points.
+#: A number for each point.
 Value: TypeAlias = tuple[Number, ...]
 
 POINTS = 3
@@ -75,12 +75,12 @@ _WORDS = {"ln", "if", "or", "is", "of", "in", "to", "at"}
 
 
 class DoubtError(ValueError):
-    """The text can be read in two ways, or not at all."""
+    """The text can be read in two ways, or cannot be read."""
 
 
 @lru_cache(maxsize=1 << 14)
 def value(text: str, letter: str = "", at: int = 0) -> Value | None:
-    """An expression at the fixed points, with `letter` set to an integer; None in doubt."""
+    """Evaluate an expression at the fixed points, with `letter` set to `at`; None in case of doubt."""
     if len(text) > 400 or has_words(text) or re.search(r"\d[eE][-+]?\d", text):
         return None
     try:
@@ -90,24 +90,24 @@ def value(text: str, letter: str = "", at: int = 0) -> Value | None:
 
 
 def has_words(text: str) -> bool:
-    """Whether letters stand together that are no product of names."""
+    """Return whether a run of letters is a word and not a product of names."""
     runs = _WORD.findall(re.sub(r"\\[A-Za-z]+", " ", text))
     return any(run in _WORDS or (len(run) > 2 and not set(run) <= set("abcxyz")) for run in runs)
 
 
 def differ(a: Value, b: Value) -> bool:
-    """Whether two values are certain to be different somewhere."""
+    """Return whether two values certainly differ at a point."""
 
-    def apart(x: Number, y: Number) -> bool:
+    def numbers_differ(x: Number, y: Number) -> bool:
         if isinstance(x, Fraction) and isinstance(y, Fraction):
             return x != y
         return abs(complex(x) - complex(y)) > 1e-6 * max(1e-3, abs(complex(x)), abs(complex(y)))
 
-    return any(apart(x, y) for x, y in zip(a, b, strict=True))
+    return any(numbers_differ(x, y) for x, y in zip(a, b, strict=True))
 
 
 def is_constant(a: Value) -> bool:
-    """Whether a value does not depend on a name."""
+    """Return whether a value is the same at all points."""
     return not any(differ((a[0],), (x,)) for x in a[1:])
 
 
@@ -142,7 +142,7 @@ def _call(function: Callable[[complex], complex], argument: Value) -> Value:
 
 
 class _Parser:
-    """Recursive descent over the tokens; every doubt is an error."""
+    """A recursive descent parser; every doubt is an error."""
 
     def __init__(self, text: str, letter: str, at: int) -> None:
         text = text.replace("−", "-").replace("π", "\\pi ")

@@ -1,11 +1,11 @@
-"""`rewardkit prep dapo-math-17k` on all 1,791,700 rows, beside other ways to deduplicate them.
+"""Compare `rewardkit prep dapo-math-17k` on all 1,791,700 rows with other ways to deduplicate.
 
     make test-verl        # builds .venv-verl-0.9.1, whose interpreter runs the peers
     .venv/bin/python benchmarks/prep_dapo.py --source dapo-math-17k.parquet --peers all
 
-SOURCE is the file as published, or its distinct rows, which are then repeated a hundred times
-first. Every run is a process of its own with an empty cache; of `--times` runs the one with the
-least CPU time counts. open-r1's and verl's ways take minutes and run once.
+SOURCE is the published file, or its distinct rows, which are then repeated a hundred times. Every run
+is a separate process with an empty cache; of `--times` runs the one with the least CPU time counts.
+open-r1's and verl's scripts take minutes and run once.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from measure import Cost, run, there
+from measure import Cost, interpreter_exists, run
 
 HERE = Path(__file__).parent
 PEERS = HERE / "peers/dapo.py"
 
-#: The jobs of peers/dapo.py; `bare` is what all are measured against.
+#: The jobs of peers/dapo.py and their titles; the others are compared with `bare`.
 NAMES = {
     "bare": "bare dedup: pyarrow, prompts first",
     "pandas": "pandas `drop_duplicates`",
@@ -32,17 +32,17 @@ NAMES = {
 }
 SLOW = ("open_r1", "verl")
 
-#: Fewer rows than this are the distinct ones.
-PUBLISHED = 1_000_000
+#: A file with fewer rows than this has only the distinct ones.
+MIN_PUBLISHED_ROWS = 1_000_000
 
-#: What prep may cost: CPU time of bare dedup, and MB.
+#: Targets of prep: CPU time relative to bare dedup, and peak memory in MB.
 MAX_RATIO = 1.5
 MAX_MB = 500
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one way cost, and how many rows it left."""
+    """The cost of one job, and the number of rows it kept."""
 
     name: str
     cost: Cost
@@ -53,40 +53,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--source", type=Path, required=True)
-    parser.add_argument("--verl-python", default=HERE.parent / ".venv-verl-0.9.1/bin/python")
-    parser.add_argument("--peers", nargs="*", choices=[*NAMES, "all"], default=["pandas"])
-    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument(
+        "--source", type=Path, required=True, help="the published parquet, or its distinct rows"
+    )
+    parser.add_argument(
+        "--verl-python",
+        default=HERE.parent / ".venv-verl-0.9.1/bin/python",
+        help="interpreter that runs the peers",
+    )
+    parser.add_argument(
+        "--peers", nargs="*", choices=[*NAMES, "all"], default=["pandas"], help="peers to measure"
+    )
+    parser.add_argument("--times", type=int, default=3, help="runs of each job")
     options = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:
-        source = published(options.source, Path(folder))
+        source = published_file(options.source, Path(folder))
         ours = [sys.executable, "-m", "rewardkit", "prep", "dapo-math-17k", "--source", str(source)]
-        prep = least("`rewardkit prep`", [*ours, "--out"], options.times)
-        bare = least(NAMES["bare"], job(sys.executable, "bare", source), options.times)
+        prep = best_run("`rewardkit prep`", [*ours, "--out"], options.times)
+        bare = best_run(NAMES["bare"], job(sys.executable, "bare", source), options.times)
         peers = [
-            least(
+            best_run(
                 title, job(options.verl_python, name, source), 1 if name in SLOW else options.times
             )
-            for name, title in wanted(options).items()
+            for name, title in selected_peers(options).items()
         ]
     print_results([prep, bare, *peers], bare.cost)
     print_targets(prep.cost, bare.cost)
 
 
-def wanted(options: argparse.Namespace) -> dict[str, str]:
-    """The peers asked for, if there is an interpreter for them."""
-    asked = {
+def selected_peers(options: argparse.Namespace) -> dict[str, str]:
+    """Return the peers of `--peers` with their titles, or none if their interpreter is missing."""
+    peers = {
         name: title
         for name, title in NAMES.items()
         if name != "bare" and not {name, "all"}.isdisjoint(options.peers)
     }
-    return asked if asked and there(options.verl_python) else {}
+    return peers if peers and interpreter_exists(options.verl_python) else {}
 
 
-def published(source: Path, folder: Path) -> Path:
-    """The file with all the copies, built if it was not given."""
-    if pq.read_metadata(source).num_rows >= PUBLISHED:
+def published_file(source: Path, folder: Path) -> Path:
+    """Return the file with all the copies; build it if `source` has only the distinct rows."""
+    if pq.read_metadata(source).num_rows >= MIN_PUBLISHED_ROWS:
         return source
     out = folder / "dapo-math-17k.parquet"
     run([*job(sys.executable, "build", source), str(out)])
@@ -97,8 +105,8 @@ def job(python: object, name: str, source: Path) -> list[str]:
     return [str(python), str(PEERS), name, str(source)]
 
 
-def least(name: str, command: list[str], times: int) -> Result:
-    """The run with the least CPU time; every one has a fresh folder for its output and cache."""
+def best_run(name: str, command: list[str], times: int) -> Result:
+    """Return the run with the least CPU time; each run has a new folder for output and cache."""
     results = []
     for _ in range(times):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-"""`rewardkit prep gsm8k` against verl's script: whole-process CPU time and peak memory.
+"""Compare `rewardkit prep gsm8k` with verl's script: CPU time and peak memory of whole processes.
 
     make test-verl        # builds .venv-verl-0.9.1, whose interpreter runs the peer
     .venv/bin/python benchmarks/prep_gsm8k.py --source ../shared/data/gsm8k
 
-Every command reads the same files in the same run; each is started `--times` times and the run
-with the least CPU time counts. Our run includes the gold self-check of every row, verl's has none.
+Every command reads the same files in the same run. Each runs `--times` times, and the run with the
+least CPU time counts. Our run includes the gold self-check of every row; verl's script has none.
 """
 
 from __future__ import annotations
@@ -14,16 +14,22 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measure import Cost, best, there
+from measure import Cost, best, interpreter_exists
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--source", type=Path, required=True, help="GSM8K as on the hub")
-    parser.add_argument("--verl-python", default=HERE.parent / ".venv-verl-0.9.1/bin/python")
-    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument(
+        "--source", type=Path, required=True, help="folder of GSM8K with the files of the hub"
+    )
+    parser.add_argument(
+        "--verl-python",
+        default=HERE.parent / ".venv-verl-0.9.1/bin/python",
+        help="interpreter that runs the peer",
+    )
+    parser.add_argument("--times", type=int, default=3, help="runs of each command")
     options = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -34,11 +40,11 @@ def main() -> None:
 def commands(options: argparse.Namespace, folder: str) -> dict[str, list[str]]:
     peer = [str(options.verl_python), str(HERE / "peers/verl_gsm8k.py"), str(options.source)]
     ours = [sys.executable, "-m", "rewardkit", "prep", "gsm8k", "--split", "all", "--overwrite"]
-    found = {"rewardkit prep": [*ours, "--source", str(options.source), "--out", f"{folder}/ours"]}
-    if there(options.verl_python):
-        found["verl's script (imports verl)"] = [*peer, f"{folder}/verl", "--import-verl"]
-        found["the same without importing verl"] = [*peer, f"{folder}/bare"]
-    return found
+    lines = {"rewardkit prep": [*ours, "--source", str(options.source), "--out", f"{folder}/ours"]}
+    if interpreter_exists(options.verl_python):
+        lines["verl's script (imports verl)"] = [*peer, f"{folder}/verl", "--import-verl"]
+        lines["the same without importing verl"] = [*peer, f"{folder}/bare"]
+    return lines
 
 
 def print_costs(costs: dict[str, Cost]) -> None:

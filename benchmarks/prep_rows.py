@@ -1,10 +1,10 @@
-"""`rewardkit prep` on a user's own jsonl of growing size: rows per second, and flat memory.
+"""Measure `rewardkit prep` on a user's jsonl of growing size: rows per second, and memory.
 
     .venv/bin/python benchmarks/prep_rows.py                              # 100,000 and 1,000,000
     .venv/bin/python benchmarks/prep_rows.py --rows 1000000 10000000      # minutes, 1.5 GB of disk
 
-The rows are arithmetic questions, all distinct, written here. Peaks are `VmHWM` of each process,
-read every 50 ms: what `getrusage` tells of a child counts its parent's memory at the start too.
+The rows are distinct arithmetic questions that this script writes. Peaks are the `VmHWM` of each
+process, read every 50 ms, because `getrusage` counts the memory of the parent at the start of a child.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Memory that is flat: at most so much more for more rows, beyond the rows whose questions the
-#: report remembers (`MAX_QUESTIONS`, 200,000).
-FLAT = 1.1
-FLAT_FROM = 1_000_000
+#: Memory is flat if more rows take at most this ratio, from a size at which the report has stopped
+#: remembering questions (`MAX_QUESTIONS`, 200,000).
+MAX_FLAT_RATIO = 1.1
+FLAT_FROM_ROWS = 1_000_000
 
 _OPS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
     ("adds {b} to", lambda a, b: a + b),
@@ -34,7 +34,7 @@ _OPS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
 
 @dataclass(frozen=True)
 class Result:
-    """One run of `prep`; peaks in MB, of the process itself and of its largest child."""
+    """A run of `prep`: seconds, and the peak MB of the process and of its largest child."""
 
     rows: int
     jobs: int
@@ -48,8 +48,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
-    parser.add_argument("--jobs", type=int, nargs="+", default=[1, len(os.sched_getaffinity(0))])
+    parser.add_argument(
+        "--rows", type=int, nargs="+", default=[100_000, 1_000_000], help="sizes to measure"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        nargs="+",
+        default=[1, len(os.sched_getaffinity(0))],
+        help="numbers of processes",
+    )
     options = parser.parse_args()
 
     results = []
@@ -64,11 +72,11 @@ def main() -> None:
                 results.append(prep(source, rows, jobs))
                 print_result(results[-1])
     for jobs in options.jobs:
-        print_flat([r for r in results if r.jobs == jobs and r.rows >= FLAT_FROM])
+        print_flat([r for r in results if r.jobs == jobs and r.rows >= FLAT_FROM_ROWS])
 
 
 def lines(rows: int) -> Iterator[str]:
-    """Distinct questions with their answers, as jsonl."""
+    """Yield distinct questions with their answers, as lines of a jsonl."""
     for i in range(rows):
         a, b = i + 17, i * 7919 % 9973 + 2
         words, compute = _OPS[i % len(_OPS)]
@@ -77,7 +85,7 @@ def lines(rows: int) -> Iterator[str]:
 
 
 def prep(source: Path, rows: int, jobs: int) -> Result:
-    """Run it, look at its processes while it runs, and see that no row is missing."""
+    """Run `prep`, watch the memory of its processes, and check that no row is missing."""
     out = source.with_name(f"{jobs}.parquet")
     command = [sys.executable, "-m", "rewardkit", "prep", str(source), "--out", str(out)]
     before, started = _cpu_of_children(), time.perf_counter()
@@ -103,12 +111,12 @@ def _cpu_of_children() -> float:
 
 
 def _children(pid: int) -> list[int]:
-    """Those that run a program of their own: before that, a child shows its parent's memory."""
+    """Return the children that have started a program; before that they show their parent's memory."""
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        found = [int(child) for t in tasks for child in (t / "children").read_text().split()]
-        return [child for child in found if _arguments(child) != _arguments(pid)]
-    except OSError:  # it ended
+        pids = [int(child) for t in tasks for child in (t / "children").read_text().split()]
+        return [child for child in pids if _arguments(child) != _arguments(pid)]
+    except OSError:  # the process ended
         return []
 
 
@@ -117,7 +125,7 @@ def _arguments(pid: int) -> bytes:
 
 
 def _peak(pid: int) -> float:
-    """The most memory a process had, in MB; 0 once it ended."""
+    """Return the peak memory of a process in MB; 0 if it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -132,11 +140,11 @@ def print_result(result: Result) -> None:
 
 
 def print_flat(results: list[Result]) -> None:
-    """Whether the largest run took more memory than the one before it."""
+    """Print whether the largest run took more memory than the second largest."""
     if len(results) > 1:
         before, last = sorted(results, key=lambda result: result.rows)[-2:]
         ratio = max(last.peak / before.peak, last.child / (before.child or 1))
-        verdict = "flat" if ratio <= FLAT else "NOT FLAT"
+        verdict = "flat" if ratio <= MAX_FLAT_RATIO else "NOT FLAT"
         print(
             f"\njobs {last.jobs}: {last.rows:,} rows take {ratio:.2f} times the memory of "
             f"{before.rows:,}: {verdict}"

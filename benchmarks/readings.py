@@ -1,4 +1,7 @@
-"""Answers as values, items, intervals, equations and matrices, where that is certain; see plain_reader."""
+"""Read answers as values, items, intervals, equations and matrices, where that is certain.
+
+Expressions are read by `plain_reader`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any, NamedTuple
 
 from plain_reader import Value, differ, is_constant, value
 
-#: Units, each with its dimension: what is changed must not be a conversion.
+#: Units by dimension: a change of the unit must not be a conversion.
 UNITS = {
     "length": "cm mm km m in inches feet ft miles meters metres centimeters kilometers 米 厘米",
     "mass": "kg mg g grams kilograms pounds 千克",
@@ -55,14 +58,14 @@ _OPEN = re.compile(
 
 
 class Reading(NamedTuple):
-    """The kind of an answer, and what it is made of."""
+    """The kind of an answer, and its parts."""
 
     kind: str
     parts: tuple[Any, ...]
 
 
 def bare(text: str) -> str:
-    r"""Without the dollars around it, `\left`, `\right` and the spaces and full stop at its ends."""
+    r"""Remove the dollars around a text, `\left`, `\right`, and spaces and a full stop at its ends."""
     text = text.strip()
     if len(text) > 2 and text[0] == text[-1] == "$" and "$" not in text[1:-1]:
         text = text[1:-1]
@@ -72,7 +75,7 @@ def bare(text: str) -> str:
 
 
 def at_depth_0(text: str, pattern: re.Pattern[str]) -> list[re.Match[str]]:
-    """The matches of a pattern that stand outside of all brackets."""
+    """Return the matches of a pattern outside all brackets."""
     inside, depth, start = [], 0, 0
     for bracket in _OPEN.finditer(text):
         if bracket["close"]:
@@ -86,14 +89,14 @@ def at_depth_0(text: str, pattern: re.Pattern[str]) -> list[re.Match[str]]:
 
 
 def split(text: str, pattern: str) -> list[str]:
-    """The text between the matches of a pattern outside of brackets."""
+    """Split a text at the matches of a pattern outside brackets."""
     cuts = at_depth_0(text, re.compile(pattern))
     starts, ends = [0, *(m.end() for m in cuts)], [*(m.start() for m in cuts), len(text)]
     return [text[a:b].strip() for a, b in zip(starts, ends, strict=True)]
 
 
 def bracketed(text: str) -> tuple[str, list[str], str] | None:
-    """(opening, items, closing) of a text that is one pair of brackets around items."""
+    """Return (opening, items, closing) if a text is one pair of brackets around items."""
     for opening, own in _BRACKETS.items():
         for closing in _BRACKETS.values():
             mixed = own != closing
@@ -117,7 +120,7 @@ def _is_balanced(text: str) -> bool:
 
 
 def plain_number(text: str) -> Fraction | None:
-    """An integer or a decimal, with separators of thousands where they cannot be anything else."""
+    """Read an integer or a decimal, with thousands separators where they cannot be anything else."""
     if _NUMBER.fullmatch(text):
         return Fraction(text)
     if _GROUPED.fullmatch(text):
@@ -126,7 +129,7 @@ def plain_number(text: str) -> Fraction | None:
 
 
 def quantity(text: str) -> tuple[str, str, str] | None:
-    """(number, unit, power of the unit) of a number with a unit."""
+    """Return (number, unit, power of the unit) of a number with a unit."""
     match = _QUANTITY.fullmatch(text)
     if not match:
         return None
@@ -146,7 +149,7 @@ def _end(text: str) -> Value | None:
 
 
 def matrix(text: str) -> tuple[str, list[list[str]]] | None:
-    """(environment, rows of cells) of a matrix."""
+    """Return (environment, rows of cells) of a matrix."""
     if not (match := _MATRIX.fullmatch(text)):
         return None
     rows = [row.split("&") for row in re.split(r"\\\\(?:\[\w+\])?", match["body"]) if row.strip()]
@@ -154,14 +157,14 @@ def matrix(text: str) -> tuple[str, list[list[str]]] | None:
 
 
 def family(text: str) -> tuple[str, str] | None:
-    """(expression, integer) of all solutions: `x = 2\\pi k, k \\in \\mathbb{Z}`."""
+    """Return (expression, integer) of a family of solutions: `x = 2\\pi k, k \\in \\mathbb{Z}`."""
     match = _FAMILY.fullmatch(text)
     return (match["body"].strip(), match["letter"]) if match else None
 
 
 @lru_cache(maxsize=1 << 14)
 def read(text: str) -> Reading | None:
-    """What an answer is, or None in doubt."""
+    """Read an answer; None in case of doubt."""
     text = bare(text)
     if not text or len(text) > 400 or "$" in text:
         return None
@@ -174,7 +177,7 @@ def read(text: str) -> Reading | None:
     return Reading("value", known) if known else None
 
 
-#: What a reader gives where its shape is there and its content is in doubt.
+#: The result of a reader whose shape matches while the content is in doubt.
 _DOUBT = Reading("doubt", ())
 
 
@@ -213,7 +216,7 @@ def _relation(text: str) -> Reading | None:
         return _equation(*sides)
     if all(op in _INEQUALITIES for op in ops) and len(ops) < 3:
         ops = [_INEQUALITIES[op] for op in ops]
-        if ops[0] in ">≥":  # from the other side
+        if ops[0] in ">≥":  # turned round, so that all signs point the same way
             sides, ops = sides[::-1], [op.translate(MIRROR) for op in ops[::-1]]
         return _all("inequality", ["".join(ops), *map(value, sides)])
     return _DOUBT
@@ -239,7 +242,7 @@ def _interval(text: str) -> tuple[str, Value | None, Value | None, str] | None:
 
 
 def _union(text: str) -> Reading | None:
-    """Intervals that cannot be pairs: one has unequal brackets or no end."""
+    """Read intervals that cannot be pairs: one has unequal brackets or an infinite end."""
     pieces = split(text, r"\\cup(?![A-Za-z])|∪")
     intervals = [_interval(piece) for piece in pieces]
     if None in intervals:
@@ -281,7 +284,7 @@ def _quantity(text: str) -> Reading | None:
 
 
 def surely_differ(a: Reading | None, b: Reading | None) -> bool:
-    """Whether two readings are certain to be two answers; False in any doubt."""
+    """Return whether two readings are certainly different answers; False in case of doubt."""
     if a is None or b is None:
         return False
     if a.kind != b.kind:
@@ -295,7 +298,7 @@ def surely_differ(a: Reading | None, b: Reading | None) -> bool:
 
 
 def _differs_as_interval(union: Reading, pair: Reading) -> bool:
-    """`(0, 1)` and `[0, 1]` beside what is certain to be an interval."""
+    """Compare `(0, 1)` or `[0, 1]`, read as an interval, with a certain interval."""
     opening, closing = ("(", ")") if pair.kind == "tuple" else ("[", "]")
     if len(pair.parts) != 2 or any(item.kind != "value" for item in pair.parts):
         return False
@@ -314,7 +317,7 @@ def _tuples_differ(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 
 def _sets_differ(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    """An item of one that is none of the other's."""
+    """Return whether an item of one set differs from all items of the other."""
     return any(
         all(surely_differ(item, other) for other in others)
         for items, others in ((a, b), (b, a))
@@ -327,7 +330,7 @@ def _intervals_differ(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 
 def _unions_differ(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    """Of separate pieces: where they touch, one bracket less may be the same set."""
+    """Compare separate pieces; where pieces touch, one bracket less may be the same set."""
     for pieces in (a, b):
         ends = [end for piece in pieces for end in piece[1:3] if abs(complex(end[0])) < 1e299]
         if any(not differ(x, y) for n, x in enumerate(ends) for y in ends[:n]) and len(a) > 1:
@@ -340,7 +343,7 @@ def _unions_differ(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 
 def _inequalities_differ(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    """Of one name on a side of its own; scaled ones would need to be solved."""
+    """Compare inequalities with one name alone on a side; others would have to be solved."""
     places = [[n for n, side in enumerate(r[1:], 1) if not is_constant(side)] for r in (a, b)]
     if len(a) != len(b) or len(places[0]) != 1 or len(places[1]) != 1:
         return False
@@ -351,7 +354,7 @@ def _inequalities_differ(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 
 def _equations_differ(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    """No constant factor makes one of the other."""
+    """Return whether no constant factor turns one equation into the other."""
     crossed = [a[0] * b[i] for i in range(1, 3)], [b[0] * a[i] for i in range(1, 3)]
     return differ(*map(tuple, crossed))
 
@@ -365,7 +368,7 @@ def _matrices_differ(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 
 def _families_differ(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    """A member near zero of one is none of the other's."""
+    """Return whether a member near zero of one family is not in the other."""
     return any(
         all(differ(one[at], each) for each in two) for one, two in ((a, b), (b, a)) for at in (0, 1)
     )

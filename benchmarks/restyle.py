@@ -1,7 +1,7 @@
-"""The gold in other spellings that a mathematician does not notice, and all of them are right.
+"""Write the gold in equivalent spellings; all of them are right.
 
-Each applies only where its shape is certain: a pair is not an interval, a list without braces may have an
-order, and a name is added only where the question asks for it.
+Each style applies only where its shape is certain: a pair is not an interval, a list without braces may
+have an order, and a name is added only if the question asks for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from readings import (
     split,
 )
 
-#: What writes an answer in other ways, of the answer and its question.
+#: A function of the answer and its question that yields other spellings.
 Style: TypeAlias = Callable[[str, str], Iterator[str]]
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -75,9 +75,11 @@ _TIME = re.compile(r"(\d{1,2}:\d\d)(?:\s|~|\\ )*(?:\\text\{\s*)?([AaPp])\.?\s?[M
 
 
 def restylings(gold: str, question: str) -> Iterator[tuple[str, str]]:
-    """(name, text) of every other spelling, each text once."""
+    """Yield (name, text) of every other spelling, each text once."""
     text, texts = bare(gold), {gold.strip()}
-    if not text or "$" in text.replace("\\$", "")[1:]:  # prose; a sum may begin with one
+    if (
+        not text or "$" in text.replace("\\$", "")[1:]
+    ):  # prose; a sum of money may begin with a dollar
         return
     for name, style in STYLES.items():
         for other in style(text, question):
@@ -95,13 +97,13 @@ def another_sign(text: str, _: str) -> Iterator[str]:
 
 
 def unicode_powers(text: str, _: str) -> Iterator[str]:
-    def raised(match: re.Match[str]) -> str:
+    def superscript(match: re.Match[str]) -> str:
         if match[1].startswith("\\") and match[1] not in ("\\pi", "\\theta", "\\alpha"):
             return match[0]
         return match[1] + (match[2] or match[3]).translate(_SUPERSCRIPTS)
 
     if not re.search(r"\\(?:sum|int|prod|Big|lim)|_|\d\^\{?\\", text):
-        yield _POWER.sub(raised, text)
+        yield _POWER.sub(superscript, text)
 
 
 def unicode_fraction(text: str, _: str) -> Iterator[str]:
@@ -135,7 +137,7 @@ def leading_zero(text: str, _: str) -> Iterator[str]:
         yield text.replace("0.", ".", 1)
 
 
-# --- what stands around an answer ------------------------------------------------------------------
+# --- marks around an answer ------------------------------------------------------------------
 
 
 def wrapped(text: str, _: str) -> Iterator[str]:
@@ -150,7 +152,7 @@ def wrapped(text: str, _: str) -> Iterator[str]:
             "{@}",
             "@.",
         )
-        # One of them, or they would be most of all restylings.
+        # Only one, because all of them would be most of the restylings.
         yield wraps[crc32(text.encode()) % len(wraps)].replace("@", text)
 
 
@@ -223,7 +225,7 @@ def sides_swapped(text: str, _: str) -> Iterator[str]:
     equation = reading and reading.kind == "equation" and not is_constant(reading.parts)
     if (labelled or equation) and len(sides) == 2:
         yield f"{sides[1]} = {sides[0]}"
-        # Only a curve may have zero on one side: any other equation would have to be solved again.
+        # Only for a curve: another equation with zero on one side would have to be solved again.
         curve = equation and {"x", "y"} <= set(re.findall("[a-z]", sides[0]))
         if curve and sides[1] != "0" and value(sides[1]):
             yield f"{sides[0]} - ({sides[1]}) = 0"
@@ -258,7 +260,7 @@ def label(text: str, question: str) -> Iterator[str]:
 
 
 def inequality(text: str, question: str) -> Iterator[str]:
-    """An interval as an inequality in the name the question asks for."""
+    """Write an interval as an inequality in the name that the question asks for."""
     names, reading, parts = set(_WANTED_NAME.findall(question)), read(text), bracketed(text)
     if len(names) != 1 or not reading or reading.kind != "union" or not parts:
         return
@@ -270,13 +272,13 @@ def inequality(text: str, question: str) -> Iterator[str]:
 
 
 def interval(text: str, question: str) -> Iterator[str]:
-    """An inequality from either side, and as an interval where no integer is meant."""
+    """Write an inequality from either side, and as an interval unless integers are meant."""
     reading = read(text)
     if not reading or reading.kind != "inequality":
         return
     sides, ops = split(text, RELATION.pattern), reading.parts[0]
     if at_depth_0(text, RELATION)[0][0] in (">", "≥", r"\gt", r"\ge", r"\geq", r"\geqslant"):
-        sides = sides[::-1]  # as it was read
+        sides = sides[::-1]  # `read` turns it round, too
     upwards, downwards = sides[0], sides[-1]
     for op, side in zip(ops, sides[1:], strict=True):
         upwards += f" {LATEX[op]} {side}"
@@ -310,7 +312,7 @@ def unit_in_other_type(text: str, _: str) -> Iterator[str]:
 
 
 def other_marks(text: str, _: str) -> Iterator[str]:
-    """Degrees, percent, money, times, bases, congruences, ratios and choices."""
+    """Write degrees, percents, money, times, bases, congruences, ratios and choices with other marks."""
     if match := _DEGREES.fullmatch(text):
         yield from (match[1] + end for end in ("°", r"^{\circ}", r"\degree", r" \text{ degrees}"))
     if match := re.fullmatch(r"(-?\d+(?:\.\d+)?)\\?%", text):

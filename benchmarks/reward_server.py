@@ -1,12 +1,12 @@
-"""`rewardkit reward-server` under load, the load generator on the same machine. Prints tables.
+"""Measure `rewardkit reward-server` under load from the same machine. Prints tables.
 
     python benchmarks/reward_server.py
 
-Requests are sent at fixed times, whether the server keeps up or not. Latency is told from the time
-that a request was due, waiting for a connection included, and from the time it was sent; what has no
-connection in the end is not sent. Every answer is compared with the one it must be; a 429 is an
-answer, and is not asked again. CPU is that of the server and its children, and that of this process,
-in cores. Linux only.
+Requests are due at fixed times, whether the server keeps up or not. Latency is measured from the time
+that a request was due, including the wait for a connection, and from the time it was sent; requests
+that have no connection at the end are not sent. Every answer is compared with the expected one; a 429
+counts as an answer, and its request is not repeated. CPU is that of the server and its children, and
+that of this process, in cores. Linux only.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-#: Seconds of sleep in the slow scorer, so that two of them give at most 400 answers a second.
-SLOW = 0.005
+#: Seconds that the slow scorer sleeps, so that two of them give at most 400 answers a second.
+SLOW_SECONDS = 0.005
 SCORER = f"""
 import time
 from rewardkit.scorers.base import Score, Status
 
 def score(response, ground_truth, extra_info=None):
-    time.sleep({SLOW})
+    time.sleep({SLOW_SECONDS})
     right = response == ground_truth
     return Score(float(right), right, response, Status.CORRECT if right else Status.WRONG)
 """
 
 
 def requests(kind: str) -> list[tuple[bytes, bytes]]:
-    """A thousand different requests, and the body that each must be answered."""
-    made = []
+    """Return a thousand different requests, each with the expected body of its answer."""
+    pairs = []
     for n in range(1000):
-        gold, said = str(n), str(n if n % 3 else n + 1)
-        text = f"Let us see, {n}. " * 20 + f"#### {said}" if kind == "gsm8k" else said
-        right = gold == said
+        gold, answer = str(n), str(n if n % 3 else n + 1)
+        text = f"Let us see, {n}. " * 20 + f"#### {answer}" if kind == "gsm8k" else answer
+        right = gold == answer
         status = "correct" if right else "wrong"
-        answer = {"score": float(right), "correct": right, "pred": said, "status": status}
+        fields = {"score": float(right), "correct": right, "pred": answer, "status": status}
         body = json.dumps({"response": text, "ground_truth": gold}).encode()
         head = f"POST /score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        expected = json.dumps({**answer, "error": ""}, separators=(",", ":")).encode()
-        made.append((head.encode() + body, expected))
-    return made
+        expected = json.dumps({**fields, "error": ""}, separators=(",", ":")).encode()
+        pairs.append((head.encode() + body, expected))
+    return pairs
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time; the client is told of each answer."""
+    """A connection with one request at a time; it passes each answer to the client."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.buffer, self.number = client, b"", 0
@@ -65,64 +65,66 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
 
-    def ask(self, number: int, due: float) -> None:
+    def send(self, number: int, due: float) -> None:
         self.number, self.due, self.sent = number, due, time.perf_counter()
         self.transport.write(self.client.requests[number % 1000][0])
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
-        head, found, body = self.buffer.partition(b"\r\n\r\n")
-        if not found:
+        head, separator, body = self.buffer.partition(b"\r\n\r\n")
+        if not separator:
             return
         length = int(re.search(rb"content-length: (\d+)", head)[1])
         if len(body) >= length:
             self.buffer = b""
-            self.client.answered(self, int(head[9:12]), body, b"retry-after:" in head)
+            self.client.record_answer(self, int(head[9:12]), body, b"retry-after:" in head)
 
     def connection_lost(self, _: Exception | None) -> None:
-        self.client.lost()
+        self.client.record_loss()
 
 
 class Client:
-    """An open loop: what no connection is free for waits here."""
+    """An open loop: requests wait here until a connection is free."""
 
-    def __init__(self, made: list[tuple[bytes, bytes]]) -> None:
-        self.requests = made
+    def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        self.requests = pairs
         self.free: deque[Connection] = deque()
         self.waiting: deque[tuple[int, float]] = deque()
         self.statuses: Counter[int] = Counter()
-        self.took: list[tuple[float, float]] = []
-        self.made = self.sent = self.wrong = self.broken = 0
+        self.latencies: list[tuple[float, float]] = []
+        self.due_count = self.sent = self.wrong = self.broken = 0
         self.open = True
         self.done: asyncio.Future[None] | None = None
 
     def send(self, due: float) -> None:
-        self.made += 1
+        self.due_count += 1
         if self.free:
-            self.ask(self.free.popleft(), self.made, due)
+            self.assign(self.free.popleft(), self.due_count, due)
         else:
-            self.waiting.append((self.made, due))
+            self.waiting.append((self.due_count, due))
 
-    def ask(self, by: Connection, number: int, due: float) -> None:
+    def assign(self, connection: Connection, number: int, due: float) -> None:
         self.sent += 1
-        by.ask(number, due)
+        connection.send(number, due)
 
-    def answered(self, by: Connection, status: int, body: bytes, told_when: bool) -> None:
+    def record_answer(
+        self, connection: Connection, status: int, body: bytes, has_retry_after: bool
+    ) -> None:
         self.statuses[status] += 1
         if status == 200:
             now = time.perf_counter()
-            self.took.append((now - by.due, now - by.sent))
-            self.wrong += body != self.requests[by.number % 1000][1]
-        elif status != 429 or not told_when:
+            self.latencies.append((now - connection.due, now - connection.sent))
+            self.wrong += body != self.requests[connection.number % 1000][1]
+        elif status != 429 or not has_retry_after:
             self.wrong += 1
         self.check()
         if self.waiting:
-            self.ask(by, *self.waiting.popleft())
+            self.assign(connection, *self.waiting.popleft())
         else:
-            self.free.append(by)
+            self.free.append(connection)
 
     def all_answered(self) -> asyncio.Future[None]:
-        """Send no more, and wait for the answers to what was sent."""
+        """Stop sending, and wait for the answers to sent requests."""
         self.waiting.clear()
         self.done = asyncio.get_running_loop().create_future()
         self.check()
@@ -132,21 +134,21 @@ class Client:
         if self.done and not self.done.done() and self.statuses.total() >= self.sent:
             self.done.set_result(None)
 
-    def lost(self) -> None:
+    def record_loss(self) -> None:
         self.broken += self.open
 
 
 async def load(port: int, kind: str, rate: float, seconds: float, connections: int) -> Client:
-    """`rate` requests a second for so long, and the answers to those that were sent."""
+    """Send `rate` requests per second for `seconds`, and wait for the answers."""
     client, loop = Client(requests(kind)), asyncio.get_running_loop()
     for _ in range(connections):
-        _, made = await loop.create_connection(lambda: Connection(client), "127.0.0.1", port)
-        client.free.append(made)
+        _, connection = await loop.create_connection(lambda: Connection(client), "127.0.0.1", port)
+        client.free.append(connection)
     started, total = time.perf_counter(), int(rate * seconds)
-    while client.made < total:
+    while client.due_count < total:
         due = min(total, int((time.perf_counter() - started) * rate) + 1)
-        while client.made < due:
-            client.send(started + client.made / rate)
+        while client.due_count < due:
+            client.send(started + client.due_count / rate)
         await asyncio.sleep(0.001)
     with suppress(asyncio.TimeoutError):
         await asyncio.wait_for(client.all_answered(), 60)
@@ -158,7 +160,7 @@ async def load(port: int, kind: str, rate: float, seconds: float, connections: i
 
 @contextmanager
 def server(*options: str) -> Iterator[tuple[int, int]]:
-    """A server's process and port."""
+    """Run a server; yields its process id and port."""
     command = [sys.executable, "-m", "rewardkit", "reward-server", "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -170,7 +172,7 @@ def server(*options: str) -> Iterator[tuple[int, int]]:
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds of a process and of those it started that live."""
+    """Return the CPU seconds of a process and of its living children."""
     tick, total = os.sysconf("SC_CLK_TCK"), 0.0
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -183,12 +185,12 @@ def cpu_of(pid: int) -> float:
 
 
 def own_cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
 
 
 def run(name: str, options: list[str], kind: str, rate: float, seconds: float, n: int) -> float:
-    """A row of the table; the answers of 200 a second."""
+    """Print a row of the table, and return the answers with status 200 per second."""
     import uvloop
 
     with server(*options) as (pid, port):
@@ -197,7 +199,7 @@ def run(name: str, options: list[str], kind: str, rate: float, seconds: float, n
         wall = time.perf_counter() - started
         theirs, ours = cpu_of(pid) - before, own_cpu() - own
     ok, full, total = client.statuses[200], client.statuses[429], client.statuses.total()
-    due, sent = (quantiles([pair[i] for pair in client.took]) for i in (0, 1))
+    due, sent = (quantiles([pair[i] for pair in client.latencies]) for i in (0, 1))
     print(
         f"| {name} | {n:,} | {total / wall:,.0f} | {ok / wall:,.0f} | {full:,} "
         f"| {client.sent - total} | {client.wrong} | {due} | {sent} "
@@ -220,7 +222,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--seconds", type=float, default=10.0, help="seconds of each run")
     seconds = parser.parse_args().seconds
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 8192)), hard))
@@ -231,14 +233,16 @@ def main() -> None:
     )
     run("gsm8k, 1,000/s", ["gsm8k"], "gsm8k", 1000, seconds, 64)
     most = run("gsm8k, as many as it can", ["gsm8k"], "gsm8k", 10_000, seconds, 64)
-    kept = run("gsm8k, 10,000/s, 1,024 may wait", ["gsm8k"], "gsm8k", 10_000, seconds, 2000)
+    overload = run("gsm8k, 10,000/s, 1,024 may wait", ["gsm8k"], "gsm8k", 10_000, seconds, 2000)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "slow.py"
         file.write_text(SCORER)
         slow = [f"{file}:score", "--jobs", "2"]
         base = run("a scorer of 5 ms, 2 jobs, 350/s", slow, "slow", 350, seconds, 64)
-        held = run("the same, 3,500/s, 1,024 may wait", slow, "slow", 3500, seconds, 2000)
-    print(f"\nkept under overload: gsm8k {kept / most:.0%} of its most, slow {held / base:.0%}")
+        slow_overload = run("the same, 3,500/s, 1,024 may wait", slow, "slow", 3500, seconds, 2000)
+    print(
+        f"\nkept under overload: gsm8k {overload / most:.0%} of its most, slow {slow_overload / base:.0%}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Every table of README.md: runs its script and prints what it says under the table's heading.
+"""Run the scripts behind the tables of README.md and print each table under its heading.
 
-    make bench SHARED=../shared          # builds the environments, then all of them at full size
+    make bench SHARED=../shared          # builds the environments, then runs all at full size
     python benchmarks/run.py speed overlap --shared ../shared --out /tmp/results
-    python benchmarks/run.py --small     # all in small, on packaged samples, as CI does
+    python benchmarks/run.py --small     # all in small, on packaged samples, as in CI
 
-Real data lie outside the repository: `--shared`, or REWARDKIT_SHARED. Exit code 1: one failed or, at
-full size, could not be run.
+The real data are not in the repository; `--shared` or REWARDKIT_SHARED names their folder. The exit
+code is 1 if a benchmark failed or, at full size, could not run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ SMALL_SECONDS = 180
 
 
 class Benchmark(NamedTuple):
-    """Packages are those whose versions matter; `small` is what `--small` adds, or `skip: ` and why."""
+    """A benchmark: its heading in README.md, its duration, packages whose versions matter, and command.
+
+    `small` has the arguments that `--small` adds, or `skip: ` and the reason.
+    """
 
     heading: str
     minutes: int
@@ -101,17 +104,29 @@ def main() -> None:
         epilog="\n".join(f"{name:14}{each.minutes:3} min" for name, each in BENCHMARKS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", help="some of those below; all if none is named")
-    parser.add_argument("--small", action="store_true", help="in small, on packaged samples")
-    parser.add_argument("--shared", type=Path, help="the folder of real data and cases")
-    parser.add_argument("--verl-python", default=ROOT / ".venv-verl-0.9.1/bin/python")
-    parser.add_argument("--peers-python", default=ROOT / ".venv-peers/bin/python")
-    parser.add_argument("--out", type=Path, help="a folder: also writes a page, named by the time")
+    parser.add_argument(
+        "names", nargs="*", help="benchmarks to run, from the list below; default: all"
+    )
+    parser.add_argument("--small", action="store_true", help="run on packaged samples, in a minute")
+    parser.add_argument("--shared", type=Path, help="folder of the real data and cases")
+    parser.add_argument(
+        "--verl-python", default=ROOT / ".venv-verl-0.9.1/bin/python", help="interpreter with verl"
+    )
+    parser.add_argument(
+        "--peers-python",
+        default=ROOT / ".venv-peers/bin/python",
+        help="interpreter with the other peers",
+    )
+    parser.add_argument(
+        "--out", type=Path, help="folder to write a page to, named after the start time"
+    )
     options = parser.parse_args()
     if unknown := set(options.names) - set(BENCHMARKS):
-        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+        parser.error(
+            f"unknown benchmark {', '.join(unknown)}; the benchmarks are {', '.join(BENCHMARKS)}"
+        )
     if options.small and options.shared:
-        parser.error("--small makes its own data: leave --shared out")
+        parser.error("--small makes its own data: leave out --shared")
     shared = options.shared or os.environ.get("REWARDKIT_SHARED", "no --shared")
     places = {"own": sys.executable, "verl": options.verl_python, "peers": options.peers_python}
     with tempfile.TemporaryDirectory() as folder:
@@ -119,14 +134,17 @@ def main() -> None:
             write_shared(Path(folder))
             shared, places["peers"] = folder, sys.executable
         places["shared"] = shared
-        # Absolute, as scripts run in the repository's folder; a resolved one would leave its venv.
+        # Scripts run in the repository's folder. Resolving the links would leave the venv.
         absolute = {name: str(Path(place).absolute()) for name, place in places.items()}
         sys.exit(run_all(options, absolute))
 
 
 def run_all(options: argparse.Namespace, places: dict[str, str]) -> int:
-    """Print all, into a page too if asked for, and give the exit code. In small two run at once."""
-    started, bad = datetime.now(timezone.utc), []
+    """Print every benchmark, also into a page with `--out`, and return the exit code.
+
+    Two run at once in small.
+    """
+    started, failures = datetime.now(timezone.utc), []
     pages = [sys.stdout]
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -134,13 +152,16 @@ def run_all(options: argparse.Namespace, places: dict[str, str]) -> int:
     say(pages, machine(started) + "\nSmall: the figures mean nothing.\n" * options.small)
     with ThreadPoolExecutor(2 if options.small else 1) as pool:
         names = options.names or [*BENCHMARKS]
-        for name, (how, text) in zip(
-            names, pool.map(lambda name: measured(name, places, options.small), names), strict=True
+        for name, (outcome, text) in zip(
+            names,
+            pool.map(lambda name: run_benchmark(name, places, options.small), names),
+            strict=True,
         ):
             say(pages, f"\n## {BENCHMARKS[name].heading}\n\n{text}")
-            bad += [f"{name} {how}"] if how == "FAILED" or (how and not options.small) else []
-    say(pages, f"\n{len(names)} benchmarks: {', '.join(bad) or 'none failed'}")
-    return bool(bad)
+            if outcome == "FAILED" or (outcome and not options.small):
+                failures.append(f"{name} {outcome}")
+    say(pages, f"\n{len(names)} benchmarks: {', '.join(failures) or 'none failed'}")
+    return bool(failures)
 
 
 def say(pages: list[TextIO], text: str) -> None:
@@ -148,44 +169,45 @@ def say(pages: list[TextIO], text: str) -> None:
         print(text, file=page, flush=True)
 
 
-def measured(name: str, places: dict[str, str], small: bool) -> tuple[str, str]:
-    """`FAILED`, `not run` or "", and what is said of it: command, versions, table, problem."""
+def run_benchmark(name: str, places: dict[str, str], small: bool) -> tuple[str, str]:
+    """Return `FAILED`, `not run` or "", and the text: command, versions, table, problem."""
     _, minutes, packages, words, more = BENCHMARKS[name]
     if small and more.startswith("skip: "):
         return "not run", f"Not run: {more.removeprefix('skip: ')}."
-    if not small and (lacking := missing(words, places)):
-        return "not run", f"Not run: {lacking} is missing."
-    asked = shlex.split(f"{words} {more}" if small else words)
-    python, script, *arguments = (word.format(**places) for word in asked)
+    if not small and (path := missing_path(words, places)):
+        return "not run", f"Not run: {path} is missing."
+    line = shlex.split(f"{words} {more}" if small else words)
+    python, script, *arguments = (word.format(**places) for word in line)
     if not Path(python).exists():  # in small only: verl's
         python = sys.executable
     print(f"{name}{'' if small else f', about {minutes} minutes'} ...", file=sys.stderr)
     limit = SMALL_SECONDS if small else 10 * 60 * minutes
     problem, output, seconds = run([python, str(HERE / script), *arguments], limit)
     pythons = {places[place] for place in ("own", "verl", "peers") if f"{{{place}}}" in words}
-    used = versions(packages, pythons)
-    told = f"`{shlex.join([script, *arguments])}`, {seconds:.0f} s. {used}".rstrip()
-    return ("FAILED" if problem else ""), f"{told}\n\n{output}{problem}"
+    summary = (
+        f"`{shlex.join([script, *arguments])}`, {seconds:.0f} s. {versions(packages, pythons)}"
+    )
+    return ("FAILED" if problem else ""), f"{summary.rstrip()}\n\n{output}{problem}"
 
 
-def missing(words: str, places: dict[str, str]) -> str:
-    """The first file, folder or interpreter of a command that is not there."""
-    named = (word.format(**places) for word in words.split() if word.startswith("{"))
-    return next((path for path in named if not Path(path).exists()), "")
+def missing_path(words: str, places: dict[str, str]) -> str:
+    """Return the first file, folder or interpreter of a command that does not exist."""
+    paths = (word.format(**places) for word in words.split() if word.startswith("{"))
+    return next((path for path in paths if not Path(path).exists()), "")
 
 
 def run(command: list[str], limit: float) -> tuple[str, str, float]:
-    """Why it failed, if it did, its output, and the seconds it took."""
+    """Run a command and return its problem or "", its output, and its seconds."""
     started = time.perf_counter()
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    # Files and not pipes: what a benchmark left behind would keep a pipe open.
+    # Files, because a process that a benchmark leaves behind would keep a pipe open.
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as error:
         process = subprocess.Popen(command, stdout=out, stderr=error, cwd=ROOT, env=environment)
         try:
             problem = f"exit code {process.returncode}" if process.wait(limit) else ""
         except subprocess.TimeoutExpired:
-            problem = f"not done after {limit} s"
-            process.send_signal(signal.SIGINT)  # so that it ends what it started
+            problem = f"not finished after {limit} s"
+            process.send_signal(signal.SIGINT)  # so that it ends its child processes
             with suppress(subprocess.TimeoutExpired):
                 process.wait(10)
         finally:

@@ -1,12 +1,12 @@
-"""`rewardkit score` on 100,000 real responses, beside other ways to score a dump. Prints tables.
+"""Compare `rewardkit score` on 100,000 real responses with other ways to score. Prints tables.
 
     make test-verl        # builds .venv-verl-0.9.1, whose interpreter runs verl's way
     .venv/bin/python benchmarks/score_bulk.py --cases ../shared/cases
 
 The dump repeats the responses of CASES, each with a sentence of its own and every third with another
-digit near its end. Every way is a process of its own. Ours and the loop are timed from start to
-exit, files read and written. Of the others only the scoring counts, not their start, their imports
-and their files, of a sample spread over the dump: per row the whole would cost them no less. Of
+digit near its end. Every way runs in a separate process. Ours and the loop are timed from start to
+exit, including reading and writing files. For the others only the scoring counts, without start,
+imports and files, on a sample spread over the dump; per row the whole dump costs them no less. Of
 `--times` runs the shortest counts. Linux only.
 """
 
@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from measure import there
+from measure import interpreter_exists
 from peers.bulk import CORES, tree
 
 HERE = Path(__file__).parent
@@ -40,13 +40,13 @@ NAMES = {
 }
 MIN_RATIO = {"main_eval": 20, "bare": 20, "verify-64": 25}
 
-#: Wall time of ours as a share of a plain loop's, at the most: with `math`, and with a scorer of a
-#: user's, which is isolated.
+#: Maximum wall time of ours relative to a plain loop: with `math`, and with a user's scorer, which
+#: runs in separate processes.
 MAX_SHARE = {"loop": ("ours", 0.65), "user-loop": ("user", 2.0)}
 MAX_MB = 400
 
-#: Of so many rows the slow ways score one.
 ON_RAY = ("main_eval", "bare")
+#: The slow ways score one row in this many.
 EVERY = {
     "loop": 1,
     "user": 1,
@@ -60,7 +60,7 @@ EVERY = {
 
 @dataclass
 class Run:
-    """One way: rows scored, wall and CPU seconds, peak MB of the process and its largest child."""
+    """A run: rows scored, wall and CPU seconds, peak MB of the process and of its largest child."""
 
     name: str
     rows: int
@@ -71,7 +71,7 @@ class Run:
 
 
 def write_dump(cases: Path, dump: Path, rows: int) -> None:
-    """Rows as verl dumps them, in random order."""
+    """Write rows in the format of verl's dumps, in random order."""
     files = [cases / "real_zeroeval_mathl5.jsonl", *sorted(cases.glob("real_gsm8k_*.jsonl"))]
     real = [row for f in files for row in map(json.loads, f.open()) if row["solution_str"]]
     rng = random.Random(0)
@@ -92,26 +92,29 @@ def shortest(name: str, rows: int, command: list[str], folder: Path, times: int)
 
 
 def run(name: str, rows: int, command: list[str], folder: Path) -> Run:
-    """One run, its peaks looked up ten times a second; a job may say its own times at the end."""
+    """Run a way and read its peak memory ten times a second.
+
+    The peers print their own times as the last line of their output.
+    """
     peaks: dict[int, float] = {}
-    with (folder / "said").open("w+") as said, (folder / "errors").open("w+") as errors:
+    with (folder / "output").open("w+") as output, (folder / "errors").open("w+") as errors:
         started = time.perf_counter()
-        pid = subprocess.Popen(command, stdout=said, stderr=errors, cwd=folder).pid
-        while (ended := os.wait4(pid, os.WNOHANG))[0] == 0:
+        pid = subprocess.Popen(command, stdout=output, stderr=errors, cwd=folder).pid
+        while (status := os.wait4(pid, os.WNOHANG))[0] == 0:
             for each in tree(pid):
                 try:
-                    status = Path(f"/proc/{each}/status").read_text()
+                    text = Path(f"/proc/{each}/status").read_text()
                 except OSError:
                     continue
-                if peak := re.search(r"VmHWM:\s+(\d+)", status):
+                if peak := re.search(r"VmHWM:\s+(\d+)", text):
                     peaks[each] = int(peak[1]) / 1024
             time.sleep(0.1)
         wall = time.perf_counter() - started
-        said.seek(0), errors.seek(0)
-        if ended[1]:
+        output.seek(0), errors.seek(0)
+        if status[1]:
             sys.exit(f"{name} failed:\n{errors.read()[-2000:]}")
-        last = said.read().rpartition("\nTIMES ")[2]
-    times = {"wall": wall, "cpu": ended[2].ru_utime + ended[2].ru_stime}
+        last = output.read().rpartition("\nTIMES ")[2]
+    times = {"wall": wall, "cpu": status[2].ru_utime + status[2].ru_stime}
     if name not in ("ours", "loop", "user", "user-loop"):
         times = json.loads(last)
         rows = int(times.pop("rows"))
@@ -124,11 +127,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cases", type=Path, required=True)
-    parser.add_argument("--verl-python", default=HERE.parent / ".venv-verl-0.9.1/bin/python")
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--ways", nargs="+", choices=EVERY, default=[*EVERY], help="beside ours")
+    parser.add_argument("--cases", type=Path, required=True, help="folder of the labelled cases")
+    parser.add_argument(
+        "--verl-python",
+        default=HERE.parent / ".venv-verl-0.9.1/bin/python",
+        help="interpreter with verl",
+    )
+    parser.add_argument("--rows", type=int, default=100_000, help="rows of the dump")
+    parser.add_argument("--times", type=int, default=3, help="runs of each way")
+    parser.add_argument(
+        "--ways", nargs="+", choices=EVERY, default=[*EVERY], help="ways to compare ours with"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder, n = Path(name), options.rows
@@ -139,7 +148,7 @@ def main() -> None:
         runs = [shortest("ours", n, ours, folder, options.times)]
         ways = options.ways
         trivial = f"{HERE / 'peers/trivial_scorer.py'}:score"
-        if not set(ways).isdisjoint(ON_RAY) and not there(options.verl_python):
+        if not set(ways).isdisjoint(ON_RAY) and not interpreter_exists(options.verl_python):
             ways = [kind for kind in ways if kind not in ON_RAY]
         for kind in ways:
             outs = {"loop": looped, "user-loop": folder / "user-looped.jsonl"}
@@ -150,12 +159,12 @@ def main() -> None:
                 swaps = {"math": trivial, str(scored): str(folder / "user.jsonl")}
                 command = [swaps.get(part, part) for part in ours]
             runs.append(shortest(kind, n, command, folder, options.times))
-        other = differing(scored, looped) if "loop" in ways else None
-        print_results(runs, dump.stat().st_size / 1e6, other)
+        differences = count_differences(scored, looped) if "loop" in ways else None
+        print_results(runs, dump.stat().st_size / 1e6, differences)
 
 
-def differing(scored: Path, looped: Path) -> tuple[int, int]:
-    """How many rows were compared, and how many have other verdicts; both files have all rows."""
+def count_differences(scored: Path, looped: Path) -> tuple[int, int]:
+    """Return the number of rows, and of those whose verdicts differ; both files have all rows."""
     with scored.open() as ours, looped.open() as theirs:
         pairs = zip(map(json.loads, ours), map(json.loads, theirs), strict=True)
         same = [all(a[key] == value for key, value in b.items()) for a, b in pairs]
@@ -191,8 +200,8 @@ def print_results(runs: list[Run], size: float, differ: tuple[int, int] | None) 
     peak = max(ours.main, ours.child)
     print(f"| peak below {MAX_MB} MB, each process | {peak:.0f} MB | {_met(peak < MAX_MB)} |")
     if differ:
-        said = f"{differ[1]:,} of {differ[0]:,} differ"
-        print(f"| verdicts identical to one at a time | {said} | {_met(not differ[1])} |")
+        count = f"{differ[1]:,} of {differ[0]:,} differ"
+        print(f"| verdicts identical to one at a time | {count} | {_met(not differ[1])} |")
 
 
 def _met(yes: bool) -> str:

@@ -1,10 +1,10 @@
-"""The folder of real data and cases in small, from the packaged samples, for `run.py --small`.
+"""Make a small folder of data and cases from the packaged samples, for `run.py --small`.
 
     python benchmarks/small.py FOLDER
 
-The same names and columns, so that every script reads it as it reads the real one, and rows written
-by us. Of each sample row there is a right response and a wrong one. What is measured on it says
-nothing; that it runs is the point.
+It has the names and columns of the real folder, so that every script reads it in the same way. Each
+sample row gets a right response and a wrong one. Figures measured on it mean nothing; it shows that
+the scripts run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rewardkit.preprocess.source import SAMPLES
 
 Row = dict[str, Any]
 
-#: The sets of cases that are made of each sample.
+#: Sets of labelled cases by answer format: boxed answers, `####` lines, letters.
 BOXED = (
     "hardverify",
     "exploits",
@@ -41,20 +41,20 @@ HASHES = (
 )
 LETTERS = ("real_mcq_gaokao", "real_mcq_mmlupro", "mathv_choice", "mrben_letters")
 
-#: As long as the responses that speed.py picks.
-LONG = 2_500
+#: Characters of a long response, as speed.py selects them.
+LONG_RESPONSE_CHARS = 2_500
 
 
 def write_shared(folder: Path) -> None:
-    """`data` and `cases` below this folder."""
+    """Write `data` and `cases` below a folder."""
     _write_data(folder / "data")
     numbers = [(r["question"], r["answer"], r["answer"].split()[-1]) for r in _rows("gsm8k/train")]
     maths = [(r["problem"], r["solution"], r["answer"]) for r in _rows("math-500/test")]
-    long = [(q, "Let us see. " * (LONG // 12) + s, gold) for q, s, gold in maths]
+    long = [(q, "Let us see. " * (LONG_RESPONSE_CHARS // 12) + s, gold) for q, s, gold in maths]
     cases = folder / "cases"
     for name in BOXED:
-        made = long if name == "real_zeroeval_mathl5" else maths
-        _write_jsonl(cases / f"{name}.jsonl", _cases(made, "\\boxed{@}"))
+        problems = long if name == "real_zeroeval_mathl5" else maths
+        _write_jsonl(cases / f"{name}.jsonl", _cases(problems, "\\boxed{@}"))
     for name in HASHES:
         _write_jsonl(cases / f"{name}.jsonl", _cases(numbers, "#### @"))
     letters = [("Which of them?", "", "ABCD"[i % 4]) for i in range(40)]
@@ -80,8 +80,8 @@ def _write_data(data: Path) -> None:
     _write_jsonl(data / "math-500/test.jsonl", _rows("math-500/test"))
 
 
-def _cases(made: Iterable[tuple[str, str, str]], end: str, **more: Any) -> list[Row]:
-    """A right and a wrong response to each question, with what the sets' rows hold."""
+def _cases(problems: Iterable[tuple[str, str, str]], end: str, **more: Any) -> list[Row]:
+    """Make a right and a wrong response to each question, with the columns of the real sets."""
     return [
         {
             "id": f"{number}:{label}",
@@ -94,7 +94,7 @@ def _cases(made: Iterable[tuple[str, str, str]], end: str, **more: Any) -> list[
             "kind": "made",
             **more,
         }
-        for number, (question, solution, gold) in enumerate(made)
+        for number, (question, solution, gold) in enumerate(problems)
         for answer, label in ((gold, True), ("E" if gold in "ABCD" else f"{gold}7", False))
     ]
 

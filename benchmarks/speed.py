@@ -1,11 +1,11 @@
-"""Time per call on real responses, ours and the peers', on the same inputs. Prints tables.
+"""Measure the time per call on real responses, ours and the peers'. Prints tables.
 
     python benchmarks/speed.py --cases ../shared/cases --peers-python .venv-peers/bin/python
 
-The interpreters are those of accuracy.py. Both sides get the same responses, three times; a call's
-time is the least of its three: what the machine's other jobs added is no property of the code. No
-cache of ours answers: they are emptied before every call, as if no answer were given twice. The
-peers keep theirs. A peer that is not there is left out and named.
+The interpreters are those of accuracy.py. Both sides get the same responses three times, and the
+shortest time of a call counts, because other jobs of the machine only add time. Our caches are emptied
+before every call, as if no answer occurred twice; the peers keep theirs. A peer that is not installed
+is left out and named.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ANSWERS = (
     r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}",
 )
 
-#: Text that has made extractors superlinear, to be repeated.
+#: Texts that make extractors superlinear when they are repeated.
 SHAPES = {
     "prose and formulas": "Then $x = \\frac{1}{2}$, so the answer is 4.\n",
     "unclosed boxes": "\\boxed{",
@@ -65,7 +65,7 @@ SHAPES = {
 
 
 class Input(NamedTuple):
-    """One call: a response, its gold and the row's other fields."""
+    """A call: a response, its gold and the other fields of the row."""
 
     response: str
     gold: str
@@ -77,8 +77,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cases", type=Path, required=True, help="the folder of labelled cases")
-    parser.add_argument("--peers-python", type=Path, required=True)
+    parser.add_argument("--cases", type=Path, required=True, help="folder of the labelled cases")
+    parser.add_argument(
+        "--peers-python", type=Path, required=True, help="interpreter with math-verify"
+    )
     parser.add_argument(
         "--verl-python", type=Path, default=here.parent / ".venv-verl-0.9.1/bin/python"
     )
@@ -99,7 +101,7 @@ def rows(cases: Path, name: str) -> list[dict[str, Any]]:
 
 
 def long_responses(cases: Path) -> list[dict[str, Any]]:
-    """MATH responses of about 3 KB."""
+    """Read the MATH responses of 2 to 5 KB."""
     return [
         r for r in rows(cases, "real_zeroeval_mathl5") if 2000 <= len(r["solution_str"]) <= 5000
     ]
@@ -109,11 +111,11 @@ def long_responses(cases: Path) -> list[dict[str, Any]]:
 
 
 def our_times(score: Callable[[Input], object], inputs: Sequence[Input]) -> list[float]:
-    """Microseconds of each input, sorted."""
+    """Return the microseconds of each input, sorted."""
     score(inputs[0])
     caches = answer_caches()
     passes = [[nanoseconds(score, each, caches) for each in inputs] for _ in range(PASSES)]
-    return least(passes)
+    return shortest_times(passes)
 
 
 def nanoseconds(
@@ -127,7 +129,7 @@ def nanoseconds(
 
 
 def peer_times(python: Path, name: str, inputs: Sequence[Input]) -> list[float]:
-    """Microseconds of each input, sorted; nothing if the peer is not there."""
+    """Return the microseconds of each input, sorted; empty if the peer is not installed."""
     calls = [
         {"response": each.response, "gold": each.gold} for _ in range(PASSES) for each in inputs
     ]
@@ -135,11 +137,11 @@ def peer_times(python: Path, name: str, inputs: Sequence[Input]) -> list[float]:
     if isinstance(answers, str):
         print(f"- {name} is left out: {answers}")
         return []
-    taken = [verdict.ns for verdict in answers.verdicts]
-    return least([taken[i : i + len(inputs)] for i in range(0, len(taken), len(inputs))])
+    times = [verdict.ns for verdict in answers.verdicts]
+    return shortest_times([times[i : i + len(inputs)] for i in range(0, len(times), len(inputs))])
 
 
-def least(passes: list[list[int]]) -> list[float]:
+def shortest_times(passes: list[list[int]]) -> list[float]:
     return sorted(min(times) / 1000 for times in zip(*passes, strict=True))
 
 
@@ -156,9 +158,9 @@ def print_calls(options: argparse.Namespace) -> None:
         Input(r["solution_str"], r["ground_truth"])
         for r in rows(options.cases, "real_gsm8k_openai")
     ]
-    options_of = rows(options.cases, "real_mcq_mmlupro")
+    choices = rows(options.cases, "real_mcq_mmlupro")
     letters = [
-        Input(r["solution_str"], r["ground_truth"], {"options": r["options"]}) for r in options_of
+        Input(r["solution_str"], r["ground_truth"], {"options": r["options"]}) for r in choices
     ]
 
     verl = options.verl_python
@@ -197,7 +199,7 @@ def print_calls(options: argparse.Namespace) -> None:
     for what, score, inputs, peer, theirs in table:
         ours = our_times(score, inputs)
         ratio = f"{rate(ours) / rate(theirs):.1f}" if theirs else ""
-        print(f"| {what} | {len(ours)} | {shown(ours)} | {peer} | {shown(theirs)} | {ratio} |")
+        print(f"| {what} | {len(ours)} | {figures(ours)} | {peer} | {figures(theirs)} | {ratio} |")
 
 
 def ours_math(each: Input) -> object:
@@ -228,14 +230,14 @@ def ours_mcq_options(each: Input) -> object:
     return mcq.score(each.response, each.gold, each.extra)
 
 
-def shown(times: list[float]) -> str:
+def figures(times: list[float]) -> str:
     if not times:
         return " | | "
     return f"{percentile(times, 50)} | {percentile(times, 99)} | {rate(times):,.0f}"
 
 
 def rate(times: list[float]) -> float:
-    """Calls per second: of all calls, the slow ones too."""
+    """Calls per second over all calls, including the slow ones."""
     return 1e6 * len(times) / sum(times)
 
 
@@ -256,9 +258,9 @@ def print_limits(cases: Path) -> None:
     )
     print(f"| the slowest of them | {max(parsed):.1f} us |")
 
-    name, ratio, taken = max(map(growth, SHAPES), key=lambda shape: shape[1])
+    name, ratio, milliseconds = max(map(growth, SHAPES), key=lambda shape: shape[1])
     print(
-        f"| extraction, 1 MB to 50 KB, worst of {len(SHAPES)} texts ({name}) | {ratio:.1f} times (20 is linear), {taken:.1f} ms |"
+        f"| extraction, 1 MB to 50 KB, worst of {len(SHAPES)} texts ({name}) | {ratio:.1f} times (20 is linear), {milliseconds:.1f} ms |"
     )
 
     hostile = rows(cases, "adversarial_inputs")
@@ -272,17 +274,17 @@ def print_limits(cases: Path) -> None:
 
 
 def hostile_times(hostile: list[dict[str, Any]]) -> list[int]:
-    """CPU nanoseconds of each, in a process that has not met them."""
-    taken = []
+    """Return the CPU nanoseconds of each input, in a process that has not seen it."""
+    times = []
     for row in hostile:
         started = time.process_time_ns()
         math.score(row["solution_str"], str(row["ground_truth"]))
-        taken.append(time.process_time_ns() - started)
-    return taken
+        times.append(time.process_time_ns() - started)
+    return times
 
 
 def growth(name: str) -> tuple[str, float, float]:
-    """How much longer 1 MB of a text takes than 50 KB, and its milliseconds."""
+    """Return the name, the time for 1 MB relative to that for 50 KB, and the milliseconds for 1 MB."""
     small, large = (
         min(nanoseconds(final_answer, SHAPES[name] * (size // len(SHAPES[name]))) for _ in range(5))
         for size in (50_000, 1_000_000)

@@ -1,11 +1,11 @@
-"""The killable worker: round trip, lateness of kills, next good answer, leaks. Prints a table.
+"""Measure the killable worker: round trip, lateness of kills, recovery, leaks. Prints a table.
 
-Run it on a quiet machine: `python benchmarks/worker.py`. The bare pipe is the same number of bytes
-to a forked process and back, in the same run: where the scheduler spreads two processes over two
-CPUs, waking them is most of both figures; `taskset -c 1` shows the code's own share.
+Run it on a quiet machine: `python benchmarks/worker.py`. The bare pipe sends the same number of bytes
+to a forked process and back, in the same run. Where the scheduler spreads two processes over two
+CPUs, waking them takes most of both times; `taskset -c 1` shows the share of the code.
 """
 
-# ruff: noqa: SLF001 - it calls functions of its own and counts helpers
+# ruff: noqa: SLF001 - the worker has to call functions of this script, and helpers are counted
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ CPU_SECONDS = 0.2
 
 
 def timed(action: Callable[[], object], times: int) -> list[float]:
-    """Microseconds of each of a number of runs, sorted."""
-    taken = []
+    """Return the microseconds of each run of an action, sorted."""
+    microseconds = []
     for _ in range(times):
         started = time.perf_counter_ns()
         action()
-        taken.append((time.perf_counter_ns() - started) / 1000)
-    return sorted(taken)
+        microseconds.append((time.perf_counter_ns() - started) / 1000)
+    return sorted(microseconds)
 
 
 def bare_pipe(times: int) -> list[float]:
-    """Microseconds of 40 bytes to a forked process and back."""
+    """Return the microseconds of sending 40 bytes to a forked process and back."""
     (request, to_child), (from_child, reply) = os.pipe(), os.pipe()
     if os.fork() == 0:
         os.close(to_child)
@@ -53,18 +53,18 @@ def bare_pipe(times: int) -> list[float]:
             os.write(reply, data)
         os._exit(0)
 
-    def ask() -> None:
+    def round_trip() -> None:
         os.write(to_child, b"x" * 40)
         os.read(from_child, 65536)
 
-    taken = timed(ask, times)
+    microseconds = timed(round_trip, times)
     os.close(to_child)
     os.wait()
-    return taken
+    return microseconds
 
 
-def kills(function: str, payload: int, times: int) -> tuple[list[float], list[float]]:
-    """Milliseconds late after the CPU deadline, and until the next good answer."""
+def time_kills(function: str, payload: int, times: int) -> tuple[list[float], list[float]]:
+    """Return the milliseconds from the CPU deadline to the kill, and to the next good answer."""
     late, good = [], []
     for _ in range(times):
         started = time.perf_counter()
@@ -75,20 +75,20 @@ def kills(function: str, payload: int, times: int) -> tuple[list[float], list[fl
     return late, good
 
 
-def held() -> tuple[int, int, int]:
-    """Descriptors, helpers, and resident kB of this process and of all processes of its helpers."""
+def resources_in_use() -> tuple[int, int, int]:
+    """Count descriptors, helpers, and resident kB of this process and of its helpers' processes."""
     sessions = {str(helper._process.pid) for helper in child_process._live}
     pages = 0
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # a process may end meanwhile
+        with suppress(OSError):  # the process may have ended
             session = (folder / "stat").read_text().rpartition(")")[2].split()[3]
             if session in sessions or folder.name == str(os.getpid()):
                 pages += int((folder / "statm").read_text().split()[1])
     return len([*Path("/proc/self/fd").iterdir()]), len(child_process._live), pages * 4
 
 
-def row(what: str, values: list[float], unit: str) -> None:
-    """One line of the table."""
+def print_row(what: str, values: list[float], unit: str) -> None:
+    """Print a row of the table."""
     values = sorted(values)
     p99 = values[int(len(values) * 0.99)]
     print(f"| {what} | {statistics.median(values):.1f} {unit} | {p99:.1f} {unit} |")
@@ -96,35 +96,41 @@ def row(what: str, values: list[float], unit: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trips", type=int, default=20_000, help="calls that are timed")
-    parser.add_argument("--kills", type=int, default=20, help="of each kind of hang")
-    parser.add_argument("--calls", type=int, default=100_000, help="after which a leak shows")
+    parser.add_argument("--trips", type=int, default=20_000, help="number of timed calls")
+    parser.add_argument(
+        "--kills", type=int, default=20, help="number of kills for each kind of hang"
+    )
+    parser.add_argument(
+        "--calls", type=int, default=100_000, help="number of calls before leaks are counted"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "bench_targets.py").write_text(TARGETS, encoding="utf-8")
         sys.path.insert(0, folder)
         worker._ALLOWED = ("bench_targets",)
-        table(options.trips, options.kills, options.calls)
+        print_table(options.trips, options.kills, options.calls)
 
 
-def table(trips: int, times: int, calls: int) -> None:
+def print_table(trips: int, times: int, calls: int) -> None:
     """Print the table."""
     print("| what | median | p99 |\n|---|---|---|")
-    row("bare pipe there and back", bare_pipe(trips), "us")
+    print_row("bare pipe there and back", bare_pipe(trips), "us")
     worker.call("bench_targets:one", 0)
-    row("call, warm", timed(lambda: worker.call("bench_targets:one", "x^2+1"), trips), "us")
+    print_row("call, warm", timed(lambda: worker.call("bench_targets:one", "x^2+1"), trips), "us")
     for name, function, payload in (
         ("Python loop", "loop", 0),
         ("re in C", "catastrophe", 200),
         ("long integers in C", "digits", 5_000_000),
     ):
-        late, good = kills(function, payload, times)
-        row(f"{name}: killed after its deadline", late, "ms")
-        row(f"{name}: next good answer", good, "ms")
-    before = held()
+        late, good = time_kills(function, payload, times)
+        print_row(f"{name}: killed after its deadline", late, "ms")
+        print_row(f"{name}: next good answer", good, "ms")
+    before = resources_in_use()
     for _ in range(calls):
         worker.call("bench_targets:one", 0)
-    print(f"\nDescriptors, helpers, resident kB: {before}; after {calls:,} calls: {held()}")
+    print(
+        f"\nDescriptors, helpers, resident kB: {before}; after {calls:,} calls: {resources_in_use()}"
+    )
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def test_help_lists_the_benchmarks(benchmarks):
 def test_a_name_that_is_none_is_a_usage_error():
     done = run("sped")
     assert done.returncode == 2
-    assert "no benchmark sped" in done.stderr
+    assert "unknown benchmark sped" in done.stderr
 
 
 @pytest.mark.full

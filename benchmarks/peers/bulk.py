@@ -1,10 +1,10 @@
-"""Ways to score a dump one row at a time or in other people's pools, as peers to measure.
+"""Score a dump one row at a time or in pools of other packages, as peers to measure.
 
     python benchmarks/peers/bulk.py NAME DUMP OUT      # loop, user-loop: every row, verdicts to OUT
-    python benchmarks/peers/bulk.py NAME DUMP EVERY    # the others: every so manyth row
+    python benchmarks/peers/bulk.py NAME DUMP EVERY    # the others: one row in EVERY
 
-The last line that those print has the rows and the seconds their scoring took, once the workers had
-started and imported what they need.
+The last line that the others print has the number of rows and the seconds of their scoring, after
+workers have started and imported their modules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 CORES = 2
 
-#: What verl's users write to have main_eval call a scorer of verl's: it loads this for every row.
+#: What users write so that main_eval calls a scorer of verl; verl loads the file for every row.
 REWARD_FILE = """
 from verl.utils.reward_score import default_compute_score
 
@@ -38,14 +38,14 @@ def loop(dump: Path, out: Path, score: Callable[[str, str], Any]) -> None:
 
     with dump.open() as lines, out.open("w") as verdicts:
         for row in map(json.loads, lines):
-            said = score(row["output"], row["gts"])
-            verdicts.write(json.dumps({**to_verl(said), "status": said.status.value}) + "\n")
+            result = score(row["output"], row["gts"])
+            verdicts.write(json.dumps({**to_verl(result), "status": result.status.value}) + "\n")
 
 
 def main_eval(rows: list[Row]) -> dict[str, float]:
-    """verl's own task and configuration, and its loop over the results."""
+    """Run verl's own task and configuration, and its loop over the results."""
     from omegaconf import OmegaConf
-    from verl.trainer import main_eval as theirs
+    from verl.trainer import main_eval as verl_main_eval
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "reward.py"
@@ -53,10 +53,10 @@ def main_eval(rows: list[Row]) -> dict[str, float]:
         custom = {
             "reward": {"custom_reward_function": {"path": str(file), "name": "compute_score"}}
         }
-        defaults = OmegaConf.load(Path(theirs.__file__).parent / "config/evaluation.yaml")
+        defaults = OmegaConf.load(Path(verl_main_eval.__file__).parent / "config/evaluation.yaml")
         config = OmegaConf.merge(defaults, custom)
         return on_ray(
-            lambda r: theirs.process_item.remote(
+            lambda r: verl_main_eval.process_item.remote(
                 config, "math_dapo", [r["output"]], {"ground_truth": r["gts"]}
             ),
             rows,
@@ -64,7 +64,7 @@ def main_eval(rows: list[Row]) -> dict[str, float]:
 
 
 def bare(rows: list[Row]) -> dict[str, float]:
-    """The same without configuration, and without loading a file for every row."""
+    """Run the same without configuration, and without loading a file for every row."""
     import ray
 
     @ray.remote  # type: ignore[untyped-decorator,unused-ignore]
@@ -79,19 +79,19 @@ def bare(rows: list[Row]) -> dict[str, float]:
 def on_ray(submit: Callable[[Row], Any], rows: list[Row]) -> dict[str, float]:
     import ray
 
-    def score(some: list[Row]) -> None:
-        left = [submit(row) for row in some]
-        while left:
-            done, left = ray.wait(left)
+    def score(batch: list[Row]) -> None:
+        pending = [submit(row) for row in batch]
+        while pending:
+            done, pending = ray.wait(pending)
             for each in done:
                 ray.get(each)
 
     with tempfile.TemporaryDirectory(prefix="rk", dir="/tmp") as folder:
         ray.init("local", num_cpus=CORES, _temp_dir=folder, include_dashboard=False)
         score(rows[:200])
-        taken = timed(lambda: score(rows))
+        times = timed(lambda: score(rows))
         ray.shutdown()
-    return taken
+    return times
 
 
 def verify_pool(rows: list[Row], chunk: int) -> dict[str, float]:
@@ -101,13 +101,13 @@ def verify_pool(rows: list[Row], chunk: int) -> dict[str, float]:
 
 
 def verify(row: Row) -> bool:
-    """math-verify with the targets that verl gives it and its own time limits."""
-    from math_verify.grader import verify as same
+    """Run math-verify with verl's targets and its own time limits."""
+    from math_verify.grader import verify as is_equal
     from math_verify.parser import ExprExtractionConfig, LatexExtractionConfig, parse
 
     gold = parse(rf"\boxed{{{row['gts']}}}", (LatexExtractionConfig(),))
     pred = parse(row["output"], (ExprExtractionConfig(), LatexExtractionConfig()))
-    return bool(same(gold, pred))
+    return bool(is_equal(gold, pred))
 
 
 def timed(work: Callable[[], object]) -> dict[str, float]:
@@ -118,7 +118,7 @@ def timed(work: Callable[[], object]) -> dict[str, float]:
 
 
 def cpu() -> float:
-    """CPU seconds of this process and all below it that live."""
+    """Return the CPU seconds of this process and its living descendants."""
     stats = [
         Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         for pid in tree(os.getpid())
@@ -127,7 +127,7 @@ def cpu() -> float:
 
 
 def tree(pid: int) -> Iterator[int]:
-    """A process and all below it."""
+    """Yield a process and its descendants."""
     yield pid
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -153,10 +153,10 @@ def main() -> None:
     with Path(dump).open() as lines:
         rows = [json.loads(line) for line in islice(lines, 0, None, int(last))]
     if name.startswith("verify"):
-        taken = verify_pool(rows, int(name.partition("-")[2]))
+        times = verify_pool(rows, int(name.partition("-")[2]))
     else:
-        taken = {"main_eval": main_eval, "bare": bare}[name](rows)
-    print("\nTIMES " + json.dumps({**taken, "rows": len(rows)}))
+        times = {"main_eval": main_eval, "bare": bare}[name](rows)
+    print("\nTIMES " + json.dumps({**times, "rows": len(rows)}))
 
 
 if __name__ == "__main__":

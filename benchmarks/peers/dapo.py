@@ -1,8 +1,8 @@
-"""Ways to bring DAPO-Math-17k's 1,791,700 rows down to the distinct ones, as peers to measure.
+"""Reduce DAPO-Math-17k's 1,791,700 rows to the distinct ones, as peers to measure.
 
     python benchmarks/peers/dapo.py NAME SOURCE OUT
 
-The steps of each way in our words. `build` makes the file as it is published out of its distinct
+The steps of each peer are written in our own code. `build` makes the published file from its distinct
 rows. Caches are written beside OUT.
 """
 
@@ -19,7 +19,7 @@ GROUPS = 20
 
 
 def build(source: Path, out: Path) -> None:
-    """Every row a hundred times, in random order, in as many row groups as the hub's file."""
+    """Write every row a hundred times, in random order, in as many row groups as the hub's file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -34,7 +34,7 @@ def build(source: Path, out: Path) -> None:
 
 
 def bare(source: Path, out: Path) -> None:
-    """The prompt's text first, then whole rows only where a prompt is new."""
+    """Read the prompts' text first, then whole rows only for new prompts."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -63,7 +63,7 @@ def _batches(file: Any, group: int, columns: list[str] | None) -> Iterator[tuple
 
 
 def pandas(source: Path, out: Path) -> None:
-    """The whole file as a frame, `drop_duplicates` on the prompt's text."""
+    """Load the whole file as a frame; `drop_duplicates` on the prompt's text."""
     import pandas as pd
 
     rows = pd.read_parquet(source)
@@ -72,7 +72,7 @@ def pandas(source: Path, out: Path) -> None:
 
 
 def filter_seen(source: Path, out: Path) -> None:
-    """`datasets.filter` row by row with a set of the prompts seen; right in one process only."""
+    """Use `datasets.filter` row by row with a set of seen prompts; correct in one process only."""
     seen: set[str] = set()
 
     def is_new(row: Mapping[str, Any]) -> bool:
@@ -84,7 +84,7 @@ def filter_seen(source: Path, out: Path) -> None:
 
 
 def open_r1(source: Path, out: Path) -> None:
-    """open-r1's script: every row to text in `datasets.map`, to pandas, `drop_duplicates`."""
+    """Do the steps of open-r1's script: rows to text with `datasets.map`, pandas, `drop_duplicates`."""
     import datasets
 
     def to_text(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,8 +97,8 @@ def open_r1(source: Path, out: Path) -> None:
 
 
 def verl(source: Path, out: Path) -> None:
-    """verl's script for DAPO with a tool: every row through `datasets.map`, none left out."""
-    import verl.utils.hdfs_io  # noqa: F401 - as the script does, and with it torch
+    """Do the steps of verl's script for DAPO with a tool: `datasets.map`, and no row is dropped."""
+    import verl.utils.hdfs_io  # noqa: F401 - the script imports it, and with it torch
 
     def with_tool(row: dict[str, Any], _: int) -> dict[str, Any]:
         create = {"create_kwargs": {"ground_truth": row["reward_model"]["ground_truth"]}}

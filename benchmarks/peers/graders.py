@@ -1,11 +1,11 @@
-"""Other people's graders behind one pipe: cases in, verdicts out, each with its time.
+"""Run graders of other packages behind a pipe: cases in, verdicts out, each with its time.
 
     echo '{"response": "so 5", "gold": "5"}' | /tmp/peers/bin/python benchmarks/peers/graders.py NAME
 
-A grader runs in the interpreter that has it. Its scoring process is a fork of a parent that has
-imported it, so replacing one that overran the wall limit costs milliseconds. Verdicts are lines of
-`[right, nanoseconds, problem]`; `problem` is null, "timeout" or an exception's name, and a problem
-is a wrong answer. The first line is the grader's version.
+A grader runs in the interpreter that has it installed. Its scoring process is a fork of a parent that
+has imported it, so that replacing a process after a time-out costs milliseconds. Verdicts are lines of
+`[right, nanoseconds, problem]`; `problem` is null, "timeout" or the name of an exception, and a problem
+counts as a wrong answer. The first line is the grader's version.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Case = dict[str, Any]
 Grader = Callable[[str, str, bool], bool]
 
 WALL_SECONDS = 5.0
-MEMORY = 4 << 30
+MEMORY_BYTES = 4 << 30
 
 
 class Verdict(NamedTuple):
-    """What a peer said of one case."""
+    """A peer's verdict on a case, with nanoseconds and the problem."""
 
     right: bool
     ns: int
@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What a peer said of all cases."""
+    """A peer's version and its verdicts on all cases."""
 
     version: str
     verdicts: list[Verdict]
@@ -53,12 +53,12 @@ class Answers(NamedTuple):
 
 
 def ask(python: Path, name: str, cases: Iterable[Case]) -> Answers | str:
-    """A peer's verdicts, or why it gave none."""
+    """Return a peer's verdicts, or the reason why it could not run."""
     if not Path(python).exists():
-        return f"no interpreter {python}"
+        return f"{python} does not exist"
     command = [str(Path(python).absolute()), str(Path(__file__).resolve()), name]
     lines = "".join(f"{json.dumps(case)}\n" for case in cases)
-    with tempfile.TemporaryDirectory() as folder:  # some peers run what an answer says
+    with tempfile.TemporaryDirectory() as folder:  # some peers execute the code in an answer
         done = subprocess.run(
             command, input=lines, capture_output=True, text=True, cwd=folder, check=False
         )
@@ -72,7 +72,7 @@ def ask(python: Path, name: str, cases: Iterable[Case]) -> Answers | str:
 
 
 def math_verify() -> Grader:
-    """math_metric as its README sets it up for LaTeX golds; options too where they are asked."""
+    """math_metric as in its README for LaTeX golds; also letters for multiple choice."""
     from math_verify import (
         ExprExtractionConfig,
         LatexExtractionConfig,
@@ -94,7 +94,7 @@ def math_verify() -> Grader:
 
 
 def math_verify_boxed() -> Grader:
-    """The same, reading a box before anything else and the gold as boxed."""
+    """The same, with boxes preferred and the gold in a box."""
     from math_verify import ExprExtractionConfig, LatexExtractionConfig, math_metric
 
     gold_target = (LatexExtractionConfig(),)
@@ -113,14 +113,14 @@ def _as_latex(gold: str) -> str:
 
 
 def mathruler() -> Grader:
-    """What EasyR1 and verl's geo3k call: the last box, graded."""
+    """Grade the last box, as EasyR1 and verl's geo3k do."""
     from mathruler.grader import extract_boxed_content, grade_answer
 
     return lambda response, gold, _: grade_answer(extract_boxed_content(response), gold)
 
 
 def inspect_ai() -> Grader:
-    """The `math()` scorer, awaited as a task would; it needs no model."""
+    """Await the `math()` scorer as a task does; it needs no model."""
     from inspect_ai.scorer import Target, math
 
     score = math()
@@ -134,16 +134,16 @@ def inspect_ai() -> Grader:
 
 
 def minerva() -> Grader:
-    """lm-eval's minerva_math; where its sentence is absent, the last box takes its place."""
+    """Run lm-eval's minerva_math; if its sentence is missing, the last box is used."""
     from lm_eval.tasks.minerva_math import utils
 
     def grade(response: str, gold: str, _: bool) -> bool:
-        said = utils.get_unnormalized_answer(response)
-        if said == "[invalidanswer]":
+        answer = utils.get_unnormalized_answer(response)
+        if answer == "[invalidanswer]":
             box = utils.last_boxed_only_string(response)
-            said = utils.remove_boxed(box) if box else said
+            answer = utils.remove_boxed(box) if box else answer
         normal = utils.normalize_final_answer
-        return bool(utils.is_equiv(normal(said), normal(gold)))
+        return bool(utils.is_equiv(normal(answer), normal(gold)))
 
     return grade
 
@@ -155,7 +155,7 @@ def verl_gsm8k() -> Grader:
 
 
 def verl_gsm8k_dispatched() -> Grader:
-    """As verl's reward manager calls it: through `default_compute_score`."""
+    """Call it through `default_compute_score`, as verl's reward manager does."""
     from verl.utils.reward_score import default_compute_score
 
     return lambda response, gold, _: default_compute_score("openai/gsm8k", response, gold) == 1
@@ -202,19 +202,19 @@ def main() -> None:
     os.dup2(2, 1)  # graders print
     logging.disable(logging.CRITICAL)
     grader = load()
-    grade_in = _Child(grader)
+    child = _GraderProcess(grader)
     print(json.dumps(f"{package} {version(package)}"), file=answers)
     for line in sys.stdin:
         case = json.loads(line)
-        asked = case["response"], case["gold"], bool(case.get("choice"))
-        print(json.dumps(grade_in.judge(asked)), file=answers)
-    grade_in.kill()
+        call = case["response"], case["gold"], bool(case.get("choice"))
+        print(json.dumps(child.judge(call)), file=answers)
+    child.kill()
     answers.flush()
-    os._exit(0)  # whatever threads a grader left
+    os._exit(0)  # without waiting for threads of a grader
 
 
-class _Child:
-    """The process that scores, replaced when it overruns or dies."""
+class _GraderProcess:
+    """The scoring process; it is replaced after a time-out or a crash."""
 
     def __init__(self, grader: Grader) -> None:
         self.grader = grader
@@ -222,13 +222,13 @@ class _Child:
 
     def start(self) -> None:
         context = multiprocessing.get_context("fork")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(self.grader, theirs), daemon=True)
+        self.pipe, child_end = context.Pipe()
+        self.process = context.Process(target=_serve, args=(self.grader, child_end), daemon=True)
         self.process.start()
-        theirs.close()
+        child_end.close()
 
-    def judge(self, asked: tuple[str, str, bool]) -> Verdict:
-        self.pipe.send(asked)
+    def judge(self, call: tuple[str, str, bool]) -> Verdict:
+        self.pipe.send(call)
         try:
             if self.pipe.poll(WALL_SECONDS):
                 return Verdict(*self.pipe.recv())
@@ -246,7 +246,7 @@ class _Child:
 
 
 def _serve(grader: Grader, pipe: Connection) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     while True:
         response, gold, is_choice = pipe.recv()
         problem = None

@@ -1,4 +1,4 @@
-"""A user's scorer that does next to nothing, so that what is around it is what is measured."""
+"""A user's scorer that does almost nothing, to measure the code around it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rewardkit import Score, Status
 def score(
     response: str,
     ground_truth: str,
-    extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001 - a scorer takes it
+    extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001 - part of the signature
 ) -> Score:
-    """Whether the response ends with the gold."""
+    """Compare the last word of the response with the gold."""
     pred = response.rstrip(".\n ").rpartition(" ")[2]
     right = pred == ground_truth
     return Score(float(right), right, pred, Status.CORRECT if right else Status.WRONG)
