@@ -1,4 +1,4 @@
-"""`check` finds what is wrong, says where, and can take it out."""
+"""`check` reports the faults of a file with their rows, and can drop these rows."""
 
 import json
 
@@ -65,7 +65,7 @@ def test_good_rows_have_no_findings(tmp_path):
         ("solution_is_wrong", row(ground_truth="7", answer="seven")),
     ],
 )
-def test_each_defect_is_found_where_it_is(tmp_path, rule, bad):
+def test_each_defect_is_reported_with_its_row(tmp_path, rule, bad):
     report = checked(tmp_path, row(1), bad, row(2))
     assert [(f.row, f.rule) for f in report.examples] == [(1, rule)] * len(report.examples)
     assert report.examples
@@ -80,13 +80,13 @@ def test_a_repeated_prompt_is_a_duplicate_or_a_conflict(tmp_path):
 
 
 def test_the_solution_is_judged_in_the_dataset_s_own_form(tmp_path):
-    """A boxed template keeps GSM8K's `####` solutions; a wrong gold is still found."""
+    """A boxed template keeps GSM8K's `####` solutions; a wrong gold is still a finding."""
     assert checked(tmp_path, row(5, scorer="math")).ok
     report = checked(tmp_path, row(5, scorer="math", ground_truth="6"))
     assert set(report.counts) == {"solution_is_wrong"}
 
 
-def test_a_scorer_that_pays_anything_raises_or_rejects_the_gold_is_found(tmp_path):
+def test_a_scorer_that_pays_anything_raises_or_rejects_the_gold_is_a_finding(tmp_path):
     file = tmp_path / "reward.py"
     file.write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None, kind=''):\n"
@@ -107,8 +107,8 @@ def test_a_scorer_that_pays_anything_raises_or_rejects_the_gold_is_found(tmp_pat
         assert rules <= set(report.counts)
 
 
-def test_an_explicit_scorer_without_respond_is_still_run(tmp_path):
-    """Also where the dataset has a scorer of its own: it must not stand in."""
+def test_an_explicit_scorer_without_respond_is_used(tmp_path):
+    """The dataset's own scorer must not be used in its place."""
     file = tmp_path / "reward.py"
     file.write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None, kind='raises'):\n"
@@ -139,7 +139,7 @@ def test_examples_are_bounded_and_all_findings_counted(tmp_path):
     assert len(report.examples) == 10
 
 
-def test_drop_bad_writes_the_good_rows_and_keeps_the_others_with_reasons(tmp_path):
+def test_drop_bad_writes_the_good_rows_and_the_others_with_reasons(tmp_path):
     rows = [row(i) if i % 3 else row(i, ground_truth="") for i in range(3000)]
     out = tmp_path / "good.parquet"
     report = checked(tmp_path, *rows, drop_bad=out)
@@ -169,7 +169,7 @@ def set_column(table, name, values):
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "said"),
+    ("column", "values", "message"),
     [
         ("data_source", pa.array(["openai/gsm8k"] * 3, pa.large_string()), "data_source is large_string"),
         ("reward_model", pa.array([{"style": "rule", "ground_truth": i} for i in range(3)]), "ground_truth is int64"),
@@ -177,23 +177,25 @@ def set_column(table, name, values):
         ("ability", pa.array([["x"]] * 3, pa.large_list(pa.string())), "ability is large_list"),
     ],
 )  # fmt: skip
-def test_a_type_that_verl_cannot_concatenate_is_found(tmp_path, column, values, said):
+def test_a_type_that_verl_cannot_concatenate_is_a_finding(tmp_path, column, values, message):
     report = rewardkit.check(foreign(tmp_path, lambda table: set_column(table, column, values)))
-    assert any(f.row is None and f.rule == "schema" and said in f.message for f in report.examples)
+    assert any(
+        f.row is None and f.rule == "schema" and message in f.message for f in report.examples
+    )
 
 
-def test_a_file_without_rows_is_found(tmp_path):
+def test_a_file_without_rows_is_a_finding(tmp_path):
     assert set(checked(tmp_path).counts) == {"empty_file"}
 
 
-def test_a_column_that_is_there_twice_is_found(tmp_path):
+def test_two_columns_of_one_name_are_a_finding(tmp_path):
     file = foreign(tmp_path, lambda table: table.append_column("ability", table["ability"]))
     report = rewardkit.check(file)
     assert "the file has 2 columns ability" in report.examples[0].message
 
 
-def test_columns_verl_does_not_read_are_carried_along(tmp_path):
-    """Whatever their type: a nanosecond timestamp cannot even become a Python value here."""
+def test_columns_that_verl_does_not_read_are_copied(tmp_path):
+    """With any type: a nanosecond timestamp cannot become a Python value."""
     stamps = pa.array([1, 2, 3], pa.timestamp("ns"))
     file = foreign(tmp_path, lambda table: table.append_column("made", stamps))
     assert rewardkit.check(file, drop_bad=tmp_path / "good.parquet").ok
@@ -212,13 +214,13 @@ def test_a_dictionary_of_strings_loads_as_strings(tmp_path):
     assert rewardkit.check(foreign(tmp_path, lambda t: set_column(t, "data_source", sources))).ok
 
 
-def test_a_nested_gold_is_named_not_called_missing(tmp_path):
+def test_a_nested_gold_is_reported_as_nested_not_as_missing(tmp_path):
     golds = pa.array([{"style": "rule", "ground_truth": {"target": ["a"]}}] * 3)
     report = rewardkit.check(foreign(tmp_path, lambda t: set_column(t, "reward_model", golds)))
     assert "missing" not in report.counts
 
 
-def test_the_file_checked_is_never_the_output(tmp_path):
+def test_the_input_cannot_be_the_output(tmp_path):
     file = tmp_path / "in.parquet"
     write_rows([row(1)], file, {})
     with pytest.raises(UsageError, match="is the input file"):
@@ -226,20 +228,20 @@ def test_the_file_checked_is_never_the_output(tmp_path):
 
 
 @pytest.mark.parametrize("column", ["data_source", "prompt", "reward_model"])
-def test_a_missing_column_is_found(tmp_path, column):
+def test_a_missing_column_is_a_finding(tmp_path, column):
     report = rewardkit.check(foreign(tmp_path, lambda table: table.drop_columns([column])))
     assert "missing" in report.counts
 
 
-def test_a_plain_string_prompt_is_found(tmp_path):
-    """verl accepts it at load and fails later."""
+def test_a_plain_string_prompt_is_a_finding(tmp_path):
+    """verl loads it and fails later."""
     values = pa.array(["q"] * 3)
     report = rewardkit.check(foreign(tmp_path, lambda table: set_column(table, "prompt", values)))
     assert "missing" in report.counts
 
 
 def test_rows_as_verl_s_own_script_writes_them_are_good(tmp_path):
-    """Fewer fields in extra_info, in another order, and no scorer named."""
+    """They have fewer fields in extra_info, in another order, and do not name a scorer."""
     info = [
         {"answer": f"#### {i}", "index": i, "question": f"question {i}", "split": "train"}
         for i in range(3)
@@ -254,7 +256,7 @@ def test_rows_as_verl_s_own_script_writes_them_are_good(tmp_path):
     assert rewardkit.check(file).ok
 
 
-def test_image_rows_are_told_apart_by_their_images(tmp_path):
+def test_rows_with_different_images_are_not_duplicates(tmp_path):
     images = pa.array([[{"bytes": b"a"}], [{"bytes": b"b"}], [{"bytes": b"a"}]])
 
     def change(table):
@@ -267,7 +269,7 @@ def test_image_rows_are_told_apart_by_their_images(tmp_path):
     assert [(f.row, f.rule) for f in report.examples] == [(2, "conflicting_gold")]
 
 
-def test_a_file_that_is_no_parquet_is_one_clear_error(tmp_path):
+def test_a_file_other_than_a_parquet_is_one_clear_error(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         rewardkit.check(tmp_path / "nope.parquet")
     (tmp_path / "x.parquet").write_text("hello")
@@ -295,7 +297,7 @@ def test_real_gsm8k_is_good(shared, tmp_path):
         ("hash", "math_dapo", False),
     ],
 )
-def test_a_prompt_that_asks_for_a_form_which_the_scorer_does_not_read_is_found(
+def test_a_prompt_that_asks_for_a_form_which_the_scorer_does_not_read_is_a_finding(
     tmp_path, template, scorer, fits
 ):
     out = tmp_path / "rows.parquet"
@@ -309,12 +311,12 @@ NO_GOLD = ["nan", "None", "null", "[]", "{}", " ", "<NA>"]
 
 @pytest.mark.parametrize("gold", NO_GOLD)
 @pytest.mark.parametrize("scorer", ["math", "gsm8k", "mcq", "math_dapo", "geometry3k"])
-def test_a_missing_gold_is_found_whatever_the_scorer(tmp_path, scorer, gold):
+def test_a_missing_gold_is_a_finding_with_any_scorer(tmp_path, scorer, gold):
     report = checked(tmp_path, row(1), row(2, ground_truth=gold, answer="", scorer=scorer))
     (found,) = report.examples
     assert (found.row, found.rule) == (1, "empty_gold")
-    said = f"{gold!r}, a missing value" if gold.strip() else "empty"
-    assert found.message == f"reward_model.ground_truth is {said}"
+    message = f"{gold!r}, a missing value" if gold.strip() else "empty"
+    assert found.message == f"reward_model.ground_truth is {message}"
 
 
 def test_a_user_s_scorer_that_pays_a_missing_gold_does_not_hide_it(tmp_path):
@@ -327,7 +329,7 @@ def test_a_user_s_scorer_that_pays_a_missing_gold_does_not_hide_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("gold", "scorer", "said"),
+    ("gold", "scorer", "message"),
     [
         ('["18", "19"]', "math", ": it is a list of several answers; write one answer as text"),
         ('{"target": "18"}', "math_dapo", ": it is an object; write one answer as text"),
@@ -339,11 +341,11 @@ def test_a_user_s_scorer_that_pays_a_missing_gold_does_not_hide_it(tmp_path):
         ("1,000", "gsm8k", ""),
     ],
 )
-def test_a_gold_that_cannot_be_scored_is_told_once_and_with_the_reason(
-    tmp_path, gold, scorer, said
+def test_a_gold_that_cannot_be_scored_is_reported_once_with_the_reason(
+    tmp_path, gold, scorer, message
 ):
     (found,) = checked(tmp_path, row(ground_truth=gold, scorer=scorer)).examples
-    assert (found.rule, found.message) == ("bad_gold", f"gold {gold!r} cannot be scored{said}")
+    assert (found.rule, found.message) == ("bad_gold", f"gold {gold!r} cannot be scored{message}")
 
 
 @pytest.mark.parametrize("scorer", ["math", "gsm8k", "math_dapo", "geometry3k"])
@@ -352,7 +354,7 @@ def test_a_gold_in_a_list_of_one_is_good(tmp_path, scorer, gold):
     assert checked(tmp_path, row(ground_truth=gold, answer="", scorer=scorer)).ok
 
 
-def test_golds_of_a_list_column_are_read_as_verl_hands_them_over(tmp_path):
+def test_golds_of_a_list_column_are_read_as_verl_passes_them(tmp_path):
     rows = [row(i, scorer="math") for i in range(3)]
     for each, gold in zip(rows, (["18"], ["18", "19"], []), strict=True):
         each["reward_model"] = {"style": "rule", "ground_truth": gold}
@@ -364,12 +366,12 @@ def test_golds_of_a_list_column_are_read_as_verl_hands_them_over(tmp_path):
     assert found == {(1, "bad_gold"), (2, "empty_gold")}
 
 
-def test_several_letters_in_a_list_are_a_gold_of_a_choice(tmp_path):
+def test_several_letters_in_a_list_are_the_gold_of_a_choice_question(tmp_path):
     choice = {"scorer": "mcq", "answer": "", "options": ["w", "x", "y"]}
     assert checked(tmp_path, row(ground_truth='["A", "C"]', **choice)).ok
 
 
-def test_an_option_that_no_scorer_takes_is_no_finding_of_rows(tmp_path):
+def test_an_option_that_no_scorer_takes_is_an_error_and_not_a_finding(tmp_path):
     for options in ({"method": "robst"}, {"metod": "robust"}):
         with pytest.raises(UsageError, match="Did you mean"):
             checked(tmp_path, row(1), options=options)
@@ -387,7 +389,7 @@ class LateError(NoVerdictError):
     description = "took too long"
 
 
-def test_a_scorer_that_gives_no_verdict_is_asked_once_for_each_row(tmp_path):
+def test_a_scorer_that_fails_is_called_once_per_row(tmp_path):
     calls = []
 
     def late(response, ground_truth, extra_info=None):
@@ -408,8 +410,8 @@ def test_a_scorer_in_another_process_that_never_answers_ends_the_check(tmp_path)
         checked(tmp_path, row(1), scorer=never)
 
 
-def test_the_rows_that_drop_bad_leaves_out_are_kept_with_all_their_columns(tmp_path):
-    """Also with one whose type Python does not have."""
+def test_the_rows_that_drop_bad_drops_are_written_with_all_their_columns(tmp_path):
+    """Also columns with a type that Python does not have."""
     stamps = pa.array([1, 2, 3], pa.timestamp("ns"))
     golds = pa.array([{"style": "rule", "ground_truth": gold} for gold in ("0", "", "2")])
     file = foreign(

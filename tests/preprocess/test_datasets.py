@@ -112,7 +112,7 @@ VERL_DIGESTS = {
 
 @pytest.fixture(scope="module", params=DATASETS)
 def sample(request, tmp_path_factory):
-    """A dataset's packaged sample, prepared: (name, folder, report)."""
+    """A dataset's prepared sample: (name, folder, report)."""
     folder = tmp_path_factory.mktemp(request.param)
     return request.param, folder, rewardkit.prep(request.param, folder, split="all", sample=True)
 
@@ -121,7 +121,7 @@ def sample(request, tmp_path_factory):
     scope="module", params=REAL, ids=lambda real: f"{real[0]}-{real[1]}-{real[2].split('/')[-1]}"
 )
 def real(request, shared, tmp_path_factory):
-    """Real rows of one split, prepared: (the entry of REAL, the file, the report)."""
+    """The prepared real rows of one split: (the entry of REAL, the file, the report)."""
     name, split, folder, *_ = request.param
     out = tmp_path_factory.mktemp(name) / f"{split}.parquet"
     report = rewardkit.prep(name, out, split=split, source=shared / "data" / folder)
@@ -136,7 +136,7 @@ def raw_rows(name, split, path=None):
 
 
 def problems(name, split, path=None):
-    """What the dataset makes of every distinct raw row."""
+    """The problem, or the reason to drop it, of every distinct raw row."""
     to_problem = registry.load("datasets", name).to_problem
     return [to_problem(raw) for _, raw in raw_rows(name, split, path)]
 
@@ -169,7 +169,7 @@ def test_rows_have_the_one_schema_and_say_how_they_were_made(sample):
         check_made(file, name, file.stem, "sample")
 
 
-def test_preparing_twice_gives_the_same_bytes(sample, tmp_path):
+def test_two_runs_of_prep_write_the_same_bytes(sample, tmp_path):
     name, folder, _ = sample
     rewardkit.prep(name, tmp_path, split="all", sample=True)
     for file in folder.glob("*.parquet"):
@@ -201,7 +201,7 @@ def test_real_rows_have_the_one_schema(real):
     assert {row["data_source"] for row in read_rows(out)} == {key}
 
 
-def test_preparing_real_rows_twice_gives_the_same_bytes(real, shared, tmp_path):
+def test_two_runs_of_prep_on_real_rows_write_the_same_bytes(real, shared, tmp_path):
     (name, split, folder, *_), out, _ = real
     again = tmp_path / "again.parquet"
     rewardkit.prep(name, again, split=split, source=shared / "data" / folder)
@@ -236,14 +236,14 @@ def test_card_and_code_agree(name):
 
 
 def test_the_card_s_row_counts_are_those_of_the_files(real):
-    """Of the files that are whole: what is here of DianJin and Geometry3k is a part."""
+    """Only for complete files: the files of DianJin and Geometry3k here are parts."""
     (name, split, *_), _, report = real
     if name not in ("dianjin-mcq", "geometry3k"):
         assert read_card(name).splits[split].rows == report.distinct
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_a_sample_is_large_enough_and_asks_every_question_once(name):
+def test_a_sample_is_large_enough_and_has_every_question_once(name):
     asked = Counter(
         question_key(problem.question, problem.images or ())
         for split in read_card(name).splits
@@ -256,7 +256,7 @@ def test_a_sample_is_large_enough_and_asks_every_question_once(name):
 
 @every("name", DATASETS)
 @every("value", [None, 5, 2.5, True])
-def test_a_value_of_another_type_is_no_crash(name, value):
+def test_a_value_of_another_type_does_not_raise_another_error(name, value):
     """`to_problem` may raise a TypeError, which `prep` counts, and nothing else."""
     to_problem = registry.load("datasets", name).to_problem
     for split in read_card(name).splits:
@@ -264,7 +264,7 @@ def test_a_value_of_another_type_is_no_crash(name, value):
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_what_is_asked_of_a_plug_in_s_dataset_holds_for_ours(name):
+def test_our_datasets_pass_the_checks_for_plug_ins(name):
     """`check_dataset` runs all of the checks above, by the name in the registry."""
     check_dataset(name)
 
@@ -287,7 +287,7 @@ def gsm8k_but(change):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"name": "other"}, "the card of other has the name gsm8k"),
         ({"card": {"data_source": "mine"}}, "'mine' has no scorer.*install the package again"),
@@ -318,13 +318,13 @@ def gsm8k_but(change):
         ),
     ],
 )
-def test_what_is_wrong_with_a_dataset_is_said_in_a_sentence(changes, said):
-    with pytest.raises((AssertionError, DataError), match=said):
+def test_a_fault_of_a_dataset_is_reported_in_a_sentence(changes, message):
+    with pytest.raises((AssertionError, DataError), match=message):
         check_dataset(broken(**changes), SAMPLES / "gsm8k/train.jsonl")
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_no_problem_of_a_sample_is_the_dataset_s(name, shared):
+def test_no_problem_of_a_sample_is_from_the_dataset(name, shared):
     theirs = {
         question_key(problem.question)
         for other, split, folder, *_ in REAL
@@ -339,7 +339,7 @@ def test_no_problem_of_a_sample_is_the_dataset_s(name, shared):
 
 
 def digest(file):
-    """Of the fields that verl's script writes."""
+    """Only the fields that verl's script writes."""
     total = hashlib.sha256()
     for row in read_rows(file):
         info, model = row["extra_info"], row["reward_model"]
@@ -404,12 +404,12 @@ def test_another_answer_is_never_the_gold(gold):
         (r"cut off: \boxed{\frac{1}{2}", []),
     ],
 )
-def test_the_gold_of_math_is_in_the_last_boxes_braces_and_all(solution, golds):
+def test_the_gold_of_math_is_the_content_of_the_last_boxes_with_braces(solution, golds):
     assert last_boxes(solution) == golds
 
 
 @given(st.recursive(st.text("ab1 ,+", min_size=1), lambda inner: inner.map(r"\frac{{{}}}".format)))
-def test_whatever_is_balanced_is_read_from_a_box(content):
+def test_any_balanced_content_is_read_from_a_box(content):
     assert last_boxes(rf"Thus $\boxed{{{content}}}$.") == [content.strip()]
 
 
@@ -427,7 +427,7 @@ def test_whatever_is_balanced_is_read_from_a_box(content):
         ("Find all roots.", "1", Dropped("no box in the solution")),
     ],
 )
-def test_boxes_side_by_side_are_one_gold_where_all_is_asked_for(problem, solution, found):
+def test_boxes_side_by_side_are_one_gold_if_the_problem_asks_for_all(problem, solution, found):
     raw = {"problem": problem, "solution": solution, "level": "Level ?", "type": "Algebra"}
     made = registry.load("datasets", "math").to_problem(raw)
     if isinstance(made, Problem):
@@ -450,8 +450,8 @@ def test_the_naive_pattern_cuts_a_quarter_of_math_s_golds_short(shared):
         assert len(cut) == expected
 
 
-def test_where_math_asks_for_all_answers_the_gold_is_all_of_them(shared):
-    """In twelve rows verl's script takes the last of two answers for the gold."""
+def test_if_math_asks_for_all_answers_the_gold_has_all_of_them(shared):
+    """In twelve rows the gold of verl's script is only the last of two answers."""
     joined = {
         (split, index)
         for split in ("train", "test")
@@ -470,7 +470,7 @@ def test_math_500_s_answers_are_its_solutions(shared):
     assert len({problem.source_id for problem in found}) == 500
 
 
-def test_a_math_500_answer_that_its_solution_does_not_give_is_dropped():
+def test_a_math_500_row_whose_solution_has_another_answer_is_dropped():
     raw = {"problem": "q", "solution": r"\boxed{2}", "answer": "3"}
     assert registry.load("datasets", "math-500").to_problem(raw) == Dropped(
         "answer and solution differ", "answer '3', boxes ['2']"
@@ -490,13 +490,13 @@ def test_a_math_500_answer_that_its_solution_does_not_give_is_dropped():
         {"question": "q", "answer": r" 25 ^{\circ}"},
     ],
 )
-def test_every_encoding_of_aime_gives_the_same_gold(raw):
+def test_every_layout_of_aime_has_the_same_gold(raw):
     problem = registry.load("datasets", "aime").to_problem(raw)
     assert (problem.question, problem.ground_truth) == ("q", "25")
 
 
 @pytest.mark.parametrize("answer", ["1000", 1000, "-1", "2.5", 2.5, "", None, True, "२५", "25 26"])
-def test_an_aime_answer_that_is_no_integer_is_dropped(answer):
+def test_an_aime_answer_other_than_an_integer_is_dropped(answer):
     raw = {"question": "q", "answer": answer}
     assert isinstance(registry.load("datasets", "aime").to_problem(raw), Dropped)
 
@@ -516,7 +516,7 @@ def test_the_copies_of_an_aime_have_the_same_thirty_golds(shared):
 
 
 def test_aime_texts_differ_in_one_problem(shared):
-    """The torus of 2024-II-8: two copies have it rest outside the sphere twice."""
+    """The torus of 2024-II-8: in two copies it rests twice on the outside of the sphere."""
     texts = [
         {question_key(p.question) for p in problems("aime", "2024", shared / "data/aime_2024" / c)}
         for c in ("HuggingFaceH4", "Maxwell-Jia", "BytedTsinghua-SIA")
@@ -525,8 +525,8 @@ def test_aime_texts_differ_in_one_problem(shared):
     assert len(texts[0] & texts[2]) == 29
 
 
-def test_dianjin_rebuilt_and_cflue_itself_give_the_same_rows(shared):
-    """Golds never come from the instruction, which has a box of its own."""
+def test_dianjin_rebuilt_and_cflue_itself_become_the_same_rows(shared):
+    """The gold is not read from the box in the instruction."""
     dianjin = problems("dianjin-mcq", "train", shared / "data/dianjin-r1")
     cflue = problems("dianjin-mcq", "train", shared / "data/cflue")
     raws = [raw for _, raw in raw_rows("dianjin-mcq", "train", shared / "data/cflue")]
@@ -559,9 +559,9 @@ def dianjin(answer, question="q（）。\nA. x\nB. y\nC. z", kind="多选题，�
     return registry.load("datasets", "dianjin-mcq").to_problem(raw)
 
 
-@pytest.mark.parametrize("said", [r"\boxed{CB}", r"\boxed{B、C}", r"\boxed{\text{B, C}}"])
-def test_dianjin_golds_are_sorted_letters_of_the_answer(said):
-    problem = dianjin(said)
+@pytest.mark.parametrize("box", [r"\boxed{CB}", r"\boxed{B、C}", r"\boxed{\text{B, C}}"])
+def test_dianjin_golds_are_sorted_letters_of_the_answer(box):
+    problem = dianjin(box)
     assert (problem.ground_truth, problem.kind, problem.options) == (
         "BC",
         "multiple",
@@ -645,8 +645,8 @@ def test_a_geometry3k_row_is_read_in_both_revisions(changed, reason):
     assert to_problem({**old, **changed}).reason == reason
 
 
-def test_dapo_rows_say_what_the_hub_says(shared):
-    """The prompt of a row is the hub's to the letter, and its id is kept."""
+def test_dapo_rows_have_the_prompt_and_id_of_the_hub(shared):
+    """The prompt of a row equals the hub's, and its id becomes the source id."""
     path = shared / "data/dapo-math-17k"
     rows = preview("dapo-math-17k", 500, source=path, dedup=False)
     raws = {

@@ -108,7 +108,7 @@ def test_hf_endpoint_is_honoured_and_the_download_is_cached(cli, hub, tmp_path):
     assert json.loads(again.stdout)["splits"][0]["origin"] == "cache"
 
 
-def test_modelscope_is_asked_when_wanted(cli, hub, tmp_path):
+def test_hub_modelscope_downloads_from_modelscope(cli, hub, tmp_path):
     pytest.importorskip("modelscope", reason="modelscope is not installed: pip install modelscope")
     address, asked = hub
     done = prep(

@@ -1,4 +1,4 @@
-"""`mix`: exact shares, the same rows every time, and any verl row in our schema or a clear error."""
+"""`mix`: exact shares, reproducible rows, and any verl row in our schema or a clear error."""
 
 import json
 from collections import Counter
@@ -44,7 +44,7 @@ def our_row(i, name="a", gold="1", **more):
 
 
 def foreign(**more):
-    """A row as verl needs it, and no more."""
+    """A row with only the fields that verl needs."""
     return {
         "data_source": "x/y",
         "prompt": [{"role": "user", "content": "q"}],
@@ -54,7 +54,7 @@ def foreign(**more):
 
 @pytest.fixture
 def files(tmp_path):
-    """Write `{name: rows}` of ours as parquets; gives their paths."""
+    """Write `{name: rows}` as parquets and return their paths."""
 
     def write(**counts):
         for name, count in counts.items():
@@ -100,8 +100,8 @@ def test_the_largest_total_fits_and_a_larger_one_does_not(data, weights):
     assert not any(fits(n) for n in range(total + 1, sum(available) + 2))
 
 
-def test_tenths_are_tenths():
-    """As binary fractions 0.7 and 0.3 of 1,000 rows would leave one row to luck."""
+def test_decimal_weights_are_exact():
+    """With binary fractions the counts for 0.7 and 0.3 of 1,000 rows could be off by one."""
     assert share_out([0.7, 0.3], 1000) == [700, 300]
     assert largest_total([0.7, 0.3], [70, 30]) == 100
     assert share_out([1, 1, 1], 100) == [34, 33, 33]
@@ -124,7 +124,7 @@ def test_a_part_is_a_path_and_a_weight(text, part):
 
 
 @pytest.mark.parametrize("text", ["a:0", "a:-1", "a:nan", "a:inf", ":1"])
-def test_a_weight_that_is_none_is_refused(text):
+def test_an_invalid_weight_is_an_error(text):
     with pytest.raises(UsageError, match="weight|WEIGHT"):
         parse_part(text)
 
@@ -132,7 +132,7 @@ def test_a_weight_that_is_none_is_refused(text):
 # The mix
 
 
-def test_the_shares_are_exact_and_no_row_is_there_twice(files, tmp_path):
+def test_the_shares_are_exact_and_no_row_occurs_twice(files, tmp_path):
     a, b = files(a=300, b=5000)
     report = mix([MixPart(a, 3), MixPart(b, 7)], tmp_path / "m.parquet", rows=1000)
     rows = list(read_rows(tmp_path / "m.parquet"))
@@ -144,7 +144,7 @@ def test_the_shares_are_exact_and_no_row_is_there_twice(files, tmp_path):
     assert report.stats.groups["data_source"] == {"a": 300, "b": 700}
 
 
-def test_without_a_number_of_rows_there_are_as_many_as_can_be(files, tmp_path):
+def test_without_a_number_of_rows_the_mix_is_as_large_as_possible(files, tmp_path):
     a, b = files(a=30, b=200)
     report = mix([MixPart(a, 3), MixPart(b, 7)], tmp_path / "m.parquet")
     assert [p.rows for p in report.parts] == [30, report.written - 30]
@@ -174,7 +174,7 @@ def test_the_same_arguments_give_the_same_file_and_another_seed_another(files, t
 
 
 def test_the_choice_is_the_same_on_every_machine():
-    """Pinned: only `random.random()` is used, whose numbers Python keeps from version to version."""
+    """Fixed values: only `random.random()` is used, whose numbers are the same in all versions."""
     import random
 
     rng = random.Random(7)
@@ -183,7 +183,7 @@ def test_the_choice_is_the_same_on_every_machine():
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers())
-def test_a_sample_has_as_many_places_as_asked_for_in_order(available, wanted, seed):
+def test_a_sample_has_the_requested_number_of_places_in_order(available, wanted, seed):
     import random
 
     assume(wanted <= available)
@@ -239,8 +239,8 @@ def test_questions_of_several_parts_are_counted_and_their_golds_compared(tmp_pat
     assert (report.shared, report.conflicting) == (3, 2)
 
 
-def test_pictures_are_kept_however_late_they_come(files, tmp_path):
-    """write_rows decides by the first rows whether there is a column of images."""
+def test_pictures_are_written_even_if_the_first_rows_have_none(files, tmp_path):
+    """write_rows looks for the column of images only in the first rows."""
     [a] = files(a=9000)
     picture = {"bytes": b"png", "path": None}
     b = write_table(tmp_path / "b", foreign(images=[picture]), schema=SCHEMA.append(IMAGES))
@@ -258,19 +258,19 @@ def test_progress_counts_every_row(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"rows": 0}, "at least one"),
         ({"oversample": True}, "needs --rows"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(files, tmp_path, options, said):
+def test_invalid_options_are_errors(files, tmp_path, options, message):
     [a] = files(a=5)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         mix([MixPart(a)], tmp_path / "m.parquet", **options)
 
 
-def test_parts_that_make_no_sense_are_refused(files, tmp_path):
+def test_invalid_parts_are_errors(files, tmp_path):
     [a] = files(a=5)
     out = tmp_path / "m.parquet"
     (tmp_path / "sub").mkdir()
@@ -329,13 +329,11 @@ def good(tmp_path_factory):
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_row_that_cannot_be_kept_whole_is_one_clear_error_and_nothing_is_left(
-    case, good, tmp_path
-):
-    row, said = BAD[case]
+def test_a_row_that_cannot_be_converted_is_one_clear_error_and_leaves_no_file(case, good, tmp_path):
+    row, message = BAD[case]
     path = write_table(tmp_path / "bad.parquet", row)
     parts = [MixPart(good, 3000), MixPart(path, 1)]
-    with pytest.raises(DataError, match=said) as error:
+    with pytest.raises(DataError, match=message) as error:
         mix(parts, tmp_path / "m.parquet")
     assert str(error.value).startswith(f"{path}: row 0: ")
     assert "\n" not in str(error.value)
@@ -347,19 +345,19 @@ def test_files_that_cannot_be_read_are_one_clear_error(files, tmp_path):
     write_table(tmp_path / "empty", schema=SCHEMA)
     (tmp_path / "text").write_text("no parquet")
     write_table(tmp_path / "other", {"question": "q", "answer": "a"})
-    for name, said in {
+    for name, message in {
         "nope": "no such file",
         "empty": "no rows",
         "text": "not a readable parquet",
         "other": "data_source is missing|prompt is missing",
     }.items():
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=message):
             mix([MixPart(good), MixPart(tmp_path / name)], tmp_path / "m.parquet")
     assert not (tmp_path / "m.parquet").exists()
 
 
-def test_columns_that_python_has_no_value_for_are_one_clear_error(tmp_path):
-    """A struct with two fields of one name, which to_pylist refuses with a ValueError."""
+def test_columns_without_python_values_are_one_clear_error(tmp_path):
+    """A struct with two fields of one name, for which to_pylist raises a ValueError."""
     twice = pa.StructArray.from_arrays([pa.array(["1"]), pa.array(["2"])], ["a", "a"])
     table = pa.Table.from_pylist([foreign()]).append_column("x", twice)
     pq.write_table(table, tmp_path / "twice")
@@ -370,7 +368,7 @@ def test_columns_that_python_has_no_value_for_are_one_clear_error(tmp_path):
 # One row
 
 
-def test_a_row_of_ours_stays_as_it_is():
+def test_a_row_in_our_schema_does_not_change():
     row = our_row(3, source_id="s", options=["x", "y"], images=[b"png"], level="2")
     assert to_schema_row(row, 9) == (row, frozenset())
     assert list(describe_changes(row, row)) == []
@@ -437,7 +435,7 @@ def test_an_index_is_a_whole_number_and_any_other_is_an_id(info, index, source_i
     assert left_out == lost
 
 
-def test_changes_are_named():
+def test_changes_are_described():
     row = foreign(
         prompt="q", extra_info={"index": "u"}, reward_model={"ground_truth": 1, "style": "model"}
     )
@@ -452,7 +450,7 @@ def test_changes_are_named():
     assert "was missing" in next(describe_changes(foreign(), to_schema_row(foreign(), 0)[0]))
 
 
-def test_what_has_no_place_is_left_out_and_named_unless_it_says_nothing():
+def test_fields_outside_the_schema_are_omitted_and_named_unless_they_are_blank():
     row = foreign(
         level="Level 5",
         type="",
@@ -516,7 +514,7 @@ def test_raw_bytes_are_pictures_too():
         ("images", pa.null()),
     ],
 )
-def test_any_arrow_type_of_the_same_thing_is_fine(tmp_path, column, kind):
+def test_any_arrow_type_of_the_same_values_can_be_read(tmp_path, column, kind):
     value = None if pa.types.is_null(kind) else "x/y"
     table = pa.Table.from_pylist([{k: v for k, v in foreign().items() if k != column}])
     table = table.append_column(column, pa.array([value]).cast(kind))
@@ -535,7 +533,7 @@ INFO = st.sampled_from([*(f.name for f in SCHEMA.field("extra_info").type), "too
 
 
 @given(st.dictionaries(NAMES, JSON), st.dictionaries(INFO, JSON), st.booleans())
-def test_any_row_at_all_conforms_or_is_a_clear_error(fields, info, mostly_good):
+def test_any_row_can_be_converted_or_is_a_clear_error(fields, info, mostly_good):
     row = {**foreign(), **({} if mostly_good else fields), "extra_info": info}
     try:
         made, left_out = to_schema_row(row, 0)
@@ -552,7 +550,7 @@ def test_any_row_at_all_conforms_or_is_a_clear_error(fields, info, mostly_good):
 
 
 @pytest.mark.parametrize("name", sorted(registry.DATASETS))
-def test_rows_of_our_datasets_stay_as_they_are(name):
+def test_rows_of_our_datasets_do_not_change(name):
     from rewardkit.preprocess.card import read_card
 
     split = next(iter(read_card(name).splits))
@@ -585,8 +583,8 @@ def test_every_row_of_a_real_file_keeps_prompt_gold_and_id(shared, file):
         assert info["split"] == ""
 
 
-def test_rows_as_verl_s_own_scripts_write_them_conform(shared):
-    """MATH leaks level and type, Geometry3k id, choices and a letter named ground_truth."""
+def test_rows_of_verl_s_own_scripts_can_be_converted(shared):
+    """MATH has additional columns level and type, Geometry3k id, choices and ground_truth."""
     [math] = (shared / "data/math/data").glob("train-*")
     [geometry] = (shared / "data/geometry3k/data").glob("train-*")
     model = {"style": "rule", "ground_truth": "5"}

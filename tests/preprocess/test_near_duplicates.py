@@ -1,4 +1,4 @@
-"""`near_duplicates` joins rows that are nearly the same, and only those."""
+"""`near_duplicates` joins only rows that are nearly equal."""
 
 from itertools import combinations
 
@@ -22,7 +22,7 @@ def grams(text):
 
 
 def by_hand(texts, threshold):
-    """Every pair compared, and what is similar joined."""
+    """Compare every pair, and join those that are similar."""
     clusters = [{i} for i in range(len(texts)) if split_words(texts[i])]
     for i, j in combinations(range(len(texts)), 2):
         one, other = grams(texts[i]), grams(texts[j])
@@ -47,7 +47,7 @@ def test_permuting_rows_permutes_clusters(texts, random):
 
 
 @given(st.lists(st.sampled_from(LONG), min_size=60, max_size=80), st.integers(0, 59))
-def test_a_row_with_one_word_changed_is_found(text, place):
+def test_a_row_with_one_changed_word_is_a_near_duplicate(text, place):
     changed = [*text[:place], "another", *text[place + 1 :]]
     unique = [f"{word} {i}" for i, word in enumerate(text)]
     mine = [*unique[:place], "another", *unique[place + 1 :]]
@@ -56,7 +56,7 @@ def test_a_row_with_one_word_changed_is_found(text, place):
 
 
 @given(st.lists(st.text(), max_size=10))
-def test_any_text_is_taken(texts):
+def test_any_text_is_accepted(texts):
     for cluster in near_duplicates(texts):
         assert cluster == sorted(set(cluster))
         assert len(cluster) > 1
@@ -68,7 +68,7 @@ def test_rows_without_a_word_in_common_are_never_joined(rows):
     assert near_duplicates(marked, 0.01) == []
 
 
-def test_equal_rows_are_joined_however_they_are_set_and_empty_ones_are_not():
+def test_equal_rows_are_joined_in_any_markup_and_empty_rows_are_not():
     assert near_duplicates(["Find $x$.", "", "$$", "find X", "Find y"]) == [[0, 3]]
 
 
@@ -85,14 +85,14 @@ def template(i):
     return f"{instruction}\n\nFind {LONG[i % 50]}{LONG[i // 50]}\n\n{instruction}"
 
 
-def test_a_template_makes_no_two_rows_alike():
+def test_a_template_does_not_make_rows_similar():
     rows = [template(i) for i in range(300)]
     assert near_duplicates(rows) == []
     assert near_duplicates([*rows, rows[7].upper()]) == [[7, 300]]
 
 
-def test_copies_of_one_row_are_no_template():
-    """Half of the file is one row; its near-duplicate is found all the same."""
+def test_copies_of_one_row_are_not_boilerplate():
+    """Half of the file is one row, but its near-duplicate is still in its cluster."""
     text = " ".join(f"{word} {i}" for i, word in enumerate(LONG))
     rows = [text] * 300 + [template(i) for i in range(300)] + [f"{text} more"]
     assert near_duplicates(rows) == [[*range(300), 600]]
@@ -115,16 +115,16 @@ def nearly_the_same(rows):
     ]
 
 
-def test_nearly_the_same_rows_are_one_cluster_in_linear_work(monkeypatch):
-    """Compared at most once each, where all pairs would be a million."""
+def test_nearly_equal_rows_become_one_cluster_in_linear_work(monkeypatch):
+    """Each row is compared at most once; all pairs would be a million."""
     count, clusters = comparisons(nearly_the_same(2000), monkeypatch)
     assert len(clusters) == 20
     assert sum(map(len, clusters)) == 2000
     assert count < 2 * 2000
 
 
-def test_rows_that_share_rare_phrases_and_no_more_are_compared_in_linear_work(monkeypatch):
-    """The cap: each row meets at most `CAP` others under each n-gram of its prefix."""
+def test_rows_that_share_only_rare_phrases_are_compared_in_linear_work(monkeypatch):
+    """Each row is compared to at most `MAX_HOLDERS` others per n-gram of its prefix."""
     monkeypatch.setattr(module, "COMMON_SHARE", 1.0)
 
     def rows(count):
@@ -143,8 +143,8 @@ def test_a_threshold_out_of_range_is_one_clear_error(threshold):
         near_duplicates([], threshold)
 
 
-def test_real_dapo_has_as_many_clusters_as_another_implementation_found(shared):
-    """15,720 there, with words that leave out operators."""
+def test_real_dapo_has_about_as_many_clusters_as_in_another_implementation(shared):
+    """The other one has 15,720 and ignores operators."""
     [file] = (shared / "data/dapo-math-17k/data").glob("*.parquet")
     rows = [p[0]["content"] for p in pq.read_table(file)["prompt"].to_pylist()]
     clusters = near_duplicates(rows)

@@ -1,4 +1,4 @@
-"""`check` beyond a row by itself: contamination, near-duplicates, lengths."""
+"""The optional checks of `check`: contamination, near-duplicates and lengths."""
 
 import json
 
@@ -58,7 +58,7 @@ def against(*specs):
     )
 
 
-def test_a_row_that_holds_an_evaluation_item_is_found_and_dropped(train, held_out, tmp_path):
+def test_a_row_with_an_evaluation_item_is_reported_and_dropped(train, held_out, tmp_path):
     out = tmp_path / "clean.parquet"
     report = rewardkit.check(train, extras=against(held_out), drop_overlap=out)
     assert report.counts == {"overlap": 2}
@@ -73,7 +73,7 @@ def test_a_row_that_holds_an_evaluation_item_is_found_and_dropped(train, held_ou
     assert [json.loads(line)["reasons"][0][:8] for line in dropped] == ["overlap:"] * 2
 
 
-def test_drop_overlap_keeps_rows_that_are_bad_for_other_reasons(tmp_path, held_out):
+def test_drop_overlap_does_not_drop_rows_with_other_findings(tmp_path, held_out):
     twice = write(tmp_path, "twice", ("What is 1+1?", "2"), ("What is 1+1?", "2"))
     out = tmp_path / "out.parquet"
     report = rewardkit.check(twice, extras=against(held_out), drop_overlap=out)
@@ -82,7 +82,7 @@ def test_drop_overlap_keeps_rows_that_are_bad_for_other_reasons(tmp_path, held_o
         rewardkit.check(twice, drop_bad=out, drop_overlap=tmp_path / "o2.parquet")
 
 
-def test_rows_of_other_questions_raise_no_alarm(train, tmp_path):
+def test_rows_with_other_questions_are_not_reported(train, tmp_path):
     assert (
         rewardkit.check(train, extras=against(train)).counts["overlap"] == 6
     )  # two rows hold each other too
@@ -101,7 +101,7 @@ def test_an_evaluation_set_is_a_dataset_a_split_of_it_or_a_parquet(held_out, tmp
 
 
 @pytest.mark.parametrize(
-    ("spec", "error", "said"),
+    ("spec", "error", "message"),
     [
         ("math500", UnknownNameError, "Did you mean 'math-500'"),
         ("gsm8k:dev={folder}", UnknownNameError, "gsm8k has no split 'dev'. It has train, test"),
@@ -109,12 +109,12 @@ def test_an_evaluation_set_is_a_dataset_a_split_of_it_or_a_parquet(held_out, tmp
         ("{folder}/nope.parquet", DataError, "no such file"),
     ],
 )
-def test_an_evaluation_set_that_is_not_there_is_one_clear_error(tmp_path, spec, error, said):
-    with pytest.raises(error, match=said):
+def test_a_missing_evaluation_set_is_one_clear_error(tmp_path, spec, error, message):
+    with pytest.raises(error, match=message):
         list(eval_items(spec.format(folder=tmp_path)))
 
 
-def test_nearly_equal_questions_are_shown_and_conflicting_golds_called_out(train):
+def test_nearly_equal_questions_are_listed_and_conflicting_golds_marked(train):
     report = rewardkit.check(train, extras=OptionalChecks(near_duplicates=True))
     assert report.ok
     [cluster] = report.clusters
@@ -131,7 +131,7 @@ def test_two_spellings_of_a_prompt_are_duplicates_and_other_golds_conflict(tmp_p
     assert report.counts == {"duplicate": 1, "conflicting_gold": 1}
 
 
-def test_lengths_are_counted_and_the_share_over_the_limit_is_said(train):
+def test_lengths_are_counted_and_the_share_over_the_limit_is_reported(train):
     def words(messages):
         return sum(len(m["content"].split()) for m in messages)
 
@@ -145,8 +145,8 @@ def test_lengths_are_counted_and_the_share_over_the_limit_is_said(train):
     assert plain.lengths.counts == plain.stats.prompt_chars
 
 
-def test_injected_aime_problems_are_found_in_a_real_training_set(shared, tmp_path):
-    """Rows 24 to 60 of the fork are AIME's, most word for word; nothing else in it is."""
+def test_check_reports_the_aime_problems_in_a_real_training_set(shared, tmp_path):
+    """Only rows 24 to 60 of the fork are from AIME, most of them word for word."""
     source = shared / "data/orz/orz_fork_contaminated_2028.json"
     dataset = dataset_from_file(
         source, question_key="row.0.value", answer_key="row.1.ground_truth.value"
@@ -164,7 +164,7 @@ def test_injected_aime_problems_are_found_in_a_real_training_set(shared, tmp_pat
     assert (found["2024"] | found["2025"]) <= set(range(24, 61))
 
 
-def test_gsm8k_raises_no_alarm_against_aime(shared, tmp_path):
+def test_gsm8k_has_no_findings_against_aime(shared, tmp_path):
     out = tmp_path / "gsm8k.parquet"
     rewardkit.prep("gsm8k", out, source=shared / "data/gsm8k")
     specs = [

@@ -1,4 +1,4 @@
-"""`find_overlaps` finds the evaluation items a row holds, and nothing in common phrases."""
+"""`find_overlaps` reports the evaluation items in a row, but not common phrases."""
 
 import json
 
@@ -37,25 +37,25 @@ def found(rows, *texts, threshold=0.5):
     return [(o.row, o.item) for o in overlaps]
 
 
-def test_an_overlap_says_what_was_found_where():
+def test_an_overlap_names_row_item_and_coverage():
     row = f"Solve the problem.\n\n{PROBLEM}\n\nThe last line is the answer."
     [one] = find_overlaps(["nothing", row], index_items(items(PROBLEM)))
     assert one == overlap.Overlap(1, "eval", "0", 1.0, PROBLEM, row)
 
 
 @given(TEXTS, st.lists(TEXTS, max_size=5), TEXTS, TEXTS)
-def test_an_item_that_a_row_holds_on_its_own_lines_is_found(item, others, before, after):
+def test_an_item_on_separate_lines_of_a_row_is_an_overlap(item, others, before, after):
     assert (0, "0") in found([f"{before}\n{item}\n{after}"], item, *others, threshold=1.0)
 
 
 @given(st.lists(WORDS, min_size=30, max_size=60, unique=True).map(" ".join), TEXTS, TEXTS)
-def test_a_long_item_is_found_in_the_middle_of_a_line(item, before, after):
+def test_a_long_item_in_the_middle_of_a_line_is_an_overlap(item, before, after):
     [one] = find_overlaps([f"{before} {item} {after}"], index_items(items(item)), 1.0)
     assert one.coverage == 1
 
 
 @given(st.lists(TEXTS, max_size=8), st.lists(TEXTS, max_size=5), st.randoms())
-def test_the_order_of_rows_and_items_changes_nothing_else(rows, texts, random):
+def test_the_order_of_rows_and_items_does_not_change_the_overlaps(rows, texts, random):
     evals = items(*texts)
     before = {(rows[o.row], o.item, o.coverage) for o in find_overlaps(rows, index_items(evals))}
     random.shuffle(rows)
@@ -71,7 +71,7 @@ def test_texts_without_a_word_in_common_never_match(rows, texts):
 
 
 @given(st.lists(st.text(max_size=40)), st.lists(st.text(max_size=40)))
-def test_any_text_is_taken(rows, texts):
+def test_any_text_is_accepted(rows, texts):
     for one in find_overlaps(rows, index_items(items(*texts))):
         assert 0.5 <= one.coverage <= 1
 
@@ -81,14 +81,14 @@ def test_a_higher_threshold_finds_no_more(row, item):
     assert set(found([row], item, threshold=0.9)) <= set(found([row], item, threshold=0.3))
 
 
-def test_half_of_an_item_is_enough_and_less_is_not():
+def test_half_of_an_item_is_an_overlap_and_less_is_not():
     text = [f"w{i // 26}{chr(97 + i % 26)}x" for i in range(40)]
     assert found([" ".join(text[:30])], " ".join(text)) == [(0, "0")]
     assert found([" ".join(text[:18])], " ".join(text)) == []
 
 
 def test_coverage_counts_one_item_in_one_row():
-    """Halves of an item in two rows, or one half twice, are no half."""
+    """Thirds of an item in two rows, or one third repeated, do not add up."""
     third = PROBLEM[: len(PROBLEM) // 3]
     assert found([third, PROBLEM[len(third) * 2 :], third * 3], PROBLEM) == []
 
@@ -106,7 +106,7 @@ def test_coverage_counts_one_item_in_one_row():
         ),
     ],
 )
-def test_a_short_item_is_not_found_in_what_merely_holds_its_words(item, row):
+def test_a_short_item_within_a_sentence_is_not_an_overlap(item, row):
     assert found([row], item, threshold=0.01) == []
 
 
@@ -118,24 +118,24 @@ def test_a_short_item_is_not_found_in_what_merely_holds_its_words(item, row):
         "Solve step by step.\n\nCompute\n\\[\\sin 0\\]\n\nPut the answer in a box.",
     ],
 )
-def test_a_short_item_is_found_on_its_own_lines_however_it_is_set(row):
+def test_a_short_item_on_separate_lines_is_an_overlap_in_any_markup(row):
     assert found([row], r"Compute $\sin 0$") == [(0, "0")]
 
 
-def test_an_ending_that_many_items_have_does_not_count():
+def test_an_ending_of_many_items_does_not_count():
     evals = [f"{PROBLEM.replace('train', f'thing{chr(97 + i)}')} {ENDING}" for i in range(3)]
     short = f"The chance is $m/n$, {ENDING}"
     assert found([f"Some other question is $p/q$, {ENDING}"], *evals, short, threshold=0.3) == []
     assert found([short], *evals, short) == [(0, "3")]
 
 
-def test_a_set_that_repeats_its_items_is_no_boilerplate():
+def test_a_set_that_repeats_its_items_is_not_boilerplate():
     """BytedTsinghua's AIME file has every problem 32 times."""
     assert len(found([PROBLEM], *[PROBLEM] * 32, *map(str, range(20)))) == 32
 
 
-def test_boilerplate_is_one_set_s_own():
-    """A small set's template counts for nothing, however many items other sets bring."""
+def test_boilerplate_is_counted_per_set():
+    """The template of a small set is boilerplate, even if other sets have many items."""
     small = items(*(f"Do solve this fine little problem for me now: {w}" for w in "abcdefghij"))
     large = items(*(f"{w} {PROBLEM}" for w in "ab"), *map(str, range(500)), source="large")
     row = "Do solve this fine little problem for me now: something else"
@@ -158,7 +158,7 @@ def test_an_index_is_as_large_as_its_items():
 
 
 def test_the_lookups_grow_with_the_rows(monkeypatch):
-    """n-grams made: four times as many for four times the rows or for rows four times as long."""
+    """Four times as many rows, or rows four times as long, need four times as many n-grams."""
     index = index_items(items(PROBLEM, "Find x."))
     made = []
     ngrams = overlap.ngrams
@@ -175,7 +175,7 @@ def test_the_lookups_grow_with_the_rows(monkeypatch):
     assert lookups([longer]) <= 4.1 * lookups([text])
 
 
-def test_rows_are_taken_one_at_a_time():
+def test_rows_are_read_one_at_a_time():
     def rows():
         yield PROBLEM
         raise RuntimeError("the second row was taken too early")
@@ -203,8 +203,8 @@ def aime(shared):
     return index_items(items(*column(file, "problem"), source="24") + items(*y25, source="25"))
 
 
-def test_the_aime_problems_put_into_a_public_training_set_are_found(shared, aime):
-    """They are its rows 24 to 60; none of the other 1,991 is reported."""
+def test_the_aime_problems_in_a_public_training_set_are_overlaps(shared, aime):
+    """Rows 24 to 60 have them; none of the other 1,991 rows is reported."""
     file = shared / "data/orz/orz_fork_contaminated_2028.json"
     rows = [row[0]["value"] for row in json.loads(file.read_text(encoding="utf-8"))]
     overlaps = list(find_overlaps(rows, aime))
@@ -213,13 +213,13 @@ def test_the_aime_problems_put_into_a_public_training_set_are_found(shared, aime
     assert len({(o.source, o.item) for o in overlaps}) == 29
 
 
-def test_real_gsm8k_holds_nothing_of_aime(shared, aime):
+def test_real_gsm8k_contains_no_problem_of_aime(shared, aime):
     [file] = (shared / "data/gsm8k/main").glob("train*.parquet")
     assert not list(find_overlaps(column(file, "question"), aime))
 
 
-def test_real_dapo_holds_nothing_of_aime_and_a_quarter_of_math(shared, aime):
-    """1,339 of the 5,000 by another implementation, which counts the code of figures."""
+def test_real_dapo_contains_no_problem_of_aime_and_a_quarter_of_math(shared, aime):
+    """Another implementation, which counts the code of figures, has 1,339 of the 5,000."""
     [file] = (shared / "data/dapo-math-17k/data").glob("*.parquet")
     rows = [prompt[0]["content"] for prompt in column(file, "prompt")]
     assert not list(find_overlaps(rows, aime))

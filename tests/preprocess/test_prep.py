@@ -1,4 +1,4 @@
-"""`prep`: options, sources, what is dropped, and what bad input says."""
+"""`prep`: options, sources, dropped rows, and the messages for bad input."""
 
 import json
 
@@ -40,7 +40,7 @@ def prep(tmp_path, *rows, **options):
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
-def test_every_template_puts_the_question_in_and_names_a_scorer_that_fits(tmp_path, name):
+def test_every_template_inserts_the_question_and_names_a_scorer_that_fits(tmp_path, name):
     [row], _ = prep(tmp_path, GOOD, template=name)
     assert GOOD["question"] in row["prompt"][0]["content"]
     assert row["extra_info"]["scorer"] == (BUILT_IN[name].scorer or "gsm8k")
@@ -53,7 +53,7 @@ def test_a_system_message_comes_first(tmp_path):
     assert row["extra_info"]["scorer"] == "math"
 
 
-def test_a_template_file_is_used_as_it_is_and_its_scorer_found_from_its_text(tmp_path):
+def test_a_template_file_is_used_unchanged_and_its_text_selects_the_scorer(tmp_path):
     file = tmp_path / "mine.txt"
     file.write_text("问题：{question}\n把答案放到 \\boxed{} 中。{x}\n", encoding="utf-8")
     [row], _ = prep(tmp_path, {**GOOD, "question": "{question} {y}?"}, template=str(file))
@@ -71,7 +71,7 @@ def test_a_template_file_that_asks_for_no_form_needs_a_scorer(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["no slot", "{question} {question}"])
-def test_a_template_file_without_the_slot_once_is_refused(tmp_path, text):
+def test_a_template_file_must_contain_the_slot_once(tmp_path, text):
     file = tmp_path / "mine.txt"
     file.write_text(text)
     with pytest.raises(UsageError, match="once"):
@@ -79,15 +79,15 @@ def test_a_template_file_without_the_slot_once_is_refused(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"template": "hsah"}, "Did you mean 'hash'"),
         ({"scorer": "gsm9k"}, "Did you mean 'gsm8k'"),
         ({"split": "dev"}, "It has train, test"),
     ],
 )
-def test_an_unknown_name_suggests_the_nearest(tmp_path, options, said):
-    with pytest.raises(UnknownNameError, match=said):
+def test_an_unknown_name_suggests_the_nearest(tmp_path, options, message):
+    with pytest.raises(UnknownNameError, match=message):
         prep(tmp_path, GOOD, **options)
 
 
@@ -114,7 +114,7 @@ def test_limit_takes_the_first_rows_of_the_order(tmp_path):
     assert [row["extra_info"]["index"] for row in shuffled] != [0, 1, 2]
 
 
-def test_rows_that_cannot_be_used_are_kept_beside_with_their_reasons(tmp_path):
+def test_unusable_rows_are_written_to_the_dropped_rows_with_their_reasons(tmp_path):
     bad = [
         {"question": "q", "answer": "no mark"},
         {"question": "", "answer": "#### 1"},
@@ -131,13 +131,13 @@ def test_rows_that_cannot_be_used_are_kept_beside_with_their_reasons(tmp_path):
     assert dropped[3]["row"] == bad[3]
 
 
-def test_no_file_of_dropped_rows_is_left_where_none_was_dropped(tmp_path):
+def test_without_dropped_rows_there_is_no_file_of_them(tmp_path):
     prep(tmp_path, GOOD)
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["out.parquet", "raw.jsonl"]
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b'{"question": "q", "answer": "#### 1"}\n{"question": "q"', r"raw.jsonl:2: not JSON"),
         (b"7\n", r"raw.jsonl:1: a JSON object is expected, not int"),
@@ -149,10 +149,10 @@ def test_no_file_of_dropped_rows_is_left_where_none_was_dropped(tmp_path):
         (b"[" * 100_000, r"raw.jsonl:1: not JSON"),
     ],
 )
-def test_a_broken_jsonl_is_one_clear_error_and_leaves_nothing(tmp_path, content, said):
+def test_a_broken_jsonl_is_one_clear_error_and_leaves_nothing(tmp_path, content, message):
     source = tmp_path / "raw.jsonl"
     source.write_bytes(content)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=source)
     assert [p.name for p in tmp_path.iterdir()] == ["raw.jsonl"]
 
@@ -171,7 +171,7 @@ def test_a_truncated_or_foreign_parquet_is_one_clear_error(tmp_path):
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_nothing_is_overwritten_unless_asked(tmp_path):
+def test_files_are_overwritten_only_on_request(tmp_path):
     out = tmp_path / "out.parquet"
     out.write_text("precious")
     with pytest.raises(OutputError, match="--overwrite"):
@@ -181,7 +181,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path):
     assert len(rows) == 1
 
 
-def test_what_was_there_survives_a_run_that_fails(tmp_path):
+def test_existing_files_survive_a_run_that_fails(tmp_path):
     out = tmp_path / "out.parquet"
     out.write_text("precious")
     with pytest.raises(DataError):
@@ -215,7 +215,7 @@ def test_a_full_disk_is_one_clear_error(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["raw.jsonl"]
 
 
-def test_a_folder_gives_the_file_that_has_the_split_in_its_name(tmp_path):
+def test_a_folder_s_file_with_the_split_in_its_name_is_read(tmp_path):
     folder = tmp_path / "hub"
     jsonl(folder / "deep" / "gsm8k_train.jsonl", GOOD)
     jsonl(folder / "deep" / "gsm8k_test.jsonl", GOOD, GOOD | {"question": "other"})
@@ -225,7 +225,7 @@ def test_a_folder_gives_the_file_that_has_the_split_in_its_name(tmp_path):
     assert [(s.split, s.written) for s in report.splits] == [("train", 1), ("test", 2)]
 
 
-def test_a_clone_of_the_hub_gives_the_main_configuration_s_parquet(tmp_path):
+def test_in_a_clone_of_the_hub_the_main_configuration_s_parquet_is_read(tmp_path):
     folder = tmp_path / "hub"
     for config, question in (("main", "right"), ("socratic", "wrong")):
         (folder / config).mkdir(parents=True)
@@ -237,23 +237,23 @@ def test_a_clone_of_the_hub_gives_the_main_configuration_s_parquet(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [
         ([], "no 'train' file here"),
         (["dev.jsonl"], "no 'train' file here"),
         (["a/train.jsonl", "b/train.jsonl"], "several folders have files of 'train'"),
     ],
 )
-def test_a_folder_that_does_not_settle_the_split_is_one_clear_error(tmp_path, names, said):
+def test_a_folder_without_a_clear_file_of_the_split_is_one_clear_error(tmp_path, names, message):
     folder = tmp_path / "hub"
     folder.mkdir()
     for name in names:
         jsonl(folder / name, GOOD)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=message):
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", source=folder)
 
 
-def test_a_source_that_is_not_there_or_no_data_is_one_clear_error(tmp_path):
+def test_a_source_that_is_missing_or_not_data_is_one_clear_error(tmp_path):
     with pytest.raises(SourceError, match="no such file"):
         rewardkit.prep("gsm8k", tmp_path / "o.parquet", source=tmp_path / "nope.parquet")
     (tmp_path / "x.txt").write_text("")
@@ -294,7 +294,7 @@ def test_the_cache_of_the_datasets_library_is_used_too(tmp_path):
 
 
 @pytest.mark.parametrize("hub", ["huggingface"])
-def test_no_source_and_no_network_names_every_way_out(tmp_path, hub):
+def test_without_source_and_network_the_error_lists_the_ways_to_get_the_rows(tmp_path, hub):
     with pytest.raises(SourceError) as caught:
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", hub=hub)
     for way in ("--source", "--hub modelscope", "HF_ENDPOINT", "HF_HOME", "--sample"):
@@ -309,14 +309,14 @@ def test_modelscope_without_its_package_says_what_to_install(tmp_path, monkeypat
         rewardkit.prep("gsm8k", tmp_path / "out.parquet", hub="modelscope")
 
 
-def test_the_packaged_sample_needs_nothing(tmp_path):
+def test_the_packaged_sample_needs_no_network_and_no_files(tmp_path):
     report = rewardkit.prep("gsm8k", tmp_path, split="all", sample=True)
     lines = {f.stem: len(f.read_text().splitlines()) for f in (SAMPLES / "gsm8k").glob("*.jsonl")}
     assert {s.split: s.written for s in report.splits} == lines
 
 
-def test_dropped_rows_are_kept_whole_with_the_columns_that_were_not_used(tmp_path):
-    """Of every kind of file, in the order of the source whatever the order written."""
+def test_dropped_rows_are_written_with_all_their_columns(tmp_path):
+    """For every kind of file, and in the order of the source, even if the rows are shuffled."""
     rows = [{**GOOD, "id": f"r-{i}", "note": {"by": ["a", str(i)]}} for i in range(2500)]
     bad = (3, 4, 2100, 2499)
     for place in bad:
@@ -341,7 +341,7 @@ def test_dropped_rows_are_kept_whole_with_the_columns_that_were_not_used(tmp_pat
             assert [json.loads(line)["row"] for line in lines] == [rows[p] for p in wanted]
 
 
-def test_dropped_rows_of_csv_and_of_several_files_are_kept_whole(tmp_path):
+def test_dropped_rows_of_csv_and_of_several_files_are_complete(tmp_path):
     (tmp_path / "a.csv").write_bytes(
         b'question,answer,note\nq,"#### 1",x\n"two\nlines",none,caf\xe9\nq,"",\n'
     )
@@ -361,7 +361,7 @@ def test_dropped_rows_of_csv_and_of_several_files_are_kept_whole(tmp_path):
     assert [json.loads(line)["row"]["id"] for line in lines] == [0, 2, 4]
 
 
-def test_a_dropped_row_is_valid_json_whatever_its_other_columns_hold(tmp_path):
+def test_a_dropped_row_is_valid_json_with_any_values_in_its_columns(tmp_path):
     table = pa.table(
         {
             "question": ["q", "q"],
@@ -385,8 +385,8 @@ def test_a_dropped_row_is_valid_json_whatever_its_other_columns_hold(tmp_path):
     assert "timestamp[ns]" in row["made_in"]
 
 
-def test_where_one_split_fails_none_is_written(tmp_path):
-    """The files of an earlier run stay as they are."""
+def test_if_one_split_fails_no_split_is_written(tmp_path):
+    """The files of an earlier run do not change."""
     jsonl(tmp_path / "raw/train.jsonl", GOOD, {"question": "q", "answer": "none"})
     test = jsonl(tmp_path / "raw/test.jsonl", {"question": "q", "answer": "none"})
     options = {"split": "all", "source": tmp_path / "raw"}

@@ -27,7 +27,7 @@ def test_spellings_of_one_question_are_one_question(other):
 
 
 @pytest.mark.parametrize("other", ["Find x-1", "Find x+2", "Find y+1", "Find x + 1 + 1", "x+1", ""])
-def test_another_question_stays_another(other):
+def test_different_questions_have_different_keys(other):
     assert question_key(other) != question_key("Find x+1")
 
 
@@ -38,7 +38,7 @@ def test_pictures_are_part_of_the_question():
 
 
 @given(TEXT)
-def test_a_question_is_itself_however_it_is_spaced(text):
+def test_white_space_does_not_change_the_key_of_a_question(text):
     assert question_key(text) == question_key(f"  {text.replace(' ', '  ')}\n")
 
 
@@ -60,7 +60,7 @@ def test_golds_are_compared_exactly(a, b, same):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["1", "01", "2"])), max_size=30))
-def test_every_question_is_left_once_with_its_one_gold_or_not_at_all(pairs):
+def test_every_question_remains_once_with_its_only_gold_or_is_dropped(pairs):
     problems = [Problem(question, gold) for question, gold in pairs]
     dropped = find_repeated(enumerate(problems))
     kept = [pair for i, pair in enumerate(pairs) if i not in dropped]

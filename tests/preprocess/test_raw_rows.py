@@ -1,4 +1,4 @@
-"""Raw rows: every format, copies, and what broken files say."""
+"""Raw rows: every format, copies, and the messages for broken files."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_every_format_gives_the_same_rows(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "json", "arrow"])
-def test_copies_are_left_out_and_the_first_ones_keep_their_places(tmp_path, suffix):
+def test_copies_are_skipped_and_the_first_rows_keep_their_places(tmp_path, suffix):
     files = [write(tmp_path / f"{name}.{suffix}", ROWS) for name in "ab"]
     rows = RawRows(files, [("q",)], repeats=("id.key",))
     assert list(rows) == [(i, {"q": f"q{i}"}) for i in range(3)]
@@ -76,7 +76,7 @@ def test_a_file_without_the_key_has_no_copies(tmp_path):
     assert len(list(RawRows([file], [("q",)], repeats=("id.other",)))) == 7
 
 
-def test_the_first_encoding_that_a_file_has_is_taken(tmp_path):
+def test_the_first_layout_that_a_file_has_is_read(tmp_path):
     file = write(tmp_path / "x.jsonl", ROWS)
     assert next(iter(RawRows([file], [("Q", "A"), ("q",), ("a",)])))[1] == {"q": "q0"}
 
@@ -97,7 +97,7 @@ def test_a_json_file_of_lines_is_read_as_lines(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("x.json", b'[{"q": 1}, {"q": ', r"x.json: not JSON, or not UTF-8, before byte"),
         ("x.json", b'[{"q": "\xff"}]', r"x.json: not JSON, or not UTF-8, before byte"),
@@ -116,9 +116,9 @@ def test_a_json_file_of_lines_is_read_as_lines(tmp_path):
         ("x.arrow", b"ARROW", r"x.arrow: not a readable Arrow stream"),
     ],
 )
-def test_a_broken_file_is_one_clear_error(tmp_path, name, content, said):
+def test_a_broken_file_is_one_clear_error(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         list(RawRows([tmp_path / name], [("q",)]))
 
 
@@ -137,14 +137,14 @@ def test_nesting_is_bounded(tmp_path, depth):
         list(RawRows([tmp_path / "x.json"], [("q",)]))
 
 
-def test_a_byte_order_mark_before_an_array_is_passed_over(tmp_path):
+def test_a_byte_order_mark_before_an_array_is_skipped(tmp_path):
     (tmp_path / "x.json").write_bytes(b'\xef\xbb\xbf[{"q": {"a": [1, []]}}]')
     assert list(RawRows([tmp_path / "x.json"], [("q",)])) == [(0, {"q": {"a": [1, []]}})]
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.ndjson"])
-def test_a_line_of_any_length_is_an_error_that_names_it(tmp_path, name):
-    """As a disk image, or a file without line ends: it must not be held in memory."""
+def test_a_line_that_is_too_long_is_an_error_that_names_it(tmp_path, name):
+    """Such as a disk image or a file without line ends, which must not be read into memory."""
     (tmp_path / name).write_bytes(b'{"q": 1}\n')
     os.truncate(tmp_path / name, MAX_LINE_BYTES + 100)  # sparse: takes no room on the disk
     tracemalloc.start()
@@ -156,9 +156,7 @@ def test_a_line_of_any_length_is_an_error_that_names_it(tmp_path, name):
 
 
 @pytest.mark.parametrize("element", ['"' + "a" * 300_000 + '"', "[" + "1, " * 100_000 + "1]"])
-def test_an_element_of_an_array_of_any_length_is_an_error_that_names_it(
-    tmp_path, monkeypatch, element
-):
+def test_an_element_that_is_too_long_is_an_error_that_names_it(tmp_path, monkeypatch, element):
     monkeypatch.setattr("rewardkit.preprocess.raw_rows.MAX_LINE_BYTES", 100_000)
     ok = '{"q": "' + "a" * 60_000 + '"}'
     (tmp_path / "x.json").write_text(f"[{ok}, {ok}, {ok}, {element}]")
@@ -169,7 +167,7 @@ def test_an_element_of_an_array_of_any_length_is_an_error_that_names_it(
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
-def test_a_number_of_more_digits_than_python_reads_is_one_clear_error(tmp_path, name):
+def test_a_number_with_too_many_digits_for_python_is_one_clear_error(tmp_path, name):
     text = '{"q": ' + "1" * 5000 + "}"
     (tmp_path / name).write_text(f"[{text}]" if name == "x.json" else text)
     with pytest.raises(DataError, match="not JSON"):

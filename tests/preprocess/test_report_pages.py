@@ -1,4 +1,4 @@
-"""The pages of `prep` and `check` say what the reports say."""
+"""The pages of `prep` and `check` show what the reports contain."""
 
 from collections import Counter
 
@@ -43,7 +43,7 @@ def dropping(tmp_path):
     return rewardkit.prep("gsm8k", tmp_path / "out.parquet", split="train", source=source)
 
 
-def test_a_prep_page_tells_how_the_rows_were_made(dropping):
+def test_a_prep_page_names_dataset_template_and_scorer(dropping):
     page = prep_page(dropping)
     facts = dict(page.facts)
     assert page.title == "gsm8k: 2 rows written"
@@ -71,7 +71,7 @@ def test_each_split_has_its_own_sections(tmp_path):
     assert to_html(prep_page(report)) == to_html(prep_page(report))
 
 
-def test_groups_are_shown_where_there_is_more_than_one():
+def test_groups_are_shown_if_there_are_several():
     stats = RowStats(
         rows=3,
         prompt_chars=Counter({10: 3}),
@@ -91,7 +91,7 @@ def test_groups_are_shown_where_there_is_more_than_one():
     assert list(stats_sections(RowStats())) == []
 
 
-def test_lengths_come_with_their_quantiles_and_limit():
+def test_lengths_are_shown_with_their_quantiles_and_limit():
     section = lengths_section(Counter(range(1, 101)), "tokens", 90)
     assert isinstance(section, Histogram)
     assert dict(section.marks) == {"p50": 50, "p90": 90, "p99": 99, "max": 100}
@@ -104,7 +104,7 @@ def test_a_good_file_has_a_page_without_findings(tmp_path):
     assert page.sections == ()
 
 
-def test_a_check_page_says_what_was_found_and_what_to_do(tmp_path):
+def test_a_check_page_lists_the_findings_and_what_to_do(tmp_path):
     report = CheckReport(tmp_path / "a.parquet")
     report.add_row(
         [DataFinding(0, "conflicting_gold", "another"), DataFinding(0, "empty_gold", "empty")]
@@ -123,7 +123,7 @@ def test_a_check_page_says_what_was_found_and_what_to_do(tmp_path):
     ]
 
 
-def test_a_finding_about_the_file_is_not_one_about_a_row(tmp_path):
+def test_a_finding_about_the_file_has_no_row(tmp_path):
     report = CheckReport(tmp_path / "a.parquet")
     report.add(DataFinding(None, "missing", "no column prompt[].content"))
     page = check_page(report)
@@ -145,7 +145,7 @@ def test_clusters_with_conflicting_golds_come_first_and_show_the_conflict():
     assert section.note.startswith("5 rows in 2 clusters; golds conflict in 1 of them.")
 
 
-def test_only_so_many_pairs_are_shown_and_the_page_says_so():
+def test_the_number_of_pairs_is_limited_and_the_page_says_so():
     pairs = [([(i, "a", "1"), (i + 1, "a", "1")], False) for i in range(99)]
     section = clusters_section(pairs, (198, 99))
     assert len(section.pairs) == MAX_PAIRS
@@ -165,12 +165,12 @@ def test_overlaps_are_counted_by_item_and_row_the_most_complete_first():
     assert section.pairs[0].texts == ("other", "row")
 
 
-def test_nothing_found_is_said():
+def test_the_page_says_if_there_are_no_findings():
     assert overlaps_section([], 0).note == "No evaluation item was found in any row."
     assert clusters_section([], (0, 0)).note == "No two rows are nearly the same."
 
 
-def test_a_page_that_keeps_only_some_of_what_was_found_says_of_how_many():
+def test_a_page_with_some_of_the_overlaps_names_their_total():
     overlap = Overlap(3, "AIME", "I-1", 0.6, "item", "row")
     note = overlaps_section([overlap] * 30, 1508).note
     assert note.startswith("Of the first 30 of 1,508 findings: Evaluation items in 1 row")
@@ -181,7 +181,7 @@ def test_a_page_that_keeps_only_some_of_what_was_found_says_of_how_many():
     assert "The first 25 of 2,000 are below." in note
 
 
-def test_a_check_page_says_what_was_checked_and_what_not(tmp_path):
+def test_a_check_page_names_what_was_checked_and_what_was_not(tmp_path):
     report = CheckReport(
         tmp_path / "a.parquet", rows=2, checked=("schema", "prompts"), not_checked=("golds",)
     )

@@ -1,4 +1,4 @@
-"""The user's own rows and plug-ins."""
+"""Data files and plug-ins of a user."""
 
 import json
 
@@ -69,7 +69,7 @@ def test_integers_beyond_double_precision_stay_exact(tmp_path):
     assert rows[0]["reward_model"]["ground_truth"] == str(2**60 + 1)
 
 
-def test_data_source_scorer_and_template_are_the_user_s(tmp_path):
+def test_the_user_chooses_data_source_scorer_and_template(tmp_path):
     rows, _ = prep_own(
         tmp_path,
         {"question": "1+1?", "answer": "2"},
@@ -98,7 +98,7 @@ def test_a_plug_in_file_is_a_dataset(tmp_path):
     assert rewardkit.check(out).ok
 
 
-def test_a_plug_in_that_is_no_dataset_is_a_usage_error(tmp_path):
+def test_a_plug_in_without_a_dataset_is_a_usage_error(tmp_path):
     (tmp_path / "x.py").write_text("DATASET = len")
     with pytest.raises(UsageError, match="not a rewardkit Dataset"):
         rewardkit.prep(str(tmp_path / "x.py"), tmp_path / "out.parquet")
@@ -115,7 +115,7 @@ def test_rows_of_a_plug_in_that_raise_are_dropped_with_the_reason(tmp_path):
 
 
 @pytest.mark.parametrize("answer", ["NaN", "1e400", "-Infinity"])
-def test_an_answer_that_is_no_number_is_no_gold(tmp_path, answer):
+def test_an_answer_that_is_neither_text_nor_a_finite_number_is_dropped(tmp_path, answer):
     source = tmp_path / "mine.jsonl"
     source.write_text(
         f'{{"question": "1/0?", "answer": {answer}}}\n{{"question": "q", "answer": 1}}'
@@ -134,14 +134,14 @@ def test_the_source_is_never_overwritten(tmp_path):
     assert source.read_bytes() == before
 
 
-def test_a_column_that_is_there_twice_is_refused(tmp_path):
+def test_two_columns_of_one_name_are_an_error(tmp_path):
     source = tmp_path / "mine.csv"
     source.write_text("question,question,answer\nq,p,1\n")
     with pytest.raises(DataError, match="there are several columns 'question'"):
         rewardkit.prep(dataset_from_file(source), tmp_path / "out.parquet", source=source)
 
 
-def test_a_column_may_have_a_dot_in_its_name(tmp_path):
+def test_the_name_of_a_column_may_contain_a_dot(tmp_path):
     source = tmp_path / "mine.jsonl"
     source.write_text('{"a.b": "q", "x": "7"}\n')
     dataset = dataset_from_file(source, question_key="a.b", answer_key="x")
@@ -150,7 +150,7 @@ def test_a_column_may_have_a_dot_in_its_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("returned", "said"),
+    ("returned", "message"),
     [
         ("(1, 2)", "to_problem returned tuple, not a Problem or Dropped"),
         ("None", "to_problem returned NoneType, not a Problem or Dropped"),
@@ -160,17 +160,17 @@ def test_a_column_may_have_a_dot_in_its_name(tmp_path):
         ("Problem(3, '1')", "unexpected type"),
     ],
 )
-def test_a_plug_in_that_misbehaves_is_told_what_is_wrong(tmp_path, returned, said):
+def test_a_fault_of_a_plug_in_is_reported(tmp_path, returned, message):
     text = PLUG_IN.replace('    if not raw["y"]:', f"    return {returned}\n    if 0:")
     (tmp_path / "sums.py").write_text(text)
     (tmp_path / "sums.csv").write_text("x,y\n1+1?,2\n")
-    with pytest.raises((DataError, UsageError), match=said):
+    with pytest.raises((DataError, UsageError), match=message):
         rewardkit.prep(
             str(tmp_path / "sums.py"), tmp_path / "o.parquet", source=tmp_path / "sums.csv"
         )
 
 
-def test_a_plug_in_without_a_card_is_told_so(tmp_path):
+def test_a_plug_in_without_a_card_is_one_clear_error(tmp_path):
     (tmp_path / "x.py").write_text(
         "from rewardkit.preprocess.base import Dataset\nDATASET = Dataset('x', dict)"
     )

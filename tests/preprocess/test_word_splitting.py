@@ -1,4 +1,4 @@
-"""`words` keeps what makes a problem another problem, and drops how it is set."""
+"""`split_words` removes markup and preserves what distinguishes two problems."""
 
 import unicodedata
 
@@ -29,7 +29,7 @@ from tests.tables import every
         (r"a \\ b", "a b"),
     ],
 )
-def test_two_ways_to_set_one_text_are_the_same_words(one, other):
+def test_markup_does_not_change_the_words(one, other):
     assert split_words(one) == split_words(other)
 
 
@@ -49,7 +49,7 @@ def test_two_ways_to_set_one_text_are_the_same_words(one, other):
         (r"A ∪ B", r"A ∩ B"),
     ],
 )
-def test_another_operator_is_another_text(one, other):
+def test_another_operator_is_another_word(one, other):
     assert split_words(one) != split_words(other)
 
 
@@ -57,33 +57,33 @@ def test_a_chinese_character_is_a_word_and_so_is_a_run_of_letters_beside_it():
     assert split_words("求AB的长度。カ") == ["求", "ab", "的", "长", "度", "カ"]
 
 
-def test_digits_and_letters_are_words_apart():
+def test_digits_and_letters_are_separate_words():
     assert split_words("2x = 2 x") == ["2", "x", "=", "2", "x"]
 
 
-def test_a_command_of_layout_is_dropped_only_as_a_command():
+def test_only_a_complete_layout_command_is_removed():
     assert split_words(r"\left( left \leftarrow") == ["left", "leftarrow"]
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_text_has_words_without_spaces(text):
-    """Lone surrogates too, which JSON can bring in."""
+    """Also text with lone surrogates, which JSON can contain."""
     assert all(word and not any(c.isspace() for c in word) for word in split_words(text))
 
 
 @given(st.text(), st.text())
-def test_lines_have_the_words_of_the_text(one, other):
-    """`find_overlaps` reads a row line by line and counts on it."""
+def test_the_words_of_a_text_are_the_words_of_its_lines(one, other):
+    """`find_overlaps` reads a row line by line and relies on it."""
     assert split_words(f"{one}\n{other}") == split_words(one) + split_words(other)
 
 
 @given(st.text(st.sampled_from("aB1+-^ \\{}$求"), max_size=60))
-def test_words_written_out_are_the_same_words(text):
+def test_splitting_the_words_again_gives_the_same_words(text):
     assert split_words(" ".join(found := split_words(text))) == found
 
 
-def test_a_long_row_of_marks_is_cut_before_it_is_put_in_order(monkeypatch):
-    """Ordering them takes the square of their number: 1 MB of them would take minutes."""
+def test_a_long_sequence_of_marks_is_cut_before_normalization(monkeypatch):
+    """Normalization sorts them, which takes the square of their number: minutes for 1 MB."""
     seen = []
     normalize = unicodedata.normalize
     stand_in = type("unicodedata", (), {"combining": unicodedata.combining})
@@ -107,5 +107,5 @@ def test_a_long_row_of_marks_is_cut_before_it_is_put_in_order(monkeypatch):
         "^{",
     ],
 )
-def test_a_megabyte_of_anything_comes_back(unit):
+def test_a_megabyte_of_any_text_is_split(unit):
     assert len(split_words(unit * (10**6 // len(unit)))) <= 20 * 10**6
