@@ -55,17 +55,12 @@ PANELS = {
         "compose": compose,
         "audit": audit,
         "reward-server": reward_server,
-    },
-    "Responses": {"score": score, "report": report, "compare": compare, "select": select},
-    "Training": {"train": train, "recipes": recipes, "logs": logs, "merge": merge},
-    "Evaluation": {"eval": eval_, "leaderboard": leaderboard},
-    "Look-up and tools": {
-        "list": list_,
-        "card": card,
-        "glossary": glossary,
-        "doctor": doctor,
         "new": new,
     },
+    "Responses": {"score": score, "report": report, "compare": compare, "select": select},
+    "Launch": {"recipes": recipes, "train": train, "logs": logs, "merge": merge},
+    "Evaluation": {"eval": eval_, "leaderboard": leaderboard},
+    "Look-up": {"list": list_, "card": card, "glossary": glossary, "doctor": doctor},
 }
 
 
