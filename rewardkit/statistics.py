@@ -55,7 +55,7 @@ def wilson_interval(successes: float, trials: float) -> Interval:
 
 
 def clustered_interval(clusters: Iterable[tuple[int, int]]) -> Interval:
-    """Return the interval of the share of right responses, where a prompt has several.
+    """Return the interval of the share of correct responses, where a prompt has several.
 
     Responses to one prompt are alike: 8 of them say less than responses to 8 prompts. The variance
     of a ratio over clusters (Cochran, Sampling Techniques, section 6.3) gives the number of
@@ -63,13 +63,13 @@ def clustered_interval(clusters: Iterable[tuple[int, int]]) -> Interval:
     With one response per prompt it is `wilson_interval`.
 
     Args:
-        clusters: (responses, right responses) of each prompt.
+        clusters: (responses, correct responses) of each prompt.
     """
     clusters = list(clusters)
-    n, right = (sum(column) for column in zip(*clusters, strict=True)) if clusters else (0, 0)
+    n, correct = (sum(column) for column in zip(*clusters, strict=True)) if clusters else (0, 0)
     if n <= len(clusters):
-        return wilson_interval(right, n)
-    share, effective = right / n, float(len(clusters))
+        return wilson_interval(correct, n)
+    share, effective = correct / n, float(len(clusters))
     if len(clusters) > 1 and 0 < share < 1:
         squares = sum((correct - share * size) ** 2 for size, correct in clusters) / n**2
         variance = squares * effective / (effective - 1)
@@ -139,13 +139,13 @@ def paired_difference(differences: Sequence[float]) -> PairedDifference:
 def mcnemar_p_value(only_a: int, only_b: int) -> float:
     """Return the two-sided p-value of McNemar's exact test.
 
-    If neither scorer is laxer, each sample that only one of them calls right is A's with a chance
+    If neither scorer is laxer, each sample that only one of them calls correct is A's with a chance
     of one half (McNemar 1947, Psychometrika 12). The binomial terms start from `lgamma`, which
     keeps nine digits where a million samples differ; integers of a million bits would take minutes.
 
     Args:
-        only_a: samples that only scorer A calls right.
-        only_b: samples that only scorer B calls right.
+        only_a: samples that only scorer A calls correct.
+        only_b: samples that only scorer B calls correct.
     """
     if abs(only_a - only_b) <= 1:
         return 1.0

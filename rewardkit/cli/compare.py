@@ -129,13 +129,15 @@ def _write_html(report: CompareReport, out: Path, *, overwrite: bool) -> None:
 def _print(report: CompareReport) -> None:
     from rewardkit.responses.compare.page import SCORER_COLUMNS, agreement, scorer_rows
 
-    right = {place: f"{n:,} ({n / max(report.judged, 1):.1%})" for place, n in report.right.items()}
+    counts = {
+        place: f"{n:,} ({n / max(report.judged, 1):.1%})" for place, n in report.outcomes.items()
+    }
     typer.echo(printable(f"{report.name}: {report.judged:,} samples judged by both"))
     print_table(
-        ("", "B right", "B wrong"),
+        ("", "B correct", "B wrong"),
         (
-            (name, right.get((a, True), "0"), right.get((a, False), "0"))
-            for name, a in (("A right", True), ("A wrong", False))
+            (name, counts.get((a, True), "0"), counts.get((a, False), "0"))
+            for name, a in (("A correct", True), ("A wrong", False))
         ),
     )
     typer.echo(agreement(report))

@@ -87,7 +87,7 @@ def command(
 
 def _summary(written: WrittenReport, html: Path) -> str:
     total = written.totals.total
-    right = sum(written.totals.lengths[True].values())
+    correct = sum(written.totals.lengths[True].values())
     listed = "" if written.listed == total.n else f" {written.listed:,} of them are listed."
     size = f"{written.size / 1e6:,.1f} MB"
-    return f"{html}: {as_share(right, total.n)} of {total.n:,} responses correct, {size}.{listed}"
+    return f"{html}: {as_share(correct, total.n)} of {total.n:,} responses correct, {size}.{listed}"

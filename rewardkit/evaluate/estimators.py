@@ -11,19 +11,19 @@ MAX_RESPONSES_FOR_EVERY_K = 64
 
 
 @lru_cache(1 << 18)  # many questions share few pairs of counts
-def pass_at_k(n: int, right: int, k: int) -> float:
-    """Return the chance that at least one of k of the n responses, without replacement, is right.
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """Return the chance that at least one of k of the n responses, without replacement, is correct.
 
     Its mean over questions is the unbiased pass@k of Chen et al. 2021 (Evaluating Large Language
-    Models Trained on Code, section 2.1): 1 - C(n - right, k) / C(n, k), here as a product of
+    Models Trained on Code, section 2.1): 1 - C(n - correct, k) / C(n, k), here as a product of
     numbers from 0 to 1, which neither overflows nor cancels.
 
     Args:
         n: number of responses.
-        right: number of right ones.
+        correct: number of correct ones.
         k: from 1 to n.
     """
-    wrong = n - right
+    wrong = n - correct
     if wrong < k:
         return 1.0
     none = 1.0
@@ -32,7 +32,7 @@ def pass_at_k(n: int, right: int, k: int) -> float:
     return 1 - none
 
 
-def verl_best_at_n(n: int, right: int, size: int) -> float:
+def verl_best_at_n(n: int, correct: int, size: int) -> float:
     """Return the expectation of verl's `best@N/mean` for scores of 0 or 1.
 
     verl takes the best of N responses drawn with replacement, 1,000 times (`bootstrap_metric`,
@@ -41,14 +41,14 @@ def verl_best_at_n(n: int, right: int, size: int) -> float:
 
     Args:
         n: number of responses.
-        right: number of right ones.
+        correct: number of correct ones.
         size: N.
     """
-    return 1 - (1 - right / n) ** size
+    return 1 - (1 - correct / n) ** size
 
 
 def majority_at_k(votes: Sequence[tuple[int, float]], blank: int = 0) -> list[float]:
-    """Return the chance that the most frequent answer of k responses is right, for k from 1 to n.
+    """Return the chance that the most frequent answer of k responses is correct, for k from 1 to n.
 
     This is exact: every choice of k of the n responses counts once. Answers that tie for the most
     votes win with the same chance. Responses without an answer do not vote; if none of the k has
@@ -56,7 +56,7 @@ def majority_at_k(votes: Sequence[tuple[int, float]], blank: int = 0) -> list[fl
 
     Args:
         votes: for each distinct answer, the number of responses that give it and the share of them
-            that is right, which is usually 0 or 1.
+            that is correct, which is usually 0 or 1.
         blank: number of responses without an answer.
 
     Returns:
@@ -75,7 +75,7 @@ def majority_at_k(votes: Sequence[tuple[int, float]], blank: int = 0) -> list[fl
 
 
 def _winner(votes: Sequence[tuple[int, float]]) -> float:
-    """Return the share that is right of the most frequent answer; the mean over answers that tie."""
+    """Return the share that is correct of the most frequent answer; the mean over answers that tie."""
     most = max((times for times, _ in votes), default=0)
     tied = [share for times, share in votes if times == most]
     return sum(tied) / len(tied) if tied else 0.0

@@ -35,7 +35,7 @@ class JudgedResponse(NamedTuple):
     Attributes:
         question: row number of its question.
         group: data source, subject and level; "" for each that the row does not have.
-        right: whether the answer is correct.
+        correct: whether the answer is correct.
         score: the reward.
         vote: the normalised answer, by which votes are counted; "" without an answer.
         status: status of the score.
@@ -46,7 +46,7 @@ class JudgedResponse(NamedTuple):
 
     question: int
     group: tuple[str, str, str]
-    right: bool
+    correct: bool
     score: float
     vote: str
     status: str
@@ -83,7 +83,7 @@ def judge_batch(
 def _score(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
     info = {**line["extra_info"]}
     info.setdefault("data_source", line["data_source"])
-    # A response that the server broke off may contain the right answer without being finished.
+    # A response that the server broke off may contain the correct answer without being finished.
     response = "" if line.get("finish_reason") in UNUSABLE else line["response"]
     result = call_scorer_or_stop(scorer, response, line["ground_truth"], info)
     if isinstance(result, Score):
@@ -113,7 +113,7 @@ def parse_judged_line(line: Mapping[str, Any]) -> JudgedResponse:
     return JudgedResponse(
         question=int(line["row"]),
         group=(source, subject, level),
-        right=line["acc"] > 0,
+        correct=line["acc"] > 0,
         score=score,
         vote="" if line["no_answer"] else canonical_spelling(line["pred"]),
         status=Status(line["status"]).value,

@@ -1,6 +1,6 @@
 """Metrics of judged responses, with 95 % intervals over questions.
 
-- `mean@n`: the mean over questions of the share of right responses.
+- `mean@n`: the mean over questions of the share of correct responses.
 - `pass@k`: `estimators.pass_at_k` (Chen et al. 2021), for every k up to n.
 - `maj@k`: `estimators.majority_at_k`: ties are shared, responses without an answer do not vote.
 - `verl_best@N`: verl's `best@N/mean`, drawn with replacement; biased low, for comparison with its
@@ -29,14 +29,14 @@ from rewardkit.statistics import Interval, mean_interval, percentile
 
 
 class QuestionResult(NamedTuple):
-    """The responses to a question: their number, the number of right ones, and their maj@k.
+    """The responses to a question: their number, the number of correct ones, and their maj@k.
 
-    `majority` has maj@k as `estimators.majority_at_k` returns it. It is empty if a response is right
+    `majority` has maj@k as `estimators.majority_at_k` returns it. It is empty if a response is correct
     and the scorer does not say which answer it gives.
     """
 
     n: int
-    right: int
+    correct: int
     majority: array[float]
 
 
@@ -48,7 +48,7 @@ class MetricGroup:
         questions: the result of each question.
         statuses: number of responses by status.
         finishes: number of responses by `finish_reason`.
-        truncated_right: responses that were truncated and are right nevertheless.
+        truncated_correct: responses that were truncated and are correct nevertheless.
         score: sum of the rewards.
         characters: length of each response.
         tokens: length in tokens of each response for which it is known.
@@ -57,7 +57,7 @@ class MetricGroup:
     questions: list[QuestionResult] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
     finishes: Counter[str] = field(default_factory=Counter)
-    truncated_right: int = 0
+    truncated_correct: int = 0
     score: float = 0.0
     characters: array[int] = field(default_factory=lambda: array("q"))
     tokens: array[int] = field(default_factory=lambda: array("q"))
@@ -68,7 +68,7 @@ class MetricGroup:
         for response in responses:
             self.statuses[response.status] += 1
             self.finishes[response.finish] += 1
-            self.truncated_right += response.right and response.finish == TRUNCATED
+            self.truncated_correct += response.correct and response.finish == TRUNCATED
             self.score += response.score
             self.characters.append(response.characters)
             if response.tokens is not None:
@@ -107,7 +107,7 @@ class MetricGroup:
 
     def mean(self) -> tuple[float, Interval]:
         """Return mean@n with its interval; the group has at least one question."""
-        values = [result.right / result.n for result in self.questions]
+        values = [result.correct / result.n for result in self.questions]
         return fmean(values), mean_interval(values, len(self.characters))
 
     def summary(self) -> dict[str, Any]:
@@ -120,17 +120,17 @@ class MetricGroup:
             "questions": len(self.questions),
             "responses": responses,
             "n": list(self.n),
-            "mean": self.metric_at(lambda result: result.right / result.n),
+            "mean": self.metric_at(lambda result: result.correct / result.n),
             "mean_score": self.score / responses,
             "pass@k": self._every_k(
-                n, lambda k: lambda result: pass_at_k(result.n, result.right, k)
+                n, lambda k: lambda result: pass_at_k(result.n, result.correct, k)
             ),
             "maj@k": self._majorities(n),
             "verl_best@N": {
-                str(k): fmean(verl_best_at_n(item.n, item.right, k) for item in self.questions)
+                str(k): fmean(verl_best_at_n(item.n, item.correct, k) for item in self.questions)
                 for k in _verl_sizes(n)
             },
-            "truncated": {**self._share(self.finishes[TRUNCATED]), "right": self.truncated_right},
+            "truncated": {**self._share(self.finishes[TRUNCATED]), "right": self.truncated_correct},
             "finish_reason_unknown": self.finishes[""],
             "no_answer": self._share(count_no_answer(self.statuses)),
             "refused": self.finishes[REFUSED],
@@ -158,7 +158,7 @@ class MetricGroup:
     def _majorities(self, n: int) -> dict[str, dict[str, Any]]:
         """Return maj@k for every k that all questions have, or else for all responses of each.
 
-        The result is empty if the scorer calls responses right without naming their answer.
+        The result is empty if the scorer calls responses correct without naming their answer.
         """
         if not all(result.majority for result in self.questions):
             return {}
@@ -219,12 +219,15 @@ def question_result(responses: Sequence[JudgedResponse]) -> QuestionResult:
     """Return the result of a question from all its responses, of which there is at least one."""
     votes: dict[str, list[bool]] = {}
     for response in responses:
-        votes.setdefault(response.vote, []).append(response.right)
+        votes.setdefault(response.vote, []).append(response.correct)
     without_answer = votes.pop("", [])
-    shares = [(len(rights), sum(rights) / len(rights)) for rights in votes.values()]
-    right = sum(response.right for response in responses)
+    shares = [
+        (len(correct_flags), sum(correct_flags) / len(correct_flags))
+        for correct_flags in votes.values()
+    ]
+    correct = sum(response.correct for response in responses)
     majority = [] if any(without_answer) else majority_at_k(shares, len(without_answer))
-    return QuestionResult(len(responses), right, array("d", majority))
+    return QuestionResult(len(responses), correct, array("d", majority))
 
 
 def _verl_sizes(n: int) -> list[int]:

@@ -69,15 +69,15 @@ def compare_results(a: Path, b: Path) -> ResultComparison:
         groups.setdefault(sides[0].questions[key][0] or "(none)", []).append(key)
     means, differences = {}, {}
     for name, keys in groups.items():
-        pairs = [(_right_share(sides[0], key), _right_share(sides[1], key)) for key in keys]
+        pairs = [(_correct_share(sides[0], key), _correct_share(sides[1], key)) for key in keys]
         means[name] = (sum(x for x, _ in pairs) / len(pairs), sum(y for _, y in pairs) / len(pairs))
         differences[name] = paired_difference([y - x for x, y in pairs])
     return ResultComparison(*sides, means, differences)
 
 
-def _right_share(side: RunResults, key: bytes) -> float:
+def _correct_share(side: RunResults, key: bytes) -> float:
     result = side.questions[key][1]
-    return result.right / result.n
+    return result.correct / result.n
 
 
 def _describe(side: RunResults) -> dict[str, Any]:

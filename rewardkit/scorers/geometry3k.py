@@ -4,7 +4,7 @@ verl loads this file directly: `rewardkit path geometry3k --verl` prints the ove
 
 | part | weight | earned by |
 |---|---|---|
-| answer | `1 - format_weight` | what the scorer `math` counts as right |
+| answer | `1 - format_weight` | what the scorer `math` counts as correct |
 | format | `format_weight`, 0.1 | `<think>` first, then `</think>`, then a closed `\boxed{}` |
 
 The format is exactly verl's (`verl/utils/reward_score/geo3k.py`), but matched in linear time. The

@@ -35,7 +35,7 @@ def test_from_a_dump_of_verl_to_a_smaller_parquet_that_checks(run, scored, tmp_p
     assert (done.returncode, done.stderr) == (0, "")
     for expected in (
         "2 of ",
-        "joined to rows: 32 by prompt",
+        "matched to rows: 32 by prompt",
         "zero-variance groups: 2 of 4 rows",
         "(50.0%)",
         "never",

@@ -21,24 +21,24 @@ from rewardkit.evaluate.metrics import MetricGroup, QuestionResult
 
 @pytest.mark.parametrize("n", range(1, 9))
 def test_pass_at_k_is_the_share_of_choices_of_k_that_contain_a_right_response(n):
-    for right in range(n + 1):
-        responses = [True] * right + [False] * (n - right)
+    for correct in range(n + 1):
+        responses = [True] * correct + [False] * (n - correct)
         for k in range(1, n + 1):
             choices = [any(chosen) for chosen in combinations(responses, k)]
-            assert pass_at_k(n, right, k) == pytest.approx(sum(choices) / len(choices), abs=1e-12)
+            assert pass_at_k(n, correct, k) == pytest.approx(sum(choices) / len(choices), abs=1e-12)
 
 
 def test_pass_at_k_is_exact_where_binomials_overflow_a_double():
-    n, right, k = 10_000, 3, 4_000
-    exact = 1 - comb(n - right, k) / comb(n, k)
-    assert pass_at_k(n, right, k) == pytest.approx(exact, rel=1e-10)
+    n, correct, k = 10_000, 3, 4_000
+    exact = 1 - comb(n - correct, k) / comb(n, k)
+    assert pass_at_k(n, correct, k) == pytest.approx(exact, rel=1e-10)
 
 
-@pytest.mark.parametrize(("n", "right", "expected"), [(32, 1, 0.638), (8, 1, 0.656)])
-def test_verl_best_at_n_agrees_with_what_verl_prints(n, right, expected):
+@pytest.mark.parametrize(("n", "correct", "expected"), [(32, 1, 0.638), (8, 1, 0.656)])
+def test_verl_best_at_n_agrees_with_what_verl_prints(n, correct, expected):
     """verl 0.9.1 printed these, from 1,000 draws, where unbiased pass@n is 1."""
-    assert verl_best_at_n(n, right, n) == pytest.approx(expected, abs=0.03)
-    assert verl_best_at_n(n, right, n) < pass_at_k(n, right, n) == 1
+    assert verl_best_at_n(n, correct, n) == pytest.approx(expected, abs=0.03)
+    assert verl_best_at_n(n, correct, n) < pass_at_k(n, correct, n) == 1
 
 
 def test_verl_best_at_n_is_the_mean_over_all_draws_with_replacement():
@@ -47,7 +47,7 @@ def test_verl_best_at_n_is_the_mean_over_all_draws_with_replacement():
 
 
 def brute_majority(votes, blank, k):
-    """Return the share of right majorities over every choice of k responses; ties are shared."""
+    """Return the share of correct majorities over every choice of k responses; ties are shared."""
     answers = [name for name, (times, _) in enumerate(votes) for _ in range(times)]
     answers += [None] * blank
     wins = []
@@ -83,8 +83,8 @@ def test_95_percent_of_the_intervals_of_pass_at_k_contain_it(k, a, b):
         group = MetricGroup(characters=array("q", [1] * 30 * 32))
         for _ in range(30):
             chance = rng.betavariate(a, b)
-            right = sum(rng.random() < chance for _ in range(32))
-            group.questions.append(QuestionResult(32, right, array("d")))
-        low, high = group.metric_at(lambda each: pass_at_k(each.n, each.right, k), k)["interval"]
+            correct = sum(rng.random() < chance for _ in range(32))
+            group.questions.append(QuestionResult(32, correct, array("d")))
+        low, high = group.metric_at(lambda each: pass_at_k(each.n, each.correct, k), k)["interval"]
         covered += low <= true <= high
     assert covered / runs >= 0.94

@@ -154,7 +154,7 @@ def test_a_gold_that_contradicts_the_row_is_an_error(kind, parquet, tmp_path):
     spelled = write_lines(tmp_path, [{**FILES[kind][0], gold: "We add.\n#### 10"}])
     assert evaluate_responses(parquet(ROWS), [str(spelled)]).matches.responses
     wrong = write_lines(tmp_path, [*FILES[kind][2:], {**FILES[kind][0], gold: "77"}], "w.jsonl")
-    message = r"w\.jsonl:7 joins row 0 of .*: its gold is '77', the row's '10'\. Give the parquet"
+    message = r"w\.jsonl:7 matches row 0 of .*: its gold is '77', the row's '10'\. Give the parquet"
     with pytest.raises(DataError, match=message):
         evaluate_responses(parquet(ROWS), [str(wrong)])
 

@@ -5,14 +5,14 @@ from rewardkit.evaluate.judge import JudgedResponse, parse_judged_line
 from rewardkit.evaluate.metrics import compute_metrics
 
 
-def judged_response(question, right, vote=None, *, source="s", subject="", level="", **fields):
-    vote = ("right" if right else "wrong") if vote is None else vote
-    status = "correct" if right else ("wrong" if vote else "no_answer")
+def judged_response(question, correct, vote=None, *, source="s", subject="", level="", **fields):
+    vote = ("correct" if correct else "wrong") if vote is None else vote
+    status = "correct" if correct else ("wrong" if vote else "no_answer")
     response = JudgedResponse(
         question=question,
         group=(source, subject, level),
-        right=right,
-        score=float(right),
+        correct=correct,
+        score=float(correct),
         vote=vote,
         status=status,
         finish="stop",
@@ -24,8 +24,8 @@ def judged_response(question, right, vote=None, *, source="s", subject="", level
 
 def test_metrics_are_means_over_questions():
     summary = compute_metrics(
-        [judged_response(0, right) for right in (True, True, False, False)]
-        + [judged_response(1, right) for right in (True, False, False, False)]
+        [judged_response(0, correct) for correct in (True, True, False, False)]
+        + [judged_response(1, correct) for correct in (True, False, False, False)]
     ).summary()["total"]
     assert summary["mean"]["value"] == (2 / 4 + 1 / 4) / 2
     for k in range(1, 5):
@@ -56,9 +56,9 @@ def test_intervals_are_wider_with_several_responses_per_question():
 def test_responses_without_an_answer_do_not_vote_and_truncation_is_counted_separately():
     summary = compute_metrics(
         [
-            judged_response(0, right=False, vote="", finish="length"),
-            judged_response(0, right=False, vote="", finish="length"),
-            judged_response(0, right=True, finish="length"),
+            judged_response(0, correct=False, vote="", finish="length"),
+            judged_response(0, correct=False, vote="", finish="length"),
+            judged_response(0, correct=True, finish="length"),
         ]
     ).summary()["total"]
     assert summary["maj@k"]["3"]["value"] == 1
@@ -67,16 +67,16 @@ def test_responses_without_an_answer_do_not_vote_and_truncation_is_counted_separ
 
 
 def test_majorities_are_unknown_if_the_scorer_does_not_name_the_right_answer():
-    summary = compute_metrics([judged_response(0, right=True, vote="")]).summary()["total"]
+    summary = compute_metrics([judged_response(0, correct=True, vote="")]).summary()["total"]
     assert summary["maj@k"] == {}
 
 
 def test_subjects_and_levels_are_grouped_by_data_source():
     summary = compute_metrics(
         [
-            judged_response(0, right=True, subject="algebra", level="1"),
-            judged_response(1, right=False, subject="algebra", level="2"),
-            judged_response(2, right=True, source="t", subject="algebra"),
+            judged_response(0, correct=True, subject="algebra", level="1"),
+            judged_response(1, correct=False, subject="algebra", level="2"),
+            judged_response(2, correct=True, source="t", subject="algebra"),
         ]
     ).summary()
     assert summary["by_subject"]["s"]["algebra"]["mean"]["value"] == 0.5
@@ -87,7 +87,7 @@ def test_subjects_and_levels_are_grouped_by_data_source():
 
 def test_k_goes_up_to_the_smallest_number_of_responses():
     summary = compute_metrics(
-        [judged_response(0, i == 0) for i in range(3)] + [judged_response(1, right=True)]
+        [judged_response(0, i == 0) for i in range(3)] + [judged_response(1, correct=True)]
     ).summary()
     assert summary["total"]["n"] == [1, 3]
     assert list(summary["total"]["pass@k"]) == ["1"]
@@ -96,10 +96,10 @@ def test_k_goes_up_to_the_smallest_number_of_responses():
 
 def test_percentiles_of_lengths_are_nearest_ranks():
     summary = compute_metrics(
-        judged_response(i, right=True, tokens=i + 1) for i in range(100)
+        judged_response(i, correct=True, tokens=i + 1) for i in range(100)
     ).summary()["total"]
     assert summary["tokens"] == {"known": 100, "mean": 50.5, "p50": 50, "p95": 95, "max": 100}
-    unknown = compute_metrics([judged_response(0, right=True, tokens=None)]).summary()["total"]
+    unknown = compute_metrics([judged_response(0, correct=True, tokens=None)]).summary()["total"]
     assert unknown["tokens"] == {"known": 0}
 
 

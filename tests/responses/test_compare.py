@@ -64,7 +64,7 @@ def test_swapping_the_scorers_swaps_the_results(tmp_path_factory, pairs):
     file = numbered(tmp_path_factory.mktemp("r"), len(pairs))
     a, b = (fixed(*side) for side in zip(*pairs, strict=True))
     one, other = (compare_file(file, ("x", x), ("y", y)) for x, y in ((a, b), (b, a)))
-    assert {(q, p): n for (p, q), n in one.right.items()} == dict(other.right)
+    assert {(q, p): n for (p, q), n in one.outcomes.items()} == dict(other.outcomes)
     assert (one.agreed, one.p_value) == (other.agreed, other.p_value)
     assert sum(g.count for g in one.groups.values()) == one.judged - one.agreed
 
@@ -187,7 +187,7 @@ def test_exported_cases_reproduce_the_disagreements(tmp_path):
         "status": "wrong",
     }
     again = compare_file(out, *sides)
-    assert again.right == {(False, True): 2}
+    assert again.outcomes == {(False, True): 2}
     assert score_file(out, load_scorer("gsm8k")).total.n == 2
     with pytest.raises(OutputError, match="--overwrite"):
         compare_file(file, *sides, export=out)

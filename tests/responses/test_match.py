@@ -84,7 +84,7 @@ def test_a_contradiction_names_the_response_the_row_and_the_difference(response,
     with pytest.raises(DataError) as error:
         match_row(ROWS, response)
     message = str(error.value)
-    assert message.startswith("s:7 joins row 0 of t.parquet by ")
+    assert message.startswith("s:7 matches row 0 of t.parquet by ")
     assert expected in message
     assert "Give the parquet that the responses were made from" in message
     assert ("remove index from their extra_info" in message) == ("that of row 1" in message)
@@ -311,7 +311,7 @@ def run(*arguments, code=0):
 def test_select_refuses_responses_to_an_earlier_version_of_the_file(anew):
     bounds = ("--pass-rate", "0.1:0.9", "--out")
     output = run("select", "scored.jsonl", "--train", "q2.parquet", *bounds, "s2.parquet", code=1)
-    assert "scored.jsonl:1 joins row 0 of q2.parquet" in output
+    assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
     assert "its prompt is that of row 1; its gold is '6', the row's '99'" in output
     assert not (anew / "s2.parquet").exists()
     run("select", "scored.jsonl", "--train", "q.parquet", *bounds, "s.parquet")
@@ -321,7 +321,7 @@ def test_select_refuses_responses_to_an_earlier_version_of_the_file(anew):
 
 def test_eval_refuses_responses_to_an_earlier_version_of_the_file(anew):
     output = run("eval", "responses", "q2.parquet", "scored.jsonl", code=1)
-    assert "scored.jsonl:1 joins row 0 of q2.parquet" in output
+    assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
     assert "its gold is '6', the row's '99'" in output
     for parquet, responses in (("q.parquet", "scored.jsonl"), ("q2.parquet", "dump.jsonl")):
         out = json.loads(

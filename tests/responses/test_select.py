@@ -118,7 +118,7 @@ def test_decimal_bounds_are_not_affected_by_rounding():
 @given(st.integers(1, 2000), st.data())
 def test_only_a_pass_rate_of_0_or_1_is_0_or_100_percent(n, data):
     right = data.draw(st.integers(0, n))
-    rate = PassRate(n=n, right=float(right))
+    rate = PassRate(n=n, correct=float(right))
     assert (rate.percent == 0, rate.percent == 100) == (right == 0, right == n)
 
 
@@ -281,7 +281,7 @@ def test_the_gold_distinguishes_rows_that_are_otherwise_equal():
     ],
 )
 def test_a_response_that_matches_several_rows_is_refused(rows, fields):
-    with pytest.raises(DataError, match="s:1 joins row 0 and row 1 of the training file"):
+    with pytest.raises(DataError, match="s:1 matches row 0 and row 1 of the training file"):
         match_row(index_rows(rows), sample(**fields))
 
 
@@ -293,7 +293,7 @@ def test_responses_to_other_prompts_are_counted(tmp_path):
 
 def test_an_impossible_selection_is_one_clear_error(tmp_path):
     scored, train, out = files(tmp_path, [row(0)], [named(5, 1)])
-    with pytest.raises(DataError, match=r"no response joins a row .*1 answer none"):
+    with pytest.raises(DataError, match=r"no response matches a row .*1 answer none"):
         select(scored, train, out, PassRateFilter(0, 1))
     scored.write_text(json.dumps(named(0, 1)))
     with pytest.raises(DataError, match=r"no row would be kept \(pass rate above 0.5: 1\)"):
@@ -322,5 +322,5 @@ def test_bounds_are_two_shares(text):
 def test_the_page_shows_the_selection(tmp_path):
     report = chosen(tmp_path, [row(0), row(1)], [named(0, 1), named(0, 0), named(1, 1)])[0]
     text = to_html(select_page(report))
-    for sentence in ("1 of 2 rows kept", "zero-variance groups", "joined by data_source"):
+    for sentence in ("1 of 2 rows kept", "zero-variance groups", "matched by data_source"):
         assert sentence in text

@@ -143,13 +143,13 @@ def _metric_values(run: RunResults, kind: str, k: int) -> tuple[_Values, dict[st
 def _question_value(result: QuestionResult, kind: str, k: int) -> float | str:
     """Return the metric of a question, from 0 to 1, or the reason why it has none."""
     if kind == "mean":
-        return result.right / result.n
+        return result.correct / result.n
     if k > result.n:
         return f"a question has {result.n} responses; {kind}@{k} needs {k}."
     if kind == "pass":
-        return pass_at_k(result.n, result.right, k)
+        return pass_at_k(result.n, result.correct, k)
     if not result.majority:
-        return f"maj@{k}: the scorer does not name the answers that it calls right."
+        return f"maj@{k}: the scorer does not name the answers that it calls correct."
     if len(result.majority) == result.n:
         return result.majority[k - 1]
     if k == result.n:

@@ -60,7 +60,7 @@ class CompareReport:
         short_name: the name of the file, or the number of files.
         a: the calls of the first scorer.
         b: the calls of the second scorer.
-        right: samples that both scored, by whether A and whether B accepts them.
+        outcomes: samples that both scored, by whether A and whether B accepts them.
         groups: samples on which the scorers disagree, or on which one of them failed.
         unread: number of rows without a usable response.
         unread_examples: the first of these.
@@ -70,7 +70,7 @@ class CompareReport:
     short_name: str
     a: ScorerCalls
     b: ScorerCalls
-    right: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+    outcomes: Counter[tuple[bool, bool]] = field(default_factory=Counter)
     groups: dict[DisagreementCause, Disagreement] = field(default_factory=dict)
     unread: int = 0
     unread_examples: list[SkippedRow] = field(default_factory=list)
@@ -78,17 +78,17 @@ class CompareReport:
     @property
     def judged(self) -> int:
         """The number of samples that both scorers scored."""
-        return self.right.total()
+        return self.outcomes.total()
 
     @property
     def agreed(self) -> int:
         """The number of samples that both scorers accept or both reject."""
-        return self.right[True, True] + self.right[False, False]
+        return self.outcomes[True, True] + self.outcomes[False, False]
 
     @property
     def p_value(self) -> float:
         """The p-value of McNemar's exact test."""
-        return mcnemar_p_value(self.right[True, False], self.right[False, True])
+        return mcnemar_p_value(self.outcomes[True, False], self.outcomes[False, True])
 
     def worst(self) -> list[tuple[DisagreementCause, Disagreement]]:
         """The causes, the one with most samples first."""
@@ -97,7 +97,7 @@ class CompareReport:
     def add(self, sample: Sample, a: CallResult, b: CallResult) -> None:
         """Count the two results on a sample."""
         if a.correct is not None and b.correct is not None:
-            self.right[a.correct, b.correct] += 1
+            self.outcomes[a.correct, b.correct] += 1
             self.a.score_sum += a.score
             self.b.score_sum += b.score
         if a.correct != b.correct:
@@ -124,10 +124,10 @@ class CompareReport:
             "judged_by_both": n,
             "unread": self.unread,
             "unread_examples": [f"{row.where}: {row.reason}" for row in self.unread_examples],
-            "both_right": self.right[True, True],
-            "only_a_right": self.right[True, False],
-            "only_b_right": self.right[False, True],
-            "neither_right": self.right[False, False],
+            "both_right": self.outcomes[True, True],
+            "only_a_right": self.outcomes[True, False],
+            "only_b_right": self.outcomes[False, True],
+            "neither_right": self.outcomes[False, False],
             "agreement": self.agreed / n if n else None,
             "agreement_95": wilson_interval(self.agreed, n),
             "mcnemar_p": self.p_value,
@@ -139,14 +139,14 @@ class CompareReport:
             ],
         }
 
-    def right_of(self, place: int) -> int:
+    def accepted_by(self, place: int) -> int:
         """The number of samples scored by both that the scorer in place 0 or 1 accepts."""
-        return sum(n for accepted, n in self.right.items() if accepted[place])
+        return sum(n for accepted, n in self.outcomes.items() if accepted[place])
 
     def _side(self, side: ScorerCalls, place: int) -> dict[str, Any]:
         return {
             "scorer": side.name,
-            "right": self.right_of(place),
+            "right": self.accepted_by(place),
             "mean_score": side.score_sum / self.judged if self.judged else None,
             "raised": dict(side.raised.most_common()),
             "raised_first": side.first,

@@ -42,20 +42,20 @@ def p_text(p: float) -> str:
 def verdicts(report: CompareReport) -> tuple[tuple[str, int], ...]:
     """The cells of the confusion table."""
     return (
-        ("both right", report.right[True, True]),
-        ("only A right", report.right[True, False]),
-        ("only B right", report.right[False, True]),
-        ("neither right", report.right[False, False]),
+        ("both correct", report.outcomes[True, True]),
+        ("only A correct", report.outcomes[True, False]),
+        ("only B correct", report.outcomes[False, True]),
+        ("neither correct", report.outcomes[False, False]),
     )
 
 
 def scorer_rows(report: CompareReport) -> Iterator[tuple[str, ...]]:
     """A row for each scorer, in the columns `SCORER_COLUMNS`."""
     for letter, side, place in (("A", report.a, 0), ("B", report.b, 1)):
-        right, speed = report.right_of(place), side.speed()
+        accepted, speed = report.accepted_by(place), side.speed()
         yield (
             f"{letter}: {side.name}",
-            f"{right:,} ({share(right, report.judged)})",
+            f"{accepted:,} ({share(accepted, report.judged)})",
             f"{side.score_sum / max(report.judged, 1):.4f}",
             f"{speed['median_us']:,.1f}",
             f"{speed['p99_us']:,.1f}",
@@ -65,7 +65,7 @@ def scorer_rows(report: CompareReport) -> Iterator[tuple[str, ...]]:
 
 
 #: Headers of `scorer_rows` and `cause_rows`.
-SCORER_COLUMNS = ("scorer", "right", "mean score", "median µs", "p99 µs", "calls/s", "raised")
+SCORER_COLUMNS = ("scorer", "correct", "mean score", "median µs", "p99 µs", "calls/s", "raised")
 CAUSE_COLUMNS = ("samples", "status of A", "status of B", "gold", "preds")
 
 
@@ -81,7 +81,7 @@ def cause_rows(
 
 def _sections(report: CompareReport) -> Iterator[Section]:
     yield Bars("verdicts", verdicts(report), note=f"{agreement(report)}.")
-    note = "Right and mean score count the samples that both judged. First calls are not timed."
+    note = "Correct and mean score count the samples that both judged. First calls are not timed."
     yield Table("scorers", SCORER_COLUMNS, tuple(map(TableRow, scorer_rows(report))), note=note)
     if report.groups:
         lines = (

@@ -94,7 +94,7 @@ def _outcome(index: TrainIndex, claim: _Claim) -> Match | Mismatch | None:
     if len(places) > 1:
         rows = " and ".join(f"row {index.prompts[i].row}" for i in sorted(islice(places, 3)))
         reason = (
-            f"joins {rows} of {index.name}, which differ, by {way}. Score responses that keep "
+            f"matches {rows} of {index.name}, which differ, by {way}. Score responses that keep "
             "the extra_info of their row, with an index of its own for each."
         )
         return Mismatch(reason, contradicts=False)
@@ -130,12 +130,12 @@ def _confirm(
             if same is False
         )
         other_way = (
-            ", or remove index from their extra_info to join them by prompt"
+            ", or remove index from their extra_info to match them by prompt"
             if match.way == PLACE and hits.places
             else ""
         )
         reason = (
-            f"joins row {prompt.row} of {index.name} by {match.way}, but contradicts it: {differences}. "
+            f"matches row {prompt.row} of {index.name} by {match.way}, but contradicts it: {differences}. "
             f"Give the parquet that the responses were made from{other_way}."
         )
         return Mismatch(reason, contradicts=True)

@@ -30,7 +30,7 @@ def select_page(report: SelectReport) -> Page:
 def match_sentence(report: SelectReport) -> str:
     """How many responses match a row, by the way they match, as a sentence."""
     ways = [f"{n:,} by {way}" for way, n in report.responses.most_common()]
-    return f"responses joined to rows: {', '.join(ways)}; joined to none: {report.unjoined:,}"
+    return f"responses matched to rows: {', '.join(ways)}; matched to none: {report.unjoined:,}"
 
 
 def zero_variance_sentence(report: SelectReport) -> str:
@@ -46,7 +46,7 @@ def _sections(report: SelectReport) -> Iterator[Section]:
     yield Steps("rows left after each step", tuple(_steps(report)), note)
     note = f"{zero_variance_sentence(report)}. Rows with too few responses are not counted below."
     yield Bars("pass rates", tuple(report.bands().items()), note)
-    yield Histogram("pass rates in percent", report.percents, "percent right")
+    yield Histogram("pass rates in percent", report.percents, "percent correct")
     yield Bars("responses", _responses(report), f"{match_sentence(report)}.")
 
 
@@ -59,5 +59,5 @@ def _steps(report: SelectReport) -> Iterator[tuple[str, int]]:
 
 
 def _responses(report: SelectReport) -> tuple[tuple[str, int], ...]:
-    ways = tuple((f"joined by {way}", n) for way, n in report.responses.most_common())
-    return *ways, ("joined to no row", report.unjoined), ("not read", report.unread)
+    ways = tuple((f"matched by {way}", n) for way, n in report.responses.most_common())
+    return *ways, ("matched to no row", report.unjoined), ("not read", report.unread)

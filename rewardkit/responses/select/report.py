@@ -46,26 +46,26 @@ class PassRate:
 
     Attributes:
         n: number of responses.
-        right: sum of their accuracies.
+        correct: sum of their accuracies.
         worst: the lowest accuracy.
         best: the highest accuracy.
     """
 
     n: int = 0
-    right: float = 0.0
+    correct: float = 0.0
     worst: float = inf
     best: float = -inf
 
-    def add(self, right: float) -> None:
+    def add(self, correct: float) -> None:
         """Count a response with an accuracy from 0 to 1."""
         self.n += 1
-        self.right += right
-        self.worst, self.best = min(self.worst, right), max(self.best, right)
+        self.correct += correct
+        self.worst, self.best = min(self.worst, correct), max(self.best, correct)
 
     @property
     def share(self) -> float:
         """The pass rate; 0.0 without responses."""
-        return self.right / self.n if self.n else 0.0
+        return self.correct / self.n if self.n else 0.0
 
     @property
     def percent(self) -> int:

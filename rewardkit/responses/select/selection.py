@@ -1,6 +1,6 @@
 """`rewardkit select`: keep training rows by the pass rate of the policy on their prompts.
 
-A group of responses that are all right or all wrong has no advantage. DAPO's dynamic sampling
+A group of responses that are all correct or all wrong has no advantage. DAPO's dynamic sampling
 generates it, discards it and generates another, which costs GPU time. Existing responses show which
 prompts would have such groups.
 """
@@ -66,7 +66,7 @@ def select(
 
     Args:
         scored: files, folders and patterns of responses with `acc`, or `score`, as `rewardkit
-            score --out` writes them. Without `acc` a score of 1 or more is right.
+            score --out` writes them. Without `acc` a score of 1 or more is correct.
         train: a verl parquet.
         out: the parquet to write; the other rows go to `<out>.dropped.jsonl`.
         condition: which rows are kept.
@@ -152,7 +152,7 @@ def _accuracy(sample: Sample) -> float | SkippedRow:
 def _no_match_message(report: SelectReport) -> str:
     first = f" First: {report.examples[0]}." if report.examples else ""
     return (
-        f"{report.scored}: no response joins a row of {report.train} ({report.unjoined:,} answer "
+        f"{report.scored}: no response matches a row of {report.train} ({report.unjoined:,} answer "
         f"none of its rows, {report.unread:,} lines cannot be read).{first}"
     )
 
