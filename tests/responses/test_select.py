@@ -141,7 +141,7 @@ def test_rows_stay_in_order_for_any_order_of_the_responses(tmp_path_factory, gro
     if expected:
         assert chosen(folder, rows, answers)[1] == expected
     else:
-        with pytest.raises(DataError, match="no row would be kept|no response joins"):
+        with pytest.raises(DataError, match="no row would be kept|no response matches"):
             chosen(folder, rows, answers)
         assert not (folder / "o.parquet").exists()
 
