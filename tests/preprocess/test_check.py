@@ -313,10 +313,10 @@ NO_GOLD = ["nan", "None", "null", "[]", "{}", " ", "<NA>"]
 @pytest.mark.parametrize("scorer", ["math", "gsm8k", "mcq", "math_dapo", "geometry3k"])
 def test_a_missing_gold_is_a_finding_with_any_scorer(tmp_path, scorer, gold):
     report = checked(tmp_path, row(1), row(2, ground_truth=gold, answer="", scorer=scorer))
-    (found,) = report.examples
-    assert (found.row, found.rule) == (1, "empty_gold")
+    (finding,) = report.examples
+    assert (finding.row, finding.rule) == (1, "empty_gold")
     message = f"{gold!r}, a missing value" if gold.strip() else "empty"
-    assert found.message == f"reward_model.ground_truth is {message}"
+    assert finding.message == f"reward_model.ground_truth is {message}"
 
 
 def test_a_user_s_scorer_that_pays_a_missing_gold_does_not_hide_it(tmp_path):
@@ -325,7 +325,7 @@ def test_a_user_s_scorer_that_pays_a_missing_gold_does_not_hide_it(tmp_path):
         return Score(float(right), right, "", Status.CORRECT if right else Status.WRONG)
 
     report = checked(tmp_path, row(1, ground_truth="nan"), scorer=pays)
-    assert [found.rule for found in report.examples] == ["empty_gold"]
+    assert [finding.rule for finding in report.examples] == ["empty_gold"]
 
 
 @pytest.mark.parametrize(
@@ -344,8 +344,11 @@ def test_a_user_s_scorer_that_pays_a_missing_gold_does_not_hide_it(tmp_path):
 def test_a_gold_that_cannot_be_scored_is_reported_once_with_the_reason(
     tmp_path, gold, scorer, message
 ):
-    (found,) = checked(tmp_path, row(ground_truth=gold, scorer=scorer)).examples
-    assert (found.rule, found.message) == ("bad_gold", f"gold {gold!r} cannot be scored{message}")
+    (finding,) = checked(tmp_path, row(ground_truth=gold, scorer=scorer)).examples
+    assert (finding.rule, finding.message) == (
+        "bad_gold",
+        f"gold {gold!r} cannot be scored{message}",
+    )
 
 
 @pytest.mark.parametrize("scorer", ["math", "gsm8k", "math_dapo", "geometry3k"])
@@ -362,8 +365,8 @@ def test_golds_of_a_list_column_are_read_as_verl_passes_them(tmp_path):
     file = tmp_path / "lists.parquet"
     pq.write_table(pa.Table.from_pylist(rows), file)
     report = rewardkit.check(file)
-    found = {(each.row, each.rule) for each in report.examples if each.row is not None}
-    assert found == {(1, "bad_gold"), (2, "empty_gold")}
+    findings = {(each.row, each.rule) for each in report.examples if each.row is not None}
+    assert findings == {(1, "bad_gold"), (2, "empty_gold")}
 
 
 def test_several_letters_in_a_list_are_the_gold_of_a_choice_question(tmp_path):
@@ -420,6 +423,6 @@ def test_the_rows_that_drop_bad_drops_are_written_with_all_their_columns(tmp_pat
     )
     rewardkit.check(file, drop_bad=tmp_path / "good.parquet")
     [line] = (tmp_path / "good.parquet.dropped.jsonl").read_text().splitlines()
-    kept = json.loads(line)
-    assert (kept["index"], kept["row"]["ability"]) == (1, "math")
-    assert "00000002" in kept["row"]["made"]
+    entry = json.loads(line)
+    assert (entry["index"], entry["row"]["ability"]) == (1, "math")
+    assert "00000002" in entry["row"]["made"]

@@ -145,13 +145,13 @@ def golds(name, split, path):
     return [problem.ground_truth for problem in problems(name, split, path)]
 
 
-def check_made(file, name, split, origin):
+def check_schema_and_metadata(file, name, split, origin):
     """The one schema, with pictures in Geometry3k only, and metadata that say how it was made."""
     check_schema(file)
     schema = pq.read_schema(file)
     assert (IMAGES.name in schema.names) == (name == "geometry3k")
-    made = json.loads(schema.metadata[METADATA_KEY])
-    assert (made["dataset"], made["split"], made["origin"]) == (name, split, origin)
+    metadata = json.loads(schema.metadata[METADATA_KEY])
+    assert (metadata["dataset"], metadata["split"], metadata["origin"]) == (name, split, origin)
 
 
 def all_rows(folder):
@@ -166,7 +166,7 @@ def some_rows(file):
 def test_rows_have_the_one_schema_and_say_how_they_were_made(sample):
     name, folder, _ = sample
     for file in folder.glob("*.parquet"):
-        check_made(file, name, file.stem, "sample")
+        check_schema_and_metadata(file, name, file.stem, "sample")
 
 
 def test_two_runs_of_prep_write_the_same_bytes(sample, tmp_path):
@@ -196,7 +196,7 @@ def test_another_answer_does_not_score(sample):
 
 def test_real_rows_have_the_one_schema(real):
     (name, split, *_), out, _ = real
-    check_made(out, name, split, "path")
+    check_schema_and_metadata(out, name, split, "path")
     key = read_card(name).reward_key(split)
     assert {row["data_source"] for row in read_rows(out)} == {key}
 
@@ -280,8 +280,8 @@ def gsm8k_but(change):
     read = registry.load("datasets", "gsm8k").to_problem
 
     def to_problem(raw):
-        found = read(raw)
-        return change(found) if isinstance(found, Problem) else found
+        problem = read(raw)
+        return change(problem) if isinstance(problem, Problem) else problem
 
     return to_problem
 
@@ -429,11 +429,11 @@ def test_any_balanced_content_is_read_from_a_box(content):
 )
 def test_boxes_side_by_side_are_one_gold_if_the_problem_asks_for_all(problem, solution, found):
     raw = {"problem": problem, "solution": solution, "level": "Level ?", "type": "Algebra"}
-    made = registry.load("datasets", "math").to_problem(raw)
-    if isinstance(made, Problem):
-        assert (made.ground_truth, made.level, made.subject) == (found, "Level ?", "Algebra")
+    result = registry.load("datasets", "math").to_problem(raw)
+    if isinstance(result, Problem):
+        assert (result.ground_truth, result.level, result.subject) == (found, "Level ?", "Algebra")
     else:
-        assert made == found
+        assert result == found
 
 
 def test_the_naive_pattern_cuts_a_quarter_of_math_s_golds_short(shared):

@@ -136,9 +136,9 @@ def test_the_shares_are_exact_and_no_row_occurs_twice(files, tmp_path):
     a, b = files(a=300, b=5000)
     report = mix([MixPart(a, 3), MixPart(b, 7)], tmp_path / "m.parquet", rows=1000)
     rows = list(read_rows(tmp_path / "m.parquet"))
-    seen = Counter((row["data_source"], row["extra_info"]["index"]) for row in rows)
-    assert Counter(name for name, _ in seen) == {"a": 300, "b": 700}
-    assert set(seen.values()) == {1}
+    counts = Counter((row["data_source"], row["extra_info"]["index"]) for row in rows)
+    assert Counter(name for name, _ in counts) == {"a": 300, "b": 700}
+    assert set(counts.values()) == {1}
     assert [(p.rows, p.available, p.times) for p in report.parts] == [(300, 300, 1), (700, 5000, 1)]
     assert (report.written, report.stats.rows, report.shared) == (1000, 1000, 0)
     assert report.stats.groups["data_source"] == {"a": 300, "b": 700}
@@ -198,12 +198,12 @@ def test_oversampling_repeats_every_row_k_or_k_plus_1_times(files, tmp_path):
     with pytest.raises(UsageError, match=r"a\.parquet has 30 rows.*--rows \d+.*--oversample"):
         mix([MixPart(a), MixPart(b)], tmp_path / "m.parquet", rows=200)
     report = mix([MixPart(a), MixPart(b)], tmp_path / "m.parquet", rows=200, oversample=True)
-    seen = Counter(
+    counts = Counter(
         row["extra_info"]["index"]
         for row in read_rows(tmp_path / "m.parquet")
         if row["data_source"] == "a"
     )
-    assert (len(seen), set(seen.values()), seen.total()) == (30, {3, 4}, 100)
+    assert (len(counts), set(counts.values()), counts.total()) == (30, {3, 4}, 100)
     assert [p.times for p in report.parts] == [4, 1]
 
 
@@ -482,7 +482,7 @@ def test_fields_outside_the_schema_are_omitted_and_named_unless_they_are_blank()
 
 
 @pytest.mark.parametrize(
-    ("options", "kept"),
+    ("options", "texts"),
     [
         (["a", 1, None], ["a", "1", ""]),
         ({"B": "y", "A": "x", "C": None}, ["x", "y"]),
@@ -490,10 +490,10 @@ def test_fields_outside_the_schema_are_omitted_and_named_unless_they_are_blank()
         (None, []),
     ],
 )
-def test_options_become_a_list_of_texts(options, kept):
+def test_options_become_a_list_of_texts(options, texts):
     assert (
         to_schema_row(foreign(extra_info={"options": options}), 0)[0]["extra_info"]["options"]
-        == kept
+        == texts
     )
 
 

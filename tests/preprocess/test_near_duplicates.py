@@ -17,8 +17,8 @@ LONG = [f"{a}{b}" for a in "bcdfghjklm" for b in "aeiou"]
 
 
 def grams(text):
-    found = split_words(text)
-    return {tuple(found[i : i + NGRAM]) for i in range(max(1, len(found) - NGRAM + 1))}
+    words = split_words(text)
+    return {tuple(words[i : i + NGRAM]) for i in range(max(1, len(words) - NGRAM + 1))}
 
 
 def by_hand(texts, threshold):

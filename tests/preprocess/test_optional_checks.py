@@ -158,10 +158,10 @@ def test_check_reports_the_aime_problems_in_a_real_training_set(shared, tmp_path
         for year, place in (("2024", "aime_2024/HuggingFaceH4"), ("2025", "aime_2025/math-ai"))
     }
     report = rewardkit.check(out, extras=against(*aime.values()))
-    found = {year: {o.row for o in report.overlaps if year in o.source} for year in aime}
-    assert len(found["2024"]) >= 14
-    assert len(found["2025"]) >= 4
-    assert (found["2024"] | found["2025"]) <= set(range(24, 61))
+    rows = {year: {o.row for o in report.overlaps if year in o.source} for year in aime}
+    assert len(rows["2024"]) >= 14
+    assert len(rows["2025"]) >= 4
+    assert (rows["2024"] | rows["2025"]) <= set(range(24, 61))
 
 
 def test_gsm8k_has_no_findings_against_aime(shared, tmp_path):

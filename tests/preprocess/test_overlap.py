@@ -31,7 +31,7 @@ def items(*texts, source="eval"):
     return [EvalItem(source, str(i), text) for i, text in enumerate(texts)]
 
 
-def found(rows, *texts, threshold=0.5):
+def overlapping(rows, *texts, threshold=0.5):
     """(row, item) of all overlaps."""
     overlaps = find_overlaps(rows, index_items(items(*texts)), threshold)
     return [(o.row, o.item) for o in overlaps]
@@ -45,7 +45,7 @@ def test_an_overlap_names_row_item_and_coverage():
 
 @given(TEXTS, st.lists(TEXTS, max_size=5), TEXTS, TEXTS)
 def test_an_item_on_separate_lines_of_a_row_is_an_overlap(item, others, before, after):
-    assert (0, "0") in found([f"{before}\n{item}\n{after}"], item, *others, threshold=1.0)
+    assert (0, "0") in overlapping([f"{before}\n{item}\n{after}"], item, *others, threshold=1.0)
 
 
 @given(st.lists(WORDS, min_size=30, max_size=60, unique=True).map(" ".join), TEXTS, TEXTS)
@@ -67,7 +67,7 @@ def test_the_order_of_rows_and_items_does_not_change_the_overlaps(rows, texts, r
 @given(st.lists(TEXTS, max_size=8), st.lists(TEXTS, max_size=5))
 def test_texts_without_a_word_in_common_never_match(rows, texts):
     others = [" ".join(f"{word}zz" for word in row.split()) for row in rows]
-    assert not found(others, *texts, threshold=0.01)
+    assert not overlapping(others, *texts, threshold=0.01)
 
 
 @given(st.lists(st.text(max_size=40)), st.lists(st.text(max_size=40)))
@@ -78,19 +78,21 @@ def test_any_text_is_accepted(rows, texts):
 
 @given(TEXTS, TEXTS)
 def test_a_higher_threshold_finds_no_more(row, item):
-    assert set(found([row], item, threshold=0.9)) <= set(found([row], item, threshold=0.3))
+    assert set(overlapping([row], item, threshold=0.9)) <= set(
+        overlapping([row], item, threshold=0.3)
+    )
 
 
 def test_half_of_an_item_is_an_overlap_and_less_is_not():
     text = [f"w{i // 26}{chr(97 + i % 26)}x" for i in range(40)]
-    assert found([" ".join(text[:30])], " ".join(text)) == [(0, "0")]
-    assert found([" ".join(text[:18])], " ".join(text)) == []
+    assert overlapping([" ".join(text[:30])], " ".join(text)) == [(0, "0")]
+    assert overlapping([" ".join(text[:18])], " ".join(text)) == []
 
 
 def test_coverage_counts_one_item_in_one_row():
     """Thirds of an item in two rows, or one third repeated, do not add up."""
     third = PROBLEM[: len(PROBLEM) // 3]
-    assert found([third, PROBLEM[len(third) * 2 :], third * 3], PROBLEM) == []
+    assert overlapping([third, PROBLEM[len(third) * 2 :], third * 3], PROBLEM) == []
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ def test_coverage_counts_one_item_in_one_row():
     ],
 )
 def test_a_short_item_within_a_sentence_is_not_an_overlap(item, row):
-    assert found([row], item, threshold=0.01) == []
+    assert overlapping([row], item, threshold=0.01) == []
 
 
 @pytest.mark.parametrize(
@@ -119,19 +121,21 @@ def test_a_short_item_within_a_sentence_is_not_an_overlap(item, row):
     ],
 )
 def test_a_short_item_on_separate_lines_is_an_overlap_in_any_markup(row):
-    assert found([row], r"Compute $\sin 0$") == [(0, "0")]
+    assert overlapping([row], r"Compute $\sin 0$") == [(0, "0")]
 
 
 def test_an_ending_of_many_items_does_not_count():
     evals = [f"{PROBLEM.replace('train', f'thing{chr(97 + i)}')} {ENDING}" for i in range(3)]
     short = f"The chance is $m/n$, {ENDING}"
-    assert found([f"Some other question is $p/q$, {ENDING}"], *evals, short, threshold=0.3) == []
-    assert found([short], *evals, short) == [(0, "3")]
+    assert (
+        overlapping([f"Some other question is $p/q$, {ENDING}"], *evals, short, threshold=0.3) == []
+    )
+    assert overlapping([short], *evals, short) == [(0, "3")]
 
 
 def test_a_set_that_repeats_its_items_is_not_boilerplate():
     """BytedTsinghua's AIME file has every problem 32 times."""
-    assert len(found([PROBLEM], *[PROBLEM] * 32, *map(str, range(20)))) == 32
+    assert len(overlapping([PROBLEM], *[PROBLEM] * 32, *map(str, range(20)))) == 32
 
 
 def test_boilerplate_is_counted_per_set():
@@ -145,9 +149,9 @@ def test_boilerplate_is_counted_per_set():
 def test_a_figure_s_code_does_not_make_two_problems_one():
     code = "[asy]\nsize(150); pair A, B, C; A=(0,0); B=(3,0); draw(A--B--C--cycle); dot(A);\n[/asy]"
     item = f"{PROBLEM}\n{code}"
-    assert found([f"How long is the third side of this figure?\n{code}"], item) == []
-    assert found([PROBLEM], item) == [(0, "0")]
-    assert found([f"Find x.\n{code}"], f"Find x.\n{code}") == [(0, "0")]
+    assert overlapping([f"How long is the third side of this figure?\n{code}"], item) == []
+    assert overlapping([PROBLEM], item) == [(0, "0")]
+    assert overlapping([f"Find x.\n{code}"], f"Find x.\n{code}") == [(0, "0")]
 
 
 def test_an_index_is_as_large_as_its_items():
@@ -162,7 +166,7 @@ def test_the_lookups_grow_with_the_rows(monkeypatch):
     index = index_items(items(PROBLEM, "Find x."))
     made = []
     ngrams = overlap.ngrams
-    monkeypatch.setattr(overlap, "ngrams", lambda *a: made.append(found := ngrams(*a)) or found)
+    monkeypatch.setattr(overlap, "ngrams", lambda *a: made.append(grams := ngrams(*a)) or grams)
 
     def lookups(rows):
         made.clear()

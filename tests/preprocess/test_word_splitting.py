@@ -79,7 +79,7 @@ def test_the_words_of_a_text_are_the_words_of_its_lines(one, other):
 
 @given(st.text(st.sampled_from("aB1+-^ \\{}$求"), max_size=60))
 def test_splitting_the_words_again_gives_the_same_words(text):
-    assert split_words(" ".join(found := split_words(text))) == found
+    assert split_words(" ".join(words := split_words(text))) == words
 
 
 def test_a_long_sequence_of_marks_is_cut_before_normalization(monkeypatch):
