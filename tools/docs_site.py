@@ -1,7 +1,7 @@
-"""Lay the Markdown pages out for a site builder: `python tools/docs_site.py`, then `zensical build --strict`.
+"""Copy the Markdown pages for a site builder: `python tools/docs_site.py`, then `zensical build --strict`.
 
-mkdocs.yml reads what this writes, build/docs: the pages where they are in the repository, so that
-links between them hold, and the files they link to. Front matter of data cards is left out: a
+mkdocs.yml reads the output, build/docs. It has the pages at their paths in the repository, so that links
+between them work, and the files that they link to. Front matter of data cards is left out, because a
 builder would read it as its own.
 """
 
@@ -19,22 +19,22 @@ FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
 def pages() -> Iterator[Path]:
-    """The pages of the repository."""
+    """Yield the pages of the repository."""
     for pattern in ("*.md", "docs/**/*.md", "data_cards/*.md", "benchmarks/*.md"):
         yield from sorted(ROOT.glob(pattern))
 
 
 def files() -> set[Path]:
-    """The pages, and the files they link to."""
-    found = set(pages())
+    """Return the pages and the files that they link to."""
+    paths = set(pages())
     for page in pages():
         targets = (page.parent / link for link in LINK.findall(page.read_text(encoding="utf-8")))
-        found |= {target.resolve() for target in targets if target.is_file()}
-    return found
+        paths |= {target.resolve() for target in targets if target.is_file()}
+    return paths
 
 
 def main() -> None:
-    """Write build/docs anew."""
+    """Replace build/docs."""
     shutil.rmtree(OUT, ignore_errors=True)
     for file in sorted(files()):
         copy = OUT / file.relative_to(ROOT)

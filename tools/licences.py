@@ -1,10 +1,10 @@
-"""The licence of every package installed here, and whether we may depend on it: exit 1 if not.
+"""List the licence of every installed package, and exit with 1 if we may not depend on one.
 
-    python tools/licences.py          # in an environment that holds what is to be looked at
+    python tools/licences.py          # in the environment to check
 
-Read from the packages' metadata: `License-Expression`, else the classifiers, else `License`. We
-depend on these packages and ship none of them, so what Apache-2.0 asks is that no licence reaches
-over to rewardkit's own code.
+Licences come from the packages' metadata: `License-Expression`, else the classifiers, else `License`.
+We depend on these packages and do not ship them, so Apache-2.0 only requires that no licence extends to
+rewardkit's own code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import Distribution, distributions
 
-#: What a licence may say. "weak": its own files stay under it, ours do not come under it.
+#: Words of licences that we accept, that only cover their own files ("weak"), and that conflict.
 PERMISSIVE = re.compile(
     r"\b(apache|asl|mit|bsd|0bsd|isc|psf|python software foundation|hpnd|zlib|unlicense|cnri)\b"
     r"|historical permission notice|public domain|cc0",
@@ -23,17 +23,17 @@ STRONG = re.compile(r"(?<!l)(?<!lesser )\b(a?gpl|general public|sspl|busl|cc-by-
 
 
 def licence(package: Distribution) -> str:
-    """What a package says its licence is, in one line; "" if nothing."""
-    said = package.metadata
-    classifiers = said.get_all("Classifier") or []
-    listed = [c.rpartition(" :: ")[2] for c in classifiers if c.startswith("License :: ")]
-    named = [name for name in listed if name != "OSI Approved"]
-    text = (said["License"] or "").strip().split("\n")[0][:80]
-    return said["License-Expression"] or "; ".join(named) or text
+    """Return the licence in a package's metadata as one line; "" if it has none."""
+    metadata = package.metadata
+    classifiers = metadata.get_all("Classifier") or []
+    licences = [c.rpartition(" :: ")[2] for c in classifiers if c.startswith("License :: ")]
+    names = [name for name in licences if name != "OSI Approved"]
+    text = (metadata["License"] or "").strip().split("\n")[0][:80]
+    return metadata["License-Expression"] or "; ".join(names) or text
 
 
 def verdict(text: str) -> str:
-    """permissive, weak, or CONFLICT, also where nothing is said; of an `OR` we choose a side."""
+    """Return permissive, weak or CONFLICT (also without a licence); the best side of an `OR` counts."""
     choices = re.split(r"\bOR\b", text)
     if any(PERMISSIVE.search(c) and not WEAK.search(c) and not STRONG.search(c) for c in choices):
         return "permissive"
@@ -42,14 +42,16 @@ def verdict(text: str) -> str:
 
 
 def main() -> int:
-    found = {package.name: package for package in distributions()}
-    rows = sorted((name.lower(), p.version, licence(p)) for name, p in found.items())
-    judged = [(verdict(text), *row, text) for *row, text in rows]
-    for row in judged:
+    packages = {package.name: package for package in distributions()}
+    licences = sorted((name.lower(), p.version, licence(p)) for name, p in packages.items())
+    rows = [(verdict(text), *row, text) for *row, text in licences]
+    for row in rows:
         print("{:<11} {:<28} {:<16} {}".format(*row))
-    bad = [name for said, name, *_ in judged if said == "CONFLICT"]
-    print(f"{len(rows)} packages, {len(bad)} in conflict{': ' if bad else ''}{', '.join(bad)}")
-    return 1 if bad else 0
+    conflicts = [name for kind, name, *_ in rows if kind == "CONFLICT"]
+    print(
+        f"{len(rows)} packages, {len(conflicts)} in conflict{': ' if conflicts else ''}{', '.join(conflicts)}"
+    )
+    return 1 if conflicts else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""The small faults of `mutate`, and what it runs in pytest. The operators are those of mutmut, which
-leaves the tables of a module out, and of cosmic-ray, which draws no sample; what is left out is
-docstrings, annotations, what is raised or logged, and the sizes of caches."""
+"""Make the small faults of `mutate`, and run the tests for them in pytest.
+
+The operators are those of mutmut, which skips the tables of a module, and of cosmic-ray, which cannot
+sample. Docstrings, annotations, raised errors, log messages and sizes of caches are not changed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-#: What is changed, then the object, its attribute and the new value.
+#: A description of the change, then the object, its attribute and the new value.
 Change: TypeAlias = tuple[str, ast.AST, str, Any]
 
 PAIRS = "Lt LtE|Gt GtE|Eq NotEq|In NotIn|Is IsNot|Add Sub|Mult Div|BitAnd BitOr|LShift RShift|And Or|Break Continue"
@@ -26,11 +28,11 @@ CACHED = functools.lru_cache
 
 
 def mutants(node: ast.AST, outer: Any = None) -> Iterator[tuple[Any, int, Change]]:
-    """(outermost function around it, line, change) of each mutant of a tree, in order."""
-    words = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    """Yield (outermost function, line, change) of each mutant of a tree, in order."""
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     alias = isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation)
-    called = getattr(getattr(node, "func", None), "id", "")
-    if words or alias or isinstance(node, ast.Raise) or called in ("_log_once", "cast", "TypeVar", "lru_cache"):  # fmt: skip
+    function = getattr(getattr(node, "func", None), "id", "")
+    if docstring or alias or isinstance(node, ast.Raise) or function in ("_log_once", "cast", "TypeVar", "lru_cache"):  # fmt: skip
         return
     outer = outer or (node if isinstance(node, ast.FunctionDef) else None)
     for change in (*_signs(node), *_parts(node, inside=outer is not None)):
@@ -42,7 +44,7 @@ def mutants(node: ast.AST, outer: Any = None) -> Iterator[tuple[Any, int, Change
 
 
 def _signs(node: ast.AST) -> Iterator[Change]:
-    """Another operator, another number, string or truth value."""
+    """Replace an operator, a number, a string or a truth value."""
     operators = getattr(node, "ops", [])
     for n, name in enumerate(type(op).__name__ for op in operators):
         swapped = [*operators[:n], getattr(ast, SWAPS[name])(), *operators[n + 1 :]]
@@ -57,7 +59,7 @@ def _signs(node: ast.AST) -> Iterator[Change]:
 
 
 def _parts(node: ast.AST, *, inside: bool) -> Iterator[Change]:
-    """A condition turned round, a value, call or argument left out, an error not caught."""
+    """Negate a condition; leave out a value, call or argument; do not catch an error."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield "not removed", node, "operand", ast.UnaryOp(ast.Not(), node.operand)
     if isinstance(test := getattr(node, "test", None), CONDITIONS):
@@ -73,8 +75,11 @@ def _parts(node: ast.AST, *, inside: bool) -> Iterator[Change]:
             yield f"{kind.id} not caught", kind, "id", "FloatingPointError"
 
 
-class Chosen:
-    """A pytest plugin: the tests of `seconds`, the quick ones first; without any, notes on all."""
+class TestSelection:
+    """A pytest plugin that runs the tests of `seconds`, quick ones first, and notes times and calls.
+
+    Without `seconds` it runs all tests and traces which functions each test calls.
+    """
 
     def __init__(self, seconds: dict[str, float]) -> None:
         self.seconds = seconds
@@ -103,10 +108,10 @@ def _uncached(first: Any = 0, **_: Any) -> Any:
 
 
 def in_pytest() -> None:
-    """Run the tests that standard input names in this folder; or all, and write `notes.json`."""
+    """Run the tests that standard input names, in this folder; without names, run all and write `notes.json`."""
     import pytest
 
-    plugin = Chosen(json.load(sys.stdin))
+    plugin = TestSelection(json.load(sys.stdin))
     functools.lru_cache = CACHED if plugin.seconds else _uncached  # no cache may hide a call
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, resource.RLIM_INFINITY))
     files = sorted(

@@ -1,14 +1,13 @@
-"""Write `rewardkit/launch/verl/release_keys/*.json`: every key that a verl release composes, with its default.
+"""Write `rewardkit/launch/verl/release_keys/*.json`: every key of a verl release with its default.
 
     pip download verl==0.9.1 --no-deps -d wheels
     python tools/verl_releases.py wheels/verl-0.9.1-py3-none-any.whl
     python tools/verl_releases.py --changes 0.9.1
 
-The first command needs hydra-core (any environment with a verl has it); verl itself is not
-imported. Hydra composes a wheel's trainer configuration for FSDP and for Megatron; interpolations
-are kept as they are written, and of Megatron only the differences are stored. `--changes` lists the
-keys that a release has and the one before it has not, and the other way round: what
-docs/how-to/new-verl-release.md needs.
+Writing needs hydra-core, which every environment with verl has; verl itself is not imported. Hydra
+composes the trainer configuration of a wheel for FSDP and for Megatron. Interpolations are stored as
+they are written, and for Megatron only the differences are stored. `--changes` lists the keys that a
+release has added and removed since the release before it, as docs/how-to/new-verl-release.md needs them.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def main(arguments: list[str]) -> None:
 
 
 def print_changes(version: str) -> None:
-    """Print the keys of FSDP and Megatron that came and went with a release."""
+    """Print the keys of FSDP and Megatron that a release has removed and added."""
     from rewardkit.launch.verl.releases import known_releases, release_of
 
     versions = known_releases()
@@ -50,33 +49,38 @@ def print_changes(version: str) -> None:
 def write_releases(wheels: list[str]) -> None:
     OUT.mkdir(exist_ok=True)
     for wheel in wheels:
-        found = re.search(r"verl-([\d.]+)-", Path(wheel).name)
-        assert found, wheel
-        version = found[1]
+        match = re.search(r"verl-([\d.]+)-", Path(wheel).name)
+        assert match, wheel
+        version = match[1]
         with tempfile.TemporaryDirectory() as folder:
             zipfile.ZipFile(wheel).extractall(folder)
             config = Path(folder) / "verl" / "trainer" / "config"
-            fsdp = composed(config, "ppo_trainer")
-            megatron = composed(config, "ppo_megatron_trainer")
-        differs = {k: v for k, v in megatron.items() if k not in fsdp or fsdp[k] != v}
-        gone = sorted(fsdp.keys() - megatron.keys())
-        release = {"verl": version, "fsdp": fsdp, "megatron": differs, "megatron_lacks": gone}
+            fsdp = compose_keys(config, "ppo_trainer")
+            megatron = compose_keys(config, "ppo_megatron_trainer")
+        differences = {k: v for k, v in megatron.items() if k not in fsdp or fsdp[k] != v}
+        missing = sorted(fsdp.keys() - megatron.keys())
+        release = {
+            "verl": version,
+            "fsdp": fsdp,
+            "megatron": differences,
+            "megatron_lacks": missing,
+        }
         text = json.dumps(release, indent=0, sort_keys=True)
         (OUT / f"{version}.json").write_text(text + "\n")
         print(
-            f"{version}: {len(fsdp)} keys, {len(differs)} others and {len(gone)} fewer in Megatron"
+            f"{version}: {len(fsdp)} keys, {len(differences)} others and {len(missing)} fewer in Megatron"
         )
 
 
-def composed(config: Path, name: str) -> dict[str, object]:
+def compose_keys(config: Path, name: str) -> dict[str, object]:
     from hydra import compose, initialize_config_dir
 
     with initialize_config_dir(config_dir=str(config), version_base=None):
-        return dict(sorted(flat(compose(name))))
+        return dict(sorted(flat_items(compose(name))))
 
 
-def flat(config: Any, prefix: str = "") -> list[tuple[str, object]]:
-    """Dotted keys with values; a mapping without keys is a value: it takes any key after a `+`."""
+def flat_items(config: Any, prefix: str = "") -> list[tuple[str, object]]:
+    """Return dotted keys with values; an empty mapping is a value, because it accepts keys with `+`."""
     from omegaconf import DictConfig, OmegaConf
 
     items: list[tuple[str, object]] = []
@@ -85,7 +89,7 @@ def flat(config: Any, prefix: str = "") -> list[tuple[str, object]]:
         if OmegaConf.is_interpolation(config, key) or OmegaConf.is_missing(config, key):
             items.append((path, OmegaConf.to_container(config, resolve=False)[key]))
         elif isinstance(config[key], DictConfig) and len(config[key]):
-            items += flat(config[key], f"{path}.")
+            items += flat_items(config[key], f"{path}.")
         else:
             value = config[key]
             plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
