@@ -1,4 +1,4 @@
-# Everything a contributor runs. Python 3.10 or newer, git and a package index are enough.
+# All commands for contributors. They need Python 3.10 or newer, git and a package index.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -6,19 +6,19 @@ PIP    := -m pip install -qq --disable-pip-version-check
 
 .PHONY: demo test test-full verl test-verl lint bench bench-small docs clean
 
-demo: $(BIN)/rewardkit  ## the main job on the packaged sample: prep, check, score, and verl's command
+demo: $(BIN)/rewardkit  ## prep, check, score and verl's command on the packaged sample
 	@BIN=$(BIN) sh examples/demo.sh
 
 SPREAD := --numprocesses auto --maxprocesses 4 --dist worksteal
-test: $(VENV)/.test  ## the quick tests, the same in every run: about 3 minutes on two cores
+test: $(VENV)/.test  ## quick, deterministic tests: about 3 minutes on two cores
 	env -u REWARDKIT_SHARED $(BIN)/python -m pytest $(SPREAD) -m 'not full'
 
-test-full: $(VENV)/.test  ## the slow and big ones, those on real data, and properties with random examples
+test-full: $(VENV)/.test  ## slow tests, tests on real data, and properties with random examples
 	$(BIN)/python -m pytest $(SPREAD) -m 'full or hypothesis' --hypothesis-profile random --durations 12
 
-verl: .venv-verl-0.9.1/.ready .venv-verl-0.5.0/.ready  ## the environments of test-verl; with -j2 both at once
+verl: .venv-verl-0.9.1/.ready .venv-verl-0.5.0/.ready  ## environments for test-verl; -j2 builds both at once
 
-test-verl: verl  ## the tests in the hands of real verl releases
+test-verl: verl  ## tests with real verl releases
 	.venv-verl-0.9.1/bin/python -m pytest --durations 12 tests/integration
 	.venv-verl-0.5.0/bin/python -m pytest --durations 12 tests/integration
 
@@ -28,18 +28,18 @@ lint: $(VENV)/.lint  ## style and types
 	$(BIN)/mypy
 
 SHARED ?= $(REWARDKIT_SHARED)
-bench: $(VENV)/.test .venv-verl-0.9.1/.ready .venv-peers/.ready  ## the tables of benchmarks/README.md, an hour and a half; SHARED=folder
+bench: $(VENV)/.test .venv-verl-0.9.1/.ready .venv-peers/.ready  ## tables of benchmarks/README.md, an hour and a half; SHARED=folder of real data
 	$(BIN)/python benchmarks/run.py $(if $(SHARED),--shared "$(SHARED)")
 
-bench-small: $(VENV)/.test  ## the same in small on packaged samples, a minute, for what it is that runs
+bench-small: $(VENV)/.test  ## the benchmarks in small on packaged samples, a minute; the figures mean nothing
 	$(BIN)/python benchmarks/run.py --small
 
-docs: $(BIN)/rewardkit  ## the pages as a site in build/site; optional
+docs: $(BIN)/rewardkit  ## build the pages as a site in build/site; optional
 	$(BIN)/python $(PIP) zensical
 	$(BIN)/python tools/docs_site.py
 	$(BIN)/zensical build --strict
 
-clean:  ## what the targets above made
+clean:  ## remove what the targets above created
 	rm -rf $(VENV) .venv-verl-* .venv-peers demo
 
 $(BIN)/rewardkit: pyproject.toml
@@ -55,14 +55,14 @@ $(VENV)/.lint: $(BIN)/rewardkit
 	$(BIN)/python $(PIP) --editable '.[test,lint]'
 	@touch $@
 
-# torch and verl want a Python that has their wheels: VERL_PYTHON=python3.11 chooses one.
+# torch and verl need a Python that has wheels for them: VERL_PYTHON=python3.11 selects one.
 VERL_PYTHON ?= $(PYTHON)
 .venv-verl-%/.ready: tests/integration/verl-%.txt pyproject.toml
 	$(VERL_PYTHON) -m venv .venv-verl-$*
 	.venv-verl-$*/bin/python $(PIP) --no-compile --requirement $< --editable '.[test]'
 	@touch $@
 
-# The peers that come from the package index: their pins have wheels for Python 3.11.
+# The pinned peers of the package index have wheels for Python 3.11.
 PEERS_PYTHON ?= python3.11
 .venv-peers/.ready: benchmarks/peers/requirements.txt
 	$(PEERS_PYTHON) -m venv .venv-peers

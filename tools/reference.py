@@ -1,9 +1,9 @@
-"""Write docs/reference: what the code says of itself, as pages.
+"""Write docs/reference from the code.
 
     python tools/reference.py
 
-Run it after a change of a command, a rule, a recipe, a card or a schema; tests/test_reference.py
-says when. The pages depend on the code only: no width of a terminal, no version of Python or typer.
+Run it after a change of a command, a rule, a recipe, a card or a schema; tests/test_reference.py fails
+otherwise. The pages depend only on the code, not on the terminal, the Python version or typer.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ VALUES = {"text": "TEXT", "str": "TEXT", "integer": "INT", "int": "INT", "float"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table in Markdown."""
+    """Format a table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "".join(f"| {' | '.join(map(cell, line))} |\n" for line in lines)
 
 
 def cell(value: object) -> str:
-    """A value as a cell: one line, its bars kept from ending it."""
+    """Format a value as a cell: one line, with bars escaped."""
     return " ".join(str(value).split()).replace("|", r"\|")
 
 
 def code(*names: object) -> str:
-    """Names as code, with commas."""
+    """Format names as code, separated by commas."""
     return ", ".join(f"`{name}`" for name in names if str(name))
 
 
 def page(title: str, *parts: str) -> str:
-    """A page of blocks, with a blank line between each two."""
+    """Join blocks to a page, with blank lines between them."""
     blocks = [f"# {title}", NOTE, *(part.strip("\n") for part in parts)]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def attributes(documented: type) -> dict[str, str]:
-    """What the `Attributes:` of a docstring say of each field."""
+    """Return the text of each field under `Attributes:` in a docstring."""
     _, _, part = cleandoc(documented.__doc__ or "").partition("Attributes:\n")
-    found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", part, re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in found}
+    fields = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", part, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in fields}
 
 
 # ---------------------------------------------------------------- commands
 
 
 def cli() -> str:
-    """Every command under the heading of its panel in `rewardkit --help`."""
+    """List every command under the heading of its panel in `rewardkit --help`."""
     import typer
 
     from rewardkit.cli.main import PANELS, app
@@ -84,40 +84,42 @@ def cli() -> str:
 
 
 def commands(name: str, command: Any, prefix: str = "rewardkit") -> Iterator[tuple[str, Any]]:
-    """(name, command) of a command that is not hidden, and of those of a group after it."""
+    """Yield (name, command) of a visible command, then of the commands of its group."""
     if not command.hidden:
         yield f"{prefix} {name}", command
-        for inner, below in getattr(command, "commands", {}).items():
-            yield from commands(inner, below, f"{prefix} {name}")
+        for subname, subcommand in getattr(command, "commands", {}).items():
+            yield from commands(subname, subcommand, f"{prefix} {name}")
 
 
 def anchor(name: str) -> str:
-    """The anchor of a heading."""
+    """Return the anchor of a heading."""
     return name.replace(" ", "-")
 
 
 def summary(command: Any) -> str:
-    """The first paragraph of a help text."""
+    """Return the first paragraph of a help text."""
     return " ".join((command.help or "").split("\n\n")[0].split())
 
 
 def command_parts(name: str, command: Any) -> Iterator[str]:
-    """The blocks of a command."""
+    """Yield the blocks of a command."""
     yield f"### {name}"
     for paragraph in (command.help or "").split("\n\n"):
         yield " ".join(paragraph.split())
     if hasattr(command, "commands"):
         return
-    given = [p for p in command.params if p.param_type_name == "argument"]
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
-    usage = " ".join([name, *(["[OPTIONS]"] if options else []), *map(usage_of, given)])
+    usage = " ".join([name, *(["[OPTIONS]"] if options else []), *map(usage_of, arguments)])
     yield f"```text\n{usage}\n```"
-    if given:
-        rows = [(code(usage_of(p)), need(p), p.help or "") for p in given]
+    if arguments:
+        rows = [(code(usage_of(p)), need(p), p.help or "") for p in arguments]
         yield table(("argument", "default", "what"), rows)
     if options:
-        rows_ = [(code(*p.opts, *p.secondary_opts), values(p), need(p), p.help) for p in options]
-        yield table(("option", "value", "default", "what"), rows_)
+        option_rows = [
+            (code(*p.opts, *p.secondary_opts), values(p), need(p), p.help) for p in options
+        ]
+        yield table(("option", "value", "default", "what"), option_rows)
     yield (
         "```bash\n"
         + "\n".join(line.removeprefix("  ") for line in example_lines(command))
@@ -126,20 +128,20 @@ def command_parts(name: str, command: Any) -> Iterator[str]:
 
 
 def example_lines(command: Any) -> list[str]:
-    """The examples at the end of a help text."""
+    """Return the lines of the examples at the end of a help text."""
     _, _, lines = (command.epilog or "").partition("Examples:\n")
     return [line for line in lines.splitlines() if line.strip()]
 
 
 def usage_of(argument: Any) -> str:
-    """An argument as the usage line has it."""
+    """Format an argument as in the usage line."""
     many = "..." if argument.nargs == -1 else ""
     name = argument.metavar or f"{argument.name.upper()}{many}"
     return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 def values(option: Any) -> str:
-    """What may follow an option."""
+    """Describe the value of an option."""
     kind = option.type
     if getattr(option, "is_flag", False):
         return ""
@@ -148,15 +150,15 @@ def values(option: Any) -> str:
     if hasattr(kind, "choices"):
         return code("|".join(str(getattr(one, "value", one)) for one in kind.choices))
     name = kind.name.removesuffix(" range")
-    said = code(VALUES.get(name, name.upper()))
+    type_name = code(VALUES.get(name, name.upper()))
     low, high = getattr(kind, "min", None), getattr(kind, "max", None)
     if low is not None and high is not None:
-        return f"{said}, {low} to {high}"
-    return f"{said}, {low} or more" if low is not None else said
+        return f"{type_name}, {low} to {high}"
+    return f"{type_name}, {low} or more" if low is not None else type_name
 
 
 def need(parameter: Any) -> str:
-    """The default, or that there must be a value."""
+    """Return the default, or `required`."""
     if parameter.required:
         return "required"
     default = parameter.default
@@ -196,13 +198,13 @@ FIELDS = {
 
 
 def row() -> str:
-    """The schema of the verl row."""
+    """Describe the schema of the verl row."""
     from rewardkit.row import IMAGES, METADATA_KEY, SCHEMA
 
-    found = [line for field in (*SCHEMA, IMAGES) for line in described(field, field.name)]
-    if left := FIELDS.keys() - {path for path, _ in found}:
-        raise SystemExit(f"FIELDS has fields that the schema has not: {sorted(left)}")
-    rows = [(code(path), kind, FIELDS[path]) for path, kind in found]
+    fields = [line for field in (*SCHEMA, IMAGES) for line in describe_field(field, field.name)]
+    if unknown := FIELDS.keys() - {path for path, _ in fields}:
+        raise SystemExit(f"FIELDS has fields that are not in the schema: {sorted(unknown)}")
+    rows = [(code(path), kind, FIELDS[path]) for path, kind in fields]
     return page(
         "The verl row",
         "All datasets have one Arrow schema (`rewardkit/row.py`), so that verl can load any of our\n"
@@ -216,8 +218,8 @@ def row() -> str:
     )
 
 
-def described(field: Any, path: str) -> Iterator[tuple[str, str]]:
-    """(path, type) of an Arrow field and of those in it, in words that no pyarrow changes."""
+def describe_field(field: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield (path, type) of an Arrow field and its fields, in words that do not depend on pyarrow."""
     import pyarrow as pa
 
     kind = field.type
@@ -226,8 +228,8 @@ def described(field: Any, path: str) -> Iterator[tuple[str, str]]:
     if pa.types.is_struct(inner):
         yield path, "list of struct" if items else "struct"
         for i in range(inner.num_fields):
-            below = inner.field(i)
-            yield from described(below, f"{path}{'[]' if items else ''}.{below.name}")
+            child = inner.field(i)
+            yield from describe_field(child, f"{path}{'[]' if items else ''}.{child.name}")
     else:
         yield path, f"list of {inner}" if items else str(inner)
 
@@ -236,20 +238,20 @@ def described(field: Any, path: str) -> Iterator[tuple[str, str]]:
 
 STATUSES = {
     "correct": "the answer is right",
-    "wrong": "an answer was read, and it is not the gold",
-    "no_answer": "nothing in the response is an answer in the form that the scorer reads",
-    "unparsed_answer": "an answer is there, and it cannot be read as one of the gold's kind",
-    "ambiguous_answer": "it says several things at once (`18 or 20`): wrong",
+    "wrong": "the response has an answer, which differs from the gold",
+    "no_answer": "the response has no answer in the form that the scorer reads",
+    "unparsed_answer": "the response has an answer that cannot be read as one of the gold's kind",
+    "ambiguous_answer": "the answer names several values (`18 or 20`): wrong",
     "bad_ground_truth": "the gold cannot be scored: the data is at fault, not the policy",
-    "timeout": "the helper process ran out of its time (`math_verify`)",
-    "too_long": "the helper process died or outgrew its memory (`math_verify`)",
+    "timeout": "the helper process reached its time limit (`math_verify`)",
+    "too_long": "the helper process died or reached its memory limit (`math_verify`)",
     "failed": "the scorer raised, crashed or returned something that is not a score",
     "unknown_data_source": "no scorer is registered for the row (reward server)",
 }
 KEYS = {
     "score": "the reward",
-    "acc": "1.0 if the answer is right, else 0.0, whatever it is paid",
-    "pred": "the answer that was read; text, so that verl computes maj@k",
+    "acc": "1.0 if the answer is right, else 0.0, independent of the score",
+    "pred": "the extracted answer, as text, so that verl computes maj@k",
     "no_answer": "1.0 if the status is `no_answer`",
     "timeout": "1.0 if the status is `timeout`",
     "error": "1.0 if the status is `bad_ground_truth`, `failed` or `unknown_data_source`: look at the "
@@ -258,20 +260,20 @@ KEYS = {
 
 
 def score() -> str:
-    """What a scorer returns, what verl gets of it, and the scorers."""
+    """Describe what a scorer returns, what verl gets of it, and the scorers."""
     from rewardkit.registry import DATA_SOURCES, SCORERS
     from rewardkit.scorers.base import VERL_KWARGS, Score, Status, to_verl
     from rewardkit.scorers.gold import MISSING
 
-    said = attributes(Score)
-    fields = [(code(n), getattr(t, "__name__", t), said[n]) for n, t in hints(Score).items()]
+    texts = attributes(Score)
+    fields = [(code(n), getattr(t, "__name__", t), texts[n]) for n, t in hints(Score).items()]
     keys = to_verl(Score.wrong("", Status.NO_ANSWER))
     kinds = {name: "text" if isinstance(value, str) else "number" for name, value in keys.items()}
     names = {target: name for name, target in SCORERS.items()}
     return page(
         "Scores and scorers",
         "A scorer is a function `score(response, ground_truth, extra_info=None, **options)`. It\n"
-        "returns a `Score` and raises on no text. `rewardkit.scorers.base` has all of this.",
+        "returns a `Score` and never raises. `rewardkit.scorers.base` defines these types.",
         "## Score",
         table(("field", "type", "what"), fields),
         "## Status",
@@ -280,27 +282,27 @@ def score() -> str:
         "`compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs)` returns\n"
         "the same keys for every sample. verl charts the numbers (`val-aux/DATA_SOURCE/KEY/mean@N`).",
         table(("key", "type", "what"), [(code(k), kinds[k], KEYS[k]) for k in keys]),
-        "What goes wrong in a scorer counts as a wrong answer, sets `error` and is logged once for\n"
-        "each cause. Keyword arguments that verl adds of its own are no options of a scorer:\n"
+        "A failed call scores as wrong, sets `error`, and is logged once for each cause. These keyword\n"
+        "arguments come from verl and are not options of a scorer:\n"
         f"{code(*sorted(VERL_KWARGS))}.",
         "## Scorers",
         table(("scorer", "wrong answer", "options"), [*map(scorer_row, SCORERS)]),
-        "`wrong answer` is what a wrong one gets where no option says otherwise. Options are set with\n"
-        "`--set NAME=VALUE`, in a recipe under `reward.options`, or for verl in `reward_kwargs`. A\n"
-        "value that does not fit is refused wherever a scorer is loaded; in verl it sets `error`. The\n"
-        "options of a scorer of yours are validated in the same way if they have annotations:\n"
+        "The column `wrong answer` has the default score of a wrong answer. Set options with\n"
+        "`--set NAME=VALUE`, in a recipe under `reward.options`, or for verl in `reward_kwargs`. An\n"
+        "invalid value is refused wherever a scorer is loaded; in verl it sets `error`. The options of\n"
+        "your own scorers are validated in the same way if they have annotations:\n"
         '`Literal["a", "b"]`, `bool`, `int`, `float`, `str`, a union of these, or\n'
         "`Annotated[float, Range(0, 1)]` with `Range` of `rewardkit.scorers.options`.",
         "## Golds",
         "A gold is text or a number. A list, a NumPy array or a JSON text with one item counts as that\n"
-        "item. These cannot be golds, set `error` in verl and are reported by `check` and `prep`: a\n"
-        "missing value (None, NaN, an empty text or list, and the words "
-        f"{code(*sorted(filter(str.isalpha, MISSING)))}, spelled so),\n"
-        "an object, and a list of several texts, unless it is the letters of a choice. A response that\n"
-        "repeats a missing value is never paid.",
+        "item. These values cannot be golds; they set `error` in verl, and `check` and `prep` report\n"
+        "them: a missing value (None, NaN, an empty text or list, and the words "
+        f"{code(*sorted(filter(str.isalpha, MISSING)))} in this spelling),\n"
+        "an object, and a list of several texts unless they are the letters of a choice. A response\n"
+        "that repeats a missing value is never rewarded.",
         "## Which scorer judges which data_source",
-        "`auto` goes by `extra_info.scorer`, else by this table, to which packages of yours may add\n"
-        "(entry points `rewardkit.data_sources` and `rewardkit.scorers`).",
+        "`auto` uses `extra_info.scorer`, else this table. Your packages can add to the table with the\n"
+        "entry points `rewardkit.data_sources` and `rewardkit.scorers`.",
         table(
             ("data_source", "scorer"),
             [(code(source), code(names[target])) for source, target in DATA_SOURCES.items()],
@@ -310,21 +312,21 @@ def score() -> str:
 
 
 def hints(named: type) -> dict[str, Any]:
-    """The annotations of a class, looked up."""
+    """Return the evaluated annotations of a class."""
     from typing import get_type_hints
 
     return get_type_hints(named)
 
 
 def scorer_module(name: str) -> Any:
-    """The module of a scorer."""
+    """Import the module of a scorer."""
     from rewardkit.registry import SCORERS
 
     return import_module(SCORERS[name].partition(":")[0])
 
 
 def scorer_row(name: str) -> tuple[str, str, str]:
-    """A scorer's name, what it gives a wrong answer, and its options."""
+    """Return a scorer's name, its score for a wrong answer, and its options."""
     from rewardkit.scorers.options import describe_option
 
     module = scorer_module(name)
@@ -333,13 +335,13 @@ def scorer_row(name: str) -> tuple[str, str, str]:
         for p in signature(module.score).parameters.values()
         if p.kind is Parameter.KEYWORD_ONLY
     ]
-    any_ = "those of the row's scorer" if name == "auto" else ""
+    default = "those of the row's scorer" if name == "auto" else ""
     wrong = "as the row's scorer" if name == "auto" else code(getattr(module, "WRONG_SCORE", 0.0))
-    return f"[`{name}`](#{name})", wrong, "; ".join(options) or any_
+    return f"[`{name}`](#{name})", wrong, "; ".join(options) or default
 
 
 def scorer_parts(name: str) -> Iterator[str]:
-    """What a scorer's file says of it."""
+    """Yield the heading and the module docstring of a scorer."""
     yield f"### {name}"
     yield cleandoc(scorer_module(name).__doc__ or "").replace(
         "docs/answers.md", "[../answers.md](../answers.md)"
@@ -350,7 +352,7 @@ def scorer_parts(name: str) -> Iterator[str]:
 
 
 def policy() -> str:
-    """An index of docs/answers.md, whose tables the tests hold to the code."""
+    """Write an index of docs/answers.md; tests compare its tables with the code."""
     text = (ROOT / "docs/answers.md").read_text(encoding="utf-8")
     rows = []
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
@@ -424,14 +426,14 @@ def rules() -> str:
 
 
 def metrics() -> str:
-    """Where the metrics are explained, and which rule looks at which."""
+    """List where metrics are explained, and which rules read them."""
     from rewardkit.glossary.lookup import keys, metrics
     from rewardkit.trainlog.rules import rules as log_rules
 
-    looked_at: dict[str, list[str]] = {}
+    rules_by_metric: dict[str, list[str]] = {}
     for rule in log_rules():
         for name in rule.metrics:
-            looked_at.setdefault(name, []).append(rule.id)
+            rules_by_metric.setdefault(name, []).append(rule.id)
     return page(
         "Metrics",
         f"The meaning, the healthy range and the keys of verl's metrics ({len(metrics())} entries),\n"
@@ -439,23 +441,26 @@ def metrics() -> str:
         "in Chinese, [../glossary.zh-CN.md](../glossary.zh-CN.md). `rewardkit glossary NAME`\n"
         "prints one entry.",
         "## What our scorers add",
-        "verl averages the numbers that a reward returns. In the validation they are charts of their\n"
-        "own; what each is stands in [score.md](score.md#what-verl-gets).",
+        "verl averages the numbers that a reward returns. In validation each has a chart;\n"
+        "[score.md](score.md#what-verl-gets) explains them.",
         table(
             ("chart", "what"),
             [
-                ("`val-core/DATA_SOURCE/acc/mean@N`", "accuracy: the first curve to look at"),
-                ("`val-aux/DATA_SOURCE/score/mean@N`", "what was paid"),
+                ("`val-core/DATA_SOURCE/acc/mean@N`", "accuracy: look at this curve first"),
+                ("`val-aux/DATA_SOURCE/score/mean@N`", "mean reward"),
                 ("`val-aux/DATA_SOURCE/no_answer/mean@N`", "share of responses without an answer"),
                 ("`val-aux/DATA_SOURCE/error/mean@N`", "not 0: the data or the scorer is broken"),
-                ("`val-aux/DATA_SOURCE/timeout/mean@N`", "share of verdicts that ran out of time"),
+                (
+                    "`val-aux/DATA_SOURCE/timeout/mean@N`",
+                    "share of calls that reached the time limit",
+                ),
             ],
         ),
-        "A reward of several parts (`rewardkit compose`) adds one for each part.",
+        "A reward with several parts (`rewardkit compose`) adds a chart for each part.",
         "## Which rule looks at which metric",
         table(
             ("metric", "rules"),
-            [(code(name), code(*found)) for name, found in sorted(looked_at.items())],
+            [(code(name), code(*ids)) for name, ids in sorted(rules_by_metric.items())],
         ),
         "The rules are in [rules.md](rules.md#on-a-log).",
     )
@@ -465,38 +470,38 @@ def metrics() -> str:
 
 
 def recipes() -> str:
-    """The recipes that come with rewardkit, and the fields of one."""
+    """List the built-in recipes, and the fields of a recipe."""
     from rewardkit.launch.recipe import Recipe, built_in, load_tree, read_recipe
 
-    found = [read_recipe(load_tree(name), name) for name in built_in()]
+    built_ins = [read_recipe(load_tree(name), name) for name in built_in()]
     heads = ("recipe", "algorithm", "strategy", "hardware", "about")
     rows = [(f"[`{r.name}`](#{slug(r.name)})", r.algorithm, r.strategy, r.hardware, r.about)
-            for r in found]  # fmt: skip
+            for r in built_ins]  # fmt: skip
     return page(
         "Recipes",
-        "`rewardkit recipes cp NAME my.yaml` makes one yours; [../train.md](../train.md) says what\n"
-        "becomes of it.",
+        "`rewardkit recipes cp NAME my.yaml` copies a recipe; [../train.md](../train.md) explains how\n"
+        "to train with it.",
         table(heads, rows),
-        *(part for recipe in found for part in recipe_parts(recipe)),
+        *(part for recipe in built_ins for part in recipe_parts(recipe)),
         "## Fields",
-        "All else is verl's own and stands under `verl:`.",
+        "All other settings are verl's own, under `verl:`.",
         table(("field", "value", "default", "what"), list(fields_of(Recipe, ""))),
     )
 
 
 def recipe_parts(recipe: Any) -> Iterator[str]:
-    """The blocks of a recipe."""
+    """Yield the blocks of a recipe."""
     yield f"## {recipe.name}"
     yield recipe.about + "."
     where = f"{recipe.nodes} x {recipe.devices_per_node} {recipe.devices.upper()}"
     options = "".join(f" {name}={value}" for name, value in recipe.reward.options.items())
     facts = {
-        "asks for": f"{where}; made for {recipe.hardware}",
+        "resources": f"{where}; made for {recipe.hardware}",
         "algorithm": f"{recipe.algorithm}, {recipe.strategy}",
         "model": code(recipe.model),
         "train": code(*recipe.data.train),
         "validation": code(*recipe.data.val) or "none",
-        "made by": code(*recipe.data.prepare),
+        "prepared by": code(*recipe.data.prepare),
         "reward": code(f"{recipe.reward.scorer}{options}"),
         "target": code(recipe.cluster.target),
         "verl's keys": f"{len(recipe.verl)} under `verl:`",
@@ -508,27 +513,27 @@ def recipe_parts(recipe: Any) -> Iterator[str]:
 
 
 def fields_of(model: Any, prefix: str) -> Iterator[tuple[str, str, str, str]]:
-    """The fields of a recipe, and of its parts."""
-    said = attributes(model)
+    """Yield the fields of a recipe and of its parts."""
+    texts = attributes(model)
     for name, field in model.model_fields.items():
         inner = [one for one in (field.annotation, *get_args(field.annotation))
                  if hasattr(one, "model_fields")]  # fmt: skip
         if inner:
             yield from fields_of(inner[0], f"{prefix}{name}.")
         else:
-            default = "required" if field.is_required() else shown(field.get_default())
-            yield code(f"{prefix}{name}"), kind_of(field.annotation), default, said.get(name, "")
+            default = "required" if field.is_required() else yaml_default(field.get_default())
+            yield code(f"{prefix}{name}"), kind_of(field.annotation), default, texts.get(name, "")
 
 
-def shown(default: Any) -> str:
-    """A default as YAML has it."""
+def yaml_default(default: Any) -> str:
+    """Format a default as in YAML."""
     if default in (None, "", [], {}):
         return ""
     return code(str(default).lower() if isinstance(default, bool) else default)
 
 
 def kind_of(annotation: Any) -> str:
-    """A type in words."""
+    """Describe a type in words."""
     origin, inside = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return code("|".join(map(str, inside)))
@@ -549,11 +554,11 @@ def kind_of(annotation: Any) -> str:
 
 
 def cards() -> str:
-    """The datasets, from the front matter of their cards."""
+    """List the datasets from the front matter of their cards."""
     from rewardkit.preprocess.card import read_card
     from rewardkit.registry import DATASETS
 
-    found = [read_card(name) for name in DATASETS]
+    dataset_cards = [read_card(name) for name in DATASETS]
     heads = ("name", "rows", "licence", "default template", "scorer", "splits")
     rows = [
         (
@@ -564,7 +569,7 @@ def cards() -> str:
             code(card.scorer),
             code(*card.splits),
         )
-        for card in found
+        for card in dataset_cards
     ]
     return page(
         "Datasets",
@@ -573,12 +578,12 @@ def cards() -> str:
         "counts, and the citation. The numbers of rows are those of the published files;\n"
         "[../data.md](../data.md) says which of them `prep` writes.",
         table(heads, rows),
-        *(part for card in found for part in card_parts(card)),
+        *(part for card in dataset_cards for part in card_parts(card)),
     )
 
 
 def card_parts(card: Any) -> Iterator[str]:
-    """The blocks of a dataset."""
+    """Yield the blocks of a dataset."""
     yield f"## {card.name}"
     yield f"{card.title}. [Its card](../../data_cards/{card.name}.md)."
     columns = " or ".join(code(*layout) for layout in card.columns)
@@ -601,7 +606,7 @@ PAGES = (cli, row, score, policy, rules, metrics, recipes, cards)
 
 
 def pages() -> dict[Path, str]:
-    """Every page of the reference and its text."""
+    """Return every page of the reference with its text."""
     return {FOLDER / f"{make.__name__}.md": make() for make in PAGES}
 
 
