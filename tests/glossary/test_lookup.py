@@ -46,7 +46,9 @@ def texts():
 def test_every_text_exists_in_both_languages():
     for text in texts():
         assert text.keys() == {"en", "zh"}
-        assert all(isinstance(one, str) and one.strip() for one in text.values())
+        assert all(
+            isinstance(translation, str) and translation.strip() for translation in text.values()
+        )
 
 
 def test_every_name_has_one_entry():
@@ -75,12 +77,12 @@ def test_every_key_exists_in_a_release_of_verl():
         assert (
             entry.key in SFT
             or entry.key in DAPO_RECIPE_KEYS
-            or any(one.lists(entry.key) or one.open_at(entry.key) for one in releases)
+            or any(release.lists(entry.key) or release.open_at(entry.key) for release in releases)
         ), entry.key
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "entry_name"),
     [
         ("actor/entropy", "actor/entropy"),
         ("timing/gen", "timing_s/gen"),
@@ -91,8 +93,8 @@ def test_every_key_exists_in_a_release_of_verl():
         ("train/global_tokens", "train/loss"),
     ],
 )
-def test_a_metric_is_found_by_its_name_its_old_name_and_its_group(name, found):
-    assert find_metric(name).names[0] == found
+def test_a_metric_is_found_by_its_name_its_old_name_and_its_group(name, entry_name):
+    assert find_metric(name).names[0] == entry_name
 
 
 def test_a_key_is_found_by_its_end_and_in_the_form_of_an_override():
@@ -101,7 +103,7 @@ def test_a_key_is_found_by_its_end_and_in_the_form_of_an_override():
 
 
 @pytest.mark.parametrize(
-    ("find", "name", "says"),
+    ("find", "name", "message"),
     [
         (find_metric, "actor/entrpy", "Did you mean 'actor/entropy'"),
         (find_key, "data.max_respnse_length", "Did you mean 'data.max_response_length'"),
@@ -111,8 +113,8 @@ def test_a_key_is_found_by_its_end_and_in_the_form_of_an_override():
         (find_entries, "n", "end of several"),
     ],
 )
-def test_unknown_names_suggest_the_nearest(find, name, says):
-    with pytest.raises(UnknownNameError, match=says):
+def test_the_error_for_an_unknown_name_suggests_the_nearest(find, name, message):
+    with pytest.raises(UnknownNameError, match=message):
         find(name)
 
 
@@ -122,17 +124,18 @@ def test_defaults_are_those_of_the_releases():
         "0.4.1 to 0.7.0",
         "no such key",
     )
-    joined = key_defaults("actor_rollout_ref.rollout.calculate_log_probs")
-    assert joined == [("0.4.1 to 0.8.0", "false"), (f"0.9.0 to {LATEST}", "true")]
+    defaults = key_defaults("actor_rollout_ref.rollout.calculate_log_probs")
+    assert defaults == [("0.4.1 to 0.8.0", "false"), (f"0.9.0 to {LATEST}", "true")]
 
 
 def test_a_renamed_key_names_its_other_name():
     assert any(
-        "reward.reward_manager.name" in one for one in key_changes("reward_model.reward_manager")
+        "reward.reward_manager.name" in change
+        for change in key_changes("reward_model.reward_manager")
     )
     assert any(
-        "custom_reward_function.path" in one
-        for one in key_changes("reward.custom_reward_function.path")
+        "custom_reward_function.path" in change
+        for change in key_changes("reward.custom_reward_function.path")
     )
     assert list(key_changes("data.train_batch_size")) == []
 
@@ -167,7 +170,7 @@ def test_a_name_that_is_a_metric_and_a_key_shows_both(monkeypatch):
     text = {"en": "a metric", "zh": "指标"}
     entry = MetricEntry(names=("kl_loss_coef",), meaning=text, healthy=text, moves=text, keys=())
     monkeypatch.setattr("rewardkit.glossary.lookup.metrics", lambda: (entry,))
-    assert [type(one) for one in find_entries("kl_loss_coef")] == [MetricEntry, KeyEntry]
+    assert [type(match) for match in find_entries("kl_loss_coef")] == [MetricEntry, KeyEntry]
     assert "a metric" in run("kl_loss_coef").stdout
     assert "actor_rollout_ref.actor.kl_loss_coef" in run("kl_loss_coef").stdout
 
@@ -185,9 +188,9 @@ def test_every_metric_and_parameter_of_the_inventory_has_an_entry(shared):
     rows = re.findall(r"^\| M-\d+ \| ([^|]+) \|", text, re.MULTILINE)
     assert len(rows) == 48
     for row in rows:
-        first = re.match(r"`([^`]+)`", row)
-        if first:
-            head, _, inner = first[1].partition("{")
+        cell = re.match(r"`([^`]+)`", row)
+        if cell:
+            head, _, inner = cell[1].partition("{")
             assert find_metric(head + inner.rstrip("}").partition(",")[0])
     parameters = re.findall(r"^\| P-\d+ \| `([^`]+)`", text, re.MULTILINE)
     assert len(parameters) == 71
@@ -210,9 +213,9 @@ def test_every_metric_and_parameter_of_the_inventory_has_an_entry(shared):
     ],
 )
 def test_metrics_that_are_easily_misread_are_explained_as_verl_computes_them(name, en, zh):
-    found = find_metric(name)
-    assert en in found.meaning["en"]
-    assert zh in found.meaning["zh"]
+    entry = find_metric(name)
+    assert en in entry.meaning["en"]
+    assert zh in entry.meaning["zh"]
 
 
 def test_rules_name_likely_causes_and_only_keys_with_an_effect():
@@ -224,9 +227,9 @@ def test_rules_name_likely_causes_and_only_keys_with_an_effect():
 
 
 def test_chinese_entries_have_chinese_labels_and_spans():
-    shown = run("use_kl_loss", "--lang", "zh").stdout
-    assert all(label in shown for label in ("配置项", "含义", "如何选择", "默认值"))
-    assert not any(label in shown for label in ("meaning", "defaults", "how to choose"))
+    output = run("use_kl_loss", "--lang", "zh").stdout
+    assert all(label in output for label in ("配置项", "含义", "如何选择", "默认值"))
+    assert not any(label in output for label in ("meaning", "defaults", "how to choose"))
     assert ("0.4.1 至 0.7.0", "无此配置项") in key_defaults(
         "reward.custom_reward_function.path", "zh"
     )

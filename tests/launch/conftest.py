@@ -1,4 +1,4 @@
-"""Recipes as tests write them: the smallest that plans, and one that is hard on a shell."""
+"""Recipes for tests: the smallest one, and one with text that a shell would change."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ AWKWARD = {
 
 @pytest.fixture
 def recipe():
-    """The smallest recipe, with parts laid over it."""
+    """Return a function that reads the smallest recipe, merged with the given parts."""
 
     def build(**parts):
         return read_recipe(deep_merge(SMALLEST, parts), "my.yaml")
@@ -61,7 +61,7 @@ def recipe():
 
 @pytest.fixture
 def plan(recipe):
-    """A plan of the smallest recipe for a release, with overrides and parts laid over it."""
+    """Return a function that plans the smallest recipe for a release, with overrides and parts."""
 
     def build(release="0.9.1", *overrides, **parts):
         return make_plan(recipe(**parts), release, parse_overrides(overrides, "the command line"))
@@ -71,7 +71,7 @@ def plan(recipe):
 
 @pytest.fixture
 def plan_of():
-    """A plan of the awkward recipe for a target, with parts of it changed."""
+    """Return a function that plans the awkward recipe for a target, with changes."""
 
     def make(target, *, devices="npu", version="0.9.1", **changes):
         tree = deep_merge(AWKWARD, {"cluster": {"target": target}, "devices": devices})
@@ -85,9 +85,9 @@ def plan_of():
 
 @pytest.fixture
 def write():
-    """Write a launch's files below a folder, as the command line does."""
+    """Return a function that writes a launch's files into a folder, as the command line does."""
 
-    def go(launch, folder):
+    def write_files(launch, folder):
         for file in launch.files:
             path = folder / file.name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,4 +95,4 @@ def write():
             path.chmod(0o755 if file.executable else 0o644)
         return folder
 
-    return go
+    return write_files

@@ -1,4 +1,4 @@
-"""Values to Hydra's override grammar and back; against Hydra itself in tests/integration."""
+"""Values in Hydra's override grammar are written and read; tests/integration uses Hydra itself."""
 
 import pytest
 from hypothesis import example, given
@@ -42,7 +42,7 @@ def test_a_value_is_written_as_hydra_reads_it(value, text):
 @example(value=["\\", "'", "a"])
 @example(value=["1_0", "-inf", "007"])
 @given(st.one_of(SCALARS, st.lists(SCALARS, max_size=4)))
-def test_what_is_written_reads_back_equal(value):
+def test_a_written_value_reads_back_equal(value):
     assert parse_value(format_value(value)) == value
 
 
@@ -62,12 +62,12 @@ def test_what_is_written_reads_back_equal(value):
         ("1:30", "1:30"),
     ],
 )
-def test_a_command_line_s_text_reads_as_what_it_means(text, value):
+def test_a_text_of_the_command_line_has_the_expected_value_and_type(text, value):
     assert parse_value(text) == value
     assert type(parse_value(text)) is type(value)
 
 
-def test_hydra_s_own_grammar_is_kept_as_written():
+def test_hydra_s_own_grammar_is_kept_unchanged():
     for text in ("{a:1,b:[2]}", "choice(1,2)", "range(1,4)"):
         assert isinstance(parse_value(text), Raw)
         assert format_value(parse_value(text)) == text

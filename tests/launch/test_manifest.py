@@ -55,13 +55,13 @@ def test_a_file_that_is_not_a_manifest_is_refused(tmp_path, text):
 
 def test_a_manifest_of_another_format_is_refused(plan, tmp_path):
     write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
-    stored = json.loads((tmp_path / "m.json").read_text())
-    (tmp_path / "m.json").write_text(json.dumps(stored | {"format": 2}))
+    tree = json.loads((tmp_path / "m.json").read_text())
+    (tmp_path / "m.json").write_text(json.dumps(tree | {"format": 2}))
     with pytest.raises(DataError, match="format 2, and this rewardkit reads format 1"):
         read_manifest(tmp_path / "m.json")
 
 
-def test_a_manifest_is_never_written_over_another(plan, tmp_path):
+def test_a_manifest_never_overwrites_another(plan, tmp_path):
     write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")
     with pytest.raises(OutputError, match="exists"):
         write_manifest(manifest_of(plan(), REQUEST), tmp_path / "m.json")

@@ -1,4 +1,4 @@
-"""Plans: which keys each release of verl is given, and which never."""
+"""A plan has the keys of its verl release and no others."""
 
 import json
 import os
@@ -34,24 +34,24 @@ from rewardkit.launch.verl.releases import (
 from tests.tables import every
 
 GOLDEN = Path(__file__).parent / "golden"
-PLANNED = ("0.5", "0.6", "0.7", "0.8", "0.9")
+RELEASES = ("0.5", "0.6", "0.7", "0.8", "0.9")
 
 
 def arguments(name, verl):
-    """A recipe's arguments without the place where rewardkit is installed."""
+    """Return a recipe's arguments without the folder in which rewardkit is installed."""
     plan = make_plan(read_recipe(load_tree(name), name), verl)
     folder = str(Path(sys.modules["rewardkit"].__file__).parent)
     return [plan.module, *(a.replace(folder, "REWARDKIT") for a in plan.arguments)]
 
 
 def golden(name):
-    """The plan for 0.9, and for every other release what is more (+) and less (-) than in it."""
+    """Return the arguments for 0.9, and what other releases add (+) or lack (-)."""
     newest = arguments(name, "0.9")
     lines = ["== 0.9", *newest]
-    for verl in PLANNED[:-1]:
-        other = arguments(name, verl)
-        lines += [f"== {verl}", *(f"- {a}" for a in newest if a not in other)]
-        lines += [f"+ {a}" for a in other if a not in newest]
+    for verl in RELEASES[:-1]:
+        older = arguments(name, verl)
+        lines += [f"== {verl}", *(f"- {a}" for a in newest if a not in older)]
+        lines += [f"+ {a}" for a in older if a not in newest]
     return "\n".join(lines) + "\n"
 
 
@@ -69,7 +69,7 @@ def test_a_plan_has_only_keys_that_its_release_lists_or_reads(name, verl):
     plan = make_plan(read_recipe(load_tree(name), name), verl)
     megatron = plan.recipe.strategy == "megatron"
     recipe = plan.module == DAPO_RECIPE
-    known = release_of(verl, megatron=megatron, dapo_recipe=recipe)
+    release = release_of(verl, megatron=megatron, dapo_recipe=recipe)
     for argument in plan.arguments:
         key = argument.partition("=")[0]
         if key.startswith("--") or key == "model_engine":
@@ -77,27 +77,29 @@ def test_a_plan_has_only_keys_that_its_release_lists_or_reads(name, verl):
         assert not ignored_key(
             key.lstrip("+"), parse_release(verl), megatron=megatron, dapo_recipe=recipe
         )
-        assert known.open_at(key[1:]) if key.startswith("+") else known.lists(key), key
+        assert release.open_at(key[1:]) if key.startswith("+") else release.lists(key), key
 
 
-def test_the_reward_moves_with_the_release(plan):
+def test_the_key_of_the_reward_depends_on_the_release(plan):
     assert "custom_reward_function.name=compute_score" in plan("0.7.0").arguments
     for verl in ("0.7.1", "0.8", "0.9"):
         assert "reward.custom_reward_function.name=compute_score" in plan(verl).arguments
 
 
-def test_the_old_reward_key_from_the_command_line_is_given_its_new_name(plan):
-    made = plan("0.9", "custom_reward_function.path=/r/mine.py", "reward_model.reward_manager=gdpo")
-    assert "reward.custom_reward_function.path=/r/mine.py" in made.arguments
-    assert "reward.reward_manager.name=gdpo" in made.arguments
-    assert not any(a.startswith(("custom_reward", "reward_model")) for a in made.arguments)
+def test_an_old_reward_key_on_the_command_line_gets_its_new_name(plan):
+    result = plan(
+        "0.9", "custom_reward_function.path=/r/mine.py", "reward_model.reward_manager=gdpo"
+    )
+    assert "reward.custom_reward_function.path=/r/mine.py" in result.arguments
+    assert "reward.reward_manager.name=gdpo" in result.arguments
+    assert not any(a.startswith(("custom_reward", "reward_model")) for a in result.arguments)
 
 
 OVERLONG = {"algorithm": "dapo", "dapo": {"overlong_buffer": {"len": 512}}}
 SAMPLING = {"algorithm": "dapo", "dapo": {"dynamic_sampling": {"max_num_gen_batches": 5}}}
 
 
-def test_overlong_is_where_each_trainer_reads_it(plan):
+def test_the_overlong_buffer_is_set_where_each_trainer_reads_it(plan):
     new = plan("0.9", **OVERLONG).arguments
     assert "+reward.reward_kwargs.overlong_buffer_cfg.len=512" in new
     assert "+reward.reward_kwargs.overlong_buffer_cfg.log=False" in new
@@ -108,78 +110,80 @@ def test_overlong_is_where_each_trainer_reads_it(plan):
     assert "reward_model.overlong_buffer.len=512" in recipe.arguments
 
 
-def test_the_dapo_manager_is_told_that_there_is_no_penalty_where_it_would_end_without(plan):
-    for verl, told in (("0.5", True), ("0.7.0", True), ("0.7.1", False), ("0.9", False)):
+def test_the_overlong_buffer_is_disabled_explicitly_where_the_dapo_manager_needs_the_key(plan):
+    for verl, expected in (("0.5", True), ("0.7.0", True), ("0.7.1", False), ("0.9", False)):
         arguments = plan(verl, algorithm="dapo").arguments
-        assert any(a.endswith("overlong_buffer_cfg.enable=False") for a in arguments) is told
+        assert any(a.endswith("overlong_buffer_cfg.enable=False") for a in arguments) is expected
 
 
-def test_dynamic_sampling_is_the_trainer_s_own_from_0_9_on_and_the_recipe_s_before(plan):
+def test_dynamic_sampling_uses_verl_s_trainer_from_0_9_on_and_the_dapo_recipe_before(plan):
     assert plan("0.9", **SAMPLING).module == TRAINER
     for verl in ("0.5", "0.6", "0.7.0", "0.8"):
-        made = plan(verl, **SAMPLING)
-        assert made.module == DAPO_RECIPE
-        assert "algorithm.filter_groups.max_num_gen_batches=5" in made.arguments
-        assert any("not in the wheel" in note.text for note in made.notes)
+        result = plan(verl, **SAMPLING)
+        assert result.module == DAPO_RECIPE
+        assert "algorithm.filter_groups.max_num_gen_batches=5" in result.arguments
+        assert any("not in the wheel" in note.text for note in result.notes)
 
 
-def test_what_0_9_ignores_is_left_out_and_said(plan):
-    made = plan("0.9", "trainer.balance_batch=True", **SAMPLING)
-    dropped = {note.key: note.text for note in made.notes if note.kind == "dropped"}
-    assert {"trainer.balance_batch", "algorithm.filter_groups.max_num_gen_batches"} <= set(dropped)
-    assert not any("balance_batch" in a for a in made.arguments)
+def test_keys_that_0_9_ignores_are_dropped_with_a_note(plan):
+    result = plan("0.9", "trainer.balance_batch=True", **SAMPLING)
+    notes = {note.key: note.text for note in result.notes if note.kind == "dropped"}
+    assert {"trainer.balance_batch", "algorithm.filter_groups.max_num_gen_batches"} <= set(notes)
+    assert not any("balance_batch" in a for a in result.arguments)
 
 
-def test_dapo_becomes_grpo_by_one_word(plan):
+def test_changing_the_algorithm_to_grpo_removes_all_keys_of_dapo(plan):
     dapo = {"overlong_buffer": {"len": 512}, "dynamic_sampling": {}}
-    made = plan("0.8", algorithm="grpo", dapo=dapo)
-    text = " ".join(made.arguments)
-    assert made.module == TRAINER
-    assert "reward.reward_manager.name=naive" in made.arguments
-    assert "actor_rollout_ref.actor.use_kl_loss=True" in made.arguments
-    for gone in ("clip_ratio", "overlong", "filter_groups", "gen_batch_size"):
-        assert gone not in text
+    result = plan("0.8", algorithm="grpo", dapo=dapo)
+    text = " ".join(result.arguments)
+    assert result.module == TRAINER
+    assert "reward.reward_manager.name=naive" in result.arguments
+    assert "actor_rollout_ref.actor.use_kl_loss=True" in result.arguments
+    for key in ("clip_ratio", "overlong", "filter_groups", "gen_batch_size"):
+        assert key not in text
 
 
-def test_megatron_is_chosen_as_each_release_wants_it(plan):
+def test_megatron_is_selected_by_the_option_of_each_release(plan):
     assert plan("0.9", strategy="megatron").arguments[0] == "model_engine=megatron"
     assert "--config-name=ppo_megatron_trainer.yaml" in plan("0.7.0", strategy="megatron").arguments
 
 
-def test_a_device_is_a_word_in_the_recipe(plan):
-    made = plan("0.9", devices="npu")
-    assert "trainer.device=npu" in made.arguments
-    assert "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False" in made.arguments
-    assert made.env["HCCL_CONNECT_TIMEOUT"] == "3600"
-    assert made.env["TASK_QUEUE_ENABLE"] == "1"
+def test_devices_npu_sets_every_setting_that_npu_needs(plan):
+    result = plan("0.9", devices="npu")
+    assert "trainer.device=npu" in result.arguments
+    assert "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False" in result.arguments
+    assert result.env["HCCL_CONNECT_TIMEOUT"] == "3600"
+    assert result.env["TASK_QUEUE_ENABLE"] == "1"
     eager = plan("0.9", "actor_rollout_ref.rollout.enforce_eager=True", devices="npu")
     assert eager.env["TASK_QUEUE_ENABLE"] == "2"
 
 
-def test_the_last_word_is_the_command_line_s(plan):
-    made = plan("0.9", "data.train_batch_size=8", verl={"data.train_batch_size": 16})
-    assert [a for a in made.arguments if "train_batch_size" in a] == ["data.train_batch_size=8"]
+def test_the_command_line_overrides_the_recipe(plan):
+    result = plan("0.9", "data.train_batch_size=8", verl={"data.train_batch_size": 16})
+    assert [a for a in result.arguments if "train_batch_size" in a] == ["data.train_batch_size=8"]
 
 
-def test_a_key_that_no_release_knows_is_refused_with_the_nearest(plan):
+def test_an_unknown_key_is_refused_and_the_nearest_is_suggested(plan):
     with pytest.raises(UsageError, match=r"Did you mean 'data\.train_batch_size'"):
         plan("0.9", "data.train_batchsize=8")
     assert "+data.train_batchsize=8" in plan("0.9", "+data.train_batchsize=8").arguments
 
 
-def test_a_key_of_another_release_is_left_out_and_said(plan):
-    made = plan("0.5", "data.val_max_samples=10")
-    assert [n.text for n in made.notes] == [f"verl 0.5.0 has no such setting (verl {LATEST} has)."]
+def test_a_key_of_another_release_is_dropped_with_a_note(plan):
+    result = plan("0.5", "data.val_max_samples=10")
+    assert [n.text for n in result.notes] == [
+        f"verl 0.5.0 has no such setting (verl {LATEST} has)."
+    ]
 
 
 @pytest.mark.parametrize("text", ["data.x", "=1", "+", "+~a=1", "a b"])
-def test_what_is_no_override_is_refused(plan, text):
+def test_a_text_that_is_not_an_override_is_refused(plan, text):
     with pytest.raises(UsageError, match="is not an override"):
         plan("0.9", text)
 
 
-def test_a_field_set_by_verl_s_name_is_the_recipe_s(plan):
-    made = plan(
+def test_an_override_by_verl_s_name_changes_the_field_of_the_recipe(plan):
+    result = plan(
         "0.9",
         "trainer.nnodes=2",
         "actor_rollout_ref.model.path=/m/new",
@@ -189,15 +193,15 @@ def test_a_field_set_by_verl_s_name_is_the_recipe_s(plan):
         algorithm="ppo",
         reward={"scorer": "gsm8k", "options": {"method": "robust"}},
     )
-    assert (made.recipe.nodes, made.recipe.model) == (2, "/m/new")
-    assert made.recipe.data.train == ["a.parquet", "b.parquet"]
-    assert made.recipe.reward.scorer == "/r/mine.py:judge"
-    assert "critic.model.path=/m/new" in made.arguments
-    assert "reward.custom_reward_function.name=judge" in made.arguments
-    assert not any("method" in argument for argument in made.arguments)
+    assert (result.recipe.nodes, result.recipe.model) == (2, "/m/new")
+    assert result.recipe.data.train == ["a.parquet", "b.parquet"]
+    assert result.recipe.reward.scorer == "/r/mine.py:judge"
+    assert "critic.model.path=/m/new" in result.arguments
+    assert "reward.custom_reward_function.name=judge" in result.arguments
+    assert not any("method" in argument for argument in result.arguments)
 
 
-def test_the_compile_switch_of_npu_is_where_each_release_reads_it(plan):
+def test_the_compile_setting_of_npu_is_set_where_each_release_reads_it(plan):
     old, new = (plan(verl, devices="npu").arguments for verl in ("0.7", "0.9"))
     assert "actor_rollout_ref.actor.use_torch_compile=False" in old
     assert "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False" in new
@@ -206,7 +210,7 @@ def test_the_compile_switch_of_npu_is_where_each_release_reads_it(plan):
 
 
 @pytest.mark.parametrize(
-    ("written", "verl", "told"),
+    ("override", "verl", "expected"),
     [
         ("critic.model.fsdp_config.param_offload=True", "0.9", "critic.fsdp.param_offload=True"),
         (
@@ -231,23 +235,23 @@ def test_the_compile_switch_of_npu_is_where_each_release_reads_it(plan):
         ),
     ],
 )
-def test_what_moved_arrives_and_is_said_by_the_name_that_was_written(plan, written, verl, told):
-    made = plan(verl, written, algorithm="ppo")
-    assert told in made.arguments
-    assert [n.key for n in made.notes if n.kind == "renamed"] == [written.partition("=")[0]]
+def test_a_renamed_key_is_translated_and_a_note_names_the_old_key(plan, override, verl, expected):
+    result = plan(verl, override, algorithm="ppo")
+    assert expected in result.arguments
+    assert [n.key for n in result.notes if n.kind == "renamed"] == [override.partition("=")[0]]
 
 
-def test_a_synchronous_rollout_is_left_out_where_verl_would_end(plan):
+def test_a_synchronous_rollout_is_dropped_where_verl_refuses_it(plan):
     assert (
         "actor_rollout_ref.rollout.mode=sync"
         in plan("0.5", "actor_rollout_ref.rollout.mode=sync").arguments
     )
-    made = plan("0.9", "actor_rollout_ref.rollout.mode=sync")
-    assert "asynchronous" in made.notes[0].text
+    result = plan("0.9", "actor_rollout_ref.rollout.mode=sync")
+    assert "asynchronous" in result.notes[0].text
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("model_engine=megatron", "set strategy: megatron in the recipe"),
         ("actor_rollout_ref.actor.strategy=megatron", "--set strategy=megatron"),
@@ -262,35 +266,35 @@ def test_a_synchronous_rollout_is_left_out_where_verl_would_end(plan):
         ("trainer.logger=[a", "a bracket is missing"),
     ],
 )
-def test_what_would_be_half_a_change_is_refused(plan, text, said):
+def test_an_override_that_would_not_work_is_refused_with_a_remedy(plan, text, message):
     with pytest.raises(UsageError) as error:
         plan("0.9", text)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_typo_behind_a_plus_is_pointed_at(plan):
+def test_a_typo_after_a_plus_gets_a_note_with_the_nearest_key(plan):
     notes = plan("0.9", "+trainer.save_frq=5").notes
     assert "Did you mean 'trainer.save_freq'" in str(notes[0])
 
 
-def test_a_release_to_come_is_planned_as_the_newest_and_said(plan):
+def test_a_future_release_is_planned_as_the_newest_with_a_note(plan):
     text = f"is newer than the releases we know: planned as {LATEST}"
     assert text in str(plan("1.2").notes[0])
 
 
 @pytest.mark.parametrize("depth", [30, 3000])
-def test_lists_in_lists_have_an_end(plan, depth):
+def test_deeply_nested_lists_are_planned(plan, depth):
     plan("0.9", f"trainer.logger={'[' * depth}{']' * depth}")
 
 
-def test_a_group_or_a_deletion_passes_as_it_is(plan):
-    made = plan("0.9", "hydra.run.dir=/tmp/x", "~trainer.logger")
-    assert "hydra.run.dir=/tmp/x" in made.arguments
-    assert "~trainer.logger" in made.arguments
+def test_a_hydra_group_or_deletion_is_passed_unchanged(plan):
+    result = plan("0.9", "hydra.run.dir=/tmp/x", "~trainer.logger")
+    assert "hydra.run.dir=/tmp/x" in result.arguments
+    assert "~trainer.logger" in result.arguments
 
 
 @pytest.mark.parametrize(
-    ("verl", "known"),
+    ("verl", "nearest_release"),
     [
         ("0.9", "0.9.1"),
         ("0.7", "0.7.1"),
@@ -299,8 +303,8 @@ def test_a_group_or_a_deletion_passes_as_it_is(plan):
         ("1.2", LATEST),
     ],
 )
-def test_a_release_is_planned_as_the_nearest_one_known(verl, known):
-    assert nearest(verl) == known
+def test_a_release_is_planned_as_the_nearest_known_one(verl, nearest_release):
+    assert nearest(verl) == nearest_release
 
 
 def test_a_release_before_all_known_ones_is_refused():
@@ -308,7 +312,7 @@ def test_a_release_before_all_known_ones_is_refused():
         nearest("0.2")
 
 
-def test_a_name_that_moved_comes_back_from_every_release():
+def test_a_renamed_key_survives_the_round_trip_through_every_release():
     for move in renames():
         for name in (move.new, move.old) if move.old else (move.new,):
             key = f"{name}x" if name.endswith(".") else name
@@ -318,35 +322,34 @@ def test_a_name_that_moved_comes_back_from_every_release():
                 assert to_latest_key(to_release_key(new, parse_release(verl))) == new
 
 
-def test_what_is_dead_names_no_key_that_lives_under_the_same_name():
-    """Each dead key is dead in its span and alive outside it."""
+def test_each_ignored_key_is_ignored_from_its_first_release_on_and_has_a_reason():
     for entry in ignored_keys():
         key = f"{entry.key}x" if entry.key.endswith(".") else entry.key
-        found = ignored_key(key, entry.since, megatron=entry.only == "megatron")
-        assert found is not None
+        ignored = ignored_key(key, entry.since, megatron=entry.only == "megatron")
+        assert ignored is not None
         assert "." in entry.why or ":" in entry.why or " " in entry.why
 
 
 AWKWARD = ["['console','wandb']", "a b", "$HOME", "`x`", "it's", '"q"', "中文/路径", "a;b", "*"]
 
 
-def test_the_shown_command_reaches_a_shell_s_program_as_planned(plan, tmp_path):
-    made = plan("0.9", *(f"+data.odd{i}={text}" for i, text in enumerate(AWKWARD)))
+def test_a_shell_passes_the_printed_command_s_arguments_unchanged(plan, tmp_path):
+    result = plan("0.9", *(f"+data.odd{i}={text}" for i, text in enumerate(AWKWARD)))
     stub = tmp_path / "python3"
     stub.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
     stub.chmod(0o755)
     done = subprocess.run(
-        ["bash", "-c", made.shell_command()],
+        ["bash", "-c", result.shell_command()],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert json.loads(done.stdout) == made.command()[1:]
+    assert json.loads(done.stdout) == result.command()[1:]
 
 
 @given(st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=30))
-def test_any_text_is_an_override_or_refused(text):
+def test_any_text_is_a_valid_override_or_refused(text):
     try:
         (override,) = parse_overrides([f"a.b={text}"], "x")
     except UsageError:
@@ -355,18 +358,18 @@ def test_any_text_is_an_override_or_refused(text):
 
 
 @pytest.fixture
-def made_up_release(tmp_path, monkeypatch):
-    """A verl 0.10.0 as docs/how-to/new-verl-release.md has it: one key came, moved, and went."""
+def fictional_release(tmp_path, monkeypatch):
+    """Add a verl 0.10.0 as docs/how-to/new-verl-release.md does: one key is new, one renamed."""
     folder = shutil.copytree(releases.FOLDER, tmp_path / "release_keys")
-    stored = json.loads((folder / f"{LATEST}.json").read_text())
-    keys = stored["fsdp"]
+    newest = json.loads((folder / f"{LATEST}.json").read_text())
+    keys = newest["fsdp"]
     keys["trainer.validation.before_train"] = keys.pop("trainer.val_before_train")
     keys["actor_rollout_ref.rollout.prefix_cache_gb"] = 4
-    (folder / "0.10.0.json").write_text(json.dumps(stored | {"verl": "0.10.0"}))
-    moved = key_renames.KeyRename(
+    (folder / "0.10.0.json").write_text(json.dumps(newest | {"verl": "0.10.0"}))
+    rename = key_renames.KeyRename(
         new="trainer.validation.before_train", old="trainer.val_before_train", since=(0, 10, 0)
     )
-    table = (moved, *renames())
+    table = (rename, *renames())
     monkeypatch.setattr(releases, "FOLDER", folder)
     monkeypatch.setattr(key_renames, "renames", lambda: table)
     caches = (releases.release_of, to_latest_key)
@@ -377,16 +380,16 @@ def made_up_release(tmp_path, monkeypatch):
         cache.cache_clear()
 
 
-@pytest.mark.usefixtures("made_up_release")
-def test_a_new_release_is_a_file_of_keys_and_a_line_for_what_moved(plan):
-    """The field's user, the recipe and the rules may all say the old name, or the new one."""
+@pytest.mark.usefixtures("fictional_release")
+def test_a_new_release_needs_a_file_of_keys_and_an_entry_for_each_renamed_key(plan):
+    """A recipe and a rule may use the old name of a key or the new one."""
     for name in ("trainer.val_before_train", "trainer.validation.before_train"):
         old, new = (plan(verl, f"{name}=False") for verl in (LATEST, "0.10"))
         assert "trainer.val_before_train=False" in old.arguments
         assert "trainer.validation.before_train=False" in new.arguments
-        for made in (old, new):
-            assert made.get("trainer.val_before_train") is False
-            assert made.get("trainer.validation.before_train") is False
+        for result in (old, new):
+            assert result.get("trainer.val_before_train") is False
+            assert result.get("trainer.validation.before_train") is False
     override = "actor_rollout_ref.rollout.prefix_cache_gb=8"
     assert override in plan("0.10", override).arguments
     assert "(verl 0.10.0 has)" in str(plan(LATEST, override).notes)

@@ -1,4 +1,4 @@
-"""The preflight names what this machine lacks for a run."""
+"""The preflight reports packages that a run needs and this machine lacks."""
 
 import sys
 
@@ -42,12 +42,12 @@ def findings_with(tmp_path, monkeypatch):
         ("fsdp", {}, False),
     ],
 )
-def test_a_trl_that_verl_s_fsdp_engine_cannot_import_is_named(
+def test_a_trl_that_verl_s_fsdp_engine_cannot_import_is_reported(
     findings_with, strategy, versions, is_named
 ):
     lines = findings_with(strategy, **versions)
     assert any("trl.experimental.ppo" in line for line in lines) is is_named
 
 
-def test_a_missing_transfer_queue_which_verl_0_9_imports_is_named(findings_with):
+def test_a_missing_transfer_queue_is_reported_for_verl_0_9(findings_with):
     assert any("pip install TransferQueue" in line for line in findings_with())

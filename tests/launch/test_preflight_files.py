@@ -5,7 +5,9 @@ from rewardkit.launch.preflight import files
 from rewardkit.launch.preflight.report import PreflightReport
 
 
-def test_prompts_over_the_limit_are_one_finding_that_names_the_setting(plan, tmp_path, monkeypatch):
+def test_prompts_over_the_limit_are_a_single_finding_that_names_the_setting(
+    plan, tmp_path, monkeypatch
+):
     """The rule `long_prompt` of `rewardkit check` adds no second finding."""
     rewardkit.prep("gsm8k", tmp_path / "train.parquet", sample=True)
     model = tmp_path / "model"

@@ -28,18 +28,18 @@ def test_a_function_that_verl_can_call_has_no_finding(findings_of):
     assert findings_of(GOOD.format(rest=", **kwargs"), bonus=1) == []
 
 
-def test_a_function_without_verl_s_keywords_is_named_with_those_that_verl_passes(findings_of):
+def test_the_finding_for_a_function_without_verl_s_keywords_lists_them(findings_of):
     (message,) = findings_of("def compute_score(solution_str, ground_truth):\n    return 1.0\n")
     assert "an unexpected keyword argument" in message
     assert "verl calls it with data_source=, solution_str=, ground_truth=, extra_info=" in message
 
 
 def test_options_of_a_user_s_function_are_validated(findings_of):
-    typed = "from typing import Literal\n" + GOOD.format(rest=", kind: Literal['a', 'bc'] = 'a'")
-    assert "has no kind 'bd'. Did you mean 'bc'?" in findings_of(typed, kind="bd")[0]
-    assert "has no option 'kid'. Did you mean 'kind'?" in findings_of(typed, kid="a")[0]
+    code = "from typing import Literal\n" + GOOD.format(rest=", kind: Literal['a', 'bc'] = 'a'")
+    assert "has no kind 'bd'. Did you mean 'bc'?" in findings_of(code, kind="bd")[0]
+    assert "has no option 'kid'. Did you mean 'kind'?" in findings_of(code, kid="a")[0]
 
 
-def test_a_file_that_ends_its_process_while_it_is_imported_is_a_finding(findings_of):
+def test_a_reward_file_that_exits_during_its_import_is_a_finding(findings_of):
     (message,) = findings_of("import os\nos._exit(3)\n")
     assert "does not load" in message

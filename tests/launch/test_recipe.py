@@ -1,4 +1,4 @@
-"""Recipes: the built-in ones, and what is said of mistakes in one."""
+"""Built-in recipes are complete, and a mistake in a recipe is a clear error."""
 
 import re
 import shlex
@@ -13,16 +13,16 @@ from rewardkit.launch.recipe_yaml import read_yaml
 
 
 @pytest.mark.parametrize("name", built_in())
-def test_every_built_in_recipe_says_what_it_is_for(name):
+def test_every_built_in_recipe_describes_its_purpose_source_and_hardware(name):
     recipe = read_recipe(load_tree(name), name)
     assert recipe.name == name
-    for told in (recipe.about, recipe.source, recipe.hardware, recipe.expect):
-        assert told
+    for text in (recipe.about, recipe.source, recipe.hardware, recipe.expect):
+        assert text
     assert recipe.data.prepare
 
 
 @pytest.mark.parametrize(
-    ("part", "said"),
+    ("part", "message"),
     [
         ({"algoritm": "grpo"}, "my.yaml: unknown key 'algoritm'. Did you mean 'algorithm'?"),
         ({"data": {"trian": "x"}}, "my.yaml: unknown key 'data.trian'. Did you mean 'train'?"),
@@ -47,14 +47,14 @@ def test_every_built_in_recipe_says_what_it_is_for(name):
         ({"verl": {"trainer": {"x": 1}, "trainer.x": 2}}, "verl: 'trainer.x' is set 2 times"),
     ],
 )
-def test_a_mistake_is_one_line_with_its_place(recipe, part, said):
+def test_the_error_for_a_mistake_is_one_line_with_its_place(recipe, part, message):
     with pytest.raises(DataError) as error:
         recipe(**part)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_all_mistakes_are_said_at_once(recipe):
+def test_all_mistakes_are_reported_at_once(recipe):
     with pytest.raises(DataError) as error:
         recipe(nodes=0, modle="x", devices="tpu")
     assert len(str(error.value).splitlines()) == 3
@@ -66,24 +66,24 @@ def test_a_removed_target_is_refused_with_its_replacements():
         read_recipe(tree, "my.yaml")
 
 
-def test_what_is_missing_is_named():
+def test_a_missing_field_is_named():
     with pytest.raises(DataError, match="'model' is missing"):
         read_recipe({"name": "x", "algorithm": "grpo", "data": {"train": "x"}}, "my.yaml")
 
 
-def test_an_unknown_recipe_suggests_the_nearest():
+def test_the_error_for_an_unknown_recipe_suggests_the_nearest():
     with pytest.raises(UnknownNameError, match="Did you mean 'qwen3-32b-dapo'"):
         recipe_path("qwen3-32-dapo")
 
 
-def test_a_recipe_that_is_no_mapping_is_refused(tmp_path):
+def test_a_recipe_that_is_not_a_mapping_is_refused(tmp_path):
     (tmp_path / "x.yaml").write_text("- a\n- b\n")
     with pytest.raises(DataError, match="a recipe is a mapping"):
         load_tree(str(tmp_path / "x.yaml"))
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "x.yaml is empty"),
         ("name: é".encode("latin-1"), "x.yaml: not UTF-8"),
@@ -93,26 +93,26 @@ def test_a_recipe_that_is_no_mapping_is_refused(tmp_path):
         (b"? [a]\n: 1\n", "x.yaml:1: a key is a word"),
     ],
 )
-def test_a_file_that_is_none_is_one_line(tmp_path, content, said):
+def test_the_error_for_an_unreadable_file_names_the_line_and_the_cause(tmp_path, content, message):
     (tmp_path / "x.yaml").write_bytes(content)
     with pytest.raises(DataError) as error:
         load_tree(str(tmp_path / "x.yaml"))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("sweep", [{"d": None}, {"d": {}}])
-def test_a_variant_may_change_nothing(sweep):
+def test_a_variant_may_be_empty(sweep):
     tree = {**load_tree("qwen3-32b-dapo"), "sweep": sweep}
     assert read_recipe(tree, "x", "d").name == "qwen3-32b-dapo-d"
 
 
 @pytest.mark.parametrize("sweep", [{"d": 5}, {"d": ["a"]}])
-def test_a_variant_that_is_no_mapping_is_refused(sweep):
+def test_a_variant_that_is_not_a_mapping_is_refused(sweep):
     with pytest.raises(DataError, match="a part of a recipe"):
         read_recipe({**load_tree("qwen3-32b-dapo"), "sweep": sweep}, "x", "d")
 
 
-def test_a_part_is_laid_over_key_by_key():
+def test_a_part_is_merged_key_by_key():
     tree = {"verl": {"a.b": 1, "c": {"d": 2}}, "model": "m"}
     assert deep_merge(tree, {"verl": {"c": {"e": 3}}}) == {
         "verl": {"a.b": 1, "c": {"d": 2, "e": 3}},
@@ -120,7 +120,7 @@ def test_a_part_is_laid_over_key_by_key():
     }
 
 
-def test_a_variant_is_a_recipe_of_its_own():
+def test_a_variant_is_a_complete_recipe_with_its_own_name():
     tree = load_tree("qwen2.5-7b-grpo")
     names = list(tree["sweep"])
     recipes = {name: read_recipe(tree, "x", name) for name in names}
@@ -131,26 +131,26 @@ def test_a_variant_is_a_recipe_of_its_own():
 
 
 @pytest.mark.parametrize("name", built_in())
-def test_the_data_of_a_recipe_can_be_prepared_as_it_says(cli, name, tmp_path):
-    """Each `rewardkit prep` of it, with the packaged sample in the place of the hub."""
+def test_the_commands_of_a_recipe_prepare_its_data(cli, name, tmp_path):
+    """Run each `rewardkit prep` of the recipe with the packaged sample instead of the hub."""
     recipe = read_recipe(load_tree(name), name)
-    written = set()
+    outputs = set()
     for command in recipe.data.prepare:
         words = shlex.split(command)
         assert words[0] == "rewardkit"
-        out = words.index("--out") if "--out" in words else words.index("--drop-overlap")
-        written.add(words[out + 1])
+        position = words.index("--out") if "--out" in words else words.index("--drop-overlap")
+        outputs.add(words[position + 1])
         if words[1] == "prep":
-            words[out + 1] = str(tmp_path / words[out + 1].replace("/", "_"))
-            done = cli(*words[1:], "--sample")
-            assert done.returncode == 0, done.stderr
-    assert {*recipe.data.train, *recipe.data.val} <= written
+            words[position + 1] = str(tmp_path / words[position + 1].replace("/", "_"))
+            result = cli(*words[1:], "--sample")
+            assert result.returncode == 0, result.stderr
+    assert {*recipe.data.train, *recipe.data.val} <= outputs
 
 
-def test_the_recipe_that_the_page_shows_plans():
+def test_the_example_recipe_of_the_docs_can_be_planned():
     page = (Path(__file__).parents[2] / "docs/train.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    tree = read_yaml(shown, "docs/train.md")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    tree = read_yaml(example, "docs/train.md")
     for variant in (None, "no-kl"):
         plan = make_plan(read_recipe(tree, "docs/train.md", variant), "0.9")
         assert (plan.get("actor_rollout_ref.actor.optim.lr"), plan.notes) == (1e-6, ())

@@ -23,10 +23,10 @@ from tests.tables import every
         ("global_step_10", "global_step_10"),
     ],
 )
-def test_a_scalar_is_what_a_person_means(text, value):
-    found = read_yaml(f"x: {text}", "f")["x"]
-    assert found == value
-    assert type(found) is type(value)
+def test_a_scalar_has_the_value_and_type_that_a_reader_expects(text, value):
+    parsed = read_yaml(f"x: {text}", "f")["x"]
+    assert parsed == value
+    assert type(parsed) is type(value)
 
 
 def test_quoted_text_stays_text():
@@ -34,7 +34,7 @@ def test_quoted_text_stays_text():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: 1\nb: 2\na: 3\n", "f.yaml:3: the key 'a' stands twice"),
         ("verl:\n  a: 1\n  a: 1\n", "f.yaml:3: the key 'a' stands twice"),
@@ -43,7 +43,7 @@ def test_quoted_text_stays_text():
         ("!!python/object/apply:os.system ['x']", "f.yaml:1: could not determine a constructor"),
     ],
 )
-def test_what_is_no_recipe_s_yaml_is_named_with_its_line(text, said):
+def test_the_error_for_invalid_yaml_starts_with_file_and_line(text, message):
     with pytest.raises(DataError) as error:
         read_yaml(text, "f.yaml")
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(message)

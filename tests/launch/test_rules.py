@@ -1,4 +1,4 @@
-"""The rules: for each one a plan that breaks it and one that does not."""
+"""Each rule has a finding for a plan that breaks it and none for a plan that does not."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -43,31 +43,31 @@ SMALLEST = {
 }
 
 
-def planned(of="0.9.1", overrides=(), **parts):
-    """The smallest recipe with parts laid over it, planned."""
+def smallest_plan(release="0.9.1", overrides=(), **parts):
+    """Return the plan of the smallest recipe, merged with the given parts."""
     recipe = read_recipe(deep_merge(SMALLEST, parts), "my.yaml")
-    return make_plan(recipe, of, parse_overrides(overrides, "the command line"))
+    return make_plan(recipe, release, parse_overrides(overrides, "the command line"))
 
 
 @dataclass(frozen=True)
 class Example:
-    """A plan: changes to the smallest recipe."""
+    """Changes to the smallest recipe, and facts about its model and data."""
 
     verl: dict[str, Any] = field(default_factory=dict)
-    of: str = "0.9.1"
+    release: str = "0.9.1"
     facts: RunFacts = field(default_factory=RunFacts)
     parts: dict[str, Any] = field(default_factory=dict)
 
 
-def example(verl=None, of="0.9.1", facts=RunFacts(), **parts):  # noqa: B008 - it is frozen
-    return Example(verl or {}, of, facts, parts)
+def example(verl=None, release="0.9.1", facts=RunFacts(), **parts):  # noqa: B008 - it is frozen
+    return Example(verl or {}, release, facts, parts)
 
 
-def buffer(size, **parts):
+def overlong_buffer(size, **parts):
     return {"algorithm": "dapo", "dapo": {"overlong_buffer": {"len": size, **parts}}}
 
 
-def sampled(metric="acc", **parts):
+def dynamic_sampling(metric="acc", **parts):
     return {"algorithm": "dapo", "dapo": {"dynamic_sampling": {"metric": metric, **parts}}}
 
 
@@ -151,8 +151,8 @@ EXAMPLES = [
     ),
     (
         "L-08",
-        example({"reward.reward_manager.name": "naive"}, **buffer(100)),
-        example(**buffer(100)),
+        example({"reward.reward_manager.name": "naive"}, **overlong_buffer(100)),
+        example(**overlong_buffer(100)),
         "naive ignores the length penalty",
     ),
     (
@@ -187,8 +187,8 @@ EXAMPLES = [
     ),
     (
         "L-11",
-        example({**LONG, f"{ROLLOUT}.enable_chunked_prefill": True}, of="0.5.0"),
-        example({**LONG, f"{ROLLOUT}.max_num_batched_tokens": 18432}, of="0.5.0"),
+        example({**LONG, f"{ROLLOUT}.enable_chunked_prefill": True}, release="0.5.0"),
+        example({**LONG, f"{ROLLOUT}.max_num_batched_tokens": 18432}, release="0.5.0"),
         "8192 is less than the longest sequence, 18432 tokens: verl 0.5.0 stops",
     ),
     (
@@ -253,7 +253,7 @@ EXAMPLES = [
     (
         "L-16",
         example({**DYNAMIC, f"{ROLLOUT}.log_prob_use_dynamic_bsz": False}),
-        example({**DYNAMIC, f"{ROLLOUT}.log_prob_use_dynamic_bsz": False}, of="0.5.0"),
+        example({**DYNAMIC, f"{ROLLOUT}.log_prob_use_dynamic_bsz": False}, release="0.5.0"),
         "False makes verl 0.9.1 stop: actor_rollout_ref.actor.use_dynamic_bsz is True",
     ),
     (
@@ -291,7 +291,7 @@ EXAMPLES = [
     ),
     (
         "L-17",
-        example({**LONG, **DYNAMIC, **megatron()}, of="0.5.0", **M),
+        example({**LONG, **DYNAMIC, **megatron()}, release="0.5.0", **M),
         example(
             {
                 **LONG,
@@ -299,7 +299,7 @@ EXAMPLES = [
                 **megatron(context_parallel_size=2),
                 f"{REF}.megatron.context_parallel_size": 2,
             },
-            of="0.5.0",
+            release="0.5.0",
             **M,
         ),
         "16384 x sequence parallel 1",
@@ -324,8 +324,8 @@ EXAMPLES = [
     ),
     (
         "L-19",
-        example({"data.train_batch_size": 257, f"{ROLLOUT}.n": 5, **DYNAMIC}, of="0.5.0"),
-        example(of="0.5.0"),
+        example({"data.train_batch_size": 257, f"{ROLLOUT}.n": 5, **DYNAMIC}, release="0.5.0"),
+        example(release="0.5.0"),
         "does not divide by 8",
     ),
     (
@@ -337,7 +337,7 @@ EXAMPLES = [
     (
         "L-19",
         example({f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu": 3}),
-        example({f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu": 3}, of="0.5.0"),
+        example({f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu": 3}, release="0.5.0"),
         "3 does not divide the 1024 rows",
     ),
     (
@@ -360,20 +360,20 @@ EXAMPLES = [
     ),
     (
         "L-21",
-        example({"data.truncation": "right"}, of="0.5.0"),
-        example(of="0.5.0"),
+        example({"data.truncation": "right"}, release="0.5.0"),
+        example(release="0.5.0"),
         "right cuts off the end or the middle of a question",
     ),
     (
         "L-21",
-        example({"data.truncation": "cut"}, of="0.6.1"),
+        example({"data.truncation": "cut"}, release="0.6.1"),
         example({"data.truncation": "cut"}),
         "verl does not know cut; it knows left, right, middle and error",
     ),
     (
         "L-25",
-        example(of="0.5.0"),
-        example({"data.filter_overlong_prompts": True}, of="0.5.0"),
+        example(release="0.5.0"),
+        example({"data.filter_overlong_prompts": True}, release="0.5.0"),
         "False lets a prompt over the limit stop the run",
     ),
     (
@@ -398,7 +398,7 @@ EXAMPLES = [
     (
         "L-26",
         example({f"{ROLLOUT}.top_k": 0}),
-        example({f"{ROLLOUT}.top_k": 0, f"{ROLLOUT}.name": "hf"}, of="0.5.0"),
+        example({f"{ROLLOUT}.top_k": 0, f"{ROLLOUT}.name": "hf"}, release="0.5.0"),
         "Set actor_rollout_ref.rollout.top_k=-1",
     ),
     (
@@ -441,12 +441,12 @@ EXAMPLES = [
     (
         "L-29",
         example({f"{ROLLOUT}.name": "hf"}),
-        example({f"{ROLLOUT}.name": "hf"}, of="0.5.0"),
+        example({f"{ROLLOUT}.name": "hf"}, release="0.5.0"),
         "verl 0.9.1 has no rollout engine 'hf'; it has sglang, trtllm, vllm",
     ),
     (
         "L-29",
-        example({f"{ROLLOUT}.name": "trtllm"}, of="0.6.1"),
+        example({f"{ROLLOUT}.name": "trtllm"}, release="0.6.1"),
         example({f"{ROLLOUT}.name": "trtllm"}),
         "trtllm",
     ),
@@ -488,7 +488,7 @@ EXAMPLES = [
     (
         "L-32",
         example({f"{ROLLOUT}.gpu_memory_utilization": 0.95}),
-        example({f"{ROLLOUT}.gpu_memory_utilization": 0.95}, of="0.5.0"),
+        example({f"{ROLLOUT}.gpu_memory_utilization": 0.95}, release="0.5.0"),
         "False makes CUDA graphs, which need memory besides the rollout's 95%",
     ),
     (
@@ -506,13 +506,13 @@ EXAMPLES = [
     (
         "L-35",
         example(megatron(use_mbridge=False), **M),
-        example(megatron(), of="0.5.0", **M),
+        example(megatron(), release="0.5.0", **M),
         "False makes verl 0.9.1 stop",
     ),
     (
         "L-35",
-        example(megatron(use_mbridge=False), of="0.7.1", **M),
-        example(megatron(use_mbridge=True), of="0.7.1", **M),
+        example(megatron(use_mbridge=False), release="0.7.1", **M),
+        example(megatron(use_mbridge=True), release="0.7.1", **M),
         "False converts the weights with verl's older code",
     ),
     (
@@ -523,8 +523,8 @@ EXAMPLES = [
     ),
     (
         "L-36",
-        example(megatron(2), of="0.5.0", **M),
-        example(megatron(2), of="0.5.0", **M, algorithm="dapo"),
+        example(megatron(2), release="0.5.0", **M),
+        example(megatron(2), release="0.5.0", **M, algorithm="dapo"),
         "1, but the actor has 2 on the same devices",
     ),
     (
@@ -607,9 +607,11 @@ EXAMPLES = [
     ),
     (
         "L-41",
-        example(megatron(param_offload=True, optimizer_offload=True), of="0.8.0", **M),
+        example(megatron(param_offload=True, optimizer_offload=True), release="0.8.0", **M),
         example(
-            megatron(param_offload=True, optimizer_offload=True, grad_offload=True), of="0.8.0", **M
+            megatron(param_offload=True, optimizer_offload=True, grad_offload=True),
+            release="0.8.0",
+            **M,
         ),
         "grad_offload=True",
     ),
@@ -694,14 +696,14 @@ EXAMPLES = [
     ),
     (
         "L-49",
-        example(**buffer(512)),
-        example(**buffer(511)),
+        example(**overlong_buffer(512)),
+        example(**overlong_buffer(511)),
         "a buffer of 512 tokens penalises every response of up to 512 tokens",
     ),
     (
         "L-49",
-        example({f"{OVERLONG}.len": 0}, **buffer(9)),
-        example(**buffer(9)),
+        example({f"{OVERLONG}.len": 0}, **overlong_buffer(9)),
+        example(**overlong_buffer(9)),
         "a buffer of 0 tokens penalises nothing",
     ),
     (
@@ -718,43 +720,43 @@ EXAMPLES = [
     (
         "L-49",
         example({f"{OVERLONG}": {"enable": True, "len": 9, "log": False}}),
-        example(of="0.5.0", **buffer(9)),
+        example(release="0.5.0", **overlong_buffer(9)),
         "it is not set, and verl cannot make the reward manager without it",
     ),
     (
         "L-49",
-        example({"reward.reward_kwargs.max_resp_len": 400}, **buffer(9)),
-        example({"reward.reward_kwargs.max_resp_len": 512}, **buffer(9)),
+        example({"reward.reward_kwargs.max_resp_len": 400}, **overlong_buffer(9)),
+        example({"reward.reward_kwargs.max_resp_len": 512}, **overlong_buffer(9)),
         "400 moves the penalty's start: responses have up to 512 tokens",
     ),
     (
         "L-50",
-        example({"algorithm.filter_groups.metric": None}, **sampled()),
-        example(**sampled()),
+        example({"algorithm.filter_groups.metric": None}, **dynamic_sampling()),
+        example(**dynamic_sampling()),
         "not set",
     ),
     (
         "L-50",
-        example(**sampled("seq_reward")),
-        example(of="0.5.0", **sampled("seq_reward")),
+        example(**dynamic_sampling("seq_reward")),
+        example(release="0.5.0", **dynamic_sampling("seq_reward")),
         "verl 0.9.1 has no metric seq_reward and stops at the first batch",
     ),
     (
         "L-50",
-        example(of="0.5.0", **sampled("reward")),
-        example(**sampled("reward")),
+        example(release="0.5.0", **dynamic_sampling("reward")),
+        example(**dynamic_sampling("reward")),
         "verl 0.5.0 has no metric reward and stops at the first batch",
     ),
     (
         "L-50",
-        example(of="0.5.0", **sampled(gen_batch_size=100, max_num_gen_batches=5)),
-        example(of="0.5.0", **sampled(gen_batch_size=2048, max_num_gen_batches=5)),
+        example(release="0.5.0", **dynamic_sampling(gen_batch_size=100, max_num_gen_batches=5)),
+        example(release="0.5.0", **dynamic_sampling(gen_batch_size=2048, max_num_gen_batches=5)),
         "5 rounds of 100 prompts never fill a batch of 1024",
     ),
     (
         "L-50",
-        example(of="0.5.0", **sampled(gen_batch_size=512)),
-        example(**sampled(gen_batch_size=512)),
+        example(release="0.5.0", **dynamic_sampling(gen_batch_size=512)),
+        example(**dynamic_sampling(gen_batch_size=512)),
         "512 is less than the batch of 1024: every step takes several rounds",
     ),
     (
@@ -806,11 +808,16 @@ EXAMPLES = [
     ),
     (
         "L-58",
-        example({f"{ACTOR}.ulysses_sequence_parallel_size": 2}, of="0.5.0"),
+        example({f"{ACTOR}.ulysses_sequence_parallel_size": 2}, release="0.5.0"),
         example({f"{ACTOR}.ulysses_sequence_parallel_size": 2}),
         "False makes verl stop, because actor_rollout_ref.actor.ulysses_sequence_parallel_size is 2",
     ),
-    ("L-59", example(LONG, of="0.5.0"), example(LONG), "False pads every sequence to 18432 tokens"),
+    (
+        "L-59",
+        example(LONG, release="0.5.0"),
+        example(LONG),
+        "False pads every sequence to 18432 tokens",
+    ),
     (
         "L-59",
         example({**LONG, f"{MODEL}.enable_gradient_checkpointing": False}),
@@ -896,7 +903,7 @@ EXAMPLES = [
     ),
     (
         "L-65",
-        example({"trainer.logger": "file"}, of="0.5.0"),
+        example({"trainer.logger": "file"}, release="0.5.0"),
         example({"trainer.logger": "file"}),
         "verl 0.5.0 has no logger file; it has clearml, console, mlflow, swanlab, tensorboard, tracking, vemlp_wandb, wandb",
     ),
@@ -933,7 +940,7 @@ EXAMPLES = [
     ),
     (
         "L-70",
-        example({"trainer.balance_batch": False}, of="0.5.0"),
+        example({"trainer.balance_batch": False}, release="0.5.0"),
         example({"trainer.balance_batch": False}),
         "devices wait",
     ),
@@ -957,10 +964,10 @@ EXAMPLES = [
     ),
     (
         "L-75",
-        example(of="0.8.0", facts=RunFacts(vision=True)),
+        example(release="0.8.0", facts=RunFacts(vision=True)),
         example(
             {f"{ROLLOUT}.engine_kwargs.vllm.mm_processor_cache_gb": 0},
-            of="0.8.0",
+            release="0.8.0",
             facts=RunFacts(vision=True),
         ),
         "mm_processor_cache_gb=0",
@@ -994,23 +1001,23 @@ EXAMPLES = [
 
 def findings_of(case, overrides=()):
     verl = {"verl": case.verl} if case.verl else {}
-    plan = planned(case.of, overrides, **case.parts, **verl)
+    plan = smallest_plan(case.release, overrides, **case.parts, **verl)
     return {finding.rule: finding for finding in check_rules(plan, case.facts)}
 
 
-@every(("rule", "broken", "fixed", "message"), EXAMPLES)
+@every(("rule", "breaking", "fixed", "message"), EXAMPLES)
 def test_a_rule_has_a_finding_for_a_plan_that_breaks_it_and_none_for_the_fixed_plan(
-    rule, broken, fixed, message
+    rule, breaking, fixed, message
 ):
-    findings = findings_of(broken)
+    findings = findings_of(breaking)
     assert rule in findings, f"{rule} has no finding"
     assert message in str(findings[rule])
     assert rule not in findings_of(fixed)
 
 
-@every(("rule", "broken", "fixed", "message"), EXAMPLES)
-def test_a_finding_names_a_key_a_fix_and_its_source(rule, broken, fixed, message):
-    finding = findings_of(broken)[rule]
+@every(("rule", "breaking", "fixed", "message"), EXAMPLES)
+def test_a_finding_names_a_key_a_fix_and_its_source(rule, breaking, fixed, message):
+    finding = findings_of(breaking)[rule]
     assert finding.key
     assert finding.fix.endswith(".")
     assert "\n" not in str(finding)
@@ -1021,12 +1028,12 @@ def test_every_rule_has_an_example():
     assert {rule.id for rule in RULES} == {rule for rule, *_ in EXAMPLES}
 
 
-def test_every_rule_of_the_inventory_is_checked_here_or_elsewhere():
-    here = [rule.id for rule in RULES]
-    assert len(here) == len(set(here))
+def test_every_rule_of_the_inventory_is_in_rules_or_in_checked_elsewhere():
+    checked = [rule.id for rule in RULES]
+    assert len(checked) == len(set(checked))
     inventory = {f"L-{number:02}" for number in range(1, 79)}
-    assert inventory <= {*here, *CHECKED_ELSEWHERE}
-    assert not set(here) & set(CHECKED_ELSEWHERE)
+    assert inventory <= {*checked, *CHECKED_ELSEWHERE}
+    assert not set(checked) & set(CHECKED_ELSEWHERE)
 
 
 @every("verl", known_releases())
@@ -1040,12 +1047,12 @@ def test_no_rule_raises_on_a_built_in_recipe_and_none_finds_an_error(name, verl)
         assert len({finding.rule for finding in findings}) == len(findings)
 
 
-def test_the_fix_for_the_token_budget_is_enough():
-    """The values in the fix, set on the command line, are enough."""
-    broken = next(case for rule, case, *_ in EXAMPLES if rule == "L-17")
-    finding = findings_of(broken)["L-17"]
+def test_the_values_in_the_fix_for_the_token_budget_remove_the_finding():
+    """The command line sets the values that the fix names."""
+    breaking = next(case for rule, case, *_ in EXAMPLES if rule == "L-17")
+    finding = findings_of(breaking)["L-17"]
     sets = finding.fix.removeprefix("Set ").removesuffix(", or more.").split(" and ")
-    assert "L-17" not in findings_of(broken, sets)
+    assert "L-17" not in findings_of(breaking, sets)
 
 
 class RecordingPlan(Plan):
@@ -1059,7 +1066,7 @@ class RecordingPlan(Plan):
 
 
 def plans():
-    """Plans of every strategy, and the settings that the rules read in them."""
+    """Return plans of every strategy and the settings that the rules read from them."""
     plans_by_release = [
         make_plan(read_recipe(load_tree(name), name), verl)
         for name in built_in()
@@ -1103,12 +1110,12 @@ FACTS = st.builds(
 
 
 def with_values(plan, values):
-    """A plan with settings of any type, as no recipe could plan them."""
-    kind = {
+    """Return a plan with settings of any type, which no recipe could have."""
+    variant = {
         "megatron": plan.recipe.strategy == "megatron",
         "dapo_recipe": plan.module == DAPO_RECIPE,
     }
-    by_name = {to_release_key(k, parse_release(plan.verl), **kind): v for k, v in values.items()}
+    by_name = {to_release_key(k, parse_release(plan.verl), **variant): v for k, v in values.items()}
     return replace(plan, settings={**plan.settings, **values}, config={**plan.config, **by_name})
 
 
@@ -1130,19 +1137,19 @@ LISTS = {
 
 @cache
 def rules_and_keys(plan):
-    """The findings of an unchanged plan."""
+    """Return (rule, key) of each finding of an unchanged plan."""
     return {(f.rule, f.key) for f in check_rules(PLANS[plan], SEVEN)}
 
 
 @every("key", sorted(set(KEYS) - LISTS))
-def test_a_value_of_the_wrong_type_breaks_no_rule(key):
+def test_a_value_of_the_wrong_type_adds_no_finding_of_a_rule(key):
     for i, plan in enumerate(PLANS):
         odd = with_values(plan, {key: [["many"]]})
-        after = {(f.rule, f.key) for f in check_rules(odd, SEVEN)}
-        assert [pair for pair in after - rules_and_keys(i) if pair[1] == key] == []
+        findings = {(f.rule, f.key) for f in check_rules(odd, SEVEN)}
+        assert [pair for pair in findings - rules_and_keys(i) if pair[1] == key] == []
 
 
-def model(folder, **config):
+def write_model(folder, **config):
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
     return str(folder)
@@ -1162,7 +1169,7 @@ SMALL = {
 
 def test_the_facts_of_a_model_come_from_its_configuration(tmp_path):
     """Qwen2.5-0.5B: 494 million parameters, norms and biases aside."""
-    plan = planned(model=model(tmp_path, **SMALL), hardware="8 GPU of 24 GB")
+    plan = smallest_plan(model=write_model(tmp_path, **SMALL), hardware="8 GPU of 24 GB")
     facts = read_facts(plan)
     assert (facts.layers, facts.heads, facts.kv_heads, facts.experts) == (24, 14, 2, 0)
     assert facts.parameters == pytest.approx(494e6, rel=0.001)
@@ -1170,16 +1177,16 @@ def test_the_facts_of_a_model_come_from_its_configuration(tmp_path):
 
 
 def test_the_facts_of_a_vision_model_are_those_of_its_language_model(tmp_path):
-    folder = model(tmp_path, text_config=SMALL, vision_config={"depth": 32})
-    facts = read_facts(planned(model=folder))
+    folder = write_model(tmp_path, text_config=SMALL, vision_config={"depth": 32})
+    facts = read_facts(smallest_plan(model=folder))
     assert (facts.layers, facts.vision) == (24, True)
 
 
 def test_the_index_of_the_weights_is_preferred_for_the_number_of_parameters(tmp_path):
-    folder = model(tmp_path, **SMALL, torch_dtype="bfloat16")
+    folder = write_model(tmp_path, **SMALL, torch_dtype="bfloat16")
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"metadata": {"total_size": 2_000_000}}))
-    assert read_facts(planned(model=folder)).parameters == 1_000_000
+    assert read_facts(smallest_plan(model=folder)).parameters == 1_000_000
 
 
 def test_the_parameters_of_a_mixture_include_all_experts(tmp_path):
@@ -1195,14 +1202,14 @@ def test_the_parameters_of_a_mixture_include_all_experts(tmp_path):
         "num_experts": 128,
         "vocab_size": 151936,
     }
-    facts = read_facts(planned(model=model(tmp_path, **mixture)))
+    facts = read_facts(smallest_plan(model=write_model(tmp_path, **mixture)))
     assert facts.parameters == pytest.approx(30.5e9, rel=0.01)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"num_hidden_layers": "24"}', "\udcff"])
 def test_an_unusable_configuration_gives_no_facts(tmp_path, text):
     (tmp_path / "config.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    facts = read_facts(planned(model=str(tmp_path)))
+    facts = read_facts(smallest_plan(model=str(tmp_path)))
     assert facts.layers is None
     assert facts.parameters is None
 
@@ -1222,7 +1229,7 @@ JSON = st.recursive(
 def test_no_model_configuration_makes_a_rule_raise(tmp_path_factory, config):
     folder = tmp_path_factory.mktemp("model")
     plan = replace(PLANS[0], recipe=PLANS[0].recipe.model_copy(update={"model": str(folder)}))
-    model(folder, **config)
+    write_model(folder, **config)
     check_rules(plan, read_facts(plan))
 
 

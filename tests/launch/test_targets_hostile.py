@@ -1,7 +1,7 @@
-"""Values that a shell would run: no field of a recipe gets out of its place, in any target.
+"""No target executes a value of a recipe, even if a shell would.
 
-The fields come from the recipe's own models, so that a new one is tried without a word here. Each
-generated script is run by bash in an empty folder, with stand-ins for every program it starts.
+The fields come from the recipe's own models, so that the tests include new fields. Bash runs each
+generated script in an empty folder, with stand-ins for every program that it starts.
 """
 
 from __future__ import annotations
@@ -111,35 +111,39 @@ ANSWERS = {
 
 
 def leaves(model: type[BaseModel], path: tuple[str, ...] = ()):
-    """(path, annotation) of every field that is not a part with fields of its own."""
+    """Yield (path, annotation) of every field that has no fields of its own."""
     for name, field in model.model_fields.items():
-        kind = field.annotation
-        for part in get_args(kind) if get_origin(kind) is Union or "|" in str(kind) else (kind,):
+        annotation = field.annotation
+        for part in (
+            get_args(annotation)
+            if get_origin(annotation) is Union or "|" in str(annotation)
+            else (annotation,)
+        ):
             if isinstance(part, type) and issubclass(part, BaseModel):
                 yield from leaves(part, (*path, name))
                 break
         else:
-            yield (*path, name), kind
+            yield (*path, name), annotation
 
 
-def placed(path: tuple[str, ...], kind: Any, value: str) -> list[Any]:
-    """The value in every place that a field has for a text."""
-    shape = str(kind)
+def values_with(path: tuple[str, ...], annotation: Any, value: str) -> list[Any]:
+    """Return values for a field, with the text in each place that can hold text."""
+    shape = str(annotation)
     if "dict" in shape:
         return [{KEYS.get(path[-1], "KEY"): value}, {value: "x"}, {f"+x.{value}": "x"}]
     return [[value], ["a", value]] if "list" in shape else [value]
 
 
-def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+def nested_tree(path: tuple[str, ...], value: Any) -> dict[str, Any]:
     for name in reversed(path):
         value = {name: value}
     return value
 
 
-FIELDS = [each for each in leaves(Recipe) if each[0] not in NOT_VALUES]
+FIELDS = [entry for entry in leaves(Recipe) if entry[0] not in NOT_VALUES]
 
 
-def planned(tree, target):
+def plan_for(tree, target):
     recipe = read_recipe(deep_merge(tree, {"cluster": {"target": target}}), "my.yaml")
     return make_plan(recipe, "0.9.1")
 
@@ -148,22 +152,22 @@ def tree_for(target):
     return deep_merge(TREE, {"nodes": 1}) if target == "local" else TREE
 
 
-def accepted(target, value, folder):
-    """The recipe with the value in every field that takes it; the fields that refuse it."""
-    tree, refused = tree_for(target), {}
-    for path, kind in FIELDS:
-        for entry in placed(path, kind, value):
+def fill_fields(target, value, folder):
+    """Return the recipe with the value in each field that accepts it, and the errors of the rest."""
+    tree, refusals = tree_for(target), {}
+    for path, annotation in FIELDS:
+        for entry in values_with(path, annotation, value):
             if path == ("cluster", "target"):
                 continue
-            more = deep_merge(tree, nested(path, entry))
+            more = deep_merge(tree, nested_tree(path, entry))
             try:
-                render(planned(more, target), folder)
+                render(plan_for(more, target), folder)
             except RewardkitError as error:
                 assert "\n" not in str(error).strip(), (path, str(error))
-                refused[path] = str(error)
+                refusals[path] = str(error)
             else:
                 tree = more
-    return tree, refused
+    return tree, refusals
 
 
 def program(folder: Path, name: str, text: str) -> None:
@@ -174,7 +178,7 @@ def program(folder: Path, name: str, text: str) -> None:
 
 @pytest.fixture
 def bash(tmp_path):
-    """Run a script with stand-ins for all programs; what it started is ended afterwards."""
+    """Return a function that runs a script with stand-ins and ends its processes."""
     stubs, home = tmp_path / "bin", tmp_path / "home"
     for folder in (stubs, home, home / "work"):
         folder.mkdir()
@@ -182,7 +186,7 @@ def bash(tmp_path):
     for name, answer in ANSWERS.items():
         program(stubs, name, RECORDER + answer + "\n")
 
-    def go(script: Path, python: str, workdir: str, **env: str):
+    def run_script(script: Path, python: str, workdir: str, **env: str):
         (home / workdir).mkdir(exist_ok=True)
         program(stubs, python, f"#!{sys.executable}\n{PYTHON}")
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -212,11 +216,11 @@ def bash(tmp_path):
                 os.killpg(process.pid, signal.SIGKILL)
         return process.returncode, output
 
-    return go
+    return run_script
 
 
 def scripts_of(launch, folder):
-    """Write a launch's files; the script to run, the one inside YAML too; None if there is none."""
+    """Write a launch's files and return the script to run, also one inside YAML, or None."""
     script = None
     for file in launch.files:
         path = folder / file.name
@@ -234,14 +238,14 @@ def scripts_of(launch, folder):
 
 def check(target, value, bash, tmp_path):
     folder = tmp_path / "run"
-    tree, refused = accepted(target, value, folder)
-    plan = planned(tree, target)
+    tree, refusals = fill_fields(target, value, folder)
+    plan = plan_for(tree, target)
     launch = render(plan, folder)
     script = scripts_of(launch, folder)
     cluster = plan.recipe.cluster
     if target == "local":
         assert list(launch.argv)[1:] == plan.command()[1:]
-        return refused
+        return refusals
     if target == "ray-job":
         assert launch.argv[launch.argv.index("--address") + 1] == cluster.address
         env = yaml.safe_load((folder / "runtime_env.yaml").read_text(encoding="utf-8"))
@@ -254,18 +258,18 @@ def check(target, value, bash, tmp_path):
     if target == "modelarts":  # verl is started by ascendfactory-cli
         arguments = (tmp_path / "dump.ascendfactory-cli").read_bytes().decode().split("\0")
         assert f"--af_model_name={cluster.model_name}" in arguments
-        return refused
-    seen = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))
-    assert [seen["name"], *seen["argv"]] == plan.command()
-    assert seen["cwd"] == str(tmp_path / "home" / cluster.workdir)
+        return refusals
+    call = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))
+    assert [call["name"], *call["argv"]] == plan.command()
+    assert call["cwd"] == str(tmp_path / "home" / cluster.workdir)
     if target not in {"ray-job", "kuberay"}:  # their environment stands in YAML
-        assert seen["env"].items() >= plan.env.items()
+        assert call["env"].items() >= plan.env.items()
     if target in {"ascend", "slurm", "skypilot"}:
-        assert seen["env"]["GLOO_SOCKET_IFNAME"] == cluster.interface
+        assert call["env"]["GLOO_SOCKET_IFNAME"] == cluster.interface
     if target == "ascend":
         arguments = (tmp_path / "dump.getent").read_bytes().decode().split("\0")
         assert cluster.head in arguments
-    return refused
+    return refusals
 
 
 def test_the_fields_are_those_of_the_recipe():
@@ -274,7 +278,7 @@ def test_the_fields_are_those_of_the_recipe():
     assert {("data", "train"), ("dapo", "overlong_buffer", "len"), ("env",), ("verl",)} <= paths
 
 
-#: Those whose script is ascend's node.sh again are tried in the full run.
+#: slurm and skypilot run ascend's node.sh too, so that only the full run tests them.
 AT_ONCE = [
     pytest.param(target, marks=[pytest.mark.full] if target in {"slurm", "skypilot"} else [])
     for target in TARGETS
@@ -283,9 +287,9 @@ AT_ONCE = [
 
 @pytest.mark.parametrize("target", AT_ONCE)
 def test_no_value_of_a_recipe_is_executed(target, bash, tmp_path):
-    """All that a shell minds, in every field that takes it, at once."""
-    refused = check(target, TOGETHER, bash, tmp_path)
-    assert {("nodes",), ("algorithm",), ("cluster", "port")} <= refused.keys()
+    """Every field that accepts text has all characters that are special to a shell."""
+    refusals = check(target, TOGETHER, bash, tmp_path)
+    assert {("nodes",), ("algorithm",), ("cluster", "port")} <= refusals.keys()
 
 
 @pytest.mark.full
@@ -296,27 +300,27 @@ def test_each_hostile_value_arrives_unchanged(target, value, bash, tmp_path):
 
 
 def test_a_field_for_names_refuses_text_that_a_shell_would_run():
-    """What Slurm reads as options, and Kubernetes as names, has the characters of a name only."""
+    """Options of Slurm and names of Kubernetes accept only the characters of a name."""
     for name in ("partition", "account", "time_limit", "device_resource", "namespace"):
         for value in VALUES.values():
             with pytest.raises(RewardkitError, match=f"my.yaml: cluster.{name}: may have"):
                 read_recipe(deep_merge(TREE, {"cluster": {name: value}}), "my.yaml")
     for name in ("A; touch pwned", "A B", "$(touch pwned)", "", "1A"):
         with pytest.raises(RewardkitError, match="is not the name of a variable"):
-            planned(deep_merge(TREE, {"env": {name: "1"}}), "script")
+            plan_for(deep_merge(TREE, {"env": {name: "1"}}), "script")
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
 def test_text_that_no_file_or_command_can_hold_is_refused(text):
     for part in ({"model": text}, {"verl": {"trainer.project_name": [text]}}, {"env": {"A": text}}):
         with pytest.raises(RewardkitError, match="a NUL or a lone surrogate"):
-            planned(deep_merge(TREE, part), "script")
+            plan_for(deep_merge(TREE, part), "script")
 
 
 @pytest.mark.parametrize("target", ["ray-job", "kuberay", "modelarts"])
 def test_values_in_commands_to_paste_are_one_word_for_a_shell(target, tmp_path):
     fields = {"address": TOGETHER, "model_name": TOGETHER}
-    launch = render(planned(deep_merge(TREE, {"cluster": fields}), target), tmp_path / "a $(b)")
+    launch = render(plan_for(deep_merge(TREE, {"cluster": fields}), target), tmp_path / "a $(b)")
     lines = [line.partition(": ")[2] for line in launch.next_steps]
     lines += [
         line.lstrip("# ")
@@ -330,11 +334,11 @@ def test_values_in_commands_to_paste_are_one_word_for_a_shell(target, tmp_path):
     assert "touch" not in text
 
 
-def test_a_rehearsal_s_command_is_run_as_it_is(bash, tmp_path):
+def test_a_rehearsal_runs_its_command_unchanged(bash, tmp_path):
     command = ["python3", "-m", TOGETHER, *VALUES.values()]
     _write_command(tmp_path / "command.sh", command, {"NOTE": TOGETHER})
     code, output = bash(tmp_path / "command.sh", "python3", "work")
     assert code == 0, output
-    seen = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))
-    assert (seen["argv"], seen["env"]["NOTE"]) == (command[1:], TOGETHER)
+    call = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))
+    assert (call["argv"], call["env"]["NOTE"]) == (command[1:], TOGETHER)
     assert not list(tmp_path.rglob("pwned"))

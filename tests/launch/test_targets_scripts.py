@@ -93,7 +93,7 @@ def free_port():
 
 @pytest.fixture
 def bash(tmp_path):
-    """Start bash on a script, with the stand-ins on the PATH; ends what is left after the test."""
+    """Return a function that starts a script with stand-ins; its processes end with the test."""
     bin_dir = tmp_path / "bin"
     bin_dir.mkdir()
     program(bin_dir, "python3", PYTHON)
@@ -102,7 +102,7 @@ def bash(tmp_path):
     program(bin_dir, "srun", SRUN)
     program(bin_dir, "scontrol", "print('localhost')\nprint('other')")
     program(bin_dir, "ascendfactory-cli", CLI)
-    started = []
+    processes = []
     base = {
         "CHECK_FILES": "0",
         "PATH": f"{bin_dir}:{os.environ['PATH']}:/usr/sbin:/sbin",
@@ -124,11 +124,11 @@ def bash(tmp_path):
             text=True,
             start_new_session=True,
         )
-        started.append(process)
+        processes.append(process)
         return process
 
     yield start
-    for process in started:
+    for process in processes:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.stdout.close()
@@ -136,13 +136,13 @@ def bash(tmp_path):
 
 
 def finish(process, limit=300):
-    """(exit code, output) once the script and all that has its output have ended."""
+    """Return (exit code, output) after the script and its children have closed the output."""
     output, _ = process.communicate(timeout=limit)
     return process.returncode, output
 
 
 def alive(text):
-    """The command lines of this machine that contain a text."""
+    """Return the command lines of processes on this machine that contain a text."""
     processes = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -154,7 +154,7 @@ def alive(text):
     return processes
 
 
-def seen(tmp_path):
+def read_call(tmp_path):
     return json.loads((tmp_path / "dump.json").read_text(encoding="utf-8"))
 
 
@@ -184,9 +184,9 @@ def test_verl_gets_the_plans_command_word_for_word(
     folder = write(render(plan, tmp_path / "r u 中 $x"), tmp_path / "r u 中 $x")
     code, output = finish(bash(folder / script))
     assert code == 0, output
-    assert seen(tmp_path)["argv"] == plan.command()
+    assert read_call(tmp_path)["argv"] == plan.command()
     if target != "ray-job":  # there the variables are in runtime_env.yaml
-        assert seen(tmp_path)["env"].items() >= plan.env.items()
+        assert read_call(tmp_path)["env"].items() >= plan.env.items()
     assert not (tmp_path / "pwned").exists()
 
 
@@ -199,7 +199,7 @@ def test_kuberays_script_waits_for_the_devices_and_runs_the_command(
     script = tmp_path / "launch.sh"
     script.write_text(config_map["data"]["launch.sh"], encoding="utf-8")
     code, output = finish(bash(script))
-    assert (code, seen(tmp_path)["argv"]) == (0, plan.command())
+    assert (code, read_call(tmp_path)["argv"]) == (0, plan.command())
     assert f"waiter auto 2 {devices.upper()} 16 60" in output
     (tmp_path / "dump.json").unlink()
     code, output = finish(bash(script, WAITER_ERROR="one is missing"))
@@ -207,16 +207,16 @@ def test_kuberays_script_waits_for_the_devices_and_runs_the_command(
     assert "one is missing" in output
 
 
-def test_skypilots_script_takes_rank_and_addresses_from_skypilot(plan_of, bash, tmp_path):
+def test_skypilots_script_reads_rank_and_addresses_from_skypilot(plan_of, bash, tmp_path):
     plan = plan_of("skypilot", devices="gpu")
     script = tmp_path / "run.sh"
     script.write_text(yaml.safe_load(render(plan, tmp_path).files[0].text)["run"], encoding="utf-8")
     addresses = {"SKYPILOT_NODE_IPS": "127.0.0.1\n127.0.0.2", "MASTER_ADDR": "10.9.9.9"}
     head = bash(script, SKYPILOT_NODE_RANK=0, VERL_S=3, **addresses)
-    other = bash(script, SKYPILOT_NODE_RANK=1, GONE_S=1, **addresses)
+    worker = bash(script, SKYPILOT_NODE_RANK=1, GONE_S=1, **addresses)
     assert finish(head)[0] == 0
-    code, output = finish(other)
-    assert (code, seen(tmp_path)["argv"]) == (0, plan.command())
+    code, output = finish(worker)
+    assert (code, read_call(tmp_path)["argv"]) == (0, plan.command())
     assert "address 127.0.0.2, interface lo, head 127.0.0.1" in output
 
 
@@ -226,16 +226,16 @@ def test_slurm_starts_one_ray_for_the_job_on_every_host(plan_of, bash, write, tm
     folder = write(render(plan, tmp_path / "a b"), tmp_path / "a b")
     job = {"SLURM_JOB_NODELIST": "n[0-1]", "SLURM_JOB_ID": 4711, "SLURM_NNODES": 2, "VERL_S": 3}
     code, output = finish(bash(folder / "slurm.sh", SLURM_CPUS_PER_TASK=64, GONE_S=1, **job))
-    assert (code, seen(tmp_path)["argv"]) == (0, plan.command()), output
+    assert (code, read_call(tmp_path)["argv"]) == (0, plan.command()), output
     assert "nodes: localhost other" in output
     starts = [line.split("\t") for line in (tmp_path / "dump.json.ray").read_text().splitlines()]
-    head, *others = sorted(starts, key=lambda words: "--head" not in words)
+    head, *workers = sorted(starts, key=lambda words: "--head" not in words)
     assert {"--block", "--num-cpus=64", "--temp-dir=/tmp/ray-4711"} <= set(head)
     ports = [int(w.rpartition("=")[2]) for w in head if "port=" in w]
     assert len(ports) == 4
     assert all(20000 <= port < 32000 for port in ports)
-    for other in others:
-        assert f"--address=127.0.0.1:{min(ports)}" in other
+    for worker in workers:
+        assert f"--address=127.0.0.1:{min(ports)}" in worker
 
 
 def test_slurm_uses_other_ports_if_the_job_s_are_in_use(plan_of, bash, write, tmp_path):
@@ -292,9 +292,9 @@ def test_a_script_for_one_node_starts_its_own_ray(plan_of, bash, write, tmp_path
     for nodes, address in ((1, "local"), (2, "auto")):
         folder = write(render(plan_of("script", nodes=nodes), tmp_path / "run"), tmp_path / "run")
         assert finish(bash(folder / "train.sh"))[0] == 0
-        assert seen(tmp_path)["env"]["RAY_ADDRESS"] == address
+        assert read_call(tmp_path)["env"]["RAY_ADDRESS"] == address
         assert finish(bash(folder / "train.sh", RAY_ADDRESS="10.0.0.1:6379"))[0] == 0
-        assert seen(tmp_path)["env"]["RAY_ADDRESS"] == "10.0.0.1:6379"
+        assert read_call(tmp_path)["env"]["RAY_ADDRESS"] == "10.0.0.1:6379"
 
 
 def test_scripts_run_in_the_recipes_folder_after_its_setup(plan_of, bash, write, tmp_path):
@@ -304,20 +304,20 @@ def test_scripts_run_in_the_recipes_folder_after_its_setup(plan_of, bash, write,
         plan = plan_of(target, nodes=1, cluster=cluster)
         folder = write(render(plan, tmp_path / target), tmp_path / target)
         assert finish(bash(folder / script))[0] == 0
-        assert seen(tmp_path)["cwd"] == str(tmp_path / "工作 x")
-        assert seen(tmp_path)["env"]["HERE"] == "/y"
+        assert read_call(tmp_path)["cwd"] == str(tmp_path / "工作 x")
+        assert read_call(tmp_path)["env"]["HERE"] == "/y"
 
 
 @pytest.fixture
 def node(plan_of, write, tmp_path):
-    """The path of an ascend script for two nodes."""
+    """Return the path of an ascend script for two nodes."""
     return write(render(plan_of("ascend"), tmp_path / "run"), tmp_path / "run") / "node.sh"
 
 
 def test_the_head_gives_verl_rays_address_and_ray_none(bash, node, tmp_path):
     code, output = finish(bash(node, RAY_ADDRESS="10.0.0.9:1"))
     assert code == 0
-    env = seen(tmp_path)["env"]
+    env = read_call(tmp_path)["env"]
     assert env["RAY_ADDRESS"] == f"127.0.0.1:{env['RAY_PORT']}"
     assert env["RAY_AUTH_MODE"] == "disabled"
     assert (env["HCCL_SOCKET_IFNAME"], env["GLOO_SOCKET_IFNAME"]) == ("lo", "lo")
@@ -328,7 +328,7 @@ def test_the_head_gives_verl_rays_address_and_ray_none(bash, node, tmp_path):
 def test_variables_that_the_user_sets_win(bash, node, tmp_path):
     variables = {"SOCKET_IFNAME": "bond1", "GLOO_SOCKET_IFNAME": "bond2", "RAY_AUTH_MODE": "token"}
     assert finish(bash(node, **variables))[0] == 0
-    env = seen(tmp_path)["env"]
+    env = read_call(tmp_path)["env"]
     names = ("HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "RAY_AUTH_MODE")
     assert [env[name] for name in names] == ["bond1", "bond2", "token"]
 
@@ -361,9 +361,9 @@ def test_a_worker_whose_ray_ends_retries_and_then_gives_up(bash, node):
     assert "Ray ended three times on this node" in output
 
 
-def test_a_port_in_use_is_named_with_its_program(bash, node, tmp_path):
-    with socket.create_server(("127.0.0.1", free_port())) as other:
-        port = other.getsockname()[1]
+def test_the_error_for_a_port_in_use_names_the_program_that_uses_it(bash, node, tmp_path):
+    with socket.create_server(("127.0.0.1", free_port())) as server:
+        port = server.getsockname()[1]
         code, output = finish(bash(node, RAY_PORT=port))
     assert code == 1
     assert f"another program uses 127.0.0.1:{port}" in output
@@ -371,23 +371,23 @@ def test_a_port_in_use_is_named_with_its_program(bash, node, tmp_path):
     assert not (tmp_path / "dump.json.ray").exists()
 
 
-def test_a_second_start_names_the_first_one_and_does_not_touch_it(bash, node, tmp_path):
-    first = bash(node, VERL_S=30)
+def test_a_second_run_reports_the_first_one_and_leaves_it_alone(bash, node, tmp_path):
+    first_run = bash(node, VERL_S=30)
     wait_for(tmp_path / "dump.json")
     code, output = finish(bash(node))
     assert code == 1
     assert "this run is already active on this node" in output
-    assert f"process {first.pid} and its Ray" in output
-    assert first.poll() is None
-    first.terminate()
-    assert finish(first)[0] == 143
+    assert f"process {first_run.pid} and its Ray" in output
+    assert first_run.poll() is None
+    first_run.terminate()
+    assert finish(first_run)[0] == 143
     assert alive(str(tmp_path / "bin/")) == []
     assert finish(bash(node))[0] == 0
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("during", ["waiting", "training"])
-def test_a_script_that_is_ended_ends_what_it_started(bash, node, tmp_path, during):
+def test_a_script_that_is_ended_ends_the_processes_that_it_started(bash, node, tmp_path, during):
     slow = {"WAITER_S": 30} if during == "waiting" else {"VERL_S": 30}
     process = bash(node, **slow)
     wait_for(tmp_path / ("dump.json.ray" if during == "waiting" else "dump.json"))
@@ -397,8 +397,8 @@ def test_a_script_that_is_ended_ends_what_it_started(bash, node, tmp_path, durin
     assert alive(str(tmp_path / "bin/")) == []
 
 
-def test_children_that_ray_forgets_are_ended(bash, node):
-    """Ray 2.49 leaves its agents for a minute after it has ended."""
+def test_processes_that_ray_leaves_behind_are_ended(bash, node):
+    """The agents of Ray 2.49 run on for a minute after Ray has ended."""
     assert finish(bash(node, RAY_LEAVES="61.25"))[0] == 0
     assert alive("sleep 61.25") == []
 
@@ -407,19 +407,19 @@ def test_children_that_ray_forgets_are_ended(bash, node):
     ("target", "script"),
     [("ascend", "node.sh"), ("script", "train.sh")],
 )
-def test_a_file_that_is_missing_on_a_node_is_named_before_anything_starts(
+def test_a_file_that_is_missing_on_a_node_is_reported_before_a_process_starts(
     plan_of, bash, write, tmp_path, target, script
 ):
-    here, gone = tmp_path / "here.parquet", tmp_path / "数据 $x" / "it's gone.parquet"
-    here.touch()
-    data = {"train": [str(here), str(gone)], "val": "hdfs://data/val.parquet"}
+    present, missing = tmp_path / "here.parquet", tmp_path / "数据 $x" / "it's gone.parquet"
+    present.touch()
+    data = {"train": [str(present), str(missing)], "val": "hdfs://data/val.parquet"}
     plan = plan_of(target, nodes=1, data=data, model="Qwen/Qwen3-8B")
     folder = write(render(plan, tmp_path / "run"), tmp_path / "run")
     code, output = finish(bash(folder / script, CHECK_FILES=1))
     assert code == 1
-    assert f"{gone} is not on this node, where verl reads it" in output
+    assert f"{missing} is not on this node, where verl reads it" in output
     assert not (tmp_path / "dump.json.ray").exists()
     assert not (tmp_path / "dump.json").exists()
-    gone.parent.mkdir()
-    gone.touch()
+    missing.parent.mkdir()
+    missing.touch()
     assert "is not on this node" not in finish(bash(folder / script, CHECK_FILES=1))[1]

@@ -19,7 +19,7 @@ from rewardkit.launch.verl.reward_keys import describe_reward_keys, reward_key, 
         ("0.10.0.dev0", "reward.custom_reward_function"),
     ],
 )
-def test_each_release_gets_the_key_it_honours(verl, key):
+def test_each_release_gets_the_reward_key_that_it_reads(verl, key):
     assert reward_key(verl) == key
     assert reward_overrides("/x/gsm8k.py", {}, verl) == [
         f"{key}.path=/x/gsm8k.py",
@@ -27,7 +27,7 @@ def test_each_release_gets_the_key_it_honours(verl, key):
     ]
 
 
-def test_the_silently_ignored_key_is_named_for_0_9_only():
+def test_the_silently_ignored_key_is_mentioned_for_0_9_only():
     assert "silently ignored" in describe_reward_keys("0.9.1")
     assert "silently" not in describe_reward_keys("0.8.0") + describe_reward_keys("0.5.0")
 
@@ -46,7 +46,7 @@ def test_hydra_s_own_characters_are_quoted(location, override):
     assert reward_overrides(location, {}, "0.5.0")[0] == override
 
 
-def test_options_become_reward_kwargs_of_their_type():
+def test_options_become_reward_kwargs_of_the_same_type():
     options = {"a": "x", "b": 1, "c": 1e300, "d": True, "e": None, "f": "1", "g": "true", "h": "中"}
     values = [o.partition("=")[2] for o in reward_overrides("/x.py", options, "0.9.1")[2:]]
     assert values == ["x", "1", "1e+300", "True", "null", "'1'", "'true'", "'中'"]
@@ -61,12 +61,12 @@ def test_a_package_path_is_refused_where_verl_takes_files_only():
 @pytest.mark.parametrize(
     ("text", "parts"), [("v0.7.1", (0, 7, 1)), ("0.9.1.post2", (0, 9, 1)), ("0.8", (0, 8, 0))]
 )
-def test_a_version_is_read_up_to_its_suffix(text, parts):
+def test_a_version_is_read_without_its_suffix(text, parts):
     assert parse_release(text) == parts
 
 
 @given(st.text(max_size=20))
-def test_any_version_text_is_read_or_refused(text):
+def test_any_text_is_a_version_or_refused(text):
     try:
         assert parse_release(text)
     except UsageError as error:

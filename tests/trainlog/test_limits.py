@@ -19,14 +19,14 @@ from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.table_builder import MAX_METRICS, TableBuilder
 
 
-def named(n, prefix="m"):
+def make_metrics(n, prefix="m"):
     return {f"{prefix}/{i}": 1.0 for i in range(n)}
 
 
 @pytest.mark.parametrize("n", [MAX_METRICS, MAX_METRICS + 1, 3 * MAX_METRICS])
 def test_new_metrics_beyond_the_limit_are_left_out(tmp_path, n):
     path = tmp_path / "run.jsonl"
-    path.write_text(json.dumps({"step": 1, "data": named(n)}) + "\n")
+    path.write_text(json.dumps({"step": 1, "data": make_metrics(n)}) + "\n")
     run = read_run(path)
     assert len(run.table) == min(n, MAX_METRICS)
     assert run.unread == (n > MAX_METRICS)
@@ -34,8 +34,8 @@ def test_new_metrics_beyond_the_limit_are_left_out(tmp_path, n):
 
 def test_a_step_with_only_metrics_beyond_the_limit_is_left_out_and_counted():
     builder = TableBuilder()
-    builder.add(1, named(MAX_METRICS), "line 1")
-    builder.add(2, named(MAX_METRICS, "other"), "line 2")
+    builder.add(1, make_metrics(MAX_METRICS), "line 1")
+    builder.add(2, make_metrics(MAX_METRICS, "other"), "line 2")
     builder.add(3, {"m/0": 2.0, "other/0": 1.0}, "line 3")
     run = builder.run(name="", path="", source="")
     assert run.steps == (1, 3)
@@ -82,8 +82,8 @@ def test_an_overlong_step_line_is_left_out_and_counted(tmp_path):
 
 
 @pytest.mark.parametrize("tail", ["\n", ""])
-def test_an_overlong_jsonl_line_is_left_out_and_counted_once(tmp_path, tail):
-    """Not even its end is taken for a record, wherever the file was cut into pieces."""
+def test_an_overlong_jsonl_line_is_skipped_and_counted_once(tmp_path, tail):
+    """The end of the line is not read as a record, wherever the file is split into pieces."""
     record = '{"step": %d, "data": {"a/b": 1}}'
     path = tmp_path / "run.jsonl.gz"
     with gzip.open(path, "wt", compresslevel=1) as file:
@@ -92,7 +92,7 @@ def test_an_overlong_jsonl_line_is_left_out_and_counted_once(tmp_path, tail):
     run = read_run(path)
     assert run.steps == (1, 3, 4)
     assert run.unread == 2
-    assert [each.where for each in run.examples] == ["line 2", "line 4"]
+    assert [line.where for line in run.examples] == ["line 2", "line 4"]
     assert "more than the limit of 8,388,608" in run.examples[0].reason
 
 
@@ -107,12 +107,12 @@ def test_an_overlong_line_of_a_dump_is_left_out_and_counted(tmp_path):
 
 
 def test_a_damaged_gzip_is_one_clear_error(tmp_path):
-    """Whether it is noticed where it is unpacked, or by a checksum."""
+    """The damage is noticed while unpacking or by the checksum."""
     path = tmp_path / "run.log.gz"
     random = Random(0)
-    whole = gzip.compress(b"step:1 - a/b:1.000\n" * 500 + random.randbytes(20_000))
+    compressed = gzip.compress(b"step:1 - a/b:1.000\n" * 500 + random.randbytes(20_000))
     for _ in range(50):
-        data, at = bytearray(whole), random.randrange(20, len(whole) - 30)
+        data, at = bytearray(compressed), random.randrange(20, len(compressed) - 30)
         data[at : at + 20] = random.randbytes(20)
         path.write_bytes(data)
         with pytest.raises(SourceError, match=r"run\.log\.gz: cannot be read"):

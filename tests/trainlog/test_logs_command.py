@@ -66,8 +66,8 @@ def test_the_summary_matches_the_log(path):
 def test_the_command_prints_a_healthy_run(path):
     result = run(path)
     assert result.exit_code == 0
-    for said in ("20, from 1 to 20", "gen 60.0%", "reward", "my/set", "No rule found a problem"):
-        assert said in result.stdout
+    for text in ("20, from 1 to 20", "gen 60.0%", "reward", "my/set", "No rule found a problem"):
+        assert text in result.stdout
 
 
 def test_findings_are_printed_with_numbers_and_set_the_exit_code(tmp_path):
@@ -84,8 +84,8 @@ def test_the_command_prints_chinese(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(log(20, grad="nan"))
     result = run(path, "--lang", "zh")
-    for said in ("步数", "奖励", "数据来源", "出现 NaN 或无穷", "回到出现之前的检查点"):
-        assert said in result.stdout
+    for text in ("步数", "奖励", "数据来源", "出现 NaN 或无穷", "回到出现之前的检查点"):
+        assert text in result.stdout
 
 
 def test_a_warning_fails_only_with_fail_on_warning(tmp_path):
@@ -116,13 +116,17 @@ def test_exports_have_a_row_per_step_and_distinguish_missing_from_nan(tmp_path):
     result = run(path, "--csv", tmp_path / "a.csv", "--parquet", tmp_path / "a.parquet")
     assert result.exit_code == 0
     with (tmp_path / "a.csv").open() as file:
-        first, second = csv.DictReader(file)
-    assert (first["step"], first["actor/grad_norm"], first["val-core/my/set/acc/mean@8"]) == (
+        first_row, second_row = csv.DictReader(file)
+    assert (
+        first_row["step"],
+        first_row["actor/grad_norm"],
+        first_row["val-core/my/set/acc/mean@8"],
+    ) == (
         "1",
         "nan",
         "",
     )
-    assert second["val-core/my/set/acc/mean@8"] == "0.625"
+    assert second_row["val-core/my/set/acc/mean@8"] == "0.625"
     table = pq.read_table(tmp_path / "a.parquet")
     assert table["step"].to_pylist() == [1, 2]
     assert table["val-core/my/set/acc/mean@8"].to_pylist() == [None, 0.625]
@@ -130,9 +134,9 @@ def test_exports_have_a_row_per_step_and_distinguish_missing_from_nan(tmp_path):
 
 
 def test_several_runs_are_exported_with_their_names(path, tmp_path):
-    other = tmp_path / "other.log"
-    other.write_text(log(3))
-    run(path, other, "--csv", tmp_path / "a.csv")
+    second_path = tmp_path / "other.log"
+    second_path.write_text(log(3))
+    run(path, second_path, "--csv", tmp_path / "a.csv")
     with (tmp_path / "a.csv").open() as file:
         assert [row["run"] for row in csv.DictReader(file)] == ["run"] * 20 + ["other"] * 3
 
@@ -201,17 +205,17 @@ def test_following_prints_a_line_per_step_and_ends_with_130_on_ctrl_c(path):
     command = [sys.executable, "-c", FOLLOW, str(path), "--follow", "--interval", "0.05"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
     try:
-        seen = [process.stdout.readline() for _ in range(20)]
+        lines = [process.stdout.readline() for _ in range(20)]
         with path.open("a") as file:
             file.write(LINE.format(step=21, reward=0.5, grad="nan"))
-        seen += [process.stdout.readline(), process.stdout.readline()]
+        lines += [process.stdout.readline(), process.stdout.readline()]
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
     finally:
         process.kill()
-    assert seen[0].startswith("step 1  reward 0.05")
-    assert seen[20].startswith("step 21  reward 0.5")
-    assert seen[21].startswith("error: NaN or infinite values")
+    assert lines[0].startswith("step 1  reward 0.05")
+    assert lines[20].startswith("step 21  reward 0.5")
+    assert lines[21].startswith("error: NaN or infinite values")
     assert process.returncode == 130
 
 
@@ -223,16 +227,16 @@ def test_following_waits_for_the_file_and_reports_when_it_is_overwritten(tmp_pat
     try:
         waiting = process.stderr.readline()
         path.write_text("step:1 - actor/entropy:0.5\nstep:2 - actor/entropy:0.5\n")
-        seen = [process.stdout.readline() for _ in range(2)]
+        lines = [process.stdout.readline() for _ in range(2)]
         path.write_text("step:1 - actor/entropy:0.25\n")
-        seen += [process.stdout.readline() for _ in range(2)]
+        lines += [process.stdout.readline() for _ in range(2)]
         process.send_signal(signal.SIGINT)
         _, more = process.communicate(timeout=30)
     finally:
         process.kill()
     assert "waiting" in waiting
     assert "waiting" not in more
-    assert seen == [
+    assert lines == [
         "step 1  entropy 0.5\n",
         "step 2  entropy 0.5\n",
         "the log was replaced by a new one\n",

@@ -33,9 +33,9 @@ def make(n=60, name="run", *, grad=0.5, times=True):
 
 
 def page(tmp_path, *runs, **options):
-    out = tmp_path / "page.html"
-    write_page(runs, [diagnose(run) for run in runs], out, **options)
-    return out.read_text(encoding="utf-8")
+    path = tmp_path / "page.html"
+    write_page(runs, [diagnose(run) for run in runs], path, **options)
+    return path.read_text(encoding="utf-8")
 
 
 def data(text):
@@ -44,20 +44,20 @@ def data(text):
 
 def test_every_topic_and_validation_has_a_chart_with_its_findings():
     run = make(grad=nan)
-    drawn = {chart.title: chart for chart in topic_charts([run], [diagnose(run)])}
-    assert list(drawn) == ["reward", "validation: a set", "gradient norm", "seconds per step"]
-    (mark,) = drawn["gradient norm"].marks
+    charts = {chart.title: chart for chart in topic_charts([run], [diagnose(run)])}
+    assert list(charts) == ["reward", "validation: a set", "gradient norm", "seconds per step"]
+    (mark,) = charts["gradient norm"].marks
     assert (mark.first, mark.last, mark.severity) == (31, 60, "error")
-    assert len(drawn["reward"].curves[0].points) == 60
+    assert len(charts["reward"].curves[0].points) == 60
 
 
 def test_nan_marks_the_curve_that_has_it():
     run = make()
     table = {**run.table, "actor/kl_loss": (nan,) * 60}
     run = replace(run, table=table)
-    drawn = {chart.title: chart for chart in topic_charts([run], [diagnose(run)])}
-    marked = [title for title, chart in drawn.items() if chart.marks]
-    assert marked == ["KL to the reference"]
+    charts = {chart.title: chart for chart in topic_charts([run], [diagnose(run)])}
+    titles = [title for title, chart in charts.items() if chart.marks]
+    assert titles == ["KL to the reference"]
 
 
 def test_control_characters_of_names_are_escaped_in_the_page(tmp_path):
@@ -99,9 +99,9 @@ def test_hours_come_from_the_time_stamps_or_the_durations_of_steps():
 
 def test_a_page_contains_the_curves_and_fetches_nothing(tmp_path):
     text = page(tmp_path, make(), window=5, x="hours")
-    held = data(text)
-    assert held["charts"][0]["curves"][0]["values"][-1] == 1.0
-    assert (held["window"], held["x"]) == (5, "hours")
+    content = data(text)
+    assert content["charts"][0]["curves"][0]["values"][-1] == 1.0
+    assert (content["window"], content["x"]) == (5, "hours")
     assert not re.search(r'(?:src|href)="', text)
     assert "default-src 'none'" in text
 
@@ -125,15 +125,15 @@ def test_text_of_a_log_stays_text_in_the_page(tmp_path):
 
 
 def test_nan_interrupts_a_curve(tmp_path):
-    held = data(page(tmp_path, make(grad=nan)))
-    (chart,) = (chart for chart in held["charts"] if chart["title"] == "gradient norm")
+    content = data(page(tmp_path, make(grad=nan)))
+    (chart,) = (chart for chart in content["charts"] if chart["title"] == "gradient norm")
     assert chart["curves"][0]["values"][-1] is None
 
 
 def test_a_chinese_page_is_chinese_throughout(tmp_path):
     text = page(tmp_path, make(grad=nan), lang="zh")
-    for said in ("奖励", "发现的问题", "出现 NaN 或无穷", "损失或梯度", "第 31-60 步"):
-        assert said in text
+    for label in ("奖励", "发现的问题", "出现 NaN 或无穷", "损失或梯度", "第 31-60 步"):
+        assert label in text
 
 
 def test_an_existing_page_is_replaced_only_with_overwrite(tmp_path):
@@ -148,7 +148,7 @@ def test_a_browser_draws_every_chart(tmp_path):
     page(tmp_path, make(grad=nan), make(80, "other"))
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     address = (tmp_path / "page.html").as_uri()
-    shown = subprocess.run([*command, address], capture_output=True, text=True, timeout=120)
-    assert shown.stdout.count("<svg") == 4
-    assert shown.stdout.count('<rect class="mark error"') == 1
-    assert len(re.findall(r'<button type="button" aria-pressed="true"', shown.stdout)) == 2
+    result = subprocess.run([*command, address], capture_output=True, text=True, timeout=120)
+    assert result.stdout.count("<svg") == 4
+    assert result.stdout.count('<rect class="mark error"') == 1
+    assert len(re.findall(r'<button type="button" aria-pressed="true"', result.stdout)) == 2

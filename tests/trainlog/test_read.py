@@ -37,7 +37,7 @@ def row(run, step):
     return {key: column[i] for key, column in run.table.items() if column[i] is not None}
 
 
-def same(a, b):
+def equal_rows(a, b):
     return a.keys() == b.keys() and all(
         x == y or (isnan(x) and isnan(y)) for x, y in ((a[key], b[key]) for key in a)
     )
@@ -92,29 +92,29 @@ dressings = st.sampled_from(
 )
 
 
-def shown(value):
+def python_repr(value):
     return repr(value)
 
 
-def wrapped(value):
-    kind = "float64" if isinstance(value, float) else "int64"
-    return f"np.{kind}({value!r})" if not isinstance(value, bool) else f"np.{value}_"
+def numpy_repr(value):
+    dtype = "float64" if isinstance(value, float) else "int64"
+    return f"np.{dtype}({value!r})" if not isinstance(value, bool) else f"np.{value}_"
 
 
 @given(
     st.lists(st.dictionaries(keys, values, min_size=1, max_size=6), min_size=1, max_size=5),
     dressings,
-    st.sampled_from([shown, wrapped]),
+    st.sampled_from([python_repr, numpy_repr]),
     st.integers(1, 9),
 )
-def test_values_of_any_keys_are_read_with_any_prefix(logged, dressing, write, pieces):
+def test_values_of_any_keys_are_read_with_any_prefix(steps, dressing, write, pieces):
     text = "".join(
         f"{dressing}step:{i} - {' - '.join(f'{k}:{write(v)}' for k, v in pairs.items())}\nnoise\n"
-        for i, pairs in enumerate(logged)
+        for i, pairs in enumerate(steps)
     )
     run = console(text, pieces)
-    assert run.steps == tuple(range(len(logged)))
-    assert all(same(row(run, i), pairs) for i, pairs in enumerate(logged))
+    assert run.steps == tuple(range(len(steps)))
+    assert all(equal_rows(row(run, i), pairs) for i, pairs in enumerate(steps))
     assert run.unread == 0
 
 
@@ -153,9 +153,9 @@ def test_two_lines_of_a_step_become_one_row():
 
 
 def test_a_restart_replaces_the_steps_it_repeats():
-    first = "".join(STEP.format(i, i / 10, 1) for i in range(1, 7))
-    again = "".join(STEP.format(i, i / 5, 1) for i in range(4, 6))
-    run = console(first + again)
+    first_run = "".join(STEP.format(i, i / 10, 1) for i in range(1, 7))
+    second_run = "".join(STEP.format(i, i / 5, 1) for i in range(4, 6))
+    run = console(first_run + second_run)
     assert run.steps == (1, 2, 3, 4, 5)
     assert run.table["critic/score/mean"] == (0.1, 0.2, 0.3, 0.8, 1.0)
     (restart,) = run.restarts
@@ -163,9 +163,9 @@ def test_a_restart_replaces_the_steps_it_repeats():
 
 
 def test_a_validation_on_resuming_keeps_the_row_of_its_step():
-    first = "".join(STEP.format(i, i / 10, 1) for i in range(1, 7))
-    resumed = "(TaskRunner pid=2) {'actor_rollout_ref': {'actor': {}}}\nstep:4 - val-core/x/acc/mean@1:0.5\n"
-    run = console(first + resumed + STEP.format(5, 0.9, 1))
+    first_run = "".join(STEP.format(i, i / 10, 1) for i in range(1, 7))
+    second_run = "(TaskRunner pid=2) {'actor_rollout_ref': {'actor': {}}}\nstep:4 - val-core/x/acc/mean@1:0.5\n"
+    run = console(first_run + second_run + STEP.format(5, 0.9, 1))
     assert run.steps == (1, 2, 3, 4, 5)
     assert row(run, 4) == {
         "critic/score/mean": 0.4,
@@ -225,8 +225,10 @@ def test_the_configuration_is_read_between_lines_of_other_processes():
 
 
 def test_an_incomplete_configuration_is_read_as_far_as_possible_and_counted():
-    whole = CONFIG.splitlines()
-    lines = [f"(TaskRunner pid=5) {line}" for line in whole[:4]] + ["(TaskRunner pid=5) other"]
+    config_lines = CONFIG.splitlines()
+    lines = [f"(TaskRunner pid=5) {line}" for line in config_lines[:4]] + [
+        "(TaskRunner pid=5) other"
+    ]
     run = console("\n".join(lines) + "\n" + STEP.format(1, 0.5, 2))
     assert run.config["algorithm.adv_estimator"] == "grpo"
     assert "is incomplete" in run.examples[0].reason
@@ -262,7 +264,7 @@ GLUED = "step:1 - a/b:1.0 - c/d:2.0(TaskRunner pid=1) step:2 - a/b:3.0"
 
 
 @pytest.mark.parametrize(
-    ("line", "rows", "unread"),
+    ("line", "rows", "unread_count"),
     [
         (GLUED, {1: {"a/b": 1, "c/d": 2}, 2: {"a/b": 3}}, 0),
         (GLUED.replace("(TaskRunner pid=1)", ""), {1: {"a/b": 1, "c/d": 2}, 2: {"a/b": 3}}, 0),
@@ -272,10 +274,12 @@ GLUED = "step:1 - a/b:1.0 - c/d:2.0(TaskRunner pid=1) step:2 - a/b:3.0"
         ("step:1 - step:2 - a/b:1.0", {1: {"step": 2, "a/b": 1}}, 0),
     ],
 )
-def test_two_steps_in_one_line_are_both_read_and_unreadable_text_is_counted(line, rows, unread):
+def test_two_steps_in_one_line_are_both_read_and_unreadable_text_is_counted(
+    line, rows, unread_count
+):
     run = console(f"{line}\n")
     assert {step: row(run, step) for step in run.steps} == rows
-    assert run.unread == unread
+    assert run.unread == unread_count
 
 
 def test_joined_steps_of_a_known_shape_are_both_read():
@@ -342,8 +346,8 @@ def test_arbitrary_bytes_never_break_the_reader(parts, size):
         except DataError as error:
             return str(error)
 
-    whole = read([data])
-    assert repr(read([data[i : i + size] for i in range(0, len(data), size)])) == repr(whole)
+    run = read([data])
+    assert repr(read([data[i : i + size] for i in range(0, len(data), size)])) == repr(run)
 
 
 @pytest.mark.parametrize(
@@ -446,7 +450,7 @@ def test_rollout_dumps_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         (b"", "empty"),
         (b"  \n ", "empty"),
@@ -459,11 +463,11 @@ def test_rollout_dumps_are_read(tmp_path):
         (gzip.compress(b"x" * 4000, mtime=0)[:-9], "cannot be read"),
     ],
 )
-def test_a_file_that_is_not_a_log_is_refused_in_one_line(file, data, says):
-    with pytest.raises((DataError, SourceError), match=says) as caught:
+def test_a_file_that_is_not_a_log_is_refused_in_one_line(file, data, message):
+    with pytest.raises((DataError, SourceError), match=message) as error:
         read_run(file(data))
-    assert "\n" not in str(caught.value)
-    assert "run.log" in str(caught.value)
+    assert "\n" not in str(error.value)
+    assert "run.log" in str(error.value)
 
 
 def test_a_missing_file_and_a_folder_without_a_run_are_refused(tmp_path):
@@ -500,6 +504,6 @@ def test_real_logs_have_as_many_steps_as_grep_counts(shared, name):
 
 @pytest.mark.skipif(not os.environ.get("REWARDKIT_SHARED"), reason="REWARDKIT_SHARED is unset")
 def test_the_seed_line_of_an_npu_run_has_the_difference_before_balancing(shared):
-    found = row(read_run(shared / "logs/seed001_npu_dapo_qwen3-32b_step1.log"), 1)
-    spread = found["global_seqlen/max"] - found["global_seqlen/min"]
-    assert found["global_seqlen/minmax_diff"] == spread
+    metrics = row(read_run(shared / "logs/seed001_npu_dapo_qwen3-32b_step1.log"), 1)
+    spread = metrics["global_seqlen/max"] - metrics["global_seqlen/min"]
+    assert metrics["global_seqlen/minmax_diff"] == spread

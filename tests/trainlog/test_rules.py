@@ -23,7 +23,7 @@ RELEASES = Path(rewardkit.launch.__file__).parent / "verl/release_keys"
 
 
 def healthy(rng, n, limit=1024):
-    """The metrics of `n` steps of a run that learns, with the noise that runs have."""
+    """Return the metrics of `n` steps of a run that learns, with realistic noise."""
     start, end = rng.uniform(-0.8, 0.5), rng.uniform(0.6, 0.95)
     pace, entropy, grad = rng.uniform(0.02, 0.2), rng.uniform(0.2, 1.5), rng.uniform(0.05, 2)
     length, growth, kl = rng.uniform(100, 400), rng.uniform(0.8, 2.0), rng.uniform(0, 0.003)
@@ -78,7 +78,7 @@ def test_a_healthy_run_has_no_finding(seed, n, era):
 
 
 def spoilt(n=60, era=FULL, config=None, **changes):
-    """A healthy run, with metrics replaced by functions of (share of the way, value)."""
+    """Return a healthy run whose given metrics are functions of (progress from 0 to 1, value)."""
     steps = []
     for step, row in healthy(Random(4), n):
         for key, function in changes.items():
@@ -97,31 +97,37 @@ def constant(value):
 
 
 BROKEN = {
-    "nan": {"actor__grad_norm": lambda way, value: nan if way > 0.8 else value},
+    "nan": {"actor__grad_norm": lambda progress, value: nan if progress > 0.8 else value},
     "constant_reward": {"critic__score__min": constant(0), "critic__score__max": constant(0)},
-    "mismatch": {"training__rollout_probs_diff_mean": lambda way, _: 0.02 * way},
+    "mismatch": {"training__rollout_probs_diff_mean": lambda progress, _: 0.02 * progress},
     "mismatch_mild": {"training__rollout_probs_diff_mean": constant(0.007)},
     "collapse": {
-        "training__rollout_probs_diff_mean": lambda way, value: value * (1 if way < 0.8 else 3),
-        "actor__grad_norm": lambda way, value: value * (1 if way < 0.8 else 10),
+        "training__rollout_probs_diff_mean": lambda progress, value: (
+            value * (1 if progress < 0.8 else 3)
+        ),
+        "actor__grad_norm": lambda progress, value: value * (1 if progress < 0.8 else 10),
     },
     "truncation": {
-        "response_length__clip_ratio": lambda way, _: 0.3 * way,
+        "response_length__clip_ratio": lambda progress, _: 0.3 * progress,
         "response_length__max": constant(1024),
     },
     "prompt_truncation": {
         "prompt_length__clip_ratio": constant(0.2),
         "prompt_length__max": constant(512),
     },
-    "entropy_collapse": {"actor__entropy": lambda way, _: exp(-8 * way)},
-    "kl_drift": {"actor__kl_loss": lambda way, _: 0.01 if way < 0.8 else 0.5},
-    "length_explosion": {"response_length__mean": lambda way, _: 200 if way < 0.8 else 900},
+    "entropy_collapse": {"actor__entropy": lambda progress, _: exp(-8 * progress)},
+    "kl_drift": {"actor__kl_loss": lambda progress, _: 0.01 if progress < 0.8 else 0.5},
+    "length_explosion": {
+        "response_length__mean": lambda progress, _: 200 if progress < 0.8 else 900
+    },
     "validation_flat": {"val": constant(0.4)},
-    "reward_lost": {"critic__rewards__mean": lambda way, _: way if way < 0.6 else 1.2 - way},
+    "reward_lost": {
+        "critic__rewards__mean": lambda progress, _: progress if progress < 0.6 else 1.2 - progress
+    },
     "zero_variance": {"flat_groups": constant(0.8)},
     "no_advantage": {
-        "critic__advantages__max": lambda way, value: 0.0 if way > 0.9 else value,
-        "critic__advantages__min": lambda way, value: 0.0 if way > 0.9 else value,
+        "critic__advantages__max": lambda progress, value: 0.0 if progress > 0.9 else value,
+        "critic__advantages__min": lambda progress, value: 0.0 if progress > 0.9 else value,
     },
     "is_mean": {"rollout_corr__rollout_is_mean": constant(2.5)},
     "is_sample": {"rollout_corr__rollout_is_eff_sample_size": constant(0.1)},
@@ -134,27 +140,27 @@ BROKEN = {
 
 @every("rule", BROKEN)
 def test_each_rule_finds_its_problem_with_numbers(rule):
-    found = {finding.rule.id: finding for finding in diagnose(spoilt(n=100, **BROKEN[rule]))}
-    assert rule in found
-    finding = found[rule]
+    findings = {finding.rule.id: finding for finding in diagnose(spoilt(n=100, **BROKEN[rule]))}
+    assert rule in findings
+    finding = findings[rule]
     assert finding.evidence.facts
     assert all(
         1 <= first <= last <= 100 for first, last in (f.steps for f in finding.evidence.facts)
     )
     assert finding.rule.meaning["zh"] != finding.rule.meaning["en"]
-    assert set(found) <= {rule, "reward_lost", "mismatch_mild"}
+    assert set(findings) <= {rule, "reward_lost", "mismatch_mild"}
 
 
 def test_every_rule_has_a_broken_run_in_this_file():
     assert {rule.id for rule in rules()} == set(BROKEN)
 
 
-def test_a_rule_names_its_source():
+def test_every_rule_has_a_source_a_condition_and_metrics():
     assert all(rule.source and rule.when and rule.metrics for rule in rules())
 
 
 @pytest.mark.parametrize(
-    ("era", "config", "found"),
+    ("era", "config", "expected"),
     [
         (V1, {}, False),
         (V1, {"data.max_response_length": 1024}, False),
@@ -165,13 +171,15 @@ def test_a_rule_names_its_source():
         ("", {}, False),
     ],
 )
-def test_truncation_requires_the_limit_if_the_ratio_is_relative_to_the_longest(era, config, found):
+def test_truncation_requires_the_limit_if_the_ratio_is_relative_to_the_longest(
+    era, config, expected
+):
     steps = [
         (i, {"response_length/clip_ratio": 0.3, "response_length/max": 600.0 + i})
         for i in range(20)
     ]
     ids = [finding.rule.id for finding in diagnose(run_of(steps, era=era, config=config))]
-    assert ids == (["truncation"] if found else [])
+    assert ids == (["truncation"] if expected else [])
 
 
 def test_a_length_that_is_often_the_longest_counts_as_the_limit():
@@ -189,7 +197,7 @@ def test_prompts_of_equal_length_do_not_count_as_cut():
 
 
 @pytest.mark.parametrize(
-    ("longest", "config", "found"),
+    ("longest", "config", "expected"),
     [
         (lambda i: 512.0, {}, ["prompt_truncation"]),
         (lambda i: 500.0 + i % 3, {}, []),
@@ -197,16 +205,16 @@ def test_prompts_of_equal_length_do_not_count_as_cut():
         (lambda i: 512.0, {"data.max_prompt_length": 1024}, []),
     ],
 )
-def test_prompts_are_cut_only_if_the_limit_is_reached_or_unknown(longest, config, found):
+def test_prompts_are_cut_only_if_the_limit_is_reached_or_unknown(longest, config, expected):
     steps = [
         (i, {"prompt_length/clip_ratio": 0.05, "prompt_length/max": longest(i)}) for i in range(20)
     ]
     ids = [finding.rule.id for finding in diagnose(run_of(steps, era=FULL, config=config))]
-    assert ids == found
+    assert ids == expected
 
 
 def flat(rng, **changes):
-    """60 steps of a reward that stays, with other metrics as functions of the step."""
+    """Return 60 steps with a constant reward, and other metrics as functions of the step."""
     for step in range(1, 61):
         row = {name.replace("__", "/"): function(step) for name, function in changes.items()}
         yield step, {"critic/rewards/mean": 0.5 + rng.gauss(0, 0.02)} | row
@@ -243,21 +251,21 @@ def test_growth_with_a_rising_reward_is_not_a_finding():
 
 
 def test_a_flat_reward_with_correlated_noise_is_not_a_finding():
-    lost = 0
+    false_alarms = 0
     for seed in range(60):
-        rng, off, steps = Random(seed), 0.0, []
+        rng, noise, steps = Random(seed), 0.0, []
         for step in range(1, 301):
-            off = 0.7 * off + rng.gauss(0, 0.1)
-            steps.append((step, {"critic/rewards/mean": 0.5 + off}))
-        lost += bool(diagnose(run_of(steps)))
-    assert lost <= 1
+            noise = 0.7 * noise + rng.gauss(0, 0.1)
+            steps.append((step, {"critic/rewards/mean": 0.5 + noise}))
+        false_alarms += bool(diagnose(run_of(steps)))
+    assert false_alarms <= 1
 
 
 def test_one_rising_data_source_prevents_the_validation_finding():
-    def run(last):
+    def run(score_at):
         for step in range(1, 61):
             scores = {f"val-core/s{i}/acc/mean@1": 0.3 for i in range(5)}
-            scores["val-core/s4/acc/mean@1"] = last(step)
+            scores["val-core/s4/acc/mean@1"] = score_at(step)
             yield step, {"critic/rewards/mean": step / 100} | (scores if step % 5 == 0 else {})
 
     assert diagnose(run_of(run(lambda step: 0.3 + step / 200))) == []
@@ -275,10 +283,10 @@ def test_one_step_with_an_aborted_response_is_not_a_finding():
 
 
 def test_keys_without_a_plus_exist_in_the_newest_release():
-    listed = json.loads((RELEASES / "0.9.1.json").read_text())["fsdp"]
-    named = {key for rule in rules() for key in rule.keys}
-    assert {key for key in named if not key.startswith("+")} <= listed.keys()
-    assert not {key[1:] for key in named if key.startswith("+")} & listed.keys()
+    release_keys = json.loads((RELEASES / "0.9.1.json").read_text())["fsdp"]
+    rule_keys = {key for rule in rules() for key in rule.keys}
+    assert {key for key in rule_keys if not key.startswith("+")} <= release_keys.keys()
+    assert not {key[1:] for key in rule_keys if key.startswith("+")} & release_keys.keys()
 
 
 def test_a_zero_with_three_decimals_is_not_a_missing_advantage():

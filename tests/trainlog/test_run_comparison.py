@@ -33,8 +33,8 @@ def make(name, rewards, first=1, seconds=36.0, **config):
 
 
 def test_runs_are_compared_at_common_steps():
-    (found,) = compare_runs([make("a", [0.0] * 13), make("b", [0.5] * 13, first=6)])
-    reward = found.differences[0]
+    (comparison,) = compare_runs([make("a", [0.0] * 13), make("b", [0.5] * 13, first=6)])
+    reward = comparison.differences[0]
     assert (reward.title, reward.n, reward.base, reward.other) == ("reward", 8, 0.0, 0.5)
     assert (reward.whole.low, reward.whole.mean, reward.whole.high) == (0.5, 0.5, 0.5)
     assert reward.whole.excludes_zero
@@ -43,16 +43,16 @@ def test_runs_are_compared_at_common_steps():
 def test_runs_are_compared_at_the_same_time():
     slow = make("slow", [i / 10 for i in range(1, 11)], seconds=72.0)
     fast = make("fast", [i / 10 for i in range(1, 11)])
-    (found,) = compare_runs([slow, fast], "hours")
-    reward = found.differences[0]
+    (by_time,) = compare_runs([slow, fast], "hours")
+    reward = by_time.differences[0]
     assert reward.whole.mean > 0.1
-    (same,) = compare_runs([slow, fast])
-    assert same.differences[0].whole.mean == 0
+    (by_step,) = compare_runs([slow, fast])
+    assert by_step.differences[0].whole.mean == 0
 
 
 def test_every_common_curve_is_compared():
-    (found,) = compare_runs([make("a", [0.0] * 4), make("b", [0.5] * 4)])
-    assert [item.title for item in found.differences] == [
+    (comparison,) = compare_runs([make("a", [0.0] * 4), make("b", [0.5] * 4)])
+    assert [item.title for item in comparison.differences] == [
         "reward",
         "seconds per step",
         "validation s",
@@ -70,39 +70,39 @@ def test_one_run_cannot_be_compared():
 
 
 def test_the_last_fifth_is_compared_separately():
-    (found,) = compare_runs([make("a", [0.0] * 100), make("b", [0.0] * 80 + [1.0] * 20)])
-    assert found.differences[0].end.mean == 1.0
-    assert found.differences[0].whole.mean == pytest.approx(0.2)
+    (comparison,) = compare_runs([make("a", [0.0] * 100), make("b", [0.0] * 80 + [1.0] * 20)])
+    assert comparison.differences[0].end.mean == 1.0
+    assert comparison.differences[0].whole.mean == pytest.approx(0.2)
 
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=60))
 def test_an_interval_contains_the_mean_and_is_deterministic(values):
-    found = mean_interval(values)
-    assert found == mean_interval(values)
-    assert (found.low is None) == (found.high is None)
-    if found.low is not None:
-        assert found.low <= found.mean <= found.high
+    interval = mean_interval(values)
+    assert interval == mean_interval(values)
+    assert (interval.low is None) == (interval.high is None)
+    if interval.low is not None:
+        assert interval.low <= interval.mean <= interval.high
         assert len(values) >= 8
 
 
 @pytest.mark.parametrize("values", [[1.0] * 7, [0.1 * i for i in range(40)]])
 def test_too_few_points_have_no_interval_and_no_star(values):
-    found = mean_interval(values)
-    assert (found.low, found.high, found.excludes_zero) == (None, None, False)
+    interval = mean_interval(values)
+    assert (interval.low, interval.high, interval.excludes_zero) == (None, None, False)
 
 
 @pytest.mark.parametrize(
-    ("alike", "n", "most"), [(0.0, 8, 0.1), (0.0, 20, 0.1), (0.0, 60, 0.1), (0.8, 60, 0.15)]
+    ("correlation", "n", "most"), [(0.0, 8, 0.1), (0.0, 20, 0.1), (0.0, 60, 0.1), (0.8, 60, 0.15)]
 )
-def test_noise_without_a_difference_rarely_excludes_zero(alike, n, most):
-    clear = 0
+def test_noise_without_a_difference_rarely_excludes_zero(correlation, n, most):
+    significant = 0
     for seed in range(1000):
         rng, value, values = Random(seed), 0.0, []
         for _ in range(n + 50):
-            value = alike * value + rng.gauss(0, 1)
+            value = correlation * value + rng.gauss(0, 1)
             values.append(value)
-        clear += mean_interval(values[50:]).excludes_zero
-    assert clear <= most * 1000
+        significant += mean_interval(values[50:]).excludes_zero
+    assert significant <= most * 1000
 
 
 def test_a_difference_well_above_its_noise_excludes_zero():
@@ -113,12 +113,12 @@ def test_a_difference_well_above_its_noise_excludes_zero():
 def test_settings_are_compared_by_value_not_by_spelling():
     a = make("a", [1, 2], actor__lr="1e-6", actor__use_kl_loss="True", data__n=8, only_a=1)
     b = make("b", [1, 2], actor__lr=1e-06, actor__use_kl_loss=False, data__n=16)
-    (found,) = compare_runs([a, b])
-    assert [(item.key, item.base, item.other) for item in found.settings] == [
+    (comparison,) = compare_runs([a, b])
+    assert [(item.key, item.base, item.other) for item in comparison.settings] == [
         ("actor.use_kl_loss", "True", False),
         ("data.n", 8, 16),
     ]
-    assert found.unshared_keys == (1, 0)
+    assert comparison.unshared_keys == (1, 0)
 
 
 LINE = "step:{} - critic/rewards/mean:{} - actor/entropy:0.5\n"
@@ -126,25 +126,25 @@ LINE = "step:{} - critic/rewards/mean:{} - actor/entropy:0.5\n"
 
 @pytest.fixture
 def paths(tmp_path):
-    found = []
+    files = []
     for name, gain, kl in (("with", 0.01, True), ("without", 0.02, False)):
         path = tmp_path / f"{name}.log"
         head = f"+ python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.use_kl_loss={kl}\n"
         path.write_text(head + "".join(LINE.format(i, gain * i) for i in range(1, 41)))
-        found.append(str(path))
-    return found
+        files.append(str(path))
+    return files
 
 
 def test_the_command_prints_differences_and_settings(paths):
     result = CliRunner().invoke(app, ["compare", *paths])
     assert result.exit_code == 0
-    for said in (
+    for text in (
         "without compared with with",
         "+0.205",
         "actor_rollout_ref.actor.use_kl_loss",
         "*",
     ):
-        assert said in result.stdout
+        assert text in result.stdout
 
 
 def test_the_command_marks_differences_with_too_few_steps(paths):
@@ -153,9 +153,9 @@ def test_the_command_marks_differences_with_too_few_steps(paths):
 
 
 def test_the_command_prints_json(paths):
-    (found,) = json.loads(CliRunner().invoke(app, ["compare", *paths, "--json"]).stdout)
-    assert found["differences"][0]["whole"]["mean"] == pytest.approx(0.205)
-    assert found["settings"][0]["other"] == "False"
+    (comparison,) = json.loads(CliRunner().invoke(app, ["compare", *paths, "--json"]).stdout)
+    assert comparison["differences"][0]["whole"]["mean"] == pytest.approx(0.205)
+    assert comparison["settings"][0]["other"] == "False"
 
 
 def test_the_command_needs_two_runs(paths):

@@ -15,11 +15,11 @@ from rewardkit.trainlog.tensorboard import _masked_checksum, is_event_file, read
 
 
 def varint(value):
-    found = bytearray()
+    encoded = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*encoded, value])
 
 
 def field(number, data):
@@ -73,20 +73,20 @@ def test_the_checksum_matches_the_format():
         max_size=5,
     )
 )
-def test_any_scalars_are_read_back(tmp_path_factory, logged):
+def test_any_scalars_are_read_back(tmp_path_factory, scalars):
     folder = tmp_path_factory.mktemp("events")
     records = [
         record(event(step, scalar(key, value)))
-        for step, row in enumerate(logged)
+        for step, row in enumerate(scalars)
         for key, value in row.items()
     ]
     (folder / "events.out.tfevents.1").write_bytes(VERSION + b"".join(records))
     run = read_run(folder)
     assert run.unread == 0
-    for step, row in enumerate(logged):
+    for step, row in enumerate(scalars):
         for key, value in row.items():
-            found = run.table[key][step]
-            assert found == value or (isnan(found) and isnan(value))
+            restored = run.table[key][step]
+            assert restored == value or (isnan(restored) and isnan(value))
 
 
 def test_scalars_stored_as_tensors_are_read(write):
@@ -100,7 +100,7 @@ def test_a_single_file_is_read_with_the_times_of_its_steps(write):
     assert run.clock == (100.0, 200.0)
 
 
-def test_a_second_file_of_a_resumed_run_wins(write):
+def test_the_second_file_of_a_resumed_run_overrides_the_first(write):
     write(*(record(event(i, scalar("a/b", i))) for i in range(1, 6)))
     folder = write(
         *(record(event(i, scalar("a/b", 10 * i))) for i in (3, 4)), name="events.out.tfevents.2"
@@ -132,7 +132,7 @@ def test_arbitrary_bytes_in_a_record_are_counted_at_most(tmp_path_factory, data)
 
 
 @given(st.binary(max_size=200))
-def test_other_files_are_not_event_files(data):
+def test_a_file_of_another_format_is_not_an_event_file(data):
     assert is_event_file(VERSION + data)
     assert is_event_file(data) == (
         len(data) >= 12 and data[8:12] == pack("<I", _masked_checksum(data[:8]))

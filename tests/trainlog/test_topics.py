@@ -25,12 +25,12 @@ def test_a_validation_uses_the_n_of_all_prompts_not_of_repeated_ones():
         "val-core/t/acc/mean@8": 0.9,
     }
     assert validations(make_run({1: row})) == {"s": [(1, 0.12)], "t": [(1, 0.1)]}
-    configured = make_run({1: row}, **{"actor_rollout_ref.rollout.val_kwargs.n": 4})
-    assert validations(configured) == {"s": [(1, 0.12)], "t": [(1, 0.5)]}
+    run = make_run({1: row}, **{"actor_rollout_ref.rollout.val_kwargs.n": 4})
+    assert validations(run) == {"s": [(1, 0.12)], "t": [(1, 0.5)]}
 
 
 @pytest.mark.parametrize(
-    ("parts", "whole"),
+    ("parts", "expected"),
     [
         ({"testing": 20.0}, 120.0),  # 0.6.1 on
         ({"testing": 200.0, "save_checkpoint": 50.0}, 350.0),  # 0.6.1 and 0.7.0
@@ -39,12 +39,12 @@ def test_a_validation_uses_the_n_of_all_prompts_not_of_repeated_ones():
         ({"gen": 20.0, "testing": 20.0, "save_checkpoint": 50.0}, 100.0),  # up to 0.5
     ],
 )
-def test_a_step_includes_phases_that_releases_time_outside_it(parts, whole):
+def test_a_step_includes_phases_that_releases_time_outside_it(parts, expected):
     row = {"gen": 90.0, "adv": 5.0, "step": 100.0} | parts
     run = make_run({1: {f"timing_s/{name}": value for name, value in row.items()}})
-    assert step_seconds(run) == [(1, whole)]
+    assert step_seconds(run) == [(1, expected)]
     summary = summarize(run)
-    assert summary.seconds == whole
+    assert summary.seconds == expected
     assert sum(summary.phases.values()) == pytest.approx(1)
 
 
