@@ -1,4 +1,4 @@
-"""Run `rewardkit ARGUMENTS` in its own process without starting an interpreter each time.
+"""Run `rewardkit ARGUMENTS` in a separate process without starting an interpreter each time.
 
 A server, started once per pytest process, imports what commands need and forks for each call. A call
 has its own folder, environment, standard streams and exit code, and leaves nothing in the tests'

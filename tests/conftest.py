@@ -1,4 +1,4 @@
-"""Shared fixtures. Real data and cases lie outside the repository: `REWARDKIT_SHARED` names where."""
+"""Shared fixtures. `REWARDKIT_SHARED` names the folder of real data, outside the repository."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hypothesis import HealthCheck, settings
 
 from tests.command import Commands
 
-# A shell starts what it puts in the background with Ctrl-C ignored, nohup with the terminal's end,
-# and children inherit that.
+# A shell starts background jobs with SIGINT ignored, nohup with SIGHUP ignored, and children inherit
+# that.
 if current_thread() is main_thread():
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# No deadline and no look at the clock: how long an example takes is the machine's affair. `same` has
-# the same examples in every run; `random` looks for new ones, and prints how to repeat what fails.
+# There is no deadline, because the time of an example depends on the machine. `same` has the same
+# examples in every run; `random` tries new ones, and prints how to repeat a failure.
 settings.register_profile(
     "same",
     derandomize=True,
@@ -43,7 +43,7 @@ settings.load_profile("same")  # --hypothesis-profile=random replaces it
 
 
 def pytest_collection_modifyitems(items):
-    """What needs real data belongs to `make test-full`."""
+    """Mark tests on real data as `full`, for `make test-full`."""
     for item in items:
         if "shared" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.full)
@@ -51,15 +51,15 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module", autouse=True)
 def no_network():
-    """A connection to another machine, or the question where it is, fails the test that tries."""
+    """Fail a test that connects to another machine or looks up its address."""
 
     def guarded(real, host_of):
         def call(*arguments, **options):
             host = host_of(*arguments)
-            if str(host).endswith(".invalid"):  # by its meaning nobody's: there is no need to ask
+            if str(host).endswith(".invalid"):  # reserved: such a host never exists
                 raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-            if not local(host):
-                pytest.fail(f"a test asks the network for {host!r}")
+            if not is_local(host):
+                pytest.fail(f"a test uses the network: {host!r}")
             return real(*arguments, **options)
 
         return call
@@ -74,8 +74,8 @@ def no_network():
         yield
 
 
-def local(host):
-    """Whether a host is this machine: nothing, a name that stands for it, or a loopback address."""
+def is_local(host):
+    """Return whether a host is this machine: empty, its name, or a loopback address."""
     if host is None or host in ("", b"", "localhost", socket.gethostname()):
         return True
     try:
@@ -86,7 +86,7 @@ def local(host):
 
 @pytest.fixture(scope="session")
 def cli():
-    """Run `rewardkit ARGUMENTS`; tests/command.py says how."""
+    """Run `rewardkit ARGUMENTS`; see tests/command.py."""
     commands = Commands()
     yield commands
     commands.close()
@@ -94,7 +94,7 @@ def cli():
 
 @pytest.fixture(scope="session")
 def shared():
-    """The folder of real data and answer cases; its tests skip where there is none."""
+    """The folder of real data and answer cases; tests that need it are skipped without one."""
     folder = os.environ.get("REWARDKIT_SHARED")
     if not folder:
         pytest.skip("REWARDKIT_SHARED is unset: it names the folder of real data and cases")
@@ -103,7 +103,7 @@ def shared():
 
 @pytest.fixture(scope="session")
 def gsm8k_responses(request):
-    """(response, gold) of real GSM8K responses; empty without REWARDKIT_SHARED."""
+    """Pairs (response, gold) of real GSM8K responses; empty without REWARDKIT_SHARED."""
     if not os.environ.get("REWARDKIT_SHARED"):
         return []
     folder = request.getfixturevalue("shared") / "cases"

@@ -1,9 +1,9 @@
-"""`pip install -e FOLDER` without a build and without a network, for packages of `rewardkit new`.
+"""Do `pip install -e FOLDER` without a build or network, for packages of `rewardkit new`.
 
     python pip_offline.py SITE install -e FOLDER
 
-What an editable install leaves is written into SITE, a folder on PYTHONPATH: a link to the
-package, and metadata with the entry points of its pyproject.toml.
+It writes the files of an editable install into SITE, a folder on PYTHONPATH: a link to the package, and
+metadata with the entry points of its pyproject.toml.
 """
 
 import sys

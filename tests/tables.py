@@ -1,4 +1,4 @@
-"""A table of cases as one test, which lists the cases that fail."""
+"""Run a table of cases as one test that lists the failing cases."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 
 def every(names, cases, ids=None):
-    """Like `pytest.mark.parametrize`, but for one test: a table costs no set-up for each case.
+    """Like `pytest.mark.parametrize`, but as one test, without set-up for each case.
 
-    For tables whose only claim is that every case holds. A fixture is the same for all cases.
+    Use it for tables whose only claim is that every case holds. All cases share a fixture.
     """
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     rows = [case if len(names) > 1 else (case,) for case in cases]
@@ -32,8 +32,8 @@ def every(names, cases, ids=None):
             assert not failures, f"{len(failures)} of {len(rows)} cases:\n" + "\n".join(failures)
 
         parameters = inspect.signature(test).parameters.values()
-        left = [p.replace(kind=p.KEYWORD_ONLY) for p in parameters if p.name not in names]
-        all_cases.__signature__ = inspect.Signature(left)
+        fixtures = [p.replace(kind=p.KEYWORD_ONLY) for p in parameters if p.name not in names]
+        all_cases.__signature__ = inspect.Signature(fixtures)
         return all_cases
 
     return decorate

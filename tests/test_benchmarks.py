@@ -1,6 +1,6 @@
-"""The benchmarks' list: what it names is there, README has a heading for each, and a fault is said.
+"""The list of benchmarks: scripts exist, README has a heading for each, and faults are reported.
 
-That they run is what `make bench-small` shows; here is what would rot beside it.
+`make bench-small` shows that they run; these tests cover what it does not notice.
 """
 
 import re
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 RUN = FOLDER / "run.py"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL))
-#: What a header starts with, where the rest depends on the run or is on another line.
+#: Start of a header, if the rest depends on the run or is on another line of the script.
 STARTS = {
     "overlap": "| CPU s / peak MB |",
     "accuracy": "| set | half | n |",
@@ -35,7 +35,7 @@ def run(*arguments):
     return subprocess.run([sys.executable, RUN, *arguments], capture_output=True, text=True)
 
 
-def test_every_script_is_there_and_has_the_options_it_is_called_with(benchmarks):
+def test_every_script_exists_and_has_the_options_of_its_command(benchmarks):
     for name, each in benchmarks.items():
         small = "" if each.small.startswith("skip: ") else each.small
         python, script, *words = shlex.split(f"{each.command} {small}")
@@ -66,14 +66,14 @@ def test_help_lists_the_benchmarks(benchmarks):
     assert all(re.search(rf"^{name} ", done.stdout, re.MULTILINE) for name in benchmarks)
 
 
-def test_a_name_that_is_none_is_a_usage_error():
+def test_an_unknown_name_is_a_usage_error():
     done = run("sped")
     assert done.returncode == 2
     assert "unknown benchmark sped" in done.stderr
 
 
 @pytest.mark.full
-def test_missing_data_is_named_and_is_a_failure_at_full_size(tmp_path):
+def test_missing_data_is_named_and_a_failure_at_full_size(tmp_path):
     done = run("speed", "--shared", tmp_path)
     assert done.returncode == 1
     assert f"Not run: {tmp_path}/cases is missing." in done.stdout
@@ -81,7 +81,7 @@ def test_missing_data_is_named_and_is_a_failure_at_full_size(tmp_path):
 
 
 @pytest.mark.full
-def test_a_script_that_fails_is_told_with_its_error(tmp_path):
+def test_a_failing_script_is_reported_with_its_error(tmp_path):
     (tmp_path / "data/gsm8k").mkdir(parents=True)
     done = run("prep-gsm8k", "--shared", tmp_path, "--verl-python", sys.executable)
     assert done.returncode == 1
@@ -90,7 +90,7 @@ def test_a_script_that_fails_is_told_with_its_error(tmp_path):
 
 
 @pytest.mark.full
-def test_small_leaves_a_page_with_the_machine_and_the_table(tmp_path):
+def test_small_writes_a_page_with_the_machine_and_the_table(tmp_path):
     done = run("--small", "overlap", "--out", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     [page] = tmp_path.glob("*.md")

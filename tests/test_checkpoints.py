@@ -18,11 +18,15 @@ def run(tmp_path):
     return tmp_path
 
 
-def test_a_run_a_step_and_an_actor_are_all_found(run):
+def test_the_checkpoint_of_a_run_a_step_or_an_actor_is_found(run):
     step = run / "global_step_20"
     for path in (run, step, step / "actor"):
-        found = find_checkpoint(path)
-        assert (found.folder, found.backend, found.ranks) == (step / "actor", "fsdp", 4)
+        checkpoint = find_checkpoint(path)
+        assert (checkpoint.folder, checkpoint.backend, checkpoint.ranks) == (
+            step / "actor",
+            "fsdp",
+            4,
+        )
 
 
 def test_the_ranks_of_missing_shards_are_named(run):
@@ -38,25 +42,25 @@ def test_shards_of_two_runs_are_not_mixed(run):
         find_checkpoint(run)
 
 
-def test_megatron_is_known_by_its_folder_and_weights_need_no_merge(tmp_path):
+def test_megatron_is_recognised_by_its_folder_and_weights_need_no_merge(tmp_path):
     (tmp_path / "actor" / "dist_ckpt").mkdir(parents=True)
     assert find_checkpoint(tmp_path).backend == "megatron"
     (tmp_path / "actor" / "huggingface").mkdir()
     (tmp_path / "actor" / "huggingface" / "model.safetensors").touch()
-    found = find_checkpoint(tmp_path)
-    assert (found.backend, found.model) == ("hf", tmp_path / "actor" / "huggingface")
+    checkpoint = find_checkpoint(tmp_path)
+    assert (checkpoint.backend, checkpoint.model) == ("hf", tmp_path / "actor" / "huggingface")
 
 
-def test_megatron_s_place_in_0_9_is_known(tmp_path):
+def test_the_folder_of_megatron_in_0_9_is_recognised(tmp_path):
     (tmp_path / "actor" / "model" / "dist_ckpt").mkdir(parents=True)
-    found = find_checkpoint(tmp_path)
-    assert (found.folder, found.backend) == (tmp_path / "actor", "megatron")
+    checkpoint = find_checkpoint(tmp_path)
+    assert (checkpoint.folder, checkpoint.backend) == (tmp_path / "actor", "megatron")
     (tmp_path / "actor" / "model" / "huggingface").mkdir()
     (tmp_path / "actor" / "model" / "huggingface" / "model.safetensors").touch()
     assert find_checkpoint(tmp_path).backend == "hf"
 
 
-def test_a_folder_without_a_checkpoint_says_what_was_looked_for(tmp_path):
+def test_a_folder_without_a_checkpoint_is_an_error_that_says_what_is_missing(tmp_path):
     with pytest.raises(DataError, match="not a checkpoint of verl"):
         find_checkpoint(tmp_path)
     with pytest.raises(DataError, match="does not exist"):
@@ -66,7 +70,7 @@ def test_a_folder_without_a_checkpoint_says_what_was_looked_for(tmp_path):
         find_checkpoint(tmp_path)
 
 
-def test_the_merger_gets_the_backend_and_the_folders(run, tmp_path):
+def test_the_merge_command_has_the_backend_and_the_folders(run, tmp_path):
     command = merge_command(find_checkpoint(run), tmp_path / "out", "python")
     assert command[1:6] == ["-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     assert command[-3:] == [
@@ -76,7 +80,7 @@ def test_the_merger_gets_the_backend_and_the_folders(run, tmp_path):
     ]
 
 
-def test_a_server_has_room_for_prompt_and_response():
+def test_the_serve_command_has_room_for_prompt_and_response():
     command = serve_command("/m", lengths=(2048, 20480), tp=4, port=6380, name="x")
     options = dict(zip(command[3::2], command[4::2], strict=True))
     assert options["--max-model-len"] == "22528"

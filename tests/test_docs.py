@@ -1,7 +1,7 @@
 """README and docs are executed: `console` blocks are run and compared, `python` blocks are run.
 
-A block of another kind whose first line is `# NAME.SUFFIX` is the file of that name. Pages in Chinese
-have the code of their English ones, which a test says, and are not run again.
+A block of another language whose first line is `# NAME.SUFFIX` is the file of that name. Chinese pages
+have the same code as their English twins, which a test checks, so that they are not run again.
 """
 
 import json
@@ -21,9 +21,9 @@ from rewardkit.preprocess.source import SAMPLES
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-#: A block that is a file: its first line says which.
+#: The first line of a block that is a file: its name.
 FILE = re.compile(r"# ([\w-]+\.(?:py|yaml|sh))\n")
-#: Pages that are there in two languages.
+#: Pages in two languages.
 TWINS = [(page, twin) for page in PAGES if (twin := page.with_suffix(".zh-CN.md")) in PAGES]
 RUN = [page for page in PAGES if page not in dict(map(reversed, TWINS))]
 
@@ -35,21 +35,21 @@ def blocks(page, language):
 
 
 def steps(text):
-    """(command, expected output) of a console block."""
+    """Yield (command, expected output) of a console block."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
         yield command, output.strip()
 
 
 def agrees(expected, output):
-    """Whether output is as shown, where `...` stands for anything and spacing does not matter."""
+    """Compare output with a block in which `...` stands for anything; spacing does not matter."""
     pattern = ".*?".join(re.escape(" ".join(piece.split())) for piece in expected.split("..."))
     return re.fullmatch(pattern.replace(r"\ ", " *"), " ".join(output.split())) is not None
 
 
 @pytest.fixture
 def user(tmp_path):
-    """A user's folder, with the sample in the place of the hub's GSM8K: no network is needed."""
+    """A user's folder and environment, with the sample in place of the hub's GSM8K: no network."""
     snapshot = tmp_path / "hf/hub/datasets--openai--gsm8k/snapshots/0000000000000000"
     (snapshot / "main").mkdir(parents=True)
     refs = snapshot.parents[1] / "refs"
@@ -75,8 +75,8 @@ def user(tmp_path):
 def test_commands_print_what_the_page_shows(page, user):
     folder, environment = user
     for _, text in BLOCK.findall(page.read_text(encoding="utf-8")):
-        if named := FILE.match(text):
-            (folder / named[1]).write_text(text, encoding="utf-8")
+        if match := FILE.match(text):
+            (folder / match[1]).write_text(text, encoding="utf-8")
     for block in blocks(page, "console"):
         for command, expected in steps(block):
             done = subprocess.run(
@@ -97,33 +97,35 @@ def test_python_runs_as_shown(page, user):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_plug_in_in_the_page_is_the_example():
-    (shown,) = blocks(ROOT / "docs/data.md", "py")
-    assert (ROOT / "examples/my_dataset.py").read_text(encoding="utf-8").endswith(f'"""\n\n{shown}')
+def test_the_plug_in_of_the_page_is_the_example_file():
+    (code,) = blocks(ROOT / "docs/data.md", "py")
+    assert (ROOT / "examples/my_dataset.py").read_text(encoding="utf-8").endswith(f'"""\n\n{code}')
 
 
 @pytest.mark.parametrize(("lang", "name"), [("en", "glossary.md"), ("zh", "glossary.zh-CN.md")])
-def test_the_glossary_is_what_the_commands_say(cli, lang, name):
+def test_the_glossary_page_has_the_output_of_the_command(cli, lang, name):
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     done = cli("glossary", "--all", "--lang", lang)
     assert done.stdout.strip() in page
 
 
-def test_links_between_pages_lead_somewhere():
+def test_links_between_pages_lead_to_files():
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), (page, target)
 
 
 @pytest.mark.parametrize(("page", "twin"), TWINS, ids=lambda p: p.name)
-def test_two_languages_of_a_page_are_in_step(page, twin):
-    """The same code blocks in the same order, and as many sections and table rows."""
+def test_both_languages_of_a_page_have_the_same_structure(page, twin):
+    """They have the same code blocks in order, and equal numbers of sections and table rows."""
     english, chinese = (one.read_text(encoding="utf-8") for one in (page, twin))
     strip = re.compile(r"\s+# .*$", re.MULTILINE)  # comments in code are translated
 
     def code(text):
-        found = BLOCK.findall(text)
-        return [(kind, body if kind == "console" else strip.sub("", body)) for kind, body in found]
+        return [
+            (kind, body if kind == "console" else strip.sub("", body))
+            for kind, body in BLOCK.findall(text)
+        ]
 
     assert code(english) == code(chinese)
     for mark in ("\n## ", "\n|"):
@@ -134,6 +136,6 @@ def test_the_pages_in_two_languages_are_found():
     assert {page.name for page, _ in TWINS} >= {"README.md", "glossary.md", "tutorial.md"}
 
 
-def test_the_changelog_and_licence_are_there():
+def test_the_changelog_and_the_licence_exist():
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")

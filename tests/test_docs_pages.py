@@ -1,5 +1,5 @@
-"""The pages together: every command shown is one that there is, every page is found, and
-docs/architecture.md is the package.
+"""The pages together: their commands exist, the index lists every page, and docs/architecture.md
+describes the package.
 """
 
 import importlib.util
@@ -19,11 +19,11 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md"), *ROOT.glob("data_cards/*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = typer.main.get_command(app)
-ENDS = {"|", "||", "&&", ";", "(", ")", "<", ">", "&", "2"}  # shlex parts `2>` so
+ENDS = {"|", "||", "&&", ";", "(", ")", "<", ">", "&", "2"}  # shlex splits `2>`
 
 
 def calls(text, *, prompts):
-    """The arguments of each call of rewardkit in the lines of a block."""
+    """Yield the arguments of each call of rewardkit in the lines of a block."""
     for line in text.replace("\\\n", " ").splitlines():
         if "rewardkit " not in line or (prompts and not line.startswith("$ ")):
             continue
@@ -33,7 +33,7 @@ def calls(text, *, prompts):
 
 
 def calls_of(words):
-    """The same of the words of a line."""
+    """Yield the arguments of each call in the words of a line."""
     for place, word in enumerate(words):
         before = words[place - 1] if place else ";"
         if word == "rewardkit" and (before in ENDS or before in {"$", "nice"} or "=" in before):
@@ -43,7 +43,7 @@ def calls_of(words):
 
 
 def parse(arguments):
-    """Let click take a call apart, as it would before running it."""
+    """Let click parse a call, as it would before running it."""
     command, name, rest = COMMAND, "rewardkit", list(arguments)
     while hasattr(command, "commands"):
         name = rest.pop(0)
@@ -52,8 +52,8 @@ def parse(arguments):
     command.make_context(name, rest)
 
 
-def shown():
-    """(page, arguments) of every call in a block of a page."""
+def calls_of_pages():
+    """Yield (page, arguments) of every call in a block of a page."""
     for page in PAGES:
         for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
             if kind in {"console", "bash", "text", "sh", "shell"}:
@@ -62,40 +62,42 @@ def shown():
                         yield page, arguments
 
 
-def test_every_command_of_every_page_is_one_that_there_is():
-    """Every option has its name, every value its type, every argument is given."""
-    wrong, found = [], 0
-    for page, arguments in shown():
-        found += 1
+def test_every_command_of_every_page_exists():
+    """Options exist, values have the right type, and no argument is missing."""
+    problems, count = [], 0
+    for page, arguments in calls_of_pages():
+        count += 1
         if not arguments or arguments[0].startswith("-"):
             continue
         try:
             parse(arguments)
         except Exception as error:  # noqa: BLE001 - click's own, or vendored by typer
-            said = getattr(error, "message", None) or str(error) or type(error).__name__
-            wrong.append(f"{page.relative_to(ROOT)}: rewardkit {shlex.join(arguments)}: {said}")
-    assert not wrong, "\n".join(wrong)
-    assert found > 150
+            message = getattr(error, "message", None) or str(error) or type(error).__name__
+            problems.append(
+                f"{page.relative_to(ROOT)}: rewardkit {shlex.join(arguments)}: {message}"
+            )
+    assert not problems, "\n".join(problems)
+    assert count > 150
 
 
 @pytest.mark.parametrize(
     "line", ["rewardkit prep", "rewardkit perp x", "x | rewardkit score --scorers a -", "rewardkit train --set"]
 )  # fmt: skip
-def test_a_command_that_there_is_not_is_seen(line):
+def test_a_wrong_command_is_detected(line):
     (arguments,) = calls(line, prompts=False)
     with pytest.raises(Exception, match=r".|"):
         parse(arguments)
 
 
 def anchors(page):
-    """The anchors that Markdown gives the headings of a page."""
+    """Return the anchors of the headings of a page."""
     text = BLOCK.sub("", page.read_text(encoding="utf-8"))
     titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     plain = (re.sub(r"[^\w\s-]", "", title.lower()).replace(" ", "-") for title in titles)
     return set(plain)
 
 
-def test_links_lead_to_headings_that_there_are():
+def test_links_lead_to_headings_that_exist():
     for page in PAGES:
         text = BLOCK.sub("", page.read_text(encoding="utf-8"))
         for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", text):
@@ -110,8 +112,8 @@ def test_every_page_is_in_the_index():
             assert f"]({page.relative_to(DOCS).as_posix()})" in index, page.relative_to(DOCS)
 
 
-def test_the_pages_are_laid_out_for_a_site_builder(tmp_path):
-    """`make docs`: all links between files hold there, and no card has front matter."""
+def test_the_pages_are_copied_for_a_site_builder(tmp_path):
+    """In the copy of `make docs`, all links between files work, and no card has front matter."""
     spec = importlib.util.spec_from_file_location("docs_site", ROOT / "tools/docs_site.py")
     site = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(site)
@@ -133,14 +135,14 @@ ARCHITECTURE = (DOCS / "architecture.md").read_text(encoding="utf-8")
 
 @cache
 def layers():
-    """The package's own top-level packages and modules."""
-    found = {path.stem for path in PACKAGE.glob("*.py")}
-    found |= {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    return found - {"__init__", "__main__"}
+    """Return the top-level packages and modules of the package."""
+    names = {path.stem for path in PACKAGE.glob("*.py")}
+    names |= {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    return names - {"__init__", "__main__"}
 
 
 def imports():
-    """(layer, layer that it imports) of all imports of the package, those in functions too."""
+    """Yield (layer, imported layer) of all imports of the package, including those in functions."""
     for file in PACKAGE.rglob("*.py"):
         layer = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
         text = file.read_text(encoding="utf-8")
@@ -151,7 +153,7 @@ def imports():
 
 
 def allowed():
-    """The table of docs/architecture.md: layer -> what it may import."""
+    """Read the table of docs/architecture.md: layer -> the layers that it may import."""
     rows = re.findall(r"^\| `(\w+)` \|(.*?)\| .* \|$", ARCHITECTURE, re.MULTILINE)
     return {layer: set(re.findall(r"`(\w+)`", others)) for layer, others in rows}
 
@@ -163,16 +165,16 @@ def test_every_part_of_the_package_has_a_row():
 def test_layers_import_what_the_page_allows():
     table = allowed()
     assert all(others <= layers() for others in table.values())
-    more = {
+    forbidden = {
         (layer, other)
         for layer, other in imports()
         if layer in table and layer != "cli" and other not in table[layer]
     }
-    assert not more, f"docs/architecture.md does not allow {sorted(more)}"
+    assert not forbidden, f"docs/architecture.md does not allow {sorted(forbidden)}"
 
 
 def test_a_part_imports_only_from_parts_above_it():
-    """The rows of the table are in order, so that no arrow goes up."""
+    """The rows of the table are in the order of imports."""
     place = {layer: number for number, layer in enumerate(allowed())}
     assert not {
         (layer, other)
@@ -183,14 +185,14 @@ def test_a_part_imports_only_from_parts_above_it():
 
 
 def answers_steps():
-    """The table of what is inside `answers`: module -> the number of its row."""
+    """Read the table of the modules of `answers`: module -> the number of its row."""
     table = ARCHITECTURE.partition("### Inside `answers`")[2].partition("## ")[0]
     rows = re.findall(r"^\| \w+ \| (`.*?`) \| .* \|$", table, re.MULTILINE)
     return {name: place for place, row in enumerate(rows) for name in re.findall(r"`(\w+)`", row)}
 
 
 def answers_imports():
-    """(module of answers, module of answers that it imports)."""
+    """Yield (module, imported module) of the imports within `answers`."""
     for file in (PACKAGE / "answers").rglob("*.py"):
         module = file.relative_to(PACKAGE / "answers").parts[0].removesuffix(".py")
         text = file.read_text(encoding="utf-8")
@@ -211,15 +213,14 @@ def test_no_step_of_answers_imports_from_a_later_one():
     assert not later, f"docs/architecture.md does not allow {sorted(later)}"
 
 
-def test_every_path_in_the_page_is_there():
-    """`launch/verl/key_renames.py`, `data_cards/`, `tests/x.py`, and dotted names of the package."""
+def test_every_path_in_the_page_exists():
+    """Paths are, for example, `launch/verl/key_renames.py`, `data_cards/` and dotted names."""
     code = re.findall(r"`([^`\n]+)`", BLOCK.sub("", ARCHITECTURE))
     paths = [one for one in code if re.fullmatch(r"[\w./-]+/[\w./*-]*|[\w-]+\.(py|toml|yaml)", one)]
     assert len(paths) > 20
     for path in paths:
-        homes = (ROOT / path, PACKAGE / path)
-        assert any(home.exists() for home in homes) or any(PACKAGE.glob(path)), path
+        places = (ROOT / path, PACKAGE / path)
+        assert any(place.exists() for place in places) or any(PACKAGE.glob(path)), path
     names = [one for one in code if one.startswith("rewardkit.")]
     for name in names:
-        found = importlib.util.find_spec(name.rpartition(".")[0])
-        assert found, name
+        assert importlib.util.find_spec(name.rpartition(".")[0]), name

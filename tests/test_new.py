@@ -80,17 +80,17 @@ def plugins(monkeypatch):
 
 @pytest.mark.full
 def test_the_tests_of_new_packages_pass(user):
-    said = user.run("pytest", "-q", "-p", "no:cacheprovider", "-W", "error", *user.packages)
-    assert "7 passed" in said
+    output = user.run("pytest", "-q", "-p", "no:cacheprovider", "-W", "error", *user.packages)
+    assert "7 passed" in output
 
 
 @pytest.mark.full
 def test_a_new_dataset_is_prepared_from_its_own_sample(user):
-    said = user.run("rewardkit", "prep", "tiny-choices", "--sample", "--out", "choices.parquet")
+    output = user.run("rewardkit", "prep", "tiny-choices", "--sample", "--out", "choices.parquet")
     assert "tiny-choices: data_source tiny-choices, template boxed, scorer mcq" in " ".join(
-        said.split()
+        output.split()
     )
-    assert "dropped 1: the answer is not among the options" in said
+    assert "dropped 1: the answer is not among the options" in output
     assert "all good" in user.run("rewardkit", "check", "choices.parquet")
 
 
@@ -114,10 +114,10 @@ def test_responses_are_scored_by_data_source_and_by_name(user):
         for source, response, gold in rows
     ]
     (user.folder / "responses.jsonl").write_text("".join(lines))
-    said = user.run("rewardkit", "score", "responses.jsonl", "--json")
-    assert json.loads(said)["total"]["statuses"] == {"correct": 2}
-    said = user.run("rewardkit", "score", "responses.jsonl", "--json", "--scorer", "tiny-text")
-    assert json.loads(said)["total"]["statuses"] == {"wrong": 2}  # neither text is the gold's
+    output = user.run("rewardkit", "score", "responses.jsonl", "--json")
+    assert json.loads(output)["total"]["statuses"] == {"correct": 2}
+    output = user.run("rewardkit", "score", "responses.jsonl", "--json", "--scorer", "tiny-text")
+    assert json.loads(output)["total"]["statuses"] == {"wrong": 2}  # neither text is the gold's
 
 
 @pytest.mark.full
@@ -161,7 +161,7 @@ def test_a_dataset_without_a_scorer_for_its_data_source_says_what_to_do(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("", "is not a valid name"),
         ("Medical", "small letters"),
@@ -188,12 +188,12 @@ def test_a_dataset_without_a_scorer_for_its_data_source_says_what_to_do(
         ("tests", "hide the installed module"),
     ],
 )
-def test_an_invalid_name_is_refused_and_nothing_is_written(tmp_path, monkeypatch, name, said):
+def test_an_invalid_name_is_refused_and_nothing_is_written(tmp_path, monkeypatch, name, message):
     monkeypatch.chdir(tmp_path)
     for kind in ("dataset", "scorer"):
-        with pytest.raises(UsageError, match=said) as refused:
+        with pytest.raises(UsageError, match=message) as caught:
             new_package(kind, name)
-        assert "\n" not in str(refused.value)
+        assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -252,7 +252,7 @@ GOOD = card_text("gsm8k")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("---\nname", "name", "the front matter is missing"),
         ("name: gsm8k", "name: [", "is not valid YAML"),
@@ -270,15 +270,15 @@ GOOD = card_text("gsm8k")
         ("{rows: 7473, files: main/train-*.parquet}", "7473", "splits.train is not a mapping"),
     ],
 )
-def test_each_fault_of_a_card_has_its_own_message(tmp_path, monkeypatch, old, new, said):
+def test_each_fault_of_a_card_has_its_own_message(tmp_path, monkeypatch, old, new, message):
     assert old in GOOD
     file = tmp_path / "gsm8k.md"
     file.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
     monkeypatch.setattr(card, "card_path", lambda _: file)
-    with pytest.raises(DataError, match=said) as found:
+    with pytest.raises(DataError, match=message) as caught:
         read_card("gsm8k")
-    assert str(found.value).startswith(str(file))
-    assert "\n" not in str(found.value)
+    assert str(caught.value).startswith(str(file))
+    assert "\n" not in str(caught.value)
 
 
 def test_a_card_that_is_not_utf_8_is_one_clear_error(tmp_path, monkeypatch):

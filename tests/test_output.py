@@ -1,4 +1,4 @@
-"""Outputs appear whole or not at all, through links, and what killed runs left is removed."""
+"""An output appears complete or not at all, also through links; leftovers of killed runs go."""
 
 import fcntl
 import os
@@ -48,11 +48,11 @@ def write(out, text, **options):
 
 def test_the_leftover_of_a_killed_run_is_removed_by_the_next_run(tmp_path):
     out = tmp_path / "out[1].txt"
-    process, left = start_writer(out)
+    process, leftover = start_writer(out)
     end(process)
-    assert left.exists()
+    assert leftover.exists()
     write(tmp_path / "other.txt", "other")
-    assert left.exists()
+    assert leftover.exists()
     write(out, "whole")
     assert names(tmp_path) == ["other.txt", "out[1].txt"]
 
@@ -78,15 +78,15 @@ def test_two_writers_of_one_output_in_a_process_are_independent(tmp_path):
 
 
 def test_without_locks_no_leftover_is_removed(tmp_path, monkeypatch):
-    left = tmp_path / ".out.txt.0123456789abcdef.tmp"
-    left.write_text("perhaps another host's")
+    leftover = tmp_path / ".out.txt.0123456789abcdef.tmp"
+    leftover.write_text("perhaps another host's")
 
     def no_locks(*_):
         raise OSError(38, "no locks here")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     write(tmp_path / "out.txt", "whole")
-    assert names(tmp_path) == [left.name, "out.txt"]
+    assert names(tmp_path) == [leftover.name, "out.txt"]
 
 
 def test_an_output_that_is_a_link_stays_a_link(tmp_path):
@@ -142,9 +142,9 @@ def test_a_growing_file_is_read_and_appended_to(tmp_path):
 def test_temporary_folders_of_killed_runs_are_removed_and_living_ones_stay(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    left = tmp_path / "rewardkit-eval.0123456789abcdef.tmp"
-    (left / "deep").mkdir(parents=True)
-    (left / "deep" / "part").write_text("lost")
+    leftover = tmp_path / "rewardkit-eval.0123456789abcdef.tmp"
+    (leftover / "deep").mkdir(parents=True)
+    (leftover / "deep" / "part").write_text("lost")
     with temporary_folder("eval") as living:
         (living / "part").write_text("text")
         with temporary_folder("eval") as other:

@@ -1,4 +1,4 @@
-"""What holds for the package as a whole: start-up, public names, errors, hostile input."""
+"""Properties of the whole package: start-up, public names, errors, hostile input."""
 
 import ast
 import builtins
@@ -35,7 +35,7 @@ HEAVY = {
 
 
 def imported_by(statement):
-    """The modules that a statement pulls in, in a fresh interpreter."""
+    """Return the modules that a statement imports, in a new interpreter."""
     code = f"import sys; {statement}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
@@ -49,12 +49,12 @@ def imported_by(statement):
         "import rewardkit.scorers.auto, rewardkit.scorers.gsm8k",
     ],
 )
-def test_start_up_pulls_in_nothing_heavy(statement):
+def test_start_up_imports_no_heavy_package(statement):
     assert imported_by(statement).isdisjoint(HEAVY)
 
 
 def cpu_seconds(*command):
-    """The least CPU time of a few runs: wall time would measure the machine's other work."""
+    """Return the shortest CPU time of a few runs; wall time would include other work of the machine."""
     import resource
 
     def once():
@@ -83,13 +83,13 @@ def test_every_public_name_loads_and_is_listed():
         _ = rewardkit.nothing_like_this
 
 
-def test_the_version_is_the_package_s():
+def test_the_version_is_that_of_pyproject():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'version = "{rewardkit.__version__}"' in text
 
 
 ERRORS = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, Exception)]
-ERRORS.remove(errors.ScorerExitedError)  # it stands for somebody else's SystemExit
+ERRORS.remove(errors.ScorerExitedError)  # it replaces a SystemExit of other code
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -99,8 +99,8 @@ def test_errors_are_picklable_and_of_one_family(error):
     assert issubclass(error, errors.RewardkitError)
 
 
-#: What is loaded where another package brings it: the packages are those of a run, not of ours.
-OF_OTHERS = {
+#: Packages of a run or of an extra, which may be missing.
+OPTIONAL_PACKAGES = {
     "ray",
     "swift",
     "verl",
@@ -127,11 +127,11 @@ def test_every_module_loads():
     done = subprocess.run([sys.executable, "-c", LOAD_ALL], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     missing = json.loads(done.stdout.splitlines()[-1])
-    assert set(missing.values()) <= OF_OTHERS, missing
+    assert set(missing.values()) <= OPTIONAL_PACKAGES, missing
 
 
 def test_the_layers_import_downwards_only():
-    """answers knows no scorers; scorers know no preprocess, pyarrow, verl; nothing knows cli."""
+    """answers imports no scorers, scorers no preprocess, pyarrow or verl, and no layer cli."""
     banned = {
         "answers": r"rewardkit\.(scorers|preprocess|row|responses|launch|cli)|pyarrow|verl\b",
         "scorers": r"rewardkit\.(preprocess|row|responses|launch|cli)|pyarrow|import (torch|verl)",
@@ -153,8 +153,8 @@ def test_no_module_is_longer_than_400_lines():
     ] == []
 
 
-def test_no_function_s_body_is_longer_than_40_lines():
-    """Signatures and docstrings are not counted: a command has as many lines as options."""
+def test_no_body_of_a_function_is_longer_than_40_lines():
+    """Signatures and docstrings are not counted, because a command has many options."""
     long = []
     for file in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -183,15 +183,15 @@ def test_scoring_never_calls_eval(monkeypatch):
     from rewardkit import registry
 
     modules = [importlib.import_module(t.partition(":")[0]) for t in registry.SCORERS.values()]
-    called = []
+    calls = []
     with monkeypatch.context() as patch:
         for name in ("eval", "exec", "compile"):
-            patch.setattr(builtins, name, lambda *_, n=name, **__: called.append(n))
+            patch.setattr(builtins, name, lambda *_, n=name, **__: calls.append(n))
         results = [
             module.compute_score("openai/gsm8k", text, "18", {"scorer": ""}, **options)
             for module in modules
             for text in ("#### __import__('os')", r"\boxed{9**9**9}", "Answer: open('x')")
             for options in ({}, {"method": "robust"})
         ]
-    assert called == []
+    assert calls == []
     assert {result["score"] for result in results} <= {0.0, -1.0}

@@ -41,18 +41,18 @@ def test_an_exception_of_the_work_is_raised_by_the_caller():
 
 
 def test_batches_are_read_only_when_they_are_needed():
-    taken = []
+    batches_read = []
 
     def batches():
         for n in range(10_000):
-            taken.append(n)
+            batches_read.append(n)
             yield n
 
     results = in_order(square, batches(), 2)
     for _ in range(INLINE_BATCHES + 1):
         next(results)
     results.close()
-    assert len(taken) < INLINE_BATCHES + 20
+    assert len(batches_read) < INLINE_BATCHES + 20
 
 
 def die_once(path):

@@ -1,4 +1,4 @@
-"""The same verdicts on every Python we support: nothing of the interpreter decides an answer."""
+"""Verdicts are the same on every supported Python: no detail of the interpreter matters."""
 
 import json
 import os
@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/answers.md"
 MINORS = ("3.10", "3.11", "3.12", "3.13")
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
-#: Answers whose verdict rests on what differs between Pythons: unicode tables, `int` and `Fraction`
-#: of text, recursion.
+#: Answers whose verdict may depend on the Python version: unicode tables, `int` and `Fraction` of
+#: text, recursion.
 AT_RISK = [
     ("1e2", "100"), ("1_000", "1000"), ("٣", "3"), ("３．５", "3.5"), ("½", "0.5"), ("1/2", "0.50"),
     ("+ 5", "5"), ("1 /2", "0.5"), (r"\text{ſ}", "S"), ("İ", "i"), ("ß", "SS"), ("x" + "^x" * 60, "x"),
@@ -29,12 +29,12 @@ from rewardkit.scorers import math, math_dapo, mcq
 
 pairs = json.load(open(sys.argv[1], encoding="utf-8"))
 
-def judged(response, gold):
+def judge(response, gold):
     robust = math_dapo.score(response, gold, mode="robust")
     scores = (math.score(response, gold), mcq.score(response, gold), robust)
     return [[s.score, s.correct, s.pred, s.status.value] for s in scores]
 
-orders = [judged(*pair) for pair in pairs], [judged(*pair) for pair in pairs[::-1]][::-1]
+orders = [judge(*pair) for pair in pairs], [judge(*pair) for pair in pairs[::-1]][::-1]
 digests = [hashlib.sha256(json.dumps(results).encode()).hexdigest() for results in orders]
 print(json.dumps([digests, orders[0]]))
 """
@@ -42,21 +42,21 @@ print(json.dumps([digests, orders[0]]))
 
 @cache
 def interpreters():
-    """A Python of each minor version but the running one: minor version -> its path."""
+    """Return the paths of other Pythons by minor version, without the running one."""
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
-    found = [folder / f"python{minor}" for minor in MINORS for folder in folders]
-    found += sorted(Path.home().glob(".pyenv/versions/*/bin/python"))
+    candidates = [folder / f"python{minor}" for minor in MINORS for folder in folders]
+    candidates += sorted(Path.home().glob(".pyenv/versions/*/bin/python"))
     paths = {}
-    for path in filter(Path.is_file, found):
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20)
-        version = re.match(r"Python (3\.\d+)\.", said.stdout)  # a shim of pyenv may say nothing
+    for path in filter(Path.is_file, candidates):
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20)
+        version = re.match(r"Python (3\.\d+)\.", done.stdout)  # a shim of pyenv may print nothing
         if version and version[1] in MINORS:
             paths.setdefault(version[1], path)
     return {minor: path for minor, path in paths.items() if minor != RUNNING}
 
 
 def policy_pairs():
-    """(response, gold) of every row of the policy's tables, which test_policy.py holds to it."""
+    """Yield (response, gold) of every row of the policy's tables, which test_policy.py checks."""
     for line in PAGE.read_text(encoding="utf-8").split("\n"):
         row = re.fullmatch(r"\| `(.+?)` \| `(.+?)` \| (?:equal|different) \|.*", line)
         if row:
@@ -65,7 +65,7 @@ def policy_pairs():
 
 
 def verdicts(python, pairs, folder):
-    """(digests in file order and in reversed order, results) of the scorers in an interpreter."""
+    """Return (digests in file order and in reversed order, results) of an interpreter's scorers."""
     site = folder / "site"
     if not site.exists():
         site.mkdir()
@@ -78,13 +78,13 @@ def verdicts(python, pairs, folder):
     return json.loads(done.stdout)
 
 
-def are_judged_alike(pairs, folder):
-    """Every interpreter gives the running one's verdicts, whatever was judged before."""
+def check_all_pythons(pairs, folder):
+    """Check that every interpreter gives the running one's verdicts, in any order."""
     others = interpreters()
     if not others:
-        pytest.skip(f"no Python of {', '.join(MINORS)} but the running {RUNNING} on this machine")
-    (digest, turned), results = verdicts(sys.executable, pairs, folder)
-    assert digest == turned, "the order decides"
+        pytest.skip(f"this machine has no other Python of {', '.join(MINORS)} than {RUNNING}")
+    (digest, reversed_digest), results = verdicts(sys.executable, pairs, folder)
+    assert digest == reversed_digest, "verdicts depend on the order"
     for minor, python in others.items():
         digests, theirs = verdicts(python, pairs, folder)
         rows = zip(pairs, results, theirs, strict=True)
@@ -97,12 +97,12 @@ def are_judged_alike(pairs, folder):
 def test_every_python_gives_the_policy_the_same_verdicts_in_any_order(tmp_path):
     pairs = list(policy_pairs())
     assert len(pairs) >= 120, "the parser lost rows of docs/answers.md"
-    are_judged_alike(pairs, tmp_path)
+    check_all_pythons(pairs, tmp_path)
 
 
 @pytest.mark.full
 def test_every_python_gives_answers_at_risk_the_same_verdicts(tmp_path):
-    are_judged_alike([(rf"\boxed{{{answer}}}", gold) for answer, gold in AT_RISK], tmp_path)
+    check_all_pythons([(rf"\boxed{{{answer}}}", gold) for answer, gold in AT_RISK], tmp_path)
 
 
 @pytest.mark.parametrize("name", ["hardverify.jsonl", "tests.jsonl"])
@@ -110,5 +110,5 @@ def test_every_python_gives_collected_cases_the_same_verdicts(shared, tmp_path, 
     lines = (shared / "cases" / name).read_text(encoding="utf-8").split("\n")
     cases = [json.loads(line) for line in lines if line]
     boxed = [(rf"\boxed{{{case['pred']}}}", str(case["ground_truth"])) for case in cases]
-    said = [(str(c.get("solution_str") or c["pred"]), str(c["ground_truth"])) for c in cases]
-    are_judged_alike(boxed + said, tmp_path)
+    responses = [(str(c.get("solution_str") or c["pred"]), str(c["ground_truth"])) for c in cases]
+    check_all_pythons(boxed + responses, tmp_path)

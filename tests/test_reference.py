@@ -1,4 +1,4 @@
-"""docs/reference is what the code says, on any terminal."""
+"""docs/reference agrees with the code, on any terminal."""
 
 import importlib.util
 import re
@@ -14,14 +14,14 @@ SCRIPT = ROOT / "tools/reference.py"
 
 @pytest.fixture(scope="module")
 def reference():
-    """The script, as a module."""
+    """The script as a module."""
     spec = importlib.util.spec_from_file_location("rewardkit_reference", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_every_page_is_what_the_code_says(reference):
+def test_every_page_agrees_with_the_code(reference):
     stale = [
         path.name
         for path, text in reference.pages().items()
@@ -30,12 +30,12 @@ def test_every_page_is_what_the_code_says(reference):
     assert not stale, f"{', '.join(stale)}: run python tools/reference.py"
 
 
-def test_no_page_is_left_of_what_is_gone(reference):
+def test_no_page_is_obsolete(reference):
     assert set(reference.FOLDER.glob("*")) == set(reference.pages())
 
 
 def test_the_width_of_the_terminal_changes_nothing(reference):
-    """In an interpreter of its own, with 40 columns and no colours."""
+    """The page is written in another interpreter, with 40 columns and without colours."""
     code = f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r}); import reference; "
     code += "sys.stdout.buffer.write(reference.cli().encode())"
     done = subprocess.run(
@@ -47,8 +47,8 @@ def test_the_width_of_the_terminal_changes_nothing(reference):
     assert done.stdout.decode() == reference.cli()
 
 
-def test_every_command_and_option_that_there_is_stands_in_the_page(cli, reference):
-    """Against --help itself, which is made another way."""
+def test_the_page_has_every_command_and_option(cli, reference):
+    """It is compared with --help, which is built in another way."""
     page = reference.cli()
     for command in ("prep", "recipes import", "eval run"):
         done = cli(*command.split(), "--help")
@@ -59,7 +59,7 @@ def test_every_command_and_option_that_there_is_stands_in_the_page(cli, referenc
         assert all(option in section for option in options), command
 
 
-def test_every_row_of_a_table_has_the_cells_of_its_head(reference):
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(reference):
     assert reference.table(("x", "y"), [("1", "a|b\n c")]).splitlines()[-1] == r"| 1 | a\|b c |"
     for path, text in reference.pages().items():
         for block in text.split("\n\n"):
@@ -67,7 +67,7 @@ def test_every_row_of_a_table_has_the_cells_of_its_head(reference):
             assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) < 2, (path, block)
 
 
-def test_a_docstring_s_attributes_are_read_to_their_end(reference):
+def test_attributes_of_a_docstring_are_read_to_their_end(reference):
     class Documented:
         """A thing.
 

@@ -1,4 +1,4 @@
-"""What is released: the wheel holds all that is read at run time, and says what it is."""
+"""The wheel has all files that are read at run time, and complete metadata."""
 
 import importlib.util
 import re
@@ -14,7 +14,7 @@ import rewardkit
 from tests.tables import every
 
 ROOT = Path(__file__).parents[1]
-#: What a user misses at once if a build leaves it out; each pattern is of files in the wheel.
+#: Files that a user would miss at once: patterns of files in the wheel.
 NEEDED = {
     "py.typed": r"rewardkit/py\.typed",
     "cards": r"rewardkit/data_cards/[\w-]+\.md",
@@ -29,9 +29,9 @@ NEEDED = {
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel that the build backend makes of this tree, without isolation or network."""
+    """The wheel that the build backend makes from this tree, without isolation or network."""
     if not (ROOT / "data_cards").is_dir():
-        pytest.skip("these tests do not lie in a checkout (tools/release.py): nothing to build")
+        pytest.skip("these tests are not in a checkout (tools/release.py): nothing to build")
     if importlib.util.find_spec("hatchling") is None:
         pytest.skip("hatchling is not installed: pip install hatchling")
     folder = tmp_path_factory.mktemp("wheel")
@@ -51,7 +51,7 @@ def metadata(wheel):
 
 
 @pytest.mark.full
-def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheel):
+def test_the_wheel_has_exactly_the_files_of_the_package(wheel):
     files = [file for file in (ROOT / "rewardkit").rglob("*") if file.is_file()]
     cards = (f"rewardkit/data_cards/{file.name}" for file in (ROOT / "data_cards").iterdir())
     expected = {str(f.relative_to(ROOT)) for f in files if "__pycache__" not in f.parts} | {*cards}
@@ -61,7 +61,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheel):
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", NEEDED)
-def test_the_wheel_holds_what_is_read_at_run_time(wheel, kind):
+def test_the_wheel_has_the_files_that_are_read_at_run_time(wheel, kind):
     assert [name for name in wheel.namelist() if re.fullmatch(NEEDED[kind], name)]
 
 
@@ -73,13 +73,13 @@ def test_the_command_and_the_licence_are_in_the_wheel(wheel):
 
 
 @pytest.mark.full
-def test_the_metadata_says_what_pip_and_an_index_ask(metadata):
+def test_the_metadata_is_complete_for_pip_and_an_index(metadata):
     assert (metadata["Name"], metadata["Version"]) == ("rewardkit", rewardkit.__version__)
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.10"
-    said = metadata.get_all("Classifier")
-    assert "Typing :: Typed" in said
-    minors = {c.rpartition(" ")[2] for c in said if re.search(r":: 3\.\d+$", c)}
+    classifiers = metadata.get_all("Classifier")
+    assert "Typing :: Typed" in classifiers
+    minors = {c.rpartition(" ")[2] for c in classifiers if re.search(r":: 3\.\d+$", c)}
     assert minors == {"3.10", "3.11", "3.12", "3.13"}
     named = re.findall(r"rewardkit\[([\w-]+)\]", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert {"math-verify", "modelscope", "test", "verl", *named} <= {
@@ -96,11 +96,11 @@ def test_every_extra_that_a_message_names_can_be_installed(metadata):
     assert named <= {*metadata.get_all("Provides-Extra")}
 
 
-def disagreement(version, changelog):
-    """Why a version and a changelog do not go together; "" if they do.
+def changelog_error(version, changelog):
+    """Return why a version and a changelog do not agree, or "".
 
-    A development version has its changes under Unreleased, above older releases; a release has
-    them under its own dated heading, and Unreleased is left out or empty.
+    A development version has its changes under Unreleased, above older releases; a release has them
+    under a dated heading, and Unreleased is missing or empty.
     """
     parts = re.split(r"^## +(.+)$", changelog, flags=re.MULTILINE)[1:]
     sections = [(head, text.strip()) for head, text in zip(parts[::2], parts[1::2], strict=True)]
@@ -108,12 +108,12 @@ def disagreement(version, changelog):
     heads = [head for head, _ in sections if head != "[Unreleased]"]
     dated = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - \d{4}-\d\d-\d\d", head) for head in heads]
     if not all(dated):
-        return f"a heading is no dated release: {heads}"
+        return f"a heading is not a dated release: {heads}"
     if waiting is not None and sections[0][0] != "[Unreleased]":
         return "Unreleased is not the first heading"
     number = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(\.dev\d+)?", version)
     if not number:
-        return f"{version} is no version of ours"
+        return f"{version} is not in our version format"
     newest = tuple(map(int, dated[0].groups())) if dated else ()
     mine = tuple(map(int, number.groups()[:3]))
     if number[4]:
@@ -121,9 +121,9 @@ def disagreement(version, changelog):
     return "" if not waiting and mine == newest else f"{version} is not the newest heading"
 
 
-def test_the_version_is_the_changelog_s():
+def test_the_version_agrees_with_the_changelog():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert disagreement(rewardkit.__version__, text) == ""
+    assert changelog_error(rewardkit.__version__, text) == ""
 
 
 RELEASED = "# Changelog\n\n## [0.1.0] - 2026-11-30\n\n- new\n"
@@ -147,5 +147,5 @@ WAITING = "# Changelog\n\n## [Unreleased]\n\n- new\n"
         ("0.1.0", "# Changelog\n", False),
     ],
 )
-def test_a_forgotten_version_or_heading_is_found(version, changelog, agree):
-    assert (disagreement(version, changelog) == "") is agree
+def test_a_forgotten_version_or_heading_is_detected(version, changelog, agree):
+    assert (changelog_error(version, changelog) == "") is agree

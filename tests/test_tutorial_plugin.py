@@ -1,4 +1,4 @@
-"""The tutorial is executed: its commands are run, its files written, its output compared."""
+"""The tutorial is executed: its commands run, its files are written, its output is compared."""
 
 import os
 import re
@@ -10,16 +10,16 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "docs" / name for name in ("tutorial-plugin.md", "tutorial-plugin.zh-CN.md")]
-#: The line above a block, its language and its text. A file's line ends in its name and a colon.
+#: The line above a block, its language and its text; above a file it ends in its name and a colon.
 BLOCK = re.compile(r"([^\n]*)\n\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`([\w./-]+)`[^`]*[:：]$")
 
 
 class Reader:
-    """Somebody who does what the page says, in one shell."""
+    """A reader who follows the page in one shell."""
 
     def __init__(self, folder):
-        self.here, self.where, self.output = folder, folder / "where", ""
+        self.folder, self.pwd_file, self.output = folder, folder / "pwd", ""
         site, programs = folder / "site", folder / "bin"
         programs.mkdir()
         offline = Path(__file__).with_name("pip_offline.py")
@@ -34,32 +34,33 @@ class Reader:
         }
 
     def run(self, commands):
-        script = f"set -eu\n{commands}\npwd > '{self.where}'"
+        script = f"set -eu\n{commands}\npwd > '{self.pwd_file}'"
         done = subprocess.run(
             ["bash", "-c", script],
-            cwd=self.here,
+            cwd=self.folder,
             env=self.environment,
             capture_output=True,
             text=True,
         )
         assert done.returncode == 0, (commands, done.stdout, done.stderr)
-        self.here, self.output = Path(self.where.read_text().strip()), done.stdout
+        self.folder = Path(self.pwd_file.read_text().strip())
+        self.output = done.stdout
 
-    def compare(self, shown):
-        pieces = (re.escape(" ".join(piece.split())) for piece in shown.split("..."))
+    def compare(self, expected):
+        pieces = (re.escape(" ".join(piece.split())) for piece in expected.split("..."))
         pattern = ".*?".join(pieces).replace(r"\ ", " *")
-        assert re.fullmatch(pattern, " ".join(self.output.split())), (shown, self.output)
+        assert re.fullmatch(pattern, " ".join(self.output.split())), (expected, self.output)
 
 
 def files(blocks):
-    """(name, text) of the files that a page has its reader write."""
+    """Return (name, text) of the files that the reader writes."""
     return [
         (FILE.search(line)[1], text) for line, kind, text in blocks if kind not in ("bash", "text")
     ]
 
 
 @pytest.mark.full
-def test_whoever_does_what_the_page_says_gets_what_it_shows(tmp_path):
+def test_a_reader_who_follows_the_page_gets_its_output(tmp_path):
     reader, blocks = Reader(tmp_path), BLOCK.findall(PAGES[0].read_text(encoding="utf-8"))
     assert len(files(blocks)) == 7
     for block in blocks:
@@ -69,15 +70,15 @@ def test_whoever_does_what_the_page_says_gets_what_it_shows(tmp_path):
             reader.compare(block[2])
         else:
             [(name, text)] = files([block])
-            (reader.here / name).write_text(text, encoding="utf-8")
+            (reader.folder / name).write_text(text, encoding="utf-8")
 
 
-def test_the_two_pages_are_in_step():
-    """The same blocks in the same order, the same files, as many sections."""
+def test_both_languages_have_the_same_blocks():
+    """They have the same blocks and files in order, and equal numbers of sections."""
     english, chinese = (page.read_text(encoding="utf-8") for page in PAGES)
     ours, theirs = BLOCK.findall(english), BLOCK.findall(chinese)
     assert [block[1:] for block in ours] == [block[1:] for block in theirs]
     assert files(ours) == files(theirs)
     for mark, count in ((r"^## \d\.", 7), ("^```", 2 * len(ours))):
-        found = [len(re.findall(mark, page, re.MULTILINE)) for page in (english, chinese)]
-        assert found == [count, count]
+        counts = [len(re.findall(mark, page, re.MULTILINE)) for page in (english, chinese)]
+        assert counts == [count, count]

@@ -351,12 +351,12 @@ def test_a_slow_scorer_does_not_block_the_event_loop(name, tmp_path):
         args, wanted = (SimpleNamespace(reward_key=None), [sample] * 3), [1.0] * 3
 
     async def run():
-        asked = asyncio.create_task(function(*args))
+        task = asyncio.create_task(function(*args))
         while len(list(tmp_path.glob("begun-*"))) < len(args[1] if name == "slime" else [1]):
-            assert not asked.done()
+            assert not task.done()
             await asyncio.sleep(0.01)
         (tmp_path / "go").touch()
-        return await asked
+        return await task
 
     assert asyncio.run(run()) == wanted
 

@@ -36,7 +36,7 @@ LONG = 60
 
 @contextmanager
 def serving(seconds=4.0, parser="httptools", files=None):
-    """The port of a server that gives a request's headers so many seconds."""
+    """The port of a server with a limit on the seconds for a request's headers."""
 
     def limit_files():
         if files:
@@ -67,20 +67,20 @@ def connect(port):
 
 
 def drip(client, piece):
-    """Send a piece again and again until the server closes; what it said before."""
-    said, end = b"", time.monotonic() + LONG
+    """Send a piece repeatedly until the server closes, and return the bytes it sent."""
+    answer, end = b"", time.monotonic() + LONG
     client.settimeout(0.1)
     with suppress(ConnectionError):
         while time.monotonic() < end:
             client.sendall(piece)
             try:
                 if not (read := client.recv(1 << 16)):
-                    return said
-                said += read
+                    return answer
+                answer += read
             except TimeoutError:
                 continue
         raise AssertionError("the server never closed the connection")
-    return said
+    return answer
 
 
 @pytest.mark.full
@@ -137,8 +137,8 @@ def test_a_client_that_does_not_read_its_answers_is_closed():
 def test_headers_have_a_maximum_length(parser):
     with serving(seconds=LONG, parser=parser) as port, connect(port) as client:
         client.sendall(b"POST /score HTTP/1.1\r\n")
-        said = drip(client, b"X-A: " + b"x" * 10_000 + b"\r\n")
-        assert said.startswith((b"HTTP/1.1 431 ", b"HTTP/1.1 400 "))
+        answer = drip(client, b"X-A: " + b"x" * 10_000 + b"\r\n")
+        assert answer.startswith((b"HTTP/1.1 431 ", b"HTTP/1.1 400 "))
         assert ask(port) == 200
 
 
@@ -161,7 +161,7 @@ def test_a_long_body_is_answered_in_any_pieces():
 @pytest.mark.full
 def test_more_clients_than_descriptors_do_not_stop_it_for_ever():
     with serving(files=64) as port, ExitStack() as stack:
-        said = []
+        answer = []
         for _ in range(150):
             with suppress(ConnectionError):
                 stack.enter_context(connect(port)).sendall(b"POST /")
@@ -169,8 +169,8 @@ def test_more_clients_than_descriptors_do_not_stop_it_for_ever():
         with closing(full), suppress(ConnectionError):
             full.request("GET", "/health")
             reply = full.getresponse()
-            said = [reply.status, reply.headers["Retry-After"]]
-        assert said in ([], [503, "1"])  # [] where the kernel told of the end before the answer
+            answer = [reply.status, reply.headers["Retry-After"]]
+        assert answer in ([], [503, "1"])  # [] where the kernel reported the end before the answer
         end = time.monotonic() + LONG
         while True:
             with suppress(ConnectionError, http.client.HTTPException):

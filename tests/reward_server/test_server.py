@@ -1,4 +1,4 @@
-"""`rewardkit reward-server`: real processes, asked over real connections."""
+"""`rewardkit reward-server`: real processes and real connections."""
 
 import asyncio
 import base64
@@ -136,20 +136,20 @@ def test_an_object_gets_a_score_and_a_list_gets_scores_in_order(fast):
 def test_golds_are_read_as_in_files_and_a_missing_one_affects_only_its_item(fast):
     golds = [["18"], '["18"]', None, [], "nan", ["18", "19"], "18.0"]
     items = [{"response": "#### 18", "ground_truth": gold} for gold in golds]
-    told = fast.ask("/score", {"items": items})[1]["items"]
-    assert [item["status"] for item in told] == ["correct"] * 2 + ["bad_ground_truth"] * 5
-    assert told[4]["error"] == "the ground truth cannot be scored: it is a missing value"
-    assert told[5]["error"].endswith("a list of several answers; write one answer as text")
-    assert told[6]["error"].endswith("write 18, or set method=robust")
+    scores = fast.ask("/score", {"items": items})[1]["items"]
+    assert [item["status"] for item in scores] == ["correct"] * 2 + ["bad_ground_truth"] * 5
+    assert scores[4]["error"] == "the ground truth cannot be scored: it is a missing value"
+    assert scores[5]["error"].endswith("a list of several answers; write one answer as text")
+    assert scores[6]["error"].endswith("write 18, or set method=robust")
 
 
 def test_openrlhf_gets_what_its_own_server_would_answer(fast):
     """The payload and the keys are those of openrlhf 0.11.2's `utils/agent.py`."""
     prompt = "<|im_start|>user\nsay #### 18<|im_end|>\n"
-    asked = {"query": [prompt + "#### 17<|im_end|>"], "prompts": [prompt], "labels": ["18"]}
+    body = {"query": [prompt + "#### 17<|im_end|>"], "prompts": [prompt], "labels": ["18"]}
     logs = {"acc": [0.0], "no_answer": [0.0], "timeout": [0.0], "error": [0.0]}
     alone = {"rewards": [0.0], "scores": [0.0], "extra_logs": logs}
-    assert fast.ask("/get_reward", asked)[:2] == (200, alone)
+    assert fast.ask("/get_reward", body)[:2] == (200, alone)
     # A prompt's own answer is not the response's.
     silent = {"query": [prompt], "prompts": [prompt], "labels": [18]}
     assert fast.ask("/get_reward", silent)[1]["extra_logs"]["no_answer"] == [1.0]
@@ -162,30 +162,30 @@ def test_openrlhf_gets_what_its_own_server_would_answer(fast):
 
 def test_auto_scores_by_data_source_and_reports_an_unknown_one():
     with started() as process:
-        asked_of_auto(Server(process))
+        check_auto(Server(process))
 
 
 def test_the_page_shows_a_real_request_and_its_answer(fast):
     page = (Path(__file__).parents[2] / "docs/reward-server.md").read_text(encoding="utf-8")
-    asked = re.search(r"-d '\n(.+?)'\n```", page, re.DOTALL)[1]
+    request = re.search(r"-d '\n(.+?)'\n```", page, re.DOTALL)[1]
     answer = re.search(r"```json\n(.+?)```", page, re.DOTALL)[1]
-    assert fast.ask("/score", json.loads(asked))[1] == json.loads(answer)
+    assert fast.ask("/score", json.loads(request))[1] == json.loads(answer)
 
 
-def asked_of_auto(auto):
+def check_auto(auto):
     gsm = {"data_source": "openai/gsm8k", "response": "#### 18", "ground_truth": "18"}
     maths = {"data_source": "HuggingFaceH4/MATH-500", "response": r"\boxed{18}"}
     dapo = {"data_source": "math_dapo", "response": "Answer: 17", "ground_truth": "18"}
     unknown = {**gsm, "data_source": "acme"}
-    status, told, _ = auto.ask(
+    status, reply, _ = auto.ask(
         "/score", {"items": [gsm, {**maths, "ground_truth": "18"}, dapo, unknown]}
     )
-    assert (status, [item["score"] for item in told["items"]]) == (200, [1.0, 1.0, -1.0, 0.0])
-    error = told["items"][3]["error"]
+    assert (status, [item["score"] for item in reply["items"]]) == (200, [1.0, 1.0, -1.0, 0.0])
+    error = reply["items"][3]["error"]
     assert "no scorer is known for data_source 'acme'" in error
     assert "Known: " in error
     assert "openai/gsm8k" in error
-    assert told["items"][3]["status"] == "unknown_data_source"
+    assert reply["items"][3]["status"] == "unknown_data_source"
     status, alone, _ = auto.ask("/score", {**gsm, "data_source": "openai/gsm8"})
     assert (status, alone["status"]) == (200, "unknown_data_source")
     assert "Did you mean 'openai/gsm8k'" in alone["error"]
@@ -203,7 +203,7 @@ ITEM = b'{"response":"","ground_truth":"",%s}'
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "said"),
+    ("path", "body", "status", "message"),
     [
         ("/score", b"", 400, "not JSON"),
         ("/score", b"{", 400, "line 1 column 2"),
@@ -246,9 +246,9 @@ ITEM = b'{"response":"","ground_truth":"",%s}'
         ),
     ],
 )
-def test_an_invalid_body_is_refused_with_its_place(fast, path, body, status, said):
-    got, told, _ = fast.ask(path, body)
-    assert (got, said in told["error"]) == (status, True), told
+def test_an_invalid_body_is_refused_with_its_place(fast, path, body, status, message):
+    answer_status, answer, _ = fast.ask(path, body)
+    assert (answer_status, message in answer["error"]) == (status, True), answer
 
 
 def test_a_body_without_a_length_has_the_same_limit(fast):
@@ -297,11 +297,11 @@ def test_the_default_is_this_machine_alone_without_a_token(fast):
 
 def test_every_endpoint_but_health_needs_the_token(slow):
     item, basic = {"response": "", "ground_truth": "1"}, base64.b64encode(f"x:{TOKEN}".encode())
-    for shown in ("", "Bearer", "Bearer wrong", f"Basic {TOKEN}", "Basic Og==", "Basic é"):
-        header = shown.encode("latin-1").decode("latin-1")
-        status, told, headers = slow.ask("/score", item, Authorization=header)
-        assert (status, headers["WWW-Authenticate"]) == (401, "Bearer"), shown
-        assert TOKEN not in json.dumps(told)
+    for value in ("", "Bearer", "Bearer wrong", f"Basic {TOKEN}", "Basic Og==", "Basic é"):
+        header = value.encode("latin-1").decode("latin-1")
+        status, reply, headers = slow.ask("/score", item, Authorization=header)
+        assert (status, headers["WWW-Authenticate"]) == (401, "Bearer"), value
+        assert TOKEN not in json.dumps(reply)
     assert slow.ask("/metrics", token="wrong")[0] == 401
     assert slow.ask("/health", token="wrong")[0] == 200
     assert slow.ask("/score", item, Authorization=f"Basic {basic.decode()}")[0] == 200
@@ -312,10 +312,10 @@ def test_a_failure_of_a_scorer_is_a_score_and_not_a_status_of_500(slow):
         {"response": what, "ground_truth": "1"}
         for what in ("fine", "raise", "exit", "nan", "sleep 30", "fine")
     ]
-    status, told, _ = slow.ask("/score", {"items": items})
+    status, reply, _ = slow.ask("/score", {"items": items})
     assert status == 200
-    assert [item["score"] for item in told["items"]] == [1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
-    assert [item["error"] for item in told["items"]] == [
+    assert [item["score"] for item in reply["items"]] == [1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    assert [item["error"] for item in reply["items"]] == [
         "",
         "the scorer raised LookupError: no such thing",
         "the scorer ended its process (exit code 3)",
@@ -323,7 +323,7 @@ def test_a_failure_of_a_scorer_is_a_score_and_not_a_status_of_500(slow):
         "no verdict within 3 s",
         "",
     ]
-    statuses = [item["status"] for item in told["items"]]
+    statuses = [item["status"] for item in reply["items"]]
     assert statuses == ["correct", *["failed"] * 3, "timeout", "correct"]
     assert (
         slow.metric(f'rewardkit_errors_total{{scorer="{slow.ask("/health")[1]["scorer"]}"}}') == 4
@@ -335,12 +335,12 @@ def test_ten_times_too_many_requests_are_refused_at_once_and_no_answer_is_lost(s
 
     def one(n):
         body = {"response": "sleep 0.1", "ground_truth": str(n)}
-        status, told, headers = slow.ask("/score", body)
-        return n, status, told, headers.get("Retry-After")
+        status, reply, headers = slow.ask("/score", body)
+        return n, status, reply, headers.get("Retry-After")
 
     with ThreadPoolExecutor(30) as pool:
         answers = list(pool.map(one, range(30)))
-    scored = [(n, told["pred"]) for n, status, told, _ in answers if status == 200]
+    scored = [(n, reply["pred"]) for n, status, reply, _ in answers if status == 200]
     refused = [answer for answer in answers if answer[1] == 429]
     assert len(scored) + len(refused) == 30
     assert len(scored) >= 3
@@ -396,32 +396,32 @@ def test_a_signal_ends_the_server_after_every_accepted_request(slow_scorer):
         server = Server(one)
         texts = ["sleep 0.3", "fine", "sleep 0.1", "fine", "raise"]
         items = [{"response": text, "ground_truth": str(n)} for n, text in enumerate(texts)]
-        told = server.ask("/score", {"items": items})[1]["items"]
-        assert [item["pred"] for item in told] == [
+        scores = server.ask("/score", {"items": items})[1]["items"]
+        assert [item["pred"] for item in scores] == [
             "0",
             "1",
             "2",
             "3",
             "",
         ]  # in order, two at a time
-        assert "0.0.0.0" not in ended(server, signal.SIGTERM, 143)
-        assert "anyone who reaches 0.0.0.0" in ended(Server(other), signal.SIGINT, 130)
+        assert "0.0.0.0" not in stderr_after_end(server, signal.SIGTERM, 143)
+        assert "anyone who reaches 0.0.0.0" in stderr_after_end(Server(other), signal.SIGINT, 130)
 
 
-def ended(server, number, code):
-    """What stderr says in the end."""
+def stderr_after_end(server, number, code):
+    """End a server with a signal, check its last answers and exit code, and return its stderr."""
     items = [{"response": "sleep 0.5", "ground_truth": str(n)} for n in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(server.ask, "/score", item) for item in items]
+        futures = [pool.submit(server.ask, "/score", item) for item in items]
         server.until_waiting(4)
-        got, said = server.end(number)
-        answers = [future.result()[:2] for future in asked]
-    assert [(status, told["pred"]) for status, told in answers] == [(200, c) for c in "0123"]
-    assert got == code
-    assert "Traceback" not in said
+        exit_code, stderr = server.end(number)
+        answers = [future.result()[:2] for future in futures]
+    assert [(status, reply["pred"]) for status, reply in answers] == [(200, c) for c in "0123"]
+    assert exit_code == code
+    assert "Traceback" not in stderr
     with pytest.raises(ConnectionRefusedError):
         server.ask("/health")
-    return said
+    return stderr
 
 
 NAMES = st.sampled_from(
@@ -445,8 +445,8 @@ BODIES = (
 
 @given(st.sampled_from(["/score", "/get_reward"]), BODIES)
 def test_no_body_gets_a_status_of_500(fast, path, body):
-    status, told, _ = fast.ask(path, body)
-    assert status == 200 or (status in (400, 413, 422) and told["error"])
+    status, reply, _ = fast.ask(path, body)
+    assert status == 200 or (status in (400, 413, 422) and reply["error"])
 
 
 @given(st.sampled_from([read_score, read_openrlhf]), BODIES)
@@ -489,9 +489,9 @@ def test_settings_that_cannot_be_served_are_errors(fast, tmp_path, monkeypatch):
         ),
         (ServerConfig(scorer=f"{broken}:score"), UsageError, "does not import"),
     ]
-    for told, error, said in cases:
-        with pytest.raises(error, match=said):
-            serve(told, print, print)
+    for config, error, message in cases:
+        with pytest.raises(error, match=message):
+            serve(config, print, print)
     for variable in ("BLANK", "NO_SUCH_VARIABLE"):
         with pytest.raises(UsageError, match=f"{variable}: it is unset or blank"):
             read_token(variable)

@@ -52,7 +52,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kw
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("pass", ""),
         ("right = True", "must be wrong"),
@@ -72,15 +72,15 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kw
         ("right = response.strip() == ground_truth.strip()", "an empty gold pays"),
     ],
 )
-def test_each_fault_of_a_scorer_has_its_own_message(tmp_path, line, said):
+def test_each_fault_of_a_scorer_has_its_own_message(tmp_path, line, message):
     file = tmp_path / "mine.py"
     file.write_text(SCORER.format(line))
-    asked = {"right": [("4", "4")], "wrong": [("5", "4")]}
-    if not said:
-        check_scorer(f"{file}:score", **asked)
+    examples = {"right": [("4", "4")], "wrong": [("5", "4")]}
+    if not message:
+        check_scorer(f"{file}:score", **examples)
         return
-    with pytest.raises(AssertionError, match=said):
-        check_scorer(f"{file}:score", **asked)
+    with pytest.raises(AssertionError, match=message):
+        check_scorer(f"{file}:score", **examples)
 
 
 def test_a_compute_score_with_other_keys_fails_the_check(tmp_path):

@@ -162,7 +162,7 @@ def test_auto_reads_the_data_source_that_verl_passes():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("scorer: gsm8k\npart: {correct: 1}", "unknown key 'part'. Did you mean 'parts'"),
         ("scorer: gsm8k\nparts: {corect: 1}", "unknown key 'corect'. Did you mean 'correct'"),
@@ -187,10 +187,10 @@ def test_auto_reads_the_data_source_that_verl_passes():
         ("!!python/object/apply:os.system [true]", "not YAML"),
     ],
 )
-def test_a_mistake_in_the_yaml_is_one_line_with_its_place(written, text, said):
+def test_a_mistake_in_the_yaml_is_one_line_with_its_place(written, text, message):
     with pytest.raises(UsageError) as caught:
         load_reward(written(text))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

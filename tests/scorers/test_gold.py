@@ -89,9 +89,9 @@ def test_an_array_of_one_answer_is_that_answer(name, options, gold, response):
 @pytest.mark.parametrize(("name", "options"), [(n, o) for n, o, *_ in SCORERS])
 def test_a_missing_gold_is_an_error_and_repeating_it_does_not_pay(name, options, gold):
     scorer = load_scorer(name, **options)
-    shown = str(gold)
-    forms = (rf"\boxed{{{shown}}}", f"Answer: {shown}", f"#### {shown}", shown, "", r"\boxed{}")
-    for response in (*forms, rf"<think></think>\boxed{{{shown}}}"):
+    text = str(gold)
+    forms = (rf"\boxed{{{text}}}", f"Answer: {text}", f"#### {text}", text, "", r"\boxed{}")
+    for response in (*forms, rf"<think></think>\boxed{{{text}}}"):
         result = scorer(response, gold)
         assert (result.correct, result.status) == (False, Status.BAD_GROUND_TRUTH)
         fields = verl(name, response, gold, **options)

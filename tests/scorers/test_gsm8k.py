@@ -148,9 +148,9 @@ def test_a_mixed_number_is_its_value_in_robust_mode():
 
 
 def test_verl_s_modes_read_the_last_300_characters_and_robust_all():
-    for method, said, rest in (("strict", "#### 18", 293), ("flexible", "18", 298)):
-        assert score(said + "x" * rest, "18", method=method).correct
-        assert not score(said + "x" * (rest + 1), "18", method=method).correct
+    for method, answer, rest in (("strict", "#### 18", 293), ("flexible", "18", 298)):
+        assert score(answer + "x" * rest, "18", method=method).correct
+        assert not score(answer + "x" * (rest + 1), "18", method=method).correct
     assert score("#### 18\n" + "x" * 5000, "18", method="robust").correct
 
 

@@ -88,8 +88,8 @@ def test_score_names_the_rows_that_break_a_scorer_and_scores_the_rest(bad, rows,
     report = score_files([rows], bad, jobs=jobs, out=out, seconds=3)
     assert {row.where.rpartition(":")[2]: row.reason for row in report.examples} == REASONS
     assert report.total.n == 12 - len(REASONS)
-    kept = (tmp_path / "out.jsonl.unscored.jsonl").read_text().splitlines()
-    assert [json.loads(line)["reason"] for line in kept] == list(REASONS.values())
+    lines = (tmp_path / "out.jsonl.unscored.jsonl").read_text().splitlines()
+    assert [json.loads(line)["reason"] for line in lines] == list(REASONS.values())
 
 
 @pytest.mark.full

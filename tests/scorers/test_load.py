@@ -97,7 +97,7 @@ def test_a_reward_with_verls_signature_may_return_a_number_or_a_dictionary(
 
 
 @pytest.mark.parametrize(
-    ("text", "attribute", "said"),
+    ("text", "attribute", "message"),
     [
         ("import nothing_like_this", "score", "does not import"),
         ("def broken(:", "score", "does not import"),
@@ -105,10 +105,10 @@ def test_a_reward_with_verls_signature_may_return_a_number_or_a_dictionary(
         ("x = 1", "", "after a colon"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path, text, attribute, said):
+def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path, text, attribute, message):
     file = tmp_path / "bad.py"
     file.write_text(text)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         load_scorer(f"{file}:{attribute}" if attribute else str(file))
 
 

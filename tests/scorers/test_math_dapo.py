@@ -211,9 +211,9 @@ def test_time_is_linear_in_the_gold_and_the_response(unit):
 
 
 def test_the_line_is_read_in_the_last_300_characters_and_the_box_in_the_last_100():
-    for said, rest in (("Answer: 34", 290), (r"\boxed{34}", 90)):
-        assert score(said + " " * rest, "34").correct
-        assert score(said + " " * (rest + 1), "34").status is NONE
+    for answer, rest in (("Answer: 34", 290), (r"\boxed{34}", 90)):
+        assert score(answer + " " * rest, "34").correct
+        assert score(answer + " " * (rest + 1), "34").status is NONE
     assert score(r"\boxed{34}" + " " * 90, "34", strict_box=True).correct
     assert not score(r"\boxed{34}" + " " * 91, "34", strict_box=True).correct
 
@@ -247,7 +247,7 @@ def test_every_step_of_the_normalisation_is_taken(step):
 )  # fmt: skip
 def test_the_steps_normalise_tex(text, normal):
     assert normalize(text) == normal
-    assert normalize(text + " " * 400) == normal  # beyond what is kept
+    assert normalize(text + " " * 400) == normal  # more than verl looks at
 
 
 def test_a_missing_answer_and_a_wrong_one_have_different_statuses():

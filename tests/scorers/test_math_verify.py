@@ -130,12 +130,12 @@ def test_a_deadline_of_zero_is_an_error():
 
 
 def test_a_verdict_may_take_its_seconds_of_cpu_time_and_five_times_as_long(monkeypatch):
-    asked = []
+    calls = []
     reply = Reply("timeout", None, "CPU time limit reached")
-    monkeypatch.setattr(math_verify, "call", lambda *_, **options: asked.append(options) or reply)
+    monkeypatch.setattr(math_verify, "call", lambda *_, **options: calls.append(options) or reply)
     score("5", "5")
     score("5", "5", seconds=0.5)
-    assert asked == [
+    assert calls == [
         {"cpu_seconds": 2.0, "wall_seconds": 10.0},
         {"cpu_seconds": 0.5, "wall_seconds": 2.5},
     ]

@@ -62,15 +62,17 @@ def user_file(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(("scorer", "option", "value", "said"), WRONG)
-def test_an_invalid_value_is_a_usage_error_when_the_scorer_is_loaded(scorer, option, value, said):
+@pytest.mark.parametrize(("scorer", "option", "value", "message"), WRONG)
+def test_an_invalid_value_is_a_usage_error_when_the_scorer_is_loaded(
+    scorer, option, value, message
+):
     for load in (
         lambda: load_scorer(scorer, **{option: value}),
         lambda: SampleScorer(scorer, {option: value}),
     ):
         with pytest.raises(UsageError) as caught:
             load()
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert caught.value.exit_code == 2
 
 
@@ -97,16 +99,18 @@ def test_valid_values_are_accepted(scorer, options):
 
 
 @pytest.mark.parametrize(
-    ("scorer", "option", "value", "said"), [w for w in WRONG if w[0] != "auto"]
+    ("scorer", "option", "value", "message"), [w for w in WRONG if w[0] != "auto"]
 )
-def test_in_verl_an_invalid_value_sets_error_and_logs_one_line(scorer, option, value, said, caplog):
+def test_in_verl_an_invalid_value_sets_error_and_logs_one_line(
+    scorer, option, value, message, caplog
+):
     module = __import__(f"rewardkit.scorers.{scorer}", fromlist=["compute_score"])
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
         for _ in range(3):
             result = module.compute_score("d", "#### 5", "5", None, **{option: value})
             assert (result["error"], result["acc"]) == (1.0, 0.0)
     (record,) = caplog.records
-    assert said in record.getMessage()
+    assert message in record.getMessage()
 
 
 def test_in_verl_auto_flags_a_value_that_no_scorer_accepts(caplog):
@@ -148,7 +152,7 @@ def annotated(*, postponed):
 
 @pytest.mark.parametrize("postponed", [True, False])
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"kind": "bd"}, "has no kind 'bd'. Did you mean 'bc'? Its kinds: a, bc."),
         ({"level": 3}, "has no level 3. Its levels: 1, 2."),
@@ -157,10 +161,12 @@ def annotated(*, postponed):
         ({"count": 1.5}, "give a whole number."),
     ],
 )
-def test_annotations_of_a_users_scorer_count_even_if_postponed(user_file, postponed, options, said):
+def test_annotations_of_a_users_scorer_count_even_if_postponed(
+    user_file, postponed, options, message
+):
     with pytest.raises(UsageError) as caught:
         load_scorer(user_file(annotated(postponed=postponed)), **options)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("postponed", [True, False])

@@ -189,16 +189,16 @@ def test_the_defaults_are_those_of_the_sources():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"n": 0}, "repetition: n=0; give a number from 1 to 1000."),
         ({"max_penalty": -1.0}, "repetition: max_penalty=-1.0; give a number from 0 to inf."),
     ],
 )
-def test_a_setting_that_is_refused_is_named_with_its_range(settings, said):
+def test_a_setting_that_is_refused_is_named_with_its_range(settings, message):
     with pytest.raises(UsageError) as caught:
         repetition("text", **settings)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
 def test_a_length_and_a_buffer_that_are_refused_are_named_too():
