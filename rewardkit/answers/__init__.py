@@ -1,1 +1,1 @@
-"""What an answer is: text -> candidate -> value -> verdict. Knows nothing of verl or datasets."""
+"""Extraction, parsing and comparison of answers. Independent of verl, scorers and datasets."""

@@ -1,4 +1,4 @@
-"""Numbers in Chinese wording: 十二 is 12, 四分之三 is 3/4, 百分之五十 is 50%, 负五 is -5."""
+"""Numbers in Chinese words: 十二 is 12, 四分之三 is 3/4, 百分之五十 is 50%, 负五 is -5."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBER = re.compile(
 
 
 def chinese_to_digits(text: str) -> str:
-    """A text that is one number in Chinese wording, in digits; any other text as it is."""
+    """Return a text that is one number in Chinese words in digits; any other text unchanged."""
     match = _NUMBER.fullmatch(text.strip(" $*"))
     if match is None:
         return text
@@ -34,7 +34,7 @@ def chinese_to_digits(text: str) -> str:
 
 
 def _read_integer(numeral: str) -> int:
-    """十二 -> 12, 一百零五 -> 105, 三万二千 -> 32000; digits in a row (二〇二四) stand for themselves."""
+    """Return the value of a numeral: 十二 -> 12, 三万二千 -> 32000; 二〇二四 is read digit by digit."""
     if len(numeral) > 1 and all(char in _DIGITS for char in numeral):
         return int("".join(str(_DIGITS[char]) for char in numeral))
     total, section, digit = 0, 0, 0

@@ -1,15 +1,16 @@
-"""Reads where a response states its choice: the last box or `<answer>`, else its own words.
+"""Finds where a response states its choice: in the last box or `<answer>`, else in words.
 
-What a text picks is read by `rewardkit.answers.option_letters`.
+`rewardkit.answers.option_letters` reads which options a text picks.
 
-Of a response's own words, which count only if that is asked for, go in this order:
+Words count only with `final_letter`. They are searched in this order:
 
 * a last line of letters alone;
 * the last statement of the answer: `The answer is (B)`, `Solution: Choice_B`, `it must be (D)`,
-  `Choice B is the correct answer`, `答案：AC`, `本题选B`, `B是正确答案`. One that is doubted (`if the
-  answer is B`, `不应选B`) or asked for is none, and one whose letter is denied after it is ambiguous;
-* where the options are known, a last line that is an option's text;
-* verdicts on single options, if all the affirmed ones agree: `B is correct`, `B项正确`.
+  `Choice B is the correct answer`, `答案：AC`, `本题选B`, `B是正确答案`. A statement
+  that is doubted (`if the answer is B`, `不应选B`) or asked does not count, and one whose letter is
+  denied after it is ambiguous;
+* a last line that is an option's text, if the options are known;
+* verdicts on single options, if all affirmed ones agree: `B is correct`, `B项正确`.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ from rewardkit.answers.option_letters import (
 
 __all__ = ["AMBIGUOUS", "DEFAULT_LETTERS", "final_choice", "read_gold", "read_letters"]
 
-#: Longest line that is read after `The answer is`, and longest box beside another.
+#: Most characters of a line after `The answer is`, and of a box beside another one.
 MAX_LINE: Final = 200
-#: Longest text between two answers that stand side by side.
+#: Most characters between two answers side by side.
 MAX_GAP: Final = 80
-#: How many of the last statements or `<answer>` blocks are looked at.
+#: Most statements and `<answer>` blocks that are read, from the last one back.
 MAX_STATEMENTS: Final = 16
 MAX_BLOCKS: Final = 4
 #: Characters at the end that are searched for statements.
 STATEMENT_CHARS: Final = 20_000
-#: Characters before a statement that may cast doubt on it or hold its letters, and those after it
-#: in which its letter may be denied.
+#: Characters before a statement that may cast doubt on it or hold its letters, and characters
+#: after it in which its letter may be denied.
 BEFORE_CHARS: Final = 60
 DENIAL_CHARS: Final = 1000
 
-# These patterns are for undressed text.
+# These patterns match text after `strip_markup`.
 _LETTERS = r"[(\[{*]{0,3}[A-Z]{1,10}(?![A-Za-z0-9])[)\]}*]{0,3}"
 _LETTER_RUN = r"[(\[{]{0,3}(?:[A-Z]{1,10}|[a-z])(?![A-Za-z0-9])[)\]}]{0,3}(?:选?项)?"
 _JOINT = rf"(?: ?(?:{JOINT})){{0,2}} ?"
@@ -68,8 +69,8 @@ _NOT_A_QUESTION = (
     r"|(?:is|are|must|should|would|will|has)\b))"
 )
 
-#: Words that state the answer before its letter, or, in a group, after it. Their first characters
-#: stand in front, so that not every alternative is tried at every place.
+#: Words that state the answer before its letter, or, in a group, after it. A lookahead for their
+#: first characters comes first, so that the alternatives are not tried at every position.
 _STATEMENT = re.compile(
     r"(?<![A-Za-z])(?=[AaSsOoCcRrBbmIWwHhTti])(?:"
     r"(?i:answers?|solutions?|option|choice|(?:correct|right|best) (?:options|choices)|ans\.?)"
@@ -86,14 +87,14 @@ _STATEMENT = re.compile(
     rf"|选择?:?{_BEFORE_LETTERS}|\n选择?:?"
     rf"|((?:选?项)?(?:才?[是为]|[都均]是)(?:最?(?:正确|佳|终)|本题)?的?(?:答案|选项){_NOT_A_QUESTION}))"
 )
-#: Words that affirm the option before them, or name it; it counts if no other is affirmed.
+#: Words that affirm the option before them, or name it; it counts if no other option is affirmed.
 _OPTION_VERDICT = re.compile(
     rf"(?<![A-Za-z])(?:({_COPULA} (?:correct\b|right(?=[.,;!*]|$)){_NOT_A_QUESTION})"
     rf"|(?:is|be|matches|corresponds to) (?:[Cc]hoice|[Oo]ption)[ _]{{0,2}}(?P<name>{_LETTERS}))"
     rf"|(?=[选项是为都均正符])((?:选?项)?[是为都均]?(?:正确|符合题意){_NOT_A_QUESTION})"
 )
 _LETTERS_BEFORE = re.compile(rf"(?<![A-Za-z0-9])({_LETTERS}(?:{_JOINT}{_LETTERS}){{0,9}}) ?$")
-#: What makes a statement none, right before it.
+#: Words right before a statement that keep it from counting.
 _DOUBT = re.compile(
     r"(?:(?<![A-Za-z])(?:if|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|cannot|never|neither|nor"
     r"|doubt|not|each|every|which|except(?: for)?|other than|(?:all|any|every|no)(?:thing|one)?(?: options| choices)? but)"
@@ -105,7 +106,7 @@ _DOUBT = re.compile(
     r"|说法|结论|命题|图|点) ?$",
     re.IGNORECASE,
 )
-#: Letters at the beginning of a line and what may follow them, in a group where it leaves them open.
+#: Letters at the start of a line and what may follow them; a group holds what leaves them open.
 _LEADING_LETTERS = re.compile(
     rf"({_LETTER_RUN}(?:{_JOINT}{_LETTER_RUN})*)"
     r"(?:(,? ?(?:and/)?(?:or(?![a-z])|或者?|还是|/))"
@@ -118,7 +119,7 @@ _SINGLE_LETTER = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9])[)*]{0,3}(?:
 
 
 class _Statement(NamedTuple):
-    """A text that states an answer, its letters, and where the words that make it one lie."""
+    """A text that states an answer, its letters, and the span of the words that state it."""
 
     text: str
     letters: Letters
@@ -133,18 +134,18 @@ def final_choice(
     *,
     final_letter: bool = False,
 ) -> tuple[str, Letters]:
-    r"""The text of a response's final answer, "" without one, and the letters it picks.
+    r"""Return the text of a response's final answer, "" without one, and the letters it picks.
 
-    The final answer is the last balanced box, or every `<answer>` block and the last box after
-    them. Answers that stand side by side (`\boxed{A} or \boxed{B}`) and differ are ambiguous.
-    What follows `</think>` goes before what was thought.
+    The final answer is the last balanced box, or all `<answer>` blocks and the last box after them.
+    Different answers side by side (`\boxed{A} or \boxed{B}`) are ambiguous. What follows `</think>`
+    takes precedence over the thought.
 
     Args:
         response: the model's text.
-        legal: the letters there are.
-        options: the text of each option, where the row tells it.
+        legal: the letters of the question.
+        options: the text of each option, if the row has it.
         final_letter: whether lines such as `The answer is (B)` and `答案：AC`, and a last line of
-            letters alone, count where no box or block tells a choice.
+            letters alone, count if no box or block states a choice.
     """
     options = options or {}
     answer = response.rpartition("</think>")[2]
@@ -161,7 +162,7 @@ def final_choice(
 
 
 def _marked_answers(text: str) -> list[str]:
-    """The texts of the final answers in boxes and `<answer>` blocks, the last one last."""
+    """Return the texts of the final answers in boxes and `<answer>` blocks, in order."""
     parts = [part.partition("</answer>") for part in text.rsplit("<answer>", MAX_BLOCKS)[1:]]
     blocks = [block for block, close, _ in parts if close]
     if not blocks:
@@ -172,7 +173,7 @@ def _marked_answers(text: str) -> list[str]:
 
 
 def _last_boxes(text: str) -> list[str]:
-    """The last balanced box, after the box right before it, if there is one."""
+    """Return the last balanced box, preceded by the box right before it, if there is one."""
     *_, last = None, *boxes(text)
     if last is None:
         return []
@@ -191,7 +192,7 @@ def _last_boxes(text: str) -> list[str]:
 def _read_statements(
     text: str, legal: frozenset[str], options: Mapping[str, str]
 ) -> tuple[str, Letters]:
-    """The choice that an undressed text states in its own words."""
+    """Return the text and the letters of the choice that a text without markup states in words."""
     line = text.rpartition("\n")[2][-MAX_LINE:].strip()
     bare = _OPTION_WORD.sub("", line, count=1)
     is_bare = bare.isupper() and strip_lead_words(bare) == bare
@@ -203,7 +204,7 @@ def _read_statements(
     if last is not None:
         between = text[before.end : last.start] if before else ""
         differ = before is not None and before.letters != last.letters and len(between) <= MAX_GAP
-        # Where only letters and words that say nothing part two statements, neither is the last.
+        # If only letters and filler words separate two statements, neither is the last one.
         if differ and read_letter_list(f"A {between} A", legal) is not None:
             return last.text, AMBIGUOUS
         return last.text, AMBIGUOUS if _has_denial(last, text) else last.letters
@@ -217,7 +218,7 @@ def _read_statements(
 
 
 def _has_denial(statement: _Statement, text: str) -> bool:
-    """Whether a text says after a statement that its letter is wrong."""
+    """Whether the text after a statement says that its letter is wrong."""
     rest = text[statement.end : statement.end + DENIAL_CHARS]
     return isinstance(statement.letters, frozenset) and any(
         name[1] in statement.letters and denies_letter(rest[name.end() : name.end() + MAX_GAP])
@@ -228,7 +229,7 @@ def _has_denial(statement: _Statement, text: str) -> bool:
 def _statements(
     pattern: re.Pattern[str], text: str, legal: frozenset[str], options: Mapping[str, str]
 ) -> Iterator[_Statement]:
-    """The last statements that tell letters, the last one first."""
+    """Yield the last statements with letters, the last one first."""
     until = len(text)
     for match in reversed(deque(pattern.finditer(text), maxlen=MAX_STATEMENTS)):
         start, end = match.span()
@@ -248,7 +249,7 @@ def _statements(
 
 
 def _rest_of_line(text: str) -> str:
-    """The rest of a line, or where there is none the next one, unless a list begins there."""
+    """Return the rest of a line, or of the next one if it is empty and no list begins there."""
     line, _, more = text.partition("\n")
     if not line.strip(" *_:") and not _LIST_ITEM.search(more.lstrip()):
         line = more.lstrip().partition("\n")[0]
@@ -256,7 +257,7 @@ def _rest_of_line(text: str) -> str:
 
 
 def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str, str]) -> Letters:
-    """The letters at the beginning of a line, or those of the whole line."""
+    """Return the letters at the start of a line, or those of the whole line."""
     text = " ".join(strip_lead_words(line).split())
     match = _LEADING_LETTERS.match(text)
     letters = read_letter_list(match[1], legal) if match else None
@@ -267,7 +268,7 @@ def _read_leading_letters(line: str, legal: frozenset[str], options: Mapping[str
             letters = AMBIGUOUS if len(same) > 1 else same or None
         return letters
     rest = text[match.end(1) :].lstrip(" .:,、。-–—")
-    if match[2]:  # "B or 8 kg" is B if that is its text
+    if match[2]:  # "B or 8 kg" picks B if 8 kg is its text
         own = matching_options(text[match.end() :], options, by_value=True)
         return letters if own == letters else AMBIGUOUS
     if denies_letter(rest):

@@ -1,15 +1,14 @@
-r"""Whether two answers are equal: a ladder of rungs, cheapest first.
+r"""Whether two answers are equal, decided in steps, the cheapest first.
 
-| rung | settles |
+| step | decides |
 |---|---|
-| `text` | the same text, up to typography |
-| `number` | both are plain numbers: exact |
-| `words` | the same words |
-| `value` | what both are read into, by their types (`compare`) |
+| `text` | the texts are the same, up to typography |
+| `number` | both are plain numbers, which are compared exactly |
+| `words` | the words are the same |
+| `value` | the trees are equal by the rule for their types (`type_rules`) |
 
-A gold that is not understood is compared as typography only, never in part. The policy is in
-docs/answers.md. No rung runs longer than the static limits of `reading.tokens` and `evaluate`
-allow, and none depends on anything but the two texts, the question and the policy.
+A gold that cannot be parsed is compared as text only, never in part. docs/answers.md is the policy.
+Static limits bound every step. A step depends only on the two texts, the question and the policy.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ from rewardkit.answers.type_rules import same_answer, states_several_values, val
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
 Outcome: TypeAlias = Literal["equal", "different", "ambiguous", "unreadable"]
 
-#: Longest answer, in characters, that is looked at.
+#: Most characters of an answer.
 MAX_CHARS: Final = 4096
-#: Longest sentence, in characters, that may state a number; a problem's text is longer.
+#: Most characters of a sentence that may state a number; a problem's text is longer.
 MAX_SENTENCE: Final = 160
 
 _PLAIN_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
@@ -58,7 +57,7 @@ _DATE = re.compile(
 )
 _EQUALS = re.compile(r"(?<![<>!])=")
 _FORMULA_SIGN = re.compile(r"[\\^_{}+*/<>]|[a-z]\d|\d[a-z]")
-#: How a sentence begins that states a number: with it, or with these words and names alone.
+#: Start of a sentence that states a number: the number itself, or these words and names before it.
 _STATEMENT_LEAD = re.compile(
     r"[\s\"'(*$]{0,8}(?:(?:(?i:therefore|thus|hence|so|then|there|it|he|she|they|we|you|this|that|is|are|was|were|be"
     r"|will|would|has|have|had|gets?|got|makes?|made|takes?|took|needs?|needed|spends?|spent|pays?|paid"
@@ -69,7 +68,7 @@ _STATEMENT_LEAD = re.compile(
     r"[-$€£¥]{0,3}\s{0,3}\d"
 )
 _WORD = re.compile(r"[a-z']+")
-#: What leaves open whether a number in a sentence is the answer.
+#: Words and signs that leave open whether a number in a sentence is the answer.
 _NOT_STATED = re.compile(
     r"[?？]|不是|并非|不等|错误|舍去|增根|不符|余数|倍是"
     r"|\d\s*(?:[折成半多倍的几]|个半|分之|次方|平方|左右|以上|以下|以内|除外|为负|进制)"
@@ -85,10 +84,10 @@ _NOT_STATED = re.compile(
 
 
 class EqualityVerdict(NamedTuple):
-    """What the ladder decides, and the rung that decides it.
+    """Outcome of a comparison, and the step that decided it.
 
-    `ambiguous`: the answer states several values where one is asked for. `unreadable`: it is over
-    a limit, no expression we know, not worked out, or a formula of the question.
+    `ambiguous`: the answer states several values, the gold one. `unreadable`: the answer is over a
+    limit, cannot be parsed, is not simplified, or repeats a formula of the question.
     """
 
     outcome: Outcome
@@ -96,7 +95,7 @@ class EqualityVerdict(NamedTuple):
 
 
 class ParsedAnswer(NamedTuple):
-    """A text's folded tokens, its folded words if it is nothing but words, and its values."""
+    """A text's tokens, its folded tokens, its folded words if it consists of words, and its tree."""
 
     tokens: tuple[Token, ...]
     folded: tuple[str, ...]
@@ -110,12 +109,12 @@ def equal(pred: str, gold: str) -> bool:
 
 
 def compare(pred: str, gold: str, question: str = "", policy: Policy = STRICT) -> EqualityVerdict:
-    """The verdict on a predicted answer against a gold answer, both as bare text.
+    """Compare a predicted answer with a gold answer, both as text without their marks.
 
     Args:
-        pred: the answer.
+        pred: the predicted answer.
         gold: the gold answer.
-        question: the question; one of its formulas is not an answer. Empty where it is not known.
+        question: the question, whose formulas are not answers; empty if it is not known.
         policy: what counts as equal beyond the same value.
     """
     if pred == gold:
@@ -137,27 +136,27 @@ def compare(pred: str, gold: str, question: str = "", policy: Policy = STRICT) -
 
 @lru_cache(maxsize=4096)
 def _compare(pred: str, gold: str, question: str, policy: Policy) -> EqualityVerdict:
-    """The slow rungs. Cached, because rollouts of one prompt repeat their answers."""
-    theirs, ours = parse_answer(gold), parse_answer(pred)
-    if theirs is None or ours is None:
+    """Run the slow steps. Cached, because rollouts of one prompt repeat their answers."""
+    gold_answer, pred_answer = parse_answer(gold), parse_answer(pred)
+    if gold_answer is None or pred_answer is None:
         return EqualityVerdict("unreadable", "text")
-    if ours.folded == theirs.folded != ():
+    if pred_answer.folded == gold_answer.folded != ():
         return EqualityVerdict("equal", "text")
-    if ours.words is not None and ours.words == theirs.words:
+    if pred_answer.words is not None and pred_answer.words == gold_answer.words:
         return EqualityVerdict("equal", "words")
-    if theirs.value is None:
+    if gold_answer.value is None:
         return EqualityVerdict("unreadable", "text")
     verdict = EqualityVerdict("unreadable", "value")
-    for p, g in _value_pairs(pred, ours, gold, theirs):
+    for p, g in _value_pairs(pred, pred_answer, gold, gold_answer):
         verdict = _compare_values(p, g, question, policy)
         if verdict.outcome == "equal":
-            if not has_same_form(ours.tokens, theirs.tokens) and repeats_question(
-                ours.tokens, p, question
+            if not has_same_form(pred_answer.tokens, gold_answer.tokens) and repeats_question(
+                pred_answer.tokens, p, question
             ):
                 return EqualityVerdict("unreadable", "value")
             return verdict
-    has_words = ours.value is None or any(
-        part[0] in ("text", "where") for part in subtrees(ours.value)
+    has_words = pred_answer.value is None or any(
+        part[0] in ("text", "where") for part in subtrees(pred_answer.value)
     )
     if has_words and _PLAIN_NUMBER.fullmatch(gold.strip(" $")):
         return _compare_sentence(pred, gold.strip(" $"))
@@ -165,27 +164,32 @@ def _compare(pred: str, gold: str, question: str, policy: Policy) -> EqualityVer
 
 
 def _value_pairs(
-    pred: str, ours: ParsedAnswer, gold: str, theirs: ParsedAnswer
+    pred: str, pred_answer: ParsedAnswer, gold: str, gold_answer: ParsedAnswer
 ) -> Iterator[tuple[Node, Node]]:
-    """The pairs of values to compare: what the gold is says which readings of the answer count."""
-    if theirs.value is None:
+    """Yield the pairs of trees to compare; the gold decides how an answer may be parsed."""
+    if gold_answer.value is None:
         return
-    if ours.value is not None:
-        yield ours.value, theirs.value
-    if _has_unit(theirs.value) or (ours.value is not None and _has_unit(ours.value)):
-        p, g = (_parse_or_none(side.tokens, letters_are_units=True) for side in (ours, theirs))
-        if p is not None and g is not None and (p, g) != (ours.value, theirs.value):
+    if pred_answer.value is not None:
+        yield pred_answer.value, gold_answer.value
+    if _has_unit(gold_answer.value) or (
+        pred_answer.value is not None and _has_unit(pred_answer.value)
+    ):
+        p, g = (
+            _parse_or_none(side.tokens, letters_are_units=True)
+            for side in (pred_answer, gold_answer)
+        )
+        if p is not None and g is not None and (p, g) != (pred_answer.value, gold_answer.value):
             yield p, g
-    for side, other in ((ours, theirs), (theirs, ours)):
-        grouped = other.value is not None and value_type(other.value) in _GROUP_TYPES
-        split = _split_grouped_digits(side.tokens) if grouped else None
-        value = _parse_or_none(split) if split else None
+    for side, other in ((pred_answer, gold_answer), (gold_answer, pred_answer)):
+        is_group = other.value is not None and value_type(other.value) in _GROUP_TYPES
+        split_tokens = _split_grouped_digits(side.tokens) if is_group else None
+        value = _parse_or_none(split_tokens) if split_tokens else None
         if value is not None and other.value is not None:
-            yield (value, other.value) if side is ours else (other.value, value)
-    if theirs.value[0] == "num" and "." in gold and _DECIMAL_COMMA.fullmatch(pred.strip(" $")):
+            yield (value, other.value) if side is pred_answer else (other.value, value)
+    if gold_answer.value[0] == "num" and "." in gold and _DECIMAL_COMMA.fullmatch(pred.strip(" $")):
         decimal = parse_answer(pred.replace(",", "."))
         if decimal and decimal.value:
-            yield decimal.value, theirs.value
+            yield decimal.value, gold_answer.value
 
 
 _GROUP_TYPES = frozenset({"list", "tuple", "set"})
@@ -199,18 +203,20 @@ def _has_unit(node: Node) -> bool:
 
 def _compare_values(pred: Node, gold: Node, question: str, policy: Policy) -> EqualityVerdict:
     try:
-        is_same = run_with_budget(
+        are_equal = run_with_budget(
             lambda p, g: _same_answer_or_family(p, g, question, policy), pred, gold
         )
-        if is_same and leaves_arithmetic(
+        if are_equal and leaves_arithmetic(
             equation_value(pred, policy), equation_value(gold, policy)
         ):
             return EqualityVerdict("unreadable", "value")
-        too_many = not is_same and states_several_values(pred) and not states_several_values(gold)
+        is_ambiguous = (
+            not are_equal and states_several_values(pred) and not states_several_values(gold)
+        )
     except (TooMuchWorkError, RecursionError):
         return EqualityVerdict("unreadable", "value")
     return EqualityVerdict(
-        "equal" if is_same else "ambiguous" if too_many else "different", "value"
+        "equal" if are_equal else "ambiguous" if is_ambiguous else "different", "value"
     )
 
 
@@ -219,10 +225,14 @@ def _same_answer_or_family(pred: Node, gold: Node, question: str, policy: Policy
         return True
     if "congruence" in (pred[0], gold[0]) and pred[0] != gold[0]:
         return same_answer(as_congruence(pred), as_congruence(gold), policy)
-    arrows = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
-    if bool(arrows[0]) != bool(arrows[1]):  # one side leaves the arrows out
-        bare = {("sym", name): ("sym", name[4:]) for name in arrows[0] | arrows[1]}
-        return same_answer(substitute(pred, bare), substitute(gold, bare), policy)
+    vector_names = [{n for n in symbols(node) if n.startswith("vec ")} for node in (pred, gold)]
+    if bool(vector_names[0]) != bool(vector_names[1]):  # one side omits the arrows of its vectors
+        without_arrows = {
+            ("sym", name): ("sym", name[4:]) for name in vector_names[0] | vector_names[1]
+        }
+        return same_answer(
+            substitute(pred, without_arrows), substitute(gold, without_arrows), policy
+        )
     free = parameters(gold, question)
     if not free:
         return False
@@ -247,20 +257,20 @@ def _is_same_family(pred: Node, gold: Node, free: set[str], policy: Policy) -> b
 
 @lru_cache(maxsize=4096)
 def parse_answer(text: str) -> ParsedAnswer | None:
-    """What a text is read into; None if it is over a limit."""
+    """Return the parsed answer of a text; None if the text is over a limit."""
     try:
         tokens = tokenize(text if text.isascii() else chinese_to_digits(text))
     except UnreadableError:
         return None
-    split = _split_grouped_digits(tokens, everywhere=False) or tokens
-    value = _parse_or_none(split)
+    split_tokens = _split_grouped_digits(tokens, everywhere=False) or tokens
+    value = _parse_or_none(split_tokens)
     if value is None and _has_letters_after_number(tokens):
-        value = _parse_or_none(split, letters_are_units=True)
+        value = _parse_or_none(split_tokens, letters_are_units=True)
     return ParsedAnswer(tuple(tokens), fold(tokens), fold_words(tokens), value)
 
 
 def _has_letters_after_number(tokens: Sequence[Token]) -> bool:
-    """Whether letters stand right behind a number, as in `5 in`."""
+    """Whether letters follow right after a number, as in `5 in`."""
     return any(a.kind == "num" and b.kind == "word" for a, b in pairwise(tokens))
 
 
@@ -274,22 +284,22 @@ def _parse_or_none(tokens: Sequence[Token], *, letters_are_units: bool = False) 
 def _split_grouped_digits(
     tokens: Sequence[Token], *, everywhere: bool = True
 ) -> list[Token] | None:
-    """The tokens with `1,234` as two items, in brackets or everywhere; None where nothing changes.
+    """Return the tokens with `1,234` as two items, in brackets or everywhere; None if none changes.
 
-    In brackets a comma parts items; outside it groups digits, unless that reading fails.
+    In brackets a comma separates items. Outside brackets it groups digits, unless the parser refuses.
     """
-    split: list[Token] = []
+    split_tokens: list[Token] = []
     depth = 0
     for token in tokens:
         depth += token.is_sign("(", "[", r"\{") - token.is_sign(")", "]", r"\}")
         if token.kind != "num" or "," not in token.text or not (everywhere or depth > 0):
-            split.append(token)
+            split_tokens.append(token)
             continue
         first, *others = token.text.split(",")
-        split.append(token._replace(text=first))
+        split_tokens.append(token._replace(text=first))
         for part in others:
-            split += [Token("op", ","), Token("num", part)]
-    return split if len(split) > len(tokens) else None
+            split_tokens += [Token("op", ","), Token("num", part)]
+    return split_tokens if len(split_tokens) > len(tokens) else None
 
 
 def _plain_number(text: str) -> Fraction | int:
@@ -298,10 +308,10 @@ def _plain_number(text: str) -> Fraction | int:
 
 
 def _compare_sentence(pred: str, gold: str) -> EqualityVerdict:
-    """A number that a sentence states, where the gold is nothing but a number.
+    """Compare the number that a sentence states with a gold that is a plain number.
 
-    A sentence is read where it begins with the number (`12 apples are left`), where nothing but the
-    words of a statement stands before it (`there are 12`), or where an equation ends on it.
+    A sentence states a number if it begins with it (`12 apples are left`), if only the words of a
+    statement precede it (`there are 12`), or if an equation ends with it.
     """
     if len(pred) > MAX_SENTENCE:
         return EqualityVerdict("unreadable", "words")
@@ -310,12 +320,12 @@ def _compare_sentence(pred: str, gold: str) -> EqualityVerdict:
         return EqualityVerdict("unreadable", "words")
     start = next((place for place, char in enumerate(pred) if char.isdigit()), 0)
     before, behind = (_WORD.findall(part.casefold()) for part in (pred[:start], pred[start:]))
-    changes = not (
+    is_changed = not (
         vocabulary.STATEMENT_BLOCKERS.isdisjoint(before)
         and vocabulary.SCALING_WORDS.isdisjoint(behind[:3])
         and vocabulary.RETRACTIONS.isdisjoint(behind)
     )
-    if changes or _NOT_STATED.search(pred) or _DATE.search(pred):
+    if is_changed or _NOT_STATED.search(pred) or _DATE.search(pred):
         return EqualityVerdict("unreadable", "words")
     value = read_number(pred)
     if value is None or value is AMBIGUOUS:

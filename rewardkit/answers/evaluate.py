@@ -1,9 +1,9 @@
-"""Trees -> values: exact rationals where arithmetic suffices, else numbers, with static limits.
+"""Trees -> values: exact rationals if arithmetic suffices, else floating-point numbers.
 
 Exact arithmetic covers sums, products, quotients and integer powers of rationals. Everything else
-is evaluated numerically: in double precision, and in `DIGITS` digits where two values are too
-close to tell apart. Nothing here can run long: exponents, factorials and sizes are bounded before
-anything is computed, and what is over a limit is `UndefinedError`.
+is evaluated numerically: in double precision, and in `DIGITS` digits if two values are too close to
+distinguish. Exponents, factorials and sizes are checked before anything is computed, so that no
+evaluation takes long; a value over a limit raises `UndefinedError`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from rewardkit.answers.parsing.tree import MINUS_ONE, Node, subtrees, symbols
 #: Largest exponent and factorial, and most bits of an exact result.
 MAX_EXPONENT: Final = 1000
 MAX_BITS: Final = 8192
-#: Points at which expressions are compared.
+#: Number of points at which expressions are compared.
 SAMPLE_POINTS: Final = 12
-#: Digits of the second, precise evaluation, and of the third, where values are huge or tiny.
+#: Digits of the second evaluation, and of the third one, for huge and tiny values.
 DIGITS: Final = 50
 MORE_DIGITS: Final = 400
 
 
 def exact_value(node: Node) -> Fraction | None:
-    """The rational value of a tree, None where arithmetic alone does not give one."""
+    """Return the rational value of a tree; None if arithmetic alone does not give one."""
     kind = node[0]
     if kind == "num":
         value: Fraction = node[1]
@@ -106,15 +106,15 @@ def _exact_cube_root(value: Fraction | None) -> Fraction | None:
 
 
 def evaluate_double(node: Node, point: Mapping[str, float], *, real: bool = False) -> complex:
-    """The value of a tree in double precision, with symbols at a point.
+    """Return the value of a tree at a point, in double precision.
 
     Args:
         node: the tree.
         point: the value of every symbol.
-        real: whether every step must be a real number, as the root of a negative one is not.
+        real: whether every intermediate result must be real, unlike the root of a negative number.
 
     Raises:
-        UndefinedError: there is none.
+        UndefinedError: the tree has no value there.
     """
     try:
         value = complex(_evaluate(node, point, real_doubles() if real else complex_doubles()))
@@ -126,10 +126,10 @@ def evaluate_double(node: Node, point: Mapping[str, float], *, real: bool = Fals
 
 
 def evaluate_digits(node: Node, point: Mapping[str, float], digits: int = DIGITS) -> Any:
-    """The value of a tree in `digits` digits, an mpmath number.
+    """Return the value of a tree at a point in `digits` digits, as an mpmath number.
 
     Raises:
-        UndefinedError: there is none.
+        UndefinedError: the tree has no value there.
     """
     try:
         return _evaluate(node, point, mpmath_digits(digits))
@@ -190,19 +190,19 @@ def _apply_function(name: str, arguments: list[Any], field: NumericBackend) -> A
     return _unknown_function_value(name, arguments, field)
 
 
-#: Functions that stand for a value nobody has worked out; see `reading.names`.
+#: Functions that are never evaluated; see `parsing.vocabulary`.
 _UNEVALUATED = frozenset(
     {"det", "norm", "deg", r"\sum", r"\prod", r"\int", r"\iint", r"\oint", r"\lim"}
 )
 
 
 def is_known_function(name: str) -> bool:
-    """Whether a function has a value of its own."""
+    """Whether a function is defined by mathematics, unlike the `f` of a question."""
     return name in complex_doubles().functions or name in _UNEVALUATED
 
 
 def _unknown_function_value(name: str, arguments: list[Any], field: NumericBackend) -> Any:
-    """An unknown function: smooth, and different for every name."""
+    """Return the value of an unknown function: a smooth one, different for every name."""
     seed = zlib.crc32(name.encode())
     a, b, c = (1 + (seed >> shift) % 1000 / 700 for shift in (0, 10, 20))
     total = field.from_float(b)
@@ -215,12 +215,11 @@ def _unknown_function_value(name: str, arguments: list[Any], field: NumericBacke
 
 
 def sample_points(*trees: Node) -> tuple[dict[str, float], ...]:
-    """Where expressions are compared: the same for every run, from their names and largest number.
+    """Return the points at which trees are compared; they depend on names and largest number only.
 
-    Values below 1, up to 3 and up to 60; all negative; with mixed signs, and those turned round;
-    two points of whole numbers, of either parity; and two beyond the largest number, so that what
-    changes there (`|x - 500|`) shows. Names of whole numbers (`n`, `k`) have whole values only where
-    a floor, a factorial, a binomial coefficient or a power of -1 stands with them.
+    The values are below 1, up to 3 and up to 60; all negative; of mixed signs, and with these signs
+    flipped; two points of whole numbers, of either parity; and two beyond the largest number, so that a change there (`|x - 500|`) shows. Names of integers (`n`, `k`) have integer values only
+    if the trees hold a floor, a factorial, a binomial coefficient or a power of -1.
     """
     names = frozenset(name for tree in trees for name in symbols(tree))
     parts = [part for tree in trees for part in subtrees(tree) if part[0] in ("num", "pow", "fn")]
@@ -241,7 +240,7 @@ def _needs_whole_numbers(part: Node) -> bool:
 
 
 def probe_value(node: Node) -> complex | None:
-    """The value at one point; None for what has none, or whose label or unit may be left out."""
+    """Return the value at one point; None without a value, or if a label or unit may be omitted."""
     if node[0] == "tuple":
         marks = [probe_value(part) for part in node[1:]]
         return None if None in marks else sum((mark or 0) * (k + 1) for k, mark in enumerate(marks))
@@ -257,7 +256,7 @@ def probe_value(node: Node) -> complex | None:
 
 
 def may_be_equal(p: complex | None, g: complex | None) -> bool:
-    """Whether two items' values at one point leave it open that they are equal."""
+    """Whether two items may be equal, from their values at one point."""
     return p is None or g is None or abs(p - g) <= 0.02 * max(abs(p), abs(g), 1e-3)
 
 
@@ -266,7 +265,7 @@ def _sample_points(
     names: frozenset[str], largest: float, whole: frozenset[str]
 ) -> tuple[dict[str, float], ...]:
     def coordinate(name: str, turn: int) -> float:
-        if name in whole:  # n, m, k have values that grow in another order each
+        if name in whole:  # the values of n, m and k follow a different order each
             return float(
                 (turn * (1 + "nmkijpq".find(name)) + "nmkijpq".find(name)) % 13 + (name == "n") * 2
             )

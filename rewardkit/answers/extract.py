@@ -1,8 +1,8 @@
-r"""Where a response states its answer: text -> the statement, or None.
+r"""Extraction of the answer that a response states.
 
-Every function is linear in the length of the response and returns the last statement: a model
-that states several answers is taken at its last word. What is marked as the answer is read here; a
-response without any mark by `answers.unmarked`.
+Every function is linear in the length of the response and returns the last statement, because the
+last of several answers is the one that the model means. This module reads answers with a mark;
+`answers.prose` reads responses without any mark.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rewardkit.answers.prose import (
     value_after_verb,
 )
 
-#: Marks that are looked at, from the last one back.
+#: Most marks that are read, from the last one back.
 MAX_MARKS: Final = 20
-#: Characters behind its opening in which a box must close; what is longer is never compared.
+#: Characters after its opening in which a box must close; a longer answer is never compared.
 BOX_CHARS: Final = 5000
 #: Characters at the end that are searched for `the answer is`.
 PHRASE_CHARS: Final = 20_000
@@ -34,11 +34,11 @@ PHRASE_CHARS: Final = 20_000
 
 @dataclass(frozen=True)
 class ExtractedAnswer:
-    """What a response states as its answer.
+    """The answer that a response states.
 
     Attributes:
         text: the statement, stripped; several values stay together: `12 or 13`.
-        mark: what marks it as the answer, or where it stands without a mark.
+        mark: the kind of its mark; `line` or `sentence` for an answer without a mark.
     """
 
     text: str
@@ -46,13 +46,13 @@ class ExtractedAnswer:
 
 
 def final_answer(response: str, gold: str = "") -> ExtractedAnswer | None:
-    """The answer of a response, by the most explicit mark it has; None if it states none.
+    """Return the answer of a response at its most explicit mark; None if it states no answer.
 
-    In this order: the last box or run of boxes; `<answer>` tags; `the answer is`, `Answer:`,
-    `答案：`; `####`; and where nothing is marked, the last line or sentence, if it states a result.
-    Only what follows the last thought counts; inside a thought or a box that was never finished
-    nothing does. What is denied (`the answer is not 12`) or doubted (`the answer could be 12`)
-    does not count. Without a mark, words are looked for only if the gold answer is words.
+    The marks in order: the last box or run of boxes; `<answer>` tags; `the answer is`, `Answer:`,
+    `答案：`; `####`. Without a mark, the last line or sentence counts if it states a result. Only the
+    text after the last thought counts; a thought or a box that never ends holds no answer. What is
+    denied (`the answer is not 12`) or doubted (`the answer could be 12`) is not stated. Without a
+    mark, words count only if the gold answer is words.
     """
     text = text_after_thought(response)
     if run := boxes(text):
@@ -80,7 +80,7 @@ _THOUGHTS = (
 
 
 def text_after_thought(text: str) -> str:
-    """What a response says after its last thought; nothing if a thought is never finished."""
+    """Return the text after the last thought; "" if a thought never ends."""
     for begin, end in _THOUGHTS:
         text = text.rpartition(end)[2]
         if begin in text:
@@ -93,7 +93,7 @@ def text_after_thought(text: str) -> str:
 _OPEN_BOX = re.compile(r"\\{1,2}(?:boxed|fbox)\s*\{")
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?: +([^\s{}$\\]{1,40}?)|(\d))(?=[.,]?(?:[\s$]|$))")
 _BRACES = re.compile(rf"{_OPEN_BOX.pattern}|\\.|[{{}}]", re.DOTALL)
-#: What may stand between two boxes of one answer: signs, `or`, or a few words.
+#: Text between two boxes of one answer: signs, `or`, or a few words.
 _BOX_JOINTS = re.compile(
     r"(?:[\s$,;.&/({}]|\\[()\[\],;: ]|\\q?quad|\\text|and|or|和|与|或|maybe|perhaps|possibly)*"
     r"(?:[A-Za-z](?:_\{?\w\}?)?\s*=\s*)?"
@@ -102,7 +102,7 @@ _BOX_JOINTS = re.compile(
 
 
 def boxes(text: str) -> list[str]:
-    """The contents of the last boxes, those with only `,`, `and` and the like between them."""
+    """Return the contents of the last run of boxes, separated only by `,`, `and` or the like."""
     start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
     if start < 0:
         return []
@@ -124,7 +124,7 @@ def boxes(text: str) -> list[str]:
 
 
 def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    r"""(start, end) of the content of every balanced box in `text[start:stop]`; `\{` is not a brace."""
+    r"""Yield (start, end) of the content of every balanced box in `text[start:stop]`, without `\{`."""
     open_braces: list[int] = []
     for token in _BRACES.finditer(text, start, stop):
         if token[0].endswith("{") and token[0] != r"\{":
@@ -137,30 +137,30 @@ def _balanced_boxes(text: str, start: int, stop: int) -> Iterator[tuple[int, int
 
 
 def last_tag(text: str) -> str | None:
-    """What the last `<answer>...</answer>` holds; None without one."""
+    """Return the content of the last `<answer>...</answer>`; None without one."""
     _, start, content = text.rpartition("</answer>")[0].rpartition("<answer>")
     return content.strip() if start else None
 
 
 def texts_between(text: str, start: str, end: str) -> list[str]:
-    """What stands between each `start` and the next `end`, as `re.findall("start(.*?)end")`.
+    """Return the texts between each `start` and the next `end`, as `re.findall("start(.*?)end")`.
 
-    Linear in the text, which the regular expression is not where `end` is missing.
+    The search is linear in the text; the regular expression alone is not if `end` is missing.
     """
     text = text[: text.rfind(end) + len(end)]
     return re.findall(f"{re.escape(start)}(.*?){re.escape(end)}", text, re.DOTALL)
 
 
 _QUOTES = ('"', "'", "`", "“")
-#: Words behind `####`, as a heading of Markdown has them.
+#: Words after `####`, as in a Markdown heading.
 _HEADING = re.compile(r"[^\W\d_]{2}|\d{1,2}[.)]\s+[^\W\d_]{2}")
 
 
 def last_hash(text: str) -> str | None:
-    """What the last `####` with a number behind it says, as GSM8K's solutions end.
+    """Return the answer after the last `####` with a number, as in GSM8K's solutions.
 
-    The rest of its line, or the next line with text where nothing is left on it. Without any
-    number behind a mark, what the last mark says; None without a mark. A quoted mark is none.
+    The answer is the rest of the line, or the next line with text if the rest is empty. If no mark
+    has a number, the last mark counts; without a mark the result is None. A quoted mark is skipped.
     """
     last = None
     for before, behind in reversed([*pairwise(text.rsplit("####", MAX_MARKS))]):
@@ -177,7 +177,7 @@ def last_hash(text: str) -> str | None:
 _ANSWER_WORDS = (
     "answer Answer ANSWER 答 답은 Antwort Réponse réponse Respuesta respuesta Ответ ответ".split()
 )
-#: `answer is`, `Answer:` and their like; it has a group where the answer is denied or only possible.
+#: `answer is`, `Answer:` and the like; a group matches if the answer is denied or only possible.
 _PHRASE = re.compile(
     r"(?:(?<![A-Za-z0-9])(?:answers?\b(?:\s+(?:to|of|for|in)\s[^.\n:：=$]{1,80}?(?=\s(?:is|are|was|equals)\b))?"
     r"(?:,?\s*(?:therefore|thus|then|hence|so),?)?"
@@ -193,9 +193,9 @@ _PHRASE = re.compile(
 _CORRECTION = re.compile(
     r"[^\n.]{1,40}?(?:,\s*|\s+)but\s+(?:rather\s+)?|[^\n。]{1,40}?，?\s*而是\s*"
 )
-#: What follows a quoted answer that is not the only one.
+#: Words after a quoted answer that is not the only one.
 _ALTERNATIVE = re.compile(r"\s*(?:or|and)\b")
-#: What stands before a phrase that begins a box or a tag.
+#: Words before a phrase at the start of a box or a tag.
 _PHRASE_LEAD = re.compile(
     r"(?:\W|text|mathrm|mbox|the\b|my\b|final\b|correct\b|[故则即]|所以|因此|最终|正确|最后)*(?=answer|答)",
     re.IGNORECASE,
@@ -203,9 +203,9 @@ _PHRASE_LEAD = re.compile(
 
 
 def last_phrase(text: str) -> str | None:
-    """What follows the last `answer is`, `Answer:` or `答案：`, up to the end of its sentence.
+    """Return the text after the last `answer is`, `Answer:` or `答案：` up to the end of its sentence.
 
-    None without one, and where the last one denies, doubts or asks: `the answer is not 12`.
+    None without such a phrase, and if the last one denies, doubts or asks: `the answer is not 12`.
     """
     floor, end = max(0, len(text) - PHRASE_CHARS), len(text)
     for _ in range(MAX_MARKS):
@@ -226,7 +226,7 @@ def last_phrase(text: str) -> str | None:
 
 
 def _read_statement(text: str, at: int) -> str:
-    """The statement that begins at a place: its mathematics, or the rest of its sentence."""
+    """Return the statement that begins at a position: mathematics, or the rest of a sentence."""
     rest = DECORATION.sub("", text[at : at + TAIL_CHARS]).lstrip("*_ }\t\n")
     if (quote := text[at - 1]) in '"`' and (close := rest.find(quote)) > 0:
         rest = rest if _ALTERNATIVE.match(rest, close + 1) else rest[:close]
@@ -240,15 +240,15 @@ def _read_statement(text: str, at: int) -> str:
 
 
 def _without_phrase(text: str) -> str:
-    """What a box or a tag states, without `The answer is` or `####` at its beginning."""
+    """Return the statement of a box or a tag without `The answer is` or `####` at its start."""
     return (_PHRASE_LEAD.match(text) and last_phrase(text)) or text.removeprefix("####").strip()
 
 
 def gold_answer(text: str) -> str:
-    """The gold answer itself: of a solution what it marks as the answer, else the whole text.
+    """Return the gold answer: the marked answer of a solution, else the whole text.
 
-    A box, `####` or `the answer is` marks it. Prose that ends in a formula is not cut down: it may
-    say more than the formula.
+    A box, `####` or `the answer is` marks it. Prose that ends in a formula is kept whole, because
+    it may say more than the formula.
     """
     tail = text[-PHRASE_CHARS:]
     return ", ".join(boxes(text)) or last_hash(tail) or last_phrase(tail) or text.strip()

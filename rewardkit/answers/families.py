@@ -1,7 +1,7 @@
 r"""Families of solutions: `\frac{\pi}{4} + k\pi` with any integer for `k`, `x^2 + C` with any `C`.
 
-The name of a parameter says nothing, so the answer's parameters are renamed to the gold's; and a
-family that runs through the same values from another start is the same family.
+A parameter may have any name, so the answer's parameters are renamed to the gold's. Two families
+with the same values and different starts are the same family.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from rewardkit.answers.parsing.tree import (
 from rewardkit.answers.policy import STRICT
 from rewardkit.answers.relations import equation_value
 
-#: Names of variables, which no parameter has, and those that stand for whole numbers.
+#: Names of variables, which are never parameters, and names that stand for integers.
 _VARIABLES = frozenset({"x", "y", "z"})
 _FUNCTION_VARIABLES = _VARIABLES | frozenset({"t", "u", "v", "s", "r", "w", "theta"})
 _INTEGER_NAMES = frozenset("knml")
 
 
 def parameters(gold: Node, question: str) -> set[str]:
-    r"""The names of a gold that may be any number.
+    r"""Return the parameters of a gold, which are names that stand for any number.
 
-    Those that a clause declares; integers in a term that is nothing but them, numbers, and `\pi` or
-    degrees (`\frac{\pi}{4} + k\pi`); constants of integration.
+    They are the names that a clause declares; the integer in a term of numbers and `\pi` or degrees
+    (`\frac{\pi}{4} + k\pi`); constants of integration. Names of the question are not parameters.
     """
-    declared = gold[0] == "where" and not gold[3]
-    node, bound = (gold[1], gold[4].split()) if declared else (gold, [])
-    if node[0] == "sym" or (gold[0] == "where" and not declared):
+    is_declared = gold[0] == "where" and not gold[3]
+    node, bound = (gold[1], gold[4].split()) if is_declared else (gold, [])
+    if node[0] == "sym" or (gold[0] == "where" and not is_declared):
         return set()
     value = equation_value(node, STRICT)
     free = symbols(node) & set(bound) | _integration_constants(node, value)
@@ -51,37 +51,41 @@ def parameters(gold: Node, question: str) -> set[str]:
 
 
 def _turn_parameter(term: Node) -> set[str]:
-    r"""The integer of a term such as `2k\pi` or `360^\circ k`; nothing where other names stand in it."""
+    r"""Return the integer name of a term such as `2k\pi`; the empty set if it has other names."""
     factors = term[1:] if term[0] == "mul" else (term[1],) if term[0] == "degree" else ()
-    angular = term[0] == "degree" or any(f == PI or f[0] == "degree" for f in factors)
+    is_angular = term[0] == "degree" or any(f == PI or f[0] == "degree" for f in factors)
     names = symbols(term)
-    direct = {part[1] for part in subtrees(term) if part[0] == "sym"}
-    linear = all(
+    symbol_names = {part[1] for part in subtrees(term) if part[0] == "sym"}
+    is_linear = all(
         part[0] in ("mul", "num", "sym", "const", "degree") or not symbols(part)
         for part in subtrees(term)
     )
     return (
-        names & _INTEGER_NAMES if angular and linear and len(names) == len(direct) == 1 else set()
+        names & _INTEGER_NAMES
+        if is_angular and is_linear and len(names) == len(symbol_names) == 1
+        else set()
     )
 
 
 def _integration_constants(node: Node, value: Node) -> set[str]:
-    """Constants of integration: a term `C`, or factors of the terms of a function `y(x)`."""
+    """Return constants of integration: a term `C`, or factors of the terms of a function `y(x)`."""
     names = {name for name in symbols(value) if name in ("C", "c") or name[:2] in ("C_", "c_")}
     others = symbols(value) - names
     if len(others) != 1 or not others <= _FUNCTION_VARIABLES:
         return set()
     terms = value[1:] if value[0] == "add" else (value,)
-    added = {term[1] for term in terms if term[0] == "sym"}
+    terms_alone = {term[1] for term in terms if term[0] == "sym"}
     factors = {f[1] for term in terms if term[0] == "mul" for f in term[1:] if f[0] == "sym"}
-    labelled = (
+    is_function_of_label = (
         node[0] == "rel" and node[2][0] in ("sym", "fn") and node[2][1] in ("y", "u", "f", "x")
     )
-    return names & (added | factors if labelled or names - {"C", "c"} else added)
+    return names & (
+        terms_alone | factors if is_function_of_label or names - {"C", "c"} else terms_alone
+    )
 
 
 def _occurs_in(name: str, question: str) -> bool:
-    """Whether a name stands in the question as a name of its own."""
+    """Whether a name occurs in the question on its own, not within a word."""
     at = question.find(name)
     while at >= 0:
         beside = question[at - 1 : at] + question[at + len(name) : at + len(name) + 1]
@@ -92,30 +96,34 @@ def _occurs_in(name: str, question: str) -> bool:
 
 
 def renamings(pred: Node, gold: Node, free: set[str], question: str) -> Iterator[Node]:
-    """The answer with its own names in the place of the gold's free ones, in every order.
+    """Yield the answer with its own names replaced by the gold's free names, in every order.
 
-    A name that the question uses keeps its meaning.
+    A name that the question uses keeps its meaning and is not replaced.
     """
-    ours, theirs = _value_names(pred) - symbols(gold), _value_names(gold) - symbols(pred)
-    if not ours and not theirs:  # c_1 and c_2 in the other order
-        ours = theirs = {name for name in free & _value_names(pred) if "_" in name}
-    if not 0 < len(ours) == len(theirs) <= 3 or not theirs <= free or ours & _VARIABLES:
+    pred_names, gold_names = _value_names(pred) - symbols(gold), _value_names(gold) - symbols(pred)
+    if not pred_names and not gold_names:  # so that c_1 and c_2 may be exchanged
+        pred_names = gold_names = {name for name in free & _value_names(pred) if "_" in name}
+    if (
+        not 0 < len(pred_names) == len(gold_names) <= 3
+        or not gold_names <= free
+        or pred_names & _VARIABLES
+    ):
         return
-    if any(_occurs_in(name, question) for name in ours - theirs):
+    if any(_occurs_in(name, question) for name in pred_names - gold_names):
         return
-    for order in permutations(sorted(ours)):
-        pairs = zip(order, sorted(theirs), strict=True)
+    for order in permutations(sorted(pred_names)):
+        pairs = zip(order, sorted(gold_names), strict=True)
         yield substitute(pred, {("sym", name): ("sym", other) for name, other in pairs})
 
 
 def _value_names(node: Node) -> set[str]:
-    """The names of a tree without its label and its clause."""
+    """Return the names of a tree without those of its label and its clause."""
     node = node[1] if node[0] == "where" else node
     return symbols(equation_value(node, STRICT))
 
 
 def same_family(pred: Node, gold: Node, name: str) -> bool:
-    """Whether `a + bk` and `c + dk` run through the same values: `b = ±d`, `(a - c) / b` whole."""
+    """Whether `a + bk` and `c + dk` have the same values: `b = ±d`, `(a - c) / b` an integer."""
     if symbols(pred) != {name} or symbols(gold) != {name}:
         return False
     charge_steps(pred, gold, times=3 * PRECISE_STEPS)
@@ -125,15 +133,15 @@ def same_family(pred: Node, gold: Node, name: str) -> bool:
     except UndefinedError:
         return False
     step, other = p[1] - p[0], g[1] - g[0]
-    affine = abs(p[2] - p[0] - 2 * step) < 1e-30 and abs(g[2] - g[0] - 2 * other) < 1e-30
-    if not affine or not step or min(abs(step - other), abs(step + other)) > 1e-30:
+    is_affine = abs(p[2] - p[0] - 2 * step) < 1e-30 and abs(g[2] - g[0] - 2 * other) < 1e-30
+    if not is_affine or not step or min(abs(step - other), abs(step + other)) > 1e-30:
         return False
     turns = (p[0] - g[0]) / step
     return bool(abs(turns - round(float(turns.real))) < 1e-25)
 
 
 def as_congruence(node: Node) -> Node:
-    r"""`x = 7k + 3` with any integer `k` as `x \equiv 3 \pmod 7`; any other node as it is."""
+    r"""Return `x = 7k + 3` with integer `k` as `x \equiv 3 \pmod 7`; any other node unchanged."""
     inner, free = (node[1], node[4].split()) if node[0] == "where" else (node, [*_INTEGER_NAMES])
     value = equation_value(inner, STRICT)
     names = symbols(value)
@@ -148,24 +156,24 @@ def as_congruence(node: Node) -> Node:
 
 
 def same_up_to_a_constant(pred: Node, gold: Node, free: set[str]) -> bool:
-    r"""Whether two antiderivatives with a constant of their own differ by a number: `\ln 2x + C`."""
+    r"""Whether two antiderivatives differ by a number: `\ln 2x + C` and `\ln x + C`."""
     p, g = (equation_value(node, STRICT) for node in (pred, gold))
     constants = [
         [part for part in value[1:] if part in _ADDITIVE_CONSTANTS]
         for value in (p, g)
         if value[0] == "add"
     ]
-    if [len(some) for some in constants] != [1, 1] or constants[1][0][1] not in free:
+    if [len(group) for group in constants] != [1, 1] or constants[1][0][1] not in free:
         return False
-    names = (symbols(p) | symbols(g)) - {some[0][1] for some in constants}
+    names = (symbols(p) | symbols(g)) - {group[0][1] for group in constants}
     difference = add(p, mul(MINUS_ONE, g))
     charge_steps(difference, times=4 * PRECISE_STEPS)
     values = []
     for point in sample_points(difference):
-        held = {name: (point[name] if name in names else 0.0) for name in point}
+        fixed_point = {name: (point[name] if name in names else 0.0) for name in point}
         try:
-            evaluate_double(difference, held, real=True)
-            values.append(evaluate_digits(difference, held))
+            evaluate_double(difference, fixed_point, real=True)
+            values.append(evaluate_digits(difference, fixed_point))
         except UndefinedError:
             continue
         if len(values) == 4:

@@ -1,4 +1,4 @@
-"""Sums and products of matrices, worked out entry by entry."""
+"""Sums and products of matrices, evaluated entry by entry."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import reduce
 from rewardkit.answers.budget import charge_steps
 from rewardkit.answers.parsing.tree import Node, add, mul
 
-#: Most matrices in a product that are multiplied: symbolic entries grow with each.
+#: Most matrices of a product that is evaluated, because symbolic entries grow with each factor.
 MAX_FACTORS = 3
 
 
 def evaluate_matrix_arithmetic(node: Node) -> Node:
-    """A sum or product of matrices or tuples (and factors) as one; any other node as it is."""
+    """Return a sum or product of matrices or tuples as one of them; any other node unchanged."""
     if node[0] in ("add", "mul") and any(_has_tuple(part) for part in node[1:]):
         rows = evaluate_matrix_arithmetic((node[0], *map(_tuple_to_row, node[1:])))
         one_row = rows[0] == "matrix" and len(rows) == 2

@@ -1,10 +1,10 @@
 r"""Reads the one number that a short answer states, exactly.
 
 An answer such as `$1,000.00`, `**18** dollars.`, `10 + 8 = 18` or `\frac{3}{4}` states one number;
-`18 or 20`, `5 + 3` and `3,4` state several and are ambiguous. A number may be dressed in words,
-currency, markup and punctuation, and in nothing else: in `5\pi`, `2x`, `5²`, `not 5` and
-`5 million` it is not a number by itself. Units and currency are ignored, never converted: `40%` is
-40. Values are `Fraction`s, so that `0.1` is one tenth and integers beyond 2^53 stay exact.
+`18 or 20`, `5 + 3` and `3,4` state several and are ambiguous. Only words, currency, markup and
+punctuation may surround a number: `5\pi`, `2x`, `5²`, `not 5` and `5 million` do not state 5. Units
+and currency are ignored, never converted: `40%` is 40. Values are `Fraction`s, so that `0.1` is one
+tenth and integers beyond 2^53 stay exact.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
-#: Longest answer, in characters, that is read. The longest gold of MATH-500 has 159.
+#: Most characters of an answer. The longest gold of MATH-500 has 159.
 MAX_CHARS: Final = 256
-#: Largest power of ten in scientific notation. Beyond it a number is not read.
+#: Largest power of ten in scientific notation.
 MAX_EXPONENT: Final = 999
 
-#: Stands for an answer that states more than one number.
+#: Marks an answer that states more than one number.
 AMBIGUOUS: Final = object()
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)"
@@ -48,9 +48,9 @@ _LOOKALIKES = str.maketrans(
     "0123456789.,+----%$¥/=",
 )
 
-#: What may stand around a number besides words.
+#: Signs, besides words, that may surround a number.
 _NEUTRAL_SIGNS = frozenset(" \t\n.,;:!?()'\"#~&@%$€£¥°…。，；：！？（）|")
-#: Words that join two numbers, and words that change the number they stand at.
+#: Words that bound a number, join two numbers, or change the number beside them.
 _BOUND_WORDS = frozenset(["least", "most", "than", "under", "over", "above", "below", "or"])
 _JOINING_WORDS = frozenset(["or", "and", "than", "if", "else", "plus", "minus", "times", "over"])
 _JOINS = re.compile("[或和与及加减乘除]")
@@ -100,22 +100,22 @@ _CHANGING_WORDS = frozenset(
         "亿",
     ]
 )
-#: Words before an equation that leave open which of several answers it is, or take one back.
+#: Words before an equation that leave its answer open or retract it.
 _HEDGE = re.compile(
     r"\b(?:or|either|not|maybe|perhaps|possibly|unless|know|guess|wrong)\b|或|可能|也许|不是|错误",
     re.IGNORECASE,
 )
 #: Chinese characters that change or bound the number beside them.
 _CHANGING_CHARS = frozenset("不负非或百千万亿于至超错误")
-#: Single letters that are a unit or a word; any other is a name, as in `2x` and `f(5)`.
+#: Single letters that are a unit or a word; any other letter is a name, as in `2x` and `f(5)`.
 _UNIT_LETTERS = frozenset("aCFgGhIJlLmMNsVW")
 
 
 def read_number(text: str) -> Fraction | object | None:
-    """The number that `text` states; `AMBIGUOUS` if it states several; None if it states none.
+    """Return the number that `text` states; `AMBIGUOUS` for several, None without any.
 
-    A number followed by words and only then by others is the answer: `26 inches in 13 years` is
-    26. Joined by `or`, `and`, a comma or an operator they are several: `18 or 20`.
+    The first number counts if words separate it from the others: `26 inches in 13 years` is 26.
+    Numbers joined by `or`, `and`, a comma or an operator are several: `18 or 20`.
     """
     if text.isdecimal() and text.isascii() and len(text) <= MAX_CHARS:
         return Fraction(int(text))
@@ -145,7 +145,7 @@ def _strip_markup(text: str) -> str:
 
 
 def _improper_fraction(match: re.Match[str]) -> str:
-    r"""`12\frac{3}{5}` is 63/5."""
+    r"""Return a mixed number such as `12\frac{3}{5}` as `63/5`."""
     whole, top, bottom = (int(digits) for digits in match.groups())
     return f"{whole * bottom + top}/{bottom}"
 
@@ -155,7 +155,7 @@ def _inline_fraction(match: re.Match[str]) -> str:
 
 
 def _is_neutral_text(text: str) -> bool:
-    """Whether text beside a number leaves it the number it is."""
+    """Whether the text beside a number does not change the number."""
     if not all(char.isalpha() or char in _NEUTRAL_SIGNS for char in _HYPHEN.sub("", text)):
         return False
     if not _CHANGING_CHARS.isdisjoint(text):
@@ -166,7 +166,7 @@ def _is_neutral_text(text: str) -> bool:
 
 
 def _contradicts(left: str, value: Fraction | None) -> bool:
-    """Whether what stands before the last `=` hedges, or is another number: `4 = 0`."""
+    """Whether the text before the last `=` hedges, or is a different number: `4 = 0`."""
     if _HEDGE.search(left):
         return True
     side = _NUMBER.fullmatch(left.rpartition("=")[2].strip(" $"))
@@ -174,7 +174,7 @@ def _contradicts(left: str, value: Fraction | None) -> bool:
 
 
 def _is_first_number_stated(before: str, between: str) -> bool:
-    """Whether the first number opens the text and words part it from the second."""
+    """Whether the text begins with the first number and words separate it from the second."""
     words = {word.casefold() for word in _WORD.findall(between) if len(word) > 1}
     return (
         not before.strip()

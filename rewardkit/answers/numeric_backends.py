@@ -1,4 +1,4 @@
-"""The numbers a tree is evaluated in: doubles, real or complex, and numbers of many digits."""
+"""Numbers in which trees are evaluated: real and complex doubles, and mpmath numbers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from mpmath import MPContext  # here, so that no first answer pays for it
+from mpmath import MPContext  # imported here, so that the first answer does not pay for the import
 
 
 class UndefinedError(ArithmeticError):
-    """A tree has no value: not a number, undefined at this point, or over a limit."""
+    """A tree has no value: it is not a number, undefined at this point, or over a limit."""
 
 
 class NumericBackend:
-    """The numbers a tree is evaluated in: constants, functions, how rationals and floats enter."""
+    """Constants, functions and conversions of one kind of numbers."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ def _on_reals(function: Callable[[float], float]) -> Callable[[complex], complex
 
 
 def _odd_root(power: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An odd root is real for negative numbers too."""
+    """Return the root function for odd degrees, which is real for negative numbers."""
 
     def root(value: Any, degree: Any) -> Any:
         negative = value.real < 0 and abs(value.imag) == 0
@@ -52,7 +52,7 @@ def _odd_root(power: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _near_floor(value: float) -> int:
-    """The floor, but for what is a whole number up to rounding."""
+    """Return the floor; a value within rounding error of an integer counts as that integer."""
     return round(value) if abs(value - round(value)) < 1e-9 else math.floor(value)
 
 
@@ -64,7 +64,7 @@ def _factorial(value: float) -> float:
 
 def _binomial(top: complex, bottom: complex) -> complex:
     if top.imag or bottom.imag or not 0 <= bottom.real <= top.real <= 170:
-        raise UndefinedError("no binomial coefficient")
+        raise UndefinedError("the arguments have no binomial coefficient")
     n, k = top.real, bottom.real
     return complex(math.gamma(n + 1) / math.gamma(k + 1) / math.gamma(n - k + 1))
 
@@ -80,7 +80,7 @@ def _on_integers(function: Callable[..., int]) -> Callable[..., complex]:
 
 @cache
 def complex_doubles() -> NumericBackend:
-    """Complex numbers in double precision."""
+    """Return complex numbers in double precision."""
     functions: dict[str, Callable[..., Any]] = {
         name: getattr(cmath, name)
         for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "sqrt")
@@ -120,7 +120,7 @@ def complex_doubles() -> NumericBackend:
 
 @cache
 def real_doubles() -> NumericBackend:
-    """The real numbers: what leaves them is a `ValueError` of `math`, or has no name here."""
+    """Return real numbers in double precision: `math` raises `ValueError` for a complex result."""
     names = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "sqrt")
     functions: dict[str, Callable[..., Any]] = dict(complex_doubles().functions)
     functions |= {name: getattr(math, name) for name in names}
@@ -148,7 +148,7 @@ def real_doubles() -> NumericBackend:
 
 @cache
 def mpmath_digits(digits: int) -> NumericBackend:
-    """The numbers of mpmath, with the given number of digits."""
+    """Return mpmath numbers with the given number of digits."""
     mp = MPContext()
     mp.dps = digits
     names = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "sqrt", "ln")

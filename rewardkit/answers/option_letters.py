@@ -1,18 +1,19 @@
 r"""Reads which options of a multiple-choice question an answer picks: text -> set of letters.
 
-An answer is a list of letters in any dress (`AC`, `(A)`, `\text{A}`, `A、C`, `A和C`, `选A`), an
-option's letter with its text (`A. 980万元`), or the option's text alone. What remains unread after
-separators and a few harmless words (`the answer is`, `正确答案是`) makes the answer no list of
-letters, so that `Apple` is not A.
+An answer is a list of letters in any typesetting (`AC`, `(A)`, `\text{A}`, `A、C`, `A和C`, `选A`), an
+option's letter with its text (`A. 980万元`), or the option's text alone. A list of letters may also
+hold separators and a few filler words (`the answer is`, `正确答案是`) and nothing else, so that
+`Apple` is not A.
 
 * `A or C` and `A/C` are ambiguous, whatever the gold.
-* Where the row's options are known, a letter with another text than its option's is ambiguous, and
-  so is a text that two options share. Texts are compared after NFKC, without spaces, case, TeX's
-  text commands and `$`; if none is the same, short mathematics is compared by its value, so that
-  `\frac12` is the option `1/2`. Where they are not known, the letter of `A. 980万元` counts.
-* A letter that is rejected is left out: `不选A，选C` is C, and `~A`, `\cancel{A}` and `(A) is wrong`
-  pick nothing.
-* In a run of letters none occurs twice (`AAA` is a rating), and small letters ascend (`bad`).
+* If the row's options are known, a letter with a text that differs from its option's is ambiguous,
+  and so is a text that two options share. Texts are compared after NFKC, without spaces, case,
+  TeX's text commands and `$`. If no text is the same, short mathematics is compared by its value, so that
+  `\frac12` is the option `1/2`. If the options are not known, the letter of `A. 980万元` counts.
+* A rejected letter does not count: `不选A，选C` is C, and `~A`, `\cancel{A}` and `(A) is wrong` pick
+  nothing.
+* No letter occurs twice in a run of letters, because `AAA` is a rating, and small letters ascend,
+  because `bad` is a word.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from unicodedata import normalize
 
 #: The letters of a question whose options are not known. MMLU-Pro goes up to J.
 DEFAULT_LETTERS: Final = frozenset("ABCDEFGHIJ")
-#: Longest answer, in characters, that is read.
+#: Most characters of an answer.
 MAX_CHARS: Final = 4096
-#: Longest mathematics, in characters, and most options that are compared by their value.
+#: Most characters of mathematics, and most options, that are compared by value.
 MAX_FORMULA: Final = 120
 MAX_OPTIONS: Final = 10
 
-#: Stands for an answer that leaves open which options it picks.
+#: Marks an answer that leaves open which options it picks.
 AMBIGUOUS: Final = object()
-#: What an answer picks: letters, `AMBIGUOUS`, or None.
+#: The letters that an answer picks, `AMBIGUOUS`, or None for no choice.
 Letters: TypeAlias = frozenset[str] | object | None
 
 _OR = r"[/|]|(?<![A-Za-z])or(?![A-Za-z])|或者?|还是"
-#: What joins letters. `A+C` is a list: where it may be a sum, the caller does not ask.
+#: Signs and words that join letters. `A+C` is a list; a caller rules out that it is a sum.
 JOINT: Final = (
     rf"{_OR}|[,;、&]|\+(?=\s?[(\[]?[A-Za-z])|(?<![A-Za-z])and(?![A-Za-z])|以及|[和及与跟]"
 )
@@ -51,7 +52,7 @@ _WRAPPER = re.compile(
     r"\\(?:text(?:[a-z]{2}|normal)?|math(?:[a-z]{2,3}|normal)|[mf]box|boxed|boldsymbol|bm"
     r"|operatorname|underline|emph)(?![A-Za-z])\s*\{([^{}]*)\}"
 )
-#: A `~` before a letter joins it to what stands before it; where nothing does, it negates it.
+#: A `~` before a letter is a space after other text, and a negation at the start.
 _TEX_SPACE = re.compile(
     r"\\[ ,;:!\n\\]|\\q?quad(?![A-Za-z])"
     r"|~(?!\s?[({$]{0,2}[A-Za-z](?![A-Za-z]))|(?<=[^\s({\[$~:])~"
@@ -72,7 +73,7 @@ _REJECTION = re.compile(
     r"\(?[A-Za-z](?:\s*[,、和及]\s*[A-Za-z])*(?![A-Za-z])\)?"
 )
 _WRONG = r"(?:wrong|incorrect|eliminated|excluded|rejected|ruled out)(?![A-Za-z])"
-#: What says of a letter before it that it is wrong, or, where it may be an option's text, `short`.
+#: Words that say that the letter before them is wrong; `short` if they may be an option's text.
 _DENIAL = re.compile(
     r"\s*\(?\s*(?:(?:is|are|was|were)(?:(?:n['’]t| not| never) (?:the |an? |my )?"
     r"(?:correct|right|best|answers?|choices?|options?|it)(?![A-Za-z])"
@@ -86,7 +87,7 @@ _LABEL = re.compile(
     r"(?<![^\s,;、。])[(\[]?([A-Za-z])(?:[)\]][.:、]?| ?[.:、]|(?<=[A-Z])(?= \([^()]*\)[.。]?$))"
 )
 _HEDGE = re.compile(rf"(?:{_OR})\s*\(?[A-Z](?![A-Z])|、\s?[A-Z](?![A-Z]| ?[.:)])", re.IGNORECASE)
-#: What stands after a letter that is not a label: `A. = 3`; `(C), 4397`, a value beside it.
+#: Text after a letter that is not a label: `A. = 3`, or `(C), 4397` with a value beside it.
 _NOT_AN_OPTION_TEXT = re.compile(r"[+=^*?]|[,;]\s*[-\d$\\]")
 _TRAILING_SIGNS = ",;、.。和及与"
 _FORMULA = re.compile(r"[\d\\=+*/^<>]")
@@ -96,9 +97,12 @@ _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}|[\u4e00-\u9fff]{2}")
 def read_letters(
     text: str, legal: frozenset[str], options: Mapping[str, str] | None = None
 ) -> Letters:
-    """The letters that an answer picks; `AMBIGUOUS` if it leaves them open; None if it has none.
+    """Return the letters that an answer picks; `AMBIGUOUS` if it leaves them open, else None.
 
-    `legal` are the letters there are, in upper case; `options` is the text of each, where known.
+    Args:
+        text: the answer.
+        legal: the letters of the question, in upper case.
+        options: the text of each option, if known.
     """
     if len(text) == 1 and text in legal:
         return frozenset(text)
@@ -110,15 +114,15 @@ def read_letters(
 
 
 def read_gold(text: str, legal: frozenset[str]) -> frozenset[str] | None:
-    """The letters of a gold answer: upper case, in any of the separators; None for all else."""
+    """Return the letters of a gold in upper case, with any separators; None for any other text."""
     plain = strip_markup(text)
     letters = read_letter_list(plain, legal) if plain.isupper() else None
     return letters if isinstance(letters, frozenset) else None
 
 
 def option_texts(options: Any) -> dict[str, str] | None:
-    """The text of each option by letter, from a list or a mapping; None if it is neither."""
-    if hasattr(options, "tolist"):  # what pandas makes of a list in a parquet
+    """Return the text of each option by letter from a list or a mapping; None for anything else."""
+    if hasattr(options, "tolist"):  # pandas reads a list of a parquet file as an array
         options = options.tolist()
     if isinstance(options, (list, tuple)):
         options = dict(zip(ascii_uppercase, options, strict=False))
@@ -129,42 +133,42 @@ def option_texts(options: Any) -> dict[str, str] | None:
 
 
 def strip_markup(text: str, longest: int = MAX_CHARS) -> str:
-    """The text without TeX's and Markdown's dress; "" if it is longer than `longest`."""
+    """Return the text without markup of TeX and Markdown; "" if it is longer than `longest`."""
     if len(text) > longest:
         return ""
     if not text.isascii():
         text = normalize("NFKC", text)[-longest:]
     if "\\" in text or "~" in text:
         text = _TEX_SPACE.sub(" ", text)
-        for _ in range(4):  # \textbf{\text{A}}: nobody nests deeper
+        for _ in range(4):  # deeper nesting than \textbf{\text{A}} does not occur
             text = _WRAPPER.sub(r"\1", text)
     return _MARKUP.sub("", text).strip()
 
 
 def read_letter_list(plain: str, legal: frozenset[str]) -> Letters:
-    """The letters of an undressed text that has letters, separators and harmless words only."""
+    """Return the letters of a text that holds only letters, separators and fillers, else None."""
     letters = frozenset(plain)
-    if letters and len(letters) == len(plain) and letters <= legal:  # the shortcut for most
+    if letters and len(letters) == len(plain) and letters <= legal:  # a shortcut for most answers
         return letters
     text, noise = _FILLER_WORD.subn(" ", _REJECTION.sub(" ", plain))
     runs = [run for run in _SEPARATOR.split(text) if run]
     letters = frozenset("".join(runs).upper())
     if not runs or not letters <= legal or not all(map(_is_run, runs)):
         return None
-    if noise and not all(map(str.isupper, runs)):  # "is a correct option": an article, no letter
+    if noise and not all(map(str.isupper, runs)):  # "a" of "is a correct option" is an article
         return None
     return AMBIGUOUS if len(letters) > 1 and _OR_WORD.search(text) else letters
 
 
 def strip_lead_words(plain: str) -> str:
-    """An undressed text from its first word that is not harmless: `the answer is A` from `A` on."""
+    """Return a text without its leading filler words: `A` of `the answer is A`."""
     return _LEAD_WORDS.sub("", plain, count=1)
 
 
 def denies_letter(text: str, *, has_stop: bool = False) -> bool:
-    """Whether what follows a letter says that it is not the answer: `is wrong`, `不正确`.
+    """Whether the text after a letter says that it is not the answer: `is wrong`, `不正确`.
 
-    After `B.` and the like (`has_stop`) a short `不正确` is an option's text.
+    After `B.` and the like (`has_stop`) a short `不正确` is an option's text, not a denial.
     """
     denial = _DENIAL.match(text)
     return denial is not None and not (has_stop and denial["short"])
@@ -173,7 +177,7 @@ def denies_letter(text: str, *, has_stop: bool = False) -> bool:
 def matching_options(
     text: str, options: Mapping[str, str], *, by_value: bool = False
 ) -> frozenset[str]:
-    """The letters of the options that have a text, or if none has it, its value (`by_value`)."""
+    """Return the letters of the options with this text, or if there is none, with its value."""
     key = _text_key(text)
     same = [letter for letter in options if key and key == _option_key(letter, options[letter])]
     text = text.strip(" \n" + _TRAILING_SIGNS)
@@ -190,13 +194,13 @@ def _is_run(run: str) -> bool:
 
 
 def _labels(text: str) -> list[re.Match[str]]:
-    """The labels of a text, such as `A.`; none if it does not begin with one."""
+    """Return the labels of a text, such as `A.`; an empty list if it does not begin with one."""
     labels = list(_LABEL.finditer(text))
     return labels if labels and labels[0].start() == 0 else []
 
 
 def _read_labels(plain: str, legal: frozenset[str]) -> Letters:
-    """The letters of `A. some text`, or of several such items."""
+    """Return the letters of `A. some text`, or of several such items."""
     text = strip_lead_words(plain)
     labels = _labels(text)
     if not labels or labels[0][1] not in legal:
@@ -213,7 +217,7 @@ def _read_labels(plain: str, legal: frozenset[str]) -> Letters:
 def _read_with_options(
     plain: str, raw: str, options: Mapping[str, str], letters: Letters
 ) -> Letters:
-    """The letters that a text picks of known options, given what it picks as a list of letters."""
+    """Return the letters that a text picks of known options; `letters` is its reading as a list."""
     text = strip_lead_words(plain)
     labels = _labels(text)
     first = labels[0][1] if labels else text[:1]
@@ -234,9 +238,9 @@ def _read_with_options(
             return same if len(same) == 1 else AMBIGUOUS
         same = same or matching_options(raw if text == plain else text, options, by_value=True)
         return AMBIGUOUS if len(same) > 1 else same or None
-    if letters == frozenset(text[:1]) or labels:  # "A. 对" where A is "错"
+    if letters == frozenset(text[:1]) or labels:  # "A. 对" is ambiguous if A is "错"
         same = matching_options(rest, options) or same
-    # An option's text may itself list letters: "A和C", or "II" where there is an option I.
+    # An option's text may be a list of letters: "A和C", or "II" if there is an option I.
     return AMBIGUOUS if same and same != letters and len(plain) > 1 else letters
 
 
@@ -253,19 +257,19 @@ def _same_value(text: str, option: str) -> bool:
 
 
 def _text_without_label(letter: str, option: str) -> str:
-    """An option's text, its own label taken off."""
+    """Return an option's text without its own label."""
     label = _LABEL.match(option)
     return option[label.end() :].strip() if label and label[1] == letter else option.strip()
 
 
-@lru_cache(maxsize=4096)  # one question is answered many times in RL
+@lru_cache(maxsize=4096)  # because RL samples many answers to one question
 def _option_key(letter: str, option: str) -> str:
-    """What identifies an option's text."""
+    """Return the key of an option's text."""
     return _text_key(_text_without_label(letter, strip_markup(option)))
 
 
 def _text_key(plain: str) -> str:
-    """What is compared of a text: no spaces, no case, and nothing that leads to the next item."""
+    """Return the key by which texts are compared, without spaces, case and trailing conjunction."""
     text = "".join(plain.replace("~", "").split()).casefold().rstrip(_TRAILING_SIGNS)
     text = text.removesuffix("and").rstrip(_TRAILING_SIGNS)
     in_brackets = text[:1] == "(" and text.find(")") == len(text) - 1

@@ -1,4 +1,4 @@
-"""The choices that are the caller's: which answers that differ in precision or unit are equal."""
+"""The policy of a comparison: whether answers may differ in precision or unit."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Final, NamedTuple
 
 
 class Policy(NamedTuple):
-    """What counts as equal beyond being the same value.
+    """What counts as equal beyond the same value.
 
-    `significant_digits`: a gold correctly rounded to at least that many digits is right; 0 for no
-    rounding but that of exact values. `convert_units`: equal quantities in different units of one
-    dimension are equal.
+    Attributes:
+        significant_digits: accept the gold correctly rounded to at least this number of digits; 0
+            accepts only the roundings of exact values.
+        convert_units: accept equal quantities in different units of one dimension.
     """
 
     significant_digits: int = 0

@@ -1,9 +1,9 @@
-r"""The answer of a response that marks none: what its last line or sentence states.
+r"""The answer of a response without a mark: the statement of its last line or sentence.
 
-A line that is nothing but an answer, a last display of mathematics, or a sentence that states a
-result: `so x = 12`, `there are 12 ways`, `故共有12种`. What is taken is the whole run of values, with
-the words behind it: a time, a tuple, a power, a quantity with its unit; never the last digits.
-A sentence that denies, doubts, asks or only mentions a number states nothing.
+An answer is a line that holds nothing else, a last display of mathematics, or a sentence that
+states a result: `so x = 12`, `there are 12 ways`, `故共有12种`. The answer is the whole run of values with the
+words after it, such as a time, a tuple, a power or a quantity with its unit, never the last digits.
+A sentence that denies, doubts, asks or only mentions a number does not state a result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 #: Characters at the end of a response that are searched.
 TAIL_CHARS: Final = 2000
-#: Most words behind a value, or of an answer in words, that stands alone on its line.
+#: Most words after a value at the end of its sentence, and of an answer in words.
 MAX_WORDS_AROUND: Final = 3
 
 #: A span of mathematics. Dollar signs before digits are money.
@@ -28,8 +28,8 @@ DECORATION: Final = re.compile(
     r"|(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])"
 )
 _VALUE_NEXT = r"(?=[-+(\[]?[\d$\\])"
-#: Where a statement ends: with its sentence (`12. Or 13` goes on), before a reason, and before a
-#: value that is not meant (`12, not 13`).
+#: End of a statement: the end of its sentence (but `12. Or 13` continues), a reason, or a value
+#: that is denied (`12, not 13`).
 STATEMENT_END: Final = re.compile(
     r"[.。．；!！](?=[\"'*_`)\]]*(?:\s|$))"
     r"(?!\s+(?:or|alternatively|maybe|perhaps|possibly|otherwise|it\s+(?:could|might|may))\b)"
@@ -43,9 +43,9 @@ STATEMENT_END: Final = re.compile(
 
 
 def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sentence"]] | None:
-    """What a response states at its end, alone on its line or in a sentence; None if nothing.
+    """Return the statement at the end of a response and where it is; None without a statement.
 
-    Its last `TAIL_CHARS` characters are read. Words are looked for if the gold answer is words.
+    The last `TAIL_CHARS` characters are searched. Words count only if the gold answer is words.
     """
     sentence = _TRAILING_IS_THE_ANSWER.sub(
         "", _last_sentence(DECORATION.sub("", response[-TAIL_CHARS:]))
@@ -61,7 +61,7 @@ def last_statement(response: str, gold: str) -> tuple[str, Literal["line", "sent
 
 
 def strip_statement(text: str) -> str:
-    """A statement stripped; one that is nothing but mathematics without its delimiters."""
+    """Return a statement stripped, and without its delimiters if it is one span of mathematics."""
     text = text.rstrip(" \t\r\n*_`#\"'✅∎■□≈~=.。．,，;；!").lstrip(" \t\r\n*_`#\"'≈~=，")
     math = MATH_SPAN.match(text)
     if not math or math.end() < len(text):
@@ -71,7 +71,7 @@ def strip_statement(text: str) -> str:
 
 
 def value_after_verb(sentence: str) -> str:
-    """The value that a sentence of prose ends on behind `is`; the sentence where there is none."""
+    """Return the value after the last verb of a sentence of prose, else the whole sentence."""
     verb = None
     if PROSE_WORDS.search(sentence) and not (_DOUBT.search(sentence) or _DENIAL.search(sentence)):
         *_, verb = (None, *_COPULA.finditer(sentence))
@@ -82,12 +82,12 @@ def value_after_verb(sentence: str) -> str:
 
 # --- the last sentence
 
-#: A fence at the end whose content is text, not a program.
+#: A code fence at the end that holds text, not a program.
 _FENCE = re.compile(
     r"```(?:te?xt|plaintext|output|(?:la)?tex|math)?[ \t]*\n([^`]*)```$", re.IGNORECASE
 )
 _STOP = re.compile(r"(?<=[.．！!？?；])(?=\s|$)|(?<=[。！？；])|;\s")
-#: A sentence with any content, unless it only takes leave.
+#: A sentence with content that is not a closing phrase such as `I hope this helps`.
 _SENTENCE = re.compile(
     r"(?!\W*(?:i hope|hope (?:this|it)|let me know|feel free|thank))[\W_]*[^\W_]", re.IGNORECASE
 )
@@ -101,14 +101,14 @@ _ROWS = re.compile(
 
 
 def _last_row(rows: re.Match[str]) -> str:
-    """The last row of a display, as mathematics."""
+    """Return the last row of a display, as mathematics."""
     body = rows[2] if r"\begin" in rows[2] else rows[2].rstrip(" \n\\").rpartition(r"\\")[2]
     row = body.replace("&", "").replace("\n", " ").strip().lstrip("= ")
     return row if rows[1].rstrip("*").endswith(("ed", "split")) else f"${row}$"
 
 
 def _last_sentence(text: str) -> str:
-    """The last sentence of the last line with text; of a display its last row."""
+    """Return the last sentence of the last line with text; the last row of a display."""
     text = _ROWS.sub(_last_row, _FENCE.sub(r"\1", text.strip()))
     text = MATH_SPAN.sub(lambda span: span[0].replace("\n", " "), text).strip()
     *_, line = ("", *filter(str.strip, text.split("\n")))
@@ -129,7 +129,7 @@ _DOUBT = re.compile(
     r"|either|unless|should have|possible(?=\W*$|\s+answers?\b))\b|可能[是为]|也许|或许|如果|假设|若|^设|吗",
     re.IGNORECASE,
 )
-#: What follows says what comes of the rest.
+#: Words that introduce a conclusion.
 _CONCLUSION = re.compile(
     r"(?:\b(?:so|therefore|thus|hence|finally|consequently|altogether|donc|ainsi|entonces|daher|somit"
     r"|итак|значит|поэтому)\b|^(?:and|then)\b|\bin (?:total|all|conclusion)\b|\b(?:this|that) means\b"
@@ -140,21 +140,21 @@ _FILLERS = (
     r"(?: (?:a|an|the|about|approximately|approx|roughly|around|exactly|precisely|only|just|simply"
     r"|to|total|of|altogether|also|therefore|thus|then|now|number|value))*$"
 )
-#: Words before a value that state it; and a verb behind `will`, `can`, `has to`.
+#: Words before a value that state it, and verbs after `will`, `can` or `has to`.
 _STATING_WORDS = re.compile(
     r"(?:(?<!\S)(?:is|are|was|were|be|equals?|it['’]s|there['’]s|gives?|get|got|have|has|had|find"
     r"|conclude|obtain|that|yields?|ist|est|es|son|sind|равно|равна?|answer|ans|result|output|solution|sum)|等于|[:=为是有得需要用剩：])"
     rf"{_FILLERS}"
 )
 _MODAL = re.compile(r"(?<!\S)(?<!\bi )(?:will|would|can|must|should|to)(?: \S+){1,3}$")
-#: Words that state a value near the end of a sentence, `arrives at 10:45`, `costs 12 euros`; or
-#: none, where it stands alone.
+#: Words that state a value near the end of a sentence (`arrives at 10:45`, `costs 12 euros`), or no
+#: words for a value alone.
 _FINAL_VERB = re.compile(
     r"^$|\S (?:at|to|(?:cost|weigh|pay|need|take|earn|spend|score|save|make|leave|measure|last|contain"
     r"|require|become|remain|use|sell|buy|collect|receive|produce)(?:s|d|ed)?|paid|took|spent|made"
     rf"|sold|bought){_FILLERS}"
 )
-#: Words before a number that names something, a bound, or a value that is not stated.
+#: Words before a number that names something, is a bound, or is not stated.
 _MENTION = re.compile(
     r"(?<!\S)(?:steps?|problem|cases?|equation|eq|theorem|lemma|figure|page|line|question|section"
     r"|chapter|part|example|table|exercise|no|formula|where|when|since|let|using|setting|substituting"
@@ -162,7 +162,7 @@ _MENTION = re.compile(
     r"|almost|from|within|(?:exclud|reject|discard|eliminat|ignor|remov|drop)(?:es?|s|ing)?)"
     rf":?{_FILLERS}|(?:大于|小于|超过|多于|少于|高于|低于|至少|至多|不足|不到|排除|舍去)$"
 )
-#: Words before a setting, `for n = 12`; `sells it for 12` states it.
+#: Words before a setting such as `for n = 12`, in contrast to the statement `sells it for 12`.
 _SETTING = re.compile(r"(?<!\S)(?:for|with|by|of|at|from|in)$")
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
 _TOKEN = re.compile(rf"{MATH_SPAN.pattern}|[{_CJK}]+|[^\s{_CJK}]+", re.DOTALL)
@@ -177,7 +177,7 @@ _AND = re.compile(r"\b(?:and|or|but)\b|[和或且]")
 _TRAILING_IS_THE_ANSWER = re.compile(
     r"\s(?:is|are) (?:what\b.*|(?:the|our|my) (?:\w+ )?(?:answer|result|solution)s?\W*)$"
 )
-#: Arithmetic before what it comes to.
+#: Arithmetic before its result.
 _ARITHMETIC = re.compile(r"^(?:[\d\s+\-*/×·().,%$£€^÷=]|(?<=[\d) ])x(?=\s?[(\d]))*=(?=[^=]*$)")
 #: Three words in a row, outside TeX.
 PROSE_WORDS: Final = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?:[\s,]+[A-Za-z]{2,}){2}")
@@ -186,7 +186,7 @@ _COPULA = re.compile(r"\b(?:is|are|was|were|be|it['’]s|there['’]s)\s+|[为�
 
 
 class _ValueRun(NamedTuple):
-    """A run of values in a clause: from where to where, and the words before it."""
+    """A run of values in a clause: its span, and the words before it."""
 
     start: int
     end: int
@@ -194,7 +194,7 @@ class _ValueRun(NamedTuple):
 
 
 def _words_stated(sentence: str) -> str:
-    """What a sentence says in words: what follows its verb, or all of a few words."""
+    """Return the words after a sentence's verb, or a sentence of a few words, else ""."""
     verb = max((verb.end() for verb in _COPULA.finditer(sentence)), default=0)
     statement = strip_statement(sentence[verb:])
     is_short = verb or len(statement.split()) <= MAX_WORDS_AROUND
@@ -203,7 +203,7 @@ def _words_stated(sentence: str) -> str:
 
 
 def _values_stated(sentence: str) -> str:
-    """The values that a sentence states as its result, with the words behind them; "" if none."""
+    """Return the values that a sentence states, with the words after them, else ""."""
     if len(letter := strip_statement(sentence)) == 1:
         return letter
     if not (runs := _value_runs(sentence)):
@@ -221,7 +221,7 @@ def _values_stated(sentence: str) -> str:
     states = _STATING_WORDS.search(last.before) or _MODAL.search(last.before)
     if not (concludes or states or ends_on_it):
         return ""
-    for run in runs:  # `12 for John and 13 for Mary` are two
+    for run in runs:  # because `12 for John and 13 for Mary` states two values
         if run is last or (
             _STATING_WORDS.search(run.before) and _AND.search(sentence, run.end, last.start)
         ):
@@ -236,7 +236,7 @@ def _values_stated(sentence: str) -> str:
 
 
 def _value_runs(clause: str) -> list[_ValueRun]:
-    """The runs of values of a clause; `and`, `or` and commas between values join them."""
+    """Return the runs of values of a clause; `and`, `or` and commas between values join them."""
     runs: list[_ValueRun] = []
     words: list[str] = []
     for token in _TOKEN.finditer(clause):

@@ -1,4 +1,4 @@
-"""Quantities, compound quantities and ratios: rules of the policy that need no other rule."""
+"""Rules for quantities, compound quantities and ratios."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from rewardkit.answers.scalar import scalar_equal, to_radians, value_equal
 
 
 def quantities_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """The same unit, up to spelling; another one of the same dimension by the policy only."""
-    ours, theirs = pred[2], gold[2]
-    if ours.name == theirs.name or (ours.factor, ours.dimension) == (
-        theirs.factor,
-        theirs.dimension,
-    ):
+    """Compare quantities; the policy decides whether a unit of the same dimension is converted."""
+    unit, gold_unit = pred[2], gold[2]
+    same_size = (unit.factor, unit.dimension) == (gold_unit.factor, gold_unit.dimension)
+    if same_size or unit.name == gold_unit.name:
         return scalar_equal(pred[1], gold[1], policy)
-    if not policy.convert_units or ours.dimension != theirs.dimension:
+    if not policy.convert_units or unit.dimension != gold_unit.dimension:
         return False
-    scale = theirs.factor / ours.factor
+    scale = gold_unit.factor / unit.factor
     value = exact_value(gold[1])
     converted = mul(num(scale), gold[1]) if value is None else num(value * scale)
     return value_equal(pred[1], converted, policy)
 
 
 def equal_without_unit(pred: Node, gold: Node, policy: Policy) -> bool:
-    """One side may leave its unit out; `%` and degrees are units of their own."""
+    """Compare two values, one of which omits its unit; `%` and degrees are units of their own."""
     p, g = _without_unit(pred), _without_unit(gold)
     if "degree" in (p[0], g[0]) and _RADIANS in (pred[-1], gold[-1]):
         p, g = (to_radians(n) if n[0] == "degree" else n for n in (p, g))
@@ -46,7 +44,7 @@ def _without_unit(node: Node) -> Node:
 
 
 def compounds_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """`2 h 90 min` is `3 h 30 min`: the sums are equal, dimension by dimension."""
+    """Compare compound quantities by their sum per dimension: `2 h 90 min` is `3 h 30 min`."""
     p, g = compound_totals(pred), compound_totals(gold)
     one = "quantity" in (pred[0], gold[0])
     if one and not (policy.convert_units and len(p) == 1):
@@ -55,7 +53,7 @@ def compounds_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def ratios_equal(pred: Node, gold: Node, policy: Policy) -> bool:
-    """`4:6` is `2:3`: every part by the first."""
+    """Compare ratios up to a common factor: `4:6` is `2:3`."""
     if len(pred) != len(gold):
         return False
     return all(
@@ -65,7 +63,7 @@ def ratios_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def ratio_equals_value(pred: Node, gold: Node, policy: Policy) -> bool:
-    """A ratio of two is its quotient."""
+    """Compare a ratio of two parts, as its quotient, with a value."""
     p, g = (
         divide(*node[1:]) if node[0] == "ratio" and len(node) == 3 else node
         for node in (pred, gold)

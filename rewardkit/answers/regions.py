@@ -1,7 +1,7 @@
-"""Sets of real numbers in one form: sorted pieces, each with its ends and whether they are open.
+"""Sets of real numbers in one form: a sorted list of disjoint intervals.
 
-Intervals, unions, inequalities, set-builders, points and differences all become pieces, so that
-`-1 < x <= 2` and `(-1, 2]` compare.
+Intervals, unions, inequalities, set-builders, points and differences all become intervals, so that
+`-1 < x <= 2` and `(-1, 2]` can be compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rewardkit.answers.scalar import value_equal
 
 
 class RealInterval(NamedTuple):
-    """An interval; a point is closed at both ends, which are the same."""
+    """An interval; a point is the closed interval whose ends are equal."""
 
     low: Node
     high: Node
@@ -37,7 +37,7 @@ class RealInterval(NamedTuple):
 
 
 class NoRegionError(ValueError):
-    """A tree is not a set of real numbers, or its ends cannot be ordered."""
+    """A tree is not a set of real numbers, or the ends of its intervals cannot be ordered."""
 
 
 _MINUS_INF = neg(INF)
@@ -53,7 +53,7 @@ def region_equal(pred: Node, gold: Node) -> bool | None:
 
 
 def read_intervals(node: Node) -> list[RealInterval]:
-    """The pieces of a set, unordered.
+    """Return the intervals of a set, unordered.
 
     Raises:
         NoRegionError: the tree is not a set of reals.
@@ -65,7 +65,7 @@ def read_intervals(node: Node) -> list[RealInterval]:
 
 
 def _read_pair(node: Node) -> list[RealInterval]:
-    """A tuple of two may be an open interval."""
+    """Return a pair as an open interval."""
     if len(node) != 3:
         raise NoRegionError("a tuple")
     return [RealInterval(node[1], node[2], True, True)]
@@ -102,34 +102,37 @@ def _read_condition(node: Node) -> list[RealInterval]:
 
 
 def _read_distance(operator: str, inside: Node, end: Node) -> list[RealInterval]:
-    """`|x - 1| < 3`: how far the variable lies from a centre."""
+    """Return the intervals of a condition such as `|x - 1| < 3`."""
     center, radius = _center_and_radius(inside, end)
-    strict = "=" not in operator
+    is_strict = "=" not in operator
     low, high = add(center, neg(radius)), add(center, radius)
     if operator in ("<", "<=") and endpoint_value(end) > 0:
-        return [RealInterval(low, high, strict, strict)]
+        return [RealInterval(low, high, is_strict, is_strict)]
     if operator in (">", ">="):
-        return [RealInterval(_MINUS_INF, low, True, strict), RealInterval(high, INF, strict, True)]
+        return [
+            RealInterval(_MINUS_INF, low, True, is_strict),
+            RealInterval(high, INF, is_strict, True),
+        ]
     raise NoRegionError(operator)
 
 
 def _center_and_radius(inside: Node, end: Node) -> tuple[Node, Node]:
-    """Where `x - 1` is zero, and the distance at which it is `end`, for a positive end."""
+    """Return the center and the radius of `|inside| = end`, for a linear `inside`."""
     names = symbols(inside)
     if len(names) != 1 or symbols(end) or endpoint_value(end) < 0:
-        raise NoRegionError("no distance")
+        raise NoRegionError("not a distance")
     name = ("sym", next(iter(names)))
-    at = [exact_value(substitute(inside, {name: num(k)})) for k in range(3)]
+    values = [exact_value(substitute(inside, {name: num(k)})) for k in range(3)]
     if (
-        at[0] is None
-        or at[1] is None
-        or at[2] is None
-        or at[2] - at[1] != at[1] - at[0]
-        or at[0] == at[1]
+        values[0] is None
+        or values[1] is None
+        or values[2] is None
+        or values[2] - values[1] != values[1] - values[0]
+        or values[0] == values[1]
     ):
         raise NoRegionError("not linear")
-    slope = at[1] - at[0]
-    return num(-at[0] / slope), end if abs(slope) == 1 else divide(end, num(abs(slope)))
+    slope = values[1] - values[0]
+    return num(-values[0] / slope), end if abs(slope) == 1 else divide(end, num(abs(slope)))
 
 
 def _half_line(operator: str, end: Node) -> list[RealInterval]:
@@ -160,36 +163,47 @@ def _read_chain(operators: list[str], sides: tuple[Node, ...]) -> list[RealInter
 
 
 def _remove_points(region: list[RealInterval], removed: list[RealInterval]) -> list[RealInterval]:
-    """Points taken out of pieces; only points are taken out."""
+    """Return intervals without points.
+
+    Raises:
+        NoRegionError: one of the removed intervals is not a point.
+    """
     for point in removed:
         if point.low != point.high:
             raise NoRegionError("a difference of intervals")
-        at = endpoint_value(point.low)
-        region = [cut for piece in region for cut in _remove_point(piece, point.low, at)]
+        position = endpoint_value(point.low)
+        region = [
+            cut for interval in region for cut in _remove_point(interval, point.low, position)
+        ]
     return region
 
 
-def _remove_point(piece: RealInterval, point: Node, at: float) -> list[RealInterval]:
-    low, high = endpoint_value(piece.low), endpoint_value(piece.high)
-    if low == high == at:
+def _remove_point(interval: RealInterval, point: Node, position: float) -> list[RealInterval]:
+    low, high = endpoint_value(interval.low), endpoint_value(interval.high)
+    if low == high == position:
         return []
-    if at in (low, high):
+    if position in (low, high):
         return [
-            piece._replace(
-                is_low_open=piece.is_low_open or at == low,
-                is_high_open=piece.is_high_open or at == high,
+            interval._replace(
+                is_low_open=interval.is_low_open or position == low,
+                is_high_open=interval.is_high_open or position == high,
             )
         ]
-    if not low < at < high:
-        return [piece]
+    if not low < position < high:
+        return [interval]
     return [
-        piece._replace(high=point, is_high_open=True),
-        piece._replace(low=point, is_low_open=True),
+        interval._replace(high=point, is_high_open=True),
+        interval._replace(low=point, is_low_open=True),
     ]
 
 
 def endpoint_value(end: Node) -> float:
-    """Where an end lies; symbolic ends have a place too, the same for equal expressions."""
+    """Return the position of an end on the real line.
+
+    Raises:
+        NoRegionError: the end is symbolic or not real.
+        UndefinedError: the end has no value.
+    """
     if end == INF:
         return float("inf")
     if end == _MINUS_INF or (end[0] == "mul" and INF in end):
@@ -204,24 +218,24 @@ def endpoint_value(end: Node) -> float:
 
 
 def _merge(parts: list[RealInterval]) -> list[RealInterval]:
-    """Sorted, and pieces that touch or overlap joined. One piece may have symbolic ends."""
+    """Return intervals sorted and merged. A single interval may have symbolic ends."""
     if len(parts) == 1:
         return parts
-    ordered = sorted(parts, key=lambda piece: (endpoint_value(piece.low), piece.is_low_open))
-    joined = ordered[:1]
-    for piece in ordered[1:]:
-        last = joined[-1]
-        follows_space = endpoint_value(piece.low) - endpoint_value(last.high)
-        if follows_space > 1e-12 or (
-            abs(follows_space) <= 1e-12 and last.is_high_open and piece.is_low_open
-        ):
-            joined.append(piece)
-        elif endpoint_value(piece.high) >= endpoint_value(last.high):
-            closed = piece.is_high_open and (
-                last.is_high_open or endpoint_value(piece.high) > endpoint_value(last.high)
+    ordered = sorted(
+        parts, key=lambda interval: (endpoint_value(interval.low), interval.is_low_open)
+    )
+    merged = ordered[:1]
+    for interval in ordered[1:]:
+        last = merged[-1]
+        gap = endpoint_value(interval.low) - endpoint_value(last.high)
+        if gap > 1e-12 or (abs(gap) <= 1e-12 and last.is_high_open and interval.is_low_open):
+            merged.append(interval)
+        elif endpoint_value(interval.high) >= endpoint_value(last.high):
+            is_open = interval.is_high_open and (
+                last.is_high_open or endpoint_value(interval.high) > endpoint_value(last.high)
             )
-            joined[-1] = last._replace(high=piece.high, is_high_open=closed)
-    return joined
+            merged[-1] = last._replace(high=interval.high, is_high_open=is_open)
+    return merged
 
 
 def _same_interval(p: RealInterval, g: RealInterval) -> bool:
@@ -230,14 +244,14 @@ def _same_interval(p: RealInterval, g: RealInterval) -> bool:
 
 
 def _same_endpoint(p: Node, g: Node) -> bool:
-    infinite = [end == INF or (end[0] == "mul" and INF in end) for end in (p, g)]
-    if any(infinite):
-        return all(infinite) and (p == INF) == (g == INF)
+    are_infinite = [end == INF or (end[0] == "mul" and INF in end) for end in (p, g)]
+    if any(are_infinite):
+        return all(are_infinite) and (p == INF) == (g == INF)
     return value_equal(p, g)
 
 
 def _intersection(node: Node) -> list[RealInterval]:
-    """What lies in every part."""
+    """Return the intersection of all parts."""
     first, *others = (read_intervals(part) for part in node[1:])
     for other in others:
         first = [cut for p in first for q in other if (cut := _overlap(p, q)) is not None]
@@ -245,16 +259,16 @@ def _intersection(node: Node) -> list[RealInterval]:
 
 
 def _read_builder(node: Node) -> list[RealInterval]:
-    """The condition of a set of reals; a set of whole numbers is not a region."""
-    over_others = node[1][0] == "rel" and node[1][3] != ("sym", "R")
+    """Return the intervals of a set-builder over the reals; a set of integers is not a region."""
+    is_over_others = node[1][0] == "rel" and node[1][3] != ("sym", "R")
     head = node[1][2] if node[1][0] == "rel" else node[1]
-    if over_others or head[0] != "sym" or symbols(node[2]) - {head[1], "R"}:
+    if is_over_others or head[0] != "sym" or symbols(node[2]) - {head[1], "R"}:
         raise NoRegionError("not a set of reals")
     return read_intervals(node[2])
 
 
 def _read_difference(node: Node) -> list[RealInterval]:
-    """What is taken out may be one value without its brackets."""
+    """Return the intervals of a difference, whose right side may be one value without braces."""
     points = (
         read_intervals(node[2])
         if node[2][0] in _READERS
@@ -264,31 +278,35 @@ def _read_difference(node: Node) -> list[RealInterval]:
 
 
 def _read_list(node: Node) -> list[RealInterval]:
-    """Conditions with commas or `and` between hold together; intervals are a union.
+    """Return the intersection of conditions, or the union of intervals.
 
-    Conditions with commas that cannot hold together are a union too: `x < -1, x > 3`.
+    Conditions with commas that cannot all hold are a union too: `x < -1, x > 3`.
     """
-    union = [piece for part in node[1:] for piece in read_intervals(part)]
+    union = [interval for part in node[1:] for interval in read_intervals(part)]
     if any(part[0] != "rel" for part in node[1:]):
         return union
-    together = _intersection(node)
-    return together if together or node[0] == "and" else union
+    intersection = _intersection(node)
+    return intersection if intersection or node[0] == "and" else union
 
 
 def _overlap(p: RealInterval, q: RealInterval) -> RealInterval | None:
-    low = max((p, q), key=lambda piece: (endpoint_value(piece.low), piece.is_low_open))
-    high = min((p, q), key=lambda piece: (endpoint_value(piece.high), not piece.is_high_open))
+    low = max((p, q), key=lambda interval: (endpoint_value(interval.low), interval.is_low_open))
+    high = min(
+        (p, q), key=lambda interval: (endpoint_value(interval.high), not interval.is_high_open)
+    )
     start, end = endpoint_value(low.low), endpoint_value(high.high)
-    empty = start > end or (start == end and (low.is_low_open or high.is_high_open))
-    return None if empty else RealInterval(low.low, high.high, low.is_low_open, high.is_high_open)
+    is_empty = start > end or (start == end and (low.is_low_open or high.is_high_open))
+    return (
+        None if is_empty else RealInterval(low.low, high.high, low.is_low_open, high.is_high_open)
+    )
 
 
 _READERS: Mapping[str, Callable[[Node], list[RealInterval]]] = {
     "interval": lambda node: [RealInterval(*node[1:])],
     "tuple": _read_pair,
     "set": lambda node: [RealInterval(item, item, False, False) for item in node[1:]],
-    "union": lambda node: [piece for part in node[1:] for piece in read_intervals(part)],
-    "or": lambda node: [piece for part in node[1:] for piece in read_intervals(part)],
+    "union": lambda node: [interval for part in node[1:] for interval in read_intervals(part)],
+    "or": lambda node: [interval for part in node[1:] for interval in read_intervals(part)],
     "and": _read_list,
     "meet": _intersection,
     "list": _read_list,

@@ -1,4 +1,4 @@
-r"""Other forms of one value: `\pm` written out, `(x, y) =` item by item, the sums of a compound."""
+r"""Rewriting of trees into equivalent ones: `\pm` as two values, `(x, y) = (1, 2)` as two equations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rewardkit.answers.scalar import value_equal
 
 
 def normal_form(node: Node) -> Node:
-    r"""Return a tree in the form that the rules compare: matrices multiplied, `\pm` expanded, ..."""
+    r"""Return a tree in the form that the rules of `type_rules` compare."""
     node = expand_plus_minus(evaluate_matrix_arithmetic(node))
     node = split_exclusions(split_tuple_equation(node))
     return unit_vectors_to_tuple(enumerate_members(node))
 
 
 def split_tuple_equation(node: Node) -> Node:
-    """`(x, y) = (2, 1)` is `x = 2, y = 1`."""
+    """Return `(x, y) = (2, 1)` as `x = 2, y = 1`; any other node unchanged."""
     if node[0] != "rel" or node[1] != "=" or len(node) != 4 or len(node[2]) != len(node[3]):
         return node
     names, values = node[2], node[3]
@@ -38,7 +38,7 @@ def split_tuple_equation(node: Node) -> Node:
 
 
 def expand_plus_minus(node: Node) -> Node:
-    r"""`\pm` as two values, inside lists and sets too; one value stays as it is."""
+    r"""Return `\pm` as two values, inside lists and sets too; a tree without `\pm` unchanged."""
     if not any(part[0] == "pm" for part in subtrees(node)):
         return node
     if node[0] in ("list", "and", "or", "set"):
@@ -48,7 +48,7 @@ def expand_plus_minus(node: Node) -> Node:
 
 
 def split_exclusions(node: Node) -> Node:
-    r"""`x \ne 1, 2` as `x \ne 1, x \ne 2`; any other node as it is."""
+    r"""Return `x \ne 1, 2` as `x \ne 1, x \ne 2`; any other node unchanged."""
     first = node[1] if node[0] in ("list", "and", "or") and len(node) > 2 else node
     if first[0] != "rel" or first is node or first[1] != "!=" or symbols(first[3]):
         return node
@@ -58,7 +58,7 @@ def split_exclusions(node: Node) -> Node:
 
 
 def name_function_values(node: Node) -> Node:
-    """`0 < f(x) < 1` as a relation of one name: the set of a function's values."""
+    """Return `0 < f(x) < 1` with one name for `f(x)`, so that it is a set of the function's values."""
     if node[0] != "rel":
         return node
     sides = [side for side in node[2:] if side[0] == "fn" and is_function_name(side[1])]
@@ -85,7 +85,7 @@ def _with_sign(node: Node, *, negative: bool) -> Node:
 
 
 def compound_totals(node: Node) -> dict[object, Node]:
-    """The sum of a compound quantity, by dimension, in base units."""
+    """Return the sum of a compound quantity per dimension, in base units."""
     compound_totals: dict[object, Node] = {}
     for _, value, unit in node[1:] if node[0] == "compound" else (node,):
         part = exact_value(value)
@@ -96,13 +96,13 @@ def compound_totals(node: Node) -> dict[object, Node]:
 
 
 def clock_to_ratio(node: Node) -> Node | None:
-    """A time of day as the ratio it may be, `2:30`; None with `PM` behind it."""
+    """Return a time of day such as `2:30` as a ratio; None with `PM` after it."""
     parts = node[1].split(":")
     return ("ratio", *(num(int(part)) for part in parts)) if all(map(str.isdigit, parts)) else None
 
 
 def item_labels(node: Node) -> list[str] | None:
-    """The names of `x = 1, y = 2`; None where not every item has its own."""
+    """Return the labels of `x = 1, y = 2`; None unless every item has a label of its own."""
     items = node[1:]
     if not all(
         part[0] == "rel" and part[1].startswith("=") and part[2][0] in ("sym", "fn")
@@ -116,12 +116,12 @@ def item_labels(node: Node) -> list[str] | None:
 
 
 def are_indexed_names(names: list[str]) -> bool:
-    """Whether names are one name with different indices, `x_1` and `x_2`: roots in any order."""
+    """Whether names are one name with indices, as `x_1` and `x_2`, whose order does not count."""
     return len({name.partition("_")[0] for name in names}) == 1 and all("_" in x for x in names)
 
 
 def drop_root_names(node: Node) -> Node:
-    """`x_1 = 1, x_2 = -3` and `x = 1, x = -3` as their values; any other node as it is."""
+    """Return `x_1 = 1, x_2 = -3` and `x = 1, x = -3` as their values; any other node unchanged."""
     equations = node[0] in ("list", "and", "or") and all(
         part[:2] == ("rel", "=") for part in node[1:]
     )
@@ -132,7 +132,7 @@ def drop_root_names(node: Node) -> Node:
 
 
 def vector_entries(node: Node) -> tuple[Node, ...] | None:
-    """The entries of a tuple, a row or a column; None for any other matrix."""
+    """Return the entries of a tuple, a row or a column; None for any other matrix."""
     if node[0] == "tuple":
         return node[1:]
     if len(node) == 2:
@@ -143,7 +143,7 @@ def vector_entries(node: Node) -> tuple[Node, ...] | None:
 
 
 def residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | None:
-    """What the values of a congruence leave; None where one is not a number."""
+    """Return the residues of the values of a congruence; None if one is not a rational number."""
     node = equation_value(node, policy)
     items = node[1:] if node[0] in ("list", "and", "or", "set") else (node,)
     values = [exact_value(equation_value(item, policy)) for item in items]
@@ -152,7 +152,7 @@ def residues(node: Node, modulus: Fraction, policy: Policy) -> set[Fraction] | N
 
 
 def unit_vectors_to_tuple(node: Node) -> Node:
-    r"""`2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; any other node as it is."""
+    r"""Return `2\mathbf{i} + 3\mathbf{j}` as `(2, 3)`; any other node unchanged."""
     named = substitute(node, {("const", "i"): ("sym", "i"), **_UNIT_VECTORS})
     names = symbols(named)
     if node[0] not in ("add", "mul") or "j" not in names or not names <= {"i", "j", "k"}:
@@ -173,13 +173,13 @@ _UNIT_VECTORS: dict[Node, Node] = {("sym", f"vec {a}"): ("sym", a) for a in "ijk
 
 
 def enumerate_members(node: Node) -> Node:
-    r"""`\{x \in \mathbb{Z} \mid 1 < x < 5\}` as `\{2, 3, 4\}`; any other node as it is."""
+    r"""Return `\{x \in \mathbb{Z} \mid 1 < x < 5\}` as `\{2, 3, 4\}`; any other node unchanged."""
     if node[0] != "builder" or node[1][0] != "rel" or node[1][3] not in _LEAST_MEMBERS:
         return node
     try:
         bounds = [
-            (endpoint_value(piece.low), endpoint_value(piece.high), piece)
-            for piece in read_intervals(node[2])
+            (endpoint_value(interval.low), endpoint_value(interval.high), interval)
+            for interval in read_intervals(node[2])
         ]
     except (NoRegionError, UndefinedError):
         return node
@@ -188,14 +188,14 @@ def enumerate_members(node: Node) -> Node:
         return node
     members = {
         k
-        for low, high, piece in bounds
+        for low, high, interval in bounds
         for k in range(math.ceil(max(low, least)), math.floor(high) + 1)
-        if not (k == low and piece.is_low_open) and not (k == high and piece.is_high_open)
+        if not (k == low and interval.is_low_open) and not (k == high and interval.is_high_open)
     }
     return ("set", *(num(k) for k in sorted(members)))
 
 
-#: Most members of a set that are written out.
+#: Most members of a set that is enumerated.
 MAX_ENUMERATED_MEMBERS = 60
 _LEAST_MEMBERS: dict[Node, float] = {
     ("sym", "Z"): -math.inf, ("sym", "N"): 0, ("sym", "set Z"): -math.inf, ("sym", "set N"): 0,
@@ -204,7 +204,7 @@ _LEAST_MEMBERS: dict[Node, float] = {
 
 
 def same_region(pred: Node, gold: Node) -> bool | None:
-    """Whether both are the same set of reals, in the same variable; None where one is not a set."""
+    """Whether both are one set of reals in the same variable; None if one is not such a set."""
     p, g = _condition_variables(pred), _condition_variables(gold)
     if len(p) > 1 or len(g) > 1:
         return None
@@ -214,7 +214,7 @@ def same_region(pred: Node, gold: Node) -> bool | None:
 
 
 def _condition_variables(node: Node) -> set[str]:
-    """The variables of the conditions of a set."""
+    """Return the variables of the conditions of a set."""
     if node[0] == "builder":
         return set()
     relations = [part for part in subtrees(node) if part[0] == "rel"]
@@ -227,11 +227,11 @@ def _condition_variables(node: Node) -> set[str]:
 
 
 def _has_one_name(node: Node) -> bool:
-    """Whether only one name stands in a tree."""
+    """Whether a tree has exactly one name."""
     return len(symbols(node)) == 1
 
 
 def _relation_subject(relation: Node) -> Node:
-    """The side that is a name."""
+    """Return the side of a relation that is a name."""
     subject: Node = next((side for side in relation[2:] if side[0] == "sym"), relation[2])
     return subject[1] if subject[0] == "sym" else subject

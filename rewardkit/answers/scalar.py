@@ -34,7 +34,7 @@ def scalar_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
 
 
 def _is_rounded_percentage(pred: Node, gold: Node) -> bool:
-    """A percentage with more digits than the gold's decimal: `57.14%` is 0.571."""
+    """Whether a percentage with more digits rounds to the gold's decimal: `57.14%` is 0.571."""
     if pred[0] != "percent" or not is_decimal(pred[1]) or not is_decimal(gold):
         return False
     difference = abs(pred[1][1] / 100 - gold[1])
@@ -42,13 +42,13 @@ def _is_rounded_percentage(pred: Node, gold: Node) -> bool:
 
 
 def _same_digits(pred: Node, gold: Node) -> bool:
-    """`1010_2` is itself only; the base that the gold names may be left out."""
+    """Compare numerals by their digits; an answer may omit the base of the gold."""
     bare = pred[0] == "num" and gold[0] == "base" and str(pred[1]) == gold[1]
     return bare or pred == gold
 
 
 def _value_pairs(pred: Node, gold: Node) -> list[tuple[Node, Node]]:
-    """The pairs of plain values that two values may stand for."""
+    """Return the pairs of plain values that two values may stand for."""
     if pred[0] == gold[0] and pred[0] in ("degree", "percent"):
         return [(pred[1], gold[1])]
     if {pred[0], gold[0]} == {"degree", "percent"}:
@@ -57,19 +57,17 @@ def _value_pairs(pred: Node, gold: Node) -> list[tuple[Node, Node]]:
 
 
 def _plain_values(node: Node) -> list[Node]:
-    """A percentage is its number or a hundredth of it, an angle its number or its radians."""
+    """Return a percentage as its number and its share, an angle as its number and its radians."""
     if node[0] == "percent":
         return [node[1], _divide_by_100(node[1])]
     if node[0] == "degree":
-        bare = (
-            [] if exact_value(node[1]) is None else [node[1]]
-        )  # a number of degrees, not of radians
+        bare = [] if exact_value(node[1]) is None else [node[1]]  # the number of degrees
         return [*bare, to_radians(node)]
     return [node]
 
 
 def to_radians(node: Node) -> Node:
-    """An angle in degrees as its radians."""
+    """Return an angle in degrees in radians."""
     return mul(node[1], PI, num(Fraction(1, 180)))
 
 
@@ -96,7 +94,7 @@ def value_equal(pred: Node, gold: Node, policy: Policy = STRICT) -> bool:
 
 
 def _has_unknown_function(node: Node) -> bool:
-    """Whether a tree has the value of a function that nobody knows, such as `f(2)`."""
+    """Whether a tree holds the value of an unknown function, such as `f(2)`."""
     return any(part[0] == "fn" and not is_known_function(part[1]) for part in subtrees(node))
 
 
@@ -116,10 +114,10 @@ def _constants_equal(pred: Node, gold: Node, policy: Policy) -> bool:
 
 
 def _equal_at_point(pred: Node, gold: Node, point: Mapping[str, float]) -> bool | None:
-    """Whether two values that are close are equal in all digits; None if one has no value.
+    """Whether two close values are equal in all digits; None if one has no value.
 
-    Fifty digits decide about values of ordinary size, `MORE_DIGITS` about huge and tiny ones: where
-    terms cancel, and where one term swallows another, fifty are too few.
+    Fifty digits decide for values of ordinary size, `MORE_DIGITS` for huge and tiny ones, because
+    fifty are too few if terms cancel or if one term absorbs another.
     """
     charge_steps(pred, gold, times=PRECISE_STEPS)
     try:
@@ -133,24 +131,24 @@ def _equal_at_point(pred: Node, gold: Node, point: Mapping[str, float]) -> bool 
     return bool(abs(p - g) <= max(abs(p), abs(g), 1) * _CANCELLATION_ERROR)
 
 
-#: What rounding leaves of `MORE_DIGITS` digits where terms cancel.
+#: Rounding error of `MORE_DIGITS` digits if terms cancel.
 _CANCELLATION_ERROR = MPContext().mpf(10) ** -330
 
 
 def same_tree(pred: Node, gold: Node) -> bool:
-    """Whether two trees are built alike, up to the order of terms and factors."""
+    """Whether two trees are the same up to the order of terms and factors."""
     return canonical_text(pred) == canonical_text(gold)
 
 
 def canonical_text(node: Node) -> str:
-    """A tree as text: terms and factors in order, without zeros added and ones multiplied."""
+    """Return a tree as text, with sorted terms and factors, without zero terms and unit factors."""
     if node[0] in ("add", "mul"):
-        idle = (num(0),) if node[0] == "add" else (num(1), ("pow", num(1), MINUS_ONE))
-        left = [part for part in node[1:] if part not in idle]
-        while node[0] == "mul" and left.count(MINUS_ONE) > 1:
-            left.remove(MINUS_ONE)
-            left.remove(MINUS_ONE)
-        parts = sorted(map(canonical_text, left)) or [canonical_text(idle[0])]
+        neutral_elements = (num(0),) if node[0] == "add" else (num(1), ("pow", num(1), MINUS_ONE))
+        remaining = [part for part in node[1:] if part not in neutral_elements]
+        while node[0] == "mul" and remaining.count(MINUS_ONE) > 1:
+            remaining.remove(MINUS_ONE)
+            remaining.remove(MINUS_ONE)
+        parts = sorted(map(canonical_text, remaining)) or [canonical_text(neutral_elements[0])]
         return parts[0] if len(parts) == 1 else f"{node[0]}({', '.join(parts)})"
     if node[0] == "num":
         return str(node[1])
@@ -166,22 +164,22 @@ def _is_node(part: object) -> bool:
     return isinstance(part, tuple) and bool(part) and isinstance(part[0], str)
 
 
-#: Relative difference below which doubles leave the decision to fifty digits: terms that cancel
-#: lose half of a double's sixteen.
+#: Relative difference of doubles below which fifty digits decide, because terms that cancel lose
+#: half of the sixteen digits of a double.
 NEAR_RELATIVE = 1e-6
 
 
 def equal_everywhere(pred: Node, gold: Node) -> bool:
-    """Whether two expressions agree at the points where both are real.
+    """Whether two expressions agree at the points at which both are real.
 
-    Only where they are real nowhere do complex values decide: so the branches of roots and
-    logarithms outside an expression's domain do not.
+    Complex values decide only if both are real at no point. So the branches of roots and logarithms
+    outside an expression's domain do not count.
     """
     if same_tree(pred, gold):
         return True
     charge_steps(pred, gold, times=SAMPLE_POINTS)
-    agreed = 0
-    outside: list[bool] = []
+    real_agreements = 0
+    complex_agreements: list[bool] = []
     for point in sample_points(pred, gold):
         for real in (True, False):
             try:
@@ -191,11 +189,11 @@ def equal_everywhere(pred: Node, gold: Node) -> bool:
             near = abs(p - g) <= NEAR_RELATIVE * max(abs(p), abs(g), 1e-3)
             if real and not near and _equal_at_point(pred, gold, point) is False:
                 return False
-            agreed += real
+            real_agreements += real
             if not real:
-                outside.append(near)
+                complex_agreements.append(near)
             break
-    if agreed < 2 and (len(outside) < 2 or not all(outside)):
+    if real_agreements < 2 and (len(complex_agreements) < 2 or not all(complex_agreements)):
         return False
     return _agree_precisely(pred, gold)
 
@@ -205,14 +203,16 @@ def _agree_precisely(pred: Node, gold: Node) -> bool:
 
     One below 1, one above 10, one negative: a term that is tiny or nothing at one is not at all.
     """
-    where = sample_points(pred, gold)
-    real = [point for point in where if _is_real_at(pred, point) and _is_real_at(gold, point)]
-    looked_at = (
-        [point for point in (where[0], where[4], where[5]) if point in real] or real or where
+    candidates = sample_points(pred, gold)
+    real = [point for point in candidates if _is_real_at(pred, point) and _is_real_at(gold, point)]
+    chosen_points = (
+        [point for point in (candidates[0], candidates[4], candidates[5]) if point in real]
+        or real
+        or candidates
     )
-    verdicts = (_equal_at_point(pred, gold, point) for point in looked_at)
-    decided = [verdict for verdict in verdicts if verdict is not None]
-    return all(decided[:3])
+    verdicts = (_equal_at_point(pred, gold, point) for point in chosen_points)
+    decisions = [verdict for verdict in verdicts if verdict is not None]
+    return all(decisions[:3])
 
 
 def _is_real_at(node: Node, point: Mapping[str, float]) -> bool:
@@ -237,8 +237,8 @@ def _is_gold_rounded(pred: Node, gold: Fraction, policy: Policy) -> bool:
     if not digits or pred[0] != "num" or not (is_decimal(pred) or pred[1].denominator == 1):
         return False
     place = _last_place(pred) if is_decimal(pred) else Fraction(1)
-    enough = abs(pred[1]) >= Fraction(10) ** (digits - 1) * place
-    return bool(enough and 2 * abs(pred[1] - gold) <= place)
+    has_enough_digits = abs(pred[1]) >= Fraction(10) ** (digits - 1) * place
+    return bool(has_enough_digits and 2 * abs(pred[1] - gold) <= place)
 
 
 def _is_rounding(pred: Node, pred_exact: Fraction, gold: Node, gold_exact: Fraction) -> bool:
@@ -271,8 +271,8 @@ def _is_rounded_or_cut(value: Fraction, decimal: Fraction, place: Fraction) -> b
     """Whether a decimal is a value rounded, or cut off, at its last place."""
     if 2 * abs(value - decimal) <= place:
         return True
-    alike = (value < 0) == (decimal < 0)
-    return alike and abs(decimal) >= 100 * place and 0 <= abs(value) - abs(decimal) < place
+    same_sign = (value < 0) == (decimal < 0)
+    return same_sign and abs(decimal) >= 100 * place and 0 <= abs(value) - abs(decimal) < place
 
 
 def is_decimal(node: Node) -> bool:

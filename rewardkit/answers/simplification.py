@@ -1,13 +1,15 @@
-r"""Whether an answer is worked out, and whether it only repeats a formula of the question.
+r"""Whether an answer is simplified, and whether it only repeats a formula of the question.
 
-Where the gold is a plain number, an answer is worked out unless it leaves one of these to be done:
-a product or quotient of numbers (`23 \times 31`), factorials and binomial coefficients (`7!`), a sum
-of roots or other values of functions (`\sqrt{25}-\sqrt{4}`), arithmetic on complex numbers
-(`\frac{5+14i}{2+3i}`), and what nobody has evaluated (a limit, a sum, a determinant, `\gcd`).
+If the gold is a plain number, an answer must be simplified: it may not leave arithmetic to do,
+which is a product or quotient of numbers (`23 \times 31`), a factorial or binomial coefficient
+(`7!`), a sum of roots or other values of functions (`\sqrt{25}-\sqrt{4}`), arithmetic on complex
+numbers (`\frac{5+14i}{2+3i}`), or an operator that is not evaluated (a limit, a sum, a determinant,
+`\gcd`).
 
-Worked out are a number, a fraction, a power (`2^{10}`), a root, one value of a function (`\log_2 8`), a
-number times a power of ten, a product of prime powers (`2^4 \cdot 3^2`), and a sum or difference of
-numbers, fractions and powers (`1+\frac34`, `3^4-1`). Where the gold is none, anything is.
+Simplified are a number, a fraction, a power (`2^{10}`), a root, one value of a function
+(`\log_2 8`), a number times a power of ten, a product of prime powers (`2^4 \cdot 3^2`), and a sum
+or difference of numbers, fractions and powers (`1+\frac34`, `3^4-1`). For any other gold the form
+is free.
 """
 
 from __future__ import annotations
@@ -28,32 +30,32 @@ from rewardkit.answers.parsing.typography import fold
 from rewardkit.answers.parsing.vocabulary import RELATION_SIGNS, UNEVALUATED_OPERATORS
 from rewardkit.answers.scalar import canonical_text
 
-#: Functions whose value is the answer, not the function.
+#: Functions that an answer must have evaluated.
 UNEVALUATED = UNEVALUATED_OPERATORS | {"det", "gcd", "lcm", "max", "min", "fact", "binom"}
-#: Longest question, in characters, whose formulas are looked at: its end.
+#: Characters at the end of a question whose formulas are read.
 MAX_QUESTION_CHARS = 4_000
-#: Most formulas of a question that are read: its last ones.
+#: Most formulas of a question that are read, from the last one back.
 MAX_FORMULAS = 25
 
 
 def is_simplified(node: Node) -> bool:
-    """Whether no arithmetic on numbers is left to do in a tree."""
+    """Whether a tree leaves no arithmetic on numbers to do."""
     return not any(_is_unsimplified(part) for part in subtrees(node))
 
 
 def leaves_arithmetic(pred: Node, gold: Node) -> bool:
-    """Whether `pred` leaves to be worked out what `gold` states as numbers, item by item."""
+    """Whether `pred` leaves arithmetic to do whose result `gold` states, item by item."""
     if gold[0] in ("percent", "degree", "quantity"):
         gold = gold[1]
     if gold[0] in _GROUP_KINDS:
-        stated = all(
+        is_gold_plain = all(
             _is_plain_number(item)
             or item[0] in _GROUP_KINDS
             or (gold[0] == "rel" and item[0] == "sym")
             for item in children(gold)
         )
         items = list(children(pred)) if pred[0] in _GROUP_KINDS else [pred]
-        return stated and not all(map(is_simplified, items))
+        return is_gold_plain and not all(map(is_simplified, items))
     return _is_plain_number(gold) and not is_simplified(pred)
 
 
@@ -63,7 +65,7 @@ _GROUP_KINDS = frozenset(
 
 
 def _is_plain_number(node: Node) -> bool:
-    """A rational, or a sum of a rational and a rational multiple of `i`."""
+    """Whether a node is a rational, a rational multiple of `i`, or the sum of the two."""
     if node[0] == "num":
         return True
     parts = node[1:] if node[0] == "add" else (node,)
@@ -86,7 +88,7 @@ def _is_unsimplified(node: Node) -> bool:
         return _is_unsimplified_sum(node)
     if kind == "mul":
         return _is_unsimplified_product(node)
-    if kind == "pow":  # the power of a sum or of i, (1+i)^4
+    if kind == "pow":  # a power of i or of a sum, as (1+i)^4
         of_i = node[1] == _IMAGINARY_UNIT and node[2] != MINUS_ONE
         return of_i or (node[1][0] == "add" and not symbols(node))
     return False
@@ -99,7 +101,7 @@ def _is_unsimplified_sum(node: Node) -> bool:
 
 
 def _is_numeral(node: Node) -> bool:
-    """A number, or a power or the reciprocal of one, with a sign."""
+    """Whether a node is a number, its power or its reciprocal, with or without a sign."""
     if node[0] == "mul":
         return all(map(_is_numeral, node[1:])) and not _is_unsimplified_product(node)
     return node[0] == "num" or (node[0] == "pow" and _is_numeral(node[1]) and node[2][0] == "num")
@@ -119,11 +121,11 @@ def _is_unsimplified_product(node: Node) -> bool:
 
 
 def _is_factorization(factors: list[Node]) -> bool:
-    r"""`2^4 \cdot 3^2 \cdot 5`: powers of different primes, at least one of them no prime itself."""
+    r"""Whether factors are powers of different primes, one of them with an exponent: `2^4 \cdot 3`."""
     bases = [factor[1] if factor[0] == "pow" else factor for factor in factors]
     primes = [base[1] for base in bases if base[0] == "num" and _is_prime(base[1])]
-    powers = any(factor[0] == "pow" and factor[2] != MINUS_ONE for factor in factors)
-    return powers and len(set(primes)) == len(factors)
+    has_exponent = any(factor[0] == "pow" and factor[2] != MINUS_ONE for factor in factors)
+    return has_exponent and len(set(primes)) == len(factors)
 
 
 def _is_prime(value: Fraction) -> bool:
@@ -136,7 +138,7 @@ def _is_prime(value: Fraction) -> bool:
 
 
 def _is_rational(node: Node) -> bool:
-    r"""Whether a closed value is rational: exactly, or a function's to twelve digits (`\log_2 8`)."""
+    r"""Whether a closed value is rational, a function's value to twelve digits (`\log_2 8`)."""
     if node[0] == "pow" and node[2] == MINUS_ONE:
         return _is_rational(node[1])
     if exact_value(node) is not None:
@@ -147,20 +149,23 @@ def _is_rational(node: Node) -> bool:
         value = evaluate_double(node, {})
     except UndefinedError:
         return False
-    twelfths = 12 * value.real
-    return abs(value.imag) < 1e-12 and abs(twelfths - round(twelfths)) < 1e-10
+    twelve_times = 12 * value.real
+    return abs(value.imag) < 1e-12 and abs(twelve_times - round(twelve_times)) < 1e-10
 
 
 def _is_fraction(factors: list[Node]) -> bool:
-    r"""`\frac{2^{10}}{3}`: a number over a number, in lowest terms."""
+    r"""Whether two factors are a fraction in lowest terms, as in `\frac{2^{10}}{3}`."""
     values = [exact_value(factor) for factor in factors]
-    below = [factor for factor in factors if factor[0] == "pow" and factor[2] == MINUS_ONE]
-    plain = all(factor[0] in ("num", "pow") for factor in factors)
-    if len(factors) != 2 or None in values or len(below) != 1 or not plain:
+    denominators = [factor for factor in factors if factor[0] == "pow" and factor[2] == MINUS_ONE]
+    are_plain = all(factor[0] in ("num", "pow") for factor in factors)
+    if len(factors) != 2 or None in values or len(denominators) != 1 or not are_plain:
         return False
-    tops = [value for value in values if value is not None and value.denominator == 1]
-    bottoms = [value for value in values if value is not None and value.numerator == 1]
-    return bool(tops and bottoms) and math.gcd(tops[0].numerator, bottoms[-1].denominator) == 1
+    numerators = [value for value in values if value is not None and value.denominator == 1]
+    denominator_values = [value for value in values if value is not None and value.numerator == 1]
+    return (
+        bool(numerators and denominator_values)
+        and math.gcd(numerators[0].numerator, denominator_values[-1].denominator) == 1
+    )
 
 
 def _is_complex(node: Node) -> bool:
@@ -168,8 +173,8 @@ def _is_complex(node: Node) -> bool:
 
 
 def _is_complex_sum(node: Node) -> bool:
-    inside = node[1] if node[0] == "pow" else node
-    return inside[0] == "add" and _is_complex(inside)
+    base = node[1] if node[0] == "pow" else node
+    return base[0] == "add" and _is_complex(base)
 
 
 def _is_power_of_ten(node: Node) -> bool:
@@ -192,8 +197,8 @@ _FORMULA = re.compile(
 def repeats_question(tokens: Sequence[Token], value: Node, question: str) -> bool:
     """Whether an answer is a formula of the question, or one side of it, in any typography.
 
-    Terms may stand in another order, and a label, a clause or brackets may be put to it. A plain
-    value is not a formula: the question may hold it, and the answer may be it.
+    The order of terms, a label, a clause and brackets make no difference. A plain value is not a
+    formula: the answer may be a value that the question holds.
     """
     value = _without_label_and_unit(value)
     if not question or _is_plain_value(value, tokens):
@@ -204,18 +209,18 @@ def repeats_question(tokens: Sequence[Token], value: Node, question: str) -> boo
 
 
 def has_same_form(tokens: Sequence[Token], gold: Sequence[Token]) -> bool:
-    """Whether an answer is the gold's own form, with its terms and factors in any order."""
-    ours, theirs = (
+    """Whether an answer has the gold's own form, with its terms and factors in any order."""
+    pred_signs, gold_signs = (
         sorted(t for t in fold(side) if t not in _REORDERABLE_SIGNS) for side in (tokens, gold)
     )
-    return ours == theirs
+    return pred_signs == gold_signs
 
 
 _REORDERABLE_SIGNS = frozenset({"+", "*", r"\cdot", r"\times", "(", ")", "{", "}", ""})
 
 
 def _without_label_and_unit(node: Node) -> Node:
-    """A value without its clause, its label, its unit, and the braces of a set of one."""
+    """Return a value without its clause, label and unit, and the only item of a set or list."""
     if node[0] == "quantity" or (node[0] in ("set", "list") and len(node) == 2):
         return _without_label_and_unit(node[1])
     if node[0] == "rel" and len(node) == 4 and canonical_text(node[2]) == canonical_text(node[3]):
@@ -230,8 +235,8 @@ def _without_label_and_unit(node: Node) -> Node:
 
 @lru_cache(maxsize=256)
 def question_formulas(question: str) -> frozenset[str]:
-    """The formulas of a question and the sides of its relations, as folded tokens and as trees."""
-    spelled: set[str] = set()
+    """Return the formulas of a question and their sides, as folded tokens and as canonical text."""
+    spellings: set[str] = set()
     for match in deque(_FORMULA.finditer(question), maxlen=MAX_FORMULAS):
         span = next(filter(None, match.groups()))
         try:
@@ -239,16 +244,16 @@ def question_formulas(question: str) -> frozenset[str]:
         except UnreadableError:
             continue
         for part in (tokens[:-1], *_sides(tokens[:-1])):
-            spelled.add(" ".join(fold(part)))
+            spellings.add(" ".join(fold(part)))
             try:
-                spelled.add(canonical_text(_without_label_and_unit(parse([*part, tokens[-1]]))))
+                spellings.add(canonical_text(_without_label_and_unit(parse([*part, tokens[-1]]))))
             except UnreadableError:
                 continue
-    return frozenset(spelled)
+    return frozenset(spellings)
 
 
 def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
-    """What stands between the relations and commas of a formula."""
+    """Yield the parts of a formula between its relations and commas."""
     side: list[Token] = []
     depth = 0
     for token in tokens:
@@ -264,7 +269,7 @@ def _sides(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def _is_plain_value(node: Node, tokens: Sequence[Token]) -> bool:
-    """Whether an answer is a number, a name, words, or a group of them, with a label or a unit."""
+    """Whether an answer is a number, a name, words, or a group of them, with or without a unit."""
     kind = node[0]
     if kind in ("percent", "degree", "quantity"):
         return bool(node[1][0] == "num")
@@ -285,8 +290,8 @@ _OPERATIONS = (r"\div", r"\times", r"\cdot", "*", "^", r"\sqrt")
 
 
 def _is_in_lowest_terms(node: Node, tokens: Sequence[Token]) -> bool:
-    """Whether a fraction is in lowest terms as it is written."""
+    """Whether a fraction is written in lowest terms."""
     if not any(token.is_sign(r"\frac", "/") for token in tokens):
         return True
-    bottom = [part for part in fold(tokens) if part.isdigit()][-1]
-    return bool(node[1].denominator > 1 and bottom == str(node[1].denominator))
+    denominator = [part for part in fold(tokens) if part.isdigit()][-1]
+    return bool(node[1].denominator > 1 and denominator == str(node[1].denominator))

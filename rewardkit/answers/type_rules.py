@@ -203,17 +203,19 @@ def _piecewise_equal(pred: Node, gold: Node, policy: Policy) -> bool:
     left = list(gold[1:])
     rest = []
     for branch in pred[1:]:
-        alike = [b for b in left if b[2] == branch[2] or same_item(branch[2], b[2], policy)]
-        if not alike:
+        same_conditions = [
+            b for b in left if b[2] == branch[2] or same_item(branch[2], b[2], policy)
+        ]
+        if not same_conditions:
             rest.append(branch)
-        elif same_item(branch[1], alike[0][1], policy):
-            left.remove(alike[0])
+        elif same_item(branch[1], same_conditions[0][1], policy):
+            left.remove(same_conditions[0])
         else:
             return False
     if not rest:
         return True
-    one = len(rest) == len(left) == 1 and _OTHERWISE in (rest[0][2], left[0][2])
-    return one and same_item(rest[0][1], left[0][1], policy)
+    is_one_left = len(rest) == len(left) == 1 and _OTHERWISE in (rest[0][2], left[0][2])
+    return is_one_left and same_item(rest[0][1], left[0][1], policy)
 
 
 _OTHERWISE = ("sym", "otherwise")

@@ -1,1 +1,1 @@
-"""Reading an answer once: text -> tokens -> tree. `grammar.read` is the way in."""
+"""Parser of answers: text -> tokens -> tree, by `tokens.tokenize` and `grammar.parse`."""

@@ -1,4 +1,4 @@
-"""Sums, products, powers, and what stands behind a value: units, percent, degrees."""
+"""Sums, products, powers, and the signs after a value: factorial, percent, degrees."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from rewardkit.answers.parsing.tree import (
 )
 from rewardkit.answers.parsing.units import UNITS, lookup_unit
 
-#: Signs that a number may stand behind as a factor.
+#: Signs after which a number is a factor.
 _SIGNS_BEFORE_NUMBER_FACTOR = ("}", ")", r"\pi")
 _DEGREE_COMMANDS = (r"\circ", r"\degree")
 
 
 class ArithmeticParser(CommandParser):
-    """The part of the parser that reads operators, from the loosest to the tightest."""
+    """The level of the parser for operators, from the loosest to the tightest."""
 
     def parse_sum(self) -> Node:
-        r"""Terms with `+`, `-` and `\pm` between."""
+        r"""Parse terms with `+`, `-` and `\pm` between them."""
         terms = [self.parse_signed_product()]
         while self.next.kind in ("op", "cmd"):
             if (self.is_next("+") and self._starts_term(1)) or (
@@ -47,7 +47,7 @@ class ArithmeticParser(CommandParser):
         return self.peek(steps).kind != "end"
 
     def _is_hyphen(self) -> bool:
-        """Whether a minus is the hyphen of `30-day`."""
+        """Whether the minus sign is a hyphen, as in `30-day`."""
         word = self.peek(1)
         beside = (
             self.tokens[self.position - 1].kind == "num"
@@ -58,15 +58,15 @@ class ArithmeticParser(CommandParser):
 
     @staticmethod
     def _set_difference(terms: list[Node]) -> Node | None:
-        r"""`S - \{a\}` is a set difference."""
+        r"""Return the set difference that `S - \{a\}` is; None if the terms are not sets."""
         sets = ("set", "interval", "union", "builder")
-        taken = terms[1][2] if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE) else ("",)
-        if taken[0] in sets and (terms[0][0] in sets or terms[0][0] == "sym"):
-            return ("minus", terms[0], taken)
+        removed = terms[1][2] if len(terms) == 2 and terms[1][:2] == ("mul", MINUS_ONE) else ("",)
+        if removed[0] in sets and (terms[0][0] in sets or terms[0][0] == "sym"):
+            return ("minus", terms[0], removed)
         return None
 
     def parse_signed_product(self) -> Node:
-        """A product with signs before it."""
+        """Parse a product with signs before it."""
         while self.accept("+"):
             pass
         if self.accept("-"):
@@ -77,24 +77,26 @@ class ArithmeticParser(CommandParser):
         return self._parse_plus_minus() if self.is_next(r"\pm", r"\mp") else self.parse_product()
 
     def _parse_plus_minus(self) -> Node:
-        r"""`\mp` is minus where `\pm` is plus."""
-        turned = self.advance().text == r"\mp"
+        r"""Parse a product after `\pm` or `\mp`; `\mp` is minus where `\pm` is plus."""
+        is_minus = self.advance().text == r"\mp"
         node = self.parse_product()
-        return ("pm", neg(node) if turned else node)
+        return ("pm", neg(node) if is_minus else node)
 
     def parse_product(self) -> Node:
-        """Factors, with or without signs between; from left to right."""
+        """Parse factors from left to right, with or without signs between them."""
         node = self.parse_power()
         while True:
             if self.is_next(r"\cdot", r"\times", "*"):
                 if self._is_unit(self.peek(1), alone=False):
-                    return node  # N·m: a unit goes on
-                crossed = self.advance().text == r"\times"
+                    return node  # N·m: the dot continues a unit
+                is_cross = self.advance().text == r"\times"
                 right = self.parse_factor()
-                vectors = crossed and _is_vector(node) and _is_vector(right)
-                gradient = ("sym", "nabla") in (node, right)
-                name = "cross" if crossed else "dot"
-                node = fn(name, node, right) if vectors or gradient else multiply(node, right)
+                are_vectors = is_cross and _is_vector(node) and _is_vector(right)
+                has_gradient = ("sym", "nabla") in (node, right)
+                name = "cross" if is_cross else "dot"
+                node = (
+                    fn(name, node, right) if are_vectors or has_gradient else multiply(node, right)
+                )
             elif self.is_next("/", r"\div"):
                 if self._is_unit(self.peek(1), alone=True):
                     return node
@@ -111,20 +113,20 @@ class ArithmeticParser(CommandParser):
 
     @staticmethod
     def _is_unit(token: Token, *, alone: bool) -> bool:
-        """Whether a word behind a stroke or a dot is a unit: in text, or of several letters."""
-        surely = token.kind in ("text", "han") or (
+        """Whether a word after a slash or a dot is a unit: in text, or of several letters."""
+        is_sure = token.kind in ("text", "han") or (
             alone and token.kind == "word" and len(token.text) > 1
         )
-        return surely and lookup_unit(token.text) is not None
+        return is_sure and lookup_unit(token.text) is not None
 
     def _is_unit_next(self, node: Node) -> bool:
-        r"""Whether a letter in text is the unit of a number before it: `10^{-5}\text{ m}`."""
+        r"""Whether the next token is the unit of the number before it: `10^{-5}\text{ m}`."""
         word = self.next
-        a_unit = (word.kind == "text" and word.text in UNITS) or word.text in LETTER_UNITS
-        return (a_unit or self.opens_unit_fraction()) and not symbols(node)
+        is_unit = (word.kind == "text" and word.text in UNITS) or word.text in LETTER_UNITS
+        return (is_unit or self.opens_unit_fraction()) and not symbols(node)
 
     def _is_union_letter(self, node: Node) -> bool:
-        """A lone `U` between two brackets is not a name."""
+        """Whether the next token is a lone `U` between two brackets, which means a union."""
         return (
             self.next.text == "U"
             and node[0] in ("interval", "tuple", "set")
@@ -132,7 +134,7 @@ class ArithmeticParser(CommandParser):
         )
 
     def parse_factor(self) -> Node:
-        """The right side of an explicit product: a sign may stand before it."""
+        """Parse the right side of an explicit product, which may have a sign."""
         if not self.accept("-"):
             return self.parse_power()
         self.descend()
@@ -142,11 +144,11 @@ class ArithmeticParser(CommandParser):
 
     def _parse_adjacent_factor(self, node: Node) -> Node:
         if self.is_next("(") and self.peek(1).text == "0" and self.peek(2).is_sign(")"):
-            raise UnreadableError("a value at 0 of what is not a function's name")
+            raise UnreadableError("`(0)` after something that is not a function's name")
         return self._multiply_adjacent(node)
 
     def _multiply_adjacent(self, node: Node) -> Node:
-        """What stands beside a factor without a sign: a mixed number's fraction, or a factor."""
+        """Parse an adjacent factor, or the fraction of a mixed number; return it with `node`."""
         last = self.tokens[self.position - 1]
         whole = (
             last.kind == "num" and node[0] == "num" and node[1].denominator == 1 and node[2] is None
@@ -155,11 +157,11 @@ class ArithmeticParser(CommandParser):
             return mul(node, self.parse_power())
         part = self.parse_power()
         if part[0] == "num" and self.accept("/"):
-            below = self.parse_power()
+            divisor = self.parse_power()
             part = (
-                ("percent", divide(part, below[1]))
-                if below[0] == "percent"
-                else divide(part, below)
+                ("percent", divide(part, divisor[1]))
+                if divisor[0] == "percent"
+                else divide(part, divisor)
             )
         percent = part[0] == "percent"
         part = part[1] if percent else part
@@ -172,7 +174,7 @@ class ArithmeticParser(CommandParser):
         return node
 
     def _is_inline_fraction(self) -> bool:
-        """`6 1/64`: a number, a stroke and a number, with a blank before them."""
+        """Whether a number, a slash and a number follow a space, as in `6 1/64`."""
         ahead = [self.peek(steps) for steps in range(3)]
         return (
             [token.kind for token in ahead] == ["num", "op", "num"]
@@ -185,11 +187,11 @@ class ArithmeticParser(CommandParser):
         token = self.next
         if token.kind in ("num", "rep"):
             last = self.tokens[self.position - 1]
-            powers = self.peek(1).is_sign("^") and (
+            has_exponent = self.peek(1).is_sign("^") and (
                 token.follows_space or last.kind != "num"
             )  # 2^6 3^5, n2^n
             return (
-                powers
+                has_exponent
                 or self._is_inline_fraction()
                 or last.kind == "letter"
                 or last.is_sign(*_SIGNS_BEFORE_NUMBER_FACTOR)
@@ -209,7 +211,7 @@ class ArithmeticParser(CommandParser):
         )
 
     def _is_name(self, token: Token) -> bool:
-        """Whether letters are names that multiply, not a unit, a word or a joint."""
+        """Whether letters are names that multiply, and not a unit, a word or a conjunction."""
         if (
             token.text in vocabulary.ORDINAL_SUFFIXES
             and self.tokens[self.position - 1].kind == "num"
@@ -221,13 +223,13 @@ class ArithmeticParser(CommandParser):
             return False
         before = self.tokens[self.position - 1]
         if len(token.text) == 1:
-            behind = self.letters_are_units and token.text in UNITS
-            return token.kind == "letter" or not behind
+            is_lone_unit = self.letters_are_units and token.text in UNITS
+            return token.kind == "letter" or not is_lone_unit
         is_unit = token.text in LETTER_UNITS or (len(token.text) > 2 and lookup_unit(token.text))
         return not (before.kind == "num" and is_unit) and self.is_product(token)
 
     def parse_power(self) -> Node:
-        """An atom with its superscripts, subscripts, primes, factorials, percent and degree signs."""
+        """Parse an atom with scripts, primes, factorials, percent and degree signs."""
         self.descend()
         node, depth = self.parse_atom(), self.depth
         while self.next.kind in ("op", "cmd"):
@@ -246,7 +248,7 @@ class ArithmeticParser(CommandParser):
                 node = self._parse_subscript(node)
             else:
                 break
-            self.descend()  # every sign puts the node one level deeper
+            self.descend()  # because every sign nests the node one level deeper
         self.depth = depth - 1
         return node
 
@@ -276,35 +278,35 @@ class ArithmeticParser(CommandParser):
 
     def _parse_prime(self, node: Node, mark: str) -> Node:
         if node[0] != "sym":
-            raise UnreadableError("a prime on something other than a name")
+            raise UnreadableError("a prime after something that is not a name")
         return self._parse_application(("sym", node[1] + mark))
 
     def _parse_degrees(self, node: Node) -> Node:
-        """Degrees, with minutes and seconds where `'` follows a number; or a temperature."""
+        """Parse degrees with their minutes and seconds, or a temperature."""
         if self.next.text in ("C", "F") and self.next.kind in ("text", "word"):
             return ("quantity", node, UNITS["°" + self.advance().text])
         for part, mark in ((60, "'"), (3600, '"'), (3600, "'")):
             if self.next.kind == "num" and self.peek(1).is_sign(mark):
-                doubled = part == 3600 and mark == "'"
-                if doubled and not self.peek(2).is_sign(mark):
+                is_doubled = part == 3600 and mark == "'"
+                if is_doubled and not self.peek(2).is_sign(mark):
                     break  # 5° 30' 36'
                 node = add(node, num(Fraction(self.advance().text.replace(",", "")) / part))
-                self.position += 1 + doubled
+                self.position += 1 + is_doubled
         return ("degree", node)
 
     def _parse_subscript(self, node: Node) -> Node:
         self.advance()
-        below = self.raw_text()
+        index = self.raw_text()
         if node[0] == "fn":  # |PC|_{max}
-            return fn(f"{node[1]}_{below}", *node[2:])
+            return fn(f"{node[1]}_{index}", *node[2:])
         base = node[1] if node[0] == "pow" else node  # v^2_0 is the square of v_0
         if base[0] == "sym":
-            name = ("sym", f"{base[1]}_{below}")
+            name = ("sym", f"{base[1]}_{index}")
             return ("pow", name, node[2]) if node[0] == "pow" else self._parse_application(name)
-        below = below.strip("()")
-        if node[0] == "num" and below.isdecimal() and node[1].denominator == 1:
-            return ("base", str(node[1]), int(below[:9]))
-        raise UnreadableError("a subscript on something other than a name or a number")
+        index = index.strip("()")
+        if node[0] == "num" and index.isdecimal() and node[1].denominator == 1:
+            return ("base", str(node[1]), int(index[:9]))
+        raise UnreadableError("a subscript of something that is not a name or a number")
 
 
 _NON_NAME_WORDS = (
@@ -313,7 +315,7 @@ _NON_NAME_WORDS = (
     | vocabulary.CLAUSE_OPENERS
     | vocabulary.COPULAS
 )
-#: Units of letters in a row that are no product of two names behind a number.
+#: Units that, after a number, are not read as a product of names.
 LETTER_UNITS = frozenset(
     [
         "cm",
@@ -347,7 +349,7 @@ LETTER_UNITS = frozenset(
 
 
 def _is_vector(node: Node) -> bool:
-    r"""A name with an arrow, a capital or `\nabla`: what `\times` does not commute for."""
+    r"""Whether a node is a vector, whose `\times` does not commute: an arrow, a capital, `\nabla`."""
     name: str = node[1] if node[0] == "sym" else ""
     return name[:4] == "vec " or name == "nabla" or name.isupper()
 
@@ -356,7 +358,7 @@ def _transpose(node: Node) -> Node:
     if node[0] == "tuple":
         return ("matrix", *(("row", item) for item in node[1:]))
     if len({len(row) for row in node[1:]}) != 1:
-        raise UnreadableError("rows of different lengths")
+        raise UnreadableError("rows differ in length")
     return (
         "matrix",
         *(("row", *column) for column in zip(*(row[1:] for row in node[1:]), strict=True)),

@@ -16,7 +16,7 @@ from rewardkit.answers.parsing.units import lookup_unit
 _LETTER_CONSTANTS: Mapping[str, Node] = {"e": ("const", "e"), "i": ("const", "i")}
 
 
-#: What repeats at the end of the digits before an ellipsis: one digit three times, or several twice.
+#: Repetition at the end of the digits before an ellipsis: one digit three times, or several twice.
 _PERIOD = re.compile(r"(?:(\d{2,10}?)\1|(\d)\2\2+)\Z")
 
 
@@ -29,12 +29,12 @@ _SIGNS_AFTER_NAMES = ("}", ")", "+", "-", "*", "/", r"\cdot", "=", "(")
 
 
 class AtomParser(ParserBase):
-    """The part of the parser that reads what stands between the operators."""
+    """The level of the parser for operands: numbers, names, words and brackets."""
 
     def parse_argument(self, *, script: bool = False) -> Node:
-        r"""What a command or `^` applies to: a group in braces, or one atom.
+        r"""Parse the argument of a command or of `^`: a group in braces, or one atom.
 
-        Of digits a command takes the first (`\frac12`); a script takes them all (`2^10`).
+        A command takes the first of several digits (`\frac12`), a script takes all (`2^10`).
         """
         if self.accept("{"):
             return self.parse_group("}")
@@ -52,7 +52,7 @@ class AtomParser(ParserBase):
         return num(int(token.text[0]))
 
     def parse_group(self, closing: str) -> Node:
-        """What stands up to a closing sign, which is read too."""
+        """Parse a group up to its closing sign, and the sign."""
         self.descend()
         bars, self.open_bars = self.open_bars, 0
         self.open_brackets += 1
@@ -68,7 +68,7 @@ class AtomParser(ParserBase):
         return node
 
     def parse_atom(self) -> Node:
-        """A number, a name, a bracket, or a command with its arguments."""
+        """Parse a number, a name, a bracket, or a command with its arguments."""
         self.descend()
         token = self.advance()
         node = _BY_KIND[token.kind](self, token)
@@ -78,7 +78,7 @@ class AtomParser(ParserBase):
     # --- numbers
 
     def parse_number(self, token: Token) -> Node:
-        """A plain number, in scientific notation, or a decimal whose period stands under a mark."""
+        """Parse a plain number, one in scientific notation, or a decimal with a marked period."""
         text = token.text.replace(",", "")
         if self.is_next(".") and self.peek(1).text in (r"\overline", r"\dot"):
             self.position += 1
@@ -98,12 +98,12 @@ class AtomParser(ParserBase):
         return num(Fraction(text), len(places) or None)
 
     def parse_repeating(self, token: Token) -> Node:
-        """`0.1(6)`."""
+        """Parse a repeating decimal such as `0.1(6)`."""
         before, _, period = token.text.rstrip(")").partition("(")
         return _repeating_decimal(before, period)
 
     def _parse_period(self, before: str) -> Node:
-        r"""`0.1\overline{6}`, and `0.\dot{1}4285\dot{7}`, whose marks stand at both ends."""
+        r"""Parse the period of `0.1\overline{6}` or of `0.\dot{1}4285\dot{7}`, marked at both ends."""
         marks = self.advance().text
         digits = self.raw_text()
         if marks == r"\dot" and self.next.kind == "num" and self.peek(1).text == r"\dot":
@@ -113,13 +113,13 @@ class AtomParser(ParserBase):
         elif marks == r"\dot" and self.accept(r"\dot"):
             digits += self.raw_text()
         if not (digits.isdecimal() and digits.isascii()):
-            raise UnreadableError("no digits under a mark")
+            raise UnreadableError("the mark of a period is not above digits")
         return _repeating_decimal(before, digits)
 
     # --- names and words
 
     def parse_word(self, token: Token) -> Node:
-        """Letters in a row: a name, a product of names, or a word, which is not a factor."""
+        """Parse letters in a row: a name, a product of names, or a word, which is not a factor."""
         text = token.text
         if len(text) == 1:
             return self._parse_application(self._letter_node(text))
@@ -131,10 +131,10 @@ class AtomParser(ParserBase):
         return self.parse_text(token)
 
     def is_product(self, token: Token) -> bool:
-        """Whether letters in a row are names that are multiplied: `xy`, `nRT`, not `cm` or `even`.
+        """Whether letters in a row are a product of names: `xy`, `nRT`, but not `cm` or `even`.
 
-        Three or four letters are names where mathematics stands on both sides, or where no word is
-        spelled so: without a vowel, with a capital inside, or in the order of the alphabet.
+        Three or four letters are names if mathematics is on both sides, or if no word is spelled
+        like that: without a vowel, with a capital inside, or in alphabetical order.
         """
         text = token.text
         if token.kind != "word" or text in vocabulary.SHORT_WORDS or not text.isascii():
@@ -147,24 +147,26 @@ class AtomParser(ParserBase):
         before, behind = self.tokens[at - 1] if at else token, self.tokens[at + 1]
         if behind.is_sign("^", "_") or (before.kind == "num" and not token.follows_space):
             return True
-        spelled = [ord(char) for char in text]
-        in_order = all(b - a == 1 for a, b in pairwise(spelled))
+        codes = [ord(char) for char in text]
+        is_alphabetical = all(b - a == 1 for a, b in pairwise(codes))
         no_word = (
             not _VOWELS & set(text[1:] if text[0] in "aeiou" else text) or not text[1:].islower()
         )
-        closed = before.is_sign(*_SIGNS_BEFORE_NAMES) and (
+        is_between_signs = before.is_sign(*_SIGNS_BEFORE_NAMES) and (
             behind.is_sign(*_SIGNS_AFTER_NAMES) or behind.kind == "end"
         )
         return (
-            in_order or no_word or (closed and bool(before.is_sign("{", "+", "-", "*", r"\cdot")))
+            is_alphabetical
+            or no_word
+            or (is_between_signs and bool(before.is_sign("{", "+", "-", "*", r"\cdot")))
         )
 
     def parse_letter(self, token: Token) -> Node:
-        """One of several letters in a row."""
+        """Parse one of several letters in a row."""
         return self._parse_application(self._letter_node(token.text))
 
     def parse_text(self, token: Token) -> Node:
-        """A word of plain text; one letter is the same as in mathematics."""
+        """Parse a word of plain text; a single letter means the same as in mathematics."""
         text = token.text
         if len(text) == 1 and text.isalpha() and text.isascii():
             return self._parse_application(self._letter_node(text))
@@ -173,16 +175,16 @@ class AtomParser(ParserBase):
             or self.is_next("^", "_")
             or (self.next.kind in ("word", "cmd") and self.starts_factor())
         ):
-            raise UnreadableError("words before a value are a sentence")
+            raise UnreadableError("a sentence: words before a value")
         return ("sym", text.casefold())
 
     def _letter_node(self, letter: str) -> Node:
         return _LETTER_CONSTANTS.get(letter, ("sym", letter))
 
     def _parse_application(self, name: Node) -> Node:
-        """`f(x)`: a name that is used as a function's, with a bracket right behind it."""
+        """Parse the application of a name, as in `f(x)`, if a bracket follows right after it."""
         if name[0] == "const" and self.is_next("(") and self.peek(1).text in ("t", "0"):
-            name = ("sym", name[1])  # a current i(t)
+            name = ("sym", name[1])  # because i(t) is a current
         if name[0] != "sym" or len(name) != 2 or not self.is_next("(", "'", "["):
             return name
         prime = 0
@@ -223,24 +225,28 @@ class AtomParser(ParserBase):
         )
 
     def _is_single_argument(self, name: str) -> bool:
-        """Whether a bracket holds one name or number: `T(10)`, against `p(1-p)`; or a point."""
+        """Whether a bracket holds one name or number, as in `T(10)` but not `p(1-p)`, or a point."""
         inside, closing = self.peek(1), self.peek(2)
-        simple = inside.kind == "num" or (
+        is_simple = inside.kind == "num" or (
             inside.kind in ("word", "letter") and len(inside.text) == 1
         )
-        usual = name.isupper() or name in "pqruvwy" or inside.text in ("t", "0")
-        return simple and usual and closing.is_sign(")", ",")
+        is_usual = name.isupper() or name in "pqruvwy" or inside.text in ("t", "0")
+        return is_simple and is_usual and closing.is_sign(")", ",")
 
     # --- brackets
 
     def parse_sign(self, token: Token) -> Node:
-        """A bracket, or a sign that begins no atom."""
+        """Parse a bracket.
+
+        Raises:
+            UnreadableError: an operand cannot begin with the sign.
+        """
         text = token.text
         if text == "{":
             return self._parse_application(self.parse_group("}"))
         if text in "([":
             return self._parse_bracket(text)
-        if text == "]":  # ]a, b[ : a French open interval
+        if text == "]":  # the French open interval ]a, b[
             return self._parse_bracket("(")
         if text == "|":
             return self._parse_absolute()
@@ -254,7 +260,7 @@ class AtomParser(ParserBase):
         return fn("abs", node)
 
     def _parse_bracket(self, opening: str) -> Node:
-        """`(a, b)` is a tuple that may be an interval; other brackets make an interval."""
+        """Parse a bracket: `(a, b)` is a tuple, which may be an interval; others are intervals."""
         inside = self._parse_inside()
         closing = self.advance()
         if not closing.is_sign(")", "]", "["):
@@ -277,7 +283,7 @@ class AtomParser(ParserBase):
         return node
 
     def parse_set(self, _: str) -> Node:
-        r"""`\{1, 2\}`, `\{x \mid x < 3\}`, or the rows of a piecewise function."""
+        r"""Parse `\{1, 2\}`, `\{x \mid x < 3\}`, or the rows of a piecewise function."""
         if self.accept(r"\}"):
             return ("set",)
         self.open_bars += 1
@@ -294,12 +300,12 @@ class AtomParser(ParserBase):
 
 
 def rows_as_cases(rows: list[tuple[Node, ...]]) -> Node:
-    """Rows of a value and its condition are a piecewise function; rows of formulas are a list."""
+    """Return rows of value and condition as a piecewise function, rows of formulas as a list."""
     if rows and all(len(row) == 2 for row in rows):
         return ("cases", *(("branch", *row) for row in rows))
     if rows and all(len(row) == 1 for row in rows):
         return ("and", *(row[0] for row in rows)) if len(rows) > 1 else rows[0][0]
-    raise UnreadableError("rows of different lengths")
+    raise UnreadableError("rows differ in length")
 
 
 def _repeating_decimal(before: str, period: str) -> Node:
@@ -309,7 +315,7 @@ def _repeating_decimal(before: str, period: str) -> Node:
 
 
 def _reject_end(_: AtomParser, token: Token) -> Node:
-    raise UnreadableError(f"nothing to read at {token.text!r}")
+    raise UnreadableError(f"an operand is missing at {token.text!r}")
 
 
 _BY_KIND: Mapping[str, Callable[[AtomParser, Token], Node]] = {

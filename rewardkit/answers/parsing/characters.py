@@ -1,7 +1,7 @@
-r"""What single characters outside ASCII stand for, as the tokens of the tokenizer.
+r"""Meaning of single characters outside ASCII, as tokens.
 
-Full-width forms become ASCII one for one (`HALF_WIDTH`); every other sign stands for a TeX command,
-an operator or a number (`SIGNS`); superscripts and subscripts come in runs. Source: the Unicode
+Full-width forms become ASCII one for one (`HALF_WIDTH`). Every other sign stands for a TeX command,
+an operator or a number (`SIGNS`). Superscripts and subscripts come in runs. Source: the Unicode
 blocks Superscripts and Subscripts, Number Forms, Mathematical Operators, Letterlike Symbols.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: Full-width ASCII, and the many spaces, dashes and quotes, one character for one character.
+#: Full-width ASCII, spaces, dashes and quotes, one character for one character.
 HALF_WIDTH: Mapping[int, str] = str.maketrans(
     {
         **{chr(0xFF01 + i): chr(0x21 + i) for i in range(94)},
@@ -33,7 +33,7 @@ SUBSCRIPTS: Mapping[str, str] = dict(
     zip("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑᵢⱼₖₘₙₚₓ", "0123456789+-=()aeijkmnpx", strict=True)
 )
 
-#: Fractions in one sign.
+#: Numerator and denominator of the fractions that are one character.
 FRACTIONS: Mapping[str, tuple[str, str]] = {
     "½": ("1", "2"), "⅓": ("1", "3"), "⅔": ("2", "3"), "¼": ("1", "4"), "¾": ("3", "4"),
     "⅕": ("1", "5"), "⅖": ("2", "5"), "⅗": ("3", "5"), "⅘": ("4", "5"), "⅙": ("1", "6"),
@@ -45,7 +45,7 @@ _GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu 
 _GREEK_CAPITALS = {"Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda", "Ξ": "Xi", "Π": "Pi",
                    "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega"}  # fmt: skip
 
-#: The command or operator that a sign stands for.
+#: Command or operator that a sign stands for.
 SIGNS: Mapping[str, str] = {
     **{char: f"\\{name}" for char, name in zip("αβγδεζηθικλμνξοπρ", _GREEK.split(), strict=True)},
     **{char: f"\\{name}" for char, name in _GREEK_CAPITALS.items()},

@@ -1,7 +1,7 @@
 r"""Clauses that say where an answer holds: `for all real $x$`, `where $k \in \mathbb{Z}$`, `当x>0时`.
 
-A clause that only says which names are numbers of which kind may be left out; every other clause
-is a part of the answer. What counts as such a clause is a closed list of words.
+A clause that only declares the kind of its names may be left out of an answer; every other clause
+is a part of the answer. A closed list of words defines which clauses only declare.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from rewardkit.answers.parsing.typography import fold
 
 
 class Clause(NamedTuple):
-    """What a clause says.
+    """A clause of an answer.
 
-    `restricts`: whether it says more than what its names are. `names`: the names it binds, with
-    blanks between. `kind`: of which kind they are, `Z`, `N`, `R`, `C`, or "" where it is not said.
+    Attributes:
+        text: the folded tokens, separated by blanks.
+        is_restricting: whether the clause says more than the kind of its names.
+        names: the names it binds, separated by blanks.
+        kind: the kind of the names, `Z`, `N`, `R`, `C` or `Q`; "" if the clause does not say it.
     """
 
     text: str
@@ -27,7 +30,7 @@ class Clause(NamedTuple):
     kind: str
 
 
-#: Words of a clause that only names: what it may consist of, beside names and sets of numbers.
+#: Words, besides names and sets of numbers, of a clause that only declares names.
 _NAMING_WORDS = frozenset(
     (
         "for all any every each some where with is are be being a an the arbitrary given fixed and"
@@ -49,14 +52,14 @@ _NUMBER_SETS = {
     **dict.fromkeys(("rational", "rationals", "Q"), "Q"),
 }
 _NUMBER_SET = re.compile(r"\\mathbb\{([A-Z])\}")
-#: What is written at a set of numbers: `\mathbb{Q}_{>0}`, `\mathbb{N}^*`.
+#: Scripts of a set of numbers: `\mathbb{Q}_{>0}`, `\mathbb{N}^*`.
 _SCRIPT = re.compile(r"(?<=\})(?: [_^] (?:\{[^{}]*\}|\S+))+")
-#: `n \ge 1` only says that `n` counts.
+#: `n \ge 1` only declares a counting number.
 _COUNTING_BOUND = re.compile(r"\b([ijkmn]) (?:\\ge|>) [01](?!\S)")
 
 
 def read_clause(tokens: Sequence[Token]) -> Clause:
-    """What a clause says, from its tokens."""
+    """Return the clause that tokens spell."""
     text = " ".join(fold(tokens))
     words = _COUNTING_BOUND.sub(r"\1 N", _NUMBER_SET.sub(r"\1", _SCRIPT.sub("", text))).split()
     kinds = [

@@ -1,4 +1,4 @@
-r"""Commands with their arguments: fractions, roots, functions, fences, environments, marks."""
+r"""Commands with their arguments: fractions, roots, functions, fences, environments, accents."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _CONSTANTS: Mapping[str, Node] = {
 
 
 class CommandParser(AtomParser):
-    """The part of the parser that reads what begins with a backslash."""
+    """The level of the parser for commands, which begin with a backslash."""
 
     def parse_command(self, token: Token) -> Node:
-        """A constant, a function, a letter, a mark above a name, or a command of `_COMMANDS`."""
+        """Parse a constant, a function, a letter, an accent, or a command of `_COMMANDS`."""
         name = token.text
         if name in _CONSTANTS:
             return _CONSTANTS[name]
@@ -47,11 +47,11 @@ class CommandParser(AtomParser):
             return self._parse_application(("sym", name[1:]))
         read = _COMMANDS.get(name)
         if read is None:
-            raise UnreadableError(f"{name} is not known")
+            raise UnreadableError(f"unknown command {name}")
         return read(self, name)
 
     def parse_accent(self, name: str) -> Node:
-        r"""`\overline{z}` is another name than `z`; a vector's name is its letters in order."""
+        r"""Parse an accented name: `\overline{z}` differs from `z`, the vector `AB` from `BA`."""
         if name == r"\overrightarrow":
             start = self.position
             self.parse_argument()
@@ -63,11 +63,11 @@ class CommandParser(AtomParser):
         return fn(name[1:], inside)
 
     def _raw_span(self, start: int, end: int) -> str:
-        """The text of tokens without their braces."""
+        """Return the text of tokens without their braces."""
         return "".join(token.text for token in self.tokens[start:end] if token.text not in "{}")
 
     def parse_shape(self, name: str) -> Node:
-        r"""`\angle ABC` is `\angle CBA`; a triangle's letters stand in any order, a polygon's do not."""
+        r"""Parse a shape: `\angle ABC` is `\angle CBA`; a triangle's letters may have any order."""
         start = self.position
         inside = self.parse_group("}") if self.accept("{") else self.parse_atom()
         while self.next.kind == "letter" and self.next.text.isupper():
@@ -80,18 +80,18 @@ class CommandParser(AtomParser):
         return fn(name[1:], ("sym", min(letters, letters[::-1])))
 
     def parse_font(self, _: str) -> Node:
-        """What a font sets is the same name."""
+        """Parse the argument of a font, which does not change its meaning."""
         return self.parse_argument()
 
     def parse_number_set(self, name: str) -> Node:
-        r"""`\mathbb{R}`, with `^+` or `^*` behind it."""
+        r"""Parse `\mathbb{R}`, with `^+` or `^*` after it."""
         letter = name[-2:-1]
         if self.accept("^"):
             letter += self.raw_text()
         return ("sym", letter if letter == "R" else f"set {letter}")
 
     def parse_fraction(self, _: str) -> Node:
-        """A fraction: two arguments."""
+        """Parse a fraction: two arguments."""
         start = self.position
         top = self.parse_argument()
         middle = self.position
@@ -104,11 +104,11 @@ class CommandParser(AtomParser):
         return divide(top, bottom)
 
     def parse_binomial(self, _: str) -> Node:
-        """A binomial coefficient: two arguments."""
+        """Parse a binomial coefficient: two arguments."""
         return fn("binom", self.parse_argument(), self.parse_argument())
 
     def _parse_function(self, name: str) -> Node:
-        r"""`\sin x`, `\sin^2 x`, `\sin^{-1} x`, `\log_2 8`."""
+        r"""Parse `\sin x`, `\sin^2 x`, `\sin^{-1} x` or `\log_2 8`."""
         base = (
             self._parse_log_base() if name in ("log", "max", "min") and self.accept("_") else None
         )
@@ -127,16 +127,16 @@ class CommandParser(AtomParser):
         return node if exponent is None else ("pow", node, exponent)
 
     def _parse_log_base(self) -> Node:
-        r"""The base of a logarithm: of `\log_28` the first digit, of `\log_10 100` the number."""
+        r"""Parse the base of a logarithm: 2 in `\log_28`, but 10 in `\log_10 100`."""
         operand = self.peek(1).kind in ("num", "word", "letter", "cmd") or self.peek(1).is_sign(
             "(", "{", "^"
         )
         return self.parse_argument(script=operand)
 
     def _parse_operand(self) -> Node:
-        """A function's argument without brackets reaches to the next sign."""
+        """Parse a function's argument; without brackets it ends at the next sign."""
         if self.is_next("("):
-            return self.parse_atom()  # a power behind it is the function's
+            return self.parse_atom()  # because a power after it belongs to the function
         if self.accept("{"):
             return self.parse_group("}")
         node = self.parse_factor()
@@ -149,7 +149,7 @@ class CommandParser(AtomParser):
         return node
 
     def parse_root(self, _: str) -> Node:
-        """A root, of degree two where no degree stands in brackets."""
+        """Parse a root, of degree two without a degree in brackets."""
         degree = num(2)
         if self.accept("["):
             degree = self._parse_inside()
@@ -157,11 +157,11 @@ class CommandParser(AtomParser):
         return _root(self.parse_power() if self.is_next("(") else self.parse_argument(), degree)
 
     def parse_root_sign(self, _: str) -> Node:
-        """`√15`: the whole number, bracket or name behind the sign."""
+        """Parse the argument of the sign `√`: the whole number, bracket or name after it."""
         return _root(self.parse_atom(), num(2))
 
     def parse_fence(self, name: str) -> Node:
-        """A floor, a ceiling or a norm; a tuple or a mean in angle brackets."""
+        """Parse a floor, a ceiling or a norm, or a tuple or a mean in angle brackets."""
         function, closing = vocabulary.FENCES[name]
         inside = self._parse_inside()
         if closing != r"\rangle" or not self.accept(">"):
@@ -171,13 +171,13 @@ class CommandParser(AtomParser):
         return fn(function, inside)
 
     def parse_environment(self, _: str) -> Node:
-        """A matrix or a determinant of any bracket, a piecewise function, or rows of formulas."""
+        """Parse a matrix, a determinant, a piecewise function, or rows of formulas."""
         kind = self.raw_text()
         if kind not in vocabulary.MATRIX_ENVIRONMENTS and kind not in vocabulary.ROW_ENVIRONMENTS:
-            raise UnreadableError(f"{kind} is not read")
+            raise UnreadableError(f"unknown environment {kind}")
         if kind == "array" and self.is_next("{"):
             self.raw_text()
-        if kind in vocabulary.ROW_ENVIRONMENTS and "cases" not in kind:  # `&` only aligns
+        if kind in vocabulary.ROW_ENVIRONMENTS and "cases" not in kind:  # where `&` only aligns
             rest = self.tokens[self.position :]
             self.tokens[self.position :] = [token for token in rest if not token.is_sign("&")]
         rows = self._parse_rows(by_cell=kind in vocabulary.MATRIX_ENVIRONMENTS or "cases" in kind)
@@ -203,7 +203,7 @@ class CommandParser(AtomParser):
         return [row for row in rows if row]
 
     def parse_cell(self) -> Node:
-        """An entry of a matrix, or a condition behind `if`."""
+        """Parse an entry of a matrix, or a condition after `if`."""
         if (
             self.next.kind in ("text", "word", "han")
             and self.next.text.casefold() in vocabulary.CLAUSE_OPENERS
@@ -214,11 +214,11 @@ class CommandParser(AtomParser):
         return self.parse_relation()
 
     def parse_big_operator(self, name: str) -> Node:
-        r"""`\sum_{k=1}^{n} k` and its like, kept as they stand."""
+        r"""Parse an operator such as `\sum_{k=1}^{n} k`, which is never evaluated."""
         limits = [self.raw_text() for _ in range(2) if self.accept("_", "^")]
         body = self.parse_product()
         bound = limits[0][:1] if limits and limits[0][1:2] == "=" else ""
-        if bound:  # its name says nothing
+        if bound:  # a bound variable may have any name
             body = substitute(body, {("sym", bound): ("sym", "bound")})
             limits[0] = limits[0][1:]
         return fn(name, body, *(("text", limit) for limit in limits))
@@ -228,7 +228,7 @@ _DIFFERENTIALS = frozenset({"d", "partial"})
 
 
 def _leading_name(node: Node) -> str:
-    """The name a product begins with, the base of a power too; "" without one."""
+    """Return the name at the start of a product or of a power's base; "" without one."""
     first: Node = node[1] if node[0] == "mul" else node
     first = first[1] if first[0] == "pow" else first
     return str(first[1]) if first[0] == "sym" and node[0] in ("mul", "sym", "pow") else ""
@@ -242,7 +242,7 @@ def _root(inside: Node, degree: Node) -> Node:
 
 
 def _arguments(name: str, inside: Node) -> tuple[Node, ...]:
-    r"""`\gcd(a, b)` has two arguments, `\sin(x)` one."""
+    r"""Return the arguments of a function: `\gcd(a, b)` has two, `\sin(x)` has one."""
     if inside[0] in ("list", "tuple", "set") and name in vocabulary.MULTI_ARGUMENT_FUNCTIONS:
         return inside[1:]
     return (inside,)

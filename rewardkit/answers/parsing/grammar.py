@@ -1,7 +1,7 @@
 r"""Tokens -> tree: lists, relations, labels, quantities and conditions, above the arithmetic.
 
-Where the grammar does not understand a text, the text is not read in part: `read` gives its folded
-tokens as words.
+A text is parsed completely or not at all. `equal` compares a text that the grammar does not accept
+by its folded tokens.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/])\d\d?\2\d{2,4}", re.ASC
 
 
 def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
-    """The tree of a text's tokens.
+    """Return the tree of a text's tokens.
 
     Raises:
-        UnreadableError: it is nothing that the grammar knows, or is over a limit.
+        UnreadableError: the grammar does not accept the text, or the text is over a limit.
     """
     tokens = _without_outer_braces(list(tokens))
     if (text := _plain_text(tokens)) is not None:
@@ -35,7 +35,7 @@ def parse(tokens: Sequence[Token], *, letters_are_units: bool = False) -> Node:
 
 
 def _without_outer_braces(tokens: list[Token]) -> list[Token]:
-    """The tokens without braces around everything."""
+    """Return the tokens without braces around everything."""
     depth = 0
     for place, token in enumerate(tokens[:-1]):
         depth += token.is_sign("{") - token.is_sign("}")
@@ -52,22 +52,22 @@ def _without_outer_braces(tokens: list[Token]) -> list[Token]:
 
 
 def _plain_text(tokens: list[Token]) -> Node | None:
-    """A date, a time of day, or words, which no grammar reads."""
+    """Return a date or a time of day as a node; None for any other text."""
     if len(tokens) > 12 or tokens[0].kind not in ("num", *WORD_KINDS):
         return None
-    joined = "".join(token.text for token in tokens)
+    text_of_tokens = "".join(token.text for token in tokens)
     if tokens[0].kind == "num":
-        if _CLOCK.fullmatch(joined):
-            return ("clock", joined.casefold().replace(".", "").removeprefix("0"))
-        return ("text", joined) if _DATE.fullmatch(joined) else None
+        if _CLOCK.fullmatch(text_of_tokens):
+            return ("clock", text_of_tokens.casefold().replace(".", "").removeprefix("0"))
+        return ("text", text_of_tokens) if _DATE.fullmatch(text_of_tokens) else None
     return None
 
 
 class AnswerParser(QuantityParser):
-    """Lists, relations, labels, and what stands behind a whole answer."""
+    """The top level of the parser: lists, relations, labels and clauses."""
 
     def parse_whole(self) -> Node:
-        """The tree of all tokens."""
+        """Parse all tokens."""
         if self._is_option_label():
             self.position += 3
         node = self.parse_items()
@@ -76,11 +76,11 @@ class AnswerParser(QuantityParser):
         while self.accept(".", "!", ",", ";"):
             pass
         if self.next.kind != "end":
-            raise UnreadableError(f"{self.next.text!r} left over")
+            raise UnreadableError(f"unexpected {self.next.text!r} after the answer")
         return node
 
     def _is_option_label(self) -> bool:
-        r"""`\textbf{(B)}\ 12`: the letter of an option before its value."""
+        r"""Whether an option's letter stands before its value, as in `\textbf{(B)}\ 12`."""
         letter, value = self.peek(1), self.peek(3)
         return (
             self.is_next("(")
@@ -93,7 +93,7 @@ class AnswerParser(QuantityParser):
     # --- lists
 
     def parse_items(self) -> Node:
-        """`a, b; c or d`: groups by `;` and `or`, items by commas and `and`; one item is itself."""
+        """Parse `a, b; c or d`: groups separated by `;` and `or`, items by commas and `and`."""
         groups: list[list[Node]] = [[]]
         spans: list[tuple[int, int]] = []
         joints: set[str] = set()
@@ -116,7 +116,7 @@ class AnswerParser(QuantityParser):
         return self._move_memberships(groups, spans, joints)
 
     def _parse_joint(self) -> str:
-        """What joins two items: `,`, `;`, `and`, `or`; "" where nothing does."""
+        """Parse what joins two items and return it: `,`, `;`, `and`, `or`; "" if nothing does."""
         kind = ""
         while True:
             token = self.next
@@ -144,10 +144,10 @@ class AnswerParser(QuantityParser):
         token = self.peek(1) if bracket else token
         if token.kind not in (*WORD_KINDS, "cmd"):
             return False
-        begins = token.text.casefold() in vocabulary.CLAUSE_OPENERS
-        if bracket and not begins:
+        is_opener = token.text.casefold() in vocabulary.CLAUSE_OPENERS
+        if bracket and not is_opener:
             return self.opens_condition()
-        return begins and not self.open_brackets
+        return is_opener and not self.open_brackets
 
     def _take_clause(self) -> list[Token]:
         clause = [token for token in self.tokens[self.position :] if token.kind != "end"]
@@ -160,7 +160,7 @@ class AnswerParser(QuantityParser):
     def _move_memberships(
         self, groups: list[list[Node]], spans: list[tuple[int, int]], joints: set[str]
     ) -> Node:
-        r"""`x = k\pi, k \in \mathbb{Z}`: a last item that says where the others hold."""
+        r"""Turn last items into a clause if they say where the others hold: `k \in \mathbb{Z}`."""
         if self.open_brackets:
             return _share_modulus(_group_items(groups, joints))
         last = groups[-1]
@@ -181,7 +181,7 @@ class AnswerParser(QuantityParser):
     # --- relations and labels
 
     def parse_relation(self) -> Node:
-        r"""`a < b \le c`, `x = 5`, `x \in S`, `Volume: 5`, `x \equiv 3 \pmod 7`."""
+        r"""Parse `a < b \le c`, `x = 5`, `x \in S`, `Volume: 5` or `x \equiv 3 \pmod 7`."""
         self.descend()
         label = self._parse_label()
         label_sign = self.tokens[self.position - 1].text
@@ -199,19 +199,19 @@ class AnswerParser(QuantityParser):
             return ("rel", "=", ("sym", label), node)
         if label_sign in ("=", r"\approx"):
             return ("rel", "= " + node[1], ("sym", label), *node[2:])
-        return node  # `the answer is x > 3`
+        return node  # as in `the answer is x > 3`
 
     def _parse_operator(self) -> str | None:
-        negated = self.is_next(r"\not") and self.peek(1).is_sign("=", r"\in", r"\equiv")
-        token = self.peek(1) if negated else self.next
+        is_negated = self.is_next(r"\not") and self.peek(1).is_sign("=", r"\in", r"\equiv")
+        token = self.peek(1) if is_negated else self.next
         if token.kind in ("op", "cmd") and token.text in vocabulary.RELATION_SIGNS:
-            self.position += 1 + negated
+            self.position += 1 + is_negated
             operator = vocabulary.RELATION_SIGNS[token.text]
-            return {"=": "!=", "in": "notin"}.get(operator, operator) if negated else operator
+            return {"=": "!=", "in": "notin"}.get(operator, operator) if is_negated else operator
         return None
 
     def _parse_label(self) -> str | None:
-        """Words before a colon, `is` or `=`: `Volume =`, `the area is`, `答案：`."""
+        """Parse a label, words before a colon, `is` or `=`: `Volume =`, `the area is`, `答案：`."""
         if self.next.text.casefold() in vocabulary.LEAD_INS:
             self.advance()
             self.accept(",")
@@ -225,12 +225,12 @@ class AnswerParser(QuantityParser):
                 token.kind == "han" and words[-1][-1:] in "是为"
             ):
                 return self._accept_label(at, words)
-        sign, spelled = self.tokens[at], "".join(words)
-        if sign.is_sign(":") and self.tokens[at + 1].kind in ("end", "num") and spelled.isupper():
+        sign, letters = self.tokens[at], "".join(words)
+        if sign.is_sign(":") and self.tokens[at + 1].kind in ("end", "num") and letters.isupper():
             return None
-        long = len(words) > 1 or len(spelled) > 2 or self.next.kind == "text"
-        a_name = sign.text != ":" and self.next.text.isupper()
-        if long and len(spelled) > 1 and not a_name and sign.is_sign("=", r"\approx", ":"):
+        is_long = len(words) > 1 or len(letters) > 2 or self.next.kind == "text"
+        is_name = sign.text != ":" and self.next.text.isupper()
+        if is_long and len(letters) > 1 and not is_name and sign.is_sign("=", r"\approx", ":"):
             return self._accept_label(at + 1, words)
         while (
             self.next.kind in WORD_KINDS
@@ -243,30 +243,36 @@ class AnswerParser(QuantityParser):
         return None
 
     def _accept_label(self, at: int, words: list[str]) -> str | None:
-        """Go on behind a label; one that denies, bounds or works on its value is none.
+        """Move to the value of a label and return the label.
 
         Raises:
-            UnreadableError: the label takes back what follows.
+            UnreadableError: the label denies, bounds or changes the value that follows.
         """
         if self.tokens[at].kind == "end":
             return None
-        named = [word for word in words if word not in vocabulary.COPULAS]
-        behind = [*named[1:], "of"]
-        ends = {word for word, next_word in zip(named, behind, strict=False) if next_word == "of"}
-        operates = not vocabulary.LABEL_OPERATIONS.isdisjoint(ends)
+        label_words = [word for word in words if word not in vocabulary.COPULAS]
+        behind = [*label_words[1:], "of"]
+        ends = {
+            word for word, next_word in zip(label_words, behind, strict=False) if next_word == "of"
+        }
+        is_operation = not vocabulary.LABEL_OPERATIONS.isdisjoint(ends)
         if (
-            operates
+            is_operation
             or not vocabulary.DOUBT_WORDS.isdisjoint(words)
             or vocabulary.changes_label_value("".join(words))
         ):
             raise UnreadableError(f"{' '.join(words)!r} changes what follows")
-        name = self.next.text if len(named) == 1 and len(named[0]) == 1 else " ".join(named)
+        name = (
+            self.next.text
+            if len(label_words) == 1 and len(label_words[0]) == 1
+            else " ".join(label_words)
+        )
         self.position = at
         self.accept(":")
         return name or "it"
 
     def _parse_congruence(self, node: Node) -> Node:
-        r"""`x \equiv 3 \pmod 7`, `3 (mod 7)`."""
+        r"""Parse the modulus of `x \equiv 3 \pmod 7` or `3 (mod 7)`, if there is one."""
         in_bracket = self.opens_modulus()
         if in_bracket:
             self.advance()
@@ -281,7 +287,7 @@ class AnswerParser(QuantityParser):
     # --- one side
 
     def parse_ratio(self) -> Node:
-        """Parts with `:` between."""
+        """Parse parts with `:` between them."""
         parts = [self.parse_union()]
         while not self.open_bars and self.is_next(":") and self.peek(1).kind != "end":
             self.advance()
@@ -289,7 +295,7 @@ class AnswerParser(QuantityParser):
         return parts[0] if len(parts) == 1 else ("ratio", *parts)
 
     def parse_union(self) -> Node:
-        r"""`A \cup B`; a lone `U` between brackets is the sign."""
+        r"""Parse `A \cup B`; a lone `U` between brackets means `\cup`."""
         parts = [self.parse_intersection()]
         while self.is_next(r"\cup") or (self.next.text in ("U", "u") and _is_set(parts[-1])):
             self.advance()
@@ -297,7 +303,7 @@ class AnswerParser(QuantityParser):
         return parts[0] if len(parts) == 1 else ("union", *parts)
 
     def parse_intersection(self) -> Node:
-        r"""`A \cap B`, `A \setminus B`."""
+        r"""Parse `A \cap B` and `A \setminus B`."""
         node = self.parse_quantity()
         while self.is_next(r"\cap", r"\setminus"):
             kind = "meet" if self.advance().text == r"\cap" else "minus"
@@ -310,7 +316,7 @@ def _is_set(node: Node) -> bool:
 
 
 def _group_items(groups: list[list[Node]], joints: set[str]) -> Node:
-    """Groups of equal size are items of several parts; all else is one list."""
+    """Return groups of equal size as items of several parts, anything else as one list."""
     sizes = {len(group) for group in groups}
     if len(groups) > 1 and len(sizes) == 1 and sizes != {1}:
         return ("list", *(("list", *group) for group in groups))
@@ -321,7 +327,7 @@ def _group_items(groups: list[list[Node]], joints: set[str]) -> Node:
 
 
 def _share_modulus(node: Node) -> Node:
-    r"""`x \equiv 1, 2 \pmod 5`: the modulus at the end is that of every item."""
+    r"""Apply the modulus at the end to every item: `x \equiv 1, 2 \pmod 5`."""
     if node[0] not in ("list", "or", "and") or node[-1][0] != "congruence":
         return node
     if any(item[0] == "congruence" for item in node[1:-1]):
@@ -330,14 +336,18 @@ def _share_modulus(node: Node) -> Node:
 
 
 def _is_membership_clause(item: Node, others: list[Node]) -> bool:
-    r"""Whether an item only says what a name of the others may be: `k \in \mathbb{Z}`."""
+    r"""Whether an item only says what a name of the other items may be: `k \in \mathbb{Z}`."""
     if item[0] != "rel" or len(item) != 4 or item[2][0] != "sym":
         return False
-    member = item[1] == "in" and item[3][0] == "sym"
-    counts = item[1] in (">=", ">") and item[2][1] in tuple("ijkmn") and item[3] in _COUNTING_STARTS
-    plain = all(other[0] != "rel" or other[1] == "=" for other in others)
-    return (member or (counts and plain)) and any(item[2][1] in symbols(other) for other in others)
+    is_membership = item[1] == "in" and item[3][0] == "sym"
+    is_counting = (
+        item[1] in (">=", ">") and item[2][1] in tuple("ijkmn") and item[3] in _COUNTING_STARTS
+    )
+    are_plain = all(other[0] != "rel" or other[1] == "=" for other in others)
+    return (is_membership or (is_counting and are_plain)) and any(
+        item[2][1] in symbols(other) for other in others
+    )
 
 
-#: Where counting begins.
+#: Numbers at which counting starts.
 _COUNTING_STARTS = (num(0), num(1))

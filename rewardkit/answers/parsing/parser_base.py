@@ -1,4 +1,4 @@
-"""What every part of the parser stands on: the tokens and the place in them."""
+"""Base class of the parser's levels: the tokens, the position in them, and the limit on depth."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from rewardkit.answers.parsing.tokens import Token, UnreadableError
 from rewardkit.answers.parsing.tree import Node
 from rewardkit.answers.parsing.units import lookup_unit
 
-#: Deepest nesting that is read.
+#: Deepest nesting that is parsed.
 MAX_DEPTH: Final = 64
 
 
 class ParserBase(ABC):
-    """One pass over the tokens; `at` is the next one to read.
+    """One pass over the tokens by recursive descent.
 
-    `letters_are_units`: whether a lone letter behind a number may be a unit, as in `5 m`.
+    Args:
+        tokens: the tokens of a text, the end token last.
+        letters_are_units: whether a lone letter after a number may be a unit, as in `5 m`.
     """
 
     def __init__(self, tokens: list[Token], *, letters_are_units: bool = False) -> None:
@@ -33,11 +35,11 @@ class ParserBase(ABC):
         return self.tokens[self.position]
 
     def peek(self, steps: int) -> Token:
-        """A token further on; the end token where the text ends before it."""
+        """Return the token `steps` further on; the end token beyond the end."""
         return self.tokens[min(self.position + steps, len(self.tokens) - 1)]
 
     def advance(self) -> Token:
-        """The next token, read."""
+        """Consume the next token and return it."""
         token = self.tokens[self.position]
         if token.kind != "end":
             self.position += 1
@@ -49,19 +51,27 @@ class ParserBase(ABC):
         return token.text in signs and token.kind in ("op", "cmd")
 
     def accept(self, *signs: str) -> bool:
-        """Read the next token if it is one of these signs."""
+        """Consume the next token if it is one of these signs; return whether it was."""
         if self.is_next(*signs):
             self.position += 1
             return True
         return False
 
     def expect(self, sign: str) -> None:
-        """Read a sign that must be there."""
+        """Consume a sign.
+
+        Raises:
+            UnreadableError: the next token is another one.
+        """
         if not self.accept(sign):
-            raise UnreadableError(f"{sign} expected, not {self.next.text!r}")
+            raise UnreadableError(f"expected {sign}, not {self.next.text!r}")
 
     def descend(self) -> None:
-        """One level deeper, up to the limit; the caller comes up again."""
+        """Enter a deeper level; the caller leaves it by `depth -= 1`.
+
+        Raises:
+            UnreadableError: the level is deeper than `MAX_DEPTH`.
+        """
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise UnreadableError("nested too deeply")
@@ -99,7 +109,7 @@ class ParserBase(ABC):
         return self.is_next("(") and self.peek(1).text in (r"\bmod", r"\pmod", "mod")
 
     def raw_text(self) -> str:
-        """The text of one token or of one group in braces."""
+        """Consume one token or one group in braces and return its text."""
         if not self.accept("{"):
             return self.advance().text
         parts = []
@@ -110,27 +120,27 @@ class ParserBase(ABC):
 
     @abstractmethod
     def parse_items(self) -> Node:
-        """A list of answers, or one."""
+        """Parse a list of answers, or one answer."""
 
     @abstractmethod
     def parse_relation(self) -> Node:
-        """One answer: a relation, or what stands on one side of it."""
+        """Parse one answer: a relation or a value."""
 
     @abstractmethod
     def parse_sum(self) -> Node:
-        """An expression."""
+        """Parse a sum."""
 
     @abstractmethod
     def parse_product(self) -> Node:
-        """Factors."""
+        """Parse a product."""
 
     @abstractmethod
     def parse_factor(self) -> Node:
-        """A factor with a sign before it."""
+        """Parse a factor, which may have a sign."""
 
     @abstractmethod
     def parse_power(self) -> Node:
-        """An atom with what is attached to it."""
+        """Parse an atom with its scripts and postfix signs."""
 
     @abstractmethod
     def starts_factor(self) -> bool:
@@ -138,4 +148,4 @@ class ParserBase(ABC):
 
     @abstractmethod
     def parse_command(self, token: Token) -> Node:
-        """A command and its arguments."""
+        """Parse a command with its arguments."""

@@ -1,4 +1,4 @@
-"""What stands behind a value, or before it: units, money, multipliers, words of their own."""
+"""Values with a unit, money, multipliers such as `million`, and items that are words."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from rewardkit.answers.parsing.units import (
     unit_power,
 )
 
-#: The kinds of tokens that are words.
+#: Kinds of tokens that are words.
 WORD_KINDS = frozenset({"word", "text", "han"})
-#: Most words that one unit has.
+#: Most words of a unit.
 MAX_UNIT_WORDS = 6
-#: Most words of an item that is nothing but words: what is longer is a sentence.
+#: Most words of an item that consists of words; a longer one is a sentence.
 MAX_ITEM_WORDS = 24
-#: Digits of Roman numerals, whose order counts in two letters too.
+#: Digits of Roman numerals: `IV` and `VI` differ, so two capitals are not a product of names.
 _ROMAN = frozenset("IVX")
 _ITEM_ENDS = (",", ";", ".", ")", r"\}", "}", "!")
-#: Units that are kinds of value of their own, by their name.
+#: Units that have a kind of node of their own.
 _DEGREE_WORDS = frozenset({"degree", "deg", "度"})
 _TEMPERATURES = {"celsius": "°C", "°C": "°C", "C": "°C", "fahrenheit": "°F", "°F": "°F", "F": "°F"}
 
 
 class QuantityParser(ArithmeticParser):
-    """The part of the parser that reads one whole value: its number, its unit, or its words."""
+    """The level of the parser for one value: a number with its unit, or words."""
 
     def parse_quantity(self) -> Node:
-        """A value with what is counted or measured behind it, or money before it."""
+        """Parse a value with its unit, an amount of money, or words."""
         if (money := self._parse_money()) is not None:
             return money
         words = self._parse_words()
@@ -53,13 +53,15 @@ class QuantityParser(ArithmeticParser):
             and not self.next.follows_space
         ):
             self.advance()
-        a_number = any(part[0] in ("num", "const", "base") for part in subtrees(node))
-        a_unit = self.next.kind in ("text", "han") and lookup_unit(self.next.text) is not None
-        unit = self.parse_unit() if a_number or a_unit else None
+        has_number = any(part[0] in ("num", "const", "base") for part in subtrees(node))
+        has_text_unit = (
+            self.next.kind in ("text", "han") and lookup_unit(self.next.text) is not None
+        )
+        unit = self.parse_unit() if has_number or has_text_unit else None
         return node if unit is None else self._parse_compound(_apply_unit(node, unit))
 
     def _parse_money(self) -> Node | None:
-        r"""`\$5`, `-\$5`, `¥5 million`."""
+        r"""Parse `\$5`, `-\$5` or `¥5 million`; None if no amount of money comes next."""
         minus = self.is_next("-") and self.peek(1).text in CURRENCIES
         sign, behind = self.peek(minus), self.peek(minus + 1)
         if sign.text not in CURRENCIES or behind.kind not in ("num", "cmd", "op"):
@@ -71,11 +73,11 @@ class QuantityParser(ArithmeticParser):
         if rate is not None and rate != unit:
             if any(exponent > 0 for _, exponent in rate.dimension):
                 raise UnreadableError("two units of money")
-            unit = unit.multiply(rate)  # per pound
+            unit = unit.multiply(rate)  # as in `$5 per pound`
         return ("quantity", neg(node) if minus else node, unit)
 
     def _parse_words(self) -> Node | None:
-        """Words that are an item of their own, up to a comma, a joint or the end."""
+        """Parse words that are a whole item, up to a comma, a conjunction or the end."""
         at, limit = self.position, self.position + MAX_ITEM_WORDS
         while (
             at < limit
@@ -91,8 +93,10 @@ class QuantityParser(ArithmeticParser):
             return None
         capitals = len(words) == 1 and words[0].text.isupper()
         capitals = capitals and (len(words[0].text) > 2 or set(words[0].text) <= _ROMAN)
-        spelled = len(words) > 1 and all(w.kind == "text" and len(w.text) == 1 for w in words)
-        if capitals or spelled:  # letters in their order, HTH
+        are_single_letters = len(words) > 1 and all(
+            w.kind == "text" and len(w.text) == 1 for w in words
+        )
+        if capitals or are_single_letters:  # letters whose order counts, as in HTH
             self.position = at
             return ("text", "".join(word.text for word in words))
         if all(len(word.text) == 1 or self.is_product(word) for word in words):
@@ -102,7 +106,7 @@ class QuantityParser(ArithmeticParser):
         return vocabulary.WORD_VALUES.get(text, ("text", text))
 
     def _parse_multipliers(self, node: Node) -> Node:
-        """`3 million`, `3万`, `1.2亿元`."""
+        """Parse the multipliers after a value: `3 million`, `3万`, `1.2亿元`."""
         while self.next.kind in WORD_KINDS and not lookup_unit(self.next.text):
             word = self.next.text.casefold()
             sizes = [len(word)] if self.next.kind != "han" else [2, 1]
@@ -120,7 +124,7 @@ class QuantityParser(ArithmeticParser):
     # --- units
 
     def parse_unit(self) -> Unit | None:
-        """The unit at this place: `cm^2`, `m/s`, `square feet`, `J/(mol K)`, `apples`."""
+        """Parse a unit: `cm^2`, `m/s`, `square feet`, `J/(mol K)`, `apples`; None without one."""
         if self.opens_unit_fraction():
             return self._parse_unit_fraction()
         unit = self._parse_units(NO_UNIT, below=False)
@@ -131,10 +135,10 @@ class QuantityParser(ArithmeticParser):
         return None if unit == NO_UNIT else unit
 
     def _parse_units(self, unit: Unit, *, below: bool) -> Unit:
-        """A unit times those that stand at this place, or divided by them."""
+        """Multiply a unit by the units that come next, or divide it by them."""
         words, power, last = int(unit != NO_UNIT), 1, unit
         while words <= MAX_UNIT_WORDS:
-            divides = self._parse_unit_joint(words) or below
+            is_divisor = self._parse_unit_joint(words) or below
             token = self.next
             if not self._is_unit_word(token, words):
                 break
@@ -151,16 +155,16 @@ class QuantityParser(ArithmeticParser):
                 unit = unit.multiply(last, POWER_SUFFIXES[word] - 1)
             else:
                 last = (_lookup_token_unit(token) or counting_unit(token.text)).power(
-                    -1 if divides else 1
+                    -1 if is_divisor else 1
                 )
                 unit = unit.multiply(last, self._parse_exponent() * power)
                 words, power = words + 1, 1
         if power != 1:
-            raise UnreadableError("a power of nothing")
+            raise UnreadableError("`square` or `cubic` without a unit")
         return unit
 
     def _parse_unit_fraction(self) -> Unit:
-        r"""`\frac{m}{s}` behind a number."""
+        r"""Parse `\frac{m}{s}` after a number."""
         parts = []
         self.advance()
         for _ in range(2):
@@ -172,7 +176,7 @@ class QuantityParser(ArithmeticParser):
         return parts[0].multiply(parts[1], -1)
 
     def _parse_unit_joint(self, words: int) -> bool:
-        r"""Read `/`, `per` or `\cdot` between units; whether the next one stands below the stroke."""
+        r"""Parse `/`, `per` or `\cdot` between units; return whether the next one is a divisor."""
         before = self.tokens[self.position - 1]
         below = bool(before.is_sign("/"))
         while self.next.kind != "end":
@@ -196,7 +200,7 @@ class QuantityParser(ArithmeticParser):
                 self.tokens[self.position : self.position + 3] = [behind._replace(kind="text")]
                 break
             elif words and self.is_next(".") and behind.kind in WORD_KINDS and behind.follows_space:
-                pass  # an abbreviation's stop
+                pass  # the full stop of an abbreviation
             else:
                 break
             self.advance()
@@ -214,20 +218,20 @@ class QuantityParser(ArithmeticParser):
             return False
         if word in POWER_SUFFIXES or unit_power(word):
             return True
-        denies = token.kind == "han" and any(
+        is_modifier = token.kind == "han" and any(
             part in word for part in vocabulary.CHINESE_NUMBER_MODIFIERS
         )
-        if word in vocabulary.NUMBER_MODIFIERS or denies:
+        if word in vocabulary.NUMBER_MODIFIERS or is_modifier:
             raise UnreadableError(f"{token.text!r} changes a number")
         if word == "in" and self.peek(1).kind in ("num", *WORD_KINDS):
-            return False  # 200 minutes in 5 days
+            return False  # as in `200 minutes in 5 days`
         if token.kind == "word" and len(token.text) <= 2:
-            sure = self.letters_are_units or words or token.text in LETTER_UNITS
-            return bool(sure) and token.text in UNITS
+            is_sure = self.letters_are_units or words or token.text in LETTER_UNITS
+            return bool(is_sure) and token.text in UNITS
         return True
 
     def _continues_compound(self, last: Node) -> bool:
-        """Whether `and 30 minutes` goes on with a smaller unit of the same dimension."""
+        """Whether a smaller unit of the same dimension follows, as in `2 hours and 30 minutes`."""
         joins = self.is_next(",") or self.next.text.casefold() == "and"
         unit = lookup_unit(self.peek(2).text) if joins and self.peek(1).kind == "num" else None
         return (
@@ -246,11 +250,11 @@ class QuantityParser(ArithmeticParser):
             return 1
         exponent = self.parse_argument(script=True)
         if exponent[0] != "num" or exponent[1].denominator != 1 or abs(exponent[1]) > 9:
-            raise UnreadableError("no power of a unit")
+            raise UnreadableError("the exponent of a unit is not a small integer")
         return int(exponent[1])
 
     def _parse_compound(self, first: Node) -> Node:
-        """`5 feet 6 inches`, `2小时30分钟`, `2024年3月5日`: quantities side by side."""
+        """Parse the further quantities of `5 feet 6 inches`, `2小时30分钟` or `2024年3月5日`."""
         parts = [first]
         while first[0] == "quantity" and (
             self.next.kind == "num" or self._continues_compound(parts[-1])
@@ -259,10 +263,10 @@ class QuantityParser(ArithmeticParser):
             value = self.parse_power()
             unit = self.parse_unit()
             if unit is None:
-                raise UnreadableError("a number behind a quantity")
+                raise UnreadableError("a number after a quantity")
             parts.append(_apply_unit(value, unit))
         if len(parts) > 1 and not all(map(_is_measure, parts)):
-            raise UnreadableError("numbers of things that are no measures")
+            raise UnreadableError("counts side by side are not a compound quantity")
         return first if len(parts) == 1 else ("compound", *parts)
 
 
@@ -275,7 +279,7 @@ def _lookup_token_unit(token: Token) -> Unit | None:
 
 
 def _may_be_bracketed_unit(token: Token) -> bool:
-    """Whether a word in brackets behind a number may be its unit: `12 (apples)`."""
+    """Whether a word in brackets after a number may be its unit: `12 (apples)`."""
     return token.kind in WORD_KINDS and (lookup_unit(token.text) is not None or len(token.text) > 2)
 
 
@@ -291,7 +295,7 @@ def _is_joint(token: Token) -> bool:
 
 
 def _apply_unit(node: Node, unit: Unit) -> Node:
-    """A quantity; percent and degrees are no unit, and degrees may be a temperature."""
+    """Return a value with a unit: a quantity, a percentage, an angle or a temperature."""
     words = {name.removeprefix(COUNT_PREFIX) for name, _ in unit.name}
     temperature = next((_TEMPERATURES[word] for word in words if word in _TEMPERATURES), "")
     if temperature and (node[0] == "degree" or words & _DEGREE_WORDS):

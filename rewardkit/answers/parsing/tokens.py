@@ -1,7 +1,7 @@
-r"""Text -> tokens, in one pass: TeX, Unicode and words, with the blanks between them.
+r"""Text -> tokens, in one pass over TeX, Unicode and words.
 
-Nothing rewrites the text first. A token has a kind, its canonical text, and `gap`, which says
-whether blank space stands before it.
+The text is not rewritten first. A token has a kind, its canonical text, and `follows_space`, which
+says whether a blank precedes it.
 
 | kind | text | example |
 |---|---|---|
@@ -30,17 +30,17 @@ from rewardkit.answers.parsing.characters import (
 )
 from rewardkit.answers.parsing.vocabulary import COMMAND_ALIASES, OPERATOR_COMMANDS, WORD_COMMANDS
 
-#: Longest answer, in characters, and the most tokens that are read.
+#: Most characters and tokens of a text.
 MAX_CHARS: Final = 2000
 MAX_TOKENS: Final = 600
-#: Longest run of digits that is read.
+#: Most digits in a row.
 MAX_DIGITS: Final = 256
 #: Largest power of ten in scientific notation.
 MAX_EXPONENT: Final = 300
 
 
 class UnreadableError(ValueError):
-    """The text is not an expression the parser knows, or is over a limit. Internal to answers."""
+    """The parser does not accept a text, or the text is over a limit. Internal to `answers`."""
 
 
 class Token(NamedTuple):
@@ -97,7 +97,7 @@ def _pattern(backslash: str) -> re.Pattern[str]:
 
 
 _SINGLE_BACKSLASH = _pattern(r"\\")
-#: Where no row can end, a doubled backslash before a command is one that was escaped twice.
+#: For texts without rows, in which a doubled backslash before a command was escaped twice.
 _DOUBLED_BACKSLASH = _pattern(r"\\{1,2}")
 _NOT_A_DIGIT = re.compile(r"[^\d.]")
 _BOLD = re.compile(r"(\s*)(\*{1,2})(?=[^\s*])([^*]{1,200})(?<!\s)\2(?![\w*])(.*)", re.DOTALL)
@@ -108,7 +108,7 @@ _OPERATORS = {
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of an answer, `end` last.
+    """Return the tokens of an answer, the end token last.
 
     Raises:
         UnreadableError: the text is over a limit.
@@ -121,7 +121,7 @@ def tokenize(text: str) -> list[Token]:
         text = bold[1] + bold[3] + bold[4]
     pattern = _SINGLE_BACKSLASH if "\\begin" in text or "\\\\" not in text else _DOUBLED_BACKSLASH
     if text.count("$") == 1 and "\\$" not in text:
-        text = text.replace("$", "\\$")  # one sign alone is money, two are a formula's
+        text = text.replace("$", "\\$")  # because one sign alone means money
     scanner = _Scanner(formulas=len(_DOLLARS.findall(text)) > 1)
     for match in pattern.finditer(text):
         scanner.read(match)
@@ -131,11 +131,11 @@ def tokenize(text: str) -> list[Token]:
 
 
 class _Scanner:
-    r"""The state of one pass: whether a blank came last, and which open braces began a `\text{`."""
+    r"""The state of one pass: whether a blank came last, and which braces belong to `\text{`."""
 
     def __init__(self, *, formulas: bool) -> None:
         self.tokens: list[Token] = []
-        self.is_outside_math = formulas  # of `$...$`, where words are text
+        self.is_outside_math = formulas  # outside `$...$` words are text
         self.follows_space = False
         self.text_braces: list[bool] = []
         self.text_depth = 0
@@ -227,13 +227,13 @@ class _Scanner:
             self.follows_space = True
             return
         if sign == "." and self.text_depth and self.tokens and self.tokens[-1].kind == "text":
-            self.follows_space = True  # an abbreviation's
+            self.follows_space = True  # the full stop of an abbreviation separates words
             return
         canonical = _OPERATORS.get(sign, sign)
         self.add("cmd" if canonical[0] == "\\" and sign != "\\\\" else "op", canonical)
 
     def _read_special(self, kind: str, text: str) -> None:
-        """A set of numbers, a script, a fraction in one sign, or a sign that stands for a command."""
+        """Add a set of numbers, a script, a fraction sign, or a sign that stands for a command."""
         if kind == "set":
             self.add("cmd", f"\\mathbb{{{text}}}")
         elif kind == "vulgar":
@@ -260,7 +260,7 @@ class _Scanner:
                 self.add(*token)
 
     def _add_script(self, run: str, sign: str, table: Mapping[str, str]) -> None:
-        """`⁻²` is `^{-2}`; a letter between a number and a raised 2 or 3 is a unit, `5m²`."""
+        """Add `⁻²` as `^{-2}`; the `m` of `5m²` is a unit."""
         before = self.tokens[-2:]
         if (
             run in "²³"
@@ -277,15 +277,15 @@ class _Scanner:
 
 
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
-#: Where one formula ends and the next begins, with nothing between.
+#: End of one formula and start of the next, with only blanks between them.
 _FORMULA_BOUNDARY = re.compile(r"\$\s+\$(?!\$)")
-#: Prefixes of units that are set apart from their unit: `\mu\text{m}`, `\text{k}\Omega`.
+#: Prefixes that may be separate from their unit: `\mu\text{m}`, `\text{k}\Omega`.
 _UNIT_PREFIXES = frozenset("μkMGm")
-#: A function's name with a variable that nothing parts from it; no command is called so.
+#: A function's name directly followed by a variable, as in `\sinx`; no command has such a name.
 _FUNCTION_WITH_VARIABLE = re.compile(r"(sin|cos|tan|cot|ln|log)([xyzt])")
 _SCRIPT_PART = re.compile(r"\d+|.")
 
 
 def canonical_command(name: str) -> str:
-    """One name for the commands that look alike."""
+    """Return the one name for commands that look alike."""
     return COMMAND_ALIASES.get(name, name)

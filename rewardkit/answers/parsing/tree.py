@@ -1,6 +1,6 @@
-r"""What an answer is read into: one closed family of frozen values, plain tuples, the kind first.
+r"""Trees of answers: one closed family of frozen values. A node is a tuple with its kind first.
 
-| type | kinds, and what follows | example |
+| type | kinds, and their parts | example |
 |---|---|---|
 | number | `num`: a `Fraction`, and the digits after the point of a decimal, else None | `0.50` |
 | expression | `sym` name; `const` (`pi`, `e`, `i`, `inf`); `add`, `mul` parts; `pow` base, exponent; `fn` name, arguments; `pm` value | `2\sqrt{x}`, `1 \pm i` |
@@ -29,7 +29,7 @@ from typing import Any, Final, TypeAlias
 
 Node: TypeAlias = tuple[Any, ...]
 
-#: Most bits of a number that is worked out while an answer is read.
+#: Most bits of a number that the parser computes.
 MAX_BITS: Final = 4096
 
 INF: Node = ("const", "inf")
@@ -43,12 +43,12 @@ def _bit_length(value: Fraction) -> int:
 
 
 def num(value: int | Fraction, places: int | None = None) -> Node:
-    """An exact number; `places` are the digits after the point of a decimal."""
+    """Return an exact number; `places` is the number of digits after the point of a decimal."""
     return ("num", Fraction(value), places)
 
 
 def neg(node: Node) -> Node:
-    """Minus a node."""
+    """Return the negative of a node."""
     if node[0] == "num":
         return ("num", -node[1], node[2])
     if node[0] in ("quantity", "percent", "degree"):
@@ -59,7 +59,7 @@ def neg(node: Node) -> Node:
 
 
 def mul(*factors: Node) -> Node:
-    """A product, flat."""
+    """Return a product without products among its factors."""
     flat: list[Node] = []
     for factor in factors:
         flat.extend(factor[1:] if factor[0] == "mul" else (factor,))
@@ -67,7 +67,7 @@ def mul(*factors: Node) -> Node:
 
 
 def add(*terms: Node) -> Node:
-    """A sum, flat."""
+    """Return a sum without sums among its terms."""
     flat: list[Node] = []
     for term in terms:
         flat.extend(term[1:] if term[0] == "add" else (term,))
@@ -75,7 +75,7 @@ def add(*terms: Node) -> Node:
 
 
 def multiply(left: Node, right: Node) -> Node:
-    r"""A product; `2.5 \times 10^{-3}` is one decimal."""
+    r"""Return a product; `2.5 \times 10^{-3}` becomes one decimal."""
     scientific = (
         left[0] == "num"
         and right[0] == "pow"
@@ -90,7 +90,7 @@ def multiply(left: Node, right: Node) -> Node:
 
 
 def divide(top: Node, bottom: Node) -> Node:
-    """A quotient; of two plain integers an exact number."""
+    """Return a quotient; a quotient of two numbers without a point becomes an exact number."""
     exact = bottom[0] == top[0] == "num" and top[2] is None and bottom[2] is None
     if exact and bottom[1] != 0 and _bit_length(top[1]) + _bit_length(bottom[1]) <= MAX_BITS:
         return ("num", top[1] / bottom[1], None)
@@ -98,31 +98,31 @@ def divide(top: Node, bottom: Node) -> Node:
 
 
 def fn(name: str, *arguments: Node) -> Node:
-    """A function's value."""
+    """Return the value of a function at arguments."""
     return ("fn", name, *arguments)
 
 
 def children(node: Node) -> Iterator[Node]:
-    """The nodes inside a node."""
+    """Yield the child nodes of a node."""
     for part in node[1:]:
         if isinstance(part, tuple) and isinstance(part[0], str):
             yield part
 
 
 def subtrees(node: Node) -> Iterator[Node]:
-    """The node and all below it."""
+    """Yield the node and all nodes below it, in preorder."""
     yield node
     for child in children(node):
         yield from subtrees(child)
 
 
 def symbols(node: Node) -> set[str]:
-    """The names of the free symbols."""
+    """Return the names of the symbols of a tree."""
     return {part[1] for part in subtrees(node) if part[0] == "sym"}
 
 
 def substitute(node: Node, others: dict[Node, Node]) -> Node:
-    """A tree with nodes replaced, all at once."""
+    """Return a tree with nodes replaced, all at once."""
     if node in others:
         return others[node]
     return tuple(

@@ -1,7 +1,7 @@
-r"""Tokens -> folded tokens: what is left of a text when typography is taken off.
+r"""Tokens -> folded tokens, which do not depend on typography.
 
-Two texts with the same folded tokens are one answer set in two ways. Nothing is left out that a
-reader would miss: only braces around one token, blanks, fonts, and the full stop at the end.
+Two texts with the same folded tokens are the same answer in two typesettings. Folding removes only
+what carries no meaning: braces around one token, blanks, fonts, and the full stop at the end.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rewardkit.answers.parsing.tokens import Token, UnreadableError, tokenize
 from rewardkit.answers.parsing.units import UNITS
 
-#: What is folded of a text: its tokens' texts, in order.
+#: Texts of the folded tokens of a text, in order.
 FoldedTokens = tuple[str, ...]
 
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -23,7 +23,7 @@ _LETTERS = frozenset({"word", "text", "han"})
 
 
 def fold(tokens: Sequence[Token]) -> FoldedTokens:
-    """The folded tokens of a whole text, `end` left out."""
+    """Return the folded tokens of a whole text, without the end token."""
     parts: list[str] = []
     depth = 0
     for token in tokens:
@@ -35,8 +35,8 @@ def fold(tokens: Sequence[Token]) -> FoldedTokens:
             parts[-1] = r"\degree"
         elif token.kind != "end":
             parts.append(token.text if token.kind == "num" and depth > 0 else _fold_token(token))
-    folded = _without_end(_without_braces(_without_end(parts)))
-    return tuple(_SAME_SIGNS.get(part, part) for part in folded)
+    parts_left = _without_end(_without_braces(_without_end(parts)))
+    return tuple(_SAME_SIGNS.get(part, part) for part in parts_left)
 
 
 def _without_end(parts: list[str]) -> list[str]:
@@ -46,51 +46,53 @@ def _without_end(parts: list[str]) -> list[str]:
 
 
 def canonical_spelling(text: str) -> str:
-    """One text for all the ways to set an answer; itself where it is over a limit or all dress."""
+    """Return one text for all typesettings of an answer; the text itself if it is over a limit."""
     try:
-        folded = fold(tokenize(text.strip()))
+        parts_left = fold(tokenize(text.strip()))
     except UnreadableError:
-        folded = ()
-    return " ".join(folded) or text.strip()
+        parts_left = ()
+    return " ".join(parts_left) or text.strip()
 
 
 def fold_words(tokens: Sequence[Token]) -> FoldedTokens | None:
-    """The folded words of a text that is nothing but words: without case, articles, stops and quotes.
+    """Return the words of a text that consists of words, without case, articles and punctuation.
 
-    None where it holds anything else, or only single letters, whose case matters.
+    None if the text holds anything else, or only single letters, whose case matters.
     """
     words = [fold_case(t.text) for t in tokens if t.kind in _LETTERS]
-    if not _MONTHS.isdisjoint(words):  # a date is its words and numbers
+    if not _MONTHS.isdisjoint(words):  # the numbers of a date belong to its words
         return tuple(fold_case(t.text) for t in tokens if t.kind in (*_LETTERS, "num"))
     others = {t.text for t in tokens if t.kind not in _LETTERS and t.kind != "end"}
     if not any(len(word) > 1 for word in words) or not others <= set(".,!'\"-;"):
         return None
     if any(len(word) == 1 and word != "a" for word in words):
-        return tuple(words)  # names, of which one may be `a`
+        return tuple(words)  # `a` may be a name here, not an article
     return tuple([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
 
 
 def fold_case(word: str) -> str:
-    """A word without its case; a name or a symbol, `Co`, keeps it."""
+    """Return a word without its case; a name or a symbol such as `Co` keeps its case."""
     low = word.casefold()
-    mixed = not (word[1:].islower() or word.isupper())
-    unspoken = low.isascii() and not set("aeiouy") & set(low)
-    short = len(word) <= 2 and low not in ("no", "ok", "if", "is", "a", "an", "it", "to")
-    return word if mixed or unspoken or short else low
+    is_mixed_case = not (word[1:].islower() or word.isupper())
+    has_no_vowel = low.isascii() and not set("aeiouy") & set(low)
+    is_short = len(word) <= 2 and low not in ("no", "ok", "if", "is", "a", "an", "it", "to")
+    return word if is_mixed_case or has_no_vowel or is_short else low
 
 
 def _fold_token(token: Token) -> str:
     if token.kind in ("text", "word"):
         long = len(token.text) > (2 if token.kind == "text" else 4)
         is_word = long and token.text[1:].islower() and token.text not in UNITS
-        return token.text.casefold() if is_word else token.text  # MPa is not mPa, Mgh not mgh
+        return (
+            token.text.casefold() if is_word else token.text
+        )  # MPa differs from mPa, Mgh from mgh
     if token.kind == "num":
         return token.text.replace(",", "")
     return token.text
 
 
 def _without_braces(parts: list[str]) -> list[str]:
-    """Braces around one sign, around primes, around braces and around everything say nothing."""
+    """Remove braces around one token, primes, other braces or everything: they carry no meaning."""
     partner: dict[int, int] = {}
     open_braces: list[int] = []
     unmatched: set[int] = set()
@@ -101,20 +103,20 @@ def _without_braces(parts: list[str]) -> list[str]:
             partner[open_braces.pop()] = place
         elif part == "}":
             unmatched.add(place)
-    dropped = unmatched | set(open_braces)
+    dropped_places = unmatched | set(open_braces)
     first, last = 0, len(parts) - 1
     while partner.get(first) == last:
-        dropped |= {first, last}
+        dropped_places |= {first, last}
         first, last = first + 1, last - 1
     for start, end in partner.items():
         inside = set(parts[start + 1 : end])
         if end - start <= 2 or inside == {"'"} or partner.get(start + 1) == end - 1:
-            dropped |= {start, end}
+            dropped_places |= {start, end}
         if inside == {"'"} and parts[start - 1] == "^":
-            dropped.add(start - 1)
-    return [part for place, part in enumerate(parts) if place not in dropped]
+            dropped_places.add(start - 1)
+    return [part for place, part in enumerate(parts) if place not in dropped_places]
 
 
-#: How many digits of a number commands take where no brace stands behind them.
+#: Number of digits that a command takes as arguments without braces.
 _UNBRACED_DIGITS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1}
 _SAME_SIGNS = {r"\surd": r"\sqrt", r"\mid": "|", r"\langle": "(", r"\rangle": ")"}

@@ -1,9 +1,9 @@
-"""Units as a table: SI with its prefixes, everyday and Chinese units, money, time, counts.
+"""Table of units: SI with its prefixes, everyday and Chinese units, money, time, counts.
 
-A unit is its dimension, the powers of base units that it is made of, and the factor to them:
-`km/h` is 5/18 of metre to the power 1 and second to the power -1. Whatever is counted (`apples`)
-is a base unit of its own. Factors are exact; sources: the SI brochure (9th edition), the
-international yard and pound agreement of 1959.
+A unit has a dimension, which is a product of powers of base units, and a factor to it: `km/h` is
+5/18 of metre to the power 1 and second to the power -1. A counted thing (`apples`) is a base unit
+of its own. Factors are exact. Sources: the SI brochure (9th edition), the international yard and
+pound agreement of 1959.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import Final, NamedTuple
 
 
 class Unit(NamedTuple):
-    """What a number counts or measures.
+    """A unit of measurement, or a counted thing.
 
-    `factor` is exact; `dimension` holds (base unit, exponent) in order; `name` is one spelling, by
-    which units of one size and dimension are told apart.
+    Attributes:
+        factor: exact factor to the base units.
+        dimension: (base unit, exponent) in order.
+        name: (spelling, exponent) in order; distinguishes units of one factor and dimension.
     """
 
     factor: Fraction
@@ -26,7 +28,7 @@ class Unit(NamedTuple):
     name: tuple[tuple[str, int], ...]
 
     def multiply(self, other: Unit, exponent: int = 1) -> Unit:
-        """The product with a power of another unit."""
+        """Return the product with a power of another unit."""
         return Unit(
             self.factor * other.factor**exponent,
             _combine_powers(self.dimension, other.dimension, exponent),
@@ -34,7 +36,7 @@ class Unit(NamedTuple):
         )
 
     def power(self, exponent: int) -> Unit:
-        """A power."""
+        """Return a power of the unit."""
         return NO_UNIT.multiply(self, exponent)
 
 
@@ -58,7 +60,7 @@ _PREFIX_WORDS: Mapping[str, int] = {
     "hecto": 2, "kilo": 3, "mega": 6, "giga": 9, "tera": 12,
 }  # fmt: skip
 
-#: SI symbols that take prefixes: factor, and powers of base units.
+#: SI symbols that take prefixes: factor, words, and powers of base units.
 _SI: Mapping[str, tuple[str, str, dict[str, int]]] = {
     "m": ("1", "meter meters metre metres", {"m": 1}),
     "g": ("1/1000", "gram grams gramme grammes", {"kg": 1}),
@@ -135,14 +137,14 @@ _UNPREFIXED: Mapping[str, tuple[str, dict[str, int]]] = {
     "人 person persons people 个人 名": ("1", {"person": 1}),
     "种 way ways 种方法 种情况 种方案": ("1", {"way": 1}),
 }
-#: What units of the SI are called in Chinese.
+#: Chinese names of SI units.
 _CHINESE: Mapping[str, str] = {
     "cm": "厘米 公分", "mm": "毫米", "dm": "分米", "m": "米", "km": "千米 公里", "g": "克", "kg": "千克 公斤",
     "mg": "毫克", "s": "秒 秒钟", "L": "升", "mL": "毫升", "kW": "千瓦", "W": "瓦", "N": "牛 牛顿", "J": "焦 焦耳",
 }  # fmt: skip
 _WORD_POWERS: Mapping[str, int] = {"square": 2, "sq": 2, "cubic": 3, "平方": 2, "立方": 3}
 POWER_SUFFIXES: Mapping[str, int] = {"squared": 2, "cubed": 3}
-#: Signs of money that stand before their number.
+#: Signs of money, which precede their number.
 CURRENCIES: Mapping[str, str] = {
     "\\$": "$", "$": "$", "¥": "元", "€": "€", "£": "£", "₹": "₹", "USD": "$", "RMB": "元", "Rs": "₹",
     "\\yen": "元", "\\euro": "€", "\\pounds": "£", "¢": "¢",
@@ -183,16 +185,16 @@ def _unit_table() -> dict[str, Unit]:
 
 
 UNITS: Mapping[str, Unit] = _unit_table()
-#: The base units of the table.
+#: Base units of the table.
 BASE_UNITS = frozenset(base for unit in UNITS.values() for base, _ in unit.dimension)
 
 
-#: What the names of counted things begin with: no word is a unit of the table by chance.
+#: Prefix of the names of counted things, so that none of them is a unit of the table by chance.
 COUNT_PREFIX: Final = "counted "
 
 
 def counting_unit(word: str) -> Unit:
-    """The unit of what is counted: `apples`, `apple`."""
+    """Return the unit of a counted thing, the same for `apples` and `apple`."""
     name = COUNT_PREFIX + (word.casefold() if word[1:].islower() or len(word) > 4 else word)
     if len(word) > 3 and word.isascii():
         name = name.removesuffix("ies") + "y" if name.endswith("ies") else name.removesuffix("s")
@@ -201,7 +203,7 @@ def counting_unit(word: str) -> Unit:
 
 @lru_cache(maxsize=1024)
 def lookup_unit(word: str) -> Unit | None:
-    """The unit of the table that a word names, with `square` or 平方 before it; None otherwise."""
+    """Return the unit of the table that a word names, also after 平方 or 立方; None without one."""
     word = word.rstrip(".")
     for prefix, power in _WORD_POWERS.items():
         if (
@@ -217,5 +219,5 @@ def lookup_unit(word: str) -> Unit | None:
 
 
 def unit_power(word: str) -> int:
-    """The power that a word before a unit raises it to; 0 if it does not."""
+    """Return the power of a word such as `square` before a unit; 0 for any other word."""
     return _WORD_POWERS.get(word.lower(), 0)

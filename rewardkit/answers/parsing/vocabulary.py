@@ -1,4 +1,4 @@
-r"""The words and commands the grammar knows, as tables."""
+r"""Tables of the words and commands that the grammar knows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rewardkit.answers.parsing.tree import INF, Node
 
-#: Commands that look or mean the same, by the name that is used from there on.
+#: Alias of a command -> the name that tokens use.
 COMMAND_ALIASES: Mapping[str, str] = {
     f"\\{other}": f"\\{name}"
     for name, others in {
@@ -57,7 +57,7 @@ COMMAND_ALIASES: Mapping[str, str] = {
     for other in others.split()
 }
 
-#: Commands that are an operator's other name.
+#: Command -> the operator it stands for.
 OPERATOR_COMMANDS: Mapping[str, str] = {
     r"\vert": "|",
     r"\lvert": "|",
@@ -74,7 +74,7 @@ OPERATOR_COMMANDS: Mapping[str, str] = {
 
 _TRIGONOMETRY = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot".split()
 
-#: Commands of functions, by the name the evaluator uses.
+#: Command of a function -> the name that the evaluator uses.
 FUNCTION_COMMANDS: Mapping[str, str] = {
     **{f"\\{name}": name for name in _TRIGONOMETRY},
     **{f"\\{name}": name for name in ("ln", "exp", "max", "min", "gcd", "lcm", "log", "lg", "det")},
@@ -91,7 +91,7 @@ INVERSE_FUNCTIONS: Mapping[str, str] = {
 }
 MULTI_ARGUMENT_FUNCTIONS = frozenset({"gcd", "lcm", "max", "min"})
 
-#: Words of plain text that are commands.
+#: Word of plain text -> the command it stands for.
 WORD_COMMANDS: Mapping[str, str] = {
     **{name: f"\\{name}" for name in _TRIGONOMETRY},
     **{name: f"\\{name}" for name in ("ln", "log", "lg", "exp", "gcd", "lcm", "sqrt", "pi", "binom")},
@@ -108,7 +108,7 @@ WORD_COMMANDS: Mapping[str, str] = {
     "lambda": r"\lambda",
 }  # fmt: skip
 
-#: Operators that stand for a value nobody has worked out.
+#: Operators that are never evaluated.
 UNEVALUATED_OPERATORS = frozenset(
     {r"\sum", r"\prod", r"\int", r"\iint", r"\iiint", r"\oint", r"\lim", r"\limsup", r"\liminf"}
 )
@@ -122,7 +122,7 @@ LETTER_COMMANDS = frozenset(
     ).split()
 )
 
-#: Marks above a name, which make another name of it.
+#: Accents above a name, which make it a different name.
 ACCENTS = frozenset(
     rf"\{name}"
     for name in (
@@ -130,7 +130,7 @@ ACCENTS = frozenset(
         " grave mathring cancel sout overset underset overbrace underbrace stackrel"
     ).split()
 )
-#: Fonts that make no other name of what they set.
+#: Fonts that do not change a name.
 FONT_COMMANDS = frozenset({r"\mathcal"})
 #: Signs before the name of an angle, a triangle, an arc.
 SHAPE_COMMANDS = frozenset(
@@ -152,7 +152,7 @@ ROW_ENVIRONMENTS = frozenset(
     {"cases", "dcases", "rcases", "aligned", "align", "align*", "gathered", "split"}
 )
 
-#: Relations by the sign the tree uses.
+#: Sign of a relation -> the operator that the tree uses.
 RELATION_SIGNS: Mapping[str, str] = {
     "=": "=",
     r"\equiv": "=",
@@ -184,7 +184,7 @@ FLIPPED_OPERATORS: Mapping[str, str] = {
 }
 
 CLOSING_SIGNS = frozenset({")", "]", "}", r"\}", "|", r"\rfloor", r"\rceil", r"\rangle", r"\end"})
-#: Commands that no factor begins with.
+#: Commands with which a factor cannot begin.
 NON_FACTOR_COMMANDS = frozenset(
     CLOSING_SIGNS
     | RELATION_SIGNS.keys()
@@ -204,7 +204,7 @@ CONJUNCTIONS = frozenset(
     {"and", "und", "et", "和", "与", "及", "以及", "且", "并且", r"\land", "&", r"\&"}
 )
 DISJUNCTIONS = frozenset({"or", "oder", "或", "或者", r"\lor"})
-#: Words that begin a clause which says where an answer holds.
+#: Words that begin a clause, which says where an answer holds.
 CLAUSE_OPENERS = frozenset(
     {
         "for",
@@ -225,18 +225,18 @@ CLAUSE_OPENERS = frozenset(
 COPULAS = frozenset(
     {"is", "are", "equals", "equal", "was", "be", "为", "是", "等于", "有", "有以下"}
 )
-#: Words that lead to an answer.
+#: Words that introduce an answer.
 LEAD_INS = frozenset(
     {"therefore", "thus", "hence", "so", "then", "finally", "因此", "所以", "故", "综上"}
 )
-#: Words before a value that leave it as it is.
+#: Words before a value that do not change it.
 NEUTRAL_QUALIFIERS = frozenset(
     {"about", "approximately", "approx", "roughly", "exactly", "around", "only"}
     | {"约", "大约", "约为", "大约为"}
     | {whole + verb for whole in ("", "共", "一共", "总共") for verb in ("有", "是", "需", "需要")}
     | {"共", "一共", "总共"}
 )
-#: Words behind a number that make another number of it.
+#: Words after a number that make it a different number.
 SCALING_WORDS = frozenset(
     (
         "mil bn mn tn lakh lakhs crore crores score gross dozens grand tens hundreds thousands millions"
@@ -244,14 +244,14 @@ SCALING_WORDS = frozenset(
         " eighths ninths doubled halved tripled squared cubed"
     ).split()
 )
-#: Words behind a number that take it back, however far behind it.
+#: Words after a number that retract it, at any distance.
 RETRACTIONS = frozenset(
     (
         "excluded rejected removed missing impossible extraneous invalid discarded fails ruled"
         " contradicts root debt below loss upwards wrong incorrect"
     ).split()
 )
-#: Words beside a number that change it, bound it or take it back. No unit holds one of them.
+#: Words beside a number that change, bound or retract it. No unit contains one of them.
 NUMBER_MODIFIERS = (
     SCALING_WORDS
     | RETRACTIONS
@@ -270,7 +270,7 @@ NUMBER_MODIFIERS = (
         ).split()
     )
 )
-#: Words that state a value without a digit.
+#: Words that state a value without a digit -> the value.
 WORD_VALUES: Mapping[str, Node] = {
     **dict.fromkeys(
         ("infinitely many", "infinite", "无穷多", "无穷大", "无数", "无数个", "无穷多个"), INF
@@ -283,7 +283,7 @@ WORD_VALUES: Mapping[str, Node] = {
         ("all real numbers", "all reals", "全体实数", "一切实数", "任意实数"), ("sym", "R")
     ),
 }
-#: Chinese that denies, bounds or changes the number it stands behind.
+#: Chinese after a number that denies, bounds or changes it.
 CHINESE_NUMBER_MODIFIERS = tuple(
     "的 几 进制 为负 舍 增根 不 错 误 非 未 或 和 与 及 至 到 超过 以上 以下 以内 以外 少于 多 大于 小于 除 倍 折 成 半 分之 次方 的平方 左右".split()
 )
@@ -296,7 +296,7 @@ DOUBT_WORDS = frozenset(
         " instead negative minus"
     ).split()
 )
-#: What is done to the value of a label that ends on it: the reciprocal of 5 is not 5.
+#: Operations that a label applies to its value: the reciprocal of 5 is not 5.
 LABEL_OPERATIONS = frozenset(
     (
         "square cube root reciprocal opposite inverse half double twice triple third quarter bound"
@@ -305,7 +305,7 @@ LABEL_OPERATIONS = frozenset(
 )
 
 
-#: Words that no statement needs before its number.
+#: Words before a number that keep a sentence from stating the number.
 STATEMENT_BLOCKERS = (DOUBT_WORDS | LABEL_OPERATIONS | NUMBER_MODIFIERS) - frozenset(
     (
         "is are was be to and for from since because so then when at out until through without also"
@@ -315,7 +315,7 @@ STATEMENT_BLOCKERS = (DOUBT_WORDS | LABEL_OPERATIONS | NUMBER_MODIFIERS) - froze
 
 
 def changes_label_value(chinese: str) -> bool:
-    """Whether Chinese words deny, bound or work on the value that follows."""
+    """Whether Chinese words of a label deny, bound or change the value that follows."""
     return any(part in chinese for part in _CHINESE_LABEL_MODIFIERS)
 
 
@@ -323,7 +323,7 @@ _CHINESE_LABEL_MODIFIERS = tuple(
     "不 错 误 非 未 舍 增根 平方 立方 倒数 相反数 一半 倍 余数 最多 最少 至少 至多 可能 大约是 超过 大于 小于".split()
 )
 
-#: Words of two letters that are no product of two names.
+#: Words of two letters that are not a product of two names.
 SHORT_WORDS = frozenset(
     set(
         "sq no on up so go do it us me is as at by be we of in he my hi ok la de le un et ou il".split()
@@ -331,7 +331,7 @@ SHORT_WORDS = frozenset(
     | {"to", "or", "an", "if", "am", "pm", "No", "If", "It", "As", "So", "In", "We", "To"}
 )
 
-#: Words behind a number that multiply it.
+#: Word after a number -> the factor it multiplies the number by.
 MULTIPLIERS: Mapping[str, int] = {
     "dozen": 12,
     "hundred": 100,
