@@ -36,5 +36,5 @@ class LaunchFinding:
 
 
 def sort_by_severity(findings: Iterable[LaunchFinding]) -> list[LaunchFinding]:
-    """Return the findings, errors first; the order within a severity stays."""
+    """Return the findings, errors first; the order within a severity is kept."""
     return sorted(findings, key=lambda finding: _RANK[finding.severity])

@@ -1,4 +1,4 @@
-"""The record of a run: everything to repeat it, and to see what has changed since."""
+"""The record of a run, from which it can be repeated and compared with a later one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Manifest:
 
 
 def manifest_of(plan: Plan, request: LaunchRequest) -> Manifest:
-    """Return the record of a plan, as things are now."""
+    """Return the record of a plan, with the current versions, files and git state."""
     from datetime import datetime, timezone
 
     return Manifest(
@@ -115,7 +115,7 @@ def request_of_manifest(manifest: Manifest) -> LaunchRequest:
 
 
 def changes_since(manifest: Manifest, plan: Plan) -> list[str]:
-    """Say what differs from a run, a line each: the command, and the files by their digests."""
+    """Return a line for each difference from a run: in the command, or in a file's digest."""
     lines = []
     before, now = set(manifest.command), set(plan.command())
     lines += [f"the command had {argument}" for argument in manifest.command if argument not in now]
@@ -125,7 +125,7 @@ def changes_since(manifest: Manifest, plan: Plan) -> list[str]:
     digests = file_digests(plan)
     for path, digest in manifest.files.items():
         if path not in digests:
-            lines.append(f"{path} is no longer here")
+            lines.append(f"{path} no longer exists")
         elif digests[path] != digest:
             lines.append(f"{path} has changed")
     return lines

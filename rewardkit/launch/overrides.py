@@ -1,4 +1,4 @@
-"""Overrides as people write them: `key=value` on a command line, nested or dotted YAML."""
+"""Overrides: `key=value` on a command line, nested or dotted keys in YAML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from rewardkit.errors import UsageError
 from rewardkit.launch.verl.hydra_values import format_value, parse_value
 
-#: A key that Hydra's grammar reads, with groups and packages (`hydra/job@_global_`).
+#: A key of Hydra's grammar, with groups and packages (`hydra/job@_global_`).
 KEY = re.compile(r"[\w\-/@:$]+(?:\.[\w\-/@:$]+)*", re.ASCII)
 
 _SIGNS = frozenset({"", "+", "++", "~"})
@@ -25,7 +25,7 @@ class Override:
         value: a Python value.
         sign: the sign before the key: "", `+`, `++` or `~`.
         origin: where the setting comes from, for messages.
-        written: the key as a person wrote it, where that is another one.
+        written: the key as the user wrote it; "" if the user did not set it.
     """
 
     key: str
@@ -42,7 +42,7 @@ class Override:
 
     @property
     def is_group(self) -> bool:
-        """Whether the key is Hydra's own, or chooses a group: such overrides are not translated."""
+        """Whether the key is Hydra's own or chooses a group; such keys are not translated."""
         first = self.key.partition(".")[0]
         return "@" in self.key or "/" in self.key or first in {"hydra", "model_engine"}
 

@@ -1,7 +1,7 @@
-"""A plan: a recipe's settings by verl 0.9.1's names, and the command they are for one release.
+"""A plan: a recipe's settings by verl 0.9.1's names, and the command for one release.
 
-The keys are translated to the release once, in `verl.translate`; everything that looks at a plan
-asks for a setting by its name in 0.9.1.
+The keys are translated to the release once, in `verl.translate`; all other code
+reads a plan's settings by their names in 0.9.1.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rewardkit.launch.verl.translate import Note, translate
 TRAINER = "verl.trainer.main_ppo"
 DAPO_RECIPE = "recipe.dapo.main_dapo"
 
-#: The main trainer samples dynamically from this release on; before it, verl's DAPO recipe does.
+#: First release whose main trainer has dynamic sampling; before, only verl's DAPO recipe has it.
 FILTER_SINCE = (0, 9, 0)
 
-#: Megatron is a model engine from this release on; before it, it has a configuration of its own.
+#: First release in which Megatron is a model engine; before, it has a configuration file.
 ENGINE_SINCE = (0, 7, 1)
 
 #: Before this release, verl's dapo reward manager fails on the first sample if it has no buffer.
@@ -38,24 +38,15 @@ BUFFER_OPTIONAL_SINCE = (0, 7, 1)
 
 #: The order in which settings are printed.
 _SECTIONS = (
-    "data",
-    "actor_rollout_ref.model",
-    "actor_rollout_ref.actor",
-    "actor_rollout_ref.rollout",
-    "actor_rollout_ref.ref",
-    "actor_rollout_ref",
-    "critic",
-    "reward",
-    "reward_model",
-    "custom_reward_function",
-    "algorithm",
-    "trainer",
-)
+    "data actor_rollout_ref.model actor_rollout_ref.actor actor_rollout_ref.rollout "
+    "actor_rollout_ref.ref actor_rollout_ref critic reward reward_model custom_reward_function "
+    "algorithm trainer"
+).split()
 
 #: `${data.seed}`, `${oc.select:data.seed,1}`, and the same relative to the key's section (`.x`).
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?(\.*[\w.]+)(?:,([^{}]*))?\}")
 
-#: Settings of verl that are fields of a recipe: whatever reads the field must see them too.
+#: Settings of verl that are fields of a recipe; an override of one also changes the field.
 _FIELDS = {
     "trainer.nnodes": ("nodes",),
     "trainer.n_gpus_per_node": ("devices_per_node",),
@@ -64,7 +55,7 @@ _FIELDS = {
     "data.val_files": ("data", "val"),
 }
 
-#: Settings of verl that change more than themselves: the recipe has a field for them.
+#: Settings of verl that must change together with others: the recipe's field `strategy` does that.
 _STRATEGY_KEYS = frozenset({"model_engine", "actor_rollout_ref.actor.strategy"})
 
 
@@ -82,7 +73,7 @@ class Plan:
             interpolations of a single key are resolved.
         env: variables that all nodes share.
         notes: what was renamed or left out.
-        secrets: the values of the `<secret:NAME>` marks in the arguments, as far as they are known.
+        secrets: the known values of the `<secret:NAME>` marks in the arguments.
     """
 
     recipe: Recipe
@@ -112,7 +103,7 @@ class Plan:
     def get(self, key: str, default: Any = None) -> Any:
         """Return the effective value of a setting, by its name in any release.
 
-        A setting that the release does not have, or that is null, is `default`.
+        Return `default` if the release does not have the setting, or if it is null.
         """
         value = self.config.get(to_latest_key(key, megatron=self.release.megatron))
         return default if value is None or value == "???" else value
@@ -149,12 +140,12 @@ def make_plan(
         dapo_recipe=is_dynamic and release_of(verl).number < FILTER_SINCE,
     )
     translated, notes = translate(settings, release)
-    config = _config(release, translated)
+    config = _effective_config(release, translated)
     return Plan(
         recipe=recipe,
         release=release,
         module=DAPO_RECIPE if release.dapo_recipe else TRAINER,
-        arguments=(*_engine_arguments(release), *map(str, sorted(translated, key=_section))),
+        arguments=(*_engine_arguments(release), *map(str, sorted(translated, key=_section_index))),
         settings=values,
         config=config,
         env=environment(recipe, config),
@@ -193,7 +184,7 @@ def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
 
 
 def _require_allowed(override: Override, recipe: Recipe) -> None:
-    """Refuse an override that the recipe has a field for, and that would leave the rest as it was."""
+    """Refuse an override that must be set as a field of the recipe, because more depends on it."""
     name = override.key.partition(".")[0]
     if override.key == name and name in type(recipe).model_fields:
         raise UsageError(
@@ -202,7 +193,7 @@ def _require_allowed(override: Override, recipe: Recipe) -> None:
     value = str(override.value)
     if override.key in _STRATEGY_KEYS and value != recipe.strategy:
         raise UsageError(
-            f"{override.origin}: {override.key}={value} alone leaves the rest as it was: set "
+            f"{override.origin}: {override.key}={value} alone changes no other setting: set "
             f"strategy: {value} in the recipe, or --set strategy={value}."
         )
 
@@ -224,7 +215,7 @@ def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[
 
 
 def _field_settings(recipe: Recipe) -> dict[str, Any]:
-    """Return the settings that a recipe's own fields stand for."""
+    """Return the settings that follow from a recipe's own fields."""
     settings: dict[str, Any] = {
         "data.train_files": _file_names(recipe.data.train),
         "actor_rollout_ref.model.path": recipe.model,
@@ -271,20 +262,20 @@ def _release_notes(release: Release, verl: str) -> Iterable[Note]:
         )
 
 
-def _section(override: Override) -> int:
+def _section_index(override: Override) -> int:
     """Return the place of an override's section in the command."""
     places = (i for i, name in enumerate(_SECTIONS) if override.key.startswith(f"{name}."))
     return next(places, len(_SECTIONS))
 
 
-def _config(release: Release, overrides: Iterable[Override]) -> dict[str, Any]:
+def _effective_config(release: Release, overrides: Iterable[Override]) -> dict[str, Any]:
     """Return the effective configuration of a release by verl 0.9.1's names."""
     values = {**release.keys, **{override.key: override.value for override in overrides}}
     return {release.latest_name_of(name): _resolve(name, values) for name in values}
 
 
 def _resolve(name: str, values: Mapping[str, Any]) -> Any:
-    """Return a value, following interpolations of a single key with what they fall back to."""
+    """Return a value; the interpolation of a single key is resolved, with its fallback."""
     value = values[name]
     for _ in range(5):
         match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None

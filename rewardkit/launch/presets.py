@@ -1,7 +1,7 @@
-"""The settings that an algorithm, a strategy and a device stand for, by verl 0.9.1's names.
+"""The settings of each algorithm, strategy and device, by verl 0.9.1's names.
 
-Sources: verl's best-practice guide for DAPO and Qwen3-235B (GRPO, PPO and DAPO each by their KL
-and clip settings), the DAPO paper (arXiv 2503.14476: clip 0.2 / 0.28, token-mean, no KL, overlong
+Sources: verl's best-practice guide for DAPO and Qwen3-235B (the KL and clip settings of
+GRPO, PPO and DAPO), the DAPO paper (arXiv 2503.14476: clip 0.2 / 0.28, token-mean, no KL, overlong
 shaping, dynamic sampling), the Ascend guide for NPU (no torch.compile).
 """
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rewardkit.launch.recipe import Dapo, Recipe
 
 ACTOR = "actor_rollout_ref.actor"
+REF = "actor_rollout_ref.ref"
 OVERLONG = "reward.reward_kwargs.overlong_buffer_cfg"
 
 #: The dapo reward manager without a length penalty, for releases that fail without these settings.
@@ -56,7 +57,7 @@ DEVICES: Mapping[str, Mapping[str, Any]] = {
     "npu": {
         "trainer.device": "npu",
         f"{ACTOR}.fsdp_config.use_torch_compile": False,
-        "actor_rollout_ref.ref.fsdp_config.use_torch_compile": False,
+        f"{REF}.fsdp_config.use_torch_compile": False,
     },
     "cpu": {"trainer.device": "cpu"},
 }
@@ -68,11 +69,11 @@ def preset(recipe: Recipe) -> dict[str, Any]:
     if recipe.algorithm == "dapo":
         settings |= dapo_settings(recipe.dapo)
     if recipe.strategy == "fsdp2":
-        settings |= {f"{ACTOR}.strategy": "fsdp2", "actor_rollout_ref.ref.strategy": "fsdp2"}
+        settings |= {f"{ACTOR}.strategy": "fsdp2", f"{REF}.strategy": "fsdp2"}
         settings |= {"critic.strategy": "fsdp2"} if recipe.algorithm == "ppo" else {}
     settings.update(DEVICES[recipe.devices])
     if recipe.strategy == "megatron" and recipe.devices == "npu":
-        for part in (ACTOR, "actor_rollout_ref.ref"):  # from 0.8 on, the switch above is FSDP's
+        for part in (ACTOR, REF):  # from 0.8 on, the switch above is FSDP's
             settings.pop(f"{part}.fsdp_config.use_torch_compile")
             settings[f"{part}.use_torch_compile"] = False
     return settings

@@ -1,7 +1,7 @@
-"""A recipe: what a person decides about a run, in YAML.
+"""A recipe: the decisions about a run, in YAML.
 
 A recipe has fields for the decisions that rewardkit computes with: algorithm, devices, data, reward
-and cluster. Every other setting is verl's own and stands under `verl:` by verl's names.
+and cluster. All other settings are verl's, with verl's names, under `verl:`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,12 @@ from rewardkit.registry import did_you_mean
 FOLDER = Path(__file__).parent / "recipes"
 
 Target = Literal[
-    "local",
-    "ray-job",
-    "script",
-    "slurm",
-    "kuberay",
-    "skypilot",
-    "ascend",
-    "modelarts",
+    "local", "ray-job", "script", "slurm", "kuberay", "skypilot", "ascend", "modelarts"
 ]
 
 
-def _matching(pattern: str, rule: str) -> AfterValidator:
-    """Return a validator for text that a pattern matches whole; `rule` says it in words."""
+def _pattern_validator(pattern: str, rule: str) -> AfterValidator:
+    """Return a validator for text that matches a pattern as a whole; `rule` is its message."""
 
     def validate(text: str) -> str:
         if not re.fullmatch(pattern, text, re.ASCII):
@@ -54,34 +47,36 @@ def _matching(pattern: str, rule: str) -> AfterValidator:
 
 
 _Text = Annotated[str, Field(min_length=1)]
-#: Text for a comment that Slurm reads as an option, or the name of a device.
+#: Text for a Slurm option in a comment, or the name of a device.
 _Word = Annotated[
     str,
-    _matching(r"[\w.:,+=/@%\[\]-]+", "may have letters, digits and . _ : , + = / @ % [ ] -"),
+    _pattern_validator(
+        r"[\w.:,+=/@%\[\]-]+", "may have letters, digits and . _ : , + = / @ % [ ] -"
+    ),
 ]
 _KubernetesName = Annotated[
     str,
-    _matching(
+    _pattern_validator(
         r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
         "may have lower-case letters, digits and -, up to 63, and no - at either end",
     ),
 ]
-_Variable = Annotated[str, _matching(r"[A-Za-z_]\w*", "is not the name of a variable")]
+_Variable = Annotated[str, _pattern_validator(r"[A-Za-z_]\w*", "is not the name of a variable")]
 _Count = Annotated[int, Field(gt=0, strict=True)]
 _Port = Annotated[int, Field(ge=1024, le=65535, strict=True)]
 
 
-class _Part(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
 
-class Data(_Part):
+class Data(_Section):
     """The parquet files.
 
     Attributes:
         train: training files, by the paths that every node sees.
-        val: validation files; none where validation is off.
-        prepare: the commands that write the files, for the reader of the recipe.
+        val: validation files; none turns validation off.
+        prepare: the commands that write the files, for information.
     """
 
     train: list[_Text] = Field(min_length=1)
@@ -90,11 +85,11 @@ class Data(_Part):
 
     @field_validator("train", "val", "prepare", mode="before")
     @classmethod
-    def _listed(cls, value: Any) -> Any:
+    def _as_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
 
-class RewardSettings(_Part):
+class RewardSettings(_Section):
     """The reward function.
 
     Attributes:
@@ -107,7 +102,7 @@ class RewardSettings(_Part):
     options: dict[str, Any] = {}
 
 
-class OverlongBuffer(_Part):
+class OverlongBuffer(_Section):
     """DAPO's soft length penalty: it grows to `penalty_factor` over the last `len` tokens."""
 
     len: _Count
@@ -115,7 +110,7 @@ class OverlongBuffer(_Part):
     log: bool = False
 
 
-class DynamicSampling(_Part):
+class DynamicSampling(_Section):
     """DAPO's dynamic sampling: groups whose responses all have one `metric` are replaced.
 
     Attributes:
@@ -130,7 +125,7 @@ class DynamicSampling(_Part):
     gen_batch_size: _Count | None = None
 
 
-class Dapo(_Part):
+class Dapo(_Section):
     """Settings of DAPO; other algorithms do not use them."""
 
     clip_ratio_low: float = Field(default=0.2, gt=0, allow_inf_nan=False)
@@ -140,7 +135,7 @@ class Dapo(_Part):
     dynamic_sampling: DynamicSampling | None = None
 
 
-class Cluster(_Part):
+class Cluster(_Section):
     """The machines of the run.
 
     Attributes:
@@ -150,7 +145,7 @@ class Cluster(_Part):
         port: port of Ray's GCS on the head node.
         dashboard_port: port of Ray's dashboard and job server.
         interface: network interface between the nodes; found automatically by default.
-        wait_s: seconds that the head node waits for the others before it gives up.
+        wait_s: seconds that the head node waits for the other nodes.
         workdir: folder on every node in which verl is started.
         python: interpreter on the nodes.
         setup: shell lines that every node runs first (conda activate, source set_env.sh).
@@ -198,7 +193,7 @@ class Cluster(_Part):
         return value
 
 
-class Recipe(_Part):
+class Recipe(_Section):
     """A run.
 
     Attributes:
@@ -243,7 +238,7 @@ class Recipe(_Part):
 
     @field_validator("env", mode="before")
     @classmethod
-    def _texts(cls, value: Any) -> Any:
+    def _as_texts(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
         words = {True: "1", False: "0"}
@@ -276,7 +271,7 @@ def recipe_path(name: str) -> Path:
 
 
 def load_tree(name: str) -> dict[str, Any]:
-    """Read a recipe's YAML; nothing of it is validated.
+    """Read a recipe's YAML without validating it.
 
     Raises:
         UnknownNameError: there is no such recipe.
@@ -323,12 +318,12 @@ def read_recipe(tree: Mapping[str, Any], where: str, variant: str | None = None)
     _require_writable(tree, where)
     tree = flatten_verl_section(tree, where)
     if variant is not None:
-        tree = deep_merge(tree, _variant(tree, where, variant))
+        tree = deep_merge(tree, _variant_changes(tree, where, variant))
     return _validate(tree, where)
 
 
 def merge_fields(recipe: Recipe, fields: Mapping[str, Any], where: str) -> Recipe:
-    """Return a recipe with some fields replaced; of `data`, the given files only.
+    """Return a recipe with fields replaced; in `data`, only the files in `fields` are replaced.
 
     Raises:
         DataError: a value is not of the field's type.
@@ -369,7 +364,7 @@ def flatten_verl_section(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the tree without empty sections, and with dotted keys under `verl:`.
 
     Raises:
-        DataError: a key stands twice under `verl:`, nested and dotted.
+        DataError: a key is set twice under `verl:`, nested and dotted.
     """
     sections = {key: value for key, value in tree.items() if value is not None}
     if isinstance(sections.get("verl"), Mapping):
@@ -381,7 +376,7 @@ def flatten_verl_section(tree: Mapping[str, Any], where: str) -> dict[str, Any]:
     return sections
 
 
-def _variant(tree: Mapping[str, Any], where: str, name: str) -> dict[str, Any]:
+def _variant_changes(tree: Mapping[str, Any], where: str, name: str) -> dict[str, Any]:
     """Return what a variant of the sweep changes."""
     variants = tree.get("sweep") or {}
     if not isinstance(variants, Mapping) or name not in variants:

@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from rewardkit.launch.verl.releases import LATEST, release_of
 from rewardkit.registry import did_you_mean
 
-#: Words that people know from elsewhere, and the recipe's own.
+#: Words of other tools, and the recipe's words for them.
 _ALIASES = {"cuda": "gpu", "ascend": "npu", "dapo_trainer": "dapo", "gae": "ppo"}
 
-#: How to write a section that was given as a single value.
+#: An example of each section, for a recipe that has a single value in its place.
 _SECTIONS = {
     "data": "data: {train: FILE.parquet}",
     "reward": "reward: {scorer: NAME}",
@@ -35,25 +35,25 @@ def format_error(error: Any, where: str, recipe: type[BaseModel]) -> str:
     parts = error["loc"][:-2] if error["loc"][-1:] == ("[key]",) else error["loc"]
     place = ".".join(str(part) if str(part).isprintable() else repr(part) for part in parts)
     if error["type"] == "extra_forbidden":
-        return f"{where}: unknown key {place!r}.{_near(error['loc'], recipe)}"
+        return f"{where}: unknown key {place!r}.{_key_suggestion(error['loc'], recipe)}"
     if error["type"] == "missing":
         return f"{where}: {place!r} is missing."
-    given = error.get("input")
-    shown = f" (it is {given!r})" if not isinstance(given, (dict, list)) else ""
+    value = error.get("input")
+    quoted = f" (it is {value!r})" if not isinstance(value, (dict, list)) else ""
     if error["type"] in {"model_type", "model_attributes_type", "dict_type"}:
         example = f", as in `{_SECTIONS[place]}`" if place in _SECTIONS else ""
-        return f"{where}: {place}: should be a mapping{example}{shown}."
-    near = _nearest_word(error, given) if error["type"] == "literal_error" else ""
-    return f"{where}: {place}: {error['msg'][0].lower()}{error['msg'][1:]}{shown}.{near}"
+        return f"{where}: {place}: should be a mapping{example}{quoted}."
+    near = _word_suggestion(error, value) if error["type"] == "literal_error" else ""
+    return f"{where}: {place}: {error['msg'][0].lower()}{error['msg'][1:]}{quoted}.{near}"
 
 
-def _nearest_word(error: Any, given: Any) -> str:
+def _word_suggestion(error: Any, value: Any) -> str:
     known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-    word = _ALIASES.get(str(given).lower(), str(given).lower())
+    word = _ALIASES.get(str(value).lower(), str(value).lower())
     return f" Did you mean {word!r}?" if word in known else did_you_mean(word, known)
 
 
-def _near(loc: tuple[Any, ...], recipe: type[BaseModel]) -> str:
+def _key_suggestion(loc: tuple[Any, ...], recipe: type[BaseModel]) -> str:
     """Suggest a name for an unknown key, or the section that a key of verl belongs to."""
     model: Any = recipe
     for part in loc[:-1]:

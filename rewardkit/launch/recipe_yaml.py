@@ -1,8 +1,8 @@
-"""Recipes as YAML, read as a person means them.
+"""Reads recipes as YAML 1.2.
 
-YAML 1.2, so that `1e-6` is a number and `no` is text: a learning rate that is text stops verl
-minutes after the launch. Numbers are decimal, and dates are text. Keys stand once, and neither
-aliases nor deep nesting is read.
+In YAML 1.2 `1e-6` is a number and `no` is text: a learning rate that is text stops verl minutes
+after the launch. Numbers are decimal, and dates are text. Repeated keys, aliases and deep nesting
+are errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode
 
 from rewardkit.errors import DataError
 
-#: Mappings in mappings that a recipe may have.
+#: Depth of nested mappings and lists that a recipe may have.
 MAX_DEPTH = 40
 
 _DECIMAL = re.compile(r"[-+]?[0-9]{1,1000}")
@@ -33,7 +33,7 @@ def read_yaml(text: str, where: str) -> Any:
         where: its file, for messages.
 
     Raises:
-        DataError: it is not YAML, has an alias or is nested too deep, or a key stands twice; the
+        DataError: it is not YAML, has an alias or is nested too deep, or a key is repeated; the
             message has the line.
     """
     parser = YAML(typ="safe", pure=True)
@@ -42,22 +42,22 @@ def read_yaml(text: str, where: str) -> Any:
         return parser.load(text)
     except MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise DataError(f"{where}{line}: {_problem(str(error.problem))}.") from None
+        raise DataError(f"{where}{line}: {_problem_text(str(error.problem))}.") from None
     except (YAMLError, ValueError) as error:  # ValueError: a number that Python does not read
         raise DataError(f"{where}: not YAML ({' '.join(str(error).split())[:200]}).") from None
 
 
-def _problem(problem: str) -> str:
-    """Say what is wrong with a document, in our words where ruamel's are hard to read."""
+def _problem_text(problem: str) -> str:
+    """Return what is wrong with a document; messages of ruamel that are hard to read are replaced."""
     if "\\t" in problem:
-        return "a tab; YAML wants spaces"
+        return "a tab; indent YAML with spaces"
     if match := re.match(r'found duplicate key "(.*?)"', problem, re.DOTALL):
-        return f"the key {match[1]!r} stands twice"
+        return f"the key {match[1]!r} is set twice"
     return " ".join(problem.split())
 
 
 class _BoundedComposer(Composer):
-    """A composer with a limit on depth, without aliases, whose keys are scalars."""
+    """A composer that limits the depth, and refuses aliases and keys that are not scalars."""
 
     depth = 0
 
@@ -76,7 +76,7 @@ class _BoundedComposer(Composer):
 
 
 class _PlainConstructor(SafeConstructor):
-    """Numbers in decimal, and no dates."""
+    """A constructor of decimal numbers only, which reads dates as text."""
 
     def construct_plain_int(self, node: Any) -> int | str:
         return int(node.value) if _DECIMAL.fullmatch(node.value) else str(node.value)

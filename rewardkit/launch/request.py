@@ -18,7 +18,7 @@ from rewardkit.launch.verl.releases import LATEST, installed_verl
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """A run that a person asks for. Secrets are marks (`<secret:NAME>`) everywhere but in `secrets`.
+    """A run that the user requests. All fields but `secrets` have marks (`<secret:NAME>`) for secrets.
 
     Attributes:
         tree: the recipe's YAML, with the fields that the command line sets.
@@ -55,7 +55,7 @@ def read_request(
     Raises:
         UnknownNameError: there is no such recipe.
         DataError: the recipe is not a YAML mapping.
-        UsageError: a field is not `FIELD=VALUE`, or a secret stands where no variable can replace it.
+        UsageError: a field is not `FIELD=VALUE`, or a secret is in a place where no variable can replace it.
     """
     tree = set_fields(load_tree(name), fields)
     concealed, texts, secrets = conceal_secrets(tree, list(overrides))
@@ -101,7 +101,7 @@ def sweep_variants(request: LaunchRequest) -> list[str]:
 
 
 def plan_from_request(request: LaunchRequest) -> Plan:
-    """Plan a run: the request's recipe, then its settings, then the arguments of its release.
+    """Plan a run: read the request's recipe, compute its settings, translate them to the release.
 
     Raises:
         DataError: the recipe has an unknown key, or a value of the wrong type.

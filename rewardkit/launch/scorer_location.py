@@ -12,7 +12,7 @@ from rewardkit.launch.verl.releases import parse_release
 from rewardkit.launch.verl.reward_keys import NEW_KEY, PKG_SINCE
 from rewardkit.registry import is_path
 
-#: Targets that bring the scorer's file to the nodes as `reward.py`, and its folder there.
+#: Targets that copy the scorer's file to the nodes as `reward.py`, and the folder it is copied to.
 NODE_FOLDERS: Mapping[str, str] = {
     "ray-job": "",
     "kuberay": "/rewardkit/",
@@ -21,14 +21,14 @@ NODE_FOLDERS: Mapping[str, str] = {
 
 
 def node_path(recipe: Recipe, verl: str) -> str | None:
-    """Return the path that the target gives the scorer's file on the nodes.
+    """Return the path of the scorer's file on the nodes; None if the target copies no file.
 
-    None where the path is the one on this machine, or where there is no file: the target brings
-    none, or verl loads a scorer of rewardkit as `pkg://module`.
+    No file is copied for verl's own scorers, nor where verl loads a scorer of rewardkit as
+    `pkg://module`.
     """
     folder, scorer = NODE_FOLDERS.get(recipe.cluster.target), recipe.reward.scorer
-    by_module = not is_path(scorer) and parse_release(verl) >= PKG_SINCE
-    if folder is None or scorer == "verl" or by_module:
+    is_package = not is_path(scorer) and parse_release(verl) >= PKG_SINCE
+    if folder is None or scorer == "verl" or is_package:
         return None
     return f"{folder}reward.py"
 
@@ -45,16 +45,18 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
     scorer, options = recipe.reward.scorer, recipe.reward.options
     if scorer == "verl":
         if options:
-            raise UsageError("reward.options: verl's own scorers take none; name a scorer.")
+            raise UsageError(
+                "reward.options: verl's own scorers have no options; remove them or name a scorer."
+            )
         return {}
     file, _, function = scorer.partition(":")
     if is_path(scorer):
-        here = str(Path(file).expanduser().absolute())
+        path = str(Path(file).expanduser().absolute())
     else:
         load_scorer(scorer, **options)
-        here, function = location(scorer, pkg=parse_release(verl) >= PKG_SINCE), ""
+        path, function = location(scorer, pkg=parse_release(verl) >= PKG_SINCE), ""
     return {
-        f"{NEW_KEY}.path": node_path(recipe, verl) or here,
+        f"{NEW_KEY}.path": node_path(recipe, verl) or path,
         f"{NEW_KEY}.name": function or "compute_score",
         **{f"{NEW_KEY}.reward_kwargs.{name}": value for name, value in options.items()},
     }

@@ -1,4 +1,4 @@
-"""Secrets of a run: the plan has the names of their variables, the environment has their values.
+"""Secrets of a run: the plan has the names of variables, the environment has their values.
 
 `train -- trainer.api_key=...` passes a secret. The plan, and so every script, manifest and message,
 has `<secret:TRAINER_API_KEY>` in its place. A run on this machine gets the value; a generated
@@ -19,10 +19,10 @@ from rewardkit.redact import Redactor, is_secret_value, redactor_of
 
 MARK = re.compile(r"<secret:([A-Za-z_]\w*)>")
 
-#: The mark in Hydra's quotes, which is the whole value of a setting.
+#: A mark in Hydra's quotes: the whole value of a setting.
 _QUOTED_MARK = re.compile(rf"'{MARK.pattern}'")
 
-#: Parts of a recipe that become verl's settings, and may have a secret.
+#: Parts of a recipe that become verl's settings and may contain a secret.
 _SETTINGS = (("verl",), ("reward", "options"))
 
 
@@ -78,7 +78,7 @@ def reveal_secrets(text: str, secrets: Mapping[str, str]) -> str:
         secret = secrets.get(name) or os.environ.get(name)
         if not secret:
             raise UsageError(
-                f"{name} is not set. Export it: it is a secret, which no file contains."
+                f"{name} is not set. Export it: it is a secret, which rewardkit writes into no file."
             )
         return secret
 
@@ -143,7 +143,9 @@ class _Concealer:
     def _is_secret(self, key: str, value: str) -> bool:
         if MARK.search(value):
             return False
-        return is_secret_value(key, _unquoted(value)) or self.redactor.text(value) != value
+        return (
+            is_secret_value(key, _text_without_quotes(value)) or self.redactor.text(value) != value
+        )
 
     def _mark(self, key: str, secret: str, raw: str) -> str:
         if raw[:1] in {"{", "["}:
@@ -182,11 +184,11 @@ class _Concealer:
                 self._require_no_secret(place, item)
         elif isinstance(value, str) and self._is_secret(place, value):
             raise UsageError(
-                f"{place}: it has a secret, which would be written into files. Leave the secret out, "
+                f"{place}: it contains a secret, which would be written into files. Leave the secret out, "
                 "and export it where verl runs."
             )
 
 
-def _unquoted(value: str) -> str:
+def _text_without_quotes(value: str) -> str:
     """Return the text of an override's value, without Hydra's quotes."""
     return str(parse_value(value)) if value[:1] in {"'", '"'} else value

@@ -18,10 +18,10 @@ from rewardkit.launch.targets import File
 from rewardkit.output import atomic
 from rewardkit.redact import Redactor, redactor_of
 
-#: The beginning of a line is shown after this many seconds without output.
+#: An incomplete line is shown after this many seconds without output.
 IDLE_SECONDS = 0.5
 
-#: Longest beginning of a line that is held back, in bytes.
+#: Longest incomplete line that is held back, in bytes.
 MAX_LINE_BYTES = 1 << 20
 
 
@@ -108,7 +108,9 @@ def execute(
         UsageError: the program or the folder does not exist.
     """
     if not Path(cwd).is_dir():
-        raise UsageError(f"cluster.workdir: {cwd}: no such folder here. Fix it in the recipe.")
+        raise UsageError(
+            f"cluster.workdir: {cwd}: no such folder on this machine. Fix it in the recipe."
+        )
     variables = {**os.environ, **env}
     redactor = redactor_of(variables, command)
     try:
@@ -117,14 +119,14 @@ def execute(
         )
     except FileNotFoundError:
         raise UsageError(
-            f"{command[0]}: no such program here. Install it, or fix cluster: in the recipe."
+            f"{command[0]}: no such program on this machine. Install it, or fix cluster: in the recipe."
         ) from None
     except OSError as error:
         raise UsageError(f"{command[0]} cannot be started: {error.strerror or error}.") from None
     with process, log.open("wb") as file:
         assert process.stdout is not None  # noqa: S101 - for the type: stdout=PIPE
         try:
-            _copy(process.stdout, file, redactor, out)
+            _copy_output(process.stdout, file, redactor, out)
             code = process.wait()
         finally:  # after Ctrl-C, or a scheduler's signal: verl ends with this process
             if process.poll() is None:
@@ -133,16 +135,17 @@ def execute(
     return code if code >= 0 else 128 - code
 
 
-def _copy(source: IO[bytes], file: IO[bytes], redactor: Redactor, out: IO[bytes] | None) -> None:
-    """Copy output as it arrives, in whole lines, so that no secret is cut in two."""
+def _copy_output(
+    source: IO[bytes], file: IO[bytes], redactor: Redactor, out: IO[bytes] | None
+) -> None:
+    """Copy output as it arrives, in whole lines, so that no secret is split between two writes."""
     target, rest, fd = out or sys.stdout.buffer, b"", source.fileno()
     while True:
         ready, _, _ = select([fd], [], [], IDLE_SECONDS if rest else None)
         block = os.read(fd, 1 << 16) if ready else b""
-        lines, end, rest = _last_line(rest + block)
-        if (
-            not ready or not block or len(rest) > MAX_LINE_BYTES
-        ):  # a prompt, the end, or a very long line
+        lines, end, rest = _split_lines(rest + block)
+        # After a pause (a prompt), at the end and for a very long line, the rest is copied too.
+        if not ready or not block or len(rest) > MAX_LINE_BYTES:
             end, rest = end + rest, b""
         text = (lines + end).decode("utf-8", "surrogateescape")
         hidden = redactor.text(text).encode("utf-8", "surrogateescape")
@@ -153,7 +156,7 @@ def _copy(source: IO[bytes], file: IO[bytes], redactor: Redactor, out: IO[bytes]
             return
 
 
-def _last_line(data: bytes) -> tuple[bytes, bytes, bytes]:
-    """Split into whole lines, the last line's end, and the rest; a progress bar ends lines with CR."""
+def _split_lines(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return the whole lines, the last line end, and the rest; progress bars end lines with CR."""
     place = max(data.rfind(b"\n"), data.rfind(b"\r"))
     return data[: max(place, 0)], data[max(place, 0) : place + 1], data[place + 1 :]

@@ -191,8 +191,8 @@ def test_a_script_takes_the_secret_from_the_environment_where_it_runs(
     ("more", "expected"),
     [
         (f"env: {{WANDB_API_KEY: {CANARY}}}", "env.WANDB_API_KEY: a secret would be written"),
-        (f"env: {{https_proxy: 'http://u:{CANARY}@h:1'}}", "env.https_proxy: it has a secret"),
-        (f"about: my key is sk-proj-1{CANARY}", "about: it has a secret"),
+        (f"env: {{https_proxy: 'http://u:{CANARY}@h:1'}}", "env.https_proxy: it contains a secret"),
+        (f"about: my key is sk-proj-1{CANARY}", "about: it contains a secret"),
         (f"sweep: {{a: {{env: {{GH_PAT: {CANARY}}}}}}}", "sweep.a.env.GH_PAT: a secret"),
         (f"  +trainer.keys: [{{api_key: {CANARY}}}]", "a list with a secret would"),
     ],

@@ -85,4 +85,4 @@ def test_a_cluster_that_does_not_answer_is_not_checked():
     plan = make_plan(read_recipe({**tree, "cluster": cluster}, "x"), "0.9")
     check_environment(plan, report)
     assert report.findings == []
-    assert "http://127.0.0.1:9 does not answer from here" in report.unchecked[0]
+    assert "http://127.0.0.1:9 does not answer" in report.unchecked[0]

@@ -42,7 +42,7 @@ def test_the_changes_since_a_run_are_reported(plan, files, tmp_path):
     assert lines == [
         "the command now has trainer.total_epochs=3",
         f"{tmp_path}/train.parquet has changed",
-        f"{tmp_path}/mine.py is no longer here",
+        f"{tmp_path}/mine.py no longer exists",
     ]
 
 

@@ -87,7 +87,7 @@ def test_a_recipe_that_is_not_a_mapping_is_refused(tmp_path):
     [
         (b"", "x.yaml is empty"),
         ("name: é".encode("latin-1"), "x.yaml: not UTF-8"),
-        (b"name:\n\t- x\n", "x.yaml:2: a tab; YAML wants spaces"),
+        (b"name:\n\t- x\n", "x.yaml:2: a tab; indent YAML with spaces"),
         (b"verl: " + b"[" * 3000, "x.yaml:1: nested too deep"),
         (b"verl: &x {trainer: *x}", "x.yaml:1: aliases are not read"),
         (b"? [a]\n: 1\n", "x.yaml:1: a key is a word"),

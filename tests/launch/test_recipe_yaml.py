@@ -36,8 +36,8 @@ def test_quoted_text_stays_text():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\nb: 2\na: 3\n", "f.yaml:3: the key 'a' stands twice"),
-        ("verl:\n  a: 1\n  a: 1\n", "f.yaml:3: the key 'a' stands twice"),
+        ("a: 1\nb: 2\na: 3\n", "f.yaml:3: the key 'a' is set twice"),
+        ("verl:\n  a: 1\n  a: 1\n", "f.yaml:3: the key 'a' is set twice"),
         ("a: [1\n", "f.yaml:2: "),
         ("a:\n\t- 1\n", "f.yaml:2: "),
         ("!!python/object/apply:os.system ['x']", "f.yaml:1: could not determine a constructor"),

@@ -146,7 +146,7 @@ def test_other_ports_are_accepted(plan_of, port, tmp_path):
     [
         ("local", {"nodes": 2}, "nodes: 2, but cluster.target local is one machine"),
         ("kuberay", {"cluster": {"image": None}}, "cluster.image: kuberay needs"),
-        ("skypilot", {"devices": "npu"}, "SkyPilot rents no npu"),
+        ("skypilot", {"devices": "npu"}, "SkyPilot has no NPUs"),
         ("skypilot", {"devices": "gpu", "cluster": {"accelerator": None}}, "cluster.accelerator"),
         ("modelarts", {"cluster": {"model_name": None}}, "cluster.model_name"),
         ("modelarts", {"verl": {"~trainer.logger": None}}, "AscendFactory takes only settings"),

@@ -1,4 +1,4 @@
-"""Everything that can be known to be wrong with a run before a device is rented."""
+"""Checks a run before it starts and before devices are rented."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def preflight(plan: Plan, *, progress: Callable[[int], object] = lambda _: None)
 
 
 def _run_facts(plan: Plan, report: PreflightReport) -> RunFacts:
-    """Return what is known of the model, the devices and the files."""
+    """Return the known facts about the model, the devices and the files."""
     train, val = report.files_of("train"), report.files_of("val")
     lengths = [file.longest_tokens for file in train if file.longest_tokens is not None]
     return replace(

@@ -1,4 +1,4 @@
-"""The machines of a run, as far as they can be seen from here."""
+"""Checks the machines of a run, as far as this machine can reach them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_environment(plan: Plan, report: PreflightReport) -> None:
     cluster = plan.recipe.cluster
     for name, port in (("port", cluster.port), ("dashboard_port", cluster.dashboard_port)):
         if port in WORKER_PORTS:
-            text = f"Ray refuses {port}: it gives the ports 10002 to 19999 to its workers."
+            text = f"Ray refuses {port}, because its workers use the ports 10002 to 19999."
             fix = "Set it to 6379 or 6766." if name == "port" else "Set it to 8265."
             report.add("error", "ports", f"cluster.{name}", text, fix, "Ray 2.60")
     if cluster.target == "local":
@@ -54,7 +54,9 @@ def _check_packages(plan: Plan, report: PreflightReport) -> None:
         if plan.recipe.devices == "npu":  # the extras would bring CUDA's torch in place of CANN's
             fix = "pip install --no-deps verl beside CANN's torch, torch-npu and vllm-ascend, or "
             fix += "choose a cluster.target."
-        report.add("error", "packages", "cluster.target", "verl is not installed here.", fix)
+        report.add(
+            "error", "packages", "cluster.target", "verl is not installed on this machine.", fix
+        )
         return
     is_v1 = parse_release(plan.verl) >= (0, 9, 0) and plan.get("trainer.use_v1", True)
     if is_v1 and find_spec("transfer_queue") is None:
@@ -107,7 +109,7 @@ def _check_ray_cluster(plan: Plan, report: PreflightReport) -> None:
     total = _cluster_resources(address)
     if total is None:
         report.unchecked.append(
-            f"the cluster's resources: {address} does not answer from here (it may need a token: "
+            f"the cluster's resources: {address} does not answer (it may need a token: "
             "RAY_AUTH_TOKEN)."
         )
         return
@@ -122,7 +124,7 @@ def _check_ray_cluster(plan: Plan, report: PreflightReport) -> None:
 
 
 def _cluster_resources(address: str) -> dict[str, float] | None:
-    """Ask a cluster's dashboard for its resources; None if it does not answer."""
+    """Return a cluster's resources from its dashboard; None if the dashboard does not answer."""
     from urllib.error import URLError
     from urllib.request import Request, urlopen
 
@@ -138,12 +140,12 @@ def _cluster_resources(address: str) -> dict[str, float] | None:
         total = {name: float(pair[1]) for name, pair in usage.items()}
     except (URLError, OSError, ValueError, KeyError, TypeError, IndexError):
         return None
-    # A dashboard that has just started knows of no node yet.
+    # A dashboard that has just started does not list the nodes yet.
     return total if any(name.startswith("node:") for name in total) else None
 
 
 def _ray_token() -> str:
-    """Return Ray's token, found as Ray's own tools find it; empty if there is none."""
+    """Return Ray's token from where Ray's own tools read it; "" without one."""
     if token := os.environ.get("RAY_AUTH_TOKEN"):
         return token
     path = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"

@@ -1,4 +1,4 @@
-"""The parquet files of a run: present, readable, right for the reward, and short enough."""
+"""Checks the parquet files of a run: they exist, fit the reward, and have short enough prompts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rewardkit.preprocess.prompt_lengths import TokenCounter, token_counter
 from rewardkit.registry import is_path
 from rewardkit.scorers.load import load_scorer
 
-#: Findings that do not matter in a validation set: nothing is learnt from it.
-_ONLY_TRAIN = frozenset({"duplicate", "conflicting_gold"})
+#: Findings that do not matter in a validation set, because the model does not learn from it.
+_TRAIN_ONLY = frozenset({"duplicate", "conflicting_gold"})
 
-#: Findings about rewardkit's scorer of a data_source, which a custom scorer or verl's replaces.
+#: Findings about rewardkit's scorer of a data_source, if the run uses another scorer.
 _OWN_SCORER = frozenset(
     "unknown_data_source bad_gold gold_is_wrong solution_is_wrong wrong_is_right "
     "scorer_raises".split()
@@ -35,25 +35,25 @@ def check_files(
         report: gets the findings and the facts of the files.
         progress: called with numbers of rows.
     """
-    measure, values = _load_tokenizer(plan, report), PlanValues(plan)
+    count_tokens, values = _load_tokenizer(plan, report), PlanValues(plan)
     for role in ("train", "val"):
         if role == "val" and not plan.recipe.data.val and not values.validates:
-            continue  # verl reads a file in any case: the plan gives it the training file
+            continue  # the plan names the training file, because verl always reads a file
         names = plan.get(f"data.{role}_files")
         for name in names if isinstance(names, (list, tuple)) else [names]:
             _check_path(plan, role, str(name), report)
             if Path(str(name)).expanduser().is_file():
-                _check_file(plan, role, str(name), report, measure, progress)
+                _check_file(plan, role, str(name), report, count_tokens, progress)
             else:
-                _add_missing(plan, role, str(name), report)
+                _add_missing_file(plan, role, str(name), report)
 
 
 def _load_tokenizer(plan: Plan, report: PreflightReport) -> TokenCounter | None:
-    """Load the tokenizer of the plan's model, if the model is a folder here."""
+    """Load the tokenizer of the plan's model, if the model is a folder on this machine."""
     folder = Path(plan.recipe.model).expanduser()
     if not folder.is_dir():
         report.unchecked.append(
-            f"prompt lengths in tokens: {plan.recipe.model} is not a folder here. With its "
+            f"prompt lengths in tokens: {plan.recipe.model} is not a folder on this machine. With its "
             "tokenizer: rewardkit check FILE --tokenizer FOLDER --max-prompt-length N."
         )
         return None
@@ -77,16 +77,16 @@ def _check_path(plan: Plan, role: str, name: str, report: PreflightReport) -> No
         report.add("warning", "L-56", key, text, fix)
 
 
-def _add_missing(plan: Plan, role: str, name: str, report: PreflightReport) -> None:
+def _add_missing_file(plan: Plan, role: str, name: str, report: PreflightReport) -> None:
     """Add an error if the run is on this machine; elsewhere the file may be on the nodes."""
     commands = [command for command in plan.recipe.data.prepare if f" {name}" in command]
-    how = commands[0] if commands else "with rewardkit prep, or fix data: in the recipe."
+    how = commands[0] if commands else "use rewardkit prep, or fix data: in the recipe."
     if plan.recipe.cluster.target == "local":
         text = f"{name}: no such file."
-        report.add("error", "L-56", f"data.{role}_files", text, f"Make it: {how}")
+        report.add("error", "L-56", f"data.{role}_files", text, f"Create it: {how}")
     else:
         report.unchecked.append(
-            f"{name}: not on this machine; every node must have it. Make it: {how}"
+            f"{name}: not on this machine; every node must have it. Create it: {how}"
         )
 
 
@@ -95,7 +95,7 @@ def _check_file(
     role: str,
     name: str,
     report: PreflightReport,
-    measure: TokenCounter | None,
+    count_tokens: TokenCounter | None,
     progress: Callable[[int], object],
 ) -> None:
     """Check the rows of one file."""
@@ -107,15 +107,17 @@ def _check_file(
             scorer=load_scorer(reward.scorer, **reward.options) if is_built_in else None,
             options=reward.options if reward.scorer == "auto" else {},
             extras=OptionalChecks(
-                count_tokens=measure,
-                max_tokens=limit if measure and isinstance(limit, int) else None,
+                count_tokens=count_tokens,
+                max_tokens=limit if count_tokens and isinstance(limit, int) else None,
             ),
             progress=progress,
         )
     except RewardkitError as error:
         report.add("error", "files", f"data.{role}_files", str(error))
         return
-    longest = int(result.lengths.summary()["max"]) if measure and result.lengths.counts else None
+    longest = (
+        int(result.lengths.summary()["max"]) if count_tokens and result.lengths.counts else None
+    )
     report.files.append(
         FileFacts(
             path=name,
@@ -136,7 +138,7 @@ def _add_row_findings(
     scorer = plan.recipe.reward.scorer
     ignored = {"long_prompt"}  # _add_long_prompts names the setting to change
     ignored |= _OWN_SCORER if scorer == "verl" or is_path(scorer) else frozenset()
-    ignored |= _ONLY_TRAIN if role == "val" else frozenset()
+    ignored |= _TRAIN_ONLY if role == "val" else frozenset()
     examples = {finding.rule: finding for finding in reversed(result.examples)}
     for rule, count in result.counts.most_common():
         if rule in ignored:
@@ -147,7 +149,7 @@ def _add_row_findings(
             text = f"{name}:{example.row}: {name_of_rule} ({count:,} of {result.rows:,} rows): "
             text += f"{example.message}."
         report.add(
-            "warning" if rule in _ONLY_TRAIN else "error",
+            "warning" if rule in _TRAIN_ONLY else "error",
             "files",
             f"data.{role}_files",
             text,

@@ -1,4 +1,4 @@
-"""What the preflight of a run collects."""
+"""The report of a preflight: findings, checks that were not possible, and facts about files."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class FileFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightReport:
-    """The findings about a run, and what could not be checked from here.
+    """The findings about a run, and what this machine could not check.
 
     Attributes:
         findings: in the order of the checks; `preflight` sorts them by severity.
-        unchecked: what was not checked and why, a line each.
+        unchecked: a line for each check that was not possible, with the reason.
         files: the parquet files that could be read.
     """
 

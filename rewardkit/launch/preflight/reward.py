@@ -1,7 +1,8 @@
-"""The reward of a run: callable as verl calls it, right about the golds, and well behaved."""
+"""Checks the reward of a run: verl can call it, it rewards golds, and it behaves well."""
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +14,19 @@ from rewardkit.launch.preflight.verl import REWARD_PATH
 from rewardkit.launch.secret_values import reveal_secrets
 from rewardkit.registry import is_path
 
-#: What verl gives a reward function, by name.
+#: The keyword arguments that verl passes to a reward function.
 ARGUMENTS = ("data_source", "solution_str", "ground_truth", "extra_info")
 
-#: The data sources that verl's default_compute_score knows (0.9.1); a star stands for any ending.
+#: The data sources that verl's default_compute_score knows (0.9.1), as shell patterns.
 VERL_SOURCES = (
-    "openai/gsm8k",
-    "lighteval/MATH",
-    "DigitalLearningGmbH/MATH-lighteval",
-    "HuggingFaceH4/MATH-500",
-    "math_dapo",
-    "math",
-    "math_dapo_reasoning",
-    "aime*",
-    "numina_*",
-    "codecontests",
-    "apps",
-    "codeforces",
-    "taco",
-    "hiyouga/geometry3k",
-    "searchR1_*",
-)
+    "openai/gsm8k lighteval/MATH DigitalLearningGmbH/MATH-lighteval HuggingFaceH4/MATH-500 "
+    "math_dapo math math_dapo_reasoning aime* numina_* codecontests apps codeforces taco "
+    "hiyouga/geometry3k searchR1_*"
+).split()
 
 
 def check_reward(plan: Plan, report: PreflightReport) -> None:
-    """Check the reward function of a plan, on the training files that the report has."""
+    """Check the reward function of a plan on the training files in the report."""
     scorer = plan.recipe.reward.scorer
     if scorer == "verl":
         _check_verl_sources(report)
@@ -52,7 +41,9 @@ def check_reward(plan: Plan, report: PreflightReport) -> None:
             return
     files = report.files_of("train")
     if not files:
-        report.unchecked.append("the scorer on golds, and its behaviour: no training file is here.")
+        report.unchecked.append(
+            "the scorer on golds, and its behaviour: this machine has no training file."
+        )
     for file in files:
         _check_behaviour(plan, scorer, file, report)
 
@@ -62,7 +53,7 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport) -> None:
     from rewardkit.audit.scorer_process import ScorerProcess
 
     options = plan.recipe.reward.options
-    with ScorerProcess(scorer, options, seconds=1) as process:  # it ends an import that hangs
+    with ScorerProcess(scorer, options, seconds=1) as process:  # which ends an import that hangs
         signature_error = process.signature_error
     if signature_error:
         keywords = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
@@ -75,7 +66,7 @@ def _check_verl_sources(report: PreflightReport) -> None:
     """Check that verl's own scorer knows the data sources."""
     for file in report.files:
         for source in file.data_sources:
-            if any(_is_source(source, known) for known in VERL_SOURCES):
+            if any(fnmatchcase(source, known) for known in VERL_SOURCES):
                 continue
             text = (
                 f"{file.path}: verl has no scorer for data_source {source!r}: every sample would "
@@ -85,12 +76,8 @@ def _check_verl_sources(report: PreflightReport) -> None:
             report.add("error", "L-52", "reward.scorer", text, fix, "verl utils/reward_score")
 
 
-def _is_source(source: str, known: str) -> bool:
-    return source.startswith(known[:-1]) if known.endswith("*") else source == known
-
-
 def _check_behaviour(plan: Plan, scorer: str, file: FileFacts, report: PreflightReport) -> None:
-    """Run the audit's behaviour checks, and check that golds are paid; in another process."""
+    """Check in another process that the scorer rewards golds and behaves well (see `audit`)."""
     from rewardkit.audit.run import check_behaviour
 
     name = plan.recipe.reward.scorer
@@ -123,7 +110,7 @@ def _check_behaviour(plan: Plan, scorer: str, file: FileFacts, report: Preflight
 
 
 def _scorer_options(plan: Plan) -> dict[str, Any]:
-    """Return the scorer's options with their secrets: it is called here as verl calls it."""
+    """Return the scorer's options with the values of secrets, as verl passes them."""
     return {
         name: reveal_secrets(value, plan.secrets) if isinstance(value, str) else value
         for name, value in plan.recipe.reward.options.items()

@@ -1,4 +1,4 @@
-"""What the installed verl says about a plan."""
+"""Checks a plan with the installed verl."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_with_verl(plan: Plan, report: PreflightReport) -> None:
     """Run verl's own composition, validation and reward loader on a plan."""
     installed = installed_verl()
     if installed is None:
-        report.unchecked.append(f"{_CHECKS}: verl is not installed beside rewardkit.")
+        report.unchecked.append(f"{_CHECKS}: verl is not installed in this environment.")
         return
     if nearest(installed) != plan.verl:
         report.unchecked.append(
@@ -43,12 +43,14 @@ def _add_findings(
         report.add("error", "compose", "verl", text)
         return
     if composed.invalid:
-        text = f"validate_config of verl {installed} refuses the configuration: {composed.invalid}"
+        text = f"validate_config of verl {installed} rejects the configuration: {composed.invalid}"
         report.add("error", "validate", "verl", text, source="verl utils/config.py")
     if composed.reward_error:
         text = f"verl cannot load the reward function: {composed.reward_error}"
         report.add("error", "L-51", REWARD_PATH, text)
     elif plan.recipe.reward.scorer != "verl" and composed.reward is None:
-        text = f"verl {installed} loads no reward function from this configuration: it would train "
-        text += "with its own scorer of each data_source, without a warning."
+        text = (
+            f"verl {installed} does not load a reward function from this configuration: it would "
+        )
+        text += "train with its own scorer of each data_source, without a warning."
         report.add("error", "reward", REWARD_PATH, text)

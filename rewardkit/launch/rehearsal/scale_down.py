@@ -47,7 +47,7 @@ UNLISTED = f"{A}rollout.enable_sleep_mode"
 
 
 def _has(release: Release, key: str) -> bool:
-    return release.lists(key) or release.open_at(key) or key == UNLISTED
+    return release.lists(key) or release.accepts_unlisted(key) or key == UNLISTED
 
 
 def _stays(override: Override, release: Release, *, foreign: bool) -> bool:
@@ -55,7 +55,7 @@ def _stays(override: Override, release: Release, *, foreign: bool) -> bool:
     if override.is_group or any(part in f"{key}." for part in LEFT_OUT):
         return False
     # What only another trainer lists does not compose with the main trainer's configuration.
-    return not foreign or bool(override.sign) or release.lists(key) or release.open_at(key)
+    return not foreign or bool(override.sign) or release.lists(key) or release.accepts_unlisted(key)
 
 
 def is_megatron(config: Config) -> bool:

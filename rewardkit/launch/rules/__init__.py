@@ -1,4 +1,4 @@
-"""The rules of the inventory: what experience and verl's code say against a plan."""
+"""The rules of the inventory, from published experience and from verl's code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MODULES = (algorithm, batches, lengths, megatron, memory, parallel, rollout, tr
 
 
 def _inventory_order(rule: PlanRule) -> tuple[bool, str]:
-    """Sort by the number in the inventory; rules without a number come last."""
+    """Return the key that sorts by number in the inventory; rules without a number come last."""
     return not rule.id.startswith("L-"), rule.id
 
 
@@ -57,7 +57,7 @@ CHECKED_ELSEWHERE: Mapping[str, str] = {
 
 
 def check_rules(plan: Plan, facts: RunFacts) -> list[LaunchFinding]:
-    """Return what the rules say against a plan: at most one finding per rule, the worst first."""
+    """Return the findings about a plan: at most one per rule, errors first."""
     values = PlanValues(plan, facts)
     findings = (rule.finding(values) for rule in RULES)
     return sort_by_severity(finding for finding in findings if finding is not None)

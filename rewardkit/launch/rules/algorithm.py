@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from rewardkit.launch.plan import DAPO_RECIPE
-from rewardkit.launch.presets import OVERLONG
+from rewardkit.launch.presets import ACTOR, OVERLONG
 from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule, set_to
-from rewardkit.launch.rules.values import ACTOR, ROLLOUT, PlanValues
+from rewardkit.launch.rules.values import SAMPLES, PlanValues
 
 CLIP_LOW, CLIP_HIGH = f"{ACTOR}.clip_ratio_low", f"{ACTOR}.clip_ratio_high"
-FILTER = "algorithm.filter_groups"
+FILTER_GROUPS = "algorithm.filter_groups"
 GENERATED_BATCH = "data.gen_batch_size"
 MANAGER = "reward.reward_manager.name"
-MAX_RESPONSE = "reward.reward_kwargs.max_resp_len"
-SAMPLES = f"{ROLLOUT}.n"
+MAX_RESP_LEN = "reward.reward_kwargs.max_resp_len"
 
 #: Estimators that compare the responses to one prompt with each other.
 GROUP_ESTIMATORS = frozenset(
@@ -20,7 +19,7 @@ GROUP_ESTIMATORS = frozenset(
     "rloo_vectorized".split()
 )
 
-#: Below this group size an advantage says little; the sizes that the sources have.
+#: Smaller groups make the advantage coarse; the group sizes in the sources.
 SMALL_GROUP, USUAL_GROUPS = 4, {"grpo": 64, "dapo": 16}
 
 
@@ -95,22 +94,22 @@ def _manager_arguments(values: PlanValues, limit: int) -> Violation | None:
     if values.plan.get(f"{OVERLONG}.log") is None:
         message = "it is not set, and verl stops at the first sample without it."
         return set_to(f"{OVERLONG}.log", False, message)
-    if values.plan.get(MAX_RESPONSE) is None:
+    if values.plan.get(MAX_RESP_LEN) is None:
         message = "it is not set, and verl cannot make the reward manager without it."
-        return set_to(MAX_RESPONSE, "${data.max_response_length}", message)
-    if values.integer(MAX_RESPONSE) not in {limit, None}:
-        message = f"{values.integer(MAX_RESPONSE)} moves the penalty's start: responses have up to "
+        return set_to(MAX_RESP_LEN, "${data.max_response_length}", message)
+    if values.integer(MAX_RESP_LEN) not in {limit, None}:
+        message = f"{values.integer(MAX_RESP_LEN)} moves the penalty's start: responses have up to "
         message += f"{limit} tokens."
-        return set_to(MAX_RESPONSE, limit, message, severity="warning")
+        return set_to(MAX_RESP_LEN, limit, message, severity="warning")
     return None
 
 
-@rule("L-50", "error", f"{FILTER}.metric", ASCEND)
+@rule("L-50", "error", f"{FILTER_GROUPS}.metric", ASCEND)
 def dynamic_sampling(values: PlanValues) -> Violation | None:
     """Dynamic sampling has a metric; before 0.9 gen_batch_size >= train_batch_size."""
-    if values.flag(f"{FILTER}.enable") is not True:
+    if values.flag(f"{FILTER_GROUPS}.enable") is not True:
         return None
-    key, settings = f"{FILTER}.metric", values.plan.settings
+    key, settings = f"{FILTER_GROUPS}.metric", values.plan.settings
     metric = settings[key] if key in settings else values.plan.get(key)
     if metric in (None, ""):
         return set_to(key, "acc", "it is not set, and groups are compared by it.")
@@ -128,7 +127,7 @@ def _generated_batch(values: PlanValues) -> Violation | None:
     generated, needed = values.count(GENERATED_BATCH), values.count("data.train_batch_size")
     if values.is_since(0, 9, 0) or not generated or not needed or generated >= needed:
         return None
-    rounds = values.count(f"{FILTER}.max_num_gen_batches")
+    rounds = values.count(f"{FILTER_GROUPS}.max_num_gen_batches")
     if rounds and rounds * generated < needed:
         message = f"{rounds} rounds of {generated} prompts never fill a batch of {needed}."
         return set_to(GENERATED_BATCH, 2 * needed, message)

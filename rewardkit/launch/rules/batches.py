@@ -5,20 +5,19 @@ from __future__ import annotations
 from math import gcd
 
 from rewardkit.launch.findings import Severity
+from rewardkit.launch.presets import ACTOR, REF
 from rewardkit.launch.rules.rule import ASCEND, BLOG, CODE, GUIDE, TUTORIAL, Violation, rule, set_to
 from rewardkit.launch.rules.values import (
-    ACTOR,
+    BATCH,
     DYNAMIC_BATCH,
     MICRO_BATCH,
-    REF,
     ROLLOUT,
+    SAMPLES,
     PlanValues,
 )
 
-BATCH = "data.train_batch_size"
 MINI_BATCH = f"{ACTOR}.ppo_mini_batch_size"
 TOKENS = f"{ACTOR}.ppo_max_token_len_per_gpu"
-SAMPLES = f"{ROLLOUT}.n"
 LOG_PROB_MICRO_BATCH = f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu"
 LOG_PROB_DYNAMIC = f"{ROLLOUT}.log_prob_use_dynamic_bsz"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.rules.rule import (
     ASCEND,
     BLOG,
@@ -16,7 +17,6 @@ from rewardkit.launch.rules.rule import (
     expected,
 )
 from rewardkit.launch.rules.values import (
-    ACTOR,
     EAGER,
     KL_IN_REWARD,
     KL_LOSS,
@@ -35,7 +35,7 @@ BRIDGE = f"{ACTOR}.megatron.use_mbridge"
 CHECKPOINTING = f"{MODEL}.enable_gradient_checkpointing"
 CHUNKED = f"{ROLLOUT}.enable_chunked_prefill"
 CLIP_C = f"{ACTOR}.clip_ratio_c"
-EXPERT_PARALLEL = f"{ROLLOUT}.engine_kwargs.vllm.enable_expert_parallel"
+VLLM_EXPERT_PARALLEL = f"{ROLLOUT}.engine_kwargs.vllm.enable_expert_parallel"
 FUSED = f"{MODEL}.use_fused_kernels"
 FUSION = f"{ACTOR}.megatron.override_transformer_config.gradient_accumulation_fusion"
 KL_LOSS_COEF = f"{ACTOR}.kl_loss_coef"
@@ -58,14 +58,14 @@ LOWEST_RATE, HIGHEST_RATE = 1e-7, 1e-5
 
 
 def _is_algorithm(*names: str) -> Callable[[PlanValues], bool]:
-    """Make the condition that a plan has one of some algorithms."""
+    """Return the condition that a plan has one of these algorithms."""
     return lambda values: values.recipe.algorithm in names
 
 
 def _algorithm(
     name: str, estimator: str, *, kl_loss: bool, kl_in_reward: bool
 ) -> Iterator[Expectation]:
-    """Yield the three settings that make an algorithm."""
+    """Yield the expectations of the three settings that define an algorithm."""
     message = f"{{value}}, but {name} has {{good}}."
     when = _is_algorithm(name.lower())
     fix = f"Set {ADVANTAGE}={estimator}, or choose another algorithm."
@@ -108,8 +108,8 @@ def _may_fuse(values: PlanValues) -> bool:
     return is_long and values.recipe.devices == "gpu" and not values.reads_images
 
 
-def _takes_longest(values: PlanValues) -> bool:
-    """Whether the rollout takes its longest sequence at once."""
+def _fits_longest(values: PlanValues) -> bool:
+    """Whether the rollout can process its longest sequence at once."""
     longest = values.rollout_tokens
     return longest is not None and (values.count(BATCHED_TOKENS) or 0) >= longest
 
@@ -157,7 +157,7 @@ RULES: tuple[PlanRule, ...] = (
         "max_num_batched_tokens is more than 2048, also for short sequences",
         Expectation(BATCHED_TOKENS, lambda value: value > SLOW_TOKENS,
             "{value} tokens at once leave the device idle most of the time.",
-            read=PlanValues.count, fix=f"Set {BATCHED_TOKENS}=8192.", when=_takes_longest)),
+            read=PlanValues.count, fix=f"Set {BATCHED_TOKENS}=8192.", when=_fits_longest)),
     expected("L-13", "info", GUIDE,
         "vLLM: enable_chunked_prefill is True",
         Expectation(CHUNKED, True, "False stops vLLM's decoding while it reads a long prompt.",
@@ -178,9 +178,9 @@ RULES: tuple[PlanRule, ...] = (
         _samples_from_policy("top_k", -1, lambda engine: engine != "hf")),
     expected("L-31", "info", GUIDE,
         "vLLM: expert parallel over 32 devices or more can be slower",
-        Expectation(EXPERT_PARALLEL, False,
+        Expectation(VLLM_EXPERT_PARALLEL, False,
             "True was slower than False over 32 devices or more, on DeepSeek-V3.",
-            fix=f"Try {EXPERT_PARALLEL}=False.",
+            fix=f"Try {VLLM_EXPERT_PARALLEL}=False.",
             when=lambda values: (values.count(TENSOR_PARALLEL) or 1) >= 32)),
     expected("L-32", "info", GUIDE,
         "CUDA graphs need memory besides the rollout's share",

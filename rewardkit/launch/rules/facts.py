@@ -1,4 +1,4 @@
-"""What is known of a run besides its plan: the model, the devices, the data."""
+"""Facts about a run that are not in its plan: the model, the devices, the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewardkit.launch.plan import Plan
 
 GIB = 2**30
 
-#: A model's JSON files are not read above this size: such a file is not what its name says.
+#: A model's JSON files are not read above this size: a larger file is not a model's configuration.
 MAX_FILE_BYTES = 64 * 2**20
 
 _BYTES_PER_PARAMETER = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1}
@@ -22,7 +22,7 @@ _BYTES_PER_PARAMETER = {"float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3f
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """What the rules may know besides the plan; None for what is not known.
+    """Facts that the rules use besides the plan; None for an unknown fact.
 
     Attributes:
         layers: the model's number of layers.
@@ -30,7 +30,7 @@ class RunFacts:
         kv_heads: its key-value heads.
         experts: the experts of a mixture; 0 for a dense model.
         parameters: the number of its parameters.
-        context: the longest sequence it was trained for, in tokens; None if that is scaled.
+        context: the longest sequence it was trained for, in tokens; None if it is scaled (RoPE).
         vision: whether it reads images.
         device_bytes: memory of one device.
         train_rows: rows of all training files.
@@ -63,15 +63,17 @@ def read_facts(plan: Plan) -> RunFacts:
         return RunFacts(device_bytes=memory)
     nested = outer.get("text_config")
     config = {**outer, **nested} if isinstance(nested, dict) else outer
-    experts = _count(config, "num_experts", "n_routed_experts", "num_local_experts") or 0
-    heads = _count(config, "num_attention_heads")
+    experts = _positive_integer(config, "num_experts", "n_routed_experts", "num_local_experts") or 0
+    heads = _positive_integer(config, "num_attention_heads")
     return RunFacts(
-        layers=_count(config, "num_hidden_layers"),
+        layers=_positive_integer(config, "num_hidden_layers"),
         heads=heads,
-        kv_heads=_count(config, "num_key_value_heads") or heads,
+        kv_heads=_positive_integer(config, "num_key_value_heads") or heads,
         experts=experts,
         parameters=_indexed_parameters(folder, config) or _computed_parameters(config, experts),
-        context=None if config.get("rope_scaling") else _count(config, "max_position_embeddings"),
+        context=None
+        if config.get("rope_scaling")
+        else _positive_integer(config, "max_position_embeddings"),
         vision="vision_config" in outer,
         device_bytes=memory,
     )
@@ -88,7 +90,7 @@ def device_memory(hardware: str) -> int | None:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON mapping; empty if the file has none that can be read."""
+    """Read a JSON mapping; empty if the file does not exist or has no mapping."""
     try:
         if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
             return {}
@@ -98,8 +100,8 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _count(config: Mapping[str, Any], *names: str) -> int | None:
-    """Return the first of some settings that is a positive integer."""
+def _positive_integer(config: Mapping[str, Any], *names: str) -> int | None:
+    """Return the first of these settings that is a positive integer."""
     values = (config.get(name) for name in names)
     return next((value for value in values if type(value) is int and value > 0), None)
 
@@ -110,20 +112,28 @@ def _indexed_parameters(folder: Path, config: Mapping[str, Any]) -> int | None:
     if not isinstance(metadata, dict):
         return None
     width = _BYTES_PER_PARAMETER.get(str(config.get("torch_dtype") or config.get("dtype")))
-    size = _count(metadata, "total_size")
-    return _count(metadata, "total_parameters") or (size // width if size and width else None)
+    size = _positive_integer(metadata, "total_size")
+    return _positive_integer(metadata, "total_parameters") or (
+        size // width if size and width else None
+    )
 
 
 def _computed_parameters(config: Mapping[str, Any], experts: int) -> int | None:
     """Compute the parameters of a decoder with gated layers; norms and biases are left out."""
-    layers, hidden = _count(config, "num_hidden_layers"), _count(config, "hidden_size")
-    heads, vocabulary = _count(config, "num_attention_heads"), _count(config, "vocab_size")
-    inner = _count(config, "moe_intermediate_size") if experts else None
-    inner = inner or _count(config, "intermediate_size")
+    layers, hidden = (
+        _positive_integer(config, "num_hidden_layers"),
+        _positive_integer(config, "hidden_size"),
+    )
+    heads, vocabulary = (
+        _positive_integer(config, "num_attention_heads"),
+        _positive_integer(config, "vocab_size"),
+    )
+    inner = _positive_integer(config, "moe_intermediate_size") if experts else None
+    inner = inner or _positive_integer(config, "intermediate_size")
     if not (layers and hidden and heads and vocabulary and inner):
         return None
-    head = _count(config, "head_dim") or hidden // heads
-    kv_heads = _count(config, "num_key_value_heads") or heads
+    head = _positive_integer(config, "head_dim") or hidden // heads
+    kv_heads = _positive_integer(config, "num_key_value_heads") or heads
     attention = 2 * hidden * head * (heads + kv_heads)
     embeddings = vocabulary * hidden * (1 if config.get("tie_word_embeddings") is True else 2)
     return embeddings + layers * (attention + 3 * hidden * inner * (experts or 1))

@@ -1,4 +1,4 @@
-"""Rules of the lengths: prompts, responses, and the tokens that the rollout takes at once."""
+"""Rules of the lengths: prompts, responses, and the tokens that the rollout processes at once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from rewardkit.launch.rules.expected_values import BATCHED_TOKENS, SLOW_TOKENS, 
 from rewardkit.launch.rules.rule import ASCEND, BLOG, CODE, GUIDE, Violation, rule, set_to
 from rewardkit.launch.rules.values import ROLLOUT, PlanValues
 
-FILTER = "data.filter_overlong_prompts"
+FILTER_PROMPTS = "data.filter_overlong_prompts"
 MAX_RESPONSE = "data.max_response_length"
 RESPONSE = f"{ROLLOUT}.response_length"
 
-#: verl's default of the tokens that the rollout takes at once.
+#: verl's default for the tokens that the rollout processes at once.
 DEFAULT_TOKENS = 8192
 
 
@@ -37,23 +37,19 @@ def batched_tokens(values: PlanValues) -> Violation | None:
     return None
 
 
-@rule("L-25", "info", FILTER, BLOG, ASCEND, CODE)
+@rule("L-25", "info", FILTER_PROMPTS, BLOG, ASCEND, CODE)
 def long_prompts(values: PlanValues) -> Violation | None:
     """filter_overlong_prompts is True where a long prompt would stop the run."""
     limit, longest = values.count("data.max_prompt_length"), values.facts.longest_prompt
     fits = limit and longest is not None and longest <= limit
-    if values.flag(FILTER) is not False or fits:
+    if values.flag(FILTER_PROMPTS) is not False or fits:
         return None
-    fix = f"Set {FILTER}=True."
+    fix = f"Set {FILTER_PROMPTS}=True."
     if values.reads_images and values.is_since(0, 8, 0):
         return Violation("False lets a prompt with images over the limit stop the run.", fix)
     if not values.is_since(0, 7, 0):
-        is_strict = values.text(TRUNCATION) == "error"
-        return (
-            Violation("False lets a prompt over the limit stop the run.", fix)
-            if is_strict
-            else None
-        )
+        message = "False lets a prompt over the limit stop the run."
+        return Violation(message, fix) if values.text(TRUNCATION) == "error" else None
     if values.explicit(TRUNCATION) == "error":
         message = f"False lets verl {values.plan.verl} cut long prompts: it ignores {TRUNCATION}."
         return Violation(message, fix)

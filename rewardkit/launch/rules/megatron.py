@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from rewardkit.launch.presets import ACTOR, REF
 from rewardkit.launch.rules.rule import GUIDE, Violation, rule, set_to
-from rewardkit.launch.rules.values import ACTOR, REF, PlanValues
+from rewardkit.launch.rules.values import PlanValues
 
-ENGINE = f"{ACTOR}.megatron"
-TRANSFORMER = f"{ENGINE}.override_transformer_config"
-PIPELINE = f"{ENGINE}.pipeline_model_parallel_size"
+MEGATRON = f"{ACTOR}.megatron"
+TRANSFORMER = f"{MEGATRON}.override_transformer_config"
+PIPELINE = f"{MEGATRON}.pipeline_model_parallel_size"
 OPTIMIZER = f"{ACTOR}.optim.override_optimizer_config"
 RECOMPUTE = f"{TRANSFORMER}.recompute_granularity"
 LAST_STAGE = f"{TRANSFORMER}.num_layers_in_last_pipeline_stage"
@@ -66,18 +67,18 @@ def hybrid_optimizer(values: PlanValues) -> Violation | None:
     return Violation(message, f"Set {fix}.", f"{OPTIMIZER}.{missing[0]}")
 
 
-@rule("L-41", "info", ENGINE, GUIDE)
+@rule("L-41", "info", MEGATRON, GUIDE)
 def offload(values: PlanValues) -> Violation | None:
     """Parameters and optimizer are offloaded together; before 0.9.1 gradients too."""
     names = ["param_offload", "optimizer_offload"]
     if not values.is_since(0, 9, 1):
         names.append("grad_offload")
-    on = [name for name in names if values.flag(f"{ENGINE}.{name}")]
-    off = [name for name in names if values.flag(f"{ENGINE}.{name}") is False]
+    on = [name for name in names if values.flag(f"{MEGATRON}.{name}")]
+    off = [name for name in names if values.flag(f"{MEGATRON}.{name}") is False]
     if not values.is_megatron or not on or not off:
         return None
     message = f"False takes memory from the rollout, although {on[0]} is True."
-    return set_to(f"{ENGINE}.{off[0]}", True, message)
+    return set_to(f"{MEGATRON}.{off[0]}", True, message)
 
 
 @rule("L-42", "info", RECOMPUTE, GUIDE)
@@ -95,7 +96,7 @@ def recompute(values: PlanValues) -> Violation | None:
 @rule("L-43", "info", f"{TRANSFORMER}.moe_router_dtype", GUIDE)
 def experts(values: PlanValues) -> Violation | None:
     """A mixture of experts chooses them in fp32."""
-    expert_parallel = values.count(f"{ENGINE}.expert_model_parallel_size") or 1
+    expert_parallel = values.count(f"{MEGATRON}.expert_model_parallel_size") or 1
     if not values.is_megatron or not (values.facts.experts or expert_parallel > 1):
         return None
     settings = {name: values.plan.get(f"{TRANSFORMER}.{name}", "not set") for name in MIXTURE}
@@ -112,7 +113,7 @@ def experts(values: PlanValues) -> Violation | None:
 def pipeline_stages(values: PlanValues) -> Violation | None:
     """Layers divide over the pipeline, or the first and last stages are set."""
     size, layers = values.count(PIPELINE), values.facts.layers
-    virtual = values.count(f"{ENGINE}.virtual_pipeline_model_parallel_size") or 1
+    virtual = values.count(f"{MEGATRON}.virtual_pipeline_model_parallel_size") or 1
     has_layout = values.plan.get(f"{TRANSFORMER}.pipeline_model_parallel_layout") is not None
     if not values.is_megatron or not size or size == 1 or not layers or virtual > 1 or has_layout:
         return None

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.rules.facts import GIB
 from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule, set_to
-from rewardkit.launch.rules.values import (
-    ACTOR,
-    MEMORY_SHARE,
-    ROLLOUT,
-    TENSOR_PARALLEL,
-    PlanValues,
-)
+from rewardkit.launch.rules.values import MEMORY_SHARE, ROLLOUT, TENSOR_PARALLEL, PlanValues
 
 OFFLOAD = f"{ACTOR}.optim.override_optimizer_config.optimizer_cpu_offload"
 
@@ -26,14 +21,14 @@ MEGATRON_BYTES, MEGATRON_ADAM_BYTES = 6, 12
 MAX_TENSOR_PARALLEL = 8
 
 
-def _room(values: PlanValues) -> float | None:
+def _rollout_bytes(values: PlanValues) -> float | None:
     """Return the bytes that the rollout has on a device."""
     share, memory = values.memory_share, values.facts.device_bytes
     return memory * share if memory and share and share > 0 else None
 
 
 def _expert_copies(values: PlanValues) -> int:
-    """Return over how many devices, besides TP, the experts of a mixture are spread."""
+    """Return by which factor expert parallelism, besides TP, spreads the experts of a mixture."""
     if (values.count(f"{ROLLOUT}.expert_parallel_size") or 1) == 1:
         return 1
     return values.count(f"{ROLLOUT}.data_parallel_size") or 1
@@ -42,7 +37,11 @@ def _expert_copies(values: PlanValues) -> int:
 @rule("L-14", "warning", TENSOR_PARALLEL, GUIDE)
 def weights_fit(values: PlanValues) -> Violation | None:
     """Memory x gpu_memory_utilization x TP > parameters x 2 bytes, with the smallest such TP."""
-    size, room, copies = values.count(TENSOR_PARALLEL), _room(values), _expert_copies(values)
+    size, room, copies = (
+        values.count(TENSOR_PARALLEL),
+        _rollout_bytes(values),
+        _expert_copies(values),
+    )
     if not size:
         return None
     weights = (values.facts.parameters or 0) * ROLLOUT_BYTES
@@ -68,8 +67,12 @@ def _next_power(number: float) -> int:
 
 @rule("L-61", "info", TENSOR_PARALLEL, ASCEND)
 def smaller_tensor_parallel(values: PlanValues) -> Violation | None:
-    """TP is halved where half the devices hold the weights twice: there are more replicas then."""
-    size, room, parameters = values.count(TENSOR_PARALLEL), _room(values), values.facts.parameters
+    """TP is halved where half the devices can hold the weights twice, for more replicas."""
+    size, room, parameters = (
+        values.count(TENSOR_PARALLEL),
+        _rollout_bytes(values),
+        values.facts.parameters,
+    )
     if not size or size == 1 or not room or not parameters:
         return None
     weights = parameters * ROLLOUT_BYTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rewardkit.launch.presets import ACTOR, REF
 from rewardkit.launch.rules.rule import (
     ASCEND,
     BLOG,
@@ -12,14 +13,7 @@ from rewardkit.launch.rules.rule import (
     rule,
     set_to,
 )
-from rewardkit.launch.rules.values import (
-    ACTOR,
-    REF,
-    REMOVE_PADDING,
-    ROLLOUT,
-    TENSOR_PARALLEL,
-    PlanValues,
-)
+from rewardkit.launch.rules.values import REMOVE_PADDING, ROLLOUT, TENSOR_PARALLEL, PlanValues
 
 ACTOR_TENSOR = f"{ACTOR}.megatron.tensor_model_parallel_size"
 EXPERT_PARALLEL = f"{ACTOR}.megatron.expert_model_parallel_size"

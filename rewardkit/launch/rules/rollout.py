@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import re
 
+from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.rules.rule import ASCEND, CODE, GUIDE, MODELARTS, Violation, rule, set_to
-from rewardkit.launch.rules.values import (
-    ACTOR,
-    EAGER,
-    MEMORY_SHARE,
-    ROLLOUT,
-    TENSOR_PARALLEL,
-    PlanValues,
-)
+from rewardkit.launch.rules.values import EAGER, MEMORY_SHARE, ROLLOUT, TENSOR_PARALLEL, PlanValues
 
-ENGINE = f"{ROLLOUT}.name"
+ROLLOUT_ENGINE = f"{ROLLOUT}.name"
 ENGINE_SETTINGS = f"{ROLLOUT}.engine_kwargs"
 GRAPH_SIZES = f"{ROLLOUT}.cudagraph_capture_sizes"
-PIPELINE = f"{ROLLOUT}.pipeline_model_parallel_size"
+ROLLOUT_PIPELINE = f"{ROLLOUT}.pipeline_model_parallel_size"
 VALIDATION = f"{ROLLOUT}.val_kwargs"
 
 #: Models that think before they answer: at temperature 0 they repeat themselves.
@@ -25,31 +19,31 @@ _THINKING_NAME = re.compile(
     r"qwq|thinking|deepseek-r1|qwen3(?!.*(instruct|base|coder))", re.IGNORECASE
 )
 
-#: Below this many rows one response per row says little.
+#: With fewer rows, one response per row is too few.
 FEW_ROWS = 100
 
 
-@rule("L-29", "error", ENGINE, GUIDE, CODE)
+@rule("L-29", "error", ROLLOUT_ENGINE, GUIDE, CODE)
 def engine(values: PlanValues) -> Violation | None:
     """The rollout engine is one that the release has."""
     known = {"vllm", "sglang"}
     known |= {"trtllm"} if values.is_since(0, 7, 1) else set()
     known |= {"hf"} if not values.is_since(0, 6, 0) else set()
-    if values.plan.get(ENGINE) is None:
-        return set_to(ENGINE, "vllm", "it is not set, and verl has no default.")
+    if values.plan.get(ROLLOUT_ENGINE) is None:
+        return set_to(ROLLOUT_ENGINE, "vllm", "it is not set, and verl has no default.")
     if values.engine in {None, *known}:
         return None
     message = f"verl {values.plan.verl} has no rollout engine {values.engine!r}; it has "
-    return set_to(ENGINE, "vllm", f"{message}{', '.join(sorted(known))}.")
+    return set_to(ROLLOUT_ENGINE, "vllm", f"{message}{', '.join(sorted(known))}.")
 
 
 @rule("L-30", "error", ENGINE_SETTINGS, GUIDE, CODE)
 def engine_settings(values: PlanValues) -> Violation | None:
     """engine_kwargs are those of the engine that runs, without a pipeline."""
-    engine_name, stages = values.engine, values.count(PIPELINE) or 1
+    engine_name, stages = values.engine, values.count(ROLLOUT_PIPELINE) or 1
     if stages > 1 and engine_name in {"vllm", "sglang", "trtllm"}:
         message = f"{stages} is not possible: verl's {engine_name} has no pipeline."
-        return set_to(PIPELINE, 1, message, extra=f" and raise {TENSOR_PARALLEL}")
+        return set_to(ROLLOUT_PIPELINE, 1, message, extra=f" and raise {TENSOR_PARALLEL}")
     for key in values.plan.settings:
         prefix, _, rest = key.partition(f"{ENGINE_SETTINGS}.")
         owner, dot, setting = rest.partition(".")

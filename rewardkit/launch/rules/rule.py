@@ -28,8 +28,8 @@ class Violation:
     Attributes:
         message: what is wrong, with the numbers; it follows the key and a colon.
         fix: what to do; it names the key and the value.
-        key: the setting to change; empty for the rule's own key.
-        severity: of the finding; None for the rule's own severity.
+        key: the setting to change; empty for the key of the rule.
+        severity: severity of the finding; None for that of the rule.
     """
 
     message: str
@@ -55,8 +55,8 @@ class PlanRule:
 
     Attributes:
         id: the number in the inventory, as in L-17; a short name for later rules.
-        severity: of its findings, unless a violation has its own.
-        key: the setting it is mostly about, by verl 0.9.1's name.
+        severity: severity of its findings, unless a violation has its own.
+        key: the setting that the rule is mostly about, by verl 0.9.1's name.
         about: the rule in one line.
         source: the guide, post or code that the rule comes from.
         check: returns the first violation in a plan, or None. A value that is missing or has the
@@ -71,7 +71,7 @@ class PlanRule:
     check: Check
 
     def finding(self, values: PlanValues) -> LaunchFinding | None:
-        """Return what is wrong with a plan by this rule; None if nothing is."""
+        """Return the finding if a plan breaks the rule, else None."""
         violation = self.check(values)
         if violation is None:
             return None
@@ -107,11 +107,11 @@ class Expectation:
         key: the setting.
         good: the value it should have, a tuple of values (the first is the best), or a condition.
         message: a template for `{value}`, `{good}` and the plan's `{values}`.
-        when: the plans it holds for; all plans by default.
+        when: the condition on which the rule applies to a plan; by default it always applies.
         read: the reader of the value; it follows from the type of `good`, unless `good` is a
             condition.
         fix: what to do; the default is "Set KEY=GOOD."
-        severity: of the finding; None for the rule's own severity.
+        severity: severity of the finding; None for that of the rule.
         explicit: whether only a value that the recipe or the command line sets counts.
     """
 

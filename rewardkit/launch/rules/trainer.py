@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rewardkit.launch.findings import Severity
+from rewardkit.launch.presets import ACTOR, REF
 from rewardkit.launch.rules.rule import (
     ASCEND,
     CODE,
@@ -13,9 +14,8 @@ from rewardkit.launch.rules.rule import (
     rule,
     set_to,
 )
-from rewardkit.launch.rules.values import ACTOR, EAGER, LOGGER, REF, PlanValues
+from rewardkit.launch.rules.values import BATCH, EAGER, LOGGER, PlanValues
 
-BATCH = "data.train_batch_size"
 DEVICE = "trainer.device"
 FOLDER = "trainer.default_local_dir"
 KEPT_CHECKPOINTS = "trainer.max_actor_ckpt_to_keep"
@@ -23,13 +23,13 @@ RESUME_MODE, RESUME_PATH = "trainer.resume_mode", "trainer.resume_from_path"
 SAVE, TEST = "trainer.save_freq", "trainer.test_freq"
 TASK_QUEUE = "TASK_QUEUE_ENABLE"
 
-#: Every node has its own of these folders.
+#: Temporary folders, of which every node has its own.
 TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108 - prefixes that the rule warns of
 
-#: A run that saves at least once in this many steps fills a disk.
+#: Saving at least once in this many steps fills a disk.
 FREQUENT_STEPS = 10
 
-#: Loggers by the release that brought them.
+#: Loggers by the release that introduced them.
 LOGGERS = {
     (0, 0, 0): "console wandb swanlab mlflow tensorboard vemlp_wandb clearml tracking".split(),
     (0, 6, 0): ["trackio", "file"],
@@ -105,14 +105,14 @@ def shared_folder(values: PlanValues) -> Violation | None:
     folder, nodes = values.explicit(FOLDER), values.count("trainer.nnodes") or 1
     if nodes == 1 or values.only_validates or not isinstance(folder, (str, type(None))):
         return None
-    if folder is not None and not _is_of_one_node(folder):
+    if folder is not None and not _is_local_to_node(folder):
         return None
     name = folder or "verl's default"
     message = f"{name} is another folder on each of the {nodes} nodes."
     return Violation(message, f"Set {FOLDER} to an absolute path on storage that all nodes share.")
 
 
-def _is_of_one_node(folder: str) -> bool:
+def _is_local_to_node(folder: str) -> bool:
     """Whether a folder is relative, or a node's temporary one."""
     return "://" not in folder and (not folder.startswith("/") or folder.startswith(TEMPORARY))
 

@@ -1,4 +1,4 @@
-"""A plan's values as the rules need them: of the right type, or None."""
+"""A plan's values with their types checked, for the rules."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewardkit.launch.plan import Plan
-from rewardkit.launch.presets import preset
+from rewardkit.launch.presets import ACTOR, preset
 from rewardkit.launch.recipe import Recipe
 from rewardkit.launch.rules.facts import RunFacts
 from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import parse_release
 
-ACTOR = "actor_rollout_ref.actor"
 MODEL = "actor_rollout_ref.model"
-REF = "actor_rollout_ref.ref"
 ROLLOUT = "actor_rollout_ref.rollout"
 
+BATCH = "data.train_batch_size"
 DYNAMIC_BATCH = f"{ACTOR}.use_dynamic_bsz"
 EAGER = f"{ROLLOUT}.enforce_eager"
 KL_IN_REWARD = "algorithm.use_kl_in_reward"
@@ -27,6 +26,7 @@ LOGGER = "trainer.logger"
 MEMORY_SHARE = f"{ROLLOUT}.gpu_memory_utilization"
 MICRO_BATCH = f"{ACTOR}.ppo_micro_batch_size_per_gpu"
 REMOVE_PADDING = f"{MODEL}.use_remove_padding"
+SAMPLES = f"{ROLLOUT}.n"
 TENSOR_PARALLEL = f"{ROLLOUT}.tensor_model_parallel_size"
 
 #: Loggers that other people look at.
@@ -47,7 +47,7 @@ class PlanValues:
 
     Attributes:
         plan: the plan.
-        facts: what is known besides it.
+        facts: the model, the devices and the data, as far as they are known.
     """
 
     plan: Plan
@@ -59,43 +59,43 @@ class PlanValues:
         return self.plan.recipe
 
     def first(self, *keys: str) -> Any:
-        """The value of the first key that has one."""
+        """Return the value of the first key that has one."""
         return next((value for key in keys if (value := self.plan.get(key)) is not None), None)
 
     def number(self, *keys: str) -> float | None:
-        """A finite number."""
+        """Return a finite number; None for any other value, as for the next readers."""
         value = self.first(*keys)
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return value if is_number and math.isfinite(value) else None
 
     def integer(self, *keys: str) -> int | None:
-        """An integer, also a negative one."""
+        """Return an integer, which may be negative."""
         value = self.first(*keys)
         return value if type(value) is int else None
 
     def count(self, *keys: str) -> int | None:
-        """A positive integer."""
+        """Return a positive integer."""
         value = self.integer(*keys)
         return value if value is not None and value > 0 else None
 
     def flag(self, *keys: str) -> bool | None:
-        """A boolean."""
+        """Return a boolean."""
         value = self.first(*keys)
         return value if isinstance(value, bool) else None
 
     def text(self, *keys: str) -> str | None:
-        """A text."""
+        """Return a text."""
         value = self.first(*keys)
         return value if isinstance(value, str) else None
 
     def texts(self, key: str) -> list[str]:
-        """The texts of a list, or one text as a list; values of other types are left out."""
+        """Return the texts of a list, or one text as a list, without values of other types."""
         value = self.plan.get(key)
         items = value if isinstance(value, (list, tuple)) else [value]
         return [item for item in items if isinstance(item, str)]
 
     def explicit(self, key: str) -> Any:
-        """The value that a preset, the recipe or the command line sets; None for verl's default."""
+        """Return the value that a preset, the recipe or the command line sets, else None."""
         return self.plan.settings.get(self._latest(key))
 
     def is_user_set(self, key: str) -> bool:
@@ -170,10 +170,9 @@ class PlanValues:
         return max(longest, limit) if longest else None
 
     def sequence_parallel(self, model: str = ACTOR) -> int | None:
-        """How many devices share one sequence: Ulysses of FSDP, context parallel of Megatron."""
-        name = "ulysses_sequence_parallel_size"
-        if self.is_megatron:
-            name = "megatron.context_parallel_size"
+        """Return how many devices share a sequence: Ulysses (FSDP), context parallel (Megatron)."""
+        fsdp, megatron = "ulysses_sequence_parallel_size", "megatron.context_parallel_size"
+        name = megatron if self.is_megatron else fsdp
         for owner in (model, ACTOR):
             # From verl 0.8 on FSDP's own section has the size, and the actor's is copied into it.
             sizes = [self.count(f"{owner}.{section}{name}") for section in ("", "fsdp_config.")]
@@ -183,7 +182,7 @@ class PlanValues:
 
     @property
     def model_parallel(self) -> int | None:
-        """How many devices hold one copy of the actor: Ulysses, or TP x PP x CP of Megatron."""
+        """How many devices hold a copy of the actor: the Ulysses size, or TP x PP x CP (Megatron)."""
         context = self.sequence_parallel()
         if not self.is_megatron:
             return context
@@ -193,7 +192,7 @@ class PlanValues:
 
     @property
     def data_parallel(self) -> int | None:
-        """How many copies of the actor share a batch; None where they do not fill the devices."""
+        """How many copies of the actor share a batch; None if the copies do not fill the devices."""
         devices, per_copy = self.devices, self.model_parallel
         if not devices or not per_copy or devices % per_copy:
             return None

@@ -225,7 +225,7 @@ def _draft(
     for override in known:
         key = override.latest_key
         name = release.name_of(key)
-        is_read = bool(name) and (release.lists(name) or release.open_at(name))
+        is_read = bool(name) and (release.lists(name) or release.accepts_unlisted(name))
         signs[key] = override.sign if override.sign == "~" or not is_read else ""
         settings[key] = _at_home(key, override.value)
     return RecipeDraft(settings=settings, signs=signs, script=script, release=release, where=where)

@@ -52,7 +52,7 @@ def is_known(override: ImportedSetting) -> bool:
 
 def _takes(known: Release, key: str) -> bool:
     """Whether a release lists a key, or takes any name there in a section that it has."""
-    return known.lists(key) or (known.open_at(key) and known.lists(key.partition(".")[0]))
+    return known.lists(key) or (known.accepts_unlisted(key) and known.lists(key.partition(".")[0]))
 
 
 def unknown_findings(unknown: Iterable[ImportedSetting]) -> Iterator[LaunchFinding]:
@@ -139,7 +139,7 @@ def _name_findings(override: ImportedSetting, release: Release) -> Iterator[Laun
             yield LaunchFinding("warning", "plus", key, text, "The recipe has it without.")
         return
     new = release.name_of(override.latest_key)
-    reads = bool(new) and (release.lists(new) or release.open_at(new))
+    reads = bool(new) and (release.lists(new) or release.accepts_unlisted(new))
     if reads and new != key:
         does = "is read by nothing" if override.sign else "does not start with it"
         text = f"{verl} {does}: the key is {new} there."

@@ -1,32 +1,24 @@
-"""Where a plan runs: here, or on a cluster for which its files are written.
+"""The targets of a plan: a run on this machine, or files and commands for a cluster.
 
 Each target is a module with one function, `launch(plan, folder)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 from rewardkit.launch.plan import Plan
+from rewardkit.launch.recipe import Target
 from rewardkit.launch.secret_values import secret_variables
 from rewardkit.launch.targets.base import File, Launch, require_no_secrets
 
 __all__ = ["TARGETS", "File", "Launch", "render"]
 
-#: The module of each `cluster.target` of a recipe.
-TARGETS: Mapping[str, str] = {
-    "local": "local",
-    "ray-job": "ray_job",
-    "script": "script",
-    "slurm": "slurm",
-    "kuberay": "kuberay",
-    "skypilot": "skypilot",
-    "ascend": "ascend",
-    "modelarts": "modelarts",
-}
+#: The values of `cluster.target` in a recipe; the module of `ray-job` is `ray_job`.
+TARGETS: tuple[str, ...] = get_args(Target)
 
 
 def render(plan: Plan, folder: Path) -> Launch:
@@ -37,12 +29,13 @@ def render(plan: Plan, folder: Path) -> Launch:
         folder: the folder of the files; this function writes nothing.
 
     Raises:
-        UsageError: the target cannot do what the recipe asks for, or it needs a field that the
-            recipe does not set.
+        UsageError: the target does not support the recipe, or needs a field that the recipe does
+            not set.
     """
     require_no_secrets(plan)
     name = plan.recipe.cluster.target
-    launch: Launch = import_module(f"{__name__}.{TARGETS[name]}").launch(plan, folder.absolute())
+    module = import_module(f"{__name__}.{name.replace('-', '_')}")
+    launch: Launch = module.launch(plan, folder.absolute())
     secrets = secret_variables(plan.arguments)
     if not secrets or name == "local":
         return launch

@@ -1,7 +1,7 @@
 """`ascend`: one bash script for every node of an NPU (or GPU) cluster, without a scheduler.
 
-The script finds out by the head's address which node it runs on. It starts Ray, waits for the other
-nodes with a timeout, runs verl on the head, and ends what it started by process id. The script that
+The script compares its address with the head's to know which node it runs on. It starts Ray, waits
+for the other nodes with a timeout, runs verl on the head, and ends its own processes by id. The script that
 the Ascend guide publishes waits forever, kills every Python of the host and removes /tmp/ray.
 """
 
@@ -16,7 +16,7 @@ from rewardkit.launch.targets.base import File, Launch, render_template, require
 
 
 def launch(plan: Plan, folder: Path) -> Launch:
-    """Return the script, which the user starts on every node.
+    """Return the script, which the user runs on every node.
 
     Raises:
         UsageError: a port cannot be used.

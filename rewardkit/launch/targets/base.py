@@ -1,4 +1,4 @@
-"""What the targets share: files and launches, templates, ports, the scorer's file."""
+"""Code that the targets share: files and launches, templates, ports, the scorer's file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class File:
 
     Attributes:
         name: its path below the run's folder, as in `node.sh` or `working_dir/launch.sh`.
-        text: its content.
-        executable: whether it is a program.
+        text: its contents.
+        executable: whether it gets the permission to execute.
     """
 
     name: str
@@ -40,13 +40,13 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """A plan for its target.
+    """The files and the command of a plan for its target.
 
     Attributes:
         files: the files to write below the run's folder.
         argv: the command that `train` runs; None if it only writes files.
         env: variables for the command, added to the environment.
-        next_steps: what the user does next, a line each.
+        next_steps: instructions for the user, one line each.
         cwd: the folder in which the command starts.
     """
 
@@ -58,7 +58,7 @@ class Launch:
 
 
 def require_no_secrets(plan: Plan) -> None:
-    """Refuse a plan that contains a secret; `secret_values.conceal_secrets` leaves none.
+    """Refuse a plan that contains a secret, although `conceal_secrets` has replaced all of them.
 
     Raises:
         UsageError: a variable or an argument has a secret.
@@ -116,13 +116,13 @@ def require_absolute_data(recipe: Recipe, reason: str) -> None:
     for name in (*recipe.data.train, *recipe.data.val):
         if not name.startswith(("/", "~")) and "://" not in name:
             raise UsageError(
-                f"data: {one_line(name)} is relative, and {reason}. Write the path that all nodes "
+                f"data: {comment_text(name)} is relative, and {reason}. Write the path that all nodes "
                 "share."
             )
 
 
-def one_line(text: str) -> str:
-    """Return a text for a comment: no character ends the line, or is one that YAML refuses."""
+def comment_text(text: str) -> str:
+    """Return a text for a comment, without line ends and characters that YAML refuses."""
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
 
 
@@ -141,7 +141,7 @@ def ray_start_arguments(recipe: Recipe) -> list[str]:
 
 
 def required_files(plan: Plan) -> list[str]:
-    """Return what verl reads on every node: parquet files, the model and the scorer's file."""
+    """Return the paths that verl reads on every node: parquet files, model and scorer's file."""
     recipe = plan.recipe
     scorer = str(plan.get("reward.custom_reward_function.path", ""))
     paths = [path for path in (recipe.model, scorer) if path.startswith("/")]
@@ -175,7 +175,7 @@ def render_template(template: str, plan: Plan, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "line": lambda text: Markup(one_line(text or "")),  # noqa: S704 - no HTML
+        "line": lambda text: Markup(comment_text(text or "")),  # noqa: S704 - no HTML
         "code": lambda text: Markup(text or ""),  # noqa: S704 - no HTML
     }
     recipe = plan.recipe
@@ -193,7 +193,7 @@ def render_template(template: str, plan: Plan, **values: Any) -> str:
 
 
 def scorer_file_text(plan: Plan) -> str | None:
-    """Return the content of the scorer's file on the nodes; None if the target ships no file.
+    """Return the contents of the scorer's file on the nodes; None if the target copies no file.
 
     Raises:
         UsageError: the recipe's file cannot be read.
@@ -220,9 +220,9 @@ def _import_text(scorer: str) -> str:
 
 
 def as_yaml(tree: Any) -> str:
-    """Write YAML that readers of YAML 1.1 and 1.2 read alike: texts like numbers are quoted.
+    """Return YAML with the same meaning in YAML 1.1 and 1.2: texts that look like numbers are quoted.
 
-    Texts of several lines are blocks, and there are no aliases.
+    Texts of several lines become blocks, and no aliases are written.
     """
     import yaml
 

@@ -28,7 +28,7 @@ from rewardkit.launch.targets.base import (
     slug,
 )
 
-#: Kubernetes' usual name of a device; `cluster.device_resource` is for sites with another name.
+#: The usual name of a device in Kubernetes; `cluster.device_resource` sets another one.
 RESOURCES = {"gpu": "nvidia.com/gpu", "npu": "huawei.com/Ascend910"}
 
 _HEADER = """
@@ -39,7 +39,7 @@ _HEADER = """
 
 This file has no secrets. A Secret with this name becomes environment variables of all pods:
   kubectl create secret generic {name} -n {namespace} --from-literal=WANDB_API_KEY=...
-The job starts when all pods run. It waits up to {wait} s for their devices, and fails without them.
+The job starts when all pods run. It waits up to {wait} s for their devices and fails if they are missing.
 Before you run it again: kubectl delete -f kuberay.yaml
 """
 

@@ -29,11 +29,11 @@ def launch(plan: Plan, _folder: Path) -> Launch:
         )
     if recipe.cluster.setup:
         raise UsageError(
-            "cluster.setup: the target local runs in the current environment. Set that up before, "
+            "cluster.setup: the target local runs in the current environment. Prepare the environment first, "
             "or set cluster.target to script."
         )
     python, *rest = (reveal_secrets(argument, plan.secrets) for argument in plan.command())
-    program = sys.executable if python == "python3" else python  # verl is beside rewardkit
+    program = sys.executable if python == "python3" else python  # verl is in this environment
     env = dict(plan.env)
     if "RAY_ADDRESS" not in os.environ:
         env.setdefault("RAY_ADDRESS", "local")

@@ -23,14 +23,14 @@ from rewardkit.launch.targets.base import (
     Launch,
     as_comment,
     as_yaml,
-    one_line,
+    comment_text,
     render_template,
     slug,
 )
 from rewardkit.launch.verl.hydra_values import Raw
 
-#: The output folder of AscendFactory's example, unless default_local_dir is absolute.
-OUTPUT = "/home/ma-user/verl"
+#: The output folder if default_local_dir is not absolute: that of AscendFactory's example.
+DEFAULT_OUTPUT = "/home/ma-user/verl"
 
 _HEADER = """
 {name}, verl {verl}: the settings of the recipe, for AscendFactory. Made by rewardkit.
@@ -59,20 +59,16 @@ def launch(plan: Plan, folder: Path) -> Launch:
             "modelarts: AscendFactory starts verl's main trainer, which has dynamic sampling from verl "
             "0.9 on. Remove dapo.dynamic_sampling, or use verl 0.9."
         )
-    megatron = (
-        ("The run uses Megatron: choose an AscendFactory preset that does too.",)
-        if recipe.strategy == "megatron"
-        else ()
-    )
+    megatron = ("The run uses Megatron: choose an AscendFactory preset that does too.",)
     local_dir = str(plan.get("trainer.default_local_dir", ""))
     tree = {
-        "af_output_dir": local_dir if local_dir.startswith("/") else OUTPUT,
+        "af_output_dir": local_dir if local_dir.startswith("/") else DEFAULT_OUTPUT,
         "backend_config": _settings_tree(plan),
     }
     header = _HEADER.format(
         name=slug(recipe.name),
         verl=plan.verl,
-        model=one_line(shell_word(recipe.cluster.model_name)),
+        model=comment_text(shell_word(recipe.cluster.model_name)),
     )
     return Launch(
         files=(
@@ -81,7 +77,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         ),
         next_steps=(
             f"Copy {shell_word(str(folder))} to ModelArts and run in the copy: bash modelarts.sh",
-            *megatron,
+            *(megatron if recipe.strategy == "megatron" else ()),
             f"Give the ModelArts job {recipe.nodes} nodes with {recipe.devices_per_node} devices each.",
         ),
     )
@@ -90,8 +86,8 @@ def launch(plan: Plan, folder: Path) -> Launch:
 def _settings_tree(plan: Plan) -> dict[str, Any]:
     """Return the plan's settings by the release's names, nested as in YAML."""
     tree: dict[str, Any] = {}
-    written = [a for a in plan.arguments if not a.startswith(("--", "model_engine="))]
-    for override in parse_overrides(written, "the plan"):
+    settings = [a for a in plan.arguments if not a.startswith(("--", "model_engine="))]
+    for override in parse_overrides(settings, "the plan"):
         if override.is_group or override.sign == "~":
             raise UsageError(
                 f"{override}: AscendFactory takes only settings, key=value. Remove it."
@@ -100,11 +96,11 @@ def _settings_tree(plan: Plan) -> dict[str, Any]:
         section = tree
         for parent in parents:
             section = section.setdefault(parent, {})
-        section[name] = _value(plan, override.key)
+        section[name] = _resolved_value(plan, override.key)
     return tree
 
 
-def _value(plan: Plan, key: str) -> Any:
+def _resolved_value(plan: Plan, key: str) -> Any:
     """Return a setting's value, resolved: AscendFactory's guide does not mention ${...}."""
     value = plan.config[plan.release.latest_name_of(key)]
     if isinstance(value, str) and MARK.search(value):

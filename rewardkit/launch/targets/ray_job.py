@@ -1,12 +1,12 @@
 """`ray-job`: the plan as a job of a running Ray cluster, submitted by `ray job submit`.
 
-The job brings what it needs: the command in `launch.sh`, the recipe's scorer file, and this
+Ray uploads what the job needs: the command in `launch.sh`, the recipe's scorer file, and this
 rewardkit (as a `py_module`, so that the nodes score with the version that made the plan; its
 dependencies are in every verl environment). Ray starts the job in an unpacked copy of
 `working_dir`, so parquet files must have absolute paths.
 
-The entrypoint is `bash launch.sh` instead of the command, because `ray job submit` quoted arguments
-as Windows does in 2.49 (measured; 2.60 quotes for a shell): a Hydra value lost its single quotes.
+The entrypoint is `bash launch.sh` instead of the command, because `ray job submit` of Ray 2.49 quotes
+arguments for Windows (measured; 2.60 quotes for a shell): a Hydra value lost its single quotes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         files.append(File("working_dir/reward.py", scorer))
     files.append(File("runtime_env.yaml", as_yaml(_runtime_env(plan, folder))))
     detach = ("--no-wait",) if recipe.cluster.detach else ()
-    submit = (_ray(), "job", "submit", "--address", recipe.cluster.address)
+    submit = (_ray_program(), "job", "submit", "--address", recipe.cluster.address)
     job = ("--runtime-env", str(folder / "runtime_env.yaml"), "--submission-id", name)
     return Launch(
         files=tuple(files),
@@ -59,7 +59,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
 
 
 def _runtime_env(plan: Plan, folder: Path) -> dict[str, object]:
-    """Return what Ray uploads; the paths are on this machine, where `ray job submit` reads them."""
+    """Return the runtime_env; its paths are on this machine, where `ray job submit` reads them."""
     env: dict[str, object] = {"working_dir": str(folder / "working_dir")}
     if plan.recipe.reward.scorer != "verl":
         env["py_modules"] = [str(Path(rewardkit.__file__).parent)]
@@ -69,8 +69,8 @@ def _runtime_env(plan: Plan, folder: Path) -> dict[str, object]:
     return env | {"excludes": ["**/__pycache__/"], "env_vars": variables}
 
 
-def _ray() -> str:
-    """Return the `ray` of this environment, else the first on the PATH."""
+def _ray_program() -> str:
+    """Return the path of `ray` in this environment, else of the first on the PATH."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return shutil.which("ray", path=path) or "ray"
 

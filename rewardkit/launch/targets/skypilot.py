@@ -1,6 +1,6 @@
 """`skypilot`: a task for `sky launch`, with its own Ray on the nodes that SkyPilot rents.
 
-The image, or cluster.setup, brings verl and rewardkit. The task does not touch the Ray of SkyPilot
+The image, or cluster.setup, must provide verl and rewardkit. The task does not touch the Ray of SkyPilot
 itself on each node (ports 6380 and 8266).
 
 Not tested on a cloud: the tests parse the YAML and check its script, which is the one that `ascend`
@@ -22,7 +22,7 @@ from rewardkit.launch.targets.base import (
     Launch,
     as_comment,
     as_yaml,
-    one_line,
+    comment_text,
     require_free_ports,
     scorer_file_text,
     slug,
@@ -40,7 +40,7 @@ _HEADER = """
   sky logs {name}
   sky down {name}
 
-On the same cluster (sky exec) it does not start while an earlier run is active, and says so.
+On the same cluster (sky exec) it refuses to start while an earlier run is active.
 """
 
 #: SkyPilot numbers the nodes and lists their addresses; the head's is the first.
@@ -60,7 +60,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
     recipe = plan.recipe
     if recipe.devices == "npu":
         raise UsageError(
-            "devices: SkyPilot rents no npu. Set cluster.target to ascend, slurm or kuberay."
+            "devices: SkyPilot has no NPUs. Set cluster.target to ascend, slurm or kuberay."
         )
     if recipe.devices == "gpu" and not recipe.cluster.accelerator:
         raise UsageError(
@@ -73,7 +73,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
         name=name,
         nodes=recipe.nodes,
         count=recipe.devices_per_node,
-        accelerator=one_line(recipe.cluster.accelerator or "CPU"),
+        accelerator=comment_text(recipe.cluster.accelerator or "CPU"),
         verl=plan.verl,
         secrets="".join(f" --secret {secret}" for secret in secrets),
     )

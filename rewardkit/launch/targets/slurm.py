@@ -14,7 +14,7 @@ from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.targets.ascend import node_script
 from rewardkit.launch.targets.base import File, Launch, render_template, require_free_port
 
-#: Slurm's usual name of a device; `cluster.device_resource` is for sites with another name.
+#: The usual name of a device in Slurm; `cluster.device_resource` sets another one.
 GRES = {"gpu": "gpu", "npu": "npu"}
 
 
@@ -36,7 +36,7 @@ def launch(plan: Plan, folder: Path) -> Launch:
             File("node.sh", node_script(plan, rank="SLURM_NODEID"), executable=True),
         ),
         next_steps=(
-            f"Submit it from the folder where the recipe's relative paths start: sbatch {script}",
+            f"Submit it from the folder to which the recipe's relative paths refer: sbatch {script}",
             "Export secrets (WANDB_API_KEY, HF_TOKEN) in the shell that submits it.",
         ),
     )

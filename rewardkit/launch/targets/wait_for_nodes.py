@@ -12,11 +12,11 @@ import ray
 
 
 def main(address: str, nodes: int, device: str, per_node: int, limit: float) -> str:
-    """Return why the run cannot start; empty once it can."""
+    """Wait for all nodes; return "" once the run can start, else the reason why it cannot."""
     deadline = time.monotonic() + limit
     while not accepts_driver(address):
         if time.monotonic() > deadline:
-            return f"after {limit:.0f} s Ray at {address} still accepts no driver; see its log."
+            return f"after {limit:.0f} s Ray at {address} does not accept a driver; see its log."
         time.sleep(2)
     while True:
         members = sorted(

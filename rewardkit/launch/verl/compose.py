@@ -1,4 +1,4 @@
-"""Arguments of verl's trainer in the hands of an installed verl: composed by Hydra, validated by verl."""
+"""Compose the configuration of an installed verl with Hydra, and validate it with verl's own code."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _CHILD = Path(__file__).with_name("compose_child.py")
 
 @dataclass(frozen=True, kw_only=True)
 class ComposedConfig:
-    """What an installed verl makes of overrides.
+    """The configuration that an installed verl composes from overrides.
 
     Attributes:
         config: the whole configuration, dotted key -> value, with interpolations resolved.
         error: why Hydra cannot compose it; "" if it can.
-        invalid: what verl's `validate_config` reports; "" for nothing.
+        invalid: the error of verl's `validate_config`; "" without one.
         reward: the name of the reward function that verl loads; None if it loads none.
         reward_error: why the reward function cannot be loaded; "" if it can.
     """
@@ -47,10 +47,10 @@ def compose_config(
     validate: bool = True,
     python: str = sys.executable,
 ) -> ComposedConfig:
-    """Compose a configuration with the verl that is installed beside a Python.
+    """Compose a configuration with the verl of a Python environment.
 
     Args:
-        arguments: of verl's trainer: overrides, and `--config-name`.
+        arguments: arguments of verl's trainer: overrides, and `--config-name`.
         dapo_recipe: whether they are for verl's DAPO recipe. Its configuration is not in the wheel,
             so its keys are added to the main trainer's.
         validate: whether verl's own code validates the configuration and loads the reward; that
@@ -81,7 +81,7 @@ def compose_config(
         )
     except subprocess.TimeoutExpired:
         raise DataError(
-            f"verl composed no configuration within {COMPOSE_TIMEOUT_SECONDS:.0f} s."
+            f"verl did not compose the configuration within {COMPOSE_TIMEOUT_SECONDS:.0f} s."
         ) from None
     lines = process.stdout.strip().splitlines()
     if process.returncode or not lines:

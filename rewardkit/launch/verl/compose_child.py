@@ -1,7 +1,7 @@
-"""Run by `compose` in the environment of a verl: compose its configuration and validate it.
+"""Child process of `compose`, in verl's environment: compose a configuration and validate it.
 
-The request is JSON on stdin; the reply is the last line of stdout, after whatever verl prints.
-Nothing of rewardkit is imported, because that environment may not have it.
+The request is JSON on stdin; the reply is the last line of stdout, after all that verl prints.
+This file does not import rewardkit, because that environment may not have it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 def main() -> None:
     """Answer one request: a configuration's name, overrides, and whether to validate."""
-    del sys.path[0]  # this file's folder: its modules have names that others may have too
+    del sys.path[0]  # this file's folder, whose modules could hide others of the same name
     request = json.load(sys.stdin)
     reply: dict[str, Any] = {}
     try:
@@ -61,22 +61,22 @@ def flat_config(config: Any) -> dict[str, Any]:
     """Return a configuration as dotted keys; a mandatory value that is missing is None."""
     from omegaconf import OmegaConf
 
-    return dict(_flat(OmegaConf.to_container(config)))
+    return dict(_flat_items(OmegaConf.to_container(config)))
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat_items(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in tree.items():
         if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flat_items(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", None if value == "???" else value
 
 
 def validation_error(config: Any) -> str:
-    """Return what verl's own validation reports; "" for nothing.
+    """Return the error of verl's own validation; "" without one.
 
-    From 0.9 on a critic's configuration is read with its model's. Where the model is not on this
-    machine, the rest is validated without the critic.
+    From 0.9 on the configuration of a critic needs its model. If the model is not on this machine,
+    the rest is validated without the critic.
     """
     critic = config.algorithm.adv_estimator == "gae"
     message = _validate(config, critic=critic)

@@ -1,4 +1,4 @@
-"""Values of Hydra's override grammar: read and written."""
+"""Parse and format values of Hydra's override grammar."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from rewardkit.errors import UsageError
 
-#: Depth of nested lists that are read; a deeper list is text.
+#: Depth of nested lists; a deeper list is read as text.
 MAX_DEPTH = 20
 
 _WORD = re.compile(r"[A-Za-z_]+")
@@ -23,16 +23,17 @@ _DIGITS, _WHOLE = r"\d(?:_?\d)*", r"(?:0|[1-9](?:_?\d)*)"
 _NUMBER = re.compile(
     rf"[+-]?(?:{_WHOLE}|(?:{_WHOLE}\.?|{_WHOLE}?\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?)", re.ASCII
 )
-MAX_NUMBER = 1000
+#: Digits of a number; a longer one is text.
+MAX_NUMBER_CHARACTERS = 1000
 
-#: Characters that mean something to Hydra unless a backslash stands before them.
+#: Characters that Hydra interprets unless a backslash precedes them.
 _ESCAPE = re.compile(r"\\([\\()\[\]{}:=, \t])")
 _SPECIAL = re.compile(r"([\\()\[\]{}:=, \t])")
 
-#: A key of a mapping, which Hydra takes without quotes only.
+#: A key of a mapping, which Hydra accepts only without quotes.
 _MAPPING_KEY = re.compile(r"[\w/\-\\+.$%*@?|()\[\]{}:=, \t]+", re.ASCII)
 
-#: A quote begins a quoted text after one of these; inside a word it is a character.
+#: A quote after one of these begins a quoted text; inside a word it is an ordinary character.
 _BEFORE_QUOTE = "[{(,:="
 
 
@@ -56,9 +57,9 @@ def format_value(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "True", False: "False", None: "null"}[value]
     if isinstance(value, str):
-        return _text(value)
+        return _format_text(value)
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_key(k)}:{format_value(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{_format_key(k)}:{format_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(format_value(item) for item in value) + "]"
     return repr(value)
@@ -69,11 +70,11 @@ def parse_value(text: str, depth: int = 0) -> Any:
     if text.startswith("{") or re.match(r"[a-z_]+\(", text):
         return Raw(text)
     if text.startswith("[") and text.endswith("]") and depth < MAX_DEPTH:
-        return [parse_value(_trimmed(item), depth + 1) for item in _split(text[1:-1])]
+        return [parse_value(_trim_blanks(item), depth + 1) for item in _split_items(text[1:-1])]
     if text == "":
         return ""  # Hydra's empty text; null is written out
     if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
-        return _unquoted(text)
+        return _unquote(text)
     if _is_number(text):
         return float(text) if re.search("[.eEnN]", text) else int(text)
     word = text.lower()
@@ -89,8 +90,8 @@ def quote_text(text: str) -> str:
     return "'" + re.sub(r"(\\*)('|\Z)", escape, text) + "'"
 
 
-def _text(value: str) -> str:
-    """Quote text in which Hydra would read `=`, `,`, blanks, braces or quotes as its grammar."""
+def _format_text(value: str) -> str:
+    """Quote text with `=`, `,`, blanks, braces or quotes, which Hydra would interpret."""
     if _WORD.fullmatch(value):
         return quote_text(value) if value.lower() in _HYDRA_WORDS else value
     if _INTERPOLATION.fullmatch(value):
@@ -100,11 +101,12 @@ def _text(value: str) -> str:
 
 def _is_number(text: str) -> bool:
     return bool(
-        _NOT_FINITE.fullmatch(text) or (len(text) <= MAX_NUMBER and _NUMBER.fullmatch(text))
+        _NOT_FINITE.fullmatch(text)
+        or (len(text) <= MAX_NUMBER_CHARACTERS and _NUMBER.fullmatch(text))
     )
 
 
-def _key(key: Any) -> str:
+def _format_key(key: Any) -> str:
     """Write a key of a mapping. Hydra has no quotes there, so the text `true` cannot be a key."""
     if not isinstance(key, str):
         return format_value(key)
@@ -114,14 +116,14 @@ def _key(key: Any) -> str:
     return _SPECIAL.sub(r"\\\1", key)
 
 
-def _unquoted(text: str) -> str:
-    """Read a quoted text; backslashes before a quote, or at the end, are doubled in it."""
+def _unquote(text: str) -> str:
+    """Read a quoted text; backslashes before a quote and at the end are doubled there."""
     quote = text[0]
     doubled = rf"(\\*)({quote}|\Z)"
     return re.sub(doubled, lambda match: match[1][: len(match[1]) // 2] + match[2], text[1:-1])
 
 
-def _trimmed(item: str) -> str:
+def _trim_blanks(item: str) -> str:
     """Remove the blanks around an item, except one that a backslash escapes."""
     item = item.lstrip()
     text = item.rstrip()
@@ -129,7 +131,7 @@ def _trimmed(item: str) -> str:
     return item[: len(text) + 1] if escapes else text
 
 
-def _split(text: str) -> list[str]:
+def _split_items(text: str) -> list[str]:
     """Split the items of a list at commas outside brackets and quotes."""
     items, depth, quote, item, place = [], 0, "", "", 0
     while place < len(text):

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-#: A release that does not exist yet.
+#: A release number above every real one.
 NEVER = (99, 0, 0)
 
 
@@ -33,13 +33,13 @@ class KeyRename:
 
 @dataclass(frozen=True, kw_only=True)
 class IgnoredKey:
-    """A key that verl composes, or takes after a `+`, and does not act on from a release on.
+    """A key that verl accepts, perhaps only with a `+`, and ignores from a release on.
 
     Attributes:
         key: the name; a dot at the end means every key below it.
-        since: the first release that does not act on it.
+        since: the first release that ignores it.
         why: what happens, and what to use instead.
-        fatal: whether verl ends instead of ignoring it.
+        fatal: whether verl stops instead of ignoring it.
         only: the trainer that ignores it, `fsdp` or `megatron`; "" for both.
     """
 
@@ -52,13 +52,13 @@ class IgnoredKey:
 
 @cache
 def renames() -> tuple[KeyRename, ...]:
-    """The renames of all releases; the first that fits a key is the right one."""
+    """Return the renames of all releases; the first one that matches a key applies."""
     return tuple(KeyRename(**entry) for entry in _table("renames"))
 
 
 @cache
 def dapo_recipe_renames() -> tuple[KeyRename, ...]:
-    """The renames for verl's DAPO recipe, which kept the reward's old names in every release."""
+    """Return the renames for verl's DAPO recipe, which has the old names of the reward's keys."""
     overlong = KeyRename(
         new="reward.reward_kwargs.overlong_buffer_cfg.",
         old="reward_model.overlong_buffer.",
@@ -70,15 +70,15 @@ def dapo_recipe_renames() -> tuple[KeyRename, ...]:
 
 @cache
 def ignored_keys() -> tuple[IgnoredKey, ...]:
-    """The keys that some release does not act on."""
+    """Return the keys that some release ignores."""
     return tuple(IgnoredKey(**entry) for entry in _table("ignored"))
 
 
 @lru_cache(maxsize=1 << 14)
 def to_latest_key(key: str, *, megatron: bool = False) -> str:
-    """Return a key's name in the newest release we know, whatever release it was written for."""
+    """Return a key's name in the newest release we know, given its name in any release."""
     for rename in (*dapo_recipe_renames(), *renames()):
-        if _fits(key, rename.old) and not (megatron and rename.fsdp_only):
+        if _matches(key, rename.old) and not (megatron and rename.fsdp_only):
             return rename.new + key[len(rename.old) :]
     return key
 
@@ -88,7 +88,11 @@ def to_release_key(
 ) -> str:
     """Return the name that a key of verl 0.9.1 has in a release."""
     for rename in (*(dapo_recipe_renames() if dapo_recipe else ()), *renames()):
-        if number < rename.since and _fits(key, rename.new) and not (megatron and rename.fsdp_only):
+        if (
+            number < rename.since
+            and _matches(key, rename.new)
+            and not (megatron and rename.fsdp_only)
+        ):
             return rename.old + key[len(rename.new) :]
     return key
 
@@ -96,16 +100,21 @@ def to_release_key(
 def ignored_key(
     key: str, number: tuple[int, ...], *, megatron: bool = False, dapo_recipe: bool = False
 ) -> IgnoredKey | None:
-    """Return why a release does not act on a key; None if it does, as far as is known."""
+    """Return the entry for a key that a release ignores; None if no entry matches."""
     for entry in ignored_keys():
         for_trainer = entry.only in {"", "megatron" if megatron else "fsdp"}
-        kept_by_recipe = dapo_recipe and "reward" in entry.key
-        if number >= entry.since and for_trainer and _fits(key, entry.key) and not kept_by_recipe:
+        is_read_by_recipe = dapo_recipe and "reward" in entry.key
+        if (
+            number >= entry.since
+            and for_trainer
+            and _matches(key, entry.key)
+            and not is_read_by_recipe
+        ):
             return entry
     return None
 
 
-def _fits(key: str, name: str) -> bool:
+def _matches(key: str, name: str) -> bool:
     return key.startswith(name) if name.endswith(".") else key == name
 
 

@@ -1,8 +1,8 @@
-"""verl's releases: the keys that each composes, with their defaults.
+"""verl's releases: the configuration keys of each, with their defaults.
 
 `tools/verl_releases.py` reads them from a release's wheel and writes `release_keys/VERSION.json`. A
 key that a release lists can be set. A key that it does not list needs Hydra's `+`, and has an effect
-only below a section that takes any name (`engine_kwargs`, `reward_kwargs`, ...).
+only in a section that accepts any name (`engine_kwargs`, `reward_kwargs`, ...).
 """
 
 from __future__ import annotations
@@ -22,25 +22,15 @@ from rewardkit.launch.verl.key_renames import IgnoredKey, ignored_key, to_latest
 
 FOLDER = Path(__file__).parent / "release_keys"
 
-#: Plans name keys as this release does. It is also the release of a plan where none is installed.
+#: Plans use the names of this release. Without an installed verl, plans are also for this release.
 LATEST = "0.9.1"
 
-#: Sections below which verl takes any name, whatever the release lists.
-OPEN = (
-    "engine_kwargs",
-    "override_config",
-    "override_transformer_config",
-    "override_ddp_config",
-    "override_optimizer_config",
-    "override_model_config",
-    "overlong_buffer_cfg",
-    "reward_kwargs",
-    "apply_chat_template_kwargs",
-    "mm_processor_kwargs",
-    "ray_init",
-    "runtime_env",
-    "env_vars",
-    "wandb_proxy",
+#: Sections in which verl accepts any name, in every release.
+OPEN_SECTIONS = frozenset(
+    "engine_kwargs override_config override_transformer_config override_ddp_config "
+    "override_optimizer_config override_model_config overlong_buffer_cfg reward_kwargs "
+    "apply_chat_template_kwargs mm_processor_kwargs ray_init runtime_env env_vars "
+    "wandb_proxy".split()
 )
 
 #: Keys that verl's DAPO recipe (recipe/dapo/config/dapo_trainer.yaml) adds to the trainer's.
@@ -57,7 +47,7 @@ DAPO_RECIPE_KEYS: Mapping[str, Any] = {
 }
 
 
-#: Fields that verl's dataclasses read and its YAML does not list, since the release.
+#: Fields of verl's dataclasses that its YAML does not list, and the first release that has them.
 UNLISTED: Mapping[str, tuple[int, ...]] = {
     "critic.ppo_infer_max_token_len_per_gpu": (0, 8, 0),
     "critic.ppo_infer_micro_batch_size_per_gpu": (0, 8, 0),
@@ -65,7 +55,7 @@ UNLISTED: Mapping[str, tuple[int, ...]] = {
 
 
 def installed_verl() -> str | None:
-    """Return the version of the installed verl without importing it; None if there is none."""
+    """Return the version of the installed verl without importing it; None if it is not installed."""
     try:
         return version("verl")
     except PackageNotFoundError:
@@ -87,13 +77,13 @@ def parse_release(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Release:
-    """The configuration of a verl release, as one trainer composes it.
+    """The configuration of a verl release, as composed by one trainer.
 
     Attributes:
         verl: the version whose keys these are, like 0.9.1.
         keys: dotted key -> default; interpolations are not resolved.
-        megatron: whether the Megatron trainer composes it, FSDP's otherwise.
-        dapo_recipe: whether verl's DAPO recipe composes it (up to 0.8).
+        megatron: whether it is the configuration of the Megatron trainer instead of FSDP's.
+        dapo_recipe: whether it is the configuration of verl's DAPO recipe (up to 0.8).
     """
 
     verl: str
@@ -115,7 +105,7 @@ class Release:
     def latest_name_of(self, key: str) -> str:
         """Return the name in verl 0.9.1 of a key of this release.
 
-        A release may list both names of a key; the one that it does not read keeps its own name.
+        If a release lists both names of a key, the name that it does not read stays unchanged.
         """
         return self._latest_names[key] if key in self._latest_names else self._latest_name(key)
 
@@ -128,27 +118,27 @@ class Release:
         return latest if self.name_of(latest) == key else key
 
     def ignored(self, key: str) -> IgnoredKey | None:
-        """Return why this release does not act on a key of its own; None if it does."""
+        """Return the entry for a key that this release lists and ignores; None for any other key."""
         return ignored_key(key, self.number, megatron=self.megatron, dapo_recipe=self.dapo_recipe)
 
     def lists(self, key: str) -> bool:
-        """Whether a key, or keys below it, can be set without a `+`."""
+        """Whether the release has a key, or keys below it: they can be set without a `+`."""
         return key in self.keys or f"{key}." in _prefixes(tuple(self.keys))
 
     def refuses(self, key: str, value: Any) -> bool:
-        """Whether a value is text where the release has a number or a truth value."""
+        """Whether a value is text although the release has a number or a boolean."""
         text = isinstance(value, str) and not isinstance(value, Raw) and not value.startswith("${")
         return text and isinstance(self.keys.get(key), (int, float))
 
-    def open_at(self, key: str) -> bool:
-        """Whether a key that is not listed lies where verl takes any name."""
+    def accepts_unlisted(self, key: str) -> bool:
+        """Whether a key that is not listed is in a section that accepts any name."""
         if key in UNLISTED and self.number >= UNLISTED[key]:
             return True
         parts = key.split(".")
         if not any(name.startswith(f"{parts[0]}.") for name in self.keys):
             return False
         above = (".".join(parts[:i]) for i in range(1, len(parts)))
-        return any(part in OPEN for part in parts[:-1]) or any(
+        return any(part in OPEN_SECTIONS for part in parts[:-1]) or any(
             self.keys.get(a) == {} for a in above
         )
 
@@ -159,7 +149,7 @@ def known_releases() -> list[str]:
 
 
 def nearest(verl: str) -> str:
-    """Return the known version that a version is planned as: `0.7` -> 0.7.1, `0.9.1.dev0` -> 0.9.1.
+    """Return the known version with whose keys a version is planned: `0.7` -> 0.7.1, `0.9.1.dev0` -> 0.9.1.
 
     Raises:
         UsageError: it is older than every known version.
@@ -176,7 +166,7 @@ def nearest(verl: str) -> str:
 
 @cache
 def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) -> Release:
-    """Return a release, as one trainer composes it.
+    """Return a release, as composed by one trainer.
 
     Args:
         verl: a version; an unknown version is planned as the nearest older one.

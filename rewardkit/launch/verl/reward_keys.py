@@ -1,6 +1,6 @@
 """The keys that make a verl release use a custom reward function.
 
-The section moved. verl 0.9 still composes the old one and ignores it without a message, so that it
+The section moved. verl 0.9 still accepts the old one and ignores it without a message, so that it
 trains with its built-in scorer (`trainer/main_ppo.py` no longer calls `migrate_legacy_reward_impl`;
 measured on 0.9.1).
 """
@@ -21,7 +21,7 @@ NEW_KEY = "reward.custom_reward_function"
 NEW_KEY_SINCE = (0, 7, 1)
 OLD_KEY_IGNORED_SINCE = (0, 9, 0)
 
-#: The reward may be given as `pkg://module` from this release on.
+#: First release that accepts the reward as `pkg://module`.
 PKG_SINCE = (0, 7, 0)
 
 
@@ -31,7 +31,7 @@ def reward_key(verl: str) -> str:
 
 
 def describe_reward_keys(verl: str) -> str:
-    """Say in one line which sections a verl release reads, and which it ignores."""
+    """Return in one line which sections a verl release reads, and which it ignores."""
     if parse_release(verl) >= OLD_KEY_IGNORED_SINCE:
         return f"{NEW_KEY}.path only; {OLD_KEY}.path composes and is silently ignored"
     if parse_release(verl) >= NEW_KEY_SINCE:
@@ -44,7 +44,7 @@ def reward_overrides(location: str, options: Mapping[str, Any], verl: str) -> li
 
     Args:
         location: a file's path, or `pkg://module`.
-        options: of the scorer; they become `reward_kwargs`.
+        options: options of the scorer, which become `reward_kwargs`.
         verl: the release.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A plan's settings as the overrides of one release: the only place where keys get their release's names."""
+"""Translates a plan's settings to the overrides of one release. No other code translates keys."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rewardkit.registry import did_you_mean
 
 @dataclass(frozen=True)
 class Note:
-    """What became of a setting that is not in the command as it was written.
+    """A note on a setting that is not in the command as the user wrote it.
 
     Attributes:
         kind: `renamed`, `dropped` (the setting is not in the command) or `hint`.
-        key: the key as it was written.
-        text: what became of it, and why.
+        key: the key as the user wrote it.
+        text: what the command has in its place, and why.
     """
 
     kind: Literal["renamed", "dropped", "hint"]
@@ -32,15 +32,15 @@ class Note:
 
 
 def translate(settings: Iterable[Override], release: Release) -> tuple[list[Override], list[Note]]:
-    """Return the overrides that a release takes, and notes on the settings that it does not.
+    """Return the overrides for a release, and notes on renamed and dropped settings.
 
     Args:
         settings: overrides whose keys are those of verl 0.9.1.
-        release: the release, as the run's trainer composes it.
+        release: the release, as composed by the run's trainer.
 
     Raises:
-        UsageError: no release knows a key and no `+` stands before it, or a value is of a type that
-            the release refuses.
+        UsageError: no release knows a key that has no `+` before it, or the release refuses the type
+            of a value.
     """
     overrides: list[Override] = []
     notes: list[Note] = []
@@ -56,10 +56,14 @@ def translate(settings: Iterable[Override], release: Release) -> tuple[list[Over
             notes.append(Note("renamed", setting.written, f"is {key} in verl {release.verl}."))
         if release.refuses(key, setting.value):
             raise UsageError(
-                f"{setting.origin}: {setting.key}={setting.value!r} is text; verl "
+                f"{setting.origin}: {setting.key}={setting.value!r} is text, but verl "
                 f"{release.verl} has {release.keys[key]!r} there."
             )
-        if setting.sign in {"+", "++"} and not release.lists(key) and not release.open_at(key):
+        if (
+            setting.sign in {"+", "++"}
+            and not release.lists(key)
+            and not release.accepts_unlisted(key)
+        ):
             near = did_you_mean(key, list(release.keys))
             notes.append(Note("hint", key, f"verl {release.verl} does not list this key.{near}"))
         sign = setting.sign if setting.sign == "~" else "" if release.lists(key) else "+"
@@ -71,16 +75,16 @@ def _drop_reason(setting: Override, key: str, release: Release) -> str | None:
     """Return why a setting is not in the command; None if it is.
 
     Raises:
-        UsageError: no release knows the key, and no `+` says that this is meant.
+        UsageError: no release knows the key, which has no `+` before it.
     """
     if release.dapo_recipe and setting.key == "reward.reward_kwargs.max_resp_len":
-        return "the recipe passes it by itself."
+        return "verl's DAPO recipe sets it itself."
     if entry := release.ignored(key):
         return f"verl {release.verl}: {entry.why}."
     is_section = release.lists(key) and key not in release.keys
     if is_section and setting.sign != "~" and not isinstance(setting.value, (Mapping, Raw)):
         raise UsageError(f"{setting.origin}: {key} is a section of verl: set a key in it.")
-    if release.lists(key) or release.open_at(key) or setting.sign in {"+", "++"}:
+    if release.lists(key) or release.accepts_unlisted(key) or setting.sign in {"+", "++"}:
         return None
     if version := _newest_listing(setting.key, megatron=release.megatron):
         return f"verl {release.verl} has no such setting (verl {version} has)."
@@ -90,7 +94,7 @@ def _drop_reason(setting: Override, key: str, release: Release) -> str | None:
     raise UsageError(
         f"{setting.origin}: verl {release.verl} has no key {setting.key!r}."
         f"{did_you_mean(setting.key, list(release.keys))} "
-        "Write +key if something reads it without listing it."
+        "Write +key if code of yours reads it."
     )
 
 
