@@ -223,7 +223,7 @@ def test_metrics_that_are_easily_misread_are_explained_as_verl_computes_them(nam
 
 def test_rules_name_likely_causes_and_only_keys_with_an_effect():
     by_id = {rule.id: rule for rule in rules()}
-    assert "all responses are right" in by_id["constant_reward"].meaning["en"]
+    assert "all responses are correct" in by_id["constant_reward"].meaning["en"]
     assert "全部答对" in by_id["constant_reward"].meaning["zh"]
     assert "trainer.balance_batch" not in by_id["imbalance"].keys
     assert "leave" in by_id["aborted"].meaning["en"]
