@@ -54,7 +54,7 @@ def bounds(request, monkeypatch):
 
 @pytest.fixture
 def failed_attacks(tmp_path):
-    """The attacks that go through on a scorer, which is given as the body of its function."""
+    """Return a function that audits a scorer, given as its body: the successful attacks."""
 
     def go(body, rows=ROWS, seconds=20.0):
         file = tmp_path / "reward.py"
@@ -190,11 +190,11 @@ QUICK = {
 
 
 @pytest.mark.parametrize(
-    "which",
-    [one if one in QUICK else pytest.param(one, marks=pytest.mark.full) for one in BAD_SCORERS],
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.full) for name in BAD_SCORERS],
 )
-def test_a_bad_scorer_is_caught_by_the_attack_meant_for_it(failed_attacks, which):
-    body, attack = BAD_SCORERS[which]
+def test_a_bad_scorer_is_caught_by_the_attack_meant_for_it(failed_attacks, name):
+    body, attack = BAD_SCORERS[name]
     assert attack in failed_attacks(body)
 
 
@@ -239,32 +239,32 @@ BAD_CHOICE_SCORERS = {
 
 
 @pytest.mark.parametrize(
-    "which",
+    "name",
     [
         "one that takes any letter",
         *(
-            pytest.param(one, marks=pytest.mark.full)
-            for one in BAD_CHOICE_SCORERS
-            if one != "one that takes any letter"
+            pytest.param(name, marks=pytest.mark.full)
+            for name in BAD_CHOICE_SCORERS
+            if name != "one that takes any letter"
         ),
     ],
 )
-def test_a_bad_scorer_of_choices_is_caught(failed_attacks, which):
-    body, attack = BAD_CHOICE_SCORERS[which]
+def test_a_bad_scorer_of_choices_is_caught(failed_attacks, name):
+    body, attack = BAD_CHOICE_SCORERS[name]
     assert attack in failed_attacks(body, CHOICES)
 
 
 def test_a_scorer_that_hangs_does_not_hang_the_audit(failed_attacks):
-    failed = failed_attacks("while True:\n    pass", ROWS[:1], seconds=0.2)
-    assert "no verdict within 0.2 s" in failed["hangs"].failures[0].got
+    attacks = failed_attacks("while True:\n    pass", ROWS[:1], seconds=0.2)
+    assert "no verdict within 0.2 s" in attacks["hangs"].failures[0].got
 
 
 @pytest.mark.full
 def test_the_response_on_which_a_scorer_hung_is_reported(failed_attacks):
     body = "while '9**9' in solution_str:\n    pass\nreturn right(solution_str, ground_truth)"
-    failed = failed_attacks(body, ROWS[:1], seconds=1.0)
-    assert "9**9" in failed["hangs"].failures[0].response
-    assert "trailing_zeros" in failed
+    attacks = failed_attacks(body, ROWS[:1], seconds=1.0)
+    assert "9**9" in attacks["hangs"].failures[0].response
+    assert "trailing_zeros" in attacks
 
 
 @pytest.mark.parametrize(
@@ -307,11 +307,11 @@ def test_packaged_rows_that_the_scorer_does_not_reward_are_left_out(tmp_path):
 
 @pytest.mark.full
 def test_the_same_seed_gives_the_same_report():
-    first, second, other = (audit("gsm8k", rows=5, seed=seed) for seed in (1, 1, 2))
-    assert [(f.attack, f.failures) for f in first.failed] == [
-        (f.attack, f.failures) for f in second.failed
+    report, same_seed, other_seed = (audit("gsm8k", rows=5, seed=seed) for seed in (1, 1, 2))
+    assert [(f.attack, f.failures) for f in report.failed] == [
+        (f.attack, f.failures) for f in same_seed.failed
     ]
-    assert first.failed != other.failed
+    assert report.failed != other_seed.failed
 
 
 def test_texts_in_a_report_are_clipped():
@@ -366,7 +366,7 @@ def test_every_attack_has_a_description_and_responses():
 
 
 def test_no_false_positive_is_just_the_correct_answer():
-    """A sound scorer would fail on it."""
+    """A sound scorer would fail such an attack."""
     for row in sample_rows([*ROWS, *CHOICES], 9, 0):
         target = Target(row, AnswerForm("box", r"\boxed{", "}"))
         for attack in ATTACKS.values():

@@ -24,7 +24,7 @@ test_of_ours = conformance("gsm8k", rows=4, options={"method": "robust"}, allowe
 
 @pytest.fixture
 def verdict(tmp_path):
-    """Run pytest in a repository that has the test: exit code and output."""
+    """Return a function that runs pytest in a repository with the test: (exit code, output)."""
 
     def run(reward, allowed=()):
         text = TEST.replace("REWARD", reward).replace("ALLOWED", repr(allowed))

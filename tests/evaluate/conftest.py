@@ -31,7 +31,7 @@ class Chat(ThreadingHTTPServer):
         self.lock = threading.Lock()
 
     def handle_error(self, *_):
-        """Some tests close the client's connection on purpose."""
+        """Ignore errors, because some tests close the client's connection on purpose."""
 
     @property
     def url(self):

@@ -36,7 +36,7 @@ def test_pass_at_k_is_exact_where_binomials_overflow_a_double():
 
 @pytest.mark.parametrize(("n", "correct", "expected"), [(32, 1, 0.638), (8, 1, 0.656)])
 def test_verl_best_at_n_agrees_with_what_verl_prints(n, correct, expected):
-    """verl 0.9.1 printed these, from 1,000 draws, where unbiased pass@n is 1."""
+    """verl 0.9.1 printed these values, from 1,000 draws, where unbiased pass@n is 1."""
     assert verl_best_at_n(n, correct, n) == pytest.approx(expected, abs=0.03)
     assert verl_best_at_n(n, correct, n) < pass_at_k(n, correct, n) == 1
 
@@ -85,6 +85,8 @@ def test_95_percent_of_the_intervals_of_pass_at_k_contain_it(k, a, b):
             chance = rng.betavariate(a, b)
             correct = sum(rng.random() < chance for _ in range(32))
             group.questions.append(QuestionResult(32, correct, array("d")))
-        low, high = group.metric_at(lambda each: pass_at_k(each.n, each.correct, k), k)["interval"]
+        low, high = group.metric_at(lambda question: pass_at_k(question.n, question.correct, k), k)[
+            "interval"
+        ]
         covered += low <= true <= high
     assert covered / runs >= 0.94

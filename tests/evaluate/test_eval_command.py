@@ -21,7 +21,7 @@ def run(cli, tmp_path):
     return go
 
 
-def test_generate_print_and_compare(serve, parquet, run, tmp_path):
+def test_the_commands_generate_print_and_compare_results(serve, parquet, run, tmp_path):
     rows = parquet(12, subject=lambda i: ["algebra", "geometry"][i % 2], level=lambda _: "1")
     with serve() as server:
         for name, seed in (("a", 1), ("b", 2)):
@@ -35,14 +35,14 @@ def test_generate_print_and_compare(serve, parquet, run, tmp_path):
     assert "pass@k, unbiased (Chen et al. 2021)" in done.stdout
     assert "with replacement, biased low" in " ".join(done.stdout.split())
     assert "sk-1" not in done.stdout + done.stderr
-    compared = run("compare", "runs/a.jsonl", "runs/b.jsonl", "--json")
-    comparison = json.loads(compared.stdout)
+    compare_output = run("compare", "runs/a.jsonl", "runs/b.jsonl", "--json")
+    comparison = json.loads(compare_output.stdout)
     assert comparison["total"]["questions"] == 12
     assert comparison["a"]["of"][0]["sampling"]["seed"] == 1
     table = run("compare", "runs/a.jsonl", "runs/b.jsonl")
     assert "B - A, points" in table.stdout
-    again = run("responses", rows, "runs/a.jsonl", "--json")
-    total = json.loads(again.stdout)["total"]
+    rejudged = run("responses", rows, "runs/a.jsonl", "--json")
+    total = json.loads(rejudged.stdout)["total"]
     assert total["mean"]["value"] == comparison["total"]["mean_a"]
     assert len(total["pass@k"]) == len(total["maj@k"]) == 4
 
@@ -70,7 +70,7 @@ def test_each_wrong_argument_is_a_one_line_error_with_a_remedy(parquet, tmp_path
         assert "\n" not in str(error)
 
 
-def test_an_option_that_is_missing_is_named(parquet, run):
+def test_the_error_for_a_missing_option_names_it(parquet, run):
     done = run("run", parquet(2))
     assert done.returncode == 2
     assert "Missing option '--base-url'" in done.stderr

@@ -33,7 +33,7 @@ def _soon(monkeypatch):
 
 
 @pytest.fixture
-def go(parquet, tmp_path):
+def generate(parquet, tmp_path):
     """Return a function that evaluates rows on a server and returns the report and the lines."""
 
     def run(server, rows=3, n=2, *, key="", seconds=20.0, out="m.jsonl", sampling=None, **options):
@@ -51,9 +51,9 @@ def go(parquet, tmp_path):
     return run
 
 
-def test_every_response_is_written_once_in_order_with_its_score(serve, go, tmp_path):
+def test_every_response_is_written_once_in_order_with_its_score(serve, generate, tmp_path):
     with serve() as server:
-        report, lines = go(server, rows=5, n=4)
+        report, lines = generate(server, rows=5, n=4)
     assert [(line["row"], line["sample"]) for line in lines] == [
         (row, sample) for row in range(5) for sample in range(4)
     ]
@@ -67,7 +67,7 @@ def test_every_response_is_written_once_in_order_with_its_score(serve, go, tmp_p
     assert list(tmp_path.glob(".*")) == []
 
 
-def test_each_sample_has_its_own_seed_and_other_fields_are_sent_unchanged(serve, go):
+def test_each_sample_has_its_own_seed_and_other_fields_are_sent_unchanged(serve, generate):
     sampling = Sampling(
         temperature=0.7,
         top_p=0.9,
@@ -78,7 +78,7 @@ def test_each_sample_has_its_own_seed_and_other_fields_are_sent_unchanged(serve,
         extra={"min_p": 0.05},
     )
     with serve() as server:
-        go(server, rows=3, n=3, sampling=sampling)
+        generate(server, rows=3, n=3, sampling=sampling)
     assert len({body["seed"] for body in server.bodies}) == 9
     body = server.bodies[0]
     assert (body["temperature"], body["top_p"], body["top_k"]) == (0.7, 0.9, 20)
@@ -95,17 +95,17 @@ def test_completions_send_the_text_of_the_messages(serve, parquet, tmp_path):
     assert server.bodies[0]["prompt"].startswith("Which number is 10?")
 
 
-def test_choices_that_a_server_leaves_out_are_requested_again(serve, go):
+def test_choices_that_a_server_leaves_out_are_requested_again(serve, generate):
     with serve(honours_n=False) as server:
-        _, lines = go(server, rows=2, n=5, choices_per_request=4)
+        _, lines = generate(server, rows=2, n=5, choices_per_request=4)
     assert len(lines) == 10
     assert len({line["response"] for line in lines if line["row"] == 0}) > 1
     assert sorted(body.get("n", 1) for body in server.bodies) == [1, 1, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
-def test_a_server_that_honours_n_sends_all_choices_in_one_reply(serve, go):
+def test_a_server_that_honours_n_sends_all_choices_in_one_reply(serve, generate):
     with serve() as server:
-        _, lines = go(server, rows=2, n=4, choices_per_request=4)
+        _, lines = generate(server, rows=2, n=4, choices_per_request=4)
     assert len(server.bodies) == 2
     assert len(lines) == 8
     assert lines[0]["tokens"] is None  # the server counts all four together
@@ -138,63 +138,66 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_temporary_fault_costs_a_retry_and_no_response(serve, go, fault):
+def test_a_temporary_fault_costs_a_retry_and_no_response(serve, generate, fault):
     with serve() as server:
-        _, expected = go(server, out="clean.jsonl")
+        _, expected = generate(server, out="clean.jsonl")
     with serve(faults={1: fault, 4: fault}) as server:
-        _, lines = go(server)
+        _, lines = generate(server)
     assert lines == expected
     assert len(server.bodies) == 8
 
 
-def test_a_request_that_times_out_is_sent_again(serve, go):
+def test_a_request_that_times_out_is_sent_again(serve, generate):
     with serve(faults={0: "slow"}) as server:
-        _, lines = go(server, rows=1, n=2, seconds=1.0)
+        _, lines = generate(server, rows=1, n=2, seconds=1.0)
     assert len(lines) == 2
 
 
-def test_a_429_pauses_all_requests_for_the_time_of_its_retry_after(serve, go):
+def test_a_429_pauses_all_requests_for_the_time_of_its_retry_after(serve, generate):
     busy = (429, {"Retry-After": "0.6"}, {"error": {"message": "slow down"}})
     with serve(faults={0: busy}) as server:
-        go(server, rows=20, n=1, concurrency=1)
+        generate(server, rows=20, n=1, concurrency=1)
     assert len(server.bodies) == 21
     assert server.times[1] - server.times[0] >= 0.6
 
 
 @pytest.mark.parametrize("charset", ["rot13", "hex", "nope", "utf-8"])
-def test_an_error_message_is_shown_in_any_declared_charset(serve, go, charset):
+def test_an_error_message_is_shown_in_any_declared_charset(serve, generate, charset):
     for body, message in ((b"who \xff are you", "401: who"), (DEEP, "401: [[[")):
         answer = raw(body, f"Content-Type: text/html; charset={charset}", status="401 No")
         with serve(always=answer) as server, pytest.raises(SourceError) as error:
-            go(server, rows=1, n=1)
+            generate(server, rows=1, n=1)
         assert message in str(error.value)
         assert len(str(error.value)) < 600
 
 
-def test_the_error_for_a_redirect_has_its_target(serve, go):
-    moved = (308, {"Location": "https://there/v1/chat/completions"}, b"")
-    with serve(always=moved) as server, pytest.raises(SourceError, match=r"https://there/v1/chat"):
-        go(server, rows=1, n=1)
+def test_the_error_for_a_redirect_has_its_target(serve, generate):
+    redirect = (308, {"Location": "https://there/v1/chat/completions"}, b"")
+    with (
+        serve(always=redirect) as server,
+        pytest.raises(SourceError, match=r"https://there/v1/chat"),
+    ):
+        generate(server, rows=1, n=1)
 
 
-def test_an_endless_reply_is_not_held_in_memory(serve, go, monkeypatch):
+def test_an_endless_reply_is_not_held_in_memory(serve, generate, monkeypatch):
     monkeypatch.setattr(server_module, "MAX_REPLY_BYTES", 1_000_000)
     bomb = raw(gzip.compress(b" " * 50_000_000), "Content-Encoding: gzip")
     with serve(always=bomb) as server, pytest.raises(SourceError, match="longer than 1,000,000"):
-        go(server, rows=1, n=1, tries=1)
+        generate(server, rows=1, n=1, tries=1)
 
 
-def test_a_reply_that_is_not_of_the_api_is_requested_three_times(serve, go):
-    """It is the page of another program, so more tries would not help."""
+def test_a_reply_that_is_not_of_the_api_is_requested_three_times(serve, generate):
+    """The reply is the page of another program, so more tries would not help."""
     with serve(always="no json") as server, pytest.raises(SourceError) as error:
-        go(server, rows=1, n=1)
+        generate(server, rows=1, n=1)
     assert "no answer to any request: the reply is not JSON: <html>gateway</html>" in str(
         error.value
     )
     assert len(server.bodies) == 3
 
 
-def test_content_in_parts_is_joined_without_the_reasoning(serve, go):
+def test_content_in_parts_is_joined_without_the_reasoning(serve, generate):
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "text", "text": "so\n"},
@@ -202,145 +205,147 @@ def test_content_in_parts_is_joined_without_the_reasoning(serve, go):
     ]
     choice = {"message": {"content": parts}, "finish_reason": "stop"}
     with serve(always=raw(json.dumps({"choices": [choice]}).encode())) as server:
-        _, lines = go(server, rows=1, n=1)
+        _, lines = generate(server, rows=1, n=1)
     assert lines[0]["response"] == "so\n#### 10"
 
 
 @pytest.mark.parametrize("tokens", [10**30, -5, True, 7.0, "7", None])
-def test_an_invalid_number_of_tokens_counts_as_unknown(serve, go, tokens):
+def test_an_invalid_number_of_tokens_counts_as_unknown(serve, generate, tokens):
     body = {
         "choices": [{"text": "x", "finish_reason": None}],
         "usage": {"completion_tokens": tokens},
     }
     with serve(always=raw(json.dumps(body).encode())) as server:
-        report, lines = go(server, rows=1, n=1)
+        report, lines = generate(server, rows=1, n=1)
     assert lines[0]["tokens"] is None
     assert report.metrics.summary()["total"]["tokens"]["known"] == 0
 
 
-def test_requests_soon_stay_below_the_capacity_of_a_small_server(serve, go):
+def test_the_client_soon_sends_fewer_requests_than_a_small_server_refuses(serve, generate):
     with serve(room=5, seconds=0.02) as server:
-        _, lines = go(server, rows=150, n=1, concurrency=64)
+        _, lines = generate(server, rows=150, n=1, concurrency=64)
     assert len(lines) == 150
     half = len(server.refused) // 2
     assert sum(server.refused[:half]) > 0
     assert sum(server.refused[half:]) < 0.3 * half
 
 
-def test_a_retry_after_may_be_a_date(serve, go):
+def test_a_retry_after_may_be_a_date(serve, generate):
     assert 8 < _retry_after(formatdate(time() + 10, usegmt=True)) <= 10
     assert _retry_after("soon") == _retry_after("") == _retry_after("nan") == 0
     with (
         serve(always=(429, {"Retry-After": "7200"}, {})) as server,
         pytest.raises(SourceError, match="7,200 s"),
     ):
-        go(server)
+        generate(server)
 
 
-def test_empty_content_with_finish_reason_length_is_a_truncated_response(serve, go):
+def test_empty_content_with_finish_reason_length_is_a_truncated_response(serve, generate):
     with serve(always="empty") as server:
-        report, lines = go(server, rows=2, n=1)
+        report, lines = generate(server, rows=2, n=1)
     total = report.metrics.summary()["total"]
     assert total["truncated"] == {"n": 2, "share": 1.0, "right": 0}
     assert total["no_answer"]["n"] == 2
     assert lines[0]["response"] == ""
 
 
-def test_a_wrong_model_fails_at_once_with_one_line_and_leaves_no_file(serve, go, tmp_path):
+def test_a_wrong_model_fails_at_once_with_one_line_and_leaves_no_file(serve, generate, tmp_path):
     with serve(always=E404) as server, pytest.raises(SourceError) as error:
-        go(server, rows=1, n=1)
+        generate(server, rows=1, n=1)
     assert "404: The model `M` does not exist." in str(error.value)
     assert "\n" not in str(error.value)
     assert len(server.bodies) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["test.parquet"]
 
 
-def test_a_run_ends_after_several_failed_requests_in_a_row(serve, go):
+def test_a_run_ends_after_several_failed_requests_in_a_row(serve, generate):
     with serve(always=E500) as server, pytest.raises(SourceError) as error:
-        go(server, rows=50, n=1, tries=2, concurrency=4)
+        generate(server, rows=50, n=1, tries=2, concurrency=4)
     message = str(error.value)
     assert re.search(r" \d requests in a row failed: 500: engine died\.$", message)
     assert len(server.bodies) <= 2 * (5 + 4)
 
 
-def test_a_missing_server_is_a_one_line_error(go):
+def test_a_missing_server_is_a_one_line_error(generate):
     class Nobody:
         url = "http://127.0.0.1:9/v1"
 
     with pytest.raises(SourceError, match="cannot connect"):
-        go(Nobody())
+        generate(Nobody())
 
 
-def test_a_run_ends_if_the_server_refuses_every_request(serve, go):
+def test_a_run_ends_if_the_server_refuses_every_request(serve, generate):
     unknown = (422, {}, {"detail": "top_k is not a field"})
     with serve(always=unknown) as server, pytest.raises(SourceError, match="top_k is not a field"):
-        go(server, rows=20, n=2)
+        generate(server, rows=20, n=2)
 
 
-def test_a_run_with_only_refused_prompts_is_an_error_and_not_a_score_of_0(serve, go, tmp_path):
+def test_a_run_with_only_refused_prompts_is_an_error_and_not_a_score_of_0(
+    serve, generate, tmp_path
+):
     with (
         serve(always=E400) as server,
         pytest.raises(SourceError, match="refuses every prompt: 400"),
     ):
-        go(server, rows=2, n=2)
+        generate(server, rows=2, n=2)
     assert [path.name for path in tmp_path.iterdir()] == ["test.parquet"]
 
 
-def test_a_refused_prompt_counts_as_wrong_and_is_counted_separately(serve, go):
+def test_a_refused_prompt_counts_as_wrong_and_is_counted_separately(serve, generate):
     with serve(faults={3: E400}) as server:
-        report, lines = go(server, rows=6, n=1, concurrency=1)
-    refused = [line for line in lines if line["finish_reason"] == "refused"]
+        report, lines = generate(server, rows=6, n=1, concurrency=1)
+    refusals = [line for line in lines if line["finish_reason"] == "refused"]
     assert len(lines) == 6
-    assert "maximum context length" in refused[0]["refusal"]
-    assert report.metrics.summary()["total"]["refused"] == len(refused) == 1
+    assert "maximum context length" in refusals[0]["refusal"]
+    assert report.metrics.summary()["total"]["refused"] == len(refusals) == 1
 
 
-def test_missing_responses_are_reported_and_the_same_call_requests_only_them(serve, go):
+def test_missing_responses_are_reported_and_the_same_call_requests_only_them(serve, generate):
     with serve() as server:
-        _, expected = go(server, rows=6, n=1, out="clean.jsonl")
+        _, expected = generate(server, rows=6, n=1, out="clean.jsonl")
     with (
         serve(faults={2: E500}) as server,
         pytest.raises(SourceError, match="no answer to requests for 1 responses: 500: engine died"),
     ):
-        go(server, rows=6, n=1, tries=1, concurrency=1)
+        generate(server, rows=6, n=1, tries=1, concurrency=1)
     with serve() as server:
-        _, lines = go(server, rows=6, n=1)
+        _, lines = generate(server, rows=6, n=1)
     assert len(server.bodies) == 1
     assert lines == expected
 
 
-def test_a_run_of_another_model_or_prompt_does_not_resume(serve, go, parquet, tmp_path):
+def test_a_run_of_another_model_or_prompt_does_not_resume(serve, generate, parquet, tmp_path):
     with serve(faults={2: E500}) as server:
         with pytest.raises(SourceError):
-            go(server, rows=6, n=1, tries=1, concurrency=1)
+            generate(server, rows=6, n=1, tries=1, concurrency=1)
         with pytest.raises(DataError, match="another model or sampling"):
-            go(server, rows=6, n=1, model="other")
+            generate(server, rows=6, n=1, model="other")
         part = part_path(tmp_path / "m.jsonl")
         part.write_bytes(
             re.sub(rb'"prompt_sha256": "..', b'"prompt_sha256": "00', part.read_bytes())
         )
         with pytest.raises(DataError, match="prompt has changed"):
-            go(server, rows=6, n=1)
+            generate(server, rows=6, n=1)
 
 
-def test_an_incomplete_last_request_is_sent_again(serve, go, tmp_path):
+def test_an_incomplete_last_request_is_sent_again(serve, generate, tmp_path):
     """All choices of a reply are kept, or none, because a seed belongs to a request."""
     with serve() as server:
-        _, expected = go(server, rows=3, n=4, choices_per_request=4, out="clean.jsonl")
+        _, expected = generate(server, rows=3, n=4, choices_per_request=4, out="clean.jsonl")
     with serve(faults={2: E500}) as server, pytest.raises(SourceError):
-        go(server, rows=3, n=4, choices_per_request=4, tries=1, concurrency=1)
+        generate(server, rows=3, n=4, choices_per_request=4, tries=1, concurrency=1)
     part = part_path(tmp_path / "m.jsonl")
-    whole = part.read_bytes()
-    for cut in (1, len(whole.splitlines()[-1]) + 30):
-        part.write_bytes(whole[:-cut])
+    complete = part.read_bytes()
+    for removed_bytes in (1, len(complete.splitlines()[-1]) + 30):
+        part.write_bytes(complete[:-removed_bytes])
         with serve() as server:
-            _, lines = go(server, rows=3, n=4, choices_per_request=4)
+            _, lines = generate(server, rows=3, n=4, choices_per_request=4)
         assert lines == expected
         assert len(server.bodies) == 2
         (tmp_path / "m.jsonl").unlink()
 
 
-OURS = {"row": 0, "sample": 0, "prompt_sha256": "0" * 64, "request": [0, 1], "response": ""}
+VALID_LINE = {"row": 0, "sample": 0, "prompt_sha256": "0" * 64, "request": [0, 1], "response": ""}
 
 
 @pytest.mark.parametrize(
@@ -349,8 +354,8 @@ OURS = {"row": 0, "sample": 0, "prompt_sha256": "0" * 64, "request": [0, 1], "re
         "my notes",
         "[" * 100_000,
         *(
-            json.dumps({**OURS, **changed})
-            for changed in (
+            json.dumps({**VALID_LINE, **fields})
+            for fields in (
                 {"row": -1},
                 {"row": 10**30},
                 {"sample": "0"},
@@ -363,28 +368,28 @@ OURS = {"row": 0, "sample": 0, "prompt_sha256": "0" * 64, "request": [0, 1], "re
         ),
     ],
 )
-def test_a_part_file_of_another_origin_is_not_overwritten(serve, go, tmp_path, line):
+def test_a_part_file_of_another_origin_is_not_overwritten(serve, generate, tmp_path, line):
     part = part_path(tmp_path / "m.jsonl")
     part.write_text(f"{line}\n{line}\n")
     with serve() as server, pytest.raises(DataError, match=r"part:1: not a response"):
-        go(server)
+        generate(server)
     assert part.read_text() == f"{line}\n{line}\n"
 
 
-def test_two_runs_cannot_write_the_same_file(serve, go, tmp_path):
+def test_two_runs_cannot_write_the_same_file(serve, generate, tmp_path):
     import fcntl
 
     part = part_path(tmp_path / "m.jsonl")
-    with part.open("wb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
+    with part.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         with serve() as server, pytest.raises(OutputError, match="another run is writing it"):
-            go(server)
+            generate(server)
 
 
-def test_the_api_key_is_sent_and_appears_in_no_message_or_file(serve, go, tmp_path):
+def test_the_api_key_is_sent_and_appears_in_no_message_or_file(serve, generate, tmp_path):
     error_reply = (401, {}, {"error": {"message": "Incorrect API key provided: sk-secret-1"}})
     with serve(faults={3: error_reply}) as server, pytest.raises(SourceError) as error:
-        go(server, rows=6, n=1, key="sk-secret-1", concurrency=1)
+        generate(server, rows=6, n=1, key="sk-secret-1", concurrency=1)
     assert server.headers_seen[0]["Authorization"] == "Bearer sk-secret-1"
     assert "provided: ***" in str(error.value)
     assert "sk-secret" not in repr(Server("http://h/v1", key="sk-secret-1"))
@@ -392,7 +397,7 @@ def test_the_api_key_is_sent_and_appears_in_no_message_or_file(serve, go, tmp_pa
     assert not any(b"sk-secret" in text for text in texts)
 
 
-def test_a_secret_in_the_extra_body_is_sent_and_never_written(serve, go, tmp_path):
+def test_a_secret_in_the_extra_body_is_sent_and_never_written(serve, generate, tmp_path):
     """Servers repeat it when they refuse a prompt, and the refusal is written to the results."""
     extra = {
         "api_key": "Zq7canaryValue42",
@@ -403,7 +408,7 @@ def test_a_secret_in_the_extra_body_is_sent_and_never_written(serve, go, tmp_pat
     error_reply = (400, {}, {"error": {"message": refusal}})
     sampling = Sampling(seed=1, extra=extra)
     with serve(faults={1: error_reply}) as server:
-        _, lines = go(server, rows=3, n=1, sampling=sampling, concurrency=1)
+        _, lines = generate(server, rows=3, n=1, sampling=sampling, concurrency=1)
     assert server.bodies[0]["api_key"] == "Zq7canaryValue42"
     assert lines[0]["sampling"]["extra"] == {
         "api_key": "***",
@@ -412,7 +417,7 @@ def test_a_secret_in_the_extra_body_is_sent_and_never_written(serve, go, tmp_pat
     }
     assert any("bad key ***, ***" in json.dumps(line) for line in lines)
     with serve(always=error_reply) as server, pytest.raises(SourceError) as error:
-        go(server, rows=3, n=1, sampling=sampling, out="n.jsonl")
+        generate(server, rows=3, n=1, sampling=sampling, out="n.jsonl")
     texts = [path.read_text() for path in tmp_path.iterdir() if path.suffix in {".jsonl", ".part"}]
     assert not any("canaryValue" in text for text in [*texts, str(error.value)])
 
@@ -444,12 +449,12 @@ def test_a_base_url_may_end_in_a_slash_or_use_ipv6():
     assert Server("http://[::1]:8000/v1/").url == "http://[::1]:8000/v1/chat/completions"
 
 
-def test_a_server_on_this_machine_is_reached_without_the_proxy(serve, go, monkeypatch):
+def test_a_server_on_this_machine_is_reached_without_the_proxy(serve, generate, monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
     with serve() as server:
-        _, lines = go(server, rows=1, n=1)
+        _, lines = generate(server, rows=1, n=1)
     assert len(lines) == 1
 
 
@@ -464,10 +469,12 @@ def test_an_unusable_proxy_or_certificate_is_a_one_line_error(monkeypatch, tmp_p
         ClientPool(Server("http://far.example/v1"))
 
 
-def test_any_text_can_be_sent_but_not_nan_or_infinity(serve, go):
+def test_any_text_can_be_sent_but_not_nan_or_infinity(serve, generate):
     """The command line turns bytes that are not UTF-8 into lone surrogates."""
     with serve() as server:
-        go(server, rows=1, n=1, model="模型 a\udcff", sampling=Sampling(extra={"user": "\ud800"}))
+        generate(
+            server, rows=1, n=1, model="模型 a\udcff", sampling=Sampling(extra={"user": "\ud800"})
+        )
     assert server.bodies[0]["model"] == "模型 a\udcff"
     assert server.bodies[0]["user"] == "\ud800"
     for sampling in ({"temperature": float("nan")}, {"extra": {"min_p": float("inf")}}):
@@ -480,7 +487,7 @@ def test_extra_fields_cannot_override_reserved_ones():
         Sampling(extra={"n": 4, "model": "x"})
 
 
-def test_pauses_between_tries_grow_and_are_randomised(monkeypatch, serve, go):
+def test_pauses_between_tries_grow_and_are_randomised(monkeypatch, serve, generate):
     pauses, pause = [], module._RequestLoop._pause
     monkeypatch.setattr(module, "BACKOFF_SECONDS", 0.1)
     monkeypatch.setattr(
@@ -489,7 +496,7 @@ def test_pauses_between_tries_grow_and_are_randomised(monkeypatch, serve, go):
         lambda *arguments: pauses.append(pause(*arguments)) or pauses[-1],
     )
     with serve(faults=dict.fromkeys(range(4), E500)) as server:
-        go(server, rows=1, n=1, concurrency=1)
+        generate(server, rows=1, n=1, concurrency=1)
     waits = [b - a for a, b in zip(server.times, server.times[1:], strict=False)]
     assert len(pauses) == 4
     for i, (pause, wait) in enumerate(zip(pauses, waits, strict=True)):
@@ -499,7 +506,7 @@ def test_pauses_between_tries_grow_and_are_randomised(monkeypatch, serve, go):
 
 
 def test_a_response_on_which_the_scorer_fails_counts_as_wrong_with_a_reason(
-    serve, go, parquet, tmp_path
+    serve, generate, parquet, tmp_path
 ):
     scorer = tmp_path / "mine.py"
     scorer.write_text(
@@ -555,21 +562,21 @@ def simulate(room, most, requests, spread=0.6, late=1e9):
     now, rng = 0.0, Random(3)
     lengths = [rng.lognormvariate(-(spread**2) / 2, spread) for _ in range(requests)]
     limit = AdaptiveConcurrency(most, lambda: now)
-    left, waiting, busy, history = lengths[::-1], deque(), [], []
+    unsent, waiting, active, history = lengths[::-1], deque(), [], []
     while len(history) < requests:
-        while left and len(waiting) + len(busy) < limit.allowed:
-            waiting.append((now, left.pop()))
-        while waiting and len(busy) < room:
-            sent, length = waiting.popleft()
-            if now + length - sent > late:
-                left.append(length)
-                limit.record_timeout(sent, late)
+        while unsent and len(waiting) + len(active) < limit.allowed:
+            waiting.append((now, unsent.pop()))
+        while waiting and len(active) < room:
+            start, length = waiting.popleft()
+            if now + length - start > late:
+                unsent.append(length)
+                limit.record_timeout(start, late)
             else:
-                heappush(busy, (now + length, sent))
-        if not busy:
+                heappush(active, (now + length, start))
+        if not active:
             continue
-        now, sent = heappop(busy)
-        limit.record_answer(now - sent)
+        now, start = heappop(active)
+        limit.record_answer(now - start)
         history.append(limit.allowed)
     slots, ideal = [0.0] * min(room, most), 0.0
     for length in lengths:
@@ -588,9 +595,9 @@ def test_a_short_run_takes_hardly_longer_than_the_server_needs(room, spread):
 
 def test_concurrency_grows_to_the_capacity_of_the_server_and_not_far_beyond():
     history, _, _ = simulate(400, 4096, 40_000)
-    settled = history[len(history) // 2 :]
-    assert min(settled) >= 256
-    assert max(settled) <= 1024
+    second_half = history[len(history) // 2 :]
+    assert min(second_half) >= 256
+    assert max(second_half) <= 1024
 
 
 def test_concurrency_grows_to_its_maximum_if_the_server_has_capacity():
@@ -600,9 +607,9 @@ def test_concurrency_grows_to_its_maximum_if_the_server_has_capacity():
 def test_concurrency_stays_below_what_a_slow_server_answers_in_time():
     """The server handles 4 requests of 1 s at a time; of 256 the last would wait 64 s, above 20 s."""
     history, _, _ = simulate(4, 256, 2_000, 0.3, late=20.0)
-    settled = history[len(history) // 2 :]
-    assert max(settled) <= 128
-    assert min(settled) >= 16
+    second_half = history[len(history) // 2 :]
+    assert max(second_half) <= 128
+    assert min(second_half) >= 16
 
 
 def test_a_single_endless_request_does_not_reduce_concurrency():
@@ -618,18 +625,18 @@ def test_a_single_endless_request_does_not_reduce_concurrency():
 
 
 def test_simultaneous_refusals_halve_concurrency_once():
-    now = 0.0
-    limit = AdaptiveConcurrency(64, lambda: now)
+    clock = 0.0
+    limit = AdaptiveConcurrency(64, lambda: clock)
     for _ in range(8):
         limit.record_refusal(0.0, 1.0)
-        now += 0.1
+        clock += 0.1
     assert limit.allowed == 32
-    limit.record_refusal(now, 1.0)
+    limit.record_refusal(clock, 1.0)
     assert limit.allowed == 16
 
 
-def test_requests_run_concurrently(serve, go):
-    """With 64 requests of 0.1 s, the server has many at once."""
+def test_requests_run_concurrently(serve, generate):
+    """A server of 64 requests of 0.1 s handles many at the same time."""
     with serve(seconds=0.1) as server:
-        go(server, rows=64, n=1, concurrency=64)
+        generate(server, rows=64, n=1, concurrency=64)
     assert server.most >= 16

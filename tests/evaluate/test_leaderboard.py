@@ -52,7 +52,7 @@ def results(tmp_path):
             for row, right in enumerate(rights)
             for sample in range(n)
         ]
-        path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+        path.write_text("".join(json.dumps(record) + "\n" for record in lines))
         return path
 
     return make
@@ -86,9 +86,9 @@ def test_cells_of_metrics_with_k_agree_with_eval(results):
 def test_an_average_weights_data_sources_equally_and_needs_all_of_them(results):
     big = results("r/big.jsonl", [4] * 90 + [0] * 10, data_source="big")
     small = results("r/small.jsonl", [0] * 10, data_source="small")
-    one = read_results("one", [big, small])
+    partial = read_results("one", [big, small])
     two = read_results("two", [big])
-    leaderboard = build_leaderboard([two, one])
+    leaderboard = build_leaderboard([two, partial])
     assert leaderboard.rows[0].run.name == "one"
     average, (low, high) = leaderboard.rows[0].average
     assert average == pytest.approx(0.45)
@@ -163,7 +163,7 @@ def test_different_numbers_of_responses_are_noted(results):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "fields",
     [
         {"sampling": "x"},
         {"sampling": [1]},
@@ -173,8 +173,8 @@ def test_different_numbers_of_responses_are_noted(results):
         {"extra_info": []},
     ],
 )
-def test_a_line_with_values_of_wrong_types_is_an_error_with_its_number(results, wrong):
-    path = results("a.jsonl", [1], n=1, **wrong)
+def test_a_line_with_values_of_wrong_types_is_an_error_with_its_number(results, fields):
+    path = results("a.jsonl", [1], n=1, **fields)
     with pytest.raises(DataError, match=r"a\.jsonl:1: not a judged response"):
         read(path)
 
@@ -204,11 +204,11 @@ def test_names_cannot_break_the_markdown_or_the_page(results, tmp_path):
     path = results("a.jsonl", [4, 0], data_source="<b>|x`")
     leaderboard = build_leaderboard([read_results("<script>|*a*", [path])])
     lines = to_markdown(leaderboard).splitlines()
-    assert len({len(re.findall(r"(?<!\\)\|", each)) for each in lines[:3]}) == 1
+    assert len({len(re.findall(r"(?<!\\)\|", row)) for row in lines[:3]}) == 1
     assert "<script>" not in to_markdown(leaderboard)
-    out = tmp_path / "board.html"
-    write_leaderboard_page(leaderboard, out, overwrite=False)
-    page = out.read_text()
+    page_path = tmp_path / "board.html"
+    write_leaderboard_page(leaderboard, page_path, overwrite=False)
+    page = page_path.read_text()
     assert "<script" not in page
     assert "&lt;b&gt;|x`" in page
 
@@ -238,20 +238,20 @@ def test_questions_of_two_files_with_the_same_row_numbers_are_distinguished(resu
 
 
 def test_a_question_keeps_its_key_under_another_prompt_if_the_row_names_it():
-    one, two = line(0, 0, right=True), line(5, 0, right=False)
-    for each in (one, two):
-        each["extra_info"] = {"question": "2+2?"}
-    two["prompt"] = [{"role": "user", "content": "Think. 2+2?"}]
-    assert question_key(one) == question_key(two)
-    assert question_key(one) != question_key({**one, "ground_truth": "5"})
+    first, second = line(0, 0, right=True), line(5, 0, right=False)
+    for record in (first, second):
+        record["extra_info"] = {"question": "2+2?"}
+    second["prompt"] = [{"role": "user", "content": "Think. 2+2?"}]
+    assert question_key(first) == question_key(second)
+    assert question_key(first) != question_key({**first, "ground_truth": "5"})
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_marks_and_order_agree_with_the_means(tmp_path_factory, rights):
     folder = tmp_path_factory.mktemp("r")
     runs = []
-    for place, row in enumerate(rights):
-        path = folder / f"{place}.jsonl"
+    for number, row in enumerate(rights):
+        path = folder / f"{number}.jsonl"
         lines = (json.dumps(line(i, 0, right)) + "\n" for i, right in enumerate(row))
         path.write_text("".join(lines))
         runs.append(read_results(path.stem, [path]))
@@ -288,16 +288,16 @@ def test_the_command_prints_a_table_markdown_and_json(cli, results, tmp_path):
     assert (tmp_path / "board.html").is_file()
     assert run("r/a.jsonl", "--format", "markdown").stdout.startswith("| run | set |\n| --- |")
     runs = json.loads(run("r/b.jsonl", "r/a.jsonl", "--json").stdout)["runs"]
-    assert [each["name"] for each in runs] == ["a", "b"]
+    assert [entry["name"] for entry in runs] == ["a", "b"]
     assert runs[0]["by_data_source"]["set"]["questions"] == 3
-    again = run("r/a.jsonl", "--html", "board.html")
-    assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr.startswith("error: ")
+    second_call = run("r/a.jsonl", "--html", "board.html")
+    assert (second_call.returncode, second_call.stdout) == (1, "")
+    assert second_call.stderr.startswith("error: ")
 
 
 def test_metrics_and_leaderboard_count_the_same_questions(results):
     path = results("a.jsonl", [4, 1, 0])
     run = read(path)[0]
     assert len(run.questions) == len(run.metrics.total.questions)
-    assert all(isinstance(each.majority, array) for _, each in run.questions.values())
+    assert all(isinstance(question.majority, array) for _, question in run.questions.values())
     assert Path(run.files[0]) == path

@@ -99,9 +99,9 @@ def write_lines(tmp_path, records, name="r.jsonl"):
     return path
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_each_response_is_judged_with_the_row_that_it_answers(kind, parquet, tmp_path):
-    file, out = write_lines(tmp_path, FILES[kind]), tmp_path / "out.jsonl"
+@pytest.mark.parametrize("program", FILES)
+def test_each_response_is_judged_with_the_row_that_it_answers(program, parquet, tmp_path):
+    file, out = write_lines(tmp_path, FILES[program]), tmp_path / "out.jsonl"
     report = evaluate_responses(parquet(ROWS), [str(file)], out)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(line["row"], line["sample"]) for line in lines] == [
@@ -110,10 +110,10 @@ def test_each_response_is_judged_with_the_row_that_it_answers(kind, parquet, tmp
     assert [line["response"] for line in lines] == [t for row in range(ROWS) for t in texts(row)]
     assert [line["acc"] for line in lines] == [1.0, 0.0] * ROWS
     assert report.matches.unread == report.unanswered == 0
-    assert report.matches.unconfirmed == (2 * ROWS if kind == "batch" else 0)
+    assert report.matches.unconfirmed == (2 * ROWS if program == "batch" else 0)
     total = report.summary()["total"]
     assert total["pass@k"]["2"]["value"] == 1
-    unknown = 0 if kind == "batch" else 2 * ROWS
+    unknown = 0 if program == "batch" else 2 * ROWS
     assert total["finish_reason_unknown"] == unknown
 
 
@@ -135,34 +135,36 @@ def test_lighteval_details_have_all_samples_of_a_question_in_one_row(parquet, tm
 
 
 def test_result_files_can_be_judged_again(serve, parquet, tmp_path):
-    out, again, rows = tmp_path / "m.jsonl", tmp_path / "again.jsonl", parquet(5)
+    out, rejudged_file, rows = tmp_path / "m.jsonl", tmp_path / "again.jsonl", parquet(5)
     with serve() as server:
         generation = GenerationConfig(Server(server.url), "M", Sampling(seed=4), n=3)
-        first = evaluate(rows, generation, out)
-    second = evaluate_responses(rows, [str(out)], again)
-    assert second.metrics.summary() == first.metrics.summary()
-    other = write_lines(
+        report = evaluate(rows, generation, out)
+    rejudged = evaluate_responses(rows, [str(out)], rejudged_file)
+    assert rejudged.metrics.summary() == report.metrics.summary()
+    changed_file = write_lines(
         tmp_path, [{**json.loads(out.read_text().splitlines()[0]), "row": 1}], "o.jsonl"
     )
     with pytest.raises(DataError, match="row 1 of the parquet has another prompt"):
-        evaluate_responses(rows, [str(other)])
+        evaluate_responses(rows, [str(changed_file)])
 
 
-@pytest.mark.parametrize("kind", ["verl", "aisbench", "lm-eval"])
-def test_a_gold_that_contradicts_the_row_is_an_error(kind, parquet, tmp_path):
-    gold = {"verl": "gts", "aisbench": "gold", "lm-eval": "target"}[kind]
-    spelled = write_lines(tmp_path, [{**FILES[kind][0], gold: "We add.\n#### 10"}])
-    assert evaluate_responses(parquet(ROWS), [str(spelled)]).matches.responses
-    wrong = write_lines(tmp_path, [*FILES[kind][2:], {**FILES[kind][0], gold: "77"}], "w.jsonl")
+@pytest.mark.parametrize("program", ["verl", "aisbench", "lm-eval"])
+def test_a_gold_that_contradicts_the_row_is_an_error(program, parquet, tmp_path):
+    gold = {"verl": "gts", "aisbench": "gold", "lm-eval": "target"}[program]
+    equal_gold = write_lines(tmp_path, [{**FILES[program][0], gold: "We add.\n#### 10"}])
+    assert evaluate_responses(parquet(ROWS), [str(equal_gold)]).matches.responses
+    wrong_gold = write_lines(
+        tmp_path, [*FILES[program][2:], {**FILES[program][0], gold: "77"}], "w.jsonl"
+    )
     message = r"w\.jsonl:7 matches row 0 of .*: its gold is '77', the row's '10'\. Give the parquet"
     with pytest.raises(DataError, match=message):
-        evaluate_responses(parquet(ROWS), [str(wrong)])
+        evaluate_responses(parquet(ROWS), [str(wrong_gold)])
 
 
 def test_unmatched_records_are_reported_and_not_counted(parquet, tmp_path):
     stranger = {**verl(0, "#### 5"), "input": "What is love?"}
-    failed = {"output": None, "input": "x"}
-    file = write_lines(tmp_path, [verl(1, "#### 11"), stranger, failed, {"nothing": 1}])
+    failed_request = {"output": None, "input": "x"}
+    file = write_lines(tmp_path, [verl(1, "#### 11"), stranger, failed_request, {"nothing": 1}])
     report = evaluate_responses(parquet(ROWS), [str(file)])
     assert report.summary()["unread"] == 3
     assert "no row of the parquet has its question" in report.summary()["unread_examples"][0]
@@ -190,7 +192,7 @@ def test_a_deeply_nested_record_or_a_huge_number_does_not_affect_other_records(p
     with file.open("a") as more:
         more.write(f'{{"resps": {deep}, "doc_id": 0, "doc": {{"question": "{question(0)}"}}}}\n')
     summary = evaluate_responses(parquet(ROWS), [str(file)]).summary()
-    assert [each.partition(": ")[0] for each in summary["unread_examples"]] == [f"{file}:3"]
+    assert [example.partition(": ")[0] for example in summary["unread_examples"]] == [f"{file}:3"]
     assert summary["total"]["responses"] == 2
     assert summary["total"]["tokens"]["known"] == 0
 
@@ -202,13 +204,13 @@ def test_a_file_without_a_response_to_any_row_is_an_error(parquet, tmp_path):
 
 
 def test_custom_ids_are_source_ids_or_numbers_from_0_or_1(parquet):
-    known = [*read_questions(parquet(3))]
-    assert rows_by_custom_id(["q2", "q0"], known) == {"q2": 2, "q0": 0}
-    assert rows_by_custom_id(["r-0", "r-2"], known) == {"r-0": 0, "r-2": 2}
-    assert rows_by_custom_id(["r1", "r2", "r3"], known) == {"r1": 0, "r2": 1, "r3": 2}
+    questions = [*read_questions(parquet(3))]
+    assert rows_by_custom_id(["q2", "q0"], questions) == {"q2": 2, "q0": 0}
+    assert rows_by_custom_id(["r-0", "r-2"], questions) == {"r-0": 0, "r-2": 2}
+    assert rows_by_custom_id(["r1", "r2", "r3"], questions) == {"r1": 0, "r2": 1, "r3": 2}
     for ids in (["r1", "r2"], ["r0", "r3"], ["one"], ["1-2-3"]):
         with pytest.raises(DataError, match="custom_id"):
-            rows_by_custom_id(ids, known)
+            rows_by_custom_id(ids, questions)
 
 
 json_values = st.recursive(
@@ -253,11 +255,13 @@ def test_a_comparison_pairs_questions_and_has_an_interval_and_a_p_value(parquet,
 
 
 def test_files_that_cannot_be_compared_are_a_one_line_error(parquet, tmp_path):
-    ours = tmp_path / "a.jsonl"
-    evaluate_responses(parquet(2), [str(write_lines(tmp_path, [verl(0, "#### 10")]))], ours)
+    results = tmp_path / "a.jsonl"
+    evaluate_responses(parquet(2), [str(write_lines(tmp_path, [verl(0, "#### 10")]))], results)
     with pytest.raises(DataError, match=r"r\.jsonl:1: not a judged response"):
-        compare_results(ours, tmp_path / "r.jsonl")
-    other = tmp_path / "b.jsonl"
-    evaluate_responses(parquet(2), [str(write_lines(tmp_path, [verl(1, "#### 10")]))], other)
+        compare_results(results, tmp_path / "r.jsonl")
+    other_results = tmp_path / "b.jsonl"
+    evaluate_responses(
+        parquet(2), [str(write_lines(tmp_path, [verl(1, "#### 10")]))], other_results
+    )
     with pytest.raises(DataError, match="no question in common"):
-        compare_results(ours, other)
+        compare_results(results, other_results)

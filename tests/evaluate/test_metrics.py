@@ -45,11 +45,16 @@ def test_with_one_response_per_question_the_interval_is_wilsons():
 
 
 def test_intervals_are_wider_with_several_responses_per_question():
-    alike = compute_metrics(judged_response(i // 8, i // 8 % 2 == 0) for i in range(160)).summary()[
+    correlated = compute_metrics(
+        judged_response(i // 8, i // 8 % 2 == 0) for i in range(160)
+    ).summary()["total"]
+    independent = compute_metrics(judged_response(i, i % 2 == 0) for i in range(160)).summary()[
         "total"
     ]
-    apart = compute_metrics(judged_response(i, i % 2 == 0) for i in range(160)).summary()["total"]
-    widths = [high - low for low, high in (alike["mean"]["interval"], apart["mean"]["interval"])]
+    widths = [
+        high - low
+        for low, high in (correlated["mean"]["interval"], independent["mean"]["interval"])
+    ]
     assert widths[0] > 2 * widths[1]
 
 

@@ -12,7 +12,7 @@ from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.response_log import ResponseIndex, read_response_index
 
 
-def start(server, parquet, out, *more, before=()):
+def start(server, parquet, out, *more, prefix=()):
     arguments = ["--base-url", server.url, "--model", "M", "-n", "4", "--seed", "1"]
     command = [
         sys.executable,
@@ -26,7 +26,7 @@ def start(server, parquet, out, *more, before=()):
         out,
         *more,
     ]
-    command = [*before, *map(str, command)]
+    command = [*prefix, *map(str, command)]
     stderr = out.with_suffix(".stderr").open("w")
     with stderr:
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
@@ -42,16 +42,16 @@ def wait_for(condition, seconds=60.0):
 @pytest.mark.full
 @pytest.mark.parametrize("per_request", [1, 4])
 def test_a_run_that_is_killed_twice_ends_with_the_same_file(serve, parquet, tmp_path, per_request):
-    rows, killed, whole = parquet(60), tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
+    rows, killed, complete = parquet(60), tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     more = ["--per-request", per_request, "--concurrency", 4]
     with serve() as server:
-        assert start(server, rows, whole, *more).wait(60) == 0
+        assert start(server, rows, complete, *more).wait(60) == 0
     counts = []
     with serve(seconds=0.02) as server:
         for kill in range(2):
-            before = len(server.bodies)
+            requests = len(server.bodies)
             process = start(server, rows, killed, *more)
-            wait_for(lambda seen=before: len(server.bodies) > seen + 10)
+            wait_for(lambda count=requests: len(server.bodies) > count + 10)
             os.kill(process.pid, signal.SIGKILL)
             process.wait(60)
             wait_for(lambda: server.active == 0)
@@ -59,7 +59,7 @@ def test_a_run_that_is_killed_twice_ends_with_the_same_file(serve, parquet, tmp_
             assert len(index.rows) >= 10 * kill
             counts.append((len(server.bodies), len(index.rows)))
         assert start(server, rows, killed, *more).wait(60) == 0
-    assert killed.read_bytes() == whole.read_bytes()
+    assert killed.read_bytes() == complete.read_bytes()
     # Only requests in flight at a kill, at most 4, are sent again.
     assert len(server.bodies) <= 240 // per_request + 2 * 4
     assert not part_path(killed).exists()
@@ -90,15 +90,15 @@ def test_an_interrupted_run_says_how_to_resume(serve, parquet, tmp_path):
 
 @pytest.mark.full
 def test_a_full_disk_loses_no_saved_response(serve, parquet, tmp_path):
-    out, whole, rows = tmp_path / "m.jsonl", tmp_path / "whole.jsonl", parquet(60)
+    out, complete, rows = tmp_path / "m.jsonl", tmp_path / "whole.jsonl", parquet(60)
     with serve() as server:
-        assert start(server, rows, whole).wait(60) == 0
+        assert start(server, rows, complete).wait(60) == 0
         limit = ["bash", "-c", 'ulimit -f 10; exec "$@"', "-"]  # files of up to 10 KiB
         assert start(server, rows, out, before=limit).wait(60) != 0
         assert "cannot be written: File too large." in out.with_suffix(".stderr").read_text()
-        saved = len(read_response_index(part_path(out)).rows)
-        assert saved > 20
+        response_count = len(read_response_index(part_path(out)).rows)
+        assert response_count > 20
         requests = len(server.bodies)
         assert start(server, rows, out).wait(60) == 0
-    assert len(server.bodies) == requests + 240 - saved
-    assert out.read_bytes() == whole.read_bytes()
+    assert len(server.bodies) == requests + 240 - response_count
+    assert out.read_bytes() == complete.read_bytes()

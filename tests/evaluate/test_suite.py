@@ -78,9 +78,9 @@ def test_a_parquet_of_the_user_is_a_set(tmp_path):
     ],
 )
 def test_a_wrong_name_is_a_one_line_error(text, error, message, tmp_path):
-    with pytest.raises(error, match=message) as raised:
+    with pytest.raises(error, match=message) as exception:
         parse_suite(text, tmp_path, 1)
-    assert "\n" not in str(raised.value)
+    assert "\n" not in str(exception.value)
 
 
 def test_a_missing_set_is_prepared_once(hub, tmp_path):
@@ -101,14 +101,18 @@ def test_the_error_for_an_unavailable_set_has_the_command_to_provide_it(hub, tmp
 def test_a_finished_set_is_read_instead_of_generated_again(serve, parquet, tmp_path):
     suite = [SuiteMember(name, parquet(3, f"{name}.parquet"), 2) for name in ("a", "b")]
     with serve() as server:
-        first = evaluate_suite(suite, generation_config(server), tmp_path / "out", JudgingConfig())
+        reports = evaluate_suite(
+            suite, generation_config(server), tmp_path / "out", JudgingConfig()
+        )
         requests = len(server.bodies)
         (tmp_path / "out/b.jsonl").unlink()
-        again = evaluate_suite(suite, generation_config(server), tmp_path / "out", JudgingConfig())
+        second_reports = evaluate_suite(
+            suite, generation_config(server), tmp_path / "out", JudgingConfig()
+        )
     assert requests == 12
     assert len(server.bodies) == 18
     for name in ("a", "b"):
-        assert again[name].summary() == first[name].summary()
+        assert second_reports[name].summary() == reports[name].summary()
 
 
 def test_finished_results_of_another_model_sampling_n_or_rows_are_an_error(
@@ -117,14 +121,14 @@ def test_finished_results_of_another_model_sampling_n_or_rows_are_an_error(
     suite = [SuiteMember("a", parquet(3), 2)]
     with serve() as server:
         evaluate_suite(suite, generation_config(server), tmp_path / "out", JudgingConfig())
-        other = [SuiteMember("a", parquet(4, "other.parquet"), 2)]
+        other_rows = [SuiteMember("a", parquet(4, "other.parquet"), 2)]
         for arguments, message in (
             ((suite, generation_config(server, seed=2)), "another sampling"),
             (
                 ([SuiteMember("a", suite[0].parquet, 3)], generation_config(server)),
                 r"another n \(2\)",
             ),
-            ((other, generation_config(server)), "other rows than those"),
+            ((other_rows, generation_config(server)), "other rows than those"),
         ):
             with pytest.raises(DataError, match=message):
                 evaluate_suite(*arguments, tmp_path / "out", JudgingConfig())
@@ -136,7 +140,7 @@ def test_finished_results_of_another_model_sampling_n_or_rows_are_an_error(
                 JudgingConfig("gsm8k", {"method": "robust"}),
             )
         evaluate_suite(
-            other, generation_config(server), tmp_path / "out", JudgingConfig(), overwrite=True
+            other_rows, generation_config(server), tmp_path / "out", JudgingConfig(), overwrite=True
         )
 
 

@@ -39,7 +39,7 @@ def unusable(reason, content="#### 10"):
 
 
 @pytest.fixture
-def go(parquet, tmp_path):
+def generate(parquet, tmp_path):
     def run(server, rows=3, n=2, out="m.jsonl", **options):
         generation = GenerationConfig(
             Server(server.url, "chat"), "M", Sampling(seed=1), n=n, **options
@@ -51,23 +51,25 @@ def go(parquet, tmp_path):
 
 
 @pytest.mark.parametrize("reason", INTERRUPTED + WITHHELD)
-def test_an_unusable_response_is_requested_again(serve, go, reason):
+def test_an_unusable_response_is_requested_again(serve, generate, reason):
     with serve() as server:
-        _, expected = go(server, out="clean.jsonl")
+        _, expected = generate(server, out="clean.jsonl")
     with serve(faults={1: unusable(reason), 4: unusable(reason)}) as server:
-        report, lines = go(server)
+        report, lines = generate(server)
     assert lines == expected
     assert len(server.bodies) == 8
     assert report.metrics.summary()["total"]["unusable"] == {}
 
 
 @pytest.mark.parametrize("reason", INTERRUPTED + WITHHELD)
-def test_a_response_that_stays_unusable_counts_as_wrong_and_is_reported(serve, go, reason, capsys):
+def test_a_response_that_stays_unusable_counts_as_wrong_and_is_reported(
+    serve, generate, reason, capsys
+):
     """This holds even if the text contains the right answer, because the model did not finish it."""
     tries = 4 if reason in INTERRUPTED else 3
     faults = dict.fromkeys(range(2, 2 + tries), unusable(reason))
     with serve(faults=faults) as server:
-        report, lines = go(server, rows=4, n=1, tries=4, concurrency=1)
+        report, lines = generate(server, rows=4, n=1, tries=4, concurrency=1)
     assert len(server.bodies) == 3 + tries
     assert [line["finish_reason"] for line in lines] == ["stop", "stop", reason, "stop"]
     assert (lines[2]["response"], lines[2]["acc"]) == ("", 0.0)
@@ -78,12 +80,12 @@ def test_a_response_that_stays_unusable_counts_as_wrong_and_is_reported(serve, g
     assert f"no usable response for 1 of 4 ({reason} 1)" in capsys.readouterr().err
 
 
-def test_usable_choices_of_a_reply_are_kept(serve, go):
+def test_usable_choices_of_a_reply_are_kept(serve, generate):
     """Only the unusable ones of several choices are requested again."""
     texts = [("#### 10", "stop"), ("", "abort"), (None, "stop"), ("#### 11", "length")]
-    choices = [{"message": {"content": c}, "finish_reason": why} for c, why in texts]
+    choices = [{"message": {"content": c}, "finish_reason": reason} for c, reason in texts]
     with serve(faults={0: (200, {}, {"choices": choices})}) as server:
-        _, lines = go(server, rows=1, n=4, choices_per_request=4)
+        _, lines = generate(server, rows=1, n=4, choices_per_request=4)
     assert [body.get("n", 1) for body in server.bodies] == [4, 2]
     assert [line["response"] for line in lines[:2]] == ["#### 10", "#### 11"]
     assert len(lines) == 4
@@ -91,13 +93,13 @@ def test_usable_choices_of_a_reply_are_kept(serve, go):
 
 @pytest.mark.parametrize("reason", ["error", "content_filter"])
 def test_a_run_without_a_usable_response_is_an_error_and_not_a_score_of_0(
-    serve, go, tmp_path, reason
+    serve, generate, tmp_path, reason
 ):
     with (
         serve(always=unusable(reason)) as server,
         pytest.raises(SourceError, match=f"finish_reason is {reason}"),
     ):
-        go(server, rows=2, n=1, tries=2)
+        generate(server, rows=2, n=1, tries=2)
     assert [path.name for path in tmp_path.iterdir()] == ["test.parquet"]
 
 
@@ -135,8 +137,8 @@ def test_an_absurdly_long_text_is_discarded(monkeypatch):
 
 def test_unfinished_responses_from_files_count_as_wrong_and_are_reported(parquet, tmp_path, capsys):
     bodies = [
-        {"choices": [{"message": {"content": f"#### {row + 10}"}, "finish_reason": why}]}
-        for row, why in enumerate(["stop", "content_filter", "abort", "stop"])
+        {"choices": [{"message": {"content": f"#### {row + 10}"}, "finish_reason": reason}]}
+        for row, reason in enumerate(["stop", "content_filter", "abort", "stop"])
     ]
     bodies[3]["choices"][0]["message"]["content"] = None
     file, out = tmp_path / "batch.jsonl", tmp_path / "out.jsonl"
@@ -151,11 +153,11 @@ def test_unfinished_responses_from_files_count_as_wrong_and_are_reported(parquet
     assert "no usable response for 3 of 4 (abort 1, content_filter 1, no_content 1)" in warnings
 
 
-def test_the_leaderboard_and_the_curve_report_unusable_responses(serve, go, tmp_path):
-    refused = (400, {}, {"error": {"message": "too long"}})
+def test_the_leaderboard_and_the_curve_report_unusable_responses(serve, generate, tmp_path):
+    refusal = (400, {}, {"error": {"message": "too long"}})
     filtered = dict.fromkeys(range(2, 5), unusable("content_filter"))
-    with serve(faults={**filtered, 5: refused}) as server:
-        report, _ = go(server, rows=6, n=1, concurrency=1)
+    with serve(faults={**filtered, 5: refusal}) as server:
+        report, _ = generate(server, rows=6, n=1, concurrency=1)
     notes = build_leaderboard([read_results("run", [tmp_path / "m.jsonl"])]).notes
     assert notes == (
         "run: no usable response for 2 of 6 (content_filter 1, refused 1); they count as wrong.",
@@ -165,7 +167,7 @@ def test_the_leaderboard_and_the_curve_report_unusable_responses(serve, go, tmp_
 
 
 def test_a_finished_set_with_a_refused_prompt_is_not_generated_again(serve, parquet, tmp_path):
-    """Its line has model and sampling like all others."""
+    """The line of the refused prompt has model and sampling like all others."""
     suite = [SuiteMember("set", parquet(3), 1)]
     for _ in range(2):
         with serve(faults={1: (400, {}, {})}) as server:
@@ -191,13 +193,15 @@ def test_an_absurd_retry_after_date_is_accepted(date):
 
 
 @pytest.mark.parametrize("date", ABSURD[:3])
-def test_a_busy_server_with_an_absurd_retry_after_date_is_tried_again(serve, go, date):
+def test_a_busy_server_with_an_absurd_retry_after_date_is_tried_again(serve, generate, date):
     with serve(faults={0: (429, {"Retry-After": date}, {})}) as server:
-        _, lines = go(server, rows=1, n=1)
+        _, lines = generate(server, rows=1, n=1)
     assert len(lines) == 1
 
 
-def test_a_symbolic_link_in_place_of_the_part_is_an_error_and_its_target_stays(serve, go, tmp_path):
+def test_a_symbolic_link_in_place_of_the_part_is_an_error_and_its_target_stays(
+    serve, generate, tmp_path
+):
     victim = tmp_path / "victim"
     victim.write_text("precious")
     part_path(tmp_path / "m.jsonl").symlink_to(victim)
@@ -205,37 +209,37 @@ def test_a_symbolic_link_in_place_of_the_part_is_an_error_and_its_target_stays(s
         serve() as server,
         pytest.raises(OutputError, match=r"\.m\.jsonl\.part is a symbolic link"),
     ):
-        go(server)
+        generate(server)
     assert victim.read_text() == "precious"
 
 
-def test_an_output_link_stays_a_link_and_its_part_is_beside_the_target(serve, go, tmp_path):
+def test_an_output_link_stays_a_link_and_its_part_is_beside_the_target(serve, generate, tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "m.jsonl").symlink_to(tmp_path / "there" / "real.jsonl")
     with serve(always=(500, {}, {})) as server, pytest.raises(SourceError):
-        go(server, rows=2, n=1, tries=1)
+        generate(server, rows=2, n=1, tries=1)
     with serve(faults={1: (500, {}, {})}) as server, pytest.raises(SourceError):
-        go(server, rows=2, n=1, tries=1, concurrency=1)
+        generate(server, rows=2, n=1, tries=1, concurrency=1)
     assert os.listdir(tmp_path / "there") == [".real.jsonl.part"]  # noqa: PTH208
     with serve() as server:
-        _, lines = go(server, rows=2, n=1)
+        _, lines = generate(server, rows=2, n=1)
     assert len(server.bodies) == 1
     assert len(lines) == 2
     assert (tmp_path / "m.jsonl").is_symlink()
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["real.jsonl"]
 
 
-def test_an_endless_line_in_a_result_file_is_an_error_with_its_number(serve, go, tmp_path):
+def test_an_endless_line_in_a_result_file_is_an_error_with_its_number(serve, generate, tmp_path):
     path = tmp_path / "m.jsonl"
     with serve() as server:
-        go(server, rows=1, n=1)
+        generate(server, rows=1, n=1)
     os.truncate(path, path.stat().st_size + MAX_LINE_BYTES + 10)  # sparse
     with pytest.raises(DataError, match=r"m\.jsonl:2: the line has 67,108,874 bytes"):
         read_results("m", [path])
 
 
 @pytest.mark.full
-def test_an_endless_line_in_a_part_file_is_an_error_with_its_number(serve, go, tmp_path):
+def test_an_endless_line_in_a_part_file_is_an_error_with_its_number(serve, generate, tmp_path):
     part = part_path(tmp_path / "m.jsonl")
     part.touch()
     os.truncate(part, MAX_LOG_LINE_BYTES + 10)
@@ -243,4 +247,4 @@ def test_an_endless_line_in_a_part_file_is_an_error_with_its_number(serve, go, t
         serve() as server,
         pytest.raises(DataError, match=r"part:1: the line has 268,435,466 bytes"),
     ):
-        go(server)
+        generate(server)

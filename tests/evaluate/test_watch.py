@@ -80,10 +80,10 @@ def run(tmp_path, parquet):
         script = tmp_path / "server.py"
         serve = f"{sys.executable} {tmp_path}/server.py {{model}} {{port}} {tmp_path}/starts.jsonl"
 
-        def save(self, step, right, latest=None):
+        def save(self, step, rights, latest=None):
             weights = self.folder / f"global_step_{step}/actor/huggingface"
             weights.mkdir(parents=True)
-            (weights / "model.safetensors").write_text(str(right))
+            (weights / "model.safetensors").write_text(str(rights))
             self.finish(step if latest is None else latest)
 
         def finish(self, step):
@@ -130,7 +130,7 @@ def alive(pid):
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
-def test_each_checkpoint_is_evaluated_once_and_its_results_are_read_later(run):
+def test_each_checkpoint_is_evaluated_once_and_its_results_are_read_again(run):
     run.save(50, 2)
     run.save(100, 6)
     assert means(run.watch()) == {50: 0.25, 100: 0.75}
@@ -139,7 +139,7 @@ def test_each_checkpoint_is_evaluated_once_and_its_results_are_read_later(run):
     assert len(run.starts()) == 2
 
 
-def test_a_server_ends_with_all_processes_that_it_started(run):
+def test_a_server_is_ended_with_all_processes_that_it_started(run):
     run.save(1, 1)
     list(run.watch())
     for _, child in run.starts():

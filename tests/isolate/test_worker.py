@@ -76,7 +76,7 @@ def works():
 
 
 def ends(pid, seconds=60.0):
-    """Whether a process ends, or becomes a zombie of init, within the seconds."""
+    """Return whether a process ends, or becomes a zombie of init, within the given seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -206,9 +206,9 @@ def test_a_deadline_is_at_most_a_day(option):
 
 
 def test_two_helpers_hash_text_alike():
-    first = call("targets:seed", None)
+    text_hash = call("targets:seed", None)
     child_process.close_all()
-    assert call("targets:seed", None) == first
+    assert call("targets:seed", None) == text_hash
 
 
 def test_ignored_and_blocked_signals_of_the_caller_do_not_disarm_the_deadlines():
@@ -254,9 +254,9 @@ def test_asyncio_can_call_from_its_executor():
             *(asyncio.to_thread(call, "targets:echo", i) for i in range(50)),
         )
 
-    killed, *others = asyncio.run(ask())
+    killed, *results = asyncio.run(ask())
     assert killed.status == "timeout"
-    assert [reply.value for reply in others] == list(range(50))
+    assert [reply.value for reply in results] == list(range(50))
 
 
 def in_child(results):
@@ -268,30 +268,30 @@ def in_child(results):
 def test_a_daemonic_process_may_call():
     assert works()
     context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=in_child, args=(theirs,), daemon=True)
+    receiver, sender = context.Pipe()
+    process = context.Process(target=in_child, args=(sender,), daemon=True)
     process.start()
-    assert ours.poll(100)
-    assert ours.recv() == ["timeout", "ok"]
+    assert receiver.poll(100)
+    assert receiver.recv() == ["timeout", "ok"]
     process.join()
     assert works()
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_process_shares_no_helper_with_its_parent():
-    before = call("targets:pid", None).value
+    helper_pid = call("targets:pid", None).value
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.write(write, str(call("targets:pid", None).value).encode())
         os._exit(0)
     os.close(write)
-    theirs = os.read(read, 1000).decode()
+    child_output = os.read(read, 1000).decode()
     os.close(read)
     os.waitpid(child, 0)
-    assert call("targets:pid", None).value == before
-    assert theirs
-    assert not set(map(str, before)) & set(theirs.strip("[]").split(", "))
+    assert call("targets:pid", None).value == helper_pid
+    assert child_output
+    assert not set(map(str, helper_pid)) & set(child_output.strip("[]").split(", "))
 
 
 @pytest.mark.full
@@ -374,7 +374,7 @@ def test_an_interrupted_call_does_not_leave_its_reply_to_the_next(monkeypatch):
 
 @pytest.mark.full
 def test_two_thousand_calls_leak_no_descriptor_process_or_thread():
-    def held():
+    def count_resources():
         return (
             len([*Path("/proc/self/fd").iterdir()]),
             len(child_process._live),
@@ -382,9 +382,9 @@ def test_two_thousand_calls_leak_no_descriptor_process_or_thread():
         )
 
     assert works()
-    before = held()
+    resources = count_resources()
     for i in range(2000):
         assert call("targets:echo", i).value == i
     for _ in range(5):
         call("targets:leave", 1)
-    assert held() == before
+    assert count_resources() == resources

@@ -15,31 +15,31 @@ COUNTS = st.dictionaries(st.integers(), st.integers(0, 10**6), max_size=60)
 @example({5: 1000, 7: 1}, None)
 @example({1: 100_000, 10**400: 1}, 3)
 def test_every_value_is_in_one_bin(counts, limit):
-    found = make_bins(counts, limit)
-    assert len(found) <= MAX_BINS
-    assert sum(item.count for item in found) == sum(counts.values())
+    bins = make_bins(counts, limit)
+    assert len(bins) <= MAX_BINS
+    assert sum(item.count for item in bins) == sum(counts.values())
     for value, n in counts.items():
-        homes = [item for item in found if item.low <= value <= item.high]
-        assert len(homes) == 1 or not n
-    for item in found:
+        containing = [item for item in bins if item.low <= value <= item.high]
+        assert len(containing) == 1 or not n
+    for item in bins:
         assert item.count == sum(counts.get(v, 0) for v in counts if item.low <= v <= item.high)
-    widths = {item.high - item.low + 1 for item in found if not item.is_overflow}
-    assert len(widths) == bool(found)
-    assert all(a.high + 1 == b.low for a, b in pairwise(found))
+    widths = {item.high - item.low + 1 for item in bins if not item.is_overflow}
+    assert len(widths) == bool(bins)
+    assert all(a.high + 1 == b.low for a, b in pairwise(bins))
 
 
 @given(COUNTS, st.none() | st.integers())
 def test_every_element_of_a_histogram_is_inside_the_chart(counts, limit):
     marks = (("p50", min(counts, default=0)), ("max", max(counts, default=0)))
-    it = histogram_layout(Histogram("t", counts, "tokens", marks, limit))
-    if it is None:
+    layout = histogram_layout(Histogram("t", counts, "tokens", marks, limit))
+    if layout is None:
         assert not any(counts.values())
         return
-    assert it.total == sum(counts.values())
-    assert it.over_limit == sum(n for v, n in counts.items() if limit is not None and v > limit)
-    for bar in it.bars:
+    assert layout.total == sum(counts.values())
+    assert layout.over_limit == sum(n for v, n in counts.items() if limit is not None and v > limit)
+    for bar in layout.bars:
         assert -0.01 <= bar.x <= bar.x + bar.width <= 100.01
-        assert it.top - 0.01 <= bar.y <= it.base + 0.01
-    places = [x for _, x in it.x_ticks] + [mark.x for mark in it.markers]
+        assert layout.top - 0.01 <= bar.y <= layout.base + 0.01
+    places = [x for _, x in layout.x_ticks] + [mark.x for mark in layout.markers]
     assert all(0 <= x <= 100 for x in places)
-    assert 1 <= len(it.x_ticks) <= 6 or len(counts) <= 6
+    assert 1 <= len(layout.x_ticks) <= 6 or len(counts) <= 6

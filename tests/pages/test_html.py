@@ -41,7 +41,7 @@ VOID = {"meta"}
 
 
 class ParsedPage(HTMLParser):
-    """Elements, attributes and text of a page, as a browser finds them."""
+    """Parser that collects elements, attributes and text as a browser would."""
 
     def __init__(self):
         super().__init__()
@@ -78,7 +78,7 @@ def parse(page):
 
 
 def full_page(text, count=3):
-    """A page with `text` in every place for text."""
+    """Return a page that has `text` wherever a page has text."""
     return Page(
         text,
         ((text, text),),
@@ -134,11 +134,11 @@ def test_any_text_leaves_the_page_well_formed(text):
     harmless = [tag for tag, _ in parse(full_page("a")).elements]
     # Only what is long, and so folded away, and what is marked as shared depends on the text.
     extra = {"mark", "details", "summary", "div", "span"}
-    kinds = [
+    texts = [
         [t for t, _ in html.elements if t not in extra],
         [t for t in harmless if t not in extra],
     ]
-    assert kinds[0] == kinds[1] or not text.strip()
+    assert texts[0] == texts[1] or not text.strip()
 
 
 @given(ANY_TEXT)
@@ -184,12 +184,12 @@ def test_table_headers_have_a_scope_and_charts_a_name():
     html = parse(full_page("a"))
     assert all("scope" in attrs for tag, attrs in html.elements if tag == "th")
     pictures = [attrs for tag, attrs in html.elements if tag == "svg"]
-    shown = [attrs for attrs in pictures if "aria-hidden" not in attrs]
-    assert len(shown) == 2
-    assert all({"aria-label", "aria-labelledby"} & attrs.keys() for attrs in shown)
-    named = [i for attrs in shown for i in attrs.get("aria-labelledby", "").split()]
-    assert len(named) == 2
-    assert set(named) <= set(html.ids())
+    charts = [attrs for attrs in pictures if "aria-hidden" not in attrs]
+    assert len(charts) == 2
+    assert all({"aria-label", "aria-labelledby"} & attrs.keys() for attrs in charts)
+    label_ids = [i for attrs in charts for i in attrs.get("aria-labelledby", "").split()]
+    assert len(label_ids) == 2
+    assert set(label_ids) <= set(html.ids())
 
 
 def test_links_lead_to_the_sections():
@@ -207,10 +207,10 @@ def test_empty_sections_render():
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1))
-def test_losses_add_up_to_the_difference_of_input_and_output(left):
-    losses = list(Steps("s", tuple(("step", n) for n in left)).losses())
-    assert left[0] - sum(lost for _, _, lost in losses) == left[-1]
-    assert [n for _, n, _ in losses] == left
+def test_losses_add_up_to_the_difference_of_input_and_output(counts):
+    losses = list(Steps("s", tuple(("step", n) for n in counts)).losses())
+    assert counts[0] - sum(loss for _, _, loss in losses) == counts[-1]
+    assert [n for _, n, _ in losses] == counts
 
 
 def test_a_step_that_adds_rows_shows_them_as_added():
@@ -219,7 +219,7 @@ def test_a_step_that_adds_rows_shows_them_as_added():
     assert "+21" in text
 
 
-def test_many_bars_end_in_one_that_sums_up_the_rest():
+def test_the_last_of_many_bars_is_the_sum_of_the_rest():
     text = parse(page_with(Bars("b", tuple((f"label {i}", 2) for i in range(100))))).text
     assert f"label {MAX_BARS - 2}" in text
     assert f"label {MAX_BARS - 1}" not in text
@@ -234,14 +234,14 @@ def test_small_shares_are_not_zero_and_large_ones_not_hundred_percent():
 
 def test_a_few_outliers_go_to_the_overflow_bin():
     counts = {**dict.fromkeys(range(100), 10), 100_000: 1}
-    found = make_bins(counts)
-    assert found[-1] == Bin(100, 100_000, 1, is_overflow=True)
-    assert len(found) > MAX_BINS / 2
+    bins = make_bins(counts)
+    assert bins[-1] == Bin(100, 100_000, 1, is_overflow=True)
+    assert len(bins) > MAX_BINS / 2
     text = parse(page_with(Histogram("t", counts, "tokens"))).text
     assert "the last bar is all of the 1 row with 100 to 100,000 tokens" in text
 
 
-def test_rows_above_the_limit_are_counted_whether_it_is_drawn_or_not():
+def test_rows_above_the_limit_are_counted_even_if_the_limit_is_outside_the_chart():
     counts = dict.fromkeys(range(100), 1)
     near, far = (Histogram("t", counts, "tokens", limit=limit) for limit in (89, 8192))
     assert [mark.is_limit for mark in histogram_layout(near).markers] == [True]

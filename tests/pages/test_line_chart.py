@@ -21,15 +21,18 @@ def test_every_point_and_interval_is_inside_the_line_chart(values, from_zero):
     for step, *shares in sorted(values):
         low, value, high = sorted(shares)
         points.append(LinePoint(step, value, low, high))
-    it = line_layout(LineChart("t", tuple(points), from_zero=from_zero))
-    for dot in it.dots:
+    layout = line_layout(LineChart("t", tuple(points), from_zero=from_zero))
+    for dot in layout.dots:
         assert 0 <= dot.x <= 100
-        assert -0.01 <= dot.high_y <= dot.y <= dot.low_y <= it.height + 0.01
-    levels = [y for _, y in it.y_ticks]
+        assert -0.01 <= dot.high_y <= dot.y <= dot.low_y <= layout.height + 0.01
+    levels = [y for _, y in layout.y_ticks]
     assert levels == sorted(levels, reverse=True)
     assert 2 <= len(levels) <= 12
-    assert len(it.x_ticks) <= 6
-    assert it.y_ticks[0][0] == ("0%" if "." not in it.y_ticks[0][0] else "0.0%") or not from_zero
+    assert len(layout.x_ticks) <= 6
+    assert (
+        layout.y_ticks[0][0] == ("0%" if "." not in layout.y_ticks[0][0] else "0.0%")
+        or not from_zero
+    )
 
 
 def test_a_long_line_has_a_band_and_a_short_one_has_dots():

@@ -9,7 +9,7 @@ from rewardkit.pages.text import MAX_CHARACTERS, clean
 ANY_TEXT = st.text(st.characters())
 
 
-def shared(excerpt):
+def marked_words(excerpt):
     return [part for part, common in excerpt.parts if common]
 
 
@@ -18,19 +18,19 @@ def test_runs_of_shared_words_are_marked():
         "Tom has 3 apples, and he buys 9 more. How many?",
         "Ann has 3 apples and he buys 10 more. How many?",
     )
-    assert shared(left) == ["has 3 apples, and he buys", "more. How many"]
-    assert shared(right) == ["has 3 apples and he buys", "more. How many"]
+    assert marked_words(left) == ["has 3 apples, and he buys", "more. How many"]
+    assert marked_words(right) == ["has 3 apples and he buys", "more. How many"]
 
 
 def test_chinese_is_compared_by_character():
     left, right = mark_shared_words("小明有三个苹果", "小红有三个梨子")
-    assert (shared(left), shared(right)) == (["有三个"], ["有三个"])
+    assert (marked_words(left), marked_words(right)) == (["有三个"], ["有三个"])
 
 
 def test_the_shared_part_of_a_long_text_is_shown():
     item = "find the sum of all positive integers n such that this holds"
     _, row = mark_shared_words(item, "padding " * 2000 + item + " padding" * 2000)
-    assert shared(row) == [item]
+    assert marked_words(row) == [item]
     assert row.before > 10_000 < row.after
 
 

@@ -23,7 +23,7 @@ from rewardkit.scorers.load import load_scorer
 
 
 def fixed(*verdicts):
-    """A scorer that returns, or raises, the verdict with the number that is the response."""
+    """Return a scorer that returns or raises the verdict whose number is the response."""
 
     def scorer(response, ground_truth, extra_info=None):
         verdict = verdicts[int(response)]
@@ -63,10 +63,10 @@ def test_every_sample_is_in_one_cell(tmp_path):
 def test_swapping_the_scorers_swaps_the_results(tmp_path_factory, pairs):
     file = numbered(tmp_path_factory.mktemp("r"), len(pairs))
     a, b = (fixed(*side) for side in zip(*pairs, strict=True))
-    one, other = (compare_file(file, ("x", x), ("y", y)) for x, y in ((a, b), (b, a)))
-    assert {(q, p): n for (p, q), n in one.outcomes.items()} == dict(other.outcomes)
-    assert (one.agreed, one.p_value) == (other.agreed, other.p_value)
-    assert sum(g.count for g in one.groups.values()) == one.judged - one.agreed
+    report, swapped = (compare_file(file, ("x", x), ("y", y)) for x, y in ((a, b), (b, a)))
+    assert {(q, p): n for (p, q), n in report.outcomes.items()} == dict(swapped.outcomes)
+    assert (report.agreed, report.p_value) == (swapped.agreed, swapped.p_value)
+    assert sum(g.count for g in report.groups.values()) == report.judged - report.agreed
 
 
 def test_a_failure_is_counted_and_grouped_and_excluded_from_the_table(tmp_path):
@@ -74,7 +74,7 @@ def test_a_failure_is_counted_and_grouped_and_excluded_from_the_table(tmp_path):
     report = compare_file(numbered(tmp_path, 4), ("a", a), ("b", b))
     assert (report.judged, report.a.raised.total(), report.b.raised.total()) == (2, 2, 1)
     assert report.a.first["raised ValueError"].endswith("r.jsonl:2: odd")
-    causes = {(why.status_a, why.status_b, why.preds) for why in report.groups}
+    causes = {(cause.status_a, cause.status_b, cause.preds) for cause in report.groups}
     assert causes == {
         (
             "raised ValueError",
@@ -91,7 +91,7 @@ def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_pat
     file = write(tmp_path, *integers, *prose)
     robust = load_scorer("gsm8k", method="robust")
     report = compare_file(file, ("strict", load_scorer("gsm8k")), ("robust", robust))
-    groups = [(group.count, why.gold_kind) for why, group in report.worst()]
+    groups = [(group.count, cause.gold_kind) for cause, group in report.worst()]
     assert groups == sorted(groups, reverse=True)
     for _, group in report.worst():
         assert len(group.examples) <= MAX_EXAMPLES
@@ -114,29 +114,29 @@ def test_disagreements_are_grouped_by_cause_with_the_most_frequent_first(tmp_pat
     ],
 )
 def test_the_difference_of_two_preds_is_described(a, b, expected):
-    one, other = (CallResult(False, 0.0, pred, "wrong") for pred in (a, b))
-    assert describe_difference(one, other) == expected
+    left, right = (CallResult(False, 0.0, pred, "wrong") for pred in (a, b))
+    assert describe_difference(left, right) == expected
 
 
 @pytest.mark.parametrize(
     ("status", "pred"), [("no_answer", "[INVALID]"), ("wrong", "[INVALID]"), ("no_answer", "none")]
 )
 def test_a_placeholder_for_a_missing_answer_is_not_a_pred(status, pred):
-    none, other = CallResult(False, -1.0, pred, status), CallResult(True, 1.0, "A", "correct")
-    assert describe_difference(none, other) == "only B has a pred"
+    none, answer = CallResult(False, -1.0, pred, status), CallResult(True, 1.0, "A", "correct")
+    assert describe_difference(none, answer) == "only B has a pred"
     assert describe_difference(none, none) == "no pred"
 
 
 @given(st.text(st.characters(), max_size=600), st.text(st.characters(), max_size=600))
 def test_the_difference_of_any_two_preds_has_a_description(a, b):
-    one, other = (CallResult(False, 0.0, pred, "wrong") for pred in (a, b))
-    assert describe_difference(one, other)
+    left, right = (CallResult(False, 0.0, pred, "wrong") for pred in (a, b))
+    assert describe_difference(left, right)
 
 
-@pytest.mark.parametrize("returned", [1.0, None, {"score": 1.0}, ("a",)])
-def test_an_invalid_score_counts_as_a_failure(returned):
+@pytest.mark.parametrize("score", [1.0, None, {"score": 1.0}, ("a",)])
+def test_an_invalid_score_counts_as_a_failure(score):
     sample = Sample("x:1", "r", "g", {}, {})
-    result = call_on_sample(lambda *_: returned, sample)
+    result = call_on_sample(lambda *_: score, sample)
     assert (result.correct, result.status) == (None, "returned an invalid score")
 
 
@@ -186,8 +186,8 @@ def test_exported_cases_reproduce_the_disagreements(tmp_path):
         "pred": "2",
         "status": "wrong",
     }
-    again = compare_file(out, *sides)
-    assert again.outcomes == {(False, True): 2}
+    second_report = compare_file(out, *sides)
+    assert second_report.outcomes == {(False, True): 2}
     assert score_file(out, load_scorer("gsm8k")).total.n == 2
     with pytest.raises(OutputError, match="--overwrite"):
         compare_file(file, *sides, export=out)
@@ -207,8 +207,8 @@ def test_the_page_shows_every_comparison(tmp_path):
         for i in range(3)
     ]
     a, b = load_scorer("gsm8k"), lambda *_: 1 / 0
-    for second in (("b", b), ("a", a), ("robust", load_scorer("gsm8k", method="robust"))):
-        report = compare_file(write(tmp_path, *rows), ("a", a), second)
+    for other_side in (("b", b), ("a", a), ("robust", load_scorer("gsm8k", method="robust"))):
+        report = compare_file(write(tmp_path, *rows), ("a", a), other_side)
         text = to_html(compare_page(report))
         assert "<script" not in text
         assert "agreement" in agreement(report)

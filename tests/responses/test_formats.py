@@ -31,8 +31,8 @@ def test_a_scored_parquet_has_the_fields_of_its_rows(tmp_path):
 def test_an_incomplete_last_line_is_skipped_with_the_reason(tmp_path):
     file = tmp_path / "dump.jsonl"
     file.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW)[:20])
-    record, skipped = read_response_records([str(file)])
+    record, skipped_line = read_response_records([str(file)])
     assert isinstance(record, ResponseRecord)
-    assert isinstance(skipped, SkippedRow)
-    assert skipped.where == f"{file}:2"
-    assert "is it still being written?" in skipped.reason
+    assert isinstance(skipped_line, SkippedRow)
+    assert skipped_line.where == f"{file}:2"
+    assert "is it still being written?" in skipped_line.reason

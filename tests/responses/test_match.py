@@ -51,8 +51,8 @@ def sample(gold="", source="d", info=None, **fields):
     return Sample("s:7", "x", gold, {"data_source": source, **(info or {})}, fields)
 
 
-def at(i, gold="", **fields):
-    """A response with the place of row i."""
+def response_at(i, gold="", **fields):
+    """Return a response with the place of row i."""
     return sample(gold, info={"index": i, "split": "train", **fields.pop("info", {})}, **fields)
 
 
@@ -65,13 +65,22 @@ ROWS = index_rows([row(i) for i in range(3)], "t.parquet")
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
-        (at(0, input=ASK.format(QUESTIONS[1])), "its prompt is that of row 1"),
-        (at(0, input="user\nWhat is love, and what is it not?"), "does not contain 'Ada has 31"),
-        (at(0, info={"question": "Why?"}), "its question is 'Why?', the row's 'Ada has 31 apples"),
-        (at(0, question=QUESTIONS[2]), "its question is 'What is 3 plus 3?', the row's 'Ada"),
-        (at(0, info={"source_id": "id-2"}), "its source_id is 'id-2', the row's 'id-0'"),
-        (at(0, info={"source_id": "new"}), "its source_id is 'new', the row's 'id-0'"),
-        (at(0, "5"), "its gold is '5', the row's '19'"),
+        (response_at(0, input=ASK.format(QUESTIONS[1])), "its prompt is that of row 1"),
+        (
+            response_at(0, input="user\nWhat is love, and what is it not?"),
+            "does not contain 'Ada has 31",
+        ),
+        (
+            response_at(0, info={"question": "Why?"}),
+            "its question is 'Why?', the row's 'Ada has 31 apples",
+        ),
+        (
+            response_at(0, question=QUESTIONS[2]),
+            "its question is 'What is 3 plus 3?', the row's 'Ada",
+        ),
+        (response_at(0, info={"source_id": "id-2"}), "its source_id is 'id-2', the row's 'id-0'"),
+        (response_at(0, info={"source_id": "new"}), "its source_id is 'new', the row's 'id-0'"),
+        (response_at(0, "5"), "its gold is '5', the row's '19'"),
         (sample("5", input=ASK.format(QUESTIONS[0])), "its gold is '5', the row's '19'"),
         (sample("5", info={"source_id": "id-0"}), "its gold is '5', the row's '19'"),
         (
@@ -93,13 +102,13 @@ def test_a_contradiction_names_the_response_the_row_and_the_difference(response,
 
 def test_all_differences_are_named():
     with pytest.raises(DataError, match=r"that of row 1; its gold is '240', the row's '19'"):
-        match_row(ROWS, at(0, "240", input=ASK.format(QUESTIONS[1])))
+        match_row(ROWS, response_at(0, "240", input=ASK.format(QUESTIONS[1])))
 
 
 def test_long_texts_are_quoted_in_part():
     index = index_rows([row(0, "word " * 5_000)])
     with pytest.raises(DataError) as error:
-        match_row(index, at(0, "7" * 5_000, info={"question": "other " * 5_000}))
+        match_row(index, response_at(0, "7" * 5_000, info={"question": "other " * 5_000}))
     assert len(str(error.value)) < 600
 
 
@@ -107,7 +116,7 @@ def test_long_texts_are_quoted_in_part():
 
 
 @pytest.mark.parametrize(
-    ("gold", "known"),
+    ("gold", "row_gold"),
     [
         ("18", "18"),
         ("18.0", "18"),
@@ -125,13 +134,13 @@ def test_long_texts_are_quoted_in_part():
         ("Yes", "yes"),
     ],
 )
-def test_spellings_of_one_gold_agree(gold, known):
-    assert gold_agrees(gold, known) is True
-    assert gold_agrees(known, gold) is True
+def test_spellings_of_one_gold_agree(gold, row_gold):
+    assert gold_agrees(gold, row_gold) is True
+    assert gold_agrees(row_gold, gold) is True
 
 
 @pytest.mark.parametrize(
-    ("gold", "known"),
+    ("gold", "row_gold"),
     [
         ("18", "5"),
         ("['18']", "5"),
@@ -144,23 +153,23 @@ def test_spellings_of_one_gold_agree(gold, known):
         ("It halts by induction on n.", "It loops, as the invariant shows."),
     ],
 )
-def test_different_golds_contradict_each_other(gold, known):
-    assert gold_agrees(gold, known) is False
-    assert gold_agrees(known, gold) is False
+def test_different_golds_contradict_each_other(gold, row_gold):
+    assert gold_agrees(gold, row_gold) is False
+    assert gold_agrees(row_gold, gold) is False
 
 
-@pytest.mark.parametrize(("gold", "known"), [("", "5"), ("5", " "), ("A. 980万元", "A")])
-def test_golds_that_cannot_be_compared_prove_nothing(gold, known):
-    assert gold_agrees(gold, known) is None
+@pytest.mark.parametrize(("gold", "row_gold"), [("", "5"), ("5", " "), ("A. 980万元", "A")])
+def test_golds_that_cannot_be_compared_prove_nothing(gold, row_gold):
+    assert gold_agrees(gold, row_gold) is None
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 @example("[", "{")
 @example("[" + " " * 500_000, "A " * 250_000)
 @example("[']", "####")
-def test_any_two_golds_are_compared_without_an_error_and_each_agrees_with_itself(one, other):
-    assert gold_agrees(one, other) in (True, False, None)
-    assert gold_agrees(one, one) is not False
+def test_any_two_golds_are_compared_without_an_error_and_each_agrees_with_itself(left, right):
+    assert gold_agrees(left, right) in (True, False, None)
+    assert gold_agrees(left, left) is not False
 
 
 MESSAGE = ASK.format(QUESTIONS[0])
@@ -178,7 +187,7 @@ CHAT = f"system\nYou are a helpful assistant.\nuser\n{MESSAGE}\nassistant\n"
     ],
 )
 def test_a_template_around_the_prompt_confirms_the_row(text):
-    assert match_row(ROWS, at(0, input=text)) == (PLACE, 0)
+    assert match_row(ROWS, response_at(0, input=text)) == (PLACE, 0)
 
 
 @pytest.mark.parametrize(
@@ -192,50 +201,56 @@ def test_a_template_around_the_prompt_confirms_the_row(text):
     ],
 )
 def test_a_prompt_that_was_cut_proves_nothing(text):
-    assert match_row(ROWS, at(0, input=text)) == (PLACE_ALONE, 0)
-    assert match_row(ROWS, at(0, "19.0", input=text)) == (PLACE, 0)
+    assert match_row(ROWS, response_at(0, input=text)) == (PLACE_ALONE, 0)
+    assert match_row(ROWS, response_at(0, "19.0", input=text)) == (PLACE, 0)
     with pytest.raises(DataError, match="does not contain|is that of row 0"):
-        match_row(ROWS, at(1, input=text))
+        match_row(ROWS, response_at(1, input=text))
 
 
 def test_a_prompt_without_one_character_is_a_different_prompt():
     index = index_rows([row(0, "What is 13 plus 3?")])
     with pytest.raises(DataError, match="does not contain 'What is 13 plus 3"):
-        match_row(index, at(0, input=CHAT.replace(QUESTIONS[0], "What is 1 plus 3?")))
+        match_row(index, response_at(0, input=CHAT.replace(QUESTIONS[0], "What is 1 plus 3?")))
 
 
 def test_composed_and_decomposed_characters_are_the_same():
     index = index_rows([row(0, "Where is the cafe\u0301?")])
-    assert match_row(index, at(0, input=ASK.format("Where is the caf\u00e9?"))) == (PLACE, 0)
+    assert match_row(index, response_at(0, input=ASK.format("Where is the caf\u00e9?"))) == (
+        PLACE,
+        0,
+    )
 
 
 def test_pictures_and_messages_in_parts_confirm_the_row():
     index = index_rows([row(0, "<image>Find the area of the square.")])
-    seen = "user\n<|vision_start|><|image_pad|><|vision_end|>" + ASK.format(
+    input_text = "user\n<|vision_start|><|image_pad|><|vision_end|>" + ASK.format(
         "Find the area of the square."
     )
-    assert match_row(index, at(0, input=seen)) == (PLACE, 0)
+    assert match_row(index, response_at(0, input=input_text)) == (PLACE, 0)
     parts = [
         {"type": "image"},
         {"type": "text", "text": ASK.format("Find the area of the square.")},
     ]
-    assert match_row(index, at(0, prompt=[{"role": "user", "content": parts}])) == (PLACE, 0)
+    assert match_row(index, response_at(0, prompt=[{"role": "user", "content": parts}])) == (
+        PLACE,
+        0,
+    )
 
 
 def test_a_missing_value_of_pandas_is_ignored():
     nan = float("nan")
-    gone = {"index": nan, "split": nan, "source_id": nan, "question": nan}
+    missing = {"index": nan, "split": nan, "source_id": nan, "question": nan}
     text = ASK.format(QUESTIONS[1])
-    assert match_row(ROWS, sample("240", source=nan, info=gone, input=text)) == (PROMPT, 1)
-    assert match_row(ROWS, sample("240", source=nan, info=gone)) is None
+    assert match_row(ROWS, sample("240", source=nan, info=missing, input=text)) == (PROMPT, 1)
+    assert match_row(ROWS, sample("240", source=nan, info=missing)) is None
 
 
 def test_a_system_prompt_that_the_template_drops_is_not_a_contradiction():
     system = {"role": "system", "content": "Be brief."}
     rows = [row(0), row(1)]
-    for each in rows:
-        each["prompt"] = [system, *each["prompt"]]
-    assert match_row(index_rows(rows), at(1, input=ASK.format(QUESTIONS[1]))) == (PLACE, 1)
+    for entry in rows:
+        entry["prompt"] = [system, *entry["prompt"]]
+    assert match_row(index_rows(rows), response_at(1, input=ASK.format(QUESTIONS[1]))) == (PLACE, 1)
 
 
 def test_a_copy_of_a_dataset_with_different_ids_matches_by_question():
@@ -255,10 +270,10 @@ def test_rows_that_differ_only_in_white_space_share_their_responses():
 # Ways to match
 
 
-def test_a_match_by_place_alone_is_reported_as_such():
-    assert match_row(ROWS, at(2)) == (PLACE_ALONE, 2)
-    assert match_row(ROWS, at(2, "6")) == (PLACE, 2)
-    assert match_row(ROWS, at(2, info={"source_id": "id-2"})) == (PLACE, 2)
+def test_a_match_by_place_alone_is_marked():
+    assert match_row(ROWS, response_at(2)) == (PLACE_ALONE, 2)
+    assert match_row(ROWS, response_at(2, "6")) == (PLACE, 2)
+    assert match_row(ROWS, response_at(2, info={"source_id": "id-2"})) == (PLACE, 2)
     assert match_row(ROWS, sample(info={"source_id": "id-2"})) == (SOURCE_ID, 2)
 
 
@@ -275,8 +290,8 @@ def test_the_prompt_decides_between_rows_with_the_same_place():
 
 
 @pytest.fixture
-def anew(tmp_path, monkeypatch):
-    """Scored responses to `q.parquet`, and `q2.parquet`, which has one more row at its start."""
+def earlier_responses(tmp_path, monkeypatch):
+    """Write scored responses to `q.parquet`, and `q2.parquet` with one more row at its start."""
     monkeypatch.chdir(tmp_path)
     rows = [{"question": f"What is {i} plus {i}?", "answer": str(2 * i)} for i in range(3, 7)]
     for name, lines in (
@@ -288,11 +303,12 @@ def anew(tmp_path, monkeypatch):
             "prep", "q.jsonl", "--question-key", "question", "--answer-key", "answer", "--out", name
         )
     lines = []
-    for i, each in enumerate(read_rows(Path("q.parquet"))):
-        gold = each["reward_model"]["ground_truth"]
-        for right in (True, i == 0):  # the first prompt is always solved, the others half the time
-            text = f"user\n{each['prompt'][-1]['content']}\nassistant\n"
-            answer = rf"\boxed{{{gold if right else 77}}}"
+    for i, row in enumerate(read_rows(Path("q.parquet"))):
+        gold = row["reward_model"]["ground_truth"]
+        # The first prompt is always solved, the others half the time.
+        for is_right in (True, i == 0):
+            text = f"user\n{row['prompt'][-1]['content']}\nassistant\n"
+            answer = rf"\boxed{{{gold if is_right else 77}}}"
             lines.append({"input": text, "output": answer, "gts": gold, "step": 1})
     Path("dump.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run("score", "dump.jsonl", "--train", "q.parquet", "--out", "scored.jsonl")
@@ -308,18 +324,18 @@ def run(*arguments, code=0):
     return " ".join(result.output.split())
 
 
-def test_select_refuses_responses_to_an_earlier_version_of_the_file(anew):
+def test_select_refuses_responses_to_an_earlier_version_of_the_file(earlier_responses):
     bounds = ("--pass-rate", "0.1:0.9", "--out")
     output = run("select", "scored.jsonl", "--train", "q2.parquet", *bounds, "s2.parquet", code=1)
     assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
     assert "its prompt is that of row 1; its gold is '6', the row's '99'" in output
-    assert not (anew / "s2.parquet").exists()
+    assert not (earlier_responses / "s2.parquet").exists()
     run("select", "scored.jsonl", "--train", "q.parquet", *bounds, "s.parquet")
-    indices = [each["extra_info"]["index"] for each in read_rows(Path("s.parquet"))]
+    indices = [row["extra_info"]["index"] for row in read_rows(Path("s.parquet"))]
     assert indices == [1, 2, 3]
 
 
-def test_eval_refuses_responses_to_an_earlier_version_of_the_file(anew):
+def test_eval_refuses_responses_to_an_earlier_version_of_the_file(earlier_responses):
     output = run("eval", "responses", "q2.parquet", "scored.jsonl", code=1)
     assert "scored.jsonl:1 matches row 0 of q2.parquet" in output
     assert "its gold is '6', the row's '99'" in output
@@ -331,7 +347,7 @@ def test_eval_refuses_responses_to_an_earlier_version_of_the_file(anew):
         assert out["unconfirmed"] == 0
 
 
-def test_score_reports_responses_that_contradict_their_row(anew):
+def test_score_reports_responses_that_contradict_their_row(earlier_responses):
     lines = [json.loads(line) for line in Path("scored.jsonl").read_text().splitlines()]
     bare = [{k: v for k, v in line.items() if k not in ("data_source", "input")} for line in lines]
     bare.append({**lines[0], "data_source": None, "extra_info": {}})
@@ -360,8 +376,8 @@ def test_matches_by_place_alone_are_reported(tmp_path, monkeypatch):
 # Work per response
 
 
-def steps(call):
-    """The number of lines of the matching modules that a call executes."""
+def count_lines(call):
+    """Return the number of lines in the matching modules that a call executes."""
     modules = {module.__file__ for module in (evidence, match, lookup, train_index)}
     count = 0
 
@@ -372,29 +388,29 @@ def steps(call):
         count += event == "line"
         return trace
 
-    before = sys.gettrace()
+    tracer = sys.gettrace()
     sys.settrace(trace)
     try:
         call()
     finally:
-        sys.settrace(before)
+        sys.settrace(tracer)
     return count
 
 
-def wordy(i, _n):
+def random_question(i, _n):
     words = Random(i).choices(("red", "green", "apples", "pears", "sells", "buys"), k=12)
     return f"{' '.join(words)} {i}?"
 
 
 def few_shot(i, n):
-    return "Q: What is 1 + 1? A: 2. Q: What is 2 + 2? A: 4. " * 3 + f"Q: {wordy(i, n)} A:"
+    return "Q: What is 1 + 1? A: 2. Q: What is 2 + 2? A: 4. " * 3 + f"Q: {random_question(i, n)} A:"
 
 
-def far_apart(i, n):
-    """A question of two numbers, in words that many rows share."""
-    one, other = divmod(i, int(n**0.5) + 1)
+def two_number_question(i, n):
+    """Return a question with two numbers, in words that all rows share."""
+    first, second = divmod(i, int(n**0.5) + 1)
     words = "apples that grew behind the old grey house on the hill"
-    return f"Ada has {one:03} {words}, Grace has {other:03} {words}. How many {words}?"
+    return f"Ada has {first:03} {words}, Grace has {second:03} {words}. How many {words}?"
 
 
 def of_texts(question):
@@ -406,25 +422,28 @@ def of_texts(question):
 
 def with_system_prompts(n):
     system = {"role": "system", "content": "You are a careful assistant who shows every step. " * 4}
-    rows = [row(i, wordy(i, n)) for i in range(n)]
-    return [each | {"prompt": [system, *each["prompt"]]} for each in rows]
+    rows = [row(i, random_question(i, n)) for i in range(n)]
+    return [entry | {"prompt": [system, *entry["prompt"]]} for entry in rows]
 
 
 def with_the_question_first(n):
-    last = {"role": "user", "content": "Now give the final answer, please, and nothing else."}
-    rows = [row(i, wordy(i, n)) for i in range(n)]
-    return [each | {"prompt": [*each["prompt"], last]} for each in rows]
+    instruction = {
+        "role": "user",
+        "content": "Now give the final answer, please, and nothing else.",
+    }
+    rows = [row(i, random_question(i, n)) for i in range(n)]
+    return [entry | {"prompt": [*entry["prompt"], instruction]} for entry in rows]
 
 
 def with_one_question(n):
-    """Rows as in Geometry3k, where a third of the questions are "Find x." with different figures."""
+    """Return rows as in Geometry3k, where a third of the questions is "Find x."."""
     return [row(i, "Find x.", gold=str(i)) | {"images": [str(i).encode()]} for i in range(n)]
 
 
 def with_one_index(n):
-    rows = [row(i, wordy(i, n), gold=str(i)) for i in range(n)]
-    for each in rows:
-        each["extra_info"] |= {"index": 0, "source_id": ""}
+    rows = [row(i, random_question(i, n), gold=str(i)) for i in range(n)]
+    for entry in rows:
+        entry["extra_info"] |= {"index": 0, "source_id": ""}
     return rows
 
 
@@ -432,7 +451,7 @@ def with_one_index(n):
 @pytest.mark.parametrize(
     "make",
     [
-        *map(of_texts, (wordy, few_shot, far_apart)),
+        *map(of_texts, (random_question, few_shot, two_number_question)),
         with_system_prompts,
         with_the_question_first,
         with_one_question,
@@ -441,12 +460,12 @@ def with_one_index(n):
     ids=lambda make: getattr(make, "__name__", str(make)),
 )
 def test_the_work_for_a_response_does_not_grow_with_the_rows(make, carries):
-    def answer(each):
-        gold = each["reward_model"]["ground_truth"]
+    def answer(row):
+        gold = row["reward_model"]["ground_truth"]
         if carries == "prompt":
-            text = "\n".join(message["content"] for message in each["prompt"])
+            text = "\n".join(message["content"] for message in row["prompt"])
             return sample(gold, source="", input=f"user\n{text}\nassistant\n")
-        info = {name: each["extra_info"][name] for name in ("index", "split")}
+        info = {name: row["extra_info"][name] for name in ("index", "split")}
         return sample(gold, info=info)
 
     work = {}
@@ -455,11 +474,11 @@ def test_the_work_for_a_response_does_not_grow_with_the_rows(make, carries):
         index = index_rows(rows)
         answers = [answer(rows[i]) for i in range(0, n, n // 50)]
         places = []
-        work[n] = steps(
+        work[n] = count_lines(
             lambda a=answers, i=index, p=places: p.extend(match_row(i, s)[1] for s in a)
         )
         assert [index.prompts[place].row for place in places] == [*range(0, n, n // 50)]
-        work[n, "index"] = steps(lambda r=rows: index_rows(r))
+        work[n, "index"] = count_lines(lambda r=rows: index_rows(r))
     assert work[400] < 1.5 * work[50]
     assert work[400, "index"] < 1.5 * 8 * work[50, "index"]
 
@@ -468,9 +487,11 @@ def test_the_work_of_a_look_up_by_score_does_not_grow_with_the_rows(tmp_path):
     work = {}
     for n in (50, 400):
         train = tmp_path / f"{n}.parquet"
-        rows = [row(i, wordy(i, n)) for i in range(n)]
+        rows = [row(i, random_question(i, n)) for i in range(n)]
         pq.write_table(pa.Table.from_pylist(rows), train)
-        samples = [sample("", source="", input=each["prompt"][0]["content"]) for each in rows[:50]]
+        samples = [
+            sample("", source="", input=entry["prompt"][0]["content"]) for entry in rows[:50]
+        ]
         lookup.look_up_row(sample("", source="", input="?"), str(train))  # reads the file
-        work[n] = steps(lambda a=samples, t=train: [lookup.look_up_row(s, str(t)) for s in a])
+        work[n] = count_lines(lambda a=samples, t=train: [lookup.look_up_row(s, str(t)) for s in a])
     assert work[400] < 1.5 * work[50]

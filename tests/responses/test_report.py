@@ -64,7 +64,7 @@ def row(**fields):
 
 @pytest.fixture
 def write(tmp_path):
-    """Write rows to a file."""
+    """Return a function that writes rows to a file."""
 
     def go(*rows, name="scored.jsonl"):
         file = tmp_path / name
@@ -75,8 +75,8 @@ def write(tmp_path):
 
 
 @pytest.fixture
-def page_of(write, tmp_path):
-    """Write the report of some rows and return its text."""
+def render_page(write, tmp_path):
+    """Return a function that writes the report of rows and returns its text."""
 
     def go(*rows, **options):
         out = tmp_path / "out.html"
@@ -87,7 +87,7 @@ def page_of(write, tmp_path):
 
 
 class ParsedPage(HTMLParser):
-    """The elements that a browser would parse, and the text in each."""
+    """Parser that collects elements and their text as a browser would."""
 
     def __init__(self, html):
         super().__init__()
@@ -103,7 +103,7 @@ class ParsedPage(HTMLParser):
         self.text.setdefault(self.last, []).append(data)
 
     def packed(self):
-        """The index and the records."""
+        """Return the index and the records of a page."""
         inert = [text for text in self.text["script"] if re.fullmatch(r"[A-Za-z0-9+/=]+", text)]
         unpacked = [gzip.decompress(b64decode(text)).decode() for text in inert]
         records = [record for chunk in unpacked[1:] for record in chunk.split(RECORD)]
@@ -142,10 +142,10 @@ def test_rows_without_a_score_are_scored(write):
         {"response": "#### 1", "ground_truth": "1", "data_source": "openai/gsm8k"},
         {"response": "#### 2", "ground_truth": "1", "data_source": "nobody"},
     ]
-    right, unread = read(*rows, write=write)
-    assert (right.status, right.pred, right.source) == (Status.CORRECT, "1", "openai/gsm8k")
-    assert isinstance(unread, SkippedRow)
-    assert "no scorer is known" in unread.reason
+    record, skipped = read(*rows, write=write)
+    assert (record.status, record.pred, record.source) == (Status.CORRECT, "1", "openai/gsm8k")
+    assert isinstance(skipped, SkippedRow)
+    assert "no scorer is known" in skipped.reason
 
 
 @pytest.mark.parametrize("score", [None, "1", float("nan"), 10**400, [1]])
@@ -189,19 +189,19 @@ PROMPTS = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=1
 
 @given(PROMPTS)
 def test_an_interval_contains_the_accuracy_and_narrows_with_more_prompts(prompts):
-    prompts = [(n, min(n, right)) for n, right in prompts]
-    few, many = estimate_accuracy(prompts), estimate_accuracy(prompts * 10)
-    assert 0 <= few.low <= few.share <= few.high <= 1
-    assert few.share == pytest.approx(many.share)
-    assert many.high - many.low <= few.high - few.low + 1e-9
+    prompts = [(n, min(n, correct)) for n, correct in prompts]
+    interval, narrower = estimate_accuracy(prompts), estimate_accuracy(prompts * 10)
+    assert 0 <= interval.low <= interval.share <= interval.high <= 1
+    assert interval.share == pytest.approx(narrower.share)
+    assert narrower.high - narrower.low <= interval.high - interval.low + 1e-9
 
 
 def test_equal_responses_to_one_prompt_count_as_one():
-    alike, apart = (
+    repeated, different = (
         estimate_accuracy([(8, 8), (8, 0)] * 10),
         estimate_accuracy([(1, 1), (1, 0)] * 80),
     )
-    assert alike.high - alike.low > 2 * (apart.high - apart.low)
+    assert repeated.high - repeated.low > 2 * (different.high - different.low)
     wilson = estimate_accuracy([(1, 1)] * 10 + [(1, 0)] * 10)
     assert (wilson.low, wilson.high) == pytest.approx((0.299, 0.701), abs=0.01)
 
@@ -230,8 +230,8 @@ def test_a_group_with_a_single_score_has_no_gradient(write):
 
 def test_prompts_that_improved_and_that_got_worse_are_listed(write):
     rows = [
-        row(input=f"{way} {i}", step=step, score=float((step > 2) == (way == "better")))
-        for way in ("better", "worse")
+        row(input=f"{direction} {i}", step=step, score=float((step > 2) == (direction == "better")))
+        for direction in ("better", "worse")
         for i in range(15)
         for step in range(1, 5)
     ] + [row(input="steady", step=step) for step in range(1, 5)]
@@ -284,7 +284,7 @@ def test_a_sample_is_even_has_rare_statuses_and_is_reproducible():
         return list(sample)
 
     sample = draw()
-    numbers = [int(each.where[2:]) for each in sample]
+    numbers = [int(item.where[2:]) for item in sample]
     assert len(sample) == 400
     assert numbers == sorted(set(numbers))
     assert rare.keys() <= set(numbers)
@@ -296,7 +296,7 @@ def test_the_sample_has_all_responses_if_they_fit():
     sample = ShownResponses(100, BytesIO())
     for number in range(100):
         sample.add(response(number, list(Status)[number % 8]))
-    assert [each.where for each in sample] == [f"f:{number}" for number in range(100)]
+    assert [item.where for item in sample] == [f"f:{number}" for number in range(100)]
 
 
 @pytest.mark.parametrize(
@@ -381,14 +381,16 @@ def assert_inert(html):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_text_is_kept_and_adds_no_element(page_of, text):
+def test_a_hostile_text_is_kept_and_adds_no_element(render_page, text):
     def fields(value):
         return row(
             input=value, output=f"{value} \\boxed{{1}}", gts=value, pred=value, data_source=value
         )
 
-    html = ParsedPage(page_of(fields(text), fields(text), row(step=2)))
-    harmless = ParsedPage(page_of(fields("a" * len(text)), fields("a" * len(text)), row(step=2)))
+    html = ParsedPage(render_page(fields(text), fields(text), row(step=2)))
+    harmless = ParsedPage(
+        render_page(fields("a" * len(text)), fields("a" * len(text)), row(step=2))
+    )
     assert_inert(html)
     assert [tag for tag, _ in html.elements] == [tag for tag, _ in harmless.elements]
     index, records = html.packed()
@@ -409,8 +411,8 @@ def test_the_page_is_valid_for_any_texts(tmp_path_factory, texts):
     assert [record[2] for record in html.packed()[1]] == [display_text(text) for text in texts]
 
 
-def test_the_policy_allows_only_our_script_and_no_requests(page_of):
-    html = ParsedPage(page_of(row()))
+def test_the_policy_allows_only_our_script_and_no_requests(render_page):
+    html = ParsedPage(render_page(row()))
     policy = next(attrs["content"] for _, attrs in html.elements if "http-equiv" in attrs)
     (script,) = [text for text in html.text["script"] if "use strict" in text]
     digest = b64encode(sha256(script.encode()).digest()).decode()
@@ -419,27 +421,27 @@ def test_the_policy_allows_only_our_script_and_no_requests(page_of):
         assert word not in script
 
 
-def test_the_figures_count_all_where_the_list_is_a_sample(page_of):
+def test_the_figures_count_all_responses_even_if_the_list_is_a_sample(render_page):
     rows = [row(output=str(i), score=float(i % 2)) for i in range(300)]
-    page = page_of(*rows, max_responses=100)
+    page = render_page(*rows, max_responses=100)
     assert "50.0% of 300 responses are correct" in page
     assert "100 of 300 responses, sampled evenly" in page
     assert len(ParsedPage(page).packed()[1]) == 100
 
 
-def test_equal_rows_produce_equal_pages(page_of):
+def test_equal_rows_produce_equal_pages(render_page):
     rows = [row(output=str(i)) for i in range(PACK_RESPONSES + 1)]
-    assert page_of(*rows) == page_of(*rows)
-    assert len(ParsedPage(page_of(*rows)).packed()[1]) == PACK_RESPONSES + 1
+    assert render_page(*rows) == render_page(*rows)
+    assert len(ParsedPage(render_page(*rows)).packed()[1]) == PACK_RESPONSES + 1
 
 
 def test_a_folder_of_dumps_is_one_report(write, tmp_path):
     for step in (1, 2, 10):
         write(row(step=step), row(step=step, score=0.0), name=f"{step}.jsonl")
     out = tmp_path / "page" / "out.html"
-    written = write_report([tmp_path], out)
-    assert list(written.totals.steps) == [1, 2, 10]
-    assert written.size == out.stat().st_size
+    result = write_report([tmp_path], out)
+    assert list(result.totals.steps) == [1, 2, 10]
+    assert result.size == out.stat().st_size
     assert "Accuracy of all by step" in out.read_text()
 
 
@@ -473,8 +475,8 @@ def test_a_browser_lists_hostile_responses_and_executes_none(write, tmp_path):
     )  # fmt: skip
     html = ParsedPage(done.stdout)
     assert "400 of 400 responses" in done.stdout
-    listed = [attrs for tag, attrs in html.elements if attrs.get("role") == "option"]
-    assert 5 < len(listed) < 60
+    options = [attrs for tag, attrs in html.elements if attrs.get("role") == "option"]
+    assert 5 < len(options) < 60
     detail = done.stdout.split('id="detail"')[1]
     assert "&lt;script&gt;document.title" in detail
     assert "owned" not in done.stdout.partition("</title>")[0].rpartition("<title>")[2]

@@ -63,8 +63,8 @@ def test_rows_that_cannot_be_scored_are_reported_and_the_rest_is_scored(tmp_path
     )  # fmt: skip
     report = score_file(file, load_scorer("gsm8k"))
     assert (report.total.n, report.unscored) == (2, 6)
-    where = [line.where.rpartition(":")[2] for line in report.examples]
-    assert where == ["2", "3", "4", "5", "6", "7"]
+    line_numbers = [line.where.rpartition(":")[2] for line in report.examples]
+    assert line_numbers == ["2", "3", "4", "5", "6", "7"]
 
 
 def test_each_row_is_scored_by_its_own_scorer_by_default(tmp_path):

@@ -56,7 +56,7 @@ def write(path, rows):
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    """Chunks of a few rows, so that small files have many."""
+    """Use chunks of a few rows, so that small files have many."""
     monkeypatch.setattr(chunks_module, "CHUNK_BYTES", 2000)
     monkeypatch.setattr(chunks_module, "CHUNK_ROWS", 32)
 
@@ -89,8 +89,8 @@ def test_a_row_with_several_responses_has_a_score_for_each(tmp_path):
     out = tmp_path / "out.jsonl"
     report = score_files([write(tmp_path / "x.parquet", rows)], "gsm8k", out=out)
     assert (report.total.n, report.total.correct, report.unscored) == (2, 1, 1)
-    scored = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [(row["responses"], row["sample"], row["acc"]) for row in scored] == [
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["responses"], row["sample"], row["acc"]) for row in lines] == [
         ("#### 1", 0, 1.0),
         ("#### 2", 1, 0.0),
     ]
@@ -116,17 +116,17 @@ class StopError(Exception):
     """Interrupts a run in a test."""
 
 
-@pytest.mark.parametrize("rest", [b"", b'{"half a line'])
-def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks, rest):
+@pytest.mark.parametrize("tail", [b"", b'{"half a line'])
+def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks, tail):
     rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
     file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
-    whole = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
-    done = 0
+    complete = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
+    rows_done = 0
 
     def stop(n):
-        nonlocal done
-        done += n
-        if done > 250:
+        nonlocal rows_done
+        rows_done += n
+        if rows_done > 250:
             raise StopError
 
     with pytest.raises(StopError):
@@ -134,17 +134,17 @@ def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks, rest):
     assert not out.exists()
     part, _, _ = output_paths(out)
     with part.open("ab") as file_object:  # a kill during a write leaves this
-        file_object.write(rest)
+        file_object.write(tail)
     with pytest.raises(OutputError, match="--resume continues it"):
         score_files([file], "gsm8k", out=out)
     with pytest.raises(DataError, match="scored in another way"):
         score_files([file], "math", out=out, resume=True)
-    again = []
-    report = score_files([file], "gsm8k", out=out, resume=True, progress=again.append)
+    rerun_rows = []
+    report = score_files([file], "gsm8k", out=out, resume=True, progress=rerun_rows.append)
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    assert report.total == whole.total
+    assert report.total == complete.total
     assert (report.total.n, report.unscored) == (400, 1)
-    assert 0 < sum(again) < 401 - 200
+    assert 0 < sum(rerun_rows) < 401 - 200
     assert not any(path.exists() for path in output_paths(out))
 
 
@@ -215,9 +215,9 @@ def test_rows_with_an_index_are_looked_up_by_it(tmp_path):
     train = tmp_path / "train.parquet"
     rewardkit.prep("gsm8k", train, sample=True)
     dump = [
-        {"output": "#### 1", "gts": row["reward_model"]["ground_truth"], "extra_info": place}
+        {"output": "#### 1", "gts": row["reward_model"]["ground_truth"], "extra_info": position}
         for row in read_rows(train)
-        for place in [{name: row["extra_info"][name] for name in ("split", "index")}]
+        for position in [{name: row["extra_info"][name] for name in ("split", "index")}]
     ]
     report = score_files([write(tmp_path / "1.jsonl", dump)], train=train)
     assert (set(report.tallies["data_source"]), report.unscored) == ({"openai/gsm8k"}, 0)
@@ -239,11 +239,15 @@ def test_a_parquet_output_holds_any_dump_and_can_be_scored_again(tmp_path):
     ]
     out = tmp_path / "out.parquet"
     score_files([write(tmp_path / "x.jsonl", rows)], "gsm8k", out=out)
-    first, second = read_rows(out)
-    assert (first["response"], first["data_source"], first["step"]) == ("\\ud800 #### 3", "5", None)
-    assert (second["ground_truth"], second["step"], second["acc"]) == ("4", 2, 1.0)
-    again = score_files([str(out)], "gsm8k", out=tmp_path / "again.jsonl")
-    assert (again.total.n, again.total.correct) == (2, 2)
+    first_row, second_row = read_rows(out)
+    assert (first_row["response"], first_row["data_source"], first_row["step"]) == (
+        "\\ud800 #### 3",
+        "5",
+        None,
+    )
+    assert (second_row["ground_truth"], second_row["step"], second_row["acc"]) == ("4", 2, 1.0)
+    rescored = score_files([str(out)], "gsm8k", out=tmp_path / "again.jsonl")
+    assert (rescored.total.n, rescored.total.correct) == (2, 2)
     assert json.loads((tmp_path / "again.jsonl").read_text().splitlines()[1])["input"] == "what?"
 
 
@@ -287,15 +291,15 @@ def test_the_lines_before_the_cut_of_a_truncated_compressed_file_are_scored(
     rng = Random(0)  # incompressible, so that a share of the file is the same share of the rows
     rows = [{**row, "input": rng.randbytes(2000).hex()} for row in ROWS]
     good, file = write(tmp_path / "1.jsonl", ROWS[:3]), write(tmp_path / f"2.{suffix}", rows)
-    whole = (tmp_path / f"2.{suffix}").read_bytes()
-    (tmp_path / f"2.{suffix}").write_bytes(whole[: 10 + int(share * len(whole))])
+    data = (tmp_path / f"2.{suffix}").read_bytes()
+    (tmp_path / f"2.{suffix}").write_bytes(data[: 10 + int(share * len(data))])
     report = score_files([file, good], "gsm8k")
-    scored = report.total.n - 3
-    assert scored >= 400 * share - 70  # zstd's block of 128 kB is read as a whole, or not at all
-    assert scored < 400
+    count = report.total.n - 3
+    assert count >= 400 * share - 70  # zstd's block of 128 kB is read as a whole, or not at all
+    assert count < 400
     (only,) = report.examples
     assert "cut off or damaged from here on" in only.reason
-    assert only.where == f"{file}:{scored + 1}"
+    assert only.where == f"{file}:{count + 1}"
 
 
 def test_a_file_that_is_not_compressed_is_reported_and_the_others_are_scored(tmp_path):
@@ -310,8 +314,8 @@ def test_a_list_of_scores_has_one_for_each_response_of_the_row(tmp_path):
     row = {"responses": ["#### 1", "#### 2"], "ground_truth": "1", "acc": [1.0, 0.0], "score": [7]}
     out = tmp_path / "out.jsonl"
     score_files([write(tmp_path / "x.parquet", [row])], "gsm8k", out=out)
-    scored = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [(r["acc"], r["acc_before"], r["score_before"]) for r in scored] == [
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(r["acc"], r["acc_before"], r["score_before"]) for r in lines] == [
         (1.0, 1.0, [7]),
         (0.0, 0.0, [7]),
     ]
@@ -334,10 +338,10 @@ def test_wrong_arguments_are_reported_before_a_row_is_read(tmp_path, options, er
     arguments = {
         name: tmp_path / value if name != "address" else value for name, value in options.items()
     }
-    done = []
+    calls = []
     with pytest.raises(error, match=message):
-        score_files([file], "gsm8k", progress=done.append, **arguments)
-    assert not done
+        score_files([file], "gsm8k", progress=calls.append, **arguments)
+    assert not calls
     assert not list(tmp_path.glob(".x*"))
 
 
@@ -346,13 +350,15 @@ def test_the_interval_is_over_prompts(tmp_path):
         {"input": f"question {i}", "output": f"#### {i % 2}", "gts": "1", "step": 1}
         for i in range(64)
     ]
-    one, eight = (
+    single, repeated = (
         score_files([write(tmp_path / f"{n}.jsonl", rows * n)], "gsm8k").total for n in (1, 8)
     )
-    alone = score_files(
+    expected = score_files(
         [write(tmp_path / "x.jsonl", [{**r, "input": ""} for r in rows * 8])], "gsm8k"
     )
-    widths = [high - low for low, high in (one.interval, eight.interval, alone.total.interval)]
+    widths = [
+        high - low for low, high in (single.interval, repeated.interval, expected.total.interval)
+    ]
     assert widths[1] == pytest.approx(widths[0], rel=0.15)
     assert widths[2] < widths[0] / 2
 
@@ -398,22 +404,22 @@ def test_a_small_file_is_shared_among_processes_for_a_custom_scorer(tmp_path):
 
 
 def test_the_state_of_a_run_is_not_written_for_every_chunk(tmp_path, small_chunks, monkeypatch):
-    written = []
+    writes = []
     save = ResumableOutput.save
 
     def counted(output):
-        written.append(output.state.units)
+        writes.append(output.state.units)
         save(output)
 
     monkeypatch.setattr(ResumableOutput, "save", counted)
     monkeypatch.setattr(output_module, "SAVE_SECONDS", 1000.0)
     score_files([write(tmp_path / "x.jsonl", ROWS)], "gsm8k", out=tmp_path / "out.jsonl")
-    assert len(written) == 2  # after the first chunk, and at the end
-    assert written[0] == 1 < written[1]
+    assert len(writes) == 2  # after the first chunk, and at the end
+    assert writes[0] == 1 < writes[1]
 
 
 class FullDisk:
-    """A file that accepts half of a text, as a disk does that becomes full."""
+    """File that accepts half of a text, like a disk that becomes full."""
 
     def __init__(self, file):
         self.file = file
@@ -453,32 +459,32 @@ def test_a_run_resumes_correctly_after_a_full_disk(
 ):
     monkeypatch.setattr(output_module, "SAVE_SECONDS", seconds)
     file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
-    whole = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
+    complete = score_files([file], "gsm8k", out=tmp_path / "whole.jsonl")
     disk_full_at(4)
     with pytest.raises(OutputError, match="No space left"):
         score_files([file], "gsm8k", out=out)
     monkeypatch.undo()
     monkeypatch.setattr(chunks_module, "CHUNK_BYTES", 2000)
     report = score_files([file], "gsm8k", out=out, resume=True)
-    assert report.summary() == whole.summary()
+    assert report.summary() == complete.summary()
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
-def interrupted(tmp_path, rows):
-    """Interrupt a run: its input, its output, and the output of a complete run."""
+def interrupt_run(tmp_path, rows):
+    """Interrupt a run; return its input, its output, and the output of a complete run."""
     file, out = write(tmp_path / "x.jsonl", rows), tmp_path / "out.jsonl"
-    whole = tmp_path / "whole.jsonl"
-    score_files([file], "gsm8k", out=whole)
-    done = []
+    complete = tmp_path / "whole.jsonl"
+    score_files([file], "gsm8k", out=complete)
+    chunks = []
 
     def stop(n):
-        done.append(n)
-        if sum(done) > len(rows) // 2:
+        chunks.append(n)
+        if sum(chunks) > len(rows) // 2:
             raise StopError
 
     with pytest.raises(StopError):
         score_files([file], "gsm8k", out=out, progress=stop)
-    return file, out, whole
+    return file, out, complete
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
@@ -487,8 +493,8 @@ def test_a_run_interrupted_while_it_finishes_its_output_can_be_resumed(
 ):
     """After an interruption at any step, the files that the next run needs are there."""
     rows = [*ROWS[:200], {"nothing": 1}, *ROWS[200:]]
-    file, whole = write(tmp_path / "x.jsonl", rows), tmp_path / f"whole.{suffix}"
-    score_files([file], "gsm8k", out=whole)
+    file, complete = write(tmp_path / "x.jsonl", rows), tmp_path / f"whole.{suffix}"
+    score_files([file], "gsm8k", out=complete)
     for step in ("finish", "remove"):
         out = tmp_path / f"{step}.{suffix}"
 
@@ -503,20 +509,22 @@ def test_a_run_interrupted_while_it_finishes_its_output_can_be_resumed(
                 score_files([file], "gsm8k", out=out)
         report = score_files([file], "gsm8k", out=out, resume=True)
         assert (report.total.n, report.unscored, len(report.examples)) == (400, 1, 1)
-        assert out.read_bytes() == whole.read_bytes()
-        beside = "{}.unscored.jsonl"
-        assert (tmp_path / beside.format(out.name)).read_bytes() == (
-            tmp_path / beside.format(whole.name)
+        assert out.read_bytes() == complete.read_bytes()
+        unscored = "{}.unscored.jsonl"
+        assert (tmp_path / unscored.format(out.name)).read_bytes() == (
+            tmp_path / unscored.format(complete.name)
         ).read_bytes()
 
 
-@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("file_number", [0, 1])
 @pytest.mark.parametrize("damage", ["cut", "zeros", "gone"])
-def test_a_part_that_does_not_match_its_state_is_refused(tmp_path, small_chunks, damage, place):
+def test_a_part_that_does_not_match_its_state_is_refused(
+    tmp_path, small_chunks, damage, file_number
+):
     """A power cut may leave less than was written, or zeros in its place."""
     rows = [{"nothing": 1}, *ROWS]
-    file, out, _ = interrupted(tmp_path, rows)
-    part = output_paths(out)[place]
+    file, out, _ = interrupt_run(tmp_path, rows)
+    part = output_paths(out)[file_number]
     text = part.read_bytes()
     if damage == "gone":
         part.unlink()
@@ -530,26 +538,26 @@ def test_a_part_that_does_not_match_its_state_is_refused(tmp_path, small_chunks,
 
 def test_a_second_run_to_the_same_output_is_refused(tmp_path, small_chunks):
     file, out = write(tmp_path / "x.jsonl", ROWS), tmp_path / "out.jsonl"
-    refused = []
+    errors = []
 
     def start_another(_):
         for options in ({}, {"overwrite": True}, {"resume": True}):
-            if len(refused) < 3:
+            if len(errors) < 3:
                 with pytest.raises(OutputError) as error:
                     score_files([file], "gsm8k", out=out, **options)
-                refused.append(str(error.value))
+                errors.append(str(error.value))
 
     assert score_files([file], "gsm8k", out=out, progress=start_another).total.n == 400
-    assert all("another run is writing it" in message for message in refused)
+    assert all("another run is writing it" in message for message in errors)
     assert len(out.read_text().splitlines()) == 400
 
 
 def test_a_changed_input_of_the_same_size_and_time_is_detected(tmp_path, small_chunks):
-    file, out, _ = interrupted(tmp_path, ROWS)
+    file, out, _ = interrupt_run(tmp_path, ROWS)
     path = tmp_path / "x.jsonl"
-    before = path.stat()
+    stat = path.stat()
     path.write_bytes(path.read_bytes().replace(b"so #### 1", b"so #### 2", 1))
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with pytest.raises(DataError, match="read other files"):
         score_files([file], "gsm8k", out=out, resume=True)
 
@@ -563,13 +571,13 @@ def test_a_symbolic_link_as_output_stays_and_one_as_part_is_refused(tmp_path):
     score_files([file], "gsm8k", out=link, overwrite=True)
     assert link.is_symlink()
     assert len(target.read_text().splitlines()) == 5
-    other = tmp_path / "other.jsonl"
+    link_target = tmp_path / "other.jsonl"
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    for planted in output_paths(other):
+    for planted in output_paths(link_target):
         planted.symlink_to(victim)
         with pytest.raises(OutputError, match="symbolic link that rewardkit did not create"):
-            score_files([file], "gsm8k", out=other, overwrite=True)
+            score_files([file], "gsm8k", out=link_target, overwrite=True)
         planted.unlink()
     assert victim.read_text() == "mine"
 
@@ -603,13 +611,13 @@ def test_a_compressed_line_of_a_gigabyte_does_not_fill_the_memory(tmp_path):
         "print(r.total.n, r.unscored, peak)"
     )
     result = subprocess.run([sys.executable, "-c", script, file], capture_output=True, check=True)
-    scored, unscored, peak = map(int, result.stdout.split())
-    assert (scored, unscored) == (3, 1)
+    scored_count, unscored_count, peak = map(int, result.stdout.split())
+    assert (scored_count, unscored_count) == (3, 1)
     assert peak < 500_000  # kilobytes
 
 
 def test_fast_chunks_are_sent_to_a_process_together(tmp_path, small_chunks, monkeypatch):
-    """The figures, the rows and their order are those of single chunks."""
+    """The figures, the rows and their order are the same as with single chunks."""
     from rewardkit.responses import score as score_module
 
     (tmp_path / "mine.py").write_text(

@@ -50,7 +50,7 @@ def answer(acc, gold="1", **fields):
     return {"response": "x", "ground_truth": gold, "acc": acc, **fields}
 
 
-def named(i, acc):
+def response_by_index(i, acc):
     return answer(acc, data_source="d", extra_info={"index": i, "split": "train"})
 
 
@@ -60,10 +60,10 @@ def files(folder, rows, answers):
     return folder / "s.jsonl", folder / "t.parquet", folder / "o.parquet"
 
 
-def chosen(folder, rows, answers, wanted=MIDDLE, **options):
-    report = select(*files(folder, rows, answers), wanted, **options)
+def select_rows(folder, rows, answers, limits=MIDDLE, **options):
+    report = select(*files(folder, rows, answers), limits, **options)
     rows_out = pq.read_table(folder / "o.parquet").to_pylist()
-    return report, [rows.index(each) for each in rows_out]
+    return report, [rows.index(row) for row in rows_out]
 
 
 def sample(gold="1", **fields):
@@ -72,8 +72,12 @@ def sample(gold="1", **fields):
 
 
 def test_rows_that_are_never_or_always_solved_are_dropped(tmp_path):
-    answers = [named(i, acc) for i, accs in enumerate(("00", "01", "11")) for acc in map(int, accs)]
-    report, places = chosen(tmp_path, [row(i) for i in range(4)], answers)
+    answers = [
+        response_by_index(i, acc)
+        for i, accs in enumerate(("00", "01", "11"))
+        for acc in map(int, accs)
+    ]
+    report, places = select_rows(tmp_path, [row(i) for i in range(4)], answers)
     assert places == [1]
     assert (report.rows, report.written, report.unseen) == (4, 1, 1)
     assert (report.groups, report.alike) == (3, 2)
@@ -87,14 +91,18 @@ def test_rows_that_are_never_or_always_solved_are_dropped(tmp_path):
 
 
 def test_dropped_rows_are_written_with_their_pass_rate(tmp_path):
-    chosen(tmp_path, [row(i) for i in range(3)], [named(0, 1), named(0, 0), named(1, 1)])
+    select_rows(
+        tmp_path,
+        [row(i) for i in range(3)],
+        [response_by_index(0, 1), response_by_index(0, 0), response_by_index(1, 1)],
+    )
     lines = (tmp_path / "o.parquet.dropped.jsonl").read_text().splitlines()
-    dropped = [json.loads(line) for line in lines]
-    assert [(d["index"], d["pass_rate"], d["responses"]) for d in dropped] == [
+    records = [json.loads(line) for line in lines]
+    assert [(d["index"], d["pass_rate"], d["responses"]) for d in records] == [
         (1, 1.0, 1),
         (2, None, 0),
     ]
-    assert dropped[0]["row"] == row(1)
+    assert records[0]["row"] == row(1)
 
 
 @given(st.integers(1, 40), st.data())
@@ -133,16 +141,16 @@ def test_every_pass_rate_is_in_one_band(percents):
 
 @given(st.lists(st.lists(st.booleans(), max_size=4), min_size=1, max_size=12), st.randoms())
 def test_rows_stay_in_order_for_any_order_of_the_responses(tmp_path_factory, groups, random):
-    answers = [named(i, int(acc)) for i, group in enumerate(groups) for acc in group]
+    answers = [response_by_index(i, int(acc)) for i, group in enumerate(groups) for acc in group]
     random.shuffle(answers)
     expected = [i for i, group in enumerate(groups) if len(set(group)) == 2]
     rows = [row(i) for i in range(len(groups))]
     folder = tmp_path_factory.mktemp("s")
     if expected:
-        assert chosen(folder, rows, answers)[1] == expected
+        assert select_rows(folder, rows, answers)[1] == expected
     else:
         with pytest.raises(DataError, match="no row would be kept|no response matches"):
-            chosen(folder, rows, answers)
+            select_rows(folder, rows, answers)
         assert not (folder / "o.parquet").exists()
 
 
@@ -158,38 +166,42 @@ def test_rows_are_written_unchanged_with_columns_types_and_metadata(tmp_path):
             "large": pa.array(["a", None, "b"], pa.large_string()),
         }
     ).replace_schema_metadata({"pandas": "{}", "rewardkit": '{"a": 1}'})
-    scored, train, out = files(tmp_path, [row(0)], [])
+    responses, train, out = files(tmp_path, [row(0)], [])
     pq.write_table(table, train)
     lines = [
         answer(i == 1, str(i), data_source="d", extra_info={"index": f"uuid-{i}"}) for i in range(3)
     ]
-    scored.write_text("\n".join(map(json.dumps, lines)))
-    select(scored, train, out, PassRateFilter(0, 0))
-    written = pq.read_table(out)
-    assert written.schema.equals(pq.read_table(train).schema, check_metadata=True)
-    assert written.equals(pq.read_table(train).take([0, 2]))
+    responses.write_text("\n".join(map(json.dumps, lines)))
+    select(responses, train, out, PassRateFilter(0, 0))
+    output_table = pq.read_table(out)
+    assert output_table.schema.equals(pq.read_table(train).schema, check_metadata=True)
+    assert output_table.equals(pq.read_table(train).take([0, 2]))
 
 
 def test_rows_without_enough_responses_can_be_kept(tmp_path):
     rows = [row(i) for i in range(3)]
-    answers = [named(0, 1), named(0, 0), named(1, 1)]
-    dropped, places = chosen(tmp_path, rows, answers, PassRateFilter(0.1, 0.9, 2))
-    assert (places, dropped.few, dropped.unseen) == ([0], 1, 1)
-    assert set(dropped.dropped) == {"fewer than 2 responses", "no responses"}
-    wanted = PassRateFilter(0.1, 0.9, 2, unseen=True)
-    assert chosen(tmp_path, rows, answers, wanted, overwrite=True)[1] == [0, 1, 2]
+    answers = [response_by_index(0, 1), response_by_index(0, 0), response_by_index(1, 1)]
+    rejected_rows, places = select_rows(tmp_path, rows, answers, PassRateFilter(0.1, 0.9, 2))
+    assert (places, rejected_rows.few, rejected_rows.unseen) == ([0], 1, 1)
+    assert set(rejected_rows.dropped) == {"fewer than 2 responses", "no responses"}
+    limits = PassRateFilter(0.1, 0.9, 2, unseen=True)
+    assert select_rows(tmp_path, rows, answers, limits, overwrite=True)[1] == [0, 1, 2]
 
 
 def test_without_acc_a_score_of_1_is_right(tmp_path):
     scores = [-1.0, 1.0, 0.5, 1.1]
     rows = [{"response": "x", "ground_truth": "1", "score": s, "input": "q one"} for s in scores]
-    report, places = chosen(tmp_path, [row(0, "q one"), row(1, "q two")], rows)
+    report, places = select_rows(tmp_path, [row(0, "q one"), row(1, "q two")], rows)
     assert (places, report.percents) == ([0], {50: 1})
 
 
 @pytest.mark.parametrize("acc", ["yes", 3, -1, float("nan"), None])
 def test_rows_without_a_score_are_counted_and_reported(tmp_path, acc):
-    report, _ = chosen(tmp_path, [row(0)], [named(0, acc), named(0, 1), named(0, 0)])
+    report, _ = select_rows(
+        tmp_path,
+        [row(0)],
+        [response_by_index(0, acc), response_by_index(0, 1), response_by_index(0, 0)],
+    )
     assert report.unread == 1
     assert report.examples[0].startswith(f"{tmp_path}/s.jsonl:1: ")
 
@@ -213,8 +225,8 @@ def test_an_input_matches_the_row_whose_message_it_contains(template, questions,
             assert "which differ, by prompt" in str(error)
         else:
             assert match[0] == PROMPT
-            other = messages[index.prompts[match[1]].row].strip()
-            assert match[1] == i or (message.strip() in other and other in text)
+            other_message = messages[index.prompts[match[1]].row].strip()
+            assert match[1] == i or (message.strip() in other_message and other_message in text)
 
 
 def test_system_prompts_distinguish_rows():
@@ -256,7 +268,7 @@ def test_a_response_matches_by_place_prompt_or_source_id():
 def test_equal_rows_share_their_responses(tmp_path):
     """A mix that oversamples repeats rows; they are not ambiguous."""
     rows = [row(0), row(1), row(0)]
-    report = chosen(tmp_path, rows, [named(0, 1), named(0, 0)])[0]
+    report = select_rows(tmp_path, rows, [response_by_index(0, 1), response_by_index(0, 0)])[0]
     assert (report.written, report.groups, report.unseen) == (2, 2, 1)
 
 
@@ -264,7 +276,7 @@ def test_the_gold_distinguishes_rows_that_are_otherwise_equal():
     index = index_rows([row(0, gold="1,000"), row(0, gold="2")])
     assert match_row(index, sample("1000", input="What is 0 + 0?")) == (PROMPT, 0)
     assert match_row(
-        index, sample("2", **{k: named(0, 1)[k] for k in ("data_source", "extra_info")})
+        index, sample("2", **{k: response_by_index(0, 1)[k] for k in ("data_source", "extra_info")})
     ) == (
         PLACE,
         1,
@@ -286,30 +298,34 @@ def test_a_response_that_matches_several_rows_is_refused(rows, fields):
 
 
 def test_responses_to_other_prompts_are_counted(tmp_path):
-    report, _ = chosen(tmp_path, [row(0)], [named(0, 1), named(0, 0), named(5, 1)])
+    report, _ = select_rows(
+        tmp_path,
+        [row(0)],
+        [response_by_index(0, 1), response_by_index(0, 0), response_by_index(5, 1)],
+    )
     assert (report.unjoined, report.responses[PLACE]) == (1, 2)
     assert "answers no row" in report.examples[0]
 
 
 def test_an_impossible_selection_is_one_clear_error(tmp_path):
-    scored, train, out = files(tmp_path, [row(0)], [named(5, 1)])
+    responses, train, out = files(tmp_path, [row(0)], [response_by_index(5, 1)])
     with pytest.raises(DataError, match=r"no response matches a row .*1 answer none"):
-        select(scored, train, out, PassRateFilter(0, 1))
-    scored.write_text(json.dumps(named(0, 1)))
+        select(responses, train, out, PassRateFilter(0, 1))
+    responses.write_text(json.dumps(response_by_index(0, 1)))
     with pytest.raises(DataError, match=r"no row would be kept \(pass rate above 0.5: 1\)"):
-        select(scored, train, out, PassRateFilter(0, 0.5))
-    for source in (scored, train):
+        select(responses, train, out, PassRateFilter(0, 0.5))
+    for source in (responses, train):
         with pytest.raises(UsageError, match="is the input file"):
-            select(scored, train, source, PassRateFilter(0, 1), overwrite=True)
+            select(responses, train, source, PassRateFilter(0, 1), overwrite=True)
     out.write_text("mine")
     with pytest.raises(OutputError, match="--overwrite"):
-        select(scored, train, out, PassRateFilter(0, 1))
+        select(responses, train, out, PassRateFilter(0, 1))
     pq.write_table(pa.table({"x": [1]}), train)
     with pytest.raises(DataError, match="not a verl parquet"):
-        select(scored, train, out, PassRateFilter(0, 1), overwrite=True)
+        select(responses, train, out, PassRateFilter(0, 1), overwrite=True)
     pq.write_table(pa.table({"prompt": [[], []]}), train)
     with pytest.raises(DataError, match="row 0 of .*t.parquet has no prompt"):
-        select(scored, train, out, PassRateFilter(0, 1), overwrite=True)
+        select(responses, train, out, PassRateFilter(0, 1), overwrite=True)
     assert out.read_text() == "mine"
 
 
@@ -320,7 +336,11 @@ def test_bounds_are_two_shares(text):
 
 
 def test_the_page_shows_the_selection(tmp_path):
-    report = chosen(tmp_path, [row(0), row(1)], [named(0, 1), named(0, 0), named(1, 1)])[0]
+    report = select_rows(
+        tmp_path,
+        [row(0), row(1)],
+        [response_by_index(0, 1), response_by_index(0, 0), response_by_index(1, 1)],
+    )[0]
     text = to_html(select_page(report))
     for sentence in ("1 of 2 rows kept", "zero-variance groups", "matched by data_source"):
         assert sentence in text
