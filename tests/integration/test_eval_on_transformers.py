@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rewardkit.cli.eval import app
-from rewardkit.launch.rehearsal.tiny import write_model
+from rewardkit.launch.rehearsal.tiny_model import write_model
 from rewardkit.responses.append_only_file import part_path
 from rewardkit.responses.response_log import read_response_index
 from rewardkit.row import build_row, write_rows

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewardkit.adapters.trl import reward
-from rewardkit.launch.rehearsal.tiny import write_model
+from rewardkit.launch.rehearsal.tiny_model import write_model
 from rewardkit.row import read_rows
 
 

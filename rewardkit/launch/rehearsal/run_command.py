@@ -1,7 +1,7 @@
-"""Run a command to its end or to a deadline, and leave none of its processes behind.
+"""Run a command until it ends or a deadline passes, and leave none of its processes behind.
 
-Ray's processes are not all children of the one that started them: some are handed to init, and
-their titles overwrite their environment. They are known by the session they were started in.
+Some of Ray's processes become children of init, and their titles overwrite their environment. They
+are recognised by the session that they were started in.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Seconds between looks at the process.
-TICK = 0.2
+#: Seconds between two polls of the process.
+POLL_SECONDS = 0.2
 
-#: Seconds that processes have to end when told, before they are killed.
-GRACE = 3.0
+#: Seconds between SIGTERM and SIGKILL.
+GRACE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a command ended: its exit code, None if it ran out of time; and the seconds it took."""
+class CommandOutcome:
+    """The exit code of a command, None if it ran out of time, and the seconds that it took."""
 
-    code: int | None
+    exit_code: int | None
     seconds: float
 
 
-def run(
+def run_command(
     command: Sequence[str],
     env: Mapping[str, str],
     log: Path,
     seconds: float,
-    tick: Callable[[], object] = lambda: None,
-) -> Ended:
-    """Run a command in a session of its own, with all it prints in `log`.
+    on_poll: Callable[[], object] = lambda: None,
+) -> CommandOutcome:
+    """Run a command in a session of its own, and write its output to `log`.
 
-    Whatever happens, Ctrl-C included, no process of that session is left.
+    No process of that session is left afterwards, not even after Ctrl-C.
 
     Args:
-        command: its first item is a path.
-        env: variables besides those of this process.
-        log: a file that is written.
-        seconds: it may take.
-        tick: called a few times a second.
+        command: the arguments; the first is the path of a program.
+        env: variables in addition to those of this process.
+        log: the file for the output.
+        seconds: the deadline.
+        on_poll: called several times per second.
     """
     started = time.monotonic()
     with log.open("wb") as output:
@@ -60,32 +60,32 @@ def run(
         )
     try:
         while process.poll() is None and time.monotonic() - started < seconds:
-            time.sleep(TICK)
-            tick()
+            time.sleep(POLL_SECONDS)
+            on_poll()
         code = process.poll()
     finally:
         end_session(process.pid)
         process.wait()
-    tick()
-    return Ended(code, time.monotonic() - started)
+    on_poll()
+    return CommandOutcome(code, time.monotonic() - started)
 
 
 def end_session(session: int) -> None:
-    """End every process of a session: told first, killed a few seconds later."""
-    deadline = time.monotonic() + GRACE
+    """End every process of a session, first by SIGTERM and then by SIGKILL."""
+    deadline = time.monotonic() + GRACE_SECONDS
     signals = signal.SIGTERM, signal.SIGKILL
     for number in signals:
         while members := session_members(session):
             for pid in members:
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
-            time.sleep(TICK)
+            time.sleep(POLL_SECONDS)
             if number == signal.SIGTERM and time.monotonic() > deadline:
                 break
 
 
 def session_members(session: int) -> list[int]:
-    """The living processes of a session, from /proc; zombies do not count."""
+    """Return the living processes of a session, from /proc; zombies do not count."""
     return [
         int(path.name)
         for path in Path("/proc").iterdir()

@@ -1,4 +1,4 @@
-"""Make a rehearsal ready: compose the user's plan, take a sample, write a model, settle the keys."""
+"""The sandbox of a rehearsal: its sample of rows, its model, and its overrides of verl's settings."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import scale_down
-from rewardkit.launch.rehearsal.engines import INSIDE, Engine
-from rewardkit.launch.rehearsal.sample import RowSample, take_sample
-from rewardkit.launch.rehearsal.scale import scaled
-from rewardkit.launch.rehearsal.substitutions import Place
-from rewardkit.launch.rehearsal.tiny import write_model
+from rewardkit.launch.rehearsal.engines import HOOKS_FOLDER, Engine
+from rewardkit.launch.rehearsal.rehearsal_scale import choose_scale
+from rewardkit.launch.rehearsal.row_sample import RowSample, take_sample
+from rewardkit.launch.rehearsal.substitutions import SandboxPaths
+from rewardkit.launch.rehearsal.tiny_model import write_model
 from rewardkit.launch.verl.compose import compose_config
 from rewardkit.launch.verl.releases import Release, release_of
 
-#: Rows of the validation: each may be answered several times.
-VALIDATED = 8
+#: Rows of the validation; each may get several responses.
+MAX_VALIDATION_ROWS = 8
 
-#: Hydra writes nothing of its own.
-HYDRA = ("hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=stdout")
+#: Keep Hydra from writing files of its own.
+HYDRA_OVERRIDES = ("hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=stdout")
 
 
-@dataclass(frozen=True)
-class Stage:
+@dataclass(frozen=True, kw_only=True)
+class Sandbox:
     """A rehearsal that is ready to start.
 
     Attributes:
-        folder: where everything is.
-        engine: of the release that runs.
-        overrides: for verl's trainer.
-        train: rows to train on.
-        val: rows to validate on.
-        reward: the user's function as path and name; None where verl's own scorer judges.
-        notes: what of the user's plan is not rehearsed as it is.
+        folder: the folder of the rehearsal.
+        engine: how the installed release runs on a CPU.
+        overrides: the overrides for verl's trainer.
+        train: the rows to train on.
+        val: the rows to validate on.
+        reward: path and name of the user's function; None where verl's own scorer judges.
+        notes: differences between the plan and its rehearsal.
     """
 
     folder: Path
@@ -48,53 +48,62 @@ class Stage:
     notes: tuple[str, ...]
 
 
-def prepare(
+def make_sandbox(
     arguments: Sequence[str], folder: Path, engine: Engine, python: str, *, steps: int, rows: int
-) -> Stage:
-    """Everything that is done before verl starts.
+) -> Sandbox:
+    """Compose the plan, sample its rows, write the model and return the sandbox.
 
     Raises:
         UsageError: verl does not compose the plan, or it cannot be rehearsed.
         DataError: a file of rows cannot be used.
     """
     release = release_of(engine.verl)
-    asked = parse_overrides([text for text in arguments if not text.startswith("-")], "the plan")
-    recipe = scale_down.uses_recipe(asked, release)
-    config = _composed(python, release, arguments, recipe=recipe)
-    _refuse(config)
+    overrides = parse_overrides(
+        [text for text in arguments if not text.startswith("-")], "the plan"
+    )
+    uses_recipe = scale_down.uses_dapo_recipe(overrides, release)
+    config = _compose(python, release, arguments, dapo_recipe=uses_recipe)
+    _require_no_reward_model(config)
     key = str(config.get("data.prompt_key") or "prompt")
     train = take_sample(_files(config, "data.train_files"), folder, "train", rows, key)
-    val = take_sample(_files(config, "data.val_files"), folder, "val", VALIDATED, key)
-    scale = scaled(config, train.rows, max(train.longest, val.longest), steps)
+    val = take_sample(_files(config, "data.val_files"), folder, "val", MAX_VALIDATION_ROWS, key)
+    scale = choose_scale(config, train.rows, max(train.longest, val.longest), steps)
     write_model(folder / "model", positions=scale.prompt + scale.response)
-    reward = scale_down.reward_of(config, release)
-    watcher = INSIDE / "rehearsal_reward.py" if reward else None
-    place = Place(folder, train, val, watcher, engine.settings)
-    settled = scale_down.overrides_of(asked, config, scale, place, release)
-    told = scale_down.notes(config, scale, recipe=recipe)
-    return Stage(folder, engine, (*settled, *HYDRA), train, val, reward, told)
+    reward = scale_down.reward_function(config, release)
+    recorder = HOOKS_FOLDER / "rehearsal_reward.py" if reward else None
+    paths = SandboxPaths(folder, train, val, recorder, engine.settings)
+    scaled_down = scale_down.rehearsal_overrides(overrides, config, scale, paths, release)
+    return Sandbox(
+        folder=folder,
+        engine=engine,
+        overrides=(*scaled_down, *HYDRA_OVERRIDES),
+        train=train,
+        val=val,
+        reward=reward,
+        notes=scale_down.notes(config, scale, uses_recipe=uses_recipe),
+    )
 
 
-def _composed(
-    python: str, release: Release, arguments: Sequence[str], *, recipe: bool
+def _compose(
+    python: str, release: Release, arguments: Sequence[str], *, dapo_recipe: bool
 ) -> Mapping[str, Any]:
     """Return the configuration that verl composes, dotted key -> value.
 
     Raises:
         UsageError: verl does not take the arguments.
     """
-    composed = compose_config(arguments, dapo_recipe=recipe, validate=False, python=python)
+    composed = compose_config(arguments, dapo_recipe=dapo_recipe, validate=False, python=python)
     if composed.error:
         raise UsageError(f"verl {release.verl} does not take this plan: {composed.error}")
     return composed.config
 
 
-def _refuse(config: Mapping[str, Any]) -> None:
+def _require_no_reward_model(config: Mapping[str, Any]) -> None:
     for key in ("reward_model.enable", "reward.reward_model.enable"):
         if config.get(key) is True:
             raise UsageError(
                 f"{key}=True: a reward model cannot be rehearsed on a CPU; rehearse with "
-                f"{key}=False if a scorer judges as well."
+                f"{key}=False if there is a scorer too."
             )
 
 

@@ -1,4 +1,4 @@
-"""The overrides of a rehearsal, made of the user's and of what is replaced."""
+"""The overrides of a rehearsal: the user's, with the substitutions in place of some."""
 
 from __future__ import annotations
 
@@ -6,43 +6,54 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rewardkit.launch.overrides import Override
-from rewardkit.launch.rehearsal.scale import Scale
-from rewardkit.launch.rehearsal.substitutions import LEFT_OUT, NOTES, A, Config, Place, table
+from rewardkit.launch.rehearsal.rehearsal_scale import RehearsalScale
+from rewardkit.launch.rehearsal.substitutions import (
+    DROPPED_KEYS,
+    NOTES,
+    A,
+    Config,
+    SandboxPaths,
+    substitutions_by_reason,
+)
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, Release
 from rewardkit.launch.verl.reward_keys import NEW_KEY, NEW_KEY_SINCE, OLD_KEY
 
-#: From this release on verl has a logger that writes a file.
+#: verl has a logger to a file from this release on.
 FILE_LOGGER_SINCE = (0, 6, 0)
 
 
-def overrides_of(
-    user_overrides: Sequence[Override], config: Config, scale: Scale, place: Place, release: Release
+def rehearsal_overrides(
+    user_overrides: Sequence[Override],
+    config: Config,
+    scale: RehearsalScale,
+    paths: SandboxPaths,
+    release: Release,
 ) -> list[str]:
-    """The rehearsal's overrides: the user's that stay, then ours.
+    """Return the overrides of a rehearsal: the user's that it keeps, then the substitutions.
 
     Args:
-        user_overrides: those of the user's plan.
+        user_overrides: the overrides of the user's plan.
         config: what verl composes from them, dotted key -> value.
         scale: the sizes.
-        place: where things are.
-        release: whose keys exist.
+        paths: the files of the sandbox.
+        release: the installed release.
     """
     ours: dict[str, Any] = {}
-    for group in table(scale, place).values():
+    for group in substitutions_by_reason(scale, paths).values():
         ours |= {key: value for key, value in group.items() if _has(release, key)}
-    ours |= _reward(config, scale, place, release)
-    ours |= _outputs(config, place, release)
-    foreign = is_megatron(config) or uses_recipe(user_overrides, release)
+    ours |= _reward(config, scale, paths, release)
+    ours |= _outputs(config, paths, release)
+    foreign = is_megatron(config) or uses_dapo_recipe(user_overrides, release)
     theirs = [
         str(override)
         for override in user_overrides
-        if override.key not in ours and _stays(override, release, foreign=foreign)
+        if override.key not in ours and _is_kept(override, release, foreign=foreign)
     ]
     return theirs + [f"++{key}={format_value(value)}" for key, value in ours.items()]
 
 
-#: A key that verl does not list and reads all the same.
+#: A key that verl reads although it does not list it.
 UNLISTED = f"{A}rollout.enable_sleep_mode"
 
 
@@ -50,9 +61,9 @@ def _has(release: Release, key: str) -> bool:
     return release.lists(key) or release.accepts_unlisted(key) or key == UNLISTED
 
 
-def _stays(override: Override, release: Release, *, foreign: bool) -> bool:
+def _is_kept(override: Override, release: Release, *, foreign: bool) -> bool:
     key = override.key
-    if override.is_group or any(part in f"{key}." for part in LEFT_OUT):
+    if override.is_group or any(part in f"{key}." for part in DROPPED_KEYS):
         return False
     # What only another trainer lists does not compose with the main trainer's configuration.
     return not foreign or bool(override.sign) or release.lists(key) or release.accepts_unlisted(key)
@@ -63,7 +74,7 @@ def is_megatron(config: Config) -> bool:
     return config.get(f"{A}actor.strategy") == "megatron"
 
 
-def uses_recipe(overrides: Iterable[Override], release: Release) -> bool:
+def uses_dapo_recipe(overrides: Iterable[Override], release: Release) -> bool:
     """Whether the overrides are for verl's DAPO recipe, whose keys the main trainer lacks."""
     return any(
         o.key in DAPO_RECIPE_KEYS and not o.sign and not release.lists(o.key) for o in overrides
@@ -71,25 +82,27 @@ def uses_recipe(overrides: Iterable[Override], release: Release) -> bool:
 
 
 def reward_keys(release: Release) -> tuple[str, str]:
-    """Where this release has the custom function, and the manager's settings."""
+    """Return the sections of the custom function and of the reward manager in a release."""
     if release.number >= NEW_KEY_SINCE:
         return NEW_KEY, "reward"
     return OLD_KEY, "reward_model"
 
 
-def reward_of(config: Config, release: Release) -> tuple[str, str] | None:
-    """The user's reward function, as path and name; None where verl's own judges."""
+def reward_function(config: Config, release: Release) -> tuple[str, str] | None:
+    """Return path and name of the user's reward function; None where verl's own judges."""
     key = reward_keys(release)[0]
     path, name = config.get(f"{key}.path"), config.get(f"{key}.name")
     return (str(path), str(name or "compute_score")) if path else None
 
 
-def _reward(config: Config, scale: Scale, place: Place, release: Release) -> dict[str, Any]:
-    """The watched reward function, and the overlong penalty at the rehearsal's length."""
+def _reward(
+    config: Config, scale: RehearsalScale, paths: SandboxPaths, release: Release
+) -> dict[str, Any]:
+    """Return the recorded reward function, and the overlong penalty at the rehearsal's length."""
     function, section = reward_keys(release)
     options = f"{section}.reward_kwargs"
-    ours: dict[str, Any] = {f"{function}.path": str(place.reward)} if place.reward else {}
-    if section == "reward_model":  # the recipe's default is another than the main trainer's
+    ours: dict[str, Any] = {f"{function}.path": str(paths.reward)} if paths.reward else {}
+    if section == "reward_model":  # the recipe's default differs from the main trainer's
         ours["reward_model.reward_manager"] = config.get("reward_model.reward_manager")
     longest = config.get(f"{options}.max_resp_len") or config.get("data.max_response_length")
     buffer = _overlong(config, options, longest, scale)
@@ -98,48 +111,48 @@ def _reward(config: Config, scale: Scale, place: Place, release: Release) -> dic
     return ours | buffer
 
 
-def _overlong(config: Config, options: str, longest: Any, scale: Scale) -> dict[str, Any]:
-    """The buffer in proportion; the one of verl's DAPO recipe where the main trainer reads it."""
-    there = f"{options}.overlong_buffer_cfg."
-    found = _below(config, there) or _below(config, "reward_model.overlong_buffer.")
-    length = found.get("len")
+def _overlong(config: Config, options: str, longest: Any, scale: RehearsalScale) -> dict[str, Any]:
+    """Return the overlong buffer in proportion, under the keys that the main trainer reads."""
+    section = f"{options}.overlong_buffer_cfg."
+    buffer = _below(config, section) or _below(config, "reward_model.overlong_buffer.")
+    length = buffer.get("len")
     if not isinstance(length, (int, float)) or not isinstance(longest, (int, float)):
         return {}
     share = min(1.0, length / longest) if longest > 0 else 1.0
-    scaled = {**found, "len": max(1, round(share * scale.response))}
-    return {f"{there}{name}": value for name, value in scaled.items()}
+    scaled = {**buffer, "len": max(1, round(share * scale.response))}
+    return {f"{section}{name}": value for name, value in scaled.items()}
 
 
 def _below(config: Config, prefix: str) -> dict[str, Any]:
     return {key[len(prefix) :]: v for key, v in config.items() if key.startswith(prefix)}
 
 
-def _outputs(config: Config, place: Place, release: Release) -> dict[str, Any]:
-    """The logger, and dumps of responses where the user has them or nothing else tells of them."""
+def _outputs(config: Config, paths: SandboxPaths, release: Release) -> dict[str, Any]:
+    """Return the logger, and dumps of responses where the user has them or no recorder is there."""
     to_file = release.number >= FILE_LOGGER_SINCE
     ours: dict[str, Any] = {"trainer.logger": ["console", "file"] if to_file else ["console"]}
-    wanted = config.get("trainer.rollout_data_dir")
-    if wanted or place.reward is None:
-        ours["trainer.rollout_data_dir"] = str(place.folder / "rollouts")
+    has_dumps = config.get("trainer.rollout_data_dir")
+    if has_dumps or paths.reward is None:
+        ours["trainer.rollout_data_dir"] = str(paths.folder / "rollouts")
     if config.get("trainer.validation_data_dir"):
-        ours["trainer.validation_data_dir"] = str(place.folder / "validation")
+        ours["trainer.validation_data_dir"] = str(paths.folder / "validation")
     logged = "reward_model.reward_kwargs.overlong_buffer_cfg.log"
-    if place.reward is None and not wanted and not to_file and config.get(logged):
+    if paths.reward is None and not has_dumps and not to_file and config.get(logged):
         ours[logged] = False  # verl 0.5 cannot write the tensors of this log into a dump
     return ours
 
 
-def notes(config: Config, scale: Scale, *, recipe: bool) -> tuple[str, ...]:
-    """What the user should know of the replacements."""
+def notes(config: Config, scale: RehearsalScale, *, uses_recipe: bool) -> tuple[str, ...]:
+    """Return the differences between a plan and its rehearsal that the user should know."""
     rollout = f"{A}rollout."
-    said = {
+    conditions = {
         "megatron": is_megatron(config),
         "tools": config.get(f"{rollout}multi_turn.enable"),
         "agent": config.get(f"{rollout}agent.agent_loop_config_path"),
         "mode": config.get("trainer.v1.trainer_mode", "sync") != "sync",
-        "cut": scale.cut,
+        "cut": scale.is_cut,
         "filter": config.get("algorithm.filter_groups.enable"),
         "lora": (config.get(f"{A}model.lora_rank") or 0) > 0,
-        "recipe": recipe,
+        "recipe": uses_recipe,
     }
-    return tuple(NOTES[name] for name, holds in said.items() if holds)
+    return tuple(NOTES[name] for name, holds in conditions.items() if holds)

@@ -1,7 +1,7 @@
-"""What a rehearsal replaces in the user's configuration, and why. All else is rehearsed as it is.
+"""The settings that a rehearsal replaces in the user's configuration, and why.
 
-Kept are the data's keys, the reward (function, options, manager, overlong settings), the
-algorithm, the KL settings, the losses, the sampling and the number of responses to a prompt.
+Everything else is rehearsed as it is: the keys of the data, the reward (function, options, manager,
+overlong settings), the algorithm, KL, losses, sampling and the number of responses to a prompt.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rewardkit.launch.rehearsal.sample import RowSample
-from rewardkit.launch.rehearsal.scale import Scale
+from rewardkit.launch.rehearsal.rehearsal_scale import RehearsalScale
+from rewardkit.launch.rehearsal.row_sample import RowSample
 
 Config: TypeAlias = Mapping[str, Any]
 
 A = "actor_rollout_ref."
 
-#: Settings that say how work is spread over accelerators, or are of an engine that is not there.
-#: The user's overrides of keys that have one of these in them are left out.
-LEFT_OUT = (
+#: Overrides are dropped if their key contains one of these: they distribute work over accelerators,
+#: or belong to an engine that a rehearsal does not run.
+DROPPED_KEYS = (
     ".megatron.",
     ".fsdp_config.",
     ".fsdp.",
@@ -40,7 +40,7 @@ LEFT_OUT = (
     "hydra.",
 )
 
-#: Short for the user: what stands where.
+#: Differences between a plan and its rehearsal, for the user.
 NOTES = {
     "megatron": "the plan's Megatron is rehearsed with FSDP",
     "tools": "tools and several turns are not rehearsed: one response to each prompt",
@@ -54,15 +54,15 @@ NOTES = {
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where things are.
+class SandboxPaths:
+    """Files and settings of a sandbox that substitutions refer to.
 
     Attributes:
-        folder: of the rehearsal.
-        train: rows to train on.
-        val: rows to validate on.
-        reward: the file that watches the user's reward function; None where there is none.
-        engine: the rollout's settings for this release, and what stands for the device.
+        folder: the folder of the rehearsal.
+        train: the rows to train on.
+        val: the rows to validate on.
+        reward: the file that records calls of the user's function; None without such a function.
+        engine: the settings of the rollout and the device for this release.
     """
 
     folder: Path
@@ -72,22 +72,22 @@ class Place:
     engine: Config
 
 
-def table(scale: Scale, place: Place) -> dict[str, Config]:
-    """Why -> key -> value, of every release; a key counts for the releases that have it."""
+def substitutions_by_reason(scale: RehearsalScale, paths: SandboxPaths) -> dict[str, Config]:
+    """Return reason -> key -> value for all releases; a release gets the keys that it has."""
     return {
         "a random model of 0.1 million weights stands in for the model and the critic": _model(
-            place
+            paths
         ),
-        "a sample of the user's rows, as long as they are in bytes": _rows(scale, place),
+        "a sample of the user's rows, as long as they are in bytes": _rows(scale, paths),
         "batches that a CPU does in a second": _batches(scale),
-        "one process without an accelerator": {**_ONE_PROCESS, **place.engine},
-        "a few steps, then a validation and a checkpoint": _few_steps(scale, place),
+        "one process without an accelerator": {**_ONE_PROCESS, **paths.engine},
+        "a few steps, then a validation and a checkpoint": _few_steps(scale, paths),
         "a random model is never right": {"algorithm.filter_groups.enable": False},
     }
 
 
-def _model(place: Place) -> Config:
-    model = str(place.folder / "model")
+def _model(paths: SandboxPaths) -> Config:
+    model = str(paths.folder / "model")
     shared = {"path": model, "hf_config_path": None, "use_shm": False, "lora_rank": 0}
     return {
         **{
@@ -101,10 +101,10 @@ def _model(place: Place) -> Config:
     }
 
 
-def _rows(scale: Scale, place: Place) -> Config:
+def _rows(scale: RehearsalScale, paths: SandboxPaths) -> Config:
     return {
-        "data.train_files": [str(file) for file in place.train.files],
-        "data.val_files": [str(file) for file in place.val.files],
+        "data.train_files": [str(file) for file in paths.train.files],
+        "data.val_files": [str(file) for file in paths.val.files],
         "data.train_max_samples": -1,
         "data.val_max_samples": -1,
         "data.max_prompt_length": scale.prompt,
@@ -113,11 +113,15 @@ def _rows(scale: Scale, place: Place) -> Config:
         f"{A}rollout.response_length": "${data.max_response_length}",
         "data.filter_overlong_prompts_workers": 1,
         "data.dataloader_num_workers": 0,
-        **({"data.truncation": "left", "data.filter_overlong_prompts": False} if scale.cut else {}),
+        **(
+            {"data.truncation": "left", "data.filter_overlong_prompts": False}
+            if scale.is_cut
+            else {}
+        ),
     }
 
 
-def _batches(scale: Scale) -> Config:
+def _batches(scale: RehearsalScale) -> Config:
     micro = scale.responses
     tokens = scale.prompt + scale.response
     return {
@@ -184,13 +188,13 @@ _ONE_PROCESS: Config = {
     f"{A}rollout.agent.agent_loop_config_path": None,
     "trainer.n_gpus_per_node": 1,
     "trainer.nnodes": 1,
-    "trainer.device": "cuda",  # Ray is told of one GPU
+    "trainer.device": "cuda",  # Ray counts one GPU
     "trainer.use_legacy_worker_impl": "auto",
     "trainer.balance_batch": False,
 }
 
 
-def _few_steps(scale: Scale, place: Place) -> Config:
+def _few_steps(scale: RehearsalScale, paths: SandboxPaths) -> Config:
     return {
         "trainer.total_training_steps": scale.steps,
         "trainer.total_epochs": scale.steps,
@@ -201,7 +205,7 @@ def _few_steps(scale: Scale, place: Place) -> Config:
         "trainer.critic_warmup": 0,
         "trainer.resume_mode": "disable",
         "trainer.resume_from_path": None,
-        "trainer.default_local_dir": str(place.folder / "checkpoint"),
+        "trainer.default_local_dir": str(paths.folder / "checkpoint"),
         "trainer.default_hdfs_dir": None,
         "trainer.project_name": "rewardkit",
         "trainer.experiment_name": "rehearsal",

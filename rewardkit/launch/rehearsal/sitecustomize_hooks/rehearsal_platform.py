@@ -1,6 +1,6 @@
-"""The CPU as a platform of verl 0.9, by its own plug-in: VERL_USE_EXTERNAL_MODULES names this file.
+"""The CPU as a platform plug-in of verl 0.9; VERL_USE_EXTERNAL_MODULES names this file.
 
-Ray is told of one GPU, which is where verl places its workers; they compute on the CPU.
+Ray counts one GPU, on which verl places its workers; they compute on the CPU.
 """
 
 from contextlib import nullcontext
@@ -8,11 +8,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-bridges = import_module("rehearsal_bridges")
+cpu_patches = import_module("cpu_patches")
 
 
 def _device_module() -> ModuleType:
-    """`torch.cpu` with what `torch.cuda` has besides."""
+    """Return `torch.cpu` with the functions of `torch.cuda` that it lacks."""
     cpu = import_module("torch").cpu
     module = ModuleType("rehearsal_device")
     module.__dict__.update({name: value for name, value in vars(cpu).items() if name[:2] != "__"})
@@ -22,7 +22,7 @@ def _device_module() -> ModuleType:
         device_count=lambda: 1,
         synchronize=_nothing,
     )
-    bridges.complete(module)
+    cpu_patches.add_missing_functions(module)
     return module
 
 
@@ -72,8 +72,8 @@ def install() -> None:
     manager = import_module("verl.plugin.platform.platform_manager")
     platform = manager.PlatformRegistry.register(platform="cpu")(_platform())
     manager.set_platform(platform())
-    bridges.complete(import_module("torch").cpu)
-    bridges.use_gloo()
+    cpu_patches.add_missing_functions(import_module("torch").cpu)
+    cpu_patches.use_gloo()
 
 
 install()

@@ -1,8 +1,8 @@
-"""The reward function of a rehearsal: the user's own, with a line written down for every call.
+"""The reward function of a rehearsal: the user's own, with every call recorded in a file.
 
-verl loads this file as it would load the user's. The user's function is loaded by verl's own
-loader, is given what verl gives, and what it returns or raises goes back to verl unchanged.
-REWARDKIT_REHEARSAL_REWARD holds, as JSON, its `path` and `name`, and `calls`, the file of notes.
+verl loads this file in place of the user's. It loads the user's function by verl's own loader,
+passes verl's arguments on, and returns or raises to verl what the function returns or raises.
+REWARDKIT_REHEARSAL_REWARD is JSON: `path` and `name` of the function, and `calls`, the file of records.
 """
 
 import json
@@ -18,50 +18,51 @@ from typing import Any
 
 VARIABLE = "REWARDKIT_REHEARSAL_REWARD"
 
-#: Characters of a text that are written down.
-SHOWN = 200
+#: Characters of a text in a record.
+MAX_TEXT_CHARACTERS = 200
 
-#: What verl's managers pass; some pass it by position.
+#: The arguments of verl's managers; some pass them by position.
 PARAMETERS = ("data_source", "solution_str", "ground_truth", "extra_info")
 
 _NOTHING = object()
 
 
-def load() -> Callable[..., Any]:
-    """The user's function, by verl's own loader; what keeps it from loading is written down."""
-    wanted = json.loads(os.environ[VARIABLE])
-    chosen = {"path": wanted["path"], "name": wanted["name"]}
-    config = {"custom_reward_function": chosen, "reward": {"custom_reward_function": chosen}}
+def load_function() -> Callable[..., Any]:
+    """Return the user's function from verl's own loader; record an error of loading it."""
+    settings = json.loads(os.environ[VARIABLE])
+    location = {"path": settings["path"], "name": settings["name"]}
+    config = {"custom_reward_function": location, "reward": {"custom_reward_function": location}}
     loader = import_module("verl.trainer.ppo.reward").get_custom_reward_fn
     ours = sys.modules.get("custom_module")
     function: Any = _NOTHING
     try:
-        # A partial that adds `reward_kwargs`, of which there are none: those reach our function.
+        # The loader returns a partial that adds `reward_kwargs`. It adds none here: verl passes them
+        # to the function of this file.
         function = loader(import_module("omegaconf").OmegaConf.create(config)).args[0]
     finally:
         if function is _NOTHING:
             _write({"load_error": _cause(sys.exc_info()[1])})
     if ours is not None:
         _take_names(sys.modules["custom_module"], ours)
-    return watched(function, wanted["name"])
+    return record_calls(function, settings["name"])
 
 
 def _take_names(user: Any, ours: Any) -> None:
-    """Names of the user's are found in `custom_module`, where verl 0.5 registers a reward."""
+    """Make the user's names available in `custom_module`, where verl 0.5 registers a reward."""
     own = vars(ours)
     own.update({name: value for name, value in vars(user).items() if name not in own})
     sys.modules["custom_module"] = ours
 
 
-def watched(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The function with every call written down; a coroutine function stays one."""
+def record_calls(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return the function with every call recorded; a coroutine function stays one."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         started, result = time.monotonic(), _NOTHING
         try:
             result = function(*args, **kwargs)
         finally:
-            note(args, kwargs, result, time.monotonic() - started)
+            record(args, kwargs, result, time.monotonic() - started)
         return result
 
     async def call_async(*args: Any, **kwargs: Any) -> Any:
@@ -69,28 +70,28 @@ def watched(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         try:
             result = await function(*args, **kwargs)
         finally:
-            note(args, kwargs, result, time.monotonic() - started)
+            record(args, kwargs, result, time.monotonic() - started)
         return result
 
-    chosen: Callable[..., Any] = call_async if iscoroutinefunction(function) else call
-    chosen.__name__ = chosen.__qualname__ = name
-    return chosen
+    wrapper: Callable[..., Any] = call_async if iscoroutinefunction(function) else call
+    wrapper.__name__ = wrapper.__qualname__ = name
+    return wrapper
 
 
-def note(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, seconds: float) -> None:
-    """Write a call down."""
-    given = dict(zip(PARAMETERS, args, strict=False)) | dict(kwargs)
-    info = given.get("extra_info", given.get("extra_infos"))
+def record(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, seconds: float) -> None:
+    """Record a call."""
+    arguments = dict(zip(PARAMETERS, args, strict=False)) | dict(kwargs)
+    info = arguments.get("extra_info", arguments.get("extra_infos"))
     failed = result is _NOTHING
     _write(
         {
-            "data_source": _shown(given.get("data_source", given.get("data_sources"))),
-            "response": _shown(given.get("solution_str", given.get("solution_strs"))),
-            "ground_truth": _shown(given.get("ground_truth", given.get("ground_truths"))),
-            "extra_info": sorted(map(str, info)) if isinstance(info, Mapping) else _kind(info),
-            "options": sorted(given.keys() - set(PARAMETERS)),
+            "data_source": _clip(arguments.get("data_source", arguments.get("data_sources"))),
+            "response": _clip(arguments.get("solution_str", arguments.get("solution_strs"))),
+            "ground_truth": _clip(arguments.get("ground_truth", arguments.get("ground_truths"))),
+            "extra_info": sorted(map(str, info)) if isinstance(info, Mapping) else _type_name(info),
+            "options": sorted(arguments.keys() - set(PARAMETERS)),
             "error": _cause(sys.exc_info()[1]) if failed else "",
-            **({} if failed else _returned(result)),
+            **({} if failed else _describe_result(result)),
             "thread": threading.current_thread().name,
             "pid": os.getpid(),
             "seconds": round(seconds, 6),
@@ -98,34 +99,34 @@ def note(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, seconds:
     )
 
 
-def _returned(result: Any) -> dict[str, Any]:
+def _describe_result(result: Any) -> dict[str, Any]:
     first = result[0] if isinstance(result, (list, tuple)) and result else result
     values = first if isinstance(first, Mapping) else {"": first}
     return {
-        "returned": _kind(result),
+        "returned": _type_name(result),
         "keys": [str(key) for key in values if key != ""],
         "numbers": {str(key): _number(value) for key, value in values.items()},
     }
 
 
 def _number(value: Any) -> float | None:
-    """What verl could average; None for text and all else."""
+    """Return a value as a number that verl can average; None for text and anything else."""
     try:
         return None if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError):
         return None
 
 
-def _kind(value: Any) -> str:
+def _type_name(value: Any) -> str:
     return type(value).__name__
 
 
-def _shown(value: Any) -> str | None:
-    return None if value is None else str(value)[:SHOWN]
+def _clip(value: Any) -> str | None:
+    return None if value is None else str(value)[:MAX_TEXT_CHARACTERS]
 
 
 def _cause(error: BaseException | None) -> str:
-    """The first error of a chain, and the line of the file it came from."""
+    """Return the first error of a chain, and the file and line that raised it."""
     while error is not None and (before := error.__cause__ or error.__context__) is not None:
         error = before
     if error is None:
@@ -134,16 +135,16 @@ def _cause(error: BaseException | None) -> str:
     while trace is not None:
         code = trace.tb_frame.f_code
         place, trace = f" ({Path(code.co_filename).name}:{trace.tb_lineno})", trace.tb_next
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:SHOWN]}{place}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_TEXT_CHARACTERS]}{place}"
 
 
 def _write(line: dict[str, Any]) -> None:
     try:
-        with Path(json.loads(os.environ[VARIABLE])["calls"]).open("a", encoding="utf-8") as notes:
-            notes.write(json.dumps(line) + "\n")
+        with Path(json.loads(os.environ[VARIABLE])["calls"]).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
     except OSError as error:  # a full disk must not become an error of the scorer
-        sys.stderr.write(f"rehearsal: a call could not be written down: {error}\n")
+        sys.stderr.write(f"rehearsal: a call could not be recorded: {error}\n")
 
 
 if VARIABLE in os.environ:
-    globals()[json.loads(os.environ[VARIABLE])["name"]] = load()
+    globals()[json.loads(os.environ[VARIABLE])["name"]] = load_function()

@@ -1,7 +1,7 @@
-"""Start verl's training with Ray as a private cluster that ends with this process.
+"""Start verl's training with a private cluster of Ray that ends with this process.
 
-`python rehearsal_train.py OVERRIDES...`, with the temporary folder of the rehearsal in
-REWARDKIT_REHEARSAL_TMP.
+`python rehearsal_train.py OVERRIDES...`; REWARDKIT_REHEARSAL_TMP is the temporary folder of the
+rehearsal.
 """
 
 import ctypes
@@ -12,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-#: Ray's workers share what the machine has; it believes in one GPU and in enough cores.
-PRIVATE = {
+#: Ray schedules workers for one GPU and 16 cores, whatever the machine has.
+CLUSTER_SETTINGS = {
     "address": "local",
     "num_cpus": 16,
     "num_gpus": 1,
@@ -23,22 +23,22 @@ PRIVATE = {
 }
 
 
-#: prctl's number for the signal that a process gets when its parent ends.
-_PARENT_ENDS = 1
+#: prctl's option for the signal that a process gets when its parent ends.
+PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Run `verl.trainer.main_ppo`, whose own call of `ray.init` gets the private settings."""
-    # A rehearsal that is killed cannot end this process any more: the kernel does.
-    ctypes.CDLL(None).prctl(_PARENT_ENDS, int(signal.SIGTERM))
-    # Modules beside the user are found, as `python -m verl.trainer.main_ppo` finds them.
+    # If the rehearsal is killed, the kernel ends this process.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))
+    # `python -m verl.trainer.main_ppo` imports modules from the working directory; so does this.
     sys.path[0] = str(Path.cwd())
     ray = import_module("ray")
     start = ray.init
     folder = Path(os.environ["REWARDKIT_REHEARSAL_TMP"]) / "ray"
 
     def init(*_: Any, **kwargs: Any) -> Any:
-        return start(**{**kwargs, **PRIVATE, "_temp_dir": str(folder)})
+        return start(**{**kwargs, **CLUSTER_SETTINGS, "_temp_dir": str(folder)})
 
     vars(ray)["init"] = init
     import_module("verl.trainer.main_ppo").main()

