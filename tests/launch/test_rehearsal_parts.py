@@ -1,4 +1,4 @@
-"""The pieces of a rehearsal that need no verl: model, sample, sizes, keys."""
+"""The parts of a rehearsal that do not need verl: model, sample, sizes, overrides, environment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_model_s_file_is_whole_safetensors_and_the_same_every_time(tmp_path)
 
 
 @given(st.lists(st.text(max_size=40), max_size=4))
-def test_a_prompt_is_never_taken_for_shorter_than_its_bytes(texts):
+def test_a_prompt_has_at_least_as_many_tokens_as_bytes(texts):
     prompt = [{"role": "user", "content": text} for text in texts]
     around = "".join(f"<|im_start|>user\n{text}<|im_end|>\n" for text in texts)
     marks = around.replace("<|im_start|>", "#").replace("<|im_end|>", "#")
@@ -141,31 +141,31 @@ def scaled_down(tmp_path, engine, texts, changes, *, reward=True):
     return overrides, scale_down.notes(whole, scale, uses_recipe=uses_recipe)
 
 
-def test_what_is_the_user_s_stays_and_what_is_of_the_hardware_goes(tmp_path):
-    kept = [
+def test_overrides_of_the_algorithm_stay_and_those_of_the_hardware_go(tmp_path):
+    kept_overrides = [
         "algorithm.adv_estimator=grpo",
         "actor_rollout_ref.actor.use_kl_loss=True",
         "actor_rollout_ref.actor.clip_ratio_high=0.28",
         "+custom_reward_function.reward_kwargs.method=robust",
         "data.shuffle=False",
     ]
-    gone = [
+    dropped_overrides = [
         "actor_rollout_ref.model.path=Qwen/Qwen3-8B",
         "actor_rollout_ref.actor.fsdp_config.param_offload=True",
         "+actor_rollout_ref.rollout.engine_kwargs.vllm.disable_log_stats=True",
         "trainer.nnodes=8",
         "ray_init.num_cpus=64",
     ]
-    found, notes = scaled_down(tmp_path, HF, kept + gone, {})
-    assert found[: len(kept)] == kept
-    assert not any(override in found for override in gone)
-    assert "++trainer.nnodes=1" in found
-    assert "++actor_rollout_ref.rollout.name=hf" in found
-    assert f"++custom_reward_function.path={tmp_path / 'reward.py'}" in found
+    overrides, notes = scaled_down(tmp_path, HF, kept_overrides + dropped_overrides, {})
+    assert overrides[: len(kept_overrides)] == kept_overrides
+    assert not any(override in overrides for override in dropped_overrides)
+    assert "++trainer.nnodes=1" in overrides
+    assert "++actor_rollout_ref.rollout.name=hf" in overrides
+    assert f"++custom_reward_function.path={tmp_path / 'reward.py'}" in overrides
     assert notes == ()
 
 
-def test_a_release_gets_only_keys_it_has(tmp_path):
+def test_a_release_gets_only_its_own_keys(tmp_path):
     old, _ = scaled_down(tmp_path, HF, [], {})
     new, _ = scaled_down(tmp_path, VLLM, [], {})
     assert not any("reward.num_workers" in text or "enable_sleep_mode" in text for text in old)
@@ -175,7 +175,7 @@ def test_a_release_gets_only_keys_it_has(tmp_path):
     assert "++trainer.logger=[console,file]" in new
 
 
-def test_a_megatron_plan_is_told_of_and_loses_what_is_megatron_s(tmp_path):
+def test_a_megatron_plan_has_a_note_and_loses_the_keys_of_megatron(tmp_path):
     texts = [
         "actor_rollout_ref.actor.strategy=megatron",
         "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4",
@@ -183,13 +183,13 @@ def test_a_megatron_plan_is_told_of_and_loses_what_is_megatron_s(tmp_path):
         "actor_rollout_ref.actor.load_weight=True",
         "algorithm.adv_estimator=grpo",
     ]
-    found, notes = scaled_down(
+    overrides, notes = scaled_down(
         tmp_path, HF, texts, {"actor_rollout_ref.actor.strategy": "megatron"}
     )
-    assert found[0] == "algorithm.adv_estimator=grpo"
-    keys = [text.partition("=")[0] for text in found]
+    assert overrides[0] == "algorithm.adv_estimator=grpo"
+    keys = [text.partition("=")[0] for text in overrides]
     assert not any("megatron" in key or "load_weight" in key for key in keys)
-    assert "++actor_rollout_ref.actor.strategy=fsdp2" in found
+    assert "++actor_rollout_ref.actor.strategy=fsdp2" in overrides
     assert notes == ("the plan's Megatron is rehearsed with FSDP",)
 
 
@@ -200,11 +200,11 @@ def test_an_overlong_buffer_is_scaled_with_the_response(tmp_path, engine, option
     buffer = f"{options}.overlong_buffer_cfg"
     texts = [f"+{options}.max_resp_len=20480", f"+{buffer}.len=4096", f"+{buffer}.enable=True"]
     changes = {f"{options}.max_resp_len": 20480, f"{buffer}.len": 4096, f"{buffer}.enable": True}
-    found, _ = scaled_down(tmp_path, engine, texts, changes)
-    assert f"++{options}.max_resp_len=32" in found
-    assert f"++{buffer}.len=6" in found  # a fifth of 32
-    assert f"++{buffer}.enable=True" in found
-    assert not any(text in found for text in texts)
+    overrides, _ = scaled_down(tmp_path, engine, texts, changes)
+    assert f"++{options}.max_resp_len=32" in overrides
+    assert f"++{buffer}.len=6" in overrides  # a fifth of 32
+    assert f"++{buffer}.enable=True" in overrides
+    assert not any(text in overrides for text in texts)
 
 
 def test_the_buffer_of_verl_s_dapo_recipe_goes_where_the_main_trainer_reads_it(tmp_path):
@@ -212,16 +212,16 @@ def test_the_buffer_of_verl_s_dapo_recipe_goes_where_the_main_trainer_reads_it(t
     texts = [f"reward_model.overlong_buffer.{name}={value}" for name, value in recipe.items()]
     changes = {f"reward_model.overlong_buffer.{name}": value for name, value in recipe.items()}
     changes |= {"reward_model.reward_manager": "dapo", "algorithm.filter_groups.enable": True}
-    found, notes = scaled_down(
+    overrides, notes = scaled_down(
         tmp_path, HF, [*texts, "algorithm.filter_groups.enable=True"], changes
     )
-    assert "++reward_model.reward_manager=dapo" in found
-    assert "++reward_model.reward_kwargs.overlong_buffer_cfg.len=16" in found
-    assert not any("filter_groups" in text or "l.overlong_buffer." in text for text in found)
+    assert "++reward_model.reward_manager=dapo" in overrides
+    assert "++reward_model.reward_kwargs.overlong_buffer_cfg.len=16" in overrides
+    assert not any("filter_groups" in text or "l.overlong_buffer." in text for text in overrides)
     assert len(notes) == 2
 
 
-def test_responses_are_dumped_where_no_function_of_the_user_s_is_watched(tmp_path):
+def test_responses_are_dumped_where_no_function_is_recorded(tmp_path):
     log = "reward_model.reward_kwargs.overlong_buffer_cfg.log"
     watched, _ = scaled_down(tmp_path, HF, [], {log: True})
     own, _ = scaled_down(tmp_path, HF, [], {log: True}, reward=False)
@@ -230,7 +230,7 @@ def test_responses_are_dumped_where_no_function_of_the_user_s_is_watched(tmp_pat
     assert f"++{log}=False" in own
 
 
-def test_a_verl_that_cannot_be_rehearsed_is_refused_with_a_way_out():
+def test_a_release_that_cannot_be_rehearsed_is_refused_with_a_command_to_install():
     with pytest.raises(
         UsageError, match=r"verl 0.5.0 or 0.9.1 can be .* verl 0.7.1 is installed.*pip"
     ):
@@ -244,7 +244,7 @@ def test_a_verl_that_cannot_be_rehearsed_is_refused_with_a_way_out():
     assert find_engine({"verl": "0.5.0"}) is HF
 
 
-def test_what_is_installed_is_asked_of_the_python_that_is_named():
+def test_packages_are_those_of_the_interpreter():
     assert "pyarrow" in installed_versions(sys.executable)
     with pytest.raises(UsageError, match="does not run as a Python"):
         installed_versions("/bin/false")

@@ -1,4 +1,4 @@
-"""What happens around a rehearsal's run: processes, calls, the first error, the checks."""
+"""Processes, recorded calls, errors in the log and checks of a rehearsal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rewardkit.launch.rehearsal.run_command import run_command, session_members
 from rewardkit.launch.rehearsal.scorer_calls import read_calls, read_dumps, select_examples
 from rewardkit.trainlog.training_run import TrainingRun
 
-#: A process that starts another, which leaves its parent, will not be told, and outlives it.
+#: A process that starts another, which leaves its parent, ignores SIGTERM and outlives the parent.
 STUBBORN = """
 import os, signal, sys, time
 pid = os.fork()
@@ -82,8 +82,8 @@ def watch(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("watch", HOOKS_FOLDER / "rehearsal_reward.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    told = {"path": "", "name": "", "calls": str(tmp_path / "calls.jsonl")}
-    monkeypatch.setenv(module.VARIABLE, json.dumps(told))
+    settings = {"path": "", "name": "", "calls": str(tmp_path / "calls.jsonl")}
+    monkeypatch.setenv(module.VARIABLE, json.dumps(settings))
     return module
 
 
@@ -91,7 +91,7 @@ def calls_in(tmp_path):
     return read_calls(tmp_path / "calls.jsonl")[0]
 
 
-def test_a_watched_function_gets_and_gives_the_same(watch, tmp_path):
+def test_a_recorded_function_has_the_same_arguments_and_result(watch, tmp_path):
     seen, given_back = [], {"score": 0.5, "pred": "x", "acc": True}
 
     def score(*args, **kwargs):
@@ -111,7 +111,7 @@ def test_a_watched_function_gets_and_gives_the_same(watch, tmp_path):
     assert first.extra_info == second.extra_info == ("index", "split")
 
 
-def test_a_watched_coroutine_stays_one(watch, tmp_path):
+def test_a_recorded_coroutine_stays_a_coroutine(watch, tmp_path):
     async def score(**_):
         return 1.0
 
@@ -121,7 +121,7 @@ def test_a_watched_coroutine_stays_one(watch, tmp_path):
     assert calls_in(tmp_path)[0].score == 1.0
 
 
-def test_what_a_watched_function_raises_reaches_verl(watch, tmp_path):
+def test_an_exception_of_a_recorded_function_reaches_verl(watch, tmp_path):
     def score(**_):
         raise KeyError("gold")
 
@@ -132,7 +132,7 @@ def test_what_a_watched_function_raises_reaches_verl(watch, tmp_path):
     assert (call.ground_truth, call.returned) == (None, "")
 
 
-def test_numpy_and_strange_returns_are_written_down(watch, tmp_path):
+def test_numpy_and_unusual_results_are_recorded(watch, tmp_path):
     numpy = pytest.importorskip("numpy")
     for value in (None, numpy.float32(0.25), "text", {"score": "1"}, [0.5, 1.0]):
         watch.record_calls(lambda value=value, **_: value, "score")(data_source="d")
@@ -176,7 +176,7 @@ RuntimeError: Error loading module
 """
 
 
-def test_the_first_error_is_the_cause_not_those_who_passed_it_on():
+def test_the_first_error_is_the_cause():
     assert first_error(TRACE) == "ModuleNotFoundError: No module named 'missing' (my.py:12)"
     assert first_error("all is well\nstep:1 - a:1\n") == ""
 
@@ -218,50 +218,50 @@ def evidence(tmp_path, watch, results, **changes):
     return {check.name: check for check in check_rehearsal(RehearsalEvidence(**(fields | changes)))}
 
 
-def test_a_run_that_went_well_passes(tmp_path, watch):
-    found = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0}, {"score": 0.0, "acc": 0.0}])
-    assert all(check.ok for check in found.values()), found
-    assert list(found) == [
+def test_a_run_without_problems_passes_every_check(tmp_path, watch):
+    checks = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0}, {"score": 0.0, "acc": 0.0}])
+    assert all(check.ok for check in checks.values()), checks
+    assert list(checks) == [
         "rows read", "scorer called", "rewards", "metrics", "validation", "checkpoint", "log",
     ]  # fmt: skip
 
 
-def test_rows_left_out_as_too_long_are_told_of(tmp_path, watch):
-    found = evidence(
+def test_rows_that_verl_drops_as_too_long_fail_the_check_of_rows(tmp_path, watch):
+    checks = evidence(
         tmp_path, watch, [1.0], text="dataset len: 4\nfilter dataset len: 1\ndataset len: 2\n"
     )
-    assert not found["rows read"].ok
-    assert "1 of 4 to train on" in found["rows read"].detail
+    assert not checks["rows read"].ok
+    assert "1 of 4 to train on" in checks["rows read"].detail
 
 
-def test_a_scorer_that_is_never_called_or_raises_is_told_of(tmp_path, watch):
+def test_a_scorer_that_raises_fails_the_check_of_calls(tmp_path, watch):
     def score(**_):
         raise ValueError("bad")
 
     with pytest.raises(ValueError, match="bad"):
         watch.record_calls(score, "score")(data_source="d")
-    found = evidence(tmp_path, watch, [1.0])
-    assert "1 of 2 calls raised; first: ValueError: bad" in found["scorer called"].detail
+    checks = evidence(tmp_path, watch, [1.0])
+    assert "1 of 2 calls raised; first: ValueError: bad" in checks["scorer called"].detail
     (tmp_path / "checkpoint/global_step_2/actor/model_world_size_1_rank_0.pt").unlink()
 
 
-def test_a_scorer_that_was_never_called_is_told_of(tmp_path, watch):
-    found = evidence(tmp_path, watch, [])
-    assert "never called" in found["scorer called"].detail
-    assert not found["scorer called"].ok
+def test_a_scorer_without_calls_fails_the_check_of_calls(tmp_path, watch):
+    checks = evidence(tmp_path, watch, [])
+    assert "never called" in checks["scorer called"].detail
+    assert not checks["scorer called"].ok
 
 
-def test_a_number_that_no_metric_came_of_is_told_of(tmp_path, watch):
-    found = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0, "length": 3}])
-    assert found["metrics"].detail == "the scorer returns length, but verl logs no metric of it"
+def test_a_number_without_a_metric_fails_the_check_of_metrics(tmp_path, watch):
+    checks = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0, "length": 3}])
+    assert checks["metrics"].detail == "the scorer returns length, but verl logs no metric of it"
 
 
-def test_keys_that_differ_between_responses_are_told_of(tmp_path, watch):
-    found = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0}, {"score": 0.0}])
-    assert found["metrics"].detail.endswith("some lack acc")
+def test_keys_that_differ_between_responses_fail_the_check_of_metrics(tmp_path, watch):
+    checks = evidence(tmp_path, watch, [{"score": 1.0, "acc": 1.0}, {"score": 0.0}])
+    assert checks["metrics"].detail.endswith("some lack acc")
 
 
-def test_a_run_without_a_step_fails_all_that_needs_one(tmp_path, watch):
-    found = evidence(tmp_path, watch, [1.0], run=None)
-    failed = [name for name, check in found.items() if not check.ok]
+def test_a_run_without_steps_fails_every_check_of_steps(tmp_path, watch):
+    checks = evidence(tmp_path, watch, [1.0], run=None)
+    failed = [name for name, check in checks.items() if not check.ok]
     assert failed == ["rewards", "metrics", "validation", "log"]

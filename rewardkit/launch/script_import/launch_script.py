@@ -1,8 +1,8 @@
-"""Launch scripts, read without running them.
+"""Launch scripts: the command in them that starts verl, and its settings. No script is run.
 
-A colleague's `run.sh` is text from outside: no shell sees it. What such scripts use of bash is
-understood, within limits; what is known only when the script runs (`$(date)`, a variable from
-outside) stays as it is written and is listed.
+Statements are read in the order of the text, branches and loops included: the last value of a
+variable counts. What only a run can resolve (`$(date)`, a variable of the environment) stays as it is
+written and is listed. A new kind of statement is a case of `_read_statement`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rewardkit.launch.script_import.shell_values import ShellScope, fields_of, p
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: Characters of a script, of one setting; settings of a command.
+#: Characters of a script and of one setting, and settings of a command.
 MAX_SCRIPT = 1_000_000
 MAX_SETTING = 4_000
 MAX_SETTINGS = 2_000
 
-#: Exports that are settings of the run, whether the script itself uses them or not.
+#: Exports that are settings of the run even if the script itself uses them.
 SETTING = re.compile(
     r"(?:ASCEND|CUDA|GLOO|HCCL|HF|HYDRA|MODELSCOPE|NCCL|OMP|PYTORCH|RAY|SWANLAB|TORCH|VLLM|WANDB)_"
     r"\w+|TASK_QUEUE_ENABLE|TOKENIZERS_PARALLELISM|PYTHONUNBUFFERED"
@@ -66,7 +66,7 @@ _WORDS = frozenset(
     """.split()
 )
 
-#: What copying from a web page leaves: blanks and quotes that bash does not know.
+#: Blanks and quotes of web pages, which are no blanks and quotes for bash.
 _PASTED = str.maketrans({"\u00a0": " ", "\u3000": " ", "“": '"', "”": '"', "‘": "'", "’": "'"})
 
 
@@ -116,7 +116,7 @@ class _ScriptState:
 
 
 def read_script(path: str | Path) -> str:
-    """The text of a script's file.
+    """Return the text of a script's file.
 
     Raises:
         DataError: it does not exist, is longer than 1 MB, or is not UTF-8 text.
@@ -125,12 +125,14 @@ def read_script(path: str | Path) -> str:
         with Path(path).expanduser().open("rb") as file:
             raw = file.read(MAX_SCRIPT + 1)
         if len(raw) > MAX_SCRIPT:
-            raise DataError(f"{path}: longer than {MAX_SCRIPT:,} bytes; no launch script is.")
+            raise DataError(
+                f"{path}: longer than {MAX_SCRIPT:,} bytes, the limit for launch scripts."
+            )
         return raw.decode("utf-8-sig")
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}.") from None
     except UnicodeDecodeError:
-        raise DataError(f"{path}: not a text in UTF-8.") from None
+        raise DataError(f"{path}: not UTF-8 text.") from None
 
 
 def parse_script(text: str, where: str) -> LaunchScript:
@@ -146,9 +148,11 @@ def parse_script(text: str, where: str) -> LaunchScript:
         UsageError: tree-sitter is not installed.
     """
     if len(text) > MAX_SCRIPT:
-        raise DataError(f"{where}: longer than {MAX_SCRIPT:,} characters; no launch script is.")
+        raise DataError(
+            f"{where}: longer than {MAX_SCRIPT:,} characters, the limit for launch scripts."
+        )
     if "\0" in text:
-        raise DataError(f"{where}: not a text (it has NUL bytes).")
+        raise DataError(f"{where}: not text: it has NUL bytes.")
     state = _ScriptState()
     try:
         root = parse_shell(_clean(text, state.problems), state.problems)
@@ -168,7 +172,9 @@ def _script(state: _ScriptState) -> LaunchScript:
     whole = "\n".join(setting.text for setting in state.overrides)
     for name, line in state.conditional.items():
         if name in state.used:
-            text = f"{name} is set inside an if, a loop or a function: the last value is taken."
+            text = (
+                f"{name} is set inside an if, a loop or a function: the recipe has the last value."
+            )
             state.problems.add(line, text, breaks=False)
     variables = state.scope.variables.items()
     return LaunchScript(
@@ -183,7 +189,7 @@ def _script(state: _ScriptState) -> LaunchScript:
 
 
 def _clean(text: str, problems: ProblemLog) -> str:
-    """The text with Unix line ends, and with the quotes and blanks that a web page changed."""
+    """Return the text with Unix line ends, ASCII quotes and ASCII blanks."""
     if "\r" in text:
         problems.add(1, "Windows line ends: bash does not run it (sed -i 's/\\r$//').")
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -193,12 +199,12 @@ def _clean(text: str, problems: ProblemLog) -> str:
             i for i, pair in enumerate(zip(text, clean, strict=True)) if len(set(pair)) > 1
         )
         line = text.count("\n", 0, place) + 1
-        problems.add(line, "quotes or blanks of a web page, which bash does not know.")
+        problems.add(line, "quotes or blanks of a web page, which bash reads as letters.")
     return clean
 
 
 def _env(state: _ScriptState) -> Iterator[tuple[str, str]]:
-    """Exports that are not there for the script itself."""
+    """Yield the exports that are settings of the run, not only of the script."""
     for name in sorted(state.exported):
         value = plain("".join(state.scope.variables.get(name, [])[:1]))
         if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
@@ -274,7 +280,7 @@ def _read_command(nodes: list[Node], state: _ScriptState) -> None:
         return
     line, scope = line_of(words[0]), state.scope
     if text_of(words[0]) in {"source", "."}:
-        text = "reads another file; what it sets is not known."
+        text = "reads another file, whose variables are unknown here."
         state.problems.add(line, text, breaks=False)
         return
     scope.has_arguments = False
@@ -310,7 +316,7 @@ def _split_command(nodes: list[Node], state: _ScriptState) -> tuple[list[str], l
 
 
 def _module_place(fields: list[str]) -> int:
-    """Where a command names verl's module, as `-m verl.trainer.main_ppo` or as a file; or 0."""
+    """Return the place of verl's module in a command, as `-m MODULE` or as a file; 0 without it."""
     for i, text in enumerate(fields[1:], 1):
         if fields[i - 1] == "-m" and len(text) < 100 and _MODULE.fullmatch(text):
             return i
@@ -322,8 +328,8 @@ def _module_place(fields: list[str]) -> int:
 
 
 def _read_arguments(fields: list[tuple[str, int]], state: _ScriptState) -> None:
-    """Take the arguments of verl's module."""
-    arguments = _joined_lists(fields, state.problems)
+    """Read the arguments of verl's module."""
+    arguments = _join_lists(fields, state.problems)
     for text, line in arguments:
         option, equals, value = text.partition("=")
         if option in {"--config-name", "-cn"}:
@@ -348,8 +354,8 @@ def _read_arguments(fields: list[tuple[str, int]], state: _ScriptState) -> None:
         raise DataError(f"more than {MAX_SETTINGS:,} settings.")
 
 
-def _joined_lists(fields: list[tuple[str, int]], problems: ProblemLog) -> Iterator[tuple[str, int]]:
-    """The arguments, with lists that the shell takes apart at their blanks put together."""
+def _join_lists(fields: list[tuple[str, int]], problems: ProblemLog) -> Iterator[tuple[str, int]]:
+    """Yield the arguments; a list that the shell splits at its blanks is one argument."""
     parts: list[str] = []
     begun = depth = 0
     for text, line in fields:
@@ -357,8 +363,8 @@ def _joined_lists(fields: list[tuple[str, int]], problems: ProblemLog) -> Iterat
             yield "".join(parts), begun
             parts, depth = [], 0
         if parts:
-            told = "a list with blanks, not in quotes: bash takes it apart, verl does not start."
-            problems.add(begun, told)
+            message = "a list with blanks and without quotes: bash splits it, and verl fails."
+            problems.add(begun, message)
         begun = begun if parts else line
         depth += sum((c in "[{") - (c in "]}") for c in text) if parts or "=" in text else 0
         parts.append(text)

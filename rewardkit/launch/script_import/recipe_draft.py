@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,18 +123,7 @@ def draft_recipe(
 
 def group_by_section(flat: Mapping[str, Any]) -> dict[str, Any]:
     """Return dotted keys as nested mappings, verl's sections first."""
-    sections: dict[str, dict[str, Any]] = {}
-    for key, value in sorted(flat.items(), key=lambda item: _place(item[0])):
-        section = next((s for s in SECTIONS if key.startswith(f"{s}.")), key.partition(".")[0])
-        sections.setdefault(section, {})[key[len(section) + 1 :]] = value
-    tree: dict[str, Any] = {}
-    for section, below in sections.items():
-        if "" in below:
-            tree[section] = below.pop("")
-            tree |= {f"{section}.{rest}": value for rest, value in below.items()}
-        else:
-            tree |= _joined(section, _nested(below))
-    return tree
+    return _nest(sorted(flat.items(), key=lambda item: _place(item[0])), _section)
 
 
 def _place(key: str) -> int:
@@ -142,22 +131,29 @@ def _place(key: str) -> int:
     return next((i for i, name in enumerate(order) if key.startswith(name)), len(order))
 
 
-def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+def _section(key: str) -> str:
+    return next((s for s in SECTIONS if key.startswith(f"{s}.")), key.partition(".")[0])
+
+
+def _nest(
+    items: Iterable[tuple[str, Any]],
+    head_of: Callable[[str], str] = lambda key: key.partition(".")[0],
+) -> dict[str, Any]:
     heads: dict[str, dict[str, Any]] = {}
-    for key, value in flat.items():
-        head, _, rest = key.partition(".")
-        heads.setdefault(head, {})[rest] = value
+    for key, value in items:
+        head = head_of(key)
+        heads.setdefault(head, {})[key[len(head) + 1 :]] = value
     tree: dict[str, Any] = {}
     for head, below in heads.items():
-        if "" in below:  # a value, and settings below it: both stand here
+        if "" in below:  # a key with a value of its own, and with keys below it
             tree[head] = below.pop("")
             tree |= {f"{head}.{rest}": value for rest, value in below.items()}
         else:
-            tree |= _joined(head, _nested(below))
+            tree |= _join(head, _nest(below.items()))
     return tree
 
 
-def _joined(head: str, inner: dict[str, Any]) -> dict[str, Any]:
+def _join(head: str, inner: dict[str, Any]) -> dict[str, Any]:
     """Return a mapping under its name; a mapping of one key becomes a dotted key."""
     if len(inner) > 1:
         return {head: inner}
@@ -192,13 +188,13 @@ def _algorithm(draft: RecipeDraft, findings: list[LaunchFinding]) -> str:
             f"{estimator!r} has no preset: the recipe starts from grpo's and keeps the estimator."
         )
         findings.append(LaunchFinding("info", "algorithm", "algorithm.adv_estimator", text))
-    signs_of_dapo = (
+    is_dapo = (
         draft.script.module == DAPO_RECIPE,
         draft.get(f"{FILTER}.enable") is True,
         draft.get("reward.reward_manager.name") == "dapo",
         draft.get(f"{ACTOR}.clip_ratio_high") != draft.get(f"{ACTOR}.clip_ratio_low"),
     )
-    return "dapo" if any(signs_of_dapo) else "grpo"
+    return "dapo" if any(is_dapo) else "grpo"
 
 
 def _strategy(draft: RecipeDraft) -> str:

@@ -55,7 +55,7 @@ class ScriptProblem(NamedTuple):
 
     Attributes:
         lines: line numbers in the script, from 1.
-        text: what is wrong.
+        text: the problem.
         breaks: whether bash or verl does something else than the script means.
     """
 
@@ -184,7 +184,7 @@ def _bytes(node: Node) -> bytes:
 def _walk(root: Node) -> Iterator[tuple[Node, str]]:
     """Yield the nodes of a tree in the order of the text, each with the type of the one above."""
     if root.descendant_count > MAX_NODES:
-        raise DataError(f"more than {MAX_NODES:,} words and signs; no launch script has as many.")
+        raise DataError(f"more than {MAX_NODES:,} words and signs, the limit for launch scripts.")
     cursor = root.walk()
     above = [""]
     while cursor.node:

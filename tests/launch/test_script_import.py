@@ -1,4 +1,4 @@
-"""A colleague's script becomes a recipe with its effect; what a release ignores of it is said."""
+"""A launch script becomes a recipe with its effect; findings name what a release ignores."""
 
 import time
 
@@ -193,9 +193,9 @@ def imported(name, verl="0.9"):
     return import_script(script_of(name), "run.sh", verl)
 
 
-def named(found):
+def different_keys(result):
     """The keys that findings name as different in the recipe."""
-    return {finding.key for finding in found.findings if finding.rule == "differs"}
+    return {finding.key for finding in result.findings if finding.rule == "differs"}
 
 
 def simple(text, verl="0.9"):
@@ -205,30 +205,30 @@ def simple(text, verl="0.9"):
 
 @every("verl", VERSIONS)
 @every("name", PUBLISHED)
-def test_a_recipe_asks_for_all_that_the_script_asked_for(name, verl):
-    found = imported(name, verl)
-    plan = make_plan(read_recipe(found.recipe, name), verl)
-    asked = {
+def test_a_recipe_sets_everything_that_the_script_sets(name, verl):
+    result = imported(name, verl)
+    plan = make_plan(read_recipe(result.recipe, name), verl)
+    settings = {
         to_latest_key(o.key): o.value for o in parse_overrides(PUBLISHED[name][1].split(), "it")
     }
-    assert len(asked) > 24
-    for key, value in asked.items():
-        if key not in named(found):
+    assert len(settings) > 24
+    for key, value in settings.items():
+        if key not in different_keys(result):
             assert plan.settings.get(key, plan.get(key)) == value, key
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_recipe_sets_nothing_that_the_script_left_at_verl_s_default(name):
-    found = imported(name)
-    plan = make_plan(read_recipe(found.recipe, name), "0.9")
-    asked = {to_latest_key(o.key) for o in parse_overrides(PUBLISHED[name][1].split(), "it")}
+    result = imported(name)
+    plan = make_plan(read_recipe(result.recipe, name), "0.9")
+    settings = {to_latest_key(o.key) for o in parse_overrides(PUBLISHED[name][1].split(), "it")}
     defaults = release_of("0.9", megatron="megatron" in name).keys
     ours = {
         "reward.reward_kwargs.overlong_buffer_cfg.log",
         "reward.reward_kwargs.max_resp_len",
         "actor_rollout_ref.ref.fsdp_config.use_torch_compile",  # follows the actor's, which is off
     }
-    for key in plan.settings.keys() - asked - named(found) - ours:
+    for key in plan.settings.keys() - settings - different_keys(result) - ours:
         assert plan.settings[key] == defaults[key], key
 
 
@@ -243,13 +243,13 @@ def test_a_recipe_sets_nothing_that_the_script_left_at_verl_s_default(name):
         ("0.5b-ppo", "ppo", "fsdp", "gpu", 1, 1),
     ],
 )
-def test_the_fields_are_recognised(name, algorithm, strategy, devices, nodes, per_node):
+def test_settings_become_fields_of_the_recipe(name, algorithm, strategy, devices, nodes, per_node):
     recipe = read_recipe(imported(name).recipe, name)
     assert (recipe.algorithm, recipe.strategy, recipe.devices) == (algorithm, strategy, devices)
     assert (recipe.nodes, recipe.devices_per_node) == (nodes, per_node)
 
 
-def test_what_is_dapo_s_and_the_reward_s_has_its_own_place():
+def test_settings_of_dapo_and_the_reward_have_sections_of_their_own():
     tree = imported("8b-dapo-mcq-npu").recipe
     assert tree["reward"] == {"scorer": "/r/reward_score.py:compute_score"}
     assert tree["dapo"] == {
@@ -267,7 +267,7 @@ def test_options_of_the_reward_function_are_options_of_the_scorer():
     assert tree["reward"] == {"scorer": "/r.py:f", "options": {"k": 3}}
 
 
-def test_the_lost_reward_function_is_the_first_thing_said():
+def test_an_ignored_reward_function_is_the_first_finding():
     for name in ("8b-dapo-mcq-npu",):
         first = imported(name, "0.9").findings[0]
         assert (first.severity, first.rule) == ("error", "reward-ignored")
@@ -278,7 +278,7 @@ def test_the_lost_reward_function_is_the_first_thing_said():
             assert "reward-ignored" not in {f.rule for f in imported(name, verl).findings}
 
 
-def test_the_recipe_s_plan_gives_the_reward_function_where_verl_0_9_reads_it():
+def test_the_plan_sets_the_reward_function_where_verl_0_9_reads_it():
     plan = make_plan(read_recipe(imported("8b-dapo-mcq-npu").recipe, "it"), "0.9")
     assert "reward.custom_reward_function.path=/r/reward_score.py" in plan.arguments
 
@@ -300,19 +300,19 @@ def test_the_recipe_s_plan_gives_the_reward_function_where_verl_0_9_reads_it():
         ("7b-grpo-megatron", "0.9", "renamed", "--config-name=ppo_megatron_trainer"),
     ],
 )
-def test_what_a_release_makes_of_a_key_is_said(name, verl, rule, key):
-    found = imported(name, verl).findings
-    assert [f for f in found if f.rule == rule and key in f.key], [str(f) for f in found]
+def test_findings_name_how_a_release_treats_a_key(name, verl, rule, key):
+    result = imported(name, verl).findings
+    assert [f for f in result if f.rule == rule and key in f.key], [str(f) for f in result]
 
 
-def test_old_releases_are_not_accused_of_what_only_new_ones_do():
+def test_findings_about_new_releases_do_not_appear_for_old_ones():
     for name, verl in (("8b-dapo-mcq-npu", "0.5"), ("0.5b-ppo", "0.5"), ("0.5b-ppo", "0.9")):
         rules = {f.rule for f in imported(name, verl).findings}
         assert not rules & {"ignored", "does-not-start", "renamed", "no-such-setting", "plus"}
 
 
 @every(
-    ("text", "verl", "rule", "told"),
+    ("text", "verl", "rule", "words"),
     [
         ("reward.reward_manager.name=dapo", "0.5", "renamed", "reward_model.reward_manager"),
         (f"{A}.optim.clip_grad=1", "0.5", "renamed", f"{A}.grad_clip"),
@@ -331,10 +331,10 @@ def test_old_releases_are_not_accused_of_what_only_new_ones_do():
         ("trainer.save_freq=1 trainer.save_freq=2", "0.9", "L-76", "the last one counts: 2"),
     ],
 )
-def test_each_kind_of_trouble_is_named(text, verl, rule, told):
-    found = simple(text, verl)
-    assert [f for f in found.findings if f.rule == rule and told in f.text], found.findings
-    make_plan(read_recipe(found.recipe, "it"), verl)
+def test_each_kind_of_problem_has_a_finding(text, verl, rule, words):
+    result = simple(text, verl)
+    assert [f for f in result.findings if f.rule == rule and words in f.text], result.findings
+    make_plan(read_recipe(result.recipe, "it"), verl)
 
 
 @pytest.mark.parametrize(
@@ -347,46 +347,46 @@ def test_each_kind_of_trouble_is_named(text, verl, rule, told):
         ("actor.optim.lr", "actor_rollout_ref.actor.optim.lr"),
     ],
 )
-def test_a_key_that_no_release_knows_is_left_out_with_the_one_that_was_meant(typo, meant):
-    found = simple(f"{typo}=True trainer.nnodes=2")
-    (error,) = [f for f in found.findings if f.severity == "error"]
+def test_an_unknown_key_is_left_out_and_the_nearest_key_is_suggested(typo, meant):
+    result = simple(f"{typo}=True trainer.nnodes=2")
+    (error,) = [f for f in result.findings if f.severity == "error"]
     assert error.key == typo
     assert meant in error.text
-    assert f"#   line 1: {typo}=True" in recipe_text(found)
-    assert make_plan(read_recipe(found.recipe, "it"), "0.9").recipe.nodes == 2
+    assert f"#   line 1: {typo}=True" in recipe_text(result)
+    assert make_plan(read_recipe(result.recipe, "it"), "0.9").recipe.nodes == 2
 
 
-def test_a_relative_reward_file_is_the_scorer_and_no_difference():
-    found = simple("reward.custom_reward_function.path=mine/r.py trainer.nnodes=$N")
-    assert found.recipe["reward"]["scorer"] == "mine/r.py:compute_score"
-    assert found.recipe["verl"] == {"algorithm.use_kl_in_reward": False}
-    assert not any("custom_reward" in finding.key for finding in found.findings)
+def test_a_relative_reward_file_is_the_scorer_without_a_finding():
+    result = simple("reward.custom_reward_function.path=mine/r.py trainer.nnodes=$N")
+    assert result.recipe["reward"]["scorer"] == "mine/r.py:compute_score"
+    assert result.recipe["verl"] == {"algorithm.use_kl_in_reward": False}
+    assert not any("custom_reward" in finding.key for finding in result.findings)
 
 
-def test_npu_turns_the_compilation_off_that_a_script_leaves_on_and_says_so():
-    found = simple("trainer.device=npu")
-    assert "actor_rollout_ref.actor.fsdp_config.use_torch_compile" in named(found)
-    assert "use_torch_compile" not in str(found.recipe)
+def test_a_finding_says_that_npu_turns_compilation_off():
+    result = simple("trainer.device=npu")
+    assert "actor_rollout_ref.actor.fsdp_config.use_torch_compile" in different_keys(result)
+    assert "use_torch_compile" not in str(result.recipe)
 
 
-def test_a_key_under_its_old_and_its_new_name_is_told():
-    found = simple("custom_reward_function.path=/a.py reward.custom_reward_function.path=/b.py")
-    assert found.recipe["reward"]["scorer"] == "/b.py:compute_score"
-    assert any("different values" in f.text for f in found.findings)
+def test_a_key_under_its_old_and_its_new_name_is_one_setting_with_a_finding():
+    result = simple("custom_reward_function.path=/a.py reward.custom_reward_function.path=/b.py")
+    assert result.recipe["reward"]["scorer"] == "/b.py:compute_score"
+    assert any("different values" in f.text for f in result.findings)
 
 
-def test_secrets_and_what_differs_between_nodes_stay_out_of_the_recipe():
+def test_secrets_and_network_interfaces_are_not_in_the_recipe():
     exports = "export WANDB_API_KEY=s3cret HCCL_SOCKET_IFNAME=eth0 NCCL_DEBUG=INFO\n"
-    found = import_script(f"{exports}python3 -m {MAIN} trainer.nnodes=1", "run.sh", "0.9")
-    assert found.recipe["env"] == {"NCCL_DEBUG": "INFO"}
-    assert "s3cret" not in recipe_text(found)
+    result = import_script(f"{exports}python3 -m {MAIN} trainer.nnodes=1", "run.sh", "0.9")
+    assert result.recipe["env"] == {"NCCL_DEBUG": "INFO"}
+    assert "s3cret" not in recipe_text(result)
 
 
 def test_the_home_folder_is_kept_where_rewardkit_expands_it():
     script = f"python3 -m {MAIN} data.train_files=$HOME/a trainer.default_local_dir=$HOME/c"
-    found = import_script(script, "run.sh", "0.9")
-    assert found.recipe["data"]["train"] == "~/a"
-    assert [f.severity for f in found.findings if f.key == "$HOME"] == ["warning"]
+    result = import_script(script, "run.sh", "0.9")
+    assert result.recipe["data"]["train"] == "~/a"
+    assert [f.severity for f in result.findings if f.key == "$HOME"] == ["warning"]
 
 
 def test_a_script_without_validation_gives_a_recipe_without_it():
@@ -394,7 +394,7 @@ def test_a_script_without_validation_gives_a_recipe_without_it():
     assert imported("8b-dapo-mcq-npu").recipe["verl"]["trainer"]["test_freq"] == -100
 
 
-def test_what_the_preset_says_is_not_repeated():
+def test_settings_of_the_preset_are_not_repeated():
     tree = imported("32b-dapo-fsdp2-npu").recipe
     actor = tree["verl"]["actor_rollout_ref.actor"]
     assert not {"use_kl_loss", "strategy", "clip_ratio_high", "use_torch_compile"} & set(actor)
@@ -402,11 +402,11 @@ def test_what_the_preset_says_is_not_repeated():
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_the_file_reads_back_equal_and_is_pleasant(name):
-    found = imported(name)
-    text = recipe_text(found)
-    assert read_yaml(text, name) == found.recipe
-    assert list(found.recipe) == [f for f in Recipe.model_fields if f in found.recipe]
+def test_the_file_reads_back_equal_and_is_readable(name):
+    result = imported(name)
+    text = recipe_text(result)
+    assert read_yaml(text, name) == result.recipe
+    assert list(result.recipe) == [f for f in Recipe.model_fields if f in result.recipe]
     assert "1e-6" in text
     assert "1e-06" not in text
     assert max(map(len, text.splitlines())) <= 100
@@ -432,9 +432,9 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=6), VALUES, max_size=5), st.text(max_size=300))
 def test_any_tree_reads_back_equal_whatever_the_header_says(tree, header):
-    found = read_yaml(write_yaml(tree, [header]), "it")
-    assert found == tree
-    assert repr(found) == repr(tree)  # 1 is not True, nor 1.0
+    result = read_yaml(write_yaml(tree, [header]), "it")
+    assert result == tree
+    assert repr(result) == repr(tree)  # 1 is not True, nor 1.0
 
 
 KEYS = st.sampled_from(
@@ -466,24 +466,24 @@ TOKENS = st.sampled_from(
 def test_any_settings_give_a_recipe_that_plans_or_one_of_our_errors(pairs, module, verl):
     listed = " \\\n".join(f"{key}={value}" for key, value in pairs)
     try:
-        found = import_script(f"python3 -m {module} {listed}", "run.sh", verl)
+        result = import_script(f"python3 -m {module} {listed}", "run.sh", verl)
     except RewardkitError:
         return
-    assert repr(read_yaml(recipe_text(found), "it")) == repr(found.recipe)
-    told = [f for f in found.findings if f.rule == "plan"]
+    assert repr(read_yaml(recipe_text(result), "it")) == repr(result.recipe)
+    failures = [f for f in result.findings if f.rule == "plan"]
     try:
-        make_plan(read_recipe(found.recipe, "it"), verl)
+        make_plan(read_recipe(result.recipe, "it"), verl)
     except RewardkitError:
-        assert told
+        assert failures
     else:
-        assert not told
+        assert not failures
 
 
 @pytest.mark.full
-def test_two_thousand_unknown_keys_are_told_in_seconds():
+def test_two_thousand_unknown_keys_take_seconds():
     begun = time.process_time()
-    found = simple(" ".join(f"trainer.{'z' * 90}{i}=1" for i in range(1900)))
-    assert len(found.left_out) == 1900
+    result = simple(" ".join(f"trainer.{'z' * 90}{i}=1" for i in range(1900)))
+    assert len(result.left_out) == 1900
     assert time.process_time() - begun < 20
 
 

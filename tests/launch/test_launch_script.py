@@ -1,4 +1,4 @@
-"""Launch scripts are read as bash would read them, and nothing in them is run."""
+"""Launch scripts are read as bash reads them, and never run."""
 
 import contextlib
 import string
@@ -65,13 +65,13 @@ def one(script):
 def test_variables_quotes_and_arithmetic_are_those_of_bash(lines, word, value):
     script = f"{lines}\n{MAIN} a.b={word}\n"
     assert one(script) == value
-    told = subprocess.run(
+    done = subprocess.run(
         ["bash", "--norc", "-c", f"{lines}\nprintf %s a.b={word}"],
         env={"y": "$y", "x": "$x"} if value in {"$x", "a$y"} else {},
         capture_output=True,
         text=True,
     )
-    assert told.stdout == f"a.b={value}" or value == "$x"
+    assert done.stdout == f"a.b={value}" or value == "$x"
 
 
 def test_an_array_and_an_unquoted_text_become_many_settings():
@@ -103,7 +103,7 @@ a.g=5"
         f"{MAIN} --config-name ppo_trainer a.b=1",
     ],
 )
-def test_the_command_is_found_where_people_put_it(command):
+def test_the_command_may_stand_anywhere_in_a_script(command):
     script = parse_script(command, "run.sh")
     assert script.module == "verl.trainer.main_ppo"
     assert [setting.text for setting in script.overrides] == ["a.b=1"]
@@ -120,7 +120,7 @@ def test_a_list_of_settings_needs_no_command():
     ]
 
 
-def test_what_only_a_run_tells_stays_as_it_is_and_is_listed():
+def test_an_expansion_that_only_a_run_can_resolve_stays_and_is_listed():
     script = parse_script(
         f"Z=$(nproc)\nU=$UNUSED\n{MAIN} a.b=$X/y a.c=$(date '+%F %H') a.d=`hostname` a.e=$Z "
         "a.f=${X%%.*} a.g=$1 a.h=$((X * 2))",
@@ -132,7 +132,7 @@ def test_what_only_a_run_tells_stays_as_it_is_and_is_listed():
     }  # fmt: skip
 
 
-def test_exports_that_the_script_itself_uses_are_no_settings_of_the_run():
+def test_exports_that_only_the_script_uses_are_not_settings_of_the_run():
     script = parse_script(
         "export MODEL=/m\nexport VLLM_USE_V1=1 MINE=2\nexport PATH=/x:$PATH\nHCCL_X=1\n"
         f"NCCL_DEBUG=INFO {MAIN} a.b=$MODEL a.c=$VLLM_USE_V1",
@@ -142,7 +142,7 @@ def test_exports_that_the_script_itself_uses_are_no_settings_of_the_run():
 
 
 @pytest.mark.parametrize(
-    ("script", "line", "told"),
+    ("script", "line", "text"),
     [
         (f"{MAIN} \\\n a.b=1 \\ # one\n a.c=2", 2, "a comment after the backslash"),
         (f"{MAIN} \\\n a.b=1 \\ \n a.c=2", 2, "blanks after the backslash"),
@@ -156,42 +156,42 @@ def test_exports_that_the_script_itself_uses_are_no_settings_of_the_run():
         (f"{MAIN} a.b=1 \\\n a.c='2", 2, "a quote that is never closed"),
     ],
 )
-def test_what_breaks_in_bash_is_told_with_its_line_and_read_as_it_is_meant(script, line, told):
-    found = parse_script(script, "run.sh")
-    (problem,) = [problem for problem in found.problems if problem.breaks]
-    assert problem.text.startswith(told)
+def test_a_broken_line_is_a_problem_and_is_read_as_it_was_meant(script, line, text):
+    result = parse_script(script, "run.sh")
+    (problem,) = [problem for problem in result.problems if problem.breaks]
+    assert problem.text.startswith(text)
     assert problem.lines == (line,)
-    assert [setting.text for setting in found.overrides] == ["a.b=1", "a.c=2"]
+    assert [setting.text for setting in result.overrides] == ["a.b=1", "a.c=2"]
 
 
-def test_a_list_with_blanks_is_put_together_and_told():
-    found = parse_script(f"{MAIN} a.b=['x', 'y'] \\\n  a.c=[1 ,2 ] a.d=[3 a.e=4", "run.sh")
-    assert [s.text for s in found.overrides] == ["a.b=[x,y]", "a.c=[1,2]", "a.d=[3", "a.e=4"]
-    assert found.problems[0].lines == (1, 2)
+def test_a_list_with_blanks_is_joined_and_is_a_problem():
+    result = parse_script(f"{MAIN} a.b=['x', 'y'] \\\n  a.c=[1 ,2 ] a.d=[3 a.e=4", "run.sh")
+    assert [s.text for s in result.overrides] == ["a.b=[x,y]", "a.c=[1,2]", "a.d=[3", "a.e=4"]
+    assert result.problems[0].lines == (1, 2)
 
 
-def test_words_that_are_no_settings_are_told():
-    found = parse_script(f"{MAIN} a.b = 3 --cfg job a.c=1", "run.sh")
-    assert "a.c=1" in [setting.text for setting in found.overrides]
-    told = " ".join(problem.text for problem in found.problems)
-    assert "'a.b' is not key=value" in told
-    assert "'--cfg' is not taken over" in told
+def test_arguments_that_are_not_settings_are_problems():
+    result = parse_script(f"{MAIN} a.b = 3 --cfg job a.c=1", "run.sh")
+    assert "a.c=1" in [setting.text for setting in result.overrides]
+    texts = " ".join(problem.text for problem in result.problems)
+    assert "'a.b' is not key=value" in texts
+    assert "'--cfg' is not taken over" in texts
 
 
-def test_what_is_set_under_a_condition_is_told_and_so_are_the_script_s_own_arguments():
-    found = parse_script(f"if true; then x=1; else x=2; fi\n{MAIN} a.b=$x $@", "run.sh")
-    assert [setting.text for setting in found.overrides] == ["a.b=2"]
-    assert [problem.text.split()[0] for problem in found.problems] == ["x", "the"]
-    assert not any(problem.breaks for problem in found.problems)
+def test_conditional_variables_and_the_script_s_own_arguments_are_problems():
+    result = parse_script(f"if true; then x=1; else x=2; fi\n{MAIN} a.b=$x $@", "run.sh")
+    assert [setting.text for setting in result.overrides] == ["a.b=2"]
+    assert [problem.text.split()[0] for problem in result.problems] == ["x", "the"]
+    assert not any(problem.breaks for problem in result.problems)
 
 
 @pytest.mark.parametrize("script", ["", "echo a", "x=1", "python3 -m verl.model_merger merge"])
-def test_a_script_that_starts_no_verl_is_refused(script):
+def test_a_script_that_does_not_start_verl_is_refused(script):
     with pytest.raises(DataError, match=r"run\.sh: does not start verl"):
         parse_script(script, "run.sh")
 
 
-def test_files_that_are_no_text_or_too_long_are_refused(tmp_path):
+def test_binary_and_long_files_are_refused(tmp_path):
     path = tmp_path / "run.sh"
     for content in (b"\xff\xfe", b"a" * (MAX_SCRIPT + 1)):
         path.write_bytes(content)
@@ -216,8 +216,8 @@ cat <(touch {pwned}) <<< "$(touch {pwned})"
 eval "touch {pwned}"
 {MAIN} a.b=$(touch {pwned}) a.c="`touch {pwned}`" a.d=$x$y$z$w
 """
-    found = parse_script(script, "run.sh")
-    assert len(found.overrides) == 3
+    result = parse_script(script, "run.sh")
+    assert len(result.overrides) == 3
     assert victim.exists()
     assert not pwned.exists()
 
@@ -250,15 +250,15 @@ def hostile(m):
 @pytest.mark.parametrize(
     "size", [60_000, pytest.param(MAX_SCRIPT - 100, marks=pytest.mark.full)], ids=["60 KB", "1 MB"]
 )
-def test_malice_is_read_or_refused_in_seconds_of_cpu_time(name, size):
+def test_a_hostile_script_takes_seconds_of_cpu_time(name, size):
     script = hostile(size)[name][:MAX_SCRIPT]
     begun = time.process_time()
     try:
-        found = parse_script(script, "run.sh")
+        result = parse_script(script, "run.sh")
     except RewardkitError as error:
         assert len(str(error)) < 300
     else:
-        assert sum(len(setting.text) for setting in found.overrides) <= 8_000_000
+        assert sum(len(setting.text) for setting in result.overrides) <= 8_000_000
     assert time.process_time() - begun < 30
 
 
@@ -268,7 +268,7 @@ def test_malice_is_read_or_refused_in_seconds_of_cpu_time(name, size):
      "9" * 9999, "1/0", "1%0", "1<<99", "1 ? 2 : 3", "x=5", "x++", "()", "1 2", "+", "", "08",
      "unknown + 1", "a[0]", "$(id)"],
 )  # fmt: skip
-def test_arithmetic_beyond_what_is_understood_is_left_alone(bomb):
+def test_arithmetic_that_is_not_supported_has_no_value(bomb):
     assert arithmetic(bomb, ShellScope()) is None
 
 
@@ -283,12 +283,12 @@ def test_arithmetic_beyond_what_is_understood_is_left_alone(bomb):
         max_leaves=12,
     )
 )
-def test_arithmetic_gives_what_bash_gives(expression):
-    told = subprocess.run(["bash", "-c", f"echo $(({expression}))"], capture_output=True, text=True)
-    found = arithmetic(expression, ShellScope())
-    if found is not None:
-        assert told.stdout.strip() == str(found)
-    elif told.stdout and len(expression) <= 300:  # bash wraps at 64 bits, we give up
+def test_arithmetic_agrees_with_bash(expression):
+    done = subprocess.run(["bash", "-c", f"echo $(({expression}))"], capture_output=True, text=True)
+    value = arithmetic(expression, ShellScope())
+    if value is not None:
+        assert done.stdout.strip() == str(value)
+    elif done.stdout and len(expression) <= 300:  # bash wraps at 64 bits, we give up
         assert any(len(number) > 5 for number in expression.split())
 
 
@@ -301,27 +301,27 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(st.one_of(PIECES, st.text(ALPHABET, max_size=8)), max_size=60).map("".join))
-def test_no_text_raises_anything_but_our_own_error(text):
+def test_any_text_raises_only_our_own_error(text):
     try:
-        found = parse_script(text, "run.sh")
+        result = parse_script(text, "run.sh")
     except RewardkitError as error:
         assert str(error).startswith("run.sh: ")
     else:
         lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
-        assert all(1 <= setting.line <= lines for setting in found.overrides)
-        assert all(1 <= line <= lines for problem in found.problems for line in problem.lines)
+        assert all(1 <= setting.line <= lines for setting in result.overrides)
+        assert all(1 <= line <= lines for problem in result.problems for line in problem.lines)
 
 
 WORDS = st.text(string.ascii_letters + string.digits + " '\"$`\\[]{},:=#~*?中", max_size=20)
 
 
 @given(st.lists(WORDS, min_size=1, max_size=6))
-def test_arguments_quoted_for_a_shell_come_back_as_they_were(values):
+def test_arguments_quoted_for_a_shell_are_read_back_equal(values):
     import shlex
 
-    asked = [f"a.k{i}=x{value}" for i, value in enumerate(values)]
-    script = f"{MAIN} " + " \\\n  ".join(map(shlex.quote, asked))
-    plain = [text for text in asked if "[" not in text and "{" not in text]
+    settings = [f"a.k{i}=x{value}" for i, value in enumerate(values)]
+    script = f"{MAIN} " + " \\\n  ".join(map(shlex.quote, settings))
+    plain = [text for text in settings if "[" not in text and "{" not in text]
     assert [t for t in texts(script) if "[" not in t and "{" not in t] == [t.strip() for t in plain]
 
 
