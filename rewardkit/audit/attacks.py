@@ -1,4 +1,4 @@
-"""All attacks, in the order they are reported."""
+"""All attacks, in the order of reports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rewardkit.audit.behaviour_checks import CHECKS
 from rewardkit.audit.false_negatives import FALSE_NEGATIVES
 from rewardkit.audit.false_positives import FALSE_POSITIVES, HOSTILE_TEXT
 
-#: By name. Checks of behaviour look at the calls of all attacks, and make a few of their own.
+#: All attacks by name. Checks of behaviour use the calls of all attacks and a few of their own.
 ATTACKS = {
     attack.name: attack for attack in (*FALSE_POSITIVES, HOSTILE_TEXT, *FALSE_NEGATIVES, *CHECKS)
 }

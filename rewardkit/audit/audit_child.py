@@ -1,7 +1,7 @@
 """The process in which a scorer is audited: it may hang, exit, print or crash.
 
-It loads the scorer and makes calls. Calls run in a thread other than the main one, as in verl: a
-scorer that needs signals fails here as it would there.
+It loads the scorer and calls it. Calls run in a thread other than the main one, as in verl: a scorer
+that needs signals fails in both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rewardkit.scorers.base import as_text, to_verl
 from rewardkit.scorers.load import load_scorer, respond_of
 from rewardkit.scorers.options import VERL_PARAMETERS
 
-#: Threads that make the same calls at once, and how often.
+#: Number of threads that make the same calls at once, and number of rounds.
 THREADS, ROUNDS = 8, 3
 
 Call: TypeAlias = dict[str, Any]
@@ -57,32 +57,32 @@ def serve(channel: Channel) -> None:
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - a reward beside which verl is started
     sys.stdout = stdout = _WriteCounter()
     try:
-        entry, facts = _load(*channel.receive())
+        entry, description = _load(*channel.receive())
     except RewardkitError as error:
         channel.send({"error": str(error), "error_type": type(error).__name__})
         return
-    channel.send(facts)
+    channel.send(description)
     with ThreadPoolExecutor(1) as pool:
         while True:
             channel.send(pool.submit(_answer, entry, channel.receive(), stdout).result())
 
 
 def _load(spec: str, options: Mapping[str, Any]) -> tuple[Entry, dict[str, Any]]:
-    """The function to call, and what the scorer declares."""
+    """Return the function to call, and the scorer's form and signature error."""
     scorer = load_scorer(spec, **options)
     function = registry.load("scorers", spec)
     respond = respond_of(scorer)
-    facts = {
+    description = {
         "form": respond(ANSWER_MARK) if respond else None,
         "signature_error": _signature_error(function, options),
     }
     if "solution_str" in signature(function).parameters:
-        return partial(_call_verl, partial(function, **options)), facts
-    return partial(_call_scorer, scorer), facts
+        return partial(_call_verl, partial(function, **options)), description
+    return partial(_call_scorer, scorer), description
 
 
 def _signature_error(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
-    """Why verl cannot call a function with its keywords and the options; "" if it can."""
+    """Return why verl cannot call a function with its keywords and the options; "" if it can."""
     try:
         signature(function).bind(**dict.fromkeys((*sorted(VERL_PARAMETERS), *options)))
     except TypeError as error:
@@ -105,12 +105,12 @@ def _call_scorer(scorer: Callable[..., Any], call: Call) -> Any:
     before = copy.deepcopy(info)
     result = to_verl(scorer(as_text(_text(call, "response")), as_text(_text(call, "gold")), info))
     if info != before:
-        call["extra_info"] = info  # for `_outcome` to notice the change
+        call["extra_info"] = info  # for `_outcome_fields` to notice the change
     return result
 
 
 def _text(call: Call, name: str) -> Any:
-    """A text of the call, of NumPy's type if the call asks for it."""
+    """Return a text of the call, in NumPy's type if the call asks for it."""
     text = call[name]
     if text is None or not call.get("as_numpy"):
         return text
@@ -124,11 +124,11 @@ def _text(call: Call, name: str) -> Any:
 def _answer(entry: Entry, request: dict[str, Any], stdout: _WriteCounter) -> Any:
     if "calls" in request:
         return _call_in_threads(entry, request["calls"])
-    return _outcome(entry, request["call"], stdout)
+    return _outcome_fields(entry, request["call"], stdout)
 
 
-def _outcome(entry: Entry, call: Call, stdout: _WriteCounter) -> dict[str, Any]:
-    """The fields of a `CallOutcome`."""
+def _outcome_fields(entry: Entry, call: Call, stdout: _WriteCounter) -> dict[str, Any]:
+    """Call the scorer and return the fields of a `CallOutcome`."""
     own = copy.deepcopy(call)
     before, start = stdout.characters, time.perf_counter()
     fields: dict[str, Any]
@@ -147,7 +147,7 @@ def _outcome(entry: Entry, call: Call, stdout: _WriteCounter) -> dict[str, Any]:
 
 
 def _result_fields(result: Any) -> dict[str, Any]:
-    """A result as verl 0.9 reads it: a number, or a mapping with `score`."""
+    """Return the score of a result as verl 0.9 reads it: a number, or a mapping with `score`."""
     is_mapping = isinstance(result, Mapping)
     keys = sorted(map(str, result)) if is_mapping else []
     value: Any = result.get("score") if is_mapping else result
@@ -163,17 +163,17 @@ def _result_fields(result: Any) -> dict[str, Any]:
 
 
 def _is_number(value: object) -> bool:
-    """Whether verl can take it for a reward: float, int, bool or a NumPy scalar."""
+    """Whether verl accepts a value as a reward: float, int, bool or a NumPy scalar."""
     return isinstance(value, (int, float)) or (
         type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
     )
 
 
 def _call_in_threads(entry: Entry, calls: list[Call]) -> list[Any]:
-    """The scores of the same calls, which all threads make at once: a list for each thread."""
+    """Make the same calls in all threads at once; return a list of scores for each thread."""
     ready = threading.Barrier(THREADS)
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # an error that two threads can make shows now
+    sys.setswitchinterval(1e-6)  # makes race conditions likely
     try:
         with ThreadPoolExecutor(THREADS) as pool:
             runs = [pool.submit(_run_calls, entry, calls, ready, i) for i in range(THREADS)]
@@ -183,12 +183,12 @@ def _call_in_threads(entry: Entry, calls: list[Call]) -> list[Any]:
 
 
 def _run_calls(entry: Entry, calls: list[Call], ready: threading.Barrier, thread: int) -> list[Any]:
-    """The score of each call; every thread begins at another one."""
+    """Make all calls and return their scores; every thread begins with another call."""
     scores: list[Any] = [None] * len(calls)
     ready.wait()
     for _ in range(ROUNDS):
         for i in range(len(calls)):
             at = (i + thread * 5) % len(calls)
-            score = _outcome(entry, calls[at], _WriteCounter()).get("score")
+            score = _outcome_fields(entry, calls[at], _WriteCounter()).get("score")
             scores[at] = score if scores[at] in (None, score) else "differs"
     return scores

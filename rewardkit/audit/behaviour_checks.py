@@ -1,7 +1,7 @@
-"""Checks of behaviour: what a reward must not do when verl calls it, whatever the response is.
+"""Checks of behaviour that breaks a run in verl, whatever the response is.
 
-Most checks look at the calls that the other attacks make: `CallRecorder` makes them and records what
-went wrong. The others make calls of their own, in the functions below.
+Most checks use the calls of the other attacks: `CallRecorder` makes the calls and records failures.
+The other checks make their own calls, in the functions below.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from rewardkit.audit.model import (
 )
 from rewardkit.audit.scorer_process import CallOutcome, ScorerProcess
 
-#: Calls that may hang before the audit stops making calls: each costs a deadline and a start.
+#: Hanging calls after which the audit makes no more calls: each costs a timeout and a new process.
 MAX_HANGS = 5
-#: Calls that are made again in another order, and by several threads.
+#: Calls that are repeated in another order and by several threads.
 MAX_REPEATED_CALLS = 48
-#: Characters of a response that may be among them.
+#: Longest response in these calls, in characters.
 MAX_REPEATED_CHARS = 2000
-#: No reward in use is larger.
+#: Larger rewards are out of range: none is in use.
 MAX_SANE_SCORE = 10.0
-#: What is slow: the median of a call; the ratio of 1 MB to 50 KB, which is 20 for a linear scorer;
-#: and the time for 1 MB.
+#: Limits for a slow scorer: the median of a call; the ratio of the times for 1 MB and 50 KB, which
+#: is 20 for a linear scorer; and the time for 1 MB.
 SLOW_SECONDS, SLOW_GROWTH, SLOW_LONG_SECONDS = 0.05, 80, 1.0
 
 _LONG_TEXTS = {
@@ -66,7 +66,7 @@ class RecordedCall(NamedTuple):
 
 @dataclass
 class CallRecorder:
-    """Makes the calls of an audit, and records what goes wrong with them.
+    """Makes the calls of an audit, and records their failures.
 
     Attributes:
         process: the scorer.
@@ -74,8 +74,8 @@ class CallRecorder:
         seconds: duration of each call.
         failure_counts: number of failures of each check.
         failures: the first failures of each check.
-        repeatable_calls: calls that can be made again.
-        keys: of the first result with a score; None before there is one.
+        repeatable_calls: calls that can be repeated.
+        keys: keys of the first result with a score; None before it.
     """
 
     process: ScorerProcess
@@ -88,7 +88,7 @@ class CallRecorder:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the scorer hung so often that no more calls are made."""
+        """Whether the scorer hung too often, so that no more calls are made."""
         return self.failure_counts["hangs"] >= MAX_HANGS
 
     def call(self, row: AuditRow, response: str) -> CallOutcome | None:
@@ -105,7 +105,7 @@ class CallRecorder:
         return outcome
 
     def sample_calls(self) -> list[RecordedCall]:
-        """Calls from the whole audit, to make again."""
+        """Return calls from the whole audit, to repeat them."""
         step = -(-len(self.repeatable_calls) // MAX_REPEATED_CALLS) or 1
         return self.repeatable_calls[::step]
 
@@ -117,7 +117,7 @@ class CallRecorder:
             examples.append(Failure.of(response, gold, got))
 
     def results(self) -> list[AttackResult]:
-        """A result for each check."""
+        """Return a result for each check."""
         return [
             check.result(
                 self.calls, self.failure_counts[check.name], self.failures.get(check.name, ())
@@ -158,14 +158,14 @@ def _description(check: str, outcome: CallOutcome) -> str:
 
 
 def check_calls(recorder: CallRecorder, targets: list[Target], code_rows: int) -> None:
-    """Make the calls that only these checks need, and record their failures.
+    """Make the calls of the checks with their own calls, and record the failures.
 
     Args:
-        recorder: of the audit.
+        recorder: recorder of the audit.
         targets: the rows in the scorer's own form.
-        code_rows: number of rows to answer with programs.
+        code_rows: number of rows for which the responses are programs.
     """
-    check_code(recorder, targets[:code_rows])  # also if it hangs: on a busy machine many do
+    check_code(recorder, targets[:code_rows])  # even if calls hang, as many do on a busy machine
     if not recorder.is_stopped:
         check_types(recorder, targets[0])
         check_order(recorder)
@@ -189,7 +189,7 @@ def check_types(recorder: CallRecorder, t: Target) -> None:
 
 
 def check_order(recorder: CallRecorder) -> None:
-    """Make calls again in reverse order: a score must not depend on earlier calls."""
+    """Repeat calls in reverse order: a score must not depend on earlier calls."""
     for row, response, score in reversed(recorder.sample_calls()):
         outcome = recorder.process.call(row, response, row.gold)
         if outcome.score != score:
@@ -198,7 +198,7 @@ def check_order(recorder: CallRecorder) -> None:
 
 
 def check_threads(recorder: CallRecorder) -> None:
-    """Make calls again from eight threads at once, as verl's executors do."""
+    """Repeat calls in eight threads at once, as verl's executors do."""
     calls = recorder.sample_calls()
     scores = recorder.process.call_in_threads([call[:2] for call in calls])
     if isinstance(scores, CallOutcome):
@@ -211,7 +211,7 @@ def check_threads(recorder: CallRecorder) -> None:
 
 
 def check_code(recorder: CallRecorder, targets: list[Target]) -> None:
-    """Answer with programs that write a file: if the file appears, the scorer ran one."""
+    """Respond with programs that write a file: if the file exists, the scorer ran one of them."""
     hangs = 0
     with _folder() as folder:
         marker = folder / "ran"
@@ -229,7 +229,7 @@ def check_code(recorder: CallRecorder, targets: list[Target]) -> None:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder whose name is one word in LaTeX: `tempfile` puts `_` into every fifth."""
+    """Create a folder whose name is one word in LaTeX, without the `_` of `tempfile`."""
     folder = Path(tempfile.gettempdir()) / f"audit{os.urandom(8).hex()}"
     folder.mkdir(mode=0o700)
     try:
@@ -238,7 +238,7 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-#: A gold that some scorers compare entry by entry, each with a parser of its own.
+#: A gold that some scorers compare entry by entry, with another parser.
 _MATRIX = r"\begin{pmatrix}1\\2\end{pmatrix}"
 
 
@@ -270,7 +270,7 @@ def check_growth(recorder: CallRecorder, t: Target) -> None:
 
 
 def _seconds(recorder: CallRecorder, t: Target, piece: str, size: int) -> float:
-    """The time of a call on a text of this many characters, the better of two."""
+    """Return the time of a call on a text of this many characters, the shorter of two."""
     response = piece * (size // len(piece)) + t.respond(t.wrong)
     times = []
     for _ in range(2):

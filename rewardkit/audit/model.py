@@ -1,4 +1,4 @@
-"""The data of an audit: rows, forms of answers, attacks, and the report."""
+"""The data types of an audit: rows, forms of answers, attacks, and the report."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Severity: TypeAlias = Literal["high", "medium", "low"]
 #: The worst first.
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 
-#: Failing pairs that a report has of each attack, and characters of each text in them.
+#: Failures of each attack that a report shows, and characters of each text in them.
 MAX_EXAMPLES = 5
-MAX_TEXT_CHARS = 200
+MAX_TEXT_CHARACTERS = 200
 
-#: Stands for the answer where a scorer's `respond` is called to learn its form.
+#: The answer with which a scorer's `respond` is called to learn its form.
 ANSWER_MARK = "@ANSWER@"
 
 _NUMBER = re.compile(r"-?(?:[0-9,]*\.?[0-9]+|[0-9]+/[0-9]+|\\[dt]?frac\{[0-9]+\}\{[0-9]+\})")
@@ -33,7 +33,7 @@ _CHOICE = re.compile(r"(?:\\text\{)?\(?([A-J]+)\)?\}?")
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRow:
-    """A row to audit with: what the policy reads, and what verl passes to the reward.
+    """A row of an audit: the text that the policy reads, and the values that verl passes to the reward.
 
     Attributes:
         prompt: all messages, as one text.
@@ -57,11 +57,11 @@ class AnswerForm:
     after: str = ""
 
     def __call__(self, answer: str) -> str:
-        """A response that states the answer."""
+        """Return a response that states the answer."""
         return f"{self.before}{answer}{self.after}"
 
 
-#: The forms in use. `bare` is the answer and nothing else.
+#: The common forms. `bare` is the answer alone.
 FORMS = (
     AnswerForm("hash", "#### "),
     AnswerForm("box", r"\boxed{", "}"),
@@ -75,13 +75,13 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Target:
-    """A row and the form in which it is attacked: all that an attack knows."""
+    """A row and the form of the responses: the input of an attack."""
 
     row: AuditRow
     form: AnswerForm
 
     def respond(self, answer: str) -> str:
-        """A response in the form."""
+        """Return a response in the form."""
         return self.form(answer)
 
     @property
@@ -127,17 +127,17 @@ ResponseWriter: TypeAlias = Callable[[Target], Iterator[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """One way to cheat a scorer, or to be correct and get nothing.
+    """A way to cheat a scorer, or to write a correct answer that may get no reward.
 
     Attributes:
-        name: of the attack.
+        name: name of the attack.
         kind: `hole`: no response may be rewarded; `miss`: each must be; `conduct`: how the scorer
             behaves.
-        severity: of a failure.
-        about: what it tries, in one line.
+        severity: severity of a failure.
+        about: description in one line.
         responses: writes the responses to try on a row; none for a check of behaviour.
-        golds: ground truths to use in place of the row's.
-        max_rows: rows of each data source to try it on; 0 for all.
+        golds: ground truths that replace that of the row.
+        max_rows: maximum number of rows of each data source; 0 for all.
     """
 
     name: str
@@ -157,7 +157,7 @@ class Attack:
         golds: tuple[str, ...] = (),
         max_rows: int = 0,
     ) -> Attack:
-        """The attack with the name of a function, described by the first line of its docstring."""
+        """Return the attack with the name of a function and the first line of its docstring."""
         return cls(
             name=responses.__name__,
             kind=kind,
@@ -169,7 +169,7 @@ class Attack:
         )
 
     def result(self, tried: int, failed: int, failures: Iterable[Failure]) -> AttackResult:
-        """The result of the attack, with the first of its failures."""
+        """Return the result of the attack, with its first failures."""
         return AttackResult(
             attack=self.name,
             kind=self.kind,
@@ -183,7 +183,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Failure:
-    """A call whose outcome a sound scorer would not have given. Its texts are clipped."""
+    """A call with an outcome that a sound scorer does not have. The texts are clipped."""
 
     response: str
     gold: str
@@ -191,8 +191,8 @@ class Failure:
 
     @classmethod
     def of(cls, response: str, gold: str, got: str) -> Failure:
-        """The failure with its texts clipped."""
-        return cls(clip(response), clip(gold), clip(got))
+        """Return the failure with clipped texts."""
+        return cls(shorten_middle(response), shorten_middle(gold), shorten_middle(got))
 
     @property
     def text(self) -> str:
@@ -205,13 +205,13 @@ class AttackResult:
     """The result of an attack.
 
     Attributes:
-        attack: its name.
-        kind: of the attack.
-        severity: of the attack.
-        about: what it tries.
+        attack: name of the attack.
+        kind: kind of the attack.
+        severity: severity of the attack.
+        about: description of the attack.
         tried: number of calls.
-        failed: number of calls that went wrong.
-        failures: the first of these.
+        failed: number of these calls that failed.
+        failures: the first failures.
     """
 
     attack: str
@@ -228,9 +228,9 @@ class ScorerProfile:
     """How a scorer reads and rewards the rows of a data source.
 
     Attributes:
-        data_source: of the rows.
+        data_source: data source of the rows.
         rows: number of rows.
-        form: the form that the scorer asks for: that of its `respond`, else the best rewarded.
+        form: the form of the scorer's `respond`, else the form with the best rewards.
         forms: all forms in which it rewards most golds; `form` is the first.
         right: median score of the gold in `form`.
         wrong: median score of a wrong answer in `form`.
@@ -261,8 +261,8 @@ class AuditReport:
     """The result of an audit.
 
     Attributes:
-        scorer: as it was named.
-        options: of the scorer.
+        scorer: name of the scorer.
+        options: options of the scorer.
         readings: a profile of the scorer for each data source.
         findings: a result for each attack that applied to a row.
         calls: number of calls.
@@ -292,17 +292,17 @@ class AuditReport:
         return tuple(sorted(failed, key=lambda result: SEVERITIES.index(result.severity)))
 
     def at_least(self, severity: Severity) -> tuple[AttackResult, ...]:
-        """The attacks of this severity or worse that went through."""
+        """Return the attacks of this severity or worse that went through."""
         severities = SEVERITIES[: SEVERITIES.index(severity) + 1]
         return tuple(result for result in self.failed if result.severity in severities)
 
 
-#: A scorer that fails one of these attacks is graded F: nothing else matters then.
+#: A scorer that fails one of these attacks gets the grade F.
 BASIC_ATTACKS = frozenset({"gold_in_its_form", "wrong_answer"})
 
 
 def grade(results: tuple[AttackResult, ...]) -> str:
-    """A to F, by the attacks that went through.
+    """Return the grade from A to F, by the attacks that went through.
 
     F: four attacks or more of high severity, the gold gets nothing, or a plainly wrong answer is
     rewarded; D: one to three of high severity; C: four or more of medium; B: one to three of medium;
@@ -318,9 +318,9 @@ def grade(results: tuple[AttackResult, ...]) -> str:
     return "C" if medium > 3 else "B" if medium else "A"
 
 
-def clip(text: str) -> str:
-    """A text short enough to be shown, with the number of characters cut from its middle."""
-    if len(text) <= MAX_TEXT_CHARS:
+def shorten_middle(text: str) -> str:
+    """Return a text; if it is long, the number of characters replaces its middle."""
+    if len(text) <= MAX_TEXT_CHARACTERS:
         return text
-    half = MAX_TEXT_CHARS // 2
-    return f"{text[:half]} ...[{len(text) - MAX_TEXT_CHARS:,} characters]... {text[-half:]}"
+    half = MAX_TEXT_CHARACTERS // 2
+    return f"{text[:half]} ...[{len(text) - MAX_TEXT_CHARACTERS:,} characters]... {text[-half:]}"

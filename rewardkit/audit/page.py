@@ -8,7 +8,7 @@ from rewardkit.versions import VERSION
 
 
 def audit_page(report: AuditReport) -> Page:
-    """The results of the attacks, with the responses that went through."""
+    """Return the page of an audit: its attacks, and the responses that went through."""
     facts = (
         ("scorer", report.scorer),
         *((name, str(value)) for name, value in report.options.items()),
@@ -29,7 +29,7 @@ def _sections(report: AuditReport) -> tuple[Section, ...]:
     counts = tuple((s, sum(f.severity == s for f in report.failed)) for s in SEVERITIES)
     withstood = tuple(result for result in report.findings if not result.failed)
     return (
-        Bars("attacks that went through, by severity", counts),
+        Bars("attacks that went through, by severity", counts, unit="attacks"),
         _attack_table("attacks that went through", report.failed, "Each with its first failures."),
         _profile_table(report),
         _attack_table("attacks that the scorer withstood", withstood, ""),

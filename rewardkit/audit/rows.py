@@ -1,4 +1,4 @@
-"""The rows to audit a scorer with: a sample of the user's parquet, or packaged rows that fit it."""
+"""Choose the rows of an audit: a sample of the user's parquet, or packaged rows for the scorer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewardkit.preprocess.card import read_card
 from rewardkit.preprocess.prep import preview
 from rewardkit.row import question_of, read_rows
 
-#: Packaged datasets for a scorer that no dataset names, such as `auto` and a user's own.
+#: Packaged datasets for a scorer that no dataset names, such as `auto` and custom scorers.
 _ALL_KINDS = ("gsm8k", "math", "dapo-math-17k", "dianjin-mcq", "geometry3k")
 _MATH = ("math", "math-500")
 
@@ -26,7 +26,7 @@ def sample_rows(
     """Return up to `n` rows of a verl parquet, or of rows in verl's schema, sampled by `seed`.
 
     Raises:
-        DataError: the file cannot be read, or no row has what a reward needs.
+        DataError: the file cannot be read, or a row has no gold.
     """
     is_file = isinstance(rows, (str, Path))
     source = str(rows) if is_file else "rows"
@@ -38,7 +38,7 @@ def sample_rows(
 
 
 def packaged_rows(scorer: str, n: int, seed: int) -> list[AuditRow]:
-    """Return `n` packaged rows that fit a scorer: of its datasets, or of every kind."""
+    """Return `n` packaged rows for a scorer: of its datasets, or of all kinds."""
     names = _fitting_datasets(scorer)
     share = -(-n // len(names))
     return [
@@ -61,7 +61,7 @@ def _packaged_sample(name: str) -> list[dict[str, Any]]:
 
 
 def _sample(rows: Iterable[Any], n: int, rng: random.Random) -> list[Any]:
-    """A sample of a stream in one pass, in the order of the stream."""
+    """Return a sample of a stream in one pass, in the order of the stream."""
     sample: list[tuple[int, Any]] = []
     for index, row in enumerate(rows):
         if index < n:
@@ -87,7 +87,7 @@ def _audit_row(row: Mapping[str, Any], source: str) -> AuditRow:
 
 
 def _prompt_text(row: Mapping[str, Any]) -> str:
-    """All that the policy reads: the messages of its prompt, or else the question."""
+    """Return the text that the policy reads: all messages of the prompt, or else the question."""
     prompt = row.get("prompt")
     if isinstance(prompt, list):
         return "\n".join(str(message["content"]) for message in prompt)

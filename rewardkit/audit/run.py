@@ -1,4 +1,4 @@
-"""`audit`: make all attacks on a scorer and collect their results."""
+"""Run all attacks on a scorer and collect their results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rewardkit.audit.scorer_profile import profile_scorer
 #: Default for how long a call may take before it counts as a hang.
 CALL_TIMEOUT_SECONDS = 5.0
 
-#: Rows of each data source that are answered with programs.
+#: Rows of each data source for which the responses are programs.
 CODE_ROWS_PER_SOURCE = 2
 
 
@@ -48,7 +48,7 @@ def audit(
         data: a verl parquet, or rows in its schema; None for packaged rows that fit the scorer.
         rows: number of rows to sample.
         seed: random seed for sampling rows.
-        options: of the scorer.
+        options: options of the scorer.
         seconds: timeout per call; a longer call counts as a hang.
         progress: called with 1 after every attack on a row.
 
@@ -97,7 +97,7 @@ def check_behaviour(
         scorer: a built-in name, or `my_reward.py:function`.
         data: a verl parquet, or rows in its schema.
         rows: number of rows to sample.
-        options: of the scorer.
+        options: options of the scorer.
         seconds: timeout per call; a longer call counts as a hang.
 
     Returns:
@@ -121,9 +121,9 @@ def check_behaviour(
 def _profiles(
     probe: CallRecorder, rows: list[AuditRow], *, keep_all: bool
 ) -> tuple[list[ScorerProfile], list[str]]:
-    """The profiles for the data sources that the scorer rewards, and the names of the others.
+    """Return the profiles of the data sources that the scorer rewards, and the names of the others.
 
-    The user's own rows all count. A packaged row of another kind says nothing about a scorer.
+    All rows of the user count. Packaged rows of another kind say nothing about a scorer.
     """
     profiles = profile_scorer(probe, rows)
     fitting = [profile for profile in profiles if keep_all or profile.rewards_golds] or profiles
@@ -158,7 +158,7 @@ def _run_attack(
     rows: list[_RowTargets],
     progress: Callable[[int], object],
 ) -> AttackResult:
-    """Make an attack on all rows that it is meant for."""
+    """Run an attack on all rows that it applies to."""
     tried, failures = 0, []
     for target, profile in _attack_targets(attack, rows):
         for row in _attack_rows(attack, target):
@@ -177,7 +177,7 @@ def _run_attack(
 def _attack_targets(
     attack: Attack, rows: list[_RowTargets]
 ) -> Iterator[tuple[Target, ScorerProfile]]:
-    """The targets of an attack. False positives are also looked for in the other forms."""
+    """Yield the targets of an attack. False positives are also tried in the other forms."""
     counts: dict[str, int] = {}
     for own, other, profile in rows:
         count = counts[profile.data_source] = counts.get(profile.data_source, 0) + 1
@@ -189,7 +189,7 @@ def _attack_targets(
 
 
 def _attack_rows(attack: Attack, target: Target) -> list[AuditRow]:
-    """The row itself, or the row with each of the attack's golds."""
+    """Return the row itself, or a copy with each of the attack's golds."""
     if not attack.golds:
         return [target.row]
     return [replace(target.row, gold=gold) for gold in attack.golds]

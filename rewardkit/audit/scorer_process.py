@@ -15,11 +15,11 @@ from rewardkit.isolate.child_process import (
     FailureKind,
 )
 
-#: For the process to start and to load the scorer, which may import torch.
+#: Timeout for the process to start and to load the scorer, which may import torch.
 LOAD_TIMEOUT_SECONDS = 120.0
 
-#: What may go wrong with a call: as in `isolate`, or it calls `sys.exit`, or it returns something
-#: that verl cannot take for a reward.
+#: How a call fails: as in `isolate`, or it calls `sys.exit`, or returns a value that verl does not
+#: accept as a reward.
 CallProblem: TypeAlias = FailureKind | Literal["exit", "not_a_number", ""]
 
 
@@ -28,9 +28,9 @@ class CallOutcome:
     """The outcome of one call.
 
     Attributes:
-        score: the reward; None if there is none, or it is not a finite number.
-        keys: of the result, if it is a dictionary.
-        problem: what went wrong; "" if nothing did.
+        score: the reward; None if the call failed.
+        keys: keys of the result, if it is a dictionary.
+        problem: how the call failed; "" if it did not.
         detail: the problem in one line.
         seconds: the duration of the call.
         has_printed: whether it wrote to stdout.
@@ -66,7 +66,7 @@ class ScorerProcess:
         self._process: ChildProcess | None = None
 
     def __enter__(self) -> ScorerProcess:  # noqa: PYI034 - Self needs Python 3.11; no subclass
-        """Start it, so that a scorer that does not load is reported at once."""
+        """Start the process, so that a scorer that does not load is reported at once."""
         self._process = self._start()
         return self
 
@@ -85,13 +85,13 @@ class ScorerProcess:
             gold: the ground truth.
             as_numpy: whether the texts are passed as NumPy's type of text.
         """
-        request = {"call": _call(row, response, gold) | {"as_numpy": as_numpy}}
+        request = {"call": _call_fields(row, response, gold) | {"as_numpy": as_numpy}}
         reply = self._exchange(request, self.seconds)
         return reply if isinstance(reply, CallOutcome) else _outcome(reply)
 
     def call_in_threads(self, calls: list[tuple[AuditRow, str]]) -> list[list[Any]] | CallOutcome:
-        """The scores of calls that several threads make at once, a list for each thread."""
-        requests = [_call(row, response, row.gold) for row, response in calls]
+        """Make the same calls in several threads at once; return a list of scores for each thread."""
+        requests = [_call_fields(row, response, row.gold) for row, response in calls]
         scores: list[list[Any]] | CallOutcome = self._exchange(
             {"calls": requests}, 12 * self.seconds
         )
@@ -111,20 +111,20 @@ class ScorerProcess:
     def _start(self) -> ChildProcess:
         process = ChildProcess("rewardkit.audit.audit_child", is_quiet=True)
         try:
-            facts = process.exchange((self.spec, self.options), LOAD_TIMEOUT_SECONDS)
+            description = process.exchange((self.spec, self.options), LOAD_TIMEOUT_SECONDS)
         except (ChildTimeoutError, ChildCrashError):
             message = f"{self.spec}: does not load; REWARDKIT_DEBUG=1 shows its output."
             raise errors.UsageError(message) from None
-        if "error" in facts:
+        if "error" in description:
             process.close()
-            raise getattr(errors, facts["error_type"])(facts["error"])
-        self.signature_error = facts["signature_error"]
-        before, mark, after = (facts["form"] or "").partition(ANSWER_MARK)
+            raise getattr(errors, description["error_type"])(description["error"])
+        self.signature_error = description["signature_error"]
+        before, mark, after = (description["form"] or "").partition(ANSWER_MARK)
         self.form = AnswerForm("its own", before, after) if mark else None
         return process
 
 
-def _call(row: AuditRow, response: str | None, gold: str | None) -> dict[str, Any]:
+def _call_fields(row: AuditRow, response: str | None, gold: str | None) -> dict[str, Any]:
     return {
         "response": response,
         "gold": gold,

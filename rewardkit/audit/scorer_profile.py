@@ -1,4 +1,4 @@
-"""How a scorer reads and rewards answers: measured with golds and wrong answers, before attacks."""
+"""Measure how a scorer reads and rewards golds and wrong answers, before the attacks."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ def profile_scorer(recorder: CallRecorder, rows: Iterable[AuditRow]) -> list[Sco
     sources: dict[str, list[AuditRow]] = {}
     for row in rows:
         sources.setdefault(row.data_source, []).append(row)
-    return [_profile(recorder, source, its_rows) for source, its_rows in sources.items()]
+    return [_profile(recorder, source, of_source) for source, of_source in sources.items()]
 
 
 def _profile(recorder: CallRecorder, source: str, rows: list[AuditRow]) -> ScorerProfile:
     own = recorder.process.form
     forms = (own, *(f for f in FORMS if f("") != own(""))) if own else FORMS
-    right = {form: _scores(recorder, rows, form, use_gold=True) for form in forms}
-    wrong = {form: _scores(recorder, rows, form, use_gold=False) for form in forms}
-    best = max(forms, key=lambda form: _fit(form, right[form], wrong[form], rows))
-    if own and sum(right[own]) > sum(wrong[own]):
-        best = own  # else an option may ask for another form than `respond` has
+    gold_scores = {form: _scores(recorder, rows, form, use_gold=True) for form in forms}
+    wrong_scores = {form: _scores(recorder, rows, form, use_gold=False) for form in forms}
+    best = max(forms, key=lambda form: _fit(form, gold_scores[form], wrong_scores[form], rows))
+    if own and sum(gold_scores[own]) > sum(wrong_scores[own]):
+        best = own  # otherwise an option may ask for another form than that of `respond`
     profile = ScorerProfile(
         data_source=source,
         rows=len(rows),
         form=best,
         forms=(best,),
-        right=statistics.median(right[best]),
-        wrong=statistics.median(wrong[best]),
+        right=statistics.median(gold_scores[best]),
+        wrong=statistics.median(wrong_scores[best]),
         declared=best == own,
     )
-    others = (f for f in forms if f != best and _share(right[f], profile.threshold) >= 0.5)
+    others = (f for f in forms if f != best and _share(gold_scores[f], profile.threshold) >= 0.5)
     return replace(profile, forms=(best, *others))
 
 
 def _scores(
     recorder: CallRecorder, rows: list[AuditRow], form: AnswerForm, *, use_gold: bool
 ) -> list[float]:
-    """The scores of the golds, or of wrong answers, in a form; -1 where there is no score."""
+    """Return the scores of the golds, or of wrong answers, in a form; -1 if a call has no score."""
     targets = [Target(row, form) for row in rows]
     outcomes = [recorder.call(t.row, t.respond(t.gold if use_gold else t.wrong)) for t in targets]
     return [-1.0 if o is None or o.score is None else o.score for o in outcomes]
 
 
 def _fit(
-    form: AnswerForm, right: list[float], wrong: list[float], rows: list[AuditRow]
+    form: AnswerForm, gold_scores: list[float], wrong_scores: list[float], rows: list[AuditRow]
 ) -> tuple[float, int, float]:
-    """How well a form is rewarded; of equal ones, the one that prompts ask for, then the stricter."""
-    rewards = sum(r > w for r, w in zip(right, wrong, strict=True))
+    """Return how well a form is rewarded, how many prompts ask for it, and how strict it is."""
+    rewarded = sum(r > w for r, w in zip(gold_scores, wrong_scores, strict=True))
     mark = form.before.strip().split("{", maxsplit=1)[0]
     prompts = sum(bool(mark) and mark in row.prompt for row in rows)
-    return rewards, prompts, statistics.mean(right) - statistics.mean(wrong)
+    return rewarded, prompts, statistics.mean(gold_scores) - statistics.mean(wrong_scores)
 
 
 def _share(scores: list[float], threshold: float) -> float:

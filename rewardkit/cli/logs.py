@@ -173,7 +173,7 @@ def _compare(runs: Sequence[TrainingRun], x: XAxis, *, as_json: bool) -> None:
 
     comparisons = compare_runs(runs, "hours" if x == XAxis.hours else "step")
     if as_json:
-        print_json([comparison.plain() for comparison in comparisons])
+        print_json([comparison.summary() for comparison in comparisons])
         return
     for comparison in comparisons:
         for table in comparison_tables(comparison):
@@ -206,8 +206,8 @@ def _show(
         return
     documents = [
         {
-            **summarize(run, lang).plain(),
-            "findings": [finding.plain(lang) for finding in run_findings],
+            **summarize(run, lang).summary(),
+            "findings": [finding.summary(lang) for finding in run_findings],
             "rows": list(rows(run)),
         }
         for run, run_findings in pairs

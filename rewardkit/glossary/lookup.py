@@ -63,9 +63,9 @@ def find_entries(name: str) -> list[MetricEntry | KeyEntry]:
             end in it.
     """
     entries: list[MetricEntry | KeyEntry] = []
-    if metric := _metric(name):
+    if metric := _metric_entry(name):
         entries.append(metric)
-    matches = _keys(name)
+    matches = _key_entries(name)
     if len(matches) == 1:
         entries.append(matches[0])
     if entries:
@@ -82,7 +82,7 @@ def find_metric(name: str) -> MetricEntry:
     Raises:
         UnknownNameError: no metric has that name; the message suggests the nearest.
     """
-    if entry := _metric(name):
+    if entry := _metric_entry(name):
         return entry
     raise _unknown("metric", name, [one for entry in metrics() for one in entry.names])
 
@@ -93,7 +93,7 @@ def find_key(name: str) -> KeyEntry:
     Raises:
         UnknownNameError: no key or several keys end in the name.
     """
-    matches = _keys(name)
+    matches = _key_entries(name)
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -101,7 +101,7 @@ def find_key(name: str) -> KeyEntry:
     raise _unknown("key", name, [entry.key for entry in keys()])
 
 
-def _metric(name: str) -> MetricEntry | None:
+def _metric_entry(name: str) -> MetricEntry | None:
     entries = {one: entry for entry in metrics() for one in entry.names}
     # 0.1 has timing/ where later releases have timing_s/.
     for spelling in (name, name.replace("timing/", "timing_s/", 1)):
@@ -113,7 +113,7 @@ def _metric(name: str) -> MetricEntry | None:
     return None
 
 
-def _keys(name: str) -> list[KeyEntry]:
+def _key_entries(name: str) -> list[KeyEntry]:
     """The key of that name, or else all keys that end in it; `+key=value` names `key`."""
     dotted = name.lstrip("+~").partition("=")[0]
     exact = [entry for entry in keys() if entry.key == dotted]
@@ -143,7 +143,7 @@ def metrics() -> tuple[MetricEntry, ...]:
             moves=item["moves"],
             keys=tuple(item["keys"]),
         )
-        for item in _read("metrics.yaml")
+        for item in _read_yaml("metrics.yaml")
     )
 
 
@@ -152,14 +152,14 @@ def keys() -> tuple[KeyEntry, ...]:
     """Return all configuration keys."""
     return tuple(
         KeyEntry(item["key"], {"en": item["en"], "zh": item["zh"]}, item["choose"])
-        for item in _read("keys.yaml")
+        for item in _read_yaml("keys.yaml")
     )
 
 
 @cache
 def labels(lang: str) -> Text:
     """Return the labels of an entry's rows, and phrases, by their name in `labels.yaml`."""
-    return {name: text[lang] for name, text in _read("labels.yaml").items()}
+    return {name: text[lang] for name, text in _read_yaml("labels.yaml").items()}
 
 
 def key_defaults(name: str, lang: str = "en") -> list[tuple[str, str]]:
@@ -178,7 +178,7 @@ def key_defaults(name: str, lang: str = "en") -> list[tuple[str, str]]:
 
 
 def key_changes(name: str, lang: str = "en") -> Iterator[str]:
-    """Other names of a key in other releases, and releases that ignore it."""
+    """Yield the names of a key in other releases, and the releases that ignore it."""
     from rewardkit.launch.verl.key_renames import ignored_keys, renames
 
     words = labels(lang)
@@ -205,27 +205,33 @@ def markdown(lang: str) -> str:
 def markdown_metrics(lang: str) -> str:
     """Return all metrics as a Markdown table."""
     rows = [
-        (_code(*it.names), it.meaning[lang], it.healthy[lang], it.moves[lang], _code(*it.keys))
-        for it in metrics()
+        (
+            _code(*entry.names),
+            entry.meaning[lang],
+            entry.healthy[lang],
+            entry.moves[lang],
+            _code(*entry.keys),
+        )
+        for entry in metrics()
     ]
-    return _table(("metric", "meaning", "healthy", "moved_by", "keys"), rows, lang)
+    return _markdown_table(("metric", "meaning", "healthy", "moved_by", "keys"), rows, lang)
 
 
 def markdown_keys(lang: str) -> str:
     """Return all configuration keys as a Markdown table."""
     rows = [
         (
-            _code(it.key),
-            it.meaning[lang],
-            it.choose[lang],
-            "; ".join(f"{value} ({span})" for span, value in key_defaults(it.key, lang)),
+            _code(entry.key),
+            entry.meaning[lang],
+            entry.choose[lang],
+            "; ".join(f"{value} ({span})" for span, value in key_defaults(entry.key, lang)),
         )
-        for it in keys()
+        for entry in keys()
     ]
-    return _table(("key", "meaning", "choose", "default_of_release"), rows, lang)
+    return _markdown_table(("key", "meaning", "choose", "default_of_release"), rows, lang)
 
 
-def _read(name: str) -> Any:
+def _read_yaml(name: str) -> Any:
     import yaml
 
     return yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
@@ -247,7 +253,7 @@ def _code(*names: str) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _table(heads: Sequence[str], rows: Sequence[tuple[str, ...]], lang: str) -> str:
+def _markdown_table(heads: Sequence[str], rows: Sequence[tuple[str, ...]], lang: str) -> str:
     words = labels(lang)
     lines = [tuple(words[head] for head in heads), tuple("---" for _ in heads), *rows]
     return "".join(

@@ -1,7 +1,7 @@
 """The child's end of `child_process`: two processes, one of which guards the other.
 
-The guard is the parent. It waits until the code ends, or until the caller does, however that
-happens. Then it kills the whole process group: the code and everything that the code started.
+The guard is the parent. It waits until the code or the caller ends, in whatever way. Then it kills
+the whole process group: the code and everything that the code started.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Channel:
         self._requests = Connection(os.dup(replies.fileno()))
 
     def receive(self) -> Any:
-        """Return the next request. Ends the process if the caller is gone."""
+        """Return the next request; end the process if the caller has ended."""
         try:
             return self._requests.recv()
         except (EOFError, ConnectionResetError):
@@ -59,7 +59,7 @@ class Channel:
         self.send_text(json.dumps(value))
 
     def send_text(self, text: str) -> None:
-        """Send a value that is JSON text in one line of ASCII already."""
+        """Send JSON text, which is one line of ASCII."""
         self._replies.sendall(text.encode("ascii") + b"\n")
 
     def set_mark(self, number: int) -> None:
@@ -95,14 +95,14 @@ def main() -> None:
 
 
 def exit_text(code: int) -> str:
-    """How a process ended, from its exit code, which is negative for a signal."""
+    """Return how a process ended, from its exit code, which is negative for a signal."""
     if code >= 0:
         return f"exit code {code}"
     return Signals(-code).name if -code in list(Signals) else f"signal {-code}"
 
 
 def _reset_signals() -> None:
-    """Undo what is inherited: deadlines and the guard need these signals' default action."""
+    """Restore the default action of the signals that deadlines and the guard need."""
     pthread_sigmask(SIG_SETMASK, ())
     for number in (SIGALRM, SIGPROF, SIGCHLD):
         signal(number, SIG_DFL)

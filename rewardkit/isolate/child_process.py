@@ -46,10 +46,10 @@ GUARD_TIMEOUT_SECONDS = 10.0
 #: Bytes of one reply.
 MAX_REPLY_BYTES = 1 << 28
 
-#: Why a process is ended that sends something other than replies.
+#: The reason for ending a process that sends something other than replies.
 STRAY_OUTPUT = "it wrote to the socket of its replies"
 
-# The path of this process comes before any import: a folder may have a `select.py`.
+# The path of this process is set before any import, because a folder may have a `select.py`.
 _MAIN = "import sys; sys.path[:] = sys.argv[5:]; from rewardkit.isolate.child import main; main()"
 _SECONDS_AND_MICROSECONDS = Struct("@ll")
 
@@ -120,7 +120,7 @@ class ChildProcess:
 
     @property
     def mark(self) -> tuple[float, int]:
-        """When the code began the item in progress, by `time.monotonic`, and its number."""
+        """The start of the current item, by `time.monotonic`, and its number."""
         start, number = MARK.unpack_from(self._memory)
         return start, number
 
@@ -132,7 +132,7 @@ class ChildProcess:
         """Send a request and return the reply to it. An interrupted exchange ends the process.
 
         Raises:
-            ChildTimeoutError: that takes more seconds.
+            ChildTimeoutError: the exchange takes longer than `seconds`.
             ChildCrashError: the process ended.
         """
         deadline, is_complete = monotonic() + seconds, False
@@ -141,7 +141,7 @@ class ChildProcess:
             reply = self.receive(lambda: deadline)
             is_complete = True
         finally:
-            if not is_complete:  # or the next request would get a late reply to this one
+            if not is_complete:  # otherwise the next request would get the late reply
                 self.close()
         return reply
 
@@ -168,17 +168,17 @@ class ChildProcess:
         """Return the next reply.
 
         Args:
-            deadline: returns the time, by `time.monotonic`, to wait for; it may move meanwhile.
+            deadline: returns the deadline, by `time.monotonic`, which may change meanwhile.
 
         Raises:
-            ChildTimeoutError: there was none before the deadline.
+            ChildTimeoutError: no reply arrived before the deadline.
             ChildCrashError: the process ended, or sent something other than a reply.
         """
         offset = 0
         while (end := self._buffer.find(b"\n", offset)) < 0:
             offset = len(self._buffer)
             seconds = deadline() - monotonic()
-            # Also after the deadline: this process may have been the slow one.
+            # Poll even after the deadline, because this process may have been slow.
             if self._readable.poll(max(0.0, min(seconds, POLL_SECONDS)) * 1000):
                 self._read()
             elif seconds <= 0:
@@ -207,7 +207,7 @@ class ChildProcess:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GUARD_TIMEOUT_SECONDS)
         (status,) = WAIT_STATUS.unpack_from(self._memory, MARK.size)
-        if status < 0:  # the guard was killed itself
+        if status < 0:  # the guard itself was killed
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, SIGKILL)
         code = self._process.wait()
@@ -224,14 +224,14 @@ class ChildProcess:
         self._buffer += piece
 
     def _crash(self) -> ChildCrashError:
-        """The error for a process that is gone, or about to be: it closes its socket before."""
+        """Return the error for a process that has ended, or has closed its socket and is ending."""
         if self in _live:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(1)
         return ChildCrashError(self.close())
 
     def _drop_in_fork(self) -> None:
-        """Close a forked process's copies, which would keep the child alive."""
+        """Close the copies in a forked process, which would keep the child alive."""
         self._open_descriptors.close()
         self._process.returncode = 0  # not a child of this process: nothing to wait for
 

@@ -1,7 +1,7 @@
 """Call a function of rewardkit in a helper process, under a deadline that the kernel enforces.
 
 `call` blocks until the helper replies. It works wherever `child_process` does. The first call that
-needs a helper starts one, and it stays warm: a call costs microseconds, not an import of SymPy.
+needs a helper starts one, which stays alive: later calls cost microseconds, not an import of SymPy.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rewardkit.isolate.child_process import (
 )
 from rewardkit.isolate.worker_child import MAX_BYTES, to_json
 
-_ALLOWED = ("rewardkit.",)  # what a target may begin with
+_ALLOWED = ("rewardkit.",)  # prefixes of targets
 _MAX_HELPERS = min(4, os.cpu_count() or 1)  # per target module: calls that run at once
-_START_SECONDS = 60.0  # for a helper to start and to import its module
-_GRACE_SECONDS = 1.0  # after the wall deadline, before the caller gives up on a helper
+_START_SECONDS = 60.0  # timeout for a helper to start and to import its module
+_GRACE_SECONDS = 1.0  # how long after the wall deadline the caller waits for a helper
 
-# The helpers of a module, of which each has one caller at a time and the last used comes first. None
-# stands for one that is not started yet.
+# The helpers of a module. Each has one caller at a time, and the last used one comes first. None
+# is a helper that is not started yet.
 _Pool: TypeAlias = "LifoQueue[ChildProcess | None]"
 
 _Status: TypeAlias = Literal["ok", "import_error", "unavailable"] | FailureKind
@@ -38,8 +38,8 @@ class Reply(NamedTuple):
         status: "ok"; "timeout"; "crash": the process died or ran out of memory; "error": the
             function raised, does not exist, or did not return a JSON value; "import_error": an
             import failed; "unavailable": no helper process could be started.
-        value: what the function returned; None unless "ok".
-        detail: what happened, in one line; "" if "ok".
+        value: value of the function; None unless "ok".
+        detail: the failure in one line; "" if "ok".
     """
 
     status: _Status
@@ -56,7 +56,7 @@ def call(
         target: "module:function"; the module begins with "rewardkit.".
         payload: its one argument, a JSON value of at most 64 MiB. Tuples arrive as lists.
         cpu_seconds: CPU time the call may use. It decides, independently of the machine's load.
-        wall_seconds: time the call may take: a backstop for functions that wait.
+        wall_seconds: elapsed time the call may take, which limits functions that wait.
 
     Returns:
         The reply. Nothing that happens in the helper raises here.
@@ -79,7 +79,7 @@ def call(
             helper = _start_helper(module)
         try:
             reply = helper.exchange(request, wall_seconds + _GRACE_SECONDS)
-        except ChildCrashError:  # it may have died before
+        except ChildCrashError:  # it may have died before this call
             helper = _start_helper(module)
             reply = helper.exchange(request, wall_seconds + _GRACE_SECONDS)
     except ChildTimeoutError:
@@ -109,7 +109,7 @@ def _new_pool() -> _Pool:
 
 
 def _start_helper(module: str) -> ChildProcess:
-    # SymPy's answers depend on the order of sets, and that on the seed of the hash.
+    # SymPy's results depend on the order of sets, which depends on the seed of the hash.
     helper = ChildProcess(
         "rewardkit.isolate.worker_child", environment={"PYTHONHASHSEED": "0"}, is_quiet=True
     )

@@ -25,16 +25,16 @@ from rewardkit.isolate.child import Channel, exit_text
 #: The longest payload or result, in characters of JSON, which is ASCII.
 MAX_BYTES = 64 << 20
 
-#: What a child may allocate beyond what it has when forked, in bytes.
+#: Memory that a child may allocate after it is forked, in bytes.
 MEMORY_BYTES = 512 << 20
 
-#: Text of a value as JSON proper; raises TypeError, ValueError or RecursionError if it is not.
+#: Encodes a value as strict JSON; raises TypeError, ValueError or RecursionError if it cannot.
 to_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
-# What the child marks: the supervisor learns from it whether a dead child owes a reply.
+# The marks of a child, from which the supervisor knows whether a dead child owes a reply.
 _IDLE, _RUNNING = range(2)
 
-# A child lives for this many requests, so that caches (SymPy's) stay small.
+# A child answers this many requests, so that SymPy's caches stay small.
 _REQUESTS_PER_CHILD = 1000
 _RECYCLED, _NO_MEMORY = 3, 4
 
@@ -42,7 +42,7 @@ _RECYCLED, _NO_MEMORY = 3, 4
 def serve(channel: Channel) -> None:
     """Import a module, and call its functions for as long as there is a caller."""
     name = channel.receive()
-    _result_text(_warm_up, name)  # a failure is the child's to report: it imports again
+    _result_text(_warm_up, name)  # if this fails, the child imports again and reports it
     channel.send(None)
     while True:
         channel.set_mark(_IDLE)
@@ -53,7 +53,7 @@ def serve(channel: Channel) -> None:
         if channel.number == _RUNNING:
             channel.send(_missing_reply(code))
         elif code != _RECYCLED:
-            return  # it may have died amid a message
+            return  # it may have died while it sent a message
 
 
 def _warm_up(name: str) -> None:
@@ -63,7 +63,7 @@ def _warm_up(name: str) -> None:
 
 
 def _missing_reply(code: int) -> list[str | None]:
-    """The reply for a child that ended with this exit code (a signal's is negative)."""
+    """Return the reply for a child with this exit code, which is negative for a signal."""
     if code == -SIGPROF:
         return ["timeout", None, "CPU time limit reached"]
     if code == -SIGALRM:
@@ -91,14 +91,14 @@ def _limit_memory() -> None:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - this process stays slim
             used = int(file.read().split()[0]) * resource.getpagesize()
     except FileNotFoundError:
-        return  # not Linux: there the two deadlines must do
+        return  # not Linux, where only the two deadlines apply
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     soft = used + MEMORY_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (soft if hard < 0 else min(soft, hard), hard))
 
 
 def _answer_requests(channel: Channel, name: str) -> int:
-    """Answer until the child is old; the exit code."""
+    """Answer `_REQUESTS_PER_CHILD` requests; return the exit code."""
     for _ in range(_REQUESTS_PER_CHILD):
         function, payload, cpu_seconds, wall_seconds = channel.receive()
         channel.set_mark(_RUNNING)
@@ -113,13 +113,13 @@ def _answer_requests(channel: Channel, name: str) -> int:
 
 
 def _result_text(function: Callable[..., object], *arguments: str) -> str:
-    """The reply as JSON text: what the function returns, or a line on what it raises."""
+    """Return the reply as JSON text: the function's value, or its exception in one line."""
     try:
         value = to_json(function(*arguments))
         if len(value) > MAX_BYTES:
             raise ValueError(f"The result is longer than {MAX_BYTES >> 20} MiB.")  # noqa: TRY301
     except MemoryError:
-        raise  # what is left of the heap is not worth keeping
+        raise  # the process ends: its heap is full
     except Exception as error:  # noqa: BLE001 - the call boundary: a target may raise anything
         status = "import_error" if isinstance(error, ImportError) else "error"
         return to_json([status, None, f"{type(error).__name__}: {error}"[:1000]])

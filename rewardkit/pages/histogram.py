@@ -16,7 +16,7 @@ from rewardkit.pages.model import Histogram
 #: Bins at most, the overflow bin included.
 MAX_BINS = 40
 
-#: Up to one row in this many may go to the overflow bin, if it would squeeze the others.
+#: At most one row in this many goes to the overflow bin, to leave room for the other bins.
 ROWS_PER_OVERFLOW_ROW = 200
 
 #: Height of the highest bar, and of the line of a marker's label above it.
@@ -45,7 +45,7 @@ class HistogramAxis:
     stop: int
 
     def place(self, value: int) -> float:
-        """Return the middle of a value's room, in percent of the width."""
+        """Return the middle of a value's interval on the axis, in percent of the width."""
         place = (2 * (value - self.start) + 1) / (2 * (self.stop - self.start))
         return 100 * min(max(place, 0.0), 1.0)
 
@@ -143,7 +143,7 @@ def histogram_layout(histogram: Histogram) -> HistogramLayout | None:
 
 
 def _last_value_to_scale(counts: Mapping[int, int], limit: int | None) -> int:
-    """The greatest value, unless a few rows alone stretch the axis that far."""
+    """Return the greatest value, or a smaller one if only a few rows are above it."""
     low, high = min(counts), max(counts)
     if high - low < MAX_BINS:
         return high

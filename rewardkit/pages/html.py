@@ -1,7 +1,7 @@
-"""HTML from templates: the one Jinja environment of all pages, and the one place that writes them.
+"""Render pages with the only Jinja environment of the package, and write them.
 
-Every page extends `base.html.j2`. Its policy lets the page fetch nothing, and lets no script run
-but the one that is passed here. Every text is escaped.
+Every page extends `base.html.j2`. Its policy forbids every request and every script but the one
+that is passed here. Every text is escaped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rewardkit.pages.model import Bars, Page
 from rewardkit.pages.shared_words import mark_shared_words
 from rewardkit.pages.text import brief, clean, clip, row_count, share
 
-#: Bars that a section draws; the last one sums up all that follow.
+#: Maximum number of bars in a section; the last one is the sum of the rest.
 MAX_BARS = 20
 
 #: Longest cell, in characters, that is kept on one line.
@@ -41,7 +41,7 @@ def render(
         title: title of the page.
         lang: language of the page, for the browser.
         script: JavaScript of the package that the page runs; empty for a page without a script.
-        values: what the template needs besides.
+        values: the other values of the template.
     """
     digest = b64encode(sha256(script.encode()).digest()).decode() if script else ""
     code = Markup(script)  # noqa: S704 - a file of the package

@@ -18,10 +18,10 @@ T = TypeVar("T")
 HEIGHT_PIXELS = 160
 TOP_PIXELS = 8
 
-#: Horizontal lines, about; steps named below the axis at most.
+#: Approximate number of horizontal lines; maximum number of steps below the axis.
 Y_TICKS, X_TICKS = 5, 6
 
-#: A line of more points has a band in place of a dot and an interval for each point.
+#: A line with more points gets a band instead of dots with intervals.
 MAX_DOTS = 60
 
 
@@ -100,7 +100,7 @@ def line_layout(chart: LineChart) -> LineLayout | None:
 
 
 def spread(items: Sequence[T], most: int) -> list[T]:
-    """At most `most` of the items, evenly spaced, the first and the last among them."""
+    """Return at most `most` of the items, evenly spaced, with the first and the last."""
     if len(items) <= most:
         return list(items)
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]

@@ -1,4 +1,4 @@
-"""Content of a report page, independent of its looks.
+"""The content of a report page, independent of its design.
 
 Every text may be hostile and of any length: `html` clips and escapes it.
 """
@@ -27,7 +27,7 @@ class Steps:
     note: str = ""
 
     def losses(self) -> Iterator[tuple[str, int, int]]:
-        """Each step, the rows left after it, and the rows it lost (negative if it added rows)."""
+        """Yield each step, the rows left after it, and the rows it lost (negative if it added rows)."""
         before = self.steps[0][1] if self.steps else 0
         for label, left in self.steps:
             yield label, left, before - left
@@ -36,13 +36,14 @@ class Steps:
 
 @dataclass(frozen=True)
 class Bars:
-    """Rows by label, in the given order."""
+    """Numbers by label, in the given order; `unit` says what is counted, in the plural."""
 
     kind: ClassVar[str] = "bars"
 
     title: str
     counts: tuple[tuple[str, int], ...]
     note: str = ""
+    unit: str = "rows"
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,10 @@ def mark_shared_words(left: str, right: str) -> tuple[Excerpt, Excerpt]:
     """
     words = _words(left), _words(right)
     size = max(1, min(MIN_RUN_WORDS, len(words[0]), len(words[1])))
-    grams = _grams(words[0], size), _grams(words[1], size)
+    grams = _word_grams(words[0], size), _word_grams(words[1], size)
     return (
-        _excerpt(left, list(_runs(words[0], grams[0], frozenset(grams[1])))),
-        _excerpt(right, list(_runs(words[1], grams[1], frozenset(grams[0])))),
+        _excerpt(left, list(_shared_runs(words[0], grams[0], frozenset(grams[1])))),
+        _excerpt(right, list(_shared_runs(words[1], grams[1], frozenset(grams[0])))),
     )
 
 
@@ -59,12 +59,12 @@ def _words(text: str) -> list[re.Match[str]]:
     return list(_WORD.finditer(text[:MAX_COMPARED_CHARACTERS]))
 
 
-def _grams(words: Sequence[re.Match[str]], size: int) -> list[tuple[str, ...]]:
+def _word_grams(words: Sequence[re.Match[str]], size: int) -> list[tuple[str, ...]]:
     plain = [word[0].casefold() for word in words]
     return [tuple(plain[i : i + size]) for i in range(len(plain) - size + 1)]
 
 
-def _runs(
+def _shared_runs(
     words: Sequence[re.Match[str]],
     grams: Sequence[tuple[str, ...]],
     other_grams: AbstractSet[tuple[str, ...]],
@@ -87,10 +87,12 @@ def _excerpt(text: str, runs: Sequence[_Span]) -> Excerpt:
     if last > MAX_CHARACTERS:
         start = max(0, first - MAX_CHARACTERS // 4)
     end = min(start + MAX_CHARACTERS, len(text))
-    return Excerpt(start, tuple(_parts(text, runs, start, end)), len(text) - end)
+    return Excerpt(start, tuple(_marked_pieces(text, runs, start, end)), len(text) - end)
 
 
-def _parts(text: str, runs: Sequence[_Span], start: int, end: int) -> Iterator[tuple[str, bool]]:
+def _marked_pieces(
+    text: str, runs: Sequence[_Span], start: int, end: int
+) -> Iterator[tuple[str, bool]]:
     place = start
     for run_start, run_end in runs:
         first, last = max(run_start, start), min(run_end, end)

@@ -1,4 +1,4 @@
-"""Texts of any kind and length, made fit for a page. The templates escape them."""
+"""Prepare texts of any kind and length for a page. The templates escape them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_CHARACTERS = 2000
 SHORT_CHARACTERS = 240
 SHORT_LINES = 5
 
-#: Not printable according to Unicode, and yet readers expect to see them as they are.
+#: Characters that Unicode calls not printable, which readers expect unchanged.
 _ALLOWED = frozenset("\n\t\N{NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}\N{ZERO WIDTH JOINER}")
 
 
@@ -31,10 +31,10 @@ class ClippedText:
 
 
 def clean(text: str) -> str:
-    """Replace characters that a page must not hold, or a reader would not see, by escapes.
+    """Escape characters that a page cannot contain or a reader would not see.
 
-    Those are NUL and other controls, lone surrogates (no file can hold them), and marks that change
-    the direction of writing or have no width.
+    These are NUL and other controls, lone surrogates (which no file can contain), and marks that
+    change the direction of writing or have no width.
     """
     if text.isprintable():
         return text
@@ -42,14 +42,14 @@ def clean(text: str) -> str:
 
 
 def brief(text: str, most: int = 160) -> str:
-    """Return the start of a text on one line, for places where nothing can be unfolded."""
+    """Return the start of a text on one line, for places without a part to unfold."""
     line = " ".join(text[: 2 * most].split())
     is_whole = len(line) <= most and len(text) <= 2 * most
     return clean(line) if is_whole else f"{clean(line[:most])}…"
 
 
 def clip(text: str) -> ClippedText:
-    """Return a short text as it is, of a longer one its start and up to `MAX_CHARACTERS`."""
+    """Return a short text unchanged, of a longer one its start and up to `MAX_CHARACTERS`."""
     if len(text) <= SHORT_CHARACTERS and text.count("\n") < SHORT_LINES:
         return ClippedText(clean(text))
     return ClippedText(
@@ -63,7 +63,7 @@ def row_count(n: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Return `12.3%`; only nothing is 0%, and only everything is 100%."""
+    """Return a share such as `12.3%`; only 0 of `whole` is 0.0%, and only all of it is 100.0%."""
     percent = 100 * part / whole if whole else 0.0
     if 0 < percent < 0.1:
         return "< 0.1%"

@@ -25,7 +25,7 @@ def rows(run: TrainingRun) -> Iterator[dict[str, float]]:
 def write_csv(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> None:
     """Write runs as CSV, with a `run` column if there are several; missing values are empty.
 
-    A name that a spreadsheet would read as a formula gets a leading apostrophe; see `as_text`.
+    A name that a spreadsheet would read as a formula gets a leading apostrophe; see `escape_formula`.
 
     Raises:
         OutputError: `out` cannot be written, or exists and `overwrite` is False.
@@ -35,10 +35,10 @@ def write_csv(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> Non
         atomic(out, overwrite=overwrite) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as file,
     ):
-        csv.writer(file).writerow(map(as_text, names))
+        csv.writer(file).writerow(map(escape_formula, names))
         writer = csv.DictWriter(file, names, restval="")
         for run in runs:
-            writer.writerows(_with_run(as_text(run.name), row, names) for row in rows(run))
+            writer.writerows(_with_run(escape_formula(run.name), row, names) for row in rows(run))
 
 
 def write_parquet(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) -> None:
@@ -61,7 +61,7 @@ def write_parquet(runs: Sequence[TrainingRun], out: Path, *, overwrite: bool) ->
         pq.write_table(pa.table(columns, schema=schema), temporary)
 
 
-def as_text(name: str) -> str:
+def escape_formula(name: str) -> str:
     """Put an apostrophe before a name that starts like a formula, so that spreadsheets show it.
 
     Names come from a log. OWASP recommends this against CSV injection.

@@ -49,7 +49,7 @@ def write_page(
         findings: findings of each run.
         out: file of the page.
         lang: `en` or `zh`.
-        x: `step` or `hours`; the reader can change it, as the next.
+        x: initial horizontal axis, `step` or `hours`; the reader can change it, and the window.
         window: smoothing window in points; None for one that suits the length of the curves.
         overwrite: replace an existing file.
 
@@ -59,14 +59,14 @@ def write_page(
     first, words = topic_charts(runs, findings, lang), translations("page", lang)
     script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
     data = {
-        "charts": [_plain(chart) for chart in first],
-        "others": [_plain(chart) for chart in _bounded(metric_charts(runs))],
+        "charts": [_chart_values(chart) for chart in first],
+        "others": [_chart_values(chart) for chart in _within_point_limit(metric_charts(runs))],
         "runs": [
             {
                 "name": brief(run.name, 60),
                 "colour": COLOURS[i % len(COLOURS)],
                 "ends": [run.steps[0], run.steps[-1]],
-                "hours": _hours(run),
+                "hours": _hours_by_step(run),
             }
             for i, run in enumerate(runs)
         ],
@@ -94,8 +94,8 @@ def write_page(
     write_pieces(pieces, out, overwrite=overwrite)
 
 
-def _plain(chart: MetricChart) -> dict[str, Any]:
-    """A chart for the script; NaN and infinity become null."""
+def _chart_values(chart: MetricChart) -> dict[str, Any]:
+    """Return a chart as values for the script; NaN and infinity become null."""
     return {
         "title": clean(chart.title),
         "curves": [
@@ -110,7 +110,7 @@ def _plain(chart: MetricChart) -> dict[str, Any]:
     }
 
 
-def _bounded(all_charts: Sequence[MetricChart]) -> list[MetricChart]:
+def _within_point_limit(all_charts: Sequence[MetricChart]) -> list[MetricChart]:
     charts, total = [], 0
     for chart in all_charts:
         total += sum(len(curve.points) for curve in chart.curves)
@@ -119,7 +119,7 @@ def _bounded(all_charts: Sequence[MetricChart]) -> list[MetricChart]:
     return charts
 
 
-def _hours(run: TrainingRun) -> dict[str, list[float]] | None:
+def _hours_by_step(run: TrainingRun) -> dict[str, list[float]] | None:
     hours = elapsed_hours(run)
     if hours is None:
         return None

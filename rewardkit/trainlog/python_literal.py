@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewardkit.trainlog.metric_value import VALUE, parse_value
+from rewardkit.trainlog.metric_value import VALUE, parse_metric
 
 #: Lines and characters of a literal; verl prints no longer ones.
 MAX_LINES, MAX_CHARACTERS = 20_000, 2_000_000
@@ -124,7 +124,7 @@ def printed_metrics(text: str) -> dict[str, float]:
     """Return the numbers of a printed dictionary of metrics, including NaN and NumPy scalars."""
     metrics: dict[str, float] = {}
     for match in _PAIR.finditer(text):
-        key, value = literal_value(match[1]), parse_value(match[2])
+        key, value = literal_value(match[1]), parse_metric(match[2])
         if isinstance(key, str) and value is not None:
             metrics[key] = value
     return metrics

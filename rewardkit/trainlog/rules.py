@@ -78,8 +78,8 @@ class LogFinding:
     run: str
     evidence: RuleEvidence
 
-    def plain(self, lang: str = "en") -> dict[str, Any]:
-        """The finding as plain values for JSON."""
+    def summary(self, lang: str = "en") -> dict[str, Any]:
+        """Return the finding as plain values for JSON."""
         rule = self.rule
         return {
             "rule": rule.id,

@@ -100,8 +100,8 @@ class RunComparison:
     settings: tuple[SettingDifference, ...]
     unshared_keys: tuple[int, int]
 
-    def plain(self) -> dict[str, Any]:
-        """The comparison as plain values for JSON."""
+    def summary(self) -> dict[str, Any]:
+        """Return the comparison as plain values for JSON."""
         return {
             "base": self.base,
             "other": self.other,
@@ -127,13 +127,13 @@ def compare_runs(runs: Sequence[TrainingRun], align: Align = "step") -> list[Run
     return [_compare(runs[0], other, align) for other in runs[1:]]
 
 
-def mean_interval(differences: Sequence[float]) -> MeanInterval:
+def correlated_mean_interval(differences: Sequence[float]) -> MeanInterval:
     """Return the mean, with a 95% interval if there are enough points.
 
     Neighbouring steps are correlated. So `n` of them are worth `n * (1 - r) / (1 + r)` independent
     points, where `r` is the correlation of neighbours, corrected for its bias `(1 + 3 r) / n`
     (Kendall 1954). The interval is Student's t with that many points. A difference that only grows
-    or only falls is worth hardly one point and has no interval.
+    or only falls is worth about one point and has no interval.
     """
     n, mean = len(differences), fmean(differences)
     if n < MIN_POINTS:
@@ -154,14 +154,14 @@ def mean_interval(differences: Sequence[float]) -> MeanInterval:
 def _compare(base: TrainingRun, other: TrainingRun, align: Align) -> RunComparison:
     times = (_times(base, align), _times(other, align))
     differences = []
-    for title, first, second in _pairs(base, other):
+    for title, first, second in _common_curves(base, other):
         hourly = align == "hours"
         pairs = _at_same_times(first, second, *times) if hourly else _at_same_steps(first, second)
         if len(pairs) >= MIN_COMMON_STEPS:
             differences.append(_difference(title, pairs))
     if not differences:
         raise DataError(f"{base.path} and {other.path} have no curve with two common steps.")
-    settings, unshared = _settings(base.config, other.config)
+    settings, unshared = _setting_differences(base.config, other.config)
     return RunComparison(
         base=base.name,
         other=other.name,
@@ -181,12 +181,12 @@ def _difference(title: str, pairs: Sequence[tuple[float, float]]) -> CurveDiffer
         n=len(pairs),
         base=fmean(ones),
         other=fmean(others),
-        whole=mean_interval(differences),
-        end=mean_interval(end),
+        whole=correlated_mean_interval(differences),
+        end=correlated_mean_interval(end),
     )
 
 
-def _pairs(base: TrainingRun, other: TrainingRun) -> Iterator[tuple[str, Series, Series]]:
+def _common_curves(base: TrainingRun, other: TrainingRun) -> Iterator[tuple[str, Series, Series]]:
     """Topics and validations, each with its points in both runs."""
     titles = translations("topics", "en")
     for topic in TOPICS:
@@ -235,16 +235,18 @@ def _times(run: TrainingRun, align: Align) -> dict[int, float]:
     return dict(zip(run.steps, hours, strict=True))
 
 
-def _settings(
+def _setting_differences(
     base: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[tuple[SettingDifference, ...], tuple[int, int]]:
     both = sorted(base.keys() & other.keys())
     pairs = (SettingDifference(key, base[key], other[key]) for key in both)
-    settings = tuple(item for item in pairs if _value(item.base) != _value(item.other))
+    settings = tuple(
+        item for item in pairs if _parse_setting(item.base) != _parse_setting(item.other)
+    )
     return settings, (len(base.keys() - other.keys()), len(other.keys() - base.keys()))
 
 
-def _value(setting: Any) -> Any:
+def _parse_setting(setting: Any) -> Any:
     """Parse a setting, so that a command line and a configuration compare equal."""
     if not isinstance(setting, str):
         return setting

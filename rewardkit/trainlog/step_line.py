@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from sys import intern
 
-from rewardkit.trainlog.metric_value import VALUE, parse_value
+from rewardkit.trainlog.metric_value import VALUE, parse_metric
 
 #: Start of the pairs of a step line. A file is searched for its first bytes.
 STEP = re.compile(rb"(?:(?<![\w/.-])|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm))step:(\d{1,12}) - ")
@@ -95,12 +95,12 @@ def parse_step_line(raw: bytes, *, cut: bool = False) -> StepLine | None:
     pieces = text.rstrip().split(_BETWEEN)
     metrics: dict[str, float] = {}
     cut_off = pieces.pop() if cut and not others else ""
-    rest, fixed = _pairs(pieces, metrics)
+    rest, fixed = _parse_pairs(pieces, metrics)
     rest = _BETWEEN.join(filter(None, (rest, cut_off, *map(str.strip, others))))
     return StepLine(int(match[1]), metrics, rest, fixed)
 
 
-def _pairs(pieces: list[str], metrics: dict[str, float]) -> tuple[str, bool]:
+def _parse_pairs(pieces: list[str], metrics: dict[str, float]) -> tuple[str, bool]:
     """Add pairs to `metrics`; return unreadable text, and whether all values have three decimals."""
     pending, left, fixed = "", [], True
     for piece in pieces:
@@ -115,14 +115,14 @@ def _pairs(pieces: list[str], metrics: dict[str, float]) -> tuple[str, bool]:
             metrics[intern(key)] = float(value)
             fixed = fixed and value[-4:-3] == "."
             continue
-        parsed = parse_value(value) if key else None
+        parsed = parse_metric(value) if key else None
         if parsed is None:
             pending = piece
             continue
         metrics[intern(key)] = parsed
         fixed = fixed and not value[-1].isdigit()
     if pending and (last := _PAIR.match(pending)):
-        metrics[last[1]] = parse_value(last[2]) or 0.0
+        metrics[last[1]] = parse_metric(last[2]) or 0.0
         pending = pending[last.end() :].strip()
     return _BETWEEN.join([*left, pending] if pending else left), fixed
 
@@ -164,7 +164,7 @@ class LineShapes:
             if len(pieces) == len(shape.ends):
                 heads = [piece[:end] for piece, end in zip(pieces, shape.ends, strict=True)]
                 if heads == shape.heads:
-                    return self._numbers(int(match[1]), pieces, shape)
+                    return self._parse_values(int(match[1]), pieces, shape)
         return None
 
     def learn(self, line: StepLine) -> None:
@@ -178,7 +178,7 @@ class LineShapes:
         elif len(self._seen) < 8 * MAX_SHAPES:
             self._seen.add(keys)
 
-    def _numbers(
+    def _parse_values(
         self, step: int, pieces: Sequence[str], shape: _Shape
     ) -> tuple[int, dict[str, float]] | None:
         values = [piece[end:] for piece, end in zip(pieces, shape.ends, strict=True)]

@@ -15,7 +15,7 @@ from rewardkit.trainlog.topics import (
     topic_title,
     validations,
 )
-from rewardkit.trainlog.training_run import Restart, TrainingRun, UnreadLine
+from rewardkit.trainlog.training_run import TrainingRun
 
 #: Settings that describe a run; the first key that is set counts.
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -83,8 +83,8 @@ class RunSummary:
     curves: tuple[CurveSummary, ...]
     validations: tuple[CurveSummary, ...]
 
-    def plain(self) -> dict[str, Any]:
-        """The summary as plain values for JSON."""
+    def summary(self) -> dict[str, Any]:
+        """Return the summary as plain values for JSON."""
         run = self.run
         return {
             "name": run.name,
@@ -95,13 +95,13 @@ class RunSummary:
             "settings": self.settings,
             "steps": {"n": len(run.steps), "first": run.steps[0], "last": run.steps[-1]},
             "gaps": [list(gap) for gap in run.gaps],
-            "restarts": [_plain(restart) for restart in run.restarts],
-            "unread": {"lines": run.unread, "first": [_plain(item) for item in run.examples]},
+            "restarts": [dict(vars(restart)) for restart in run.restarts],
+            "unread": {"lines": run.unread, "first": [dict(vars(item)) for item in run.examples]},
             "seconds": self.seconds,
             "hours_by_clock": self.hours,
             "time_split": self.phases,
-            "curves": {curve.id: _curve_plain(curve) for curve in self.curves},
-            "validation": {curve.id: _curve_plain(curve) for curve in self.validations},
+            "curves": {curve.id: _curve_values(curve) for curve in self.curves},
+            "validation": {curve.id: _curve_values(curve) for curve in self.validations},
         }
 
 
@@ -114,7 +114,7 @@ def summarize(run: TrainingRun, lang: str = "en") -> RunSummary:
         algorithm=str(settings.pop("algorithm") or _algorithm_of_metrics(run)),
         settings={name: value for name, value in settings.items() if value is not None},
         seconds=sum(value for _, value in finite(times)) if times else None,
-        hours=_hours(run),
+        hours=_logged_hours(run),
         phases=_phase_shares(run, times),
         curves=tuple(
             summarize_curve(topic.id, topic_title(topic, [run], lang), points)
@@ -149,7 +149,7 @@ def _algorithm_of_metrics(run: TrainingRun) -> str:
     return "SFT" if "train/loss" in run.table else ""
 
 
-def _hours(run: TrainingRun) -> float | None:
+def _logged_hours(run: TrainingRun) -> float | None:
     times = [time for time in run.clock if time is not None]
     return (times[-1] - times[0]) / 3600 if len(times) > 1 else None
 
@@ -170,14 +170,10 @@ def _phase_shares(run: TrainingRun, times: Iterable[tuple[int, float]]) -> dict[
     }
 
 
-def _curve_plain(it: CurveSummary) -> dict[str, Any]:
+def _curve_values(curve: CurveSummary) -> dict[str, Any]:
     return {
-        "title": it.title,
-        "points": len(it.points),
-        "not_a_number": it.missing,
-        **{name: getattr(it, name) for name in ("first", "last", "low", "high", "trend")},
+        "title": curve.title,
+        "points": len(curve.points),
+        "not_a_number": curve.missing,
+        **{name: getattr(curve, name) for name in ("first", "last", "low", "high", "trend")},
     }
-
-
-def _plain(item: Restart | UnreadLine) -> dict[str, Any]:
-    return dict(vars(item))

@@ -51,28 +51,28 @@ def run_tables(
         brief: use one line per finding instead of one table.
     """
     words = translations("tables", lang)
-    tables = [TextTable(summary.run.name, (words["run"], ""), tuple(_facts(summary, words)))]
+    tables = [TextTable(summary.run.name, (words["run"], ""), tuple(_run_facts(summary, words)))]
     columns = tuple(words[name] for name in _COLUMNS)
-    if curves := tuple(_row(curve, marks) for curve in summary.curves):
+    if curves := tuple(_curve_cells(curve, marks) for curve in summary.curves):
         tables.append(TextTable(words["curves"], (words["metric"], *columns), curves))
-    if rows := tuple(_row(curve, marks) for curve in summary.validations):
+    if rows := tuple(_curve_cells(curve, marks) for curve in summary.validations):
         tables.append(TextTable(words["validation"], (words["source"], *columns), rows))
     if brief and findings:
         lines = tuple(
-            (words[it.rule.severity], _headline(it, lang), it.evidence.facts[0].text(lang))
-            for it in findings
+            (words[item.rule.severity], _headline(item, lang), item.evidence.facts[0].text(lang))
+            for item in findings
         )
         return [
             *tables,
             TextTable(words["findings"], ("", words["problem"], words["evidence"]), lines),
         ]
-    return [*tables, *(_finding(finding, lang) for finding in findings)]
+    return [*tables, *(_finding_table(finding, lang) for finding in findings)]
 
 
 _COLUMNS = ("first", "last", "lowest", "highest", "trend", "curve")
 
 
-def comparison_tables(it: RunComparison) -> list[TextTable]:
+def comparison_tables(comparison: RunComparison) -> list[TextTable]:
     """Return the tables of a comparison: differences of curves, and of settings."""
     rows = tuple(
         (
@@ -80,39 +80,38 @@ def comparison_tables(it: RunComparison) -> list[TextTable]:
             f"{item.n:,}",
             format_number(item.base),
             format_number(item.other),
-            _interval(item.whole),
-            _interval(item.end),
+            _format_interval(item.whole),
+            _format_interval(item.end),
         )
-        for item in it.differences
+        for item in comparison.differences
     )
-    unit = "steps" if it.align == "step" else "times"
-    title = (
-        f"{it.other} compared with {it.base}, at the same {'step' if unit == 'steps' else 'hours'}"
-    )
+    unit = "steps" if comparison.align == "step" else "times"
+    title = f"{comparison.other} compared with {comparison.base}, at the same {'step' if unit == 'steps' else 'hours'}"
     columns = ("curve", unit, "first", "other", "other - first (95%)", "in the last fifth (95%)")
     tables = [TextTable(title, columns, rows)]
-    if it.settings:
+    if comparison.settings:
         settings = tuple(
-            (item.key, _short(item.base), _short(item.other)) for item in it.settings[:MAX_SETTINGS]
+            (item.key, _shorten(item.base), _shorten(item.other))
+            for item in comparison.settings[:MAX_SETTINGS]
         )
-        more = len(it.settings) - len(settings)
+        more = len(comparison.settings) - len(settings)
         title = "settings that differ" + (f" (and {more:,} more, see --json)" if more else "")
         tables.append(TextTable(title, ("key", "first", "other"), settings))
     return tables
 
 
-def _interval(it: MeanInterval) -> str:
-    if it.low is None or it.high is None:
-        return f"{_signed(it.mean)} (too few)"
-    mark = " *" if it.excludes_zero else ""
-    return f"{_signed(it.mean)} ({_signed(it.low)} to {_signed(it.high)}){mark}"
+def _format_interval(interval: MeanInterval) -> str:
+    if interval.low is None or interval.high is None:
+        return f"{_format_signed(interval.mean)} (too few)"
+    mark = " *" if interval.excludes_zero else ""
+    return f"{_format_signed(interval.mean)} ({_format_signed(interval.low)} to {_format_signed(interval.high)}){mark}"
 
 
-def _signed(value: float) -> str:
+def _format_signed(value: float) -> str:
     return f"{'+' if value > 0 else ''}{format_number(value)}"
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = str(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
 
@@ -155,7 +154,7 @@ def format_duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60:,} h {minutes % 60:02d} min"
 
 
-def _facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _run_facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     run = summary.run
     ends = {"n": len(run.steps), "first": run.steps[0], "last": run.steps[-1]}
     yield words["log"], ", ".join(filter(None, (run.source, run.era)))
@@ -189,19 +188,19 @@ def _facts(summary: RunSummary, words: Mapping[str, str]) -> Iterator[tuple[str,
         yield words["unread"], first if run.unread == 1 else lines
 
 
-def _row(curve: CurveSummary, marks: str) -> tuple[str, ...]:
+def _curve_cells(curve: CurveSummary, marks: str) -> tuple[str, ...]:
     ends = (curve.first, curve.last)
     extremes = (curve.low, curve.high)
     return (
         curve.title,
         *(format_number(point[1]) if point else "none" for point in ends),
         *(f"{format_number(point[1])} @{point[0]:,}" if point else "none" for point in extremes),
-        _signed(curve.trend) if curve.trend else "=",
+        _format_signed(curve.trend) if curve.trend else "=",
         sparkline(curve.points, marks=marks),
     )
 
 
-def _finding(finding: LogFinding, lang: str) -> TextTable:
+def _finding_table(finding: LogFinding, lang: str) -> TextTable:
     rule, words = finding.rule, translations("tables", lang)
     rows = [
         (words["evidence"], "; ".join(fact.text(lang) for fact in finding.evidence.facts)),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rewardkit.errors import DataError, SourceError
 from rewardkit.trainlog.console_reader import ConsoleReader
-from rewardkit.trainlog.metric_value import parse_value
+from rewardkit.trainlog.metric_value import parse_metric
 from rewardkit.trainlog.read import read_run, read_runs
 from rewardkit.trainlog.training_run import FIXED, FULL, V1
 
@@ -129,14 +129,14 @@ def test_the_size_of_the_pieces_does_not_change_the_run(pieces):
     [("0.500", 0.5), ("1e-06", 1e-6), ("np.float64(0.5)", 0.5), ("np.int32(2)", 2), ("True", 1)],
 )
 def test_numbers_are_read_as_verl_prints_them(text, value):
-    assert parse_value(text) == value
+    assert parse_metric(text) == value
 
 
 @pytest.mark.parametrize(
     "text", ["", "x", "1_0", " 1", "３", "0x1", "np.float64(x)", "Decimal('1')"]
 )
 def test_text_that_verl_does_not_print_is_not_a_value(text):
-    assert parse_value(text) is None
+    assert parse_metric(text) is None
 
 
 def test_the_format_of_values_determines_the_era():

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from rewardkit.cli import logs
 from rewardkit.errors import DataError, UsageError
-from rewardkit.trainlog.run_comparison import compare_runs, mean_interval
+from rewardkit.trainlog.run_comparison import compare_runs, correlated_mean_interval
 from rewardkit.trainlog.table_builder import TableBuilder
 
 app = typer.Typer()
@@ -77,8 +77,8 @@ def test_the_last_fifth_is_compared_separately():
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=60))
 def test_an_interval_contains_the_mean_and_is_deterministic(values):
-    interval = mean_interval(values)
-    assert interval == mean_interval(values)
+    interval = correlated_mean_interval(values)
+    assert interval == correlated_mean_interval(values)
     assert (interval.low is None) == (interval.high is None)
     if interval.low is not None:
         assert interval.low <= interval.mean <= interval.high
@@ -87,7 +87,7 @@ def test_an_interval_contains_the_mean_and_is_deterministic(values):
 
 @pytest.mark.parametrize("values", [[1.0] * 7, [0.1 * i for i in range(40)]])
 def test_too_few_points_have_no_interval_and_no_star(values):
-    interval = mean_interval(values)
+    interval = correlated_mean_interval(values)
     assert (interval.low, interval.high, interval.excludes_zero) == (None, None, False)
 
 
@@ -101,13 +101,13 @@ def test_noise_without_a_difference_rarely_excludes_zero(correlation, n, most):
         for _ in range(n + 50):
             value = correlation * value + rng.gauss(0, 1)
             values.append(value)
-        significant += mean_interval(values[50:]).excludes_zero
+        significant += correlated_mean_interval(values[50:]).excludes_zero
     assert significant <= most * 1000
 
 
 def test_a_difference_well_above_its_noise_excludes_zero():
     rng = Random(1)
-    assert mean_interval([0.5 + rng.gauss(0, 0.2) for _ in range(20)]).excludes_zero
+    assert correlated_mean_interval([0.5 + rng.gauss(0, 0.2) for _ in range(20)]).excludes_zero
 
 
 def test_settings_are_compared_by_value_not_by_spelling():
