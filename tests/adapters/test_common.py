@@ -1,4 +1,4 @@
-"""`SampleScorer`: what a sample with a fault in its data, scorer or options gets."""
+"""`SampleScorer` gives a score to each sample, even if its data, scorer or options are wrong."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from rewardkit.errors import UsageError
 
 @pytest.fixture
 def file(tmp_path):
-    """Write the file of a scorer whose wrong answers score -1."""
+    """Write a file with a scorer whose wrong answers score -1."""
 
     def write(body, name="mine.py"):
         head = (
@@ -40,8 +40,8 @@ def test_an_invalid_option_fails_before_any_rollout():
 
 def test_extra_info_may_be_json_and_broken_json_is_an_error():
     gold = {"ground_truth": "18", "data_source": "openai/gsm8k"}
-    named = {**gold, "extra_info": '{"scorer": "math"}'}
-    assert SampleScorer()(r"\boxed{18}", named)["acc"] == 1.0
+    row = {**gold, "extra_info": '{"scorer": "math"}'}
+    assert SampleScorer()(r"\boxed{18}", row)["acc"] == 1.0
     assert SampleScorer()(r"\boxed{18}", {**gold, "extra_info": '{"scorer'})["error"] == 1.0
 
 
@@ -59,7 +59,7 @@ def test_threads_load_a_file_only_once(file, tmp_path):
     assert (tmp_path / "imports").read_text() == "i"
 
 
-def test_a_scorer_that_another_process_cannot_find_does_not_raise(file, tmp_path):
+def test_a_scorer_that_another_process_cannot_import_does_not_raise(file, tmp_path):
     scorer = SampleScorer(file("return 1.0"))
     object.__setattr__(scorer, "scorer", f"{tmp_path}/gone.py:compute_score")
     assert scorer("a", {"ground_truth": "1"})["error"] == 1.0

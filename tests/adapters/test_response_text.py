@@ -1,4 +1,4 @@
-"""The text that an adapter takes as the response."""
+"""Adapters extract the text of the response."""
 
 import time
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ ROW = {"data_source": "openai/gsm8k", "ground_truth": "4", "extra_info": {"index
     "mark", ["<|im_end|>", "</s>", "<｜end▁of▁sentence｜>", "<|im_end|>\n<|endoftext|>"]
 )
 def test_special_tokens_at_the_end_are_removed(mark):
-    """With one, math_dapo gives what verl would not give: verl takes special tokens off."""
+    """verl removes special tokens; with one, math_dapo would give another verdict than in verl."""
     assert math_dapo.score(f"Answer: 4{mark}", "4").score == -1.0
     assert SampleScorer("math_dapo")(f"Answer: 4{mark}", ROW)["score"] == 1.0
     assert response_text(f"a {mark} b ") == f"a {mark} b "

@@ -1,4 +1,4 @@
-"""Each adapter, loaded and called as its trainer does it. The trainers themselves: importorskip."""
+"""Adapters are loaded and called as their trainers do; installed trainers call them too."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ WITH_COLUMNS = ("trl", "ms_swift", "slime", "areal", "verifiers")
 PROMPT = "<|im_start|>user\nWrite #### and a number: 2+2?<|im_end|>\n<|im_start|>assistant\n"
 ROW = {"data_source": "openai/gsm8k", "ground_truth": "4", "extra_info": {"index": 0}}
 
-ours = importlib.import_module
+import_module = importlib.import_module
 
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
-    """A fresh log. Where torch and ms-swift are not installed: a tensor is a list, `orms` a dictionary."""
+    """Empty the log; replace torch.tensor by a list and ms-swift by a dictionary if missing."""
     monkeypatch.setattr(base, "_logged", set())
     if importlib.util.find_spec("torch") is None:
         torch = ModuleType("torch")
@@ -51,12 +51,12 @@ def has(name):
 
 
 def file_of(name):
-    module = ours(f"rewardkit.adapters.{name}")
+    module = import_module(f"rewardkit.adapters.{name}")
     return Path(module.__path__[0]) / "plugin.py" if name == "ms_swift" else Path(module.__file__)
 
 
 def load(name):
-    """The adapter's file by its path, without a place in `sys.modules`, as OpenRLHF loads it."""
+    """Load the adapter's file by its path, without an entry in `sys.modules`, as OpenRLHF does."""
     spec = importlib.util.spec_from_file_location("custom_reward_fn", file_of(name))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -66,7 +66,7 @@ def load(name):
 def trl_calls(function, response, row):
     """TRL: keywords, every column repeated for each completion, and three of its own."""
     columns = {key: [value, value] for key, value in row.items()}
-    got = function(
+    rewards = function(
         prompts=["p", "p"],
         completions=[response, "another"],
         completion_ids=[[1], [2]],
@@ -75,28 +75,28 @@ def trl_calls(function, response, row):
         log_extra=lambda column, values: None,
         log_metric=lambda name, value: None,
     )
-    assert type(got) is list
-    assert len(got) == 2
-    return got[0]
+    assert type(rewards) is list
+    assert len(rewards) == 2
+    return rewards[0]
 
 
 def ms_swift_calls(function, response, row):
     """ms-swift: completions by position, columns as keywords."""
-    got = function(
+    rewards = function(
         [response], messages=[[]], trainer_state=None, **{k: [v] for k, v in row.items()}
     )
-    assert type(got) is list
-    return got[0]
+    assert type(rewards) is list
+    return rewards[0]
 
 
 def openrlhf_calls(function, response, row):
     """OpenRLHF: prompt and response with special tokens, a batch of one, the label's column."""
     text = response if isinstance(response, str) else ""
-    got = function([f"{PROMPT}{text}<|im_end|>"], [PROMPT], [row])
-    assert got.keys() == {"rewards", "scores", "extra_logs"}
-    assert len(got["rewards"]) == len(got["scores"]) == 1
-    assert all(len(logged) == 1 for logged in got["extra_logs"].values())
-    return float(got["rewards"][0])
+    result = function([f"{PROMPT}{text}<|im_end|>"], [PROMPT], [row])
+    assert result.keys() == {"rewards", "scores", "extra_logs"}
+    assert len(result["rewards"]) == len(result["scores"]) == 1
+    assert all(len(values) == 1 for values in result["extra_logs"].values())
+    return float(result["rewards"][0])
 
 
 def slime_calls(function, response, row):
@@ -110,9 +110,9 @@ def slime_calls(function, response, row):
 
 def easyr1_calls(function, response, row):
     """EasyR1: a list of dictionaries, with keywords bound by `partial`."""
-    (got,) = function([{"response": response, "response_length": 3, "ground_truth": row}])
-    assert all(type(value) is float for value in got.values())
-    return got["overall"]
+    (result,) = function([{"response": response, "response_length": 3, "ground_truth": row}])
+    assert all(type(value) is float for value in result.values())
+    return result["overall"]
 
 
 def areal_calls(function, response, row):
@@ -131,7 +131,7 @@ CALLS = {name: globals()[f"{name}_calls"] for name in ADAPTERS}
 
 
 def reward_of(name, scorer="auto", **options):
-    return ours(f"rewardkit.adapters.{'trl' if name == 'ms_swift' else name}").reward(
+    return import_module(f"rewardkit.adapters.{'trl' if name == 'ms_swift' else name}").reward(
         scorer, **options
     )
 
@@ -151,9 +151,9 @@ def test_a_call_in_code_names_the_scorer_and_its_options(name):
     row = {**ROW, "data_source": "", "extra_info": None}
     assert CALLS[name](reward_of(name, "gsm8k", method="robust"), "####4", row) == 1.0
     assert CALLS[name](reward_of(name, "gsm8k"), "####4", row) == 0.0
-    for wrong in ({"scorer": "gsmk8"}, {"scorer": "gsm8k", "metod": "robust"}):
+    for arguments in ({"scorer": "gsmk8"}, {"scorer": "gsm8k", "metod": "robust"}):
         with pytest.raises(UnknownNameError, match="Did you mean"):
-            reward_of(name, **wrong)
+            reward_of(name, **arguments)
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
@@ -180,7 +180,7 @@ def test_the_file_loads_by_path_and_the_environment_names_the_scorer(name, monke
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_for_a_fault_in_the_data_trl_gets_none_and_others_the_wrong_score(name, caplog):
-    skipped = name in ("trl", "ms_swift")
+    gives_none = name in ("trl", "ms_swift")
     function = reward_of(name)
     for fault in (
         {"ground_truth": "four"},
@@ -188,14 +188,14 @@ def test_for_a_fault_in_the_data_trl_gets_none_and_others_the_wrong_score(name, 
         {"data_source": "openai/gsm9k"},
         {"data_source": None},
     ):
-        got = CALLS[name](function, "#### 4", {**ROW, **fault})
-        assert got is None if skipped else got == 0.0, fault
+        reward = CALLS[name](function, "#### 4", {**ROW, **fault})
+        assert reward is None if gives_none else reward == 0.0, fault
     bad = {**ROW, "data_source": "math_dapo", "ground_truth": None}
-    got = CALLS[name](function, "Answer: 4", bad)
-    assert got is None if skipped else got == -1.0
+    reward = CALLS[name](function, "Answer: 4", bad)
+    assert reward is None if gives_none else reward == -1.0
 
 
-def test_a_sample_without_a_data_source_says_what_to_set(caplog):
+def test_the_error_for_a_sample_without_a_data_source_says_what_to_set(caplog):
     assert SampleScorer()("#### 4", {"ground_truth": "4"})["error"] == 1.0
     assert "REWARDKIT_SCORER=gsm8k" in caplog.text
 
@@ -224,13 +224,13 @@ def test_the_reward_is_the_score_that_verl_would_get(name, response, source):
 @pytest.mark.parametrize("name", ADAPTERS)
 @given(response=JSON, gold=JSON)
 def test_no_response_makes_an_adapter_raise(name, response, gold):
-    got = CALLS[name](reward_of(name, "gsm8k"), response, {**ROW, "ground_truth": gold})
-    assert got is None or type(got) is float
+    reward = CALLS[name](reward_of(name, "gsm8k"), response, {**ROW, "ground_truth": gold})
+    assert reward is None or type(reward) is float
 
 
 @pytest.mark.parametrize("name", WITH_COLUMNS)
 def test_the_rows_of_prep_work_unchanged(name):
-    """verl's columns: the gold within `reward_model`, the scorer in `extra_info`."""
+    """The rows have verl's columns: the gold in `reward_model`, the scorer in `extra_info`."""
     row = {
         "data_source": "acme/sums",
         "reward_model": {"style": "rule", "ground_truth": "4"},
@@ -256,12 +256,12 @@ def test_a_users_reward_with_verls_signature_works(name, tmp_path):
 
 
 def test_trl_metrics_have_the_name_of_the_scorer():
-    first, second = reward_of("trl", "gsm8k"), reward_of("trl", "math")
-    assert (first.__name__, second.__name__) == ("gsm8k", "math")
+    gsm8k_reward, math_reward = reward_of("trl", "gsm8k"), reward_of("trl", "math")
+    assert (gsm8k_reward.__name__, math_reward.__name__) == ("gsm8k", "math")
     assert reward_of("trl").__name__ == "rewardkit"
-    assert pickle.loads(pickle.dumps(first)).__name__ == "gsm8k"
+    assert pickle.loads(pickle.dumps(gsm8k_reward)).__name__ == "gsm8k"
     metrics, columns = {}, {}
-    rewards = first(
+    rewards = gsm8k_reward(
         completions=["#### 4", "#### 5", "none", "#### 4"],
         ground_truth=["4", "4", "4", "four"],
         answer=["9", "9", "9", "9"],
@@ -276,7 +276,7 @@ def test_trl_metrics_have_the_name_of_the_scorer():
         "gsm8k/error": 0.25,
     }
     assert columns == {"gsm8k_pred": ["4", "5", "", "4"]}
-    assert first(completions=[]) == []
+    assert gsm8k_reward(completions=[]) == []
 
 
 def test_the_folder_of_the_ms_swift_plugin_hides_no_package():
@@ -286,15 +286,15 @@ def test_the_folder_of_the_ms_swift_plugin_hides_no_package():
 
 
 def test_openrlhf_responses_do_not_include_the_prompt():
-    """Its examples would be answers, and it may be cut at its start."""
+    """Examples in the prompt would count as answers, and the prompt may be cut at its start."""
     function = reward_of("openrlhf", "gsm8k")
     prompt = f"<|im_start|>user\nAn example: #### 4\n{'words ' * 50}\n<|im_start|>assistant\n"
     for query in (prompt, prompt[100:]):
         assert function([f"{query}no idea<|im_end|>"], [prompt], ["4"])["rewards"][0] == 0.0
-        got = function([f"{query}#### 4<|im_end|>"], [prompt], ["4"])
-        assert got["rewards"][0] == got["scores"][0] == got["extra_logs"]["acc"][0] == 1.0
-    both = function([PROMPT + "#### 4", PROMPT + "#### 5"], [PROMPT, PROMPT], ["4", "4"])
-    assert list(both["rewards"]) == [1.0, 0.0]
+        result = function([f"{query}#### 4<|im_end|>"], [prompt], ["4"])
+        assert result["rewards"][0] == result["scores"][0] == result["extra_logs"]["acc"][0] == 1.0
+    batch_result = function([PROMPT + "#### 4", PROMPT + "#### 5"], [PROMPT, PROMPT], ["4", "4"])
+    assert list(batch_result["rewards"]) == [1.0, 0.0]
 
 
 def test_slime_groups_get_lists_and_a_reward_key_dictionaries():
@@ -302,8 +302,8 @@ def test_slime_groups_get_lists_and_a_reward_key_dictionaries():
     info = {"data_source": "openai/gsm8k"}
     samples = [SimpleNamespace(response=t, label="4", metadata=info) for t in ("#### 4", "#### 5")]
     assert asyncio.run(function(SimpleNamespace(), samples)) == [1.0, 0.0]
-    got = asyncio.run(function(SimpleNamespace(reward_key="score"), samples, extra=1))
-    assert [(each["score"], each["acc"], each["pred"]) for each in got] == [
+    results = asyncio.run(function(SimpleNamespace(reward_key="score"), samples, extra=1))
+    assert [(result["score"], result["acc"], result["pred"]) for result in results] == [
         (1.0, 1.0, "4"),
         (0.0, 0.0, "5"),
     ]
@@ -313,18 +313,18 @@ def test_easyr1_kwargs_name_the_scorer_and_its_options():
     module = load("easyr1")
     assert (module.REWARD_TYPE, module.REWARD_NAME) == ("batch", "rewardkit")
     inputs = [{"response": "####4", "response_length": 5, "ground_truth": "4"}]
-    right = {"overall": 1.0, "accuracy": 1.0, "no_answer": 0.0, "timeout": 0.0, "error": 0.0}
-    assert partial(module.reward_func, scorer="gsm8k", method="robust")(inputs) == [right]
+    expected = {"overall": 1.0, "accuracy": 1.0, "no_answer": 0.0, "timeout": 0.0, "error": 0.0}
+    assert partial(module.reward_func, scorer="gsm8k", method="robust")(inputs) == [expected]
     assert partial(module.reward_func, scorer="gsm8k")(inputs)[0]["overall"] == 0.0
 
 
 def test_areal_imports_the_function_by_name():
     module, _, name = "rewardkit.adapters.areal.reward_func".rpartition(".")
-    assert areal_calls(getattr(ours(module), name), "#### 4<|im_end|>", ROW) == 1.0
+    assert areal_calls(getattr(import_module(module), name), "#### 4<|im_end|>", ROW) == 1.0
 
 
 def test_verifiers_rubrics_get_completion_answer_and_info():
-    module = ours("rewardkit.adapters.verifiers")
+    module = import_module("rewardkit.adapters.verifiers")
     function = module.reward_of_rubric()
     completion = [{"role": "assistant", "content": "#### 4"}]
     info = {"data_source": "openai/gsm8k"}
@@ -334,7 +334,7 @@ def test_verifiers_rubrics_get_completion_answer_and_info():
 
 @pytest.mark.parametrize("name", ["slime", "verifiers"])
 def test_a_slow_scorer_does_not_block_the_event_loop(name, tmp_path):
-    """Scorers wait for a word that the loop gives when all have begun: three at a time, for slime."""
+    """The scorers wait for a file that the loop writes after all have begun (three for slime)."""
     (tmp_path / "slow.py").write_text(
         "import time, uuid\nfrom pathlib import Path\n\nHERE = Path(__file__).parent\n\n\n"
         "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
@@ -346,9 +346,9 @@ def test_a_slow_scorer_does_not_block_the_event_loop(name, tmp_path):
     )
     function = reward_of(name, f"{tmp_path / 'slow.py'}:compute_score")
     sample = SimpleNamespace(response="x", label="4", metadata={}, last_reply="x")
-    args, wanted = ({}, sample), 1.0
+    args, expected = ({}, sample), 1.0
     if name == "slime":
-        args, wanted = (SimpleNamespace(reward_key=None), [sample] * 3), [1.0] * 3
+        args, expected = (SimpleNamespace(reward_key=None), [sample] * 3), [1.0] * 3
 
     async def run():
         task = asyncio.create_task(function(*args))
@@ -358,7 +358,7 @@ def test_a_slow_scorer_does_not_block_the_event_loop(name, tmp_path):
         (tmp_path / "go").touch()
         return await task
 
-    assert asyncio.run(run()) == wanted
+    assert asyncio.run(run()) == expected
 
 
 # --- the trainers themselves ---
@@ -381,24 +381,24 @@ def test_ms_swift_itself_loads_the_plugin_and_gets_the_rewards():
         for text, g in (("#### 4", "4"), ("#### 5", "4"), ("#### 4", "four"))
     ]
     function = orms["rewardkit"](args=None)
-    got = compute_rewards_per_func(samples, [function], [None], torch.device("cpu"))
-    assert got[:2].tolist() == [[1.0], [0.0]]
-    assert got[2].isnan().all()
+    rewards = compute_rewards_per_func(samples, [function], [None], torch.device("cpu"))
+    assert rewards[:2].tolist() == [[1.0], [0.0]]
+    assert rewards[2].isnan().all()
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("by_path", [False, True])
-def test_verifiers_itself_plugs_the_reward_in(by_path):
+def test_verifiers_itself_loads_and_calls_the_reward(by_path):
     vf = pytest.importorskip("verifiers.v1", reason="verifiers 0.4 is not installed")
 
     class Data(vf.TaskData):
         data_source: str
         answer: str
 
-    where = file_of("verifiers") if by_path else "rewardkit.adapters.verifiers"
-    plugged = {"rewardkit": {"fn": f"{where}:reward_func", "weight": 2.0}}
+    location = file_of("verifiers") if by_path else "rewardkit.adapters.verifiers"
+    reward_config = {"rewardkit": {"fn": f"{location}:reward_func", "weight": 2.0}}
     data = Data(prompt="2+2?", data_source="openai/gsm8k", answer="4")
-    task = vf.Task[Data](data, vf.TaskConfig(rewards=plugged))
+    task = vf.Task[Data](data, vf.TaskConfig(rewards=reward_config))
     for text, score in (("#### 4", 1.0), ("#### 5", 0.0)):
         trace = vf.Trace(
             task=vf.TraceTask(type="Task", data=data),

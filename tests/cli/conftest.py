@@ -1,4 +1,4 @@
-"""What the tests of commands share: `run` runs one."""
+"""Fixtures for tests of commands; `run` runs one."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ import rewardkit
 
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory):
-    """Copy a split of the packaged sample of GSM8K, as `prep gsm8k --sample` writes it."""
+    """Return a function that writes a split of the GSM8K sample as `prep gsm8k --sample` does."""
     folder = tmp_path_factory.mktemp("sample")
 
     def copy(to, split="train"):
@@ -26,7 +26,7 @@ def sample(tmp_path_factory):
 
 @pytest.fixture
 def run(cli, tmp_path):
-    """Run `rewardkit ARGS` in an empty folder, without network or caches."""
+    """Return a function that runs `rewardkit ARGS` in an empty folder, without network."""
 
     def go(*arguments, stdout=None, **environment):
         env = os.environ | {

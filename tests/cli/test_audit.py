@@ -47,9 +47,9 @@ def test_json_and_html_have_the_examples(run, bad, tmp_path):
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "grade F" in page
     assert "several_answers" in page
-    refused = run("audit", bad, "--html", "a.html")
-    assert refused.returncode == 1
-    assert "--overwrite" in refused.stderr
+    second_call = run("audit", bad, "--html", "a.html")
+    assert second_call.returncode == 1
+    assert "--overwrite" in second_call.stderr
 
 
 def test_rows_are_sampled_from_the_data(run, bad):

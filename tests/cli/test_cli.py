@@ -13,12 +13,12 @@ import pytest
 import rewardkit
 
 
-def ok(done):
+def assert_success(done):
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
 
 
-def failed(done, code, *expected):
+def assert_failure(done, code, *expected):
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     for words in expected:
@@ -27,34 +27,36 @@ def failed(done, code, *expected):
 
 
 def test_the_main_job_from_end_to_end(run, tmp_path):
-    ok(run("prep", "gsm8k", "--sample", "--split", "all", "--out", "data"))
-    assert "64 rows, all good" in ok(run("check", "data/train.parquet"))
-    text = ok(run("show", "data/test.parquet", "-n", "2", "--json"))
+    assert_success(run("prep", "gsm8k", "--sample", "--split", "all", "--out", "data"))
+    assert "64 rows, all good" in assert_success(run("check", "data/train.parquet"))
+    text = assert_success(run("show", "data/test.parquet", "-n", "2", "--json"))
     responses = [
         {"response": f"#### {row['reward_model']['ground_truth']}", **row}
         for row in json.loads(text)
     ]
     (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, responses)))
-    summary = json.loads(ok(run("score", "r.jsonl", "--json")))
+    summary = json.loads(assert_success(run("score", "r.jsonl", "--json")))
     assert summary["total"]["accuracy"] == 1.0
 
 
 def test_prep_reports_as_json(run):
     report = json.loads(
-        ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet", "--limit", "5", "--json"))
+        assert_success(
+            run("prep", "gsm8k", "--sample", "--out", "t.parquet", "--limit", "5", "--json")
+        )
     )
     assert report["splits"][0]["written"] == 5
     assert (report["scorer"], report["template"]) == ("gsm8k", "hash")
 
 
-def test_an_existing_output_is_kept(run):
-    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
-    failed(run("prep", "gsm8k", "--sample", "--out", "t.parquet"), 1, "--overwrite")
-    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet", "--overwrite"))
+def test_an_existing_output_is_not_overwritten(run):
+    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    assert_failure(run("prep", "gsm8k", "--sample", "--out", "t.parquet"), 1, "--overwrite")
+    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet", "--overwrite"))
 
 
 def test_without_network_and_source_the_message_lists_the_alternatives(run):
-    failed(
+    assert_failure(
         run("prep", "gsm8k", "--out", "t.parquet"),
         1,
         "--source",
@@ -81,7 +83,7 @@ def test_without_network_and_source_the_message_lists_the_alternatives(run):
     ],
 )
 def test_a_usage_error_is_one_line_and_exits_2(run, arguments, expected):
-    failed(run(*arguments), 2, expected)
+    assert_failure(run(*arguments), 2, expected)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_a_usage_error_is_one_line_and_exits_2(run, arguments, expected):
     ],
 )
 def test_a_failure_is_one_line_and_exits_1(run, arguments):
-    message = failed(run(*arguments), 1, "nope")
+    message = assert_failure(run(*arguments), 1, "nope")
     assert message.count("\n") == 1
 
 
@@ -119,7 +121,7 @@ def test_check_of_bad_rows_prints_a_table_and_exits_1(run, tmp_path):
     assert (done.returncode, done.stderr) == (1, "")
     assert "unknown_data_source" in done.stdout
     assert "1 of 2 rows are bad" in done.stdout
-    ok(run("check", "good.parquet"))
+    assert_success(run("check", "good.parquet"))
     report = json.loads(run("check", "bad.parquet", "--json").stdout)
     assert (report["ok"], report["counts"]) == (False, {"unknown_data_source": 1})
 
@@ -135,7 +137,7 @@ def test_score_names_bad_lines_and_scores_the_rest(run, tmp_path):
     assert json.loads((tmp_path / "s.jsonl").read_text())["score"] == 1.0
 
 
-def test_score_that_scores_nothing_exits_1(run, tmp_path):
+def test_score_exits_1_if_it_scores_nothing(run, tmp_path):
     (tmp_path / "r.jsonl").write_text('{"response": "x", "ground_truth": "1"}\n')
     done = run("score", "r.jsonl")
     assert done.returncode == 1
@@ -143,50 +145,55 @@ def test_score_that_scores_nothing_exits_1(run, tmp_path):
 
 
 def test_path_prints_the_file_or_the_package_or_the_overrides(run):
-    file = ok(run("path", "gsm8k")).strip()
+    file = assert_success(run("path", "gsm8k")).strip()
     assert file.endswith("rewardkit/scorers/gsm8k.py")
     assert Path(file).is_file()
-    assert ok(run("path", "auto", "--pkg")).strip() == "pkg://rewardkit.scorers.auto"
-    new = ok(run("path", "gsm8k", "--verl", "--verl-version", "0.9.1", "--set", "method=robust"))
+    assert assert_success(run("path", "auto", "--pkg")).strip() == "pkg://rewardkit.scorers.auto"
+    new = assert_success(
+        run("path", "gsm8k", "--verl", "--verl-version", "0.9.1", "--set", "method=robust")
+    )
     assert new.splitlines() == [
         f"reward.custom_reward_function.path={file}",
         "reward.custom_reward_function.name=compute_score",
         "+reward.custom_reward_function.reward_kwargs.method=robust",
     ]
-    old = ok(run("path", "gsm8k", "--verl", "--verl-version", "0.6"))
+    old = assert_success(run("path", "gsm8k", "--verl", "--verl-version", "0.6"))
     assert old.startswith("custom_reward_function.path=")
 
 
-def test_list_names_everything(run):
-    text = ok(run("list"))
-    listed = json.loads(ok(run("list", "--json")))
+def test_list_prints_every_dataset_and_scorer(run):
+    text = assert_success(run("list"))
+    report = json.loads(assert_success(run("list", "--json")))
     for group in ("datasets", "scorers", "templates", "data_sources"):
-        for name in listed[group]:
+        for name in report[group]:
             assert name in text
 
 
 def test_card_prints_the_card_or_its_front_matter(run):
-    assert "# GSM8K" in ok(run("card", "gsm8k"))
-    assert json.loads(ok(run("card", "gsm8k", "--json")))["splits"]["train"]["rows"] == 7473
+    assert "# GSM8K" in assert_success(run("card", "gsm8k"))
+    assert (
+        json.loads(assert_success(run("card", "gsm8k", "--json")))["splits"]["train"]["rows"]
+        == 7473
+    )
 
 
 def test_show_renders_real_rows(run):
-    text = ok(run("show", "gsm8k", "--sample", "-n", "3", "--template", "boxed"))
+    text = assert_success(run("show", "gsm8k", "--sample", "-n", "3", "--template", "boxed"))
     assert text.count("[user]") == 3
     assert "extra_info.scorer: math" in text
 
 
 def test_doctor_reports_the_key_that_the_installed_verl_reads(run):
-    facts = json.loads(ok(run("doctor", "--offline", "--json")))
+    facts = json.loads(assert_success(run("doctor", "--offline", "--json")))
     assert facts["versions"]["rewardkit"] == rewardkit.__version__
     assert "custom_reward_function.path" in facts["verl"]["custom reward"]
     assert facts["devices"].keys() == {"GPU", "NPU", "CPU"}
-    online = json.loads(ok(run("doctor", "--json", HF_ENDPOINT="http://127.0.0.1:9")))
+    online = json.loads(assert_success(run("doctor", "--json", HF_ENDPOINT="http://127.0.0.1:9")))
     assert "not reachable" in online["hubs"]["http://127.0.0.1:9"]
 
 
 def test_version(run):
-    assert ok(run("--version")) == f"rewardkit {rewardkit.__version__}\n"
+    assert assert_success(run("--version")) == f"rewardkit {rewardkit.__version__}\n"
 
 
 @pytest.mark.full
@@ -224,11 +231,13 @@ def test_control_characters_in_data_do_not_reach_the_terminal(run, tmp_path):
 
 def test_explain_shows_the_answer_and_the_comparison_that_decided(run, tmp_path):
     (tmp_path / "r.txt").write_text(r"It is \boxed{\frac12}.")
-    text = ok(run("explain", "--gold", "0.5", "--response", "r.txt"))
+    text = assert_success(run("explain", "--gold", "0.5", "--response", "r.txt"))
     assert "value: equal" in text
-    facts = json.loads(ok(run("explain", "--gold", "0.5", "--response", "r.txt", "--json")))
+    facts = json.loads(
+        assert_success(run("explain", "--gold", "0.5", "--response", "r.txt", "--json"))
+    )
     assert (facts["correct"], facts["where"], facts["pred"]) == (True, "box", r"\frac12")
-    failed(run("explain", "--gold", "1", "--response", "nope.txt"), 1, "nope.txt")
+    assert_failure(run("explain", "--gold", "1", "--response", "nope.txt"), 1, "nope.txt")
 
 
 def test_a_bug_is_one_line_unless_the_debug_variable_is_set(tmp_path):
@@ -251,22 +260,22 @@ def test_a_bug_is_one_line_unless_the_debug_variable_is_set(tmp_path):
 def test_an_output_that_is_also_an_input_is_refused(run, tmp_path):
     (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
     done = run("score", "r.jsonl", "--scorer", "gsm8k", "--out", "r.jsonl", "--overwrite")
-    failed(done, 2, "is the input file")
+    assert_failure(done, 2, "is the input file")
     assert (tmp_path / "r.jsonl").read_text()
 
 
 def test_split_all_of_one_file_is_refused(run, tmp_path):
     (tmp_path / "raw.jsonl").write_text('{"question": "q", "answer": "#### 1"}\n')
     done = run("prep", "gsm8k", "--source", "raw.jsonl", "--split", "all", "--out", "o")
-    failed(done, 2, "--split all reads a folder")
+    assert_failure(done, 2, "--split all reads a folder")
 
 
 def test_options_without_an_effect_are_refused(run):
-    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
-    failed(
+    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    assert_failure(
         run("show", "t.parquet", "--template", "boxed"), 2, "--template is not used with a parquet"
     )
-    failed(run("check", "t.parquet", "--set", "methd=robust"), 2, "Did you mean 'method'")
+    assert_failure(run("check", "t.parquet", "--set", "methd=robust"), 2, "Did you mean 'method'")
 
 
 def test_a_score_that_is_not_a_number_is_reported_and_file_names_are_not_markup(run, tmp_path):
@@ -286,12 +295,12 @@ def test_compose_writes_a_reward_that_check_accepts(run, tmp_path):
     (tmp_path / "reward.yaml").write_text(
         "scorer: gsm8k\nparts:\n  correct: 1.0\n  format: {weight: 0.1, tags: [think]}\n"
     )
-    text = ok(run("compose", "reward.yaml", "--out", "reward.py"))
+    text = assert_success(run("compose", "reward.yaml", "--out", "reward.py"))
     assert str(tmp_path / "reward.py") in text
-    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
-    ok(run("check", "t.parquet", "--scorer", "reward.py:compute_score"))
+    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    assert_success(run("check", "t.parquet", "--scorer", "reward.py:compute_score"))
     (tmp_path / "bad.yaml").write_text("scorer: gsm8k\nparst: {}\n")
-    failed(run("compose", "bad.yaml", "--out", "x.py"), 2, "Did you mean 'parts'")
+    assert_failure(run("compose", "bad.yaml", "--out", "x.py"), 2, "Did you mean 'parts'")
 
 
 PRINTING = (
@@ -310,7 +319,7 @@ PRINTING = (
 @pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
 def test_a_full_disk_under_stdout_is_one_line_and_exits_1(run, arguments):
     with Path("/dev/full").open("w") as full:
-        message = failed(run(*arguments, stdout=full), 1, "No space left on device")
+        message = assert_failure(run(*arguments, stdout=full), 1, "No space left on device")
     assert message.startswith("error: standard output cannot be written")
     assert message.count("\n") == 1
 
@@ -321,7 +330,7 @@ def test_a_full_disk_under_stdout_is_one_line_and_exits_1(run, arguments):
 def test_a_closed_pipe_is_one_line_and_exits_1(run, arguments):
     reader, writer = os.pipe()
     os.close(reader)
-    message = failed(run(*arguments, stdout=writer), 1, "cannot be written: Broken pipe")
+    message = assert_failure(run(*arguments, stdout=writer), 1, "cannot be written: Broken pipe")
     assert message.count("\n") == 1
     os.close(writer)
 
@@ -339,16 +348,20 @@ def test_a_closed_stdout_is_one_line_and_exits_1(run):
 def test_a_title_is_on_one_line_even_if_its_table_is_narrow(run, tmp_path):
     rows = "".join(json.dumps({"question": f"q{i}", "answer": str(i)}) + "\n" for i in range(3))
     (tmp_path / "a-file-with-a-name-that-is-long.jsonl").write_text(rows)
-    text = ok(run("prep", "a-file-with-a-name-that-is-long.jsonl", "--out", "t.parquet"))
+    text = assert_success(
+        run("prep", "a-file-with-a-name-that-is-long.jsonl", "--out", "t.parquet")
+    )
     name = "a-file-with-a-name-that-is-long"
     assert text.startswith(f"{name}: data_source {name}, template boxed, scorer math\n")
 
 
 def test_json_has_all_entries_of_the_glossary(run):
     for lang in ("en", "zh"):
-        entries = json.loads(ok(run("glossary", "--all", "--json", "--lang", lang)))
+        entries = json.loads(assert_success(run("glossary", "--all", "--json", "--lang", lang)))
         assert len(entries) > 100
-        first, last = entries[0], entries[-1]
-        for name, entry in ((first["metric"][0].replace("*", "x"), first), (last["key"], last)):
-            assert json.loads(ok(run("glossary", name, "--json", "--lang", lang))) == [entry]
-    assert ok(run("glossary", "--all")).startswith("| ")
+        metric, key = entries[0], entries[-1]
+        for name, entry in ((metric["metric"][0].replace("*", "x"), metric), (key["key"], key)):
+            assert json.loads(assert_success(run("glossary", name, "--json", "--lang", lang))) == [
+                entry
+            ]
+    assert assert_success(run("glossary", "--all")).startswith("| ")

@@ -39,19 +39,19 @@ def test_json_page_and_exported_cases_agree(run, responses, tmp_path):
         ("unparsed_answer", "raised ValueError", 1),
         ("no_answer", "correct", 1),
     }
-    changed = [json.loads(line)["b"]["status"] for line in lines]
-    assert changed == ["wrong", "raised ValueError", "correct"]
+    statuses = [json.loads(line)["b"]["status"] for line in lines]
+    assert statuses == ["wrong", "raised ValueError", "correct"]
     assert "gsm8k method=robust" in (tmp_path / "c.html").read_text()
-    again = run("compare", "c.jsonl", *BOTH, "--json")
-    assert json.loads(again.stdout)["only_a_right"] == 1
-    second = run("compare", responses, *BOTH, "--html", "c.html")
-    assert (second.returncode, "--overwrite" in second.stderr) == (1, True)
+    recompared = run("compare", "c.jsonl", *BOTH, "--json")
+    assert json.loads(recompared.stdout)["only_a_right"] == 1
+    overwrite_attempt = run("compare", responses, *BOTH, "--html", "c.html")
+    assert (overwrite_attempt.returncode, "--overwrite" in overwrite_attempt.stderr) == (1, True)
 
 
-def test_options_apply_to_one_scorer_only(run, responses):
-    same = ("--scorer", "gsm8k", "--scorer", "gsm8k")
+def test_options_can_apply_to_one_of_the_scorers(run, responses):
+    same_scorer = ("--scorer", "gsm8k", "--scorer", "gsm8k")
     summary = json.loads(
-        run("compare", responses, *same, "--set-b", "method=robust", "--json").stdout
+        run("compare", responses, *same_scorer, "--set-b", "method=robust", "--json").stdout
     )
     assert (summary["a"]["scorer"], summary["b"]["scorer"]) == ("gsm8k", "gsm8k method=robust")
 
@@ -80,13 +80,13 @@ def test_a_file_without_responses_to_compare_exits_1(run, tmp_path):
 
 
 def test_equal_scorers_are_warned_about_and_a_folder_is_compared(run, responses):
-    same = ("--scorer", "gsm8k", "--scorer", "gsm8k")
-    done = run("compare", ".", *same)
+    same_scorer = ("--scorer", "gsm8k", "--scorer", "gsm8k")
+    done = run("compare", ".", *same_scorer)
     assert (done.returncode, "cannot disagree" in done.stderr) == (0, True)
     assert "r.jsonl: 4 samples judged by both" in done.stdout
     options = ("--set-a", "method=robust", "--set-b", "method=robust")
-    assert "cannot disagree" in run("compare", ".", *same, *options).stderr
-    assert "cannot disagree" not in run("compare", ".", *same, *options[:2]).stderr
+    assert "cannot disagree" in run("compare", ".", *same_scorer, *options).stderr
+    assert "cannot disagree" not in run("compare", ".", *same_scorer, *options[:2]).stderr
 
 
 def test_a_scorer_of_the_user_s_cannot_end_or_print_into_the_command(run, responses, tmp_path):

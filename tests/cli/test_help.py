@@ -28,8 +28,8 @@ def test_the_help_lists_every_command_once_under_its_panel(run):
     text = run("--help", COLUMNS="80").stdout
     for panel, modules in PANELS.items():
         section = text.partition(f"\n{panel}:\n")[2].partition("\n\n")[0]
-        listed = {line.split()[0] for line in section.splitlines() if line[2:3] != " "}
-        assert listed == set(modules), panel
+        commands = {line.split()[0] for line in section.splitlines() if line[2:3] != " "}
+        assert commands == set(modules), panel
     names = [name for modules in PANELS.values() for name in modules]
     assert len(names) == len(set(names))
     assert set(names) == set(typer.main.get_command(app).commands)
@@ -49,26 +49,26 @@ def test_every_option_and_argument_has_help():
             assert getattr(param, "help", None), (name, param.name)
 
 
-def fitting_arguments(old):
-    """A command line of an old spelling."""
-    command, *rest = old.split()
+def example_arguments(old):
+    """Return example arguments for an old spelling."""
+    command, *words = old.split()
     example = {"--*": "--model", "*.parquet": "test.parquet"}
-    return [command, *(example.get(word, word) for word in rest)]
+    return [command, *(example.get(word, word) for word in words)]
 
 
 @pytest.mark.parametrize("old", OLD_SPELLINGS)
-def test_an_old_spelling_says_what_to_write_now(run, old):
-    done = run(*fitting_arguments(old))
+def test_the_error_for_an_old_spelling_names_the_new_one(run, old):
+    done = run(*example_arguments(old))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: `rewardkit {old}` is now `{OLD_SPELLINGS[old]}`.\n"
 
 
 @pytest.mark.parametrize("old", OLD_SPELLINGS)
-def test_an_old_spelling_is_in_no_help(run, old):
+def test_no_help_mentions_an_old_spelling(run, old):
     words = old.split()
     command = words[:1] if len(words) > 1 else []
-    listed = run(*command, "--help").stdout.partition("Examples:")[0].split()
-    assert words[-1] not in listed
+    help_words = run(*command, "--help").stdout.partition("Examples:")[0].split()
+    assert words[-1] not in help_words
 
 
 @pytest.mark.parametrize(
@@ -80,19 +80,19 @@ def test_an_old_spelling_is_in_no_help(run, old):
         (["logs", "a.log", "--html", "a.html", "--png=a.png"], "logs --png"),
     ],
 )
-def test_an_old_option_is_recognised_wherever_it_stands(run, arguments, old):
+def test_an_old_option_is_recognised_at_any_position(run, arguments, old):
     assert OLD_SPELLINGS[old] in run(*arguments).stderr
 
 
 @pytest.mark.parametrize(
     "arguments", [["eval", "--help"], ["eval", "run", "--help"], ["logs", "-h"]]
 )
-def test_help_is_not_an_old_spelling(run, arguments):
+def test_a_request_for_help_is_not_an_old_spelling(run, arguments):
     assert run(*arguments).returncode == 0
 
 
 def complete(*words):
-    """The words that bash is offered for the last one, by the protocol of its completion script."""
+    """Return the completions of the last word, by the protocol of the script for bash."""
     env = os.environ | {
         "_REWARDKIT_COMPLETE": "complete_bash",
         "COMP_WORDS": "\n".join(["rewardkit", *words]),
@@ -123,8 +123,8 @@ def test_the_shell_completes_commands_options_and_names(words, expected):
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
-def test_bash_offers_the_words_of_the_script_that_we_print(tmp_path):
-    """The script of --show-completion, sourced and called as bash calls it for a Tab."""
+def test_the_completion_script_that_we_print_works_in_bash(tmp_path):
+    """The test sources the script of --show-completion and calls it as bash does after a Tab."""
     program = tmp_path / "rewardkit"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rewardkit "$@"\n')
     program.chmod(0o755)

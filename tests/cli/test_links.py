@@ -47,8 +47,8 @@ def test_an_output_that_is_a_link_stays_one_and_its_file_is_written(
         "data_source": "openai/gsm8k",
     }
     if call == "eval responses":
-        shown = invoke(["show", "rows.parquet", "-n", "1", "--json"]).stdout
-        question = json.loads(shown)
+        output = invoke(["show", "rows.parquet", "-n", "1", "--json"]).stdout
+        question = json.loads(output)
         question = question[0] if isinstance(question, list) else question
         row["input"] = question["prompt"][-1]["content"]
         row["gts"] = question["reward_model"]["ground_truth"]

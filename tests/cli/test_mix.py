@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def parts(sample, tmp_path):
-    """a.parquet: 64 rows of ours. b.parquet: 40 with a uuid index, a number as gold and a leak."""
+    """Write a.parquet (64 rows) and b.parquet (40; a uuid index, a numeric gold and a leak)."""
     sample(tmp_path / "a.parquet")
     rows = [
         {
@@ -36,7 +36,7 @@ def test_a_mix_prints_a_table_and_passes_check(run, parts):
     assert "50 rows, all good" in run("check", "train.parquet").stdout
 
 
-def test_json_has_the_report(run, parts):
+def test_json_is_the_report(run, parts):
     done = run("mix", *parts, "--out", "train.parquet", "--json")
     report = json.loads(done.stdout)
     assert done.stderr == ""
@@ -44,11 +44,11 @@ def test_json_has_the_report(run, parts):
     assert (report["written"], report["shared"], report["conflicting"]) == (101, 0, 0)
 
 
-def test_an_existing_output_is_replaced_with_overwrite_only(run, parts):
+def test_an_existing_output_is_replaced_only_with_overwrite(run, parts):
     arguments = ("mix", *parts, "--out", "train.parquet")
     assert run(*arguments).returncode == 0
-    again = run(*arguments)
-    assert (again.returncode, "--overwrite" in again.stderr) == (1, True)
+    second_call = run(*arguments)
+    assert (second_call.returncode, "--overwrite" in second_call.stderr) == (1, True)
     assert run(*arguments, "--overwrite").returncode == 0
 
 
@@ -65,15 +65,15 @@ def test_an_existing_output_is_replaced_with_overwrite_only(run, parts):
         (("--out", "o.parquet"), 2, "FILE"),
     ],
 )
-def test_a_mistake_is_one_clear_error_and_leaves_nothing(
+def test_a_mistake_is_one_clear_error_and_writes_no_file(
     run, parts, tmp_path, arguments, code, expected
 ):
-    before = sorted(tmp_path.iterdir())
+    files = sorted(tmp_path.iterdir())
     done = run("mix", *arguments)
     assert done.returncode == code, done.stderr
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
-    assert sorted(tmp_path.iterdir()) == before
+    assert sorted(tmp_path.iterdir()) == files
 
 
 def test_help_ends_in_examples(run):

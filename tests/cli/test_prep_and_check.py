@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.test_cli import ok
+from tests.cli.test_cli import assert_success
 
 
 @pytest.fixture
@@ -21,25 +21,27 @@ def rows(tmp_path):
     return file
 
 
-def test_own_rows_are_prepared_checked_and_reported(run, rows, tmp_path):
+def test_rows_of_the_user_are_prepared_checked_and_reported(run, rows, tmp_path):
     out, page = tmp_path / "out.parquet", tmp_path / "report.html"
-    text = ok(run("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out))
+    text = assert_success(
+        run("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out)
+    )
     assert "1 rows repeat the question of an earlier row (--dedup drops them)" in text
     assert "answers: integer 3" in text
-    text = ok(
+    text = assert_success(
         run("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out,
             "--overwrite", "--dedup", "--html", page)
     )  # fmt: skip
     assert "dropped 1: duplicate question" in text
     assert "<title>" in page.read_text(encoding="utf-8")
-    report = json.loads(ok(run("check", out, "--near", "--json")))
+    report = json.loads(assert_success(run("check", out, "--near", "--json")))
     assert report["ok"] is True
     assert report["lengths"]["unit"] == "characters"
 
 
-def test_a_page_of_check_and_its_findings(run, rows, tmp_path):
+def test_check_writes_a_page_with_its_findings(run, rows, tmp_path):
     out, page = tmp_path / "out.parquet", tmp_path / "check.html"
-    ok(run("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out))
+    assert_success(run("prep", rows, "--question-key", "q", "--answer-key", "a", "--out", out))
     done = run(
         "check", out, "--against", out, "--html", page, "--drop-overlap", tmp_path / "o.parquet"
     )
@@ -48,12 +50,14 @@ def test_a_page_of_check_and_its_findings(run, rows, tmp_path):
     assert "duplicate" in page.read_text(encoding="utf-8")
 
 
-def test_the_year_is_a_split(run, tmp_path):
+def test_a_year_can_be_selected_as_a_split(run, tmp_path):
     out = tmp_path / "aime.parquet"
-    text = ok(run("prep", "aime", "--year", "2024", "--repeat", "3", "--sample", "--out", out))
+    text = assert_success(
+        run("prep", "aime", "--year", "2024", "--repeat", "3", "--sample", "--out", out)
+    )
     assert "2024" in text
     every = tmp_path / "all"
-    ok(run("prep", "aime", "--split", "all", "--sample", "--out", every))
+    assert_success(run("prep", "aime", "--split", "all", "--sample", "--out", every))
     assert sorted(file.name for file in every.glob("*.parquet")) == ["2024.parquet", "2025.parquet"]
 
 
@@ -90,23 +94,23 @@ def test_check_refuses_contradicting_options(run, rows, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_no_output_is_an_input_or_another_output(run, rows, tmp_path):
+def test_an_output_that_is_an_input_or_another_output_is_refused(run, rows, tmp_path):
     out = tmp_path / "out.parquet"
     keys = ("--question-key", "q", "--answer-key", "a")
-    before = rows.read_text()
+    text = rows.read_text()
     done = run("prep", rows, *keys, "--out", out, "--html", rows, "--overwrite")
-    assert (done.returncode, rows.read_text()) == (2, before)
+    assert (done.returncode, rows.read_text()) == (2, text)
     done = run("prep", rows, *keys, "--out", out, "--html", out)
     assert (done.returncode, out.exists()) == (2, False)
-    ok(run("prep", rows, *keys, "--out", out))
-    whole = out.read_bytes()
+    assert_success(run("prep", rows, *keys, "--out", out))
+    content = out.read_bytes()
     done = run("check", out, "--html", out, "--overwrite")
-    assert (done.returncode, out.read_bytes()) == (2, whole)
+    assert (done.returncode, out.read_bytes()) == (2, content)
 
 
 def test_an_empty_against_is_a_usage_error(run, rows):
-    for nothing in ("", ",", " , "):
-        done = run("check", rows, "--against", nothing)
+    for value in ("", ",", " , "):
+        done = run("check", rows, "--against", value)
         assert (done.returncode, done.stdout) == (2, "")
         assert "--against is empty" in done.stderr
 
@@ -115,7 +119,7 @@ def test_without_good_rows_no_file_is_written_and_the_findings_are_printed(run, 
     rows = tmp_path / "mine.csv"
     rows.write_text("question,answer\nHow many legs have 3 cows and 4 hens together then?,20\n")
     file, out = tmp_path / "one.parquet", tmp_path / "out.parquet"
-    ok(run("prep", rows, "--out", file))
+    assert_success(run("prep", rows, "--out", file))
     done = run("check", file, "--against", file, "--drop-overlap", out)
     assert (done.returncode, out.exists()) == (1, False)
     assert "overlap" in done.stdout
@@ -154,7 +158,7 @@ def test_a_signal_of_the_scheduler_leaves_no_partial_file(tmp_path):
     ],
 )  # fmt: skip
 def test_an_output_with_the_suffix_of_another_format_is_refused(run, tmp_path, arguments, suffix):
-    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
     (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
     done = run(*arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
@@ -164,7 +168,7 @@ def test_an_output_with_the_suffix_of_another_format_is_refused(run, tmp_path, a
 
 @pytest.fixture
 def tokenizer(tmp_path):
-    """In the place of transformers: a token is a word."""
+    """Replace transformers by a tokenizer whose tokens are words."""
     (tmp_path / "transformers.py").write_text(
         "class AutoTokenizer:\n"
         "    @classmethod\n"
@@ -177,7 +181,9 @@ def tokenizer(tmp_path):
 def test_rows_over_the_prompt_length_are_findings_and_can_be_dropped(run, tmp_path, tokenizer):
     rows = tmp_path / "mine.csv"
     rows.write_text("question,answer\nWhat is 1 + 1 if at all?,2\nWhat is 2 + 2 then?,4\n")
-    ok(run("prep", rows, "--out", "t.parquet", "--template", "none", "--scorer", "math"))
+    assert_success(
+        run("prep", rows, "--out", "t.parquet", "--template", "none", "--scorer", "math")
+    )
     limit = ("--tokenizer", "any", "--max-prompt-length")
     done = run("check", "t.parquet", *limit, "6", "--drop-bad", "short.parquet", **tokenizer)
     assert (done.returncode, done.stderr) == (1, "")
@@ -186,22 +192,22 @@ def test_rows_over_the_prompt_length_are_findings_and_can_be_dropped(run, tmp_pa
     assert "8 tokens, more than 6" in done.stdout
     assert "data.filter_overlong_prompts=True" in done.stdout
     assert "over 6 tokens: 50.00% of the rows" in done.stdout
-    text = ok(run("check", "short.parquet", *limit, "6", **tokenizer))
+    text = assert_success(run("check", "short.parquet", *limit, "6", **tokenizer))
     assert "short.parquet: 1 row, all good." in text
     assert "prompt lengths (at most 6 tokens)" in " ".join(text.split())
 
 
 def test_a_prompt_length_without_a_tokenizer_is_refused(run):
-    """Characters say nothing about a limit in tokens."""
-    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    """A number of characters cannot be compared with a limit in tokens."""
+    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
     done = run("check", "t.parquet", "--max-prompt-length", "10")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: --max-prompt-length needs --tokenizer.\n"
 
 
-def test_check_lists_what_it_checked_and_what_not(run, tmp_path, tokenizer):
-    ok(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
-    text = ok(run("check", "t.parquet"))
+def test_check_lists_which_checks_it_made_and_which_not(run, tmp_path, tokenizer):
+    assert_success(run("prep", "gsm8k", "--sample", "--out", "t.parquet"))
+    text = assert_success(run("check", "t.parquet"))
     assert all(len(line) <= 80 for line in text.splitlines())
     text = " ".join(text.split())
     assert (
@@ -209,8 +215,8 @@ def test_check_lists_what_it_checked_and_what_not(run, tmp_path, tokenizer):
         "row's own scorer), duplicates. Not checked: contamination (--against), near-duplicates "
         "(--near), prompt lengths in tokens (--tokenizer)."
     ) in text
-    everything = ("--against", "t.parquet", "--near", "--tokenizer", "any", "--scorer", "gsm8k")
-    done = run("check", "t.parquet", *everything, "--allow-duplicates", "--json", **tokenizer)
+    options = ("--against", "t.parquet", "--near", "--tokenizer", "any", "--scorer", "gsm8k")
+    done = run("check", "t.parquet", *options, "--allow-duplicates", "--json", **tokenizer)
     report = json.loads(done.stdout)
     assert report["checked"] == [
         "schema",
@@ -235,15 +241,15 @@ def test_prompts_that_are_plain_text_are_listed_as_not_checked(run, tmp_path):
     assert "t.parquet: 2 rows, not checked: columns that verl needs are missing" in done.stdout
     assert "prompt is string; verl reads prompt[].content and prompt[].role in it" in done.stdout
     assert "Checked: schema.\nNot checked: prompts, golds" in done.stdout
-    ok(run("mix", "t.parquet", "--out", "chats.parquet"))  # as the finding says
-    ok(run("check", "chats.parquet"))
+    assert_success(run("mix", "t.parquet", "--out", "chats.parquet"))  # as the finding says
+    assert_success(run("check", "chats.parquet"))
 
 
 def test_check_prints_how_many_findings_of_a_rule_are_listed(run, tmp_path):
     rows = tmp_path / "mine.csv"
     rows.write_text("question,answer\n" + "What is 1+1?,2\n" * 34)
-    ok(run("prep", rows, "--out", "t.parquet"))
-    ok(run("prep", rows, "--out", "one.parquet", "--limit", "1"))
+    assert_success(run("prep", rows, "--out", "t.parquet"))
+    assert_success(run("prep", rows, "--out", "one.parquet", "--limit", "1"))
     done = run("check", "t.parquet", "--against", "one.parquet")
     assert done.returncode == 1
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
@@ -255,7 +261,7 @@ def test_all_kinds_of_answers_are_printed_and_add_up(run, tmp_path):
     golds = ["7", "0.5", "1/2", "B", "3\\%", "blue", "(1,2)", "x=3", "2x", "8"]
     lines = (json.dumps({"question": f"q{i}", "answer": gold}) for i, gold in enumerate(golds))
     (tmp_path / "mine.jsonl").write_text("\n".join(lines))
-    text = ok(run("prep", "mine.jsonl", "--out", "t.parquet", "--html", "t.html"))
+    text = assert_success(run("prep", "mine.jsonl", "--out", "t.parquet", "--html", "t.html"))
     assert all(len(line) <= 80 for line in text.splitlines())
     kinds = " ".join(text.split()).partition("answers: ")[2].partition(" train:")[0].split("; ")
     assert len(kinds) == 9
@@ -313,14 +319,14 @@ def test_prints_of_a_user_s_file_do_not_mix_with_results(run, tmp_path):
     )
     (tmp_path / "rows.csv").write_text("question,answer\nWhat is 1+1?,2\n")
     (tmp_path / "r.jsonl").write_text('{"response": "2", "ground_truth": "2"}\n')
-    data, mine = ("noisy.py", "--source", "rows.csv"), ("--scorer", "noisy.py:compute_score")
+    data, scorer = ("noisy.py", "--source", "rows.csv"), ("--scorer", "noisy.py:compute_score")
     for arguments in (
         ("prep", *data, "--out", "t.parquet"),
         ("show", *data),
         ("card", "noisy.py"),
-        ("check", "t.parquet", *mine),
-        ("compare", "r.jsonl", *mine, "--scorer", "math"),
-        ("explain", "--gold", "2", "--response", "r.jsonl", *mine),
+        ("check", "t.parquet", *scorer),
+        ("compare", "r.jsonl", *scorer, "--scorer", "math"),
+        ("explain", "--gold", "2", "--response", "r.jsonl", *scorer),
     ):
         done = run(*arguments, "--json")
         assert json.loads(done.stdout), arguments

@@ -8,12 +8,12 @@ ROW = {"input": "q", "output": "so \\boxed{1}", "gts": "1", "score": 1.0, "step"
 
 
 @pytest.fixture
-def scored(tmp_path):
+def scored_file(tmp_path):
     rows = [ROW, {**ROW, "score": 0.0, "step": 2}]
     (tmp_path / "scored.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
 
-@pytest.mark.usefixtures("scored")
+@pytest.mark.usefixtures("scored_file")
 def test_a_page_is_written_and_its_size_is_printed(run, tmp_path):
     done = run("report", "scored.jsonl", "--html", "out.html")
     assert (done.returncode, done.stderr) == (0, "")
@@ -21,27 +21,27 @@ def test_a_page_is_written_and_its_size_is_printed(run, tmp_path):
     assert "Accuracy by step" in (tmp_path / "out.html").read_text()
 
 
-@pytest.mark.usefixtures("scored")
-def test_an_existing_page_is_kept(run):
+@pytest.mark.usefixtures("scored_file")
+def test_an_existing_page_is_not_overwritten(run):
     run("report", "scored.jsonl", "--html", "out.html")
-    again = run("report", "scored.jsonl", "--html", "out.html")
-    assert (again.returncode, again.stderr.count("\n")) == (1, 1)
-    assert "--overwrite" in again.stderr
+    second_call = run("report", "scored.jsonl", "--html", "out.html")
+    assert (second_call.returncode, second_call.stderr.count("\n")) == (1, 1)
+    assert "--overwrite" in second_call.stderr
 
 
 def test_report_reads_the_output_of_score(run, tmp_path):
     row = {"response": "#### 1", "ground_truth": "1", "data_source": "openai/gsm8k"}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n{broken\n")
     run("score", "r.jsonl", "--out", "s.jsonl")
-    scored = run("report", "s.jsonl", "--html", "s.html", "--json")
-    unscored = run("report", "r.jsonl", "--html", "r.html", "--json")
-    assert json.loads(scored.stdout)["statuses"] == {"correct": 1}
-    assert json.loads(unscored.stdout)["statuses"] == {"correct": 1}
-    assert "1 rows skipped: not JSON" in unscored.stderr
-    assert "(first r.jsonl:2)" in unscored.stderr
+    scored_file = run("report", "s.jsonl", "--html", "s.html", "--json")
+    from_responses = run("report", "r.jsonl", "--html", "r.html", "--json")
+    assert json.loads(scored_file.stdout)["statuses"] == {"correct": 1}
+    assert json.loads(from_responses.stdout)["statuses"] == {"correct": 1}
+    assert "1 rows skipped: not JSON" in from_responses.stderr
+    assert "(first r.jsonl:2)" in from_responses.stderr
 
 
-def test_a_scorer_that_hangs_costs_its_row_only(run, tmp_path):
+def test_a_scorer_that_hangs_on_a_row_loses_only_that_row(run, tmp_path):
     rows = [{"response": f"r{i}", "ground_truth": "1"} for i in range(3)]
     (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / "hangs.py").write_text(
@@ -64,8 +64,8 @@ def test_a_scorer_that_hangs_costs_its_row_only(run, tmp_path):
         (("scored.jsonl", "--html", "o.html", "--max-responses", "1"), 2, "100"),
     ],
 )
-@pytest.mark.usefixtures("scored")
-def test_a_wrong_request_is_one_clear_line(run, arguments, code, expected):
+@pytest.mark.usefixtures("scored_file")
+def test_the_error_for_a_wrong_call_is_one_clear_line(run, arguments, code, expected):
     done = run("report", *arguments)
     assert done.returncode == code
     assert expected in done.stderr

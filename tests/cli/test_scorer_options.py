@@ -1,4 +1,4 @@
-"""Options of scorers and scorers of the user's, on the command line."""
+"""Scorer options and custom scorers on the command line."""
 
 import json
 
@@ -79,7 +79,7 @@ def responses(tmp_path):
     ],
     ids=lambda arguments: " ".join(arguments[:4]),
 )  # fmt: skip
-def test_a_value_that_does_not_fit_ends_every_command_with_the_nearest(
+def test_an_invalid_value_is_an_error_of_every_command_that_suggests_the_nearest(
     tmp_path, parquet, responses, arguments
 ):
     names = {"PARQUET": parquet, "RESPONSES": responses}
@@ -114,8 +114,8 @@ def test_check_and_score_stop_using_a_scorer_that_never_answers(tmp_path, parque
     assert "no verdict on its first 5 responses" in messages[0]
 
 
-def test_a_scorer_that_exits_on_a_row_costs_that_row(tmp_path, parquet):
-    report, findings = checked(tmp_path, parquet)
+def test_a_scorer_that_exits_on_a_row_loses_only_that_row(tmp_path, parquet):
+    report, findings = check_findings(tmp_path, parquet)
     assert findings == [(5, "scorer_raises", "the scorer ended its process (exit code 3)")], (
         "the row once; its own `respond` is used, and what it prints is not in the JSON"
     )
@@ -123,27 +123,29 @@ def test_a_scorer_that_exits_on_a_row_costs_that_row(tmp_path, parquet):
 
 
 @pytest.mark.full
-def test_a_scorer_that_hangs_on_a_row_costs_that_row(tmp_path, parquet):
-    _, findings = checked(tmp_path, parquet, "--set", 'late="3"', "--seconds-per-row", "5")
+def test_a_scorer_that_hangs_on_a_row_loses_only_that_row(tmp_path, parquet):
+    _, findings = check_findings(tmp_path, parquet, "--set", 'late="3"', "--seconds-per-row", "5")
     assert findings[0] == (3, "scorer_raises", "no verdict within 5 s")
     assert [row for row, *_ in findings] == [3, 5]
 
 
-def checked(tmp_path, parquet, *options):
+def check_findings(tmp_path, parquet, *options):
     (tmp_path / "own.py").write_text(OWN)
     name = f"{tmp_path}/own.py:compute_score"
     done = call("check", parquet, "--scorer", name, "--json", *options)
     assert done.exit_code == 1
     report = json.loads(done.stdout)
-    return report, [(each["row"], each["rule"], each["message"]) for each in report["examples"]]
+    return report, [
+        (example["row"], example["rule"], example["message"]) for example in report["examples"]
+    ]
 
 
-def test_explain_survives_a_scorer_that_hangs_and_names_what_one_raises(tmp_path, responses):
+def test_explain_reports_a_scorer_that_hangs_or_raises(tmp_path, responses):
     (tmp_path / "hang.py").write_text(HANGS)
     (tmp_path / "raises.py").write_text("def score(r, g, e=None):\n    raise LookupError('no x')\n")
     arguments = ("explain", "--gold", "1", "--response", responses, "--seconds-per-row", "0.05")
-    hung = call(*arguments, "--scorer", f"{tmp_path}/hang.py:compute_score").exception
-    assert isinstance(hung, DataError)
-    assert "no verdict within 0.05 s" in str(hung)
-    raised = call(*arguments, "--scorer", f"{tmp_path}/raises.py:score").exception
-    assert "the scorer raised LookupError: no x" in str(raised)
+    timeout_error = call(*arguments, "--scorer", f"{tmp_path}/hang.py:compute_score").exception
+    assert isinstance(timeout_error, DataError)
+    assert "no verdict within 0.05 s" in str(timeout_error)
+    lookup_error = call(*arguments, "--scorer", f"{tmp_path}/raises.py:score").exception
+    assert "the scorer raised LookupError: no x" in str(lookup_error)

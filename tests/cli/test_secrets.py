@@ -1,4 +1,4 @@
-"""A secret is in nothing that rewardkit writes or prints: one canary, through every place and command."""
+"""No secret is written or printed: the tests pass a canary to every command and setting."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.cli.test_cli import failed
+from tests.cli.test_cli import assert_failure
 
 CANARY = "Zq7canaryValue42"
 TARGETS = [
@@ -23,7 +23,7 @@ TARGETS = [
 
 
 def quick(names, some):
-    """Parameters of which some are tried in every run, and all in the full one."""
+    """Return parameters: the quick ones are tested in every run, all of them in the full run."""
     return [pytest.param(n, marks=[] if n in some else [pytest.mark.full]) for n in names]
 
 
@@ -68,7 +68,7 @@ SECRET_OVERRIDES = [
 
 @pytest.fixture
 def recipe(tmp_path):
-    """Write a recipe for a target; `more` lines below it."""
+    """Return a function that writes a recipe for a target, with `more` lines at its end."""
     stub = tmp_path / "stub"
     stub.write_text(STUB)
     stub.chmod(0o755)
@@ -83,7 +83,7 @@ def recipe(tmp_path):
 
 
 def leaks(tmp_path, done, inputs=()):
-    """Return the streams and files with the canary; the inputs of the command are left out."""
+    """Return the streams and files that contain the canary, except the command's inputs."""
     streams = [name for name in ("stdout", "stderr") if CANARY in getattr(done, name)]
     files = [p for p in tmp_path.rglob("*") if p.is_file() and p.name not in inputs]
     return streams + [str(path) for path in files if CANARY.encode() in path.read_bytes()]
@@ -91,13 +91,15 @@ def leaks(tmp_path, done, inputs=()):
 
 @pytest.mark.parametrize("target", quick(["local", *TARGETS], {"local", "kuberay"}))
 @pytest.mark.parametrize("overrides", SECRET_OVERRIDES[:2], ids=["wandb", "copied"])
-def test_train_takes_a_secret_and_writes_it_nowhere(run, recipe, tmp_path, target, overrides):
+def test_train_accepts_a_secret_and_never_writes_it(run, recipe, tmp_path, target, overrides):
     name = recipe(target)
     for options in (("--dry-run",), ("--dry-run", "--json"), ("--no-check", "--out", "o")):
         done = run("train", name, *options, "--verl-version", "0.9", "--", *overrides)
         assert leaks(tmp_path, done) == []
         if target == "modelarts" and "--out" in options:
-            failed(done, 2, "it is a secret, and AscendFactory reads settings only from a file")
+            assert_failure(
+                done, 2, "it is a secret, and AscendFactory reads settings only from a file"
+            )
             assert not (tmp_path / "o").exists()
         elif target != "ray-job":  # whether there is a ray here is not the point
             assert done.returncode == 0, done.stderr
@@ -105,18 +107,18 @@ def test_train_takes_a_secret_and_writes_it_nowhere(run, recipe, tmp_path, targe
 
 @pytest.mark.full
 @pytest.mark.parametrize("overrides", SECRET_OVERRIDES)
-@pytest.mark.parametrize("where", ["override", "verl", "sweep", "set"])
-def test_the_secret_of_a_setting_is_written_nowhere(run, recipe, tmp_path, overrides, where):
+@pytest.mark.parametrize("source", ["override", "verl", "sweep", "set"])
+def test_the_secret_of_a_setting_is_never_written(run, recipe, tmp_path, overrides, source):
     lines = "".join(f"  {text.replace('=', ': ', 1)}\n" for text in overrides)
-    if where == "verl":
+    if source == "verl":
         name, more = recipe("script", lines), []
-    elif where == "sweep":
+    elif source == "sweep":
         inner = "".join(f"    {line}\n" for line in lines.splitlines())
         name, more = recipe("script", f"sweep:\n  a:\n    verl:\n{inner}"), ["--variant", "a"]
     else:
         name = recipe("script")
         more = ["--", *overrides]
-        if where == "set":
+        if source == "set":
             more = [x for text in overrides for x in ("--set", "verl." + text)]
     for options in (["--dry-run", "--json"], ["--no-check", "--out", "o"]):
         done = run("train", name, "--verl-version", "0.9", *options, *more)
@@ -125,7 +127,7 @@ def test_the_secret_of_a_setting_is_written_nowhere(run, recipe, tmp_path, overr
     assert leaks(tmp_path, run("check", name, "--verl-version", "0.9"), ["my.yaml"]) == []
 
 
-def test_what_is_started_gets_the_secret_and_its_log_does_not(run, recipe, tmp_path):
+def test_the_run_gets_the_secret_and_its_log_does_not(run, recipe, tmp_path):
     name = recipe()
     options = ("--no-check", "--verl-version", "0.9", "--out", "o")
     done = run("train", name, *options, "--", WANDB, MY_TOKEN=CANARY)
@@ -139,17 +141,17 @@ def test_a_run_is_repeated_with_the_secret_of_the_environment(run, recipe, tmp_p
     name = recipe()
     options = ("--no-check", "--verl-version", "0.9", "--out", "o")
     assert run("train", name, *options, "--", WANDB).returncode == 0
-    again = ("train", "--from", "o/manifest.json", "--no-check", "--out")
-    failed(run(*again, "p"), 2, "WANDB_API_KEY is not set. Export it: it is a secret")
+    arguments = ("train", "--from", "o/manifest.json", "--no-check", "--out")
+    assert_failure(run(*arguments, "p"), 2, "WANDB_API_KEY is not set. Export it: it is a secret")
     assert not (tmp_path / "p").exists()
-    done = run(*again, "p", WANDB_API_KEY=CANARY)
+    done = run(*arguments, "p", WANDB_API_KEY=CANARY)
     assert done.returncode == 0, done.stderr
     assert "the value is ***" in done.stdout
     assert leaks(tmp_path, done) == []
 
 
 @pytest.mark.parametrize("target", ["script", "kuberay"])
-def test_a_script_takes_the_secret_from_the_environment_where_it_runs(
+def test_a_script_reads_the_secret_from_the_environment_in_which_it_runs(
     run, recipe, tmp_path, target
 ):
     name = recipe(target)
@@ -201,11 +203,11 @@ def test_a_secret_in_another_part_of_a_recipe_is_refused(run, recipe, tmp_path, 
     name = recipe("script", more)
     for command in (("train", name, "--dry-run"), ("check", name), ("train", name, "--no-check")):
         done = run(*command, "--verl-version", "0.9")
-        failed(done, 2, expected)
+        assert_failure(done, 2, expected)
         assert leaks(tmp_path, done, ["my.yaml"]) == []
     for command in (("show", name), ("cp", name, "copy.yaml")):
         done = run("recipes", *command)
-        failed(done, 2, "has a secret in it; take it out")
+        assert_failure(done, 2, "has a secret in it; take it out")
         assert leaks(tmp_path, done, ["my.yaml"]) == []
     assert not (tmp_path / "runs").exists()
 
@@ -243,9 +245,9 @@ IMPORTED = {
 }
 
 
-@pytest.mark.parametrize("kind", quick(IMPORTED, {"copied", "override", "url"}))
-def test_an_imported_script_s_secrets_are_in_no_recipe(run, tmp_path, kind):
-    script = IMPORTED[kind]
+@pytest.mark.parametrize("case", quick(IMPORTED, {"copied", "override", "url"}))
+def test_an_imported_script_s_secrets_are_in_no_recipe(run, tmp_path, case):
+    script = IMPORTED[case]
     command = "python3 -m verl.trainer.main_ppo data.train_files=/d/a.parquet data.val_files=/d/b"
     (tmp_path / "run.sh").write_text(script.format(command) + "\n")
     for options in ((), ("--json",), ("--out", "new.yaml")):
@@ -253,8 +255,8 @@ def test_an_imported_script_s_secrets_are_in_no_recipe(run, tmp_path, kind):
         assert done.returncode == 0, done.stderr
         assert leaks(tmp_path, done, ["run.sh"]) == []
     assert "data" in (tmp_path / "new.yaml").read_text()
-    planned = run("train", "new.yaml", "--dry-run", "--verl-version", "0.9")
-    assert planned.returncode == 0, planned.stderr
+    plan_output = run("train", "new.yaml", "--dry-run", "--verl-version", "0.9")
+    assert plan_output.returncode == 0, plan_output.stderr
 
 
 def test_logs_and_doctor_show_no_secret(run, tmp_path):
@@ -294,14 +296,14 @@ def test_logs_and_doctor_show_no_secret(run, tmp_path):
 )
 def test_eval_refuses_without_showing_the_secret(run, tmp_path, options):
     run("prep", "gsm8k", "--sample", "--out", "t.parquet")
-    command, *rest = options
-    done = run("eval", command, *rest, "t.parquet", "--model", "m", "--out", "r.jsonl")
+    command, *arguments = options
+    done = run("eval", command, *arguments, "t.parquet", "--model", "m", "--out", "r.jsonl")
     assert done.returncode
     assert leaks(tmp_path, done) == []
 
 
 def test_data_is_not_redacted(run, tmp_path):
-    """A response with a word like a secret is data: what shows data does not change it."""
+    """Commands that show data print a response unchanged, even if it looks like a secret."""
     shutil.rmtree(tmp_path / "hf", ignore_errors=True)
     row = {
         "response": f"password={CANARY} #### 1",

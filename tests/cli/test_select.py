@@ -11,15 +11,15 @@ RIGHT = (0, 1, 4, 8)
 
 
 @pytest.fixture
-def scored(run, sample, tmp_path):
-    """t.parquet: rows of GSM8K; r.jsonl: a dump of verl's, eight responses to each of the first."""
+def scored_file(run, sample, tmp_path):
+    """Score r.jsonl, a dump with 8 responses to each of the first rows of t.parquet (GSM8K)."""
     sample(tmp_path / "t.parquet")
     lines = []
-    for row, right in zip(pq.read_table(tmp_path / "t.parquet").to_pylist(), RIGHT, strict=False):
+    for row, correct in zip(pq.read_table(tmp_path / "t.parquet").to_pylist(), RIGHT, strict=False):
         gold = row["reward_model"]["ground_truth"]
         question = f"system\nYou are helpful.\nuser\n{row['prompt'][0]['content']}\nassistant\n"
         for i in range(8):
-            output = f"#### {gold}" if i < right else "#### -1"
+            output = f"#### {gold}" if i < correct else "#### -1"
             lines.append({"input": question, "output": output, "gts": gold, "step": 1})
     (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
     done = run("score", "r.jsonl", "--scorer", "gsm8k", "--out", "s.jsonl")
@@ -27,11 +27,11 @@ def scored(run, sample, tmp_path):
     return "s.jsonl"
 
 
-ASKED = ("--train", "t.parquet", "--pass-rate", "0.1:0.9", "--out", "o.parquet")
+OPTIONS = ("--train", "t.parquet", "--pass-rate", "0.1:0.9", "--out", "o.parquet")
 
 
-def test_from_a_dump_of_verl_to_a_smaller_parquet_that_checks(run, scored, tmp_path):
-    done = run("select", scored, *ASKED, "--html", "s.html")
+def test_a_dump_of_verl_becomes_a_smaller_parquet_that_passes_check(run, scored_file, tmp_path):
+    done = run("select", scored_file, *OPTIONS, "--html", "s.html")
     assert (done.returncode, done.stderr) == (0, "")
     for expected in (
         "2 of ",
@@ -48,18 +48,18 @@ def test_from_a_dump_of_verl_to_a_smaller_parquet_that_checks(run, scored, tmp_p
     assert "zero-variance" in (tmp_path / "s.html").read_text()
 
 
-def test_json_has_the_histogram_and_unseen_rows_are_kept_on_demand(run, scored, tmp_path):
+def test_json_has_the_histogram_and_unseen_rows_can_be_kept(run, scored_file, tmp_path):
     rows = pq.read_table(tmp_path / "t.parquet").num_rows
-    done = run("select", scored, *ASKED, "--unseen", "keep", "--json")
+    done = run("select", scored_file, *OPTIONS, "--unseen", "keep", "--json")
     report = json.loads(done.stdout)
     assert (report["written"], report["unseen"]) == (rows - 2, rows - 4)
     assert report["percents"] == {"0": 1, "12": 1, "50": 1, "100": 1}
     assert (report["zero_variance_share"], report["responses"]) == (0.5, {"prompt": 32})
 
 
-def test_a_folder_and_a_row_with_lists_are_read(run, scored, tmp_path):
+def test_folders_and_rows_with_lists_are_read(run, scored_file, tmp_path):
     (tmp_path / "scored").mkdir()
-    lines = [json.loads(line) for line in (tmp_path / scored).read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / scored_file).read_text().splitlines()]
     rows = [
         {
             "input": lines[start]["input"],
@@ -72,11 +72,11 @@ def test_a_folder_and_a_row_with_lists_are_read(run, scored, tmp_path):
     for name, part in (("1", rows[:2]), ("2", rows[2:])):
         pq.write_table(pa.Table.from_pylist(part), tmp_path / f"scored/{name}.parquet")
     reports = [
-        json.loads(run("select", s, *ASKED, "--overwrite", "--json").stdout)
-        for s in (scored, "scored")
+        json.loads(run("select", s, *OPTIONS, "--overwrite", "--json").stdout)
+        for s in (scored_file, "scored")
     ]
     assert reports[1]["scored"] == "2 files"
-    assert {**reports[1], "scored": scored} == reports[0]
+    assert {**reports[1], "scored": scored_file} == reports[0]
     assert reports[0]["responses"] == {"prompt": 32}
 
 
@@ -91,7 +91,7 @@ def test_a_folder_and_a_row_with_lists_are_read(run, scored, tmp_path):
         (("--out", "t.parquet", "--overwrite"), 2, "is the input file"),
     ],
 )
-def test_an_error_is_one_line(run, scored, arguments, code, expected):
-    done = run("select", scored, *ASKED, *arguments)
+def test_an_error_is_one_line(run, scored_file, arguments, code, expected):
+    done = run("select", scored_file, *OPTIONS, *arguments)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
     assert expected in done.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import failed
+from tests.cli.test_cli import assert_failure
 
 TINY = """\
 name: tiny
@@ -38,7 +38,7 @@ STUB = f"#!{sys.executable}\nimport json, os, sys\nprint(json.dumps([sys.argv[1:
 
 @pytest.fixture
 def recipe(sample, tmp_path):
-    """A recipe with files that are there, and a stub in place of Python."""
+    """Write a recipe whose files exist, with a stub in place of Python."""
     stub = tmp_path / "stub"
     stub.write_text(STUB)
     stub.chmod(0o755)
@@ -49,7 +49,7 @@ def recipe(sample, tmp_path):
     return path
 
 
-def test_a_dry_run_prints_the_command_and_touches_nothing(run, tmp_path):
+def test_a_dry_run_prints_the_command_and_writes_no_file(run, tmp_path):
     done = run("train", "qwen2.5-0.5b-ppo-gsm8k", "--dry-run", "--verl-version", "0.9")
     assert done.returncode == 0, done.stderr
     words = shlex.split(done.stdout.replace("\\\n", " "), comments=True)
@@ -97,34 +97,36 @@ def test_every_variant_of_a_sweep_is_planned(run):
         (("my.yaml", "--from", "m.json"), "--from repeats a run unchanged"),
     ],
 )
-def test_a_mistake_is_one_line(run, recipe, arguments, expected):
+def test_the_error_for_a_mistake_is_one_line(run, recipe, arguments, expected):
     done = run("train", *arguments, "--dry-run")
     assert done.returncode in (1, 2)
-    failed(done, done.returncode, expected)
+    assert_failure(done, done.returncode, expected)
 
 
 def test_a_local_run_has_a_folder_with_manifest_and_log_and_repeats(run, recipe, tmp_path):
     done = run("train", "my.yaml", "--no-check", "--out", "first", "--verl-version", "0.9")
     assert done.returncode == 0, done.stderr
-    (arguments, seen), folder = json.loads(done.stdout.splitlines()[-1]), tmp_path / "first"
-    assert seen == "1"
-    assert json.loads((folder / "console.log").read_text()) == [arguments, seen]
+    (arguments, variable), folder = json.loads(done.stdout.splitlines()[-1]), tmp_path / "first"
+    assert variable == "1"
+    assert json.loads((folder / "console.log").read_text()) == [arguments, variable]
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["command"][1:] == arguments
     assert str(tmp_path / "train.parquet") in manifest["files"]
-    again = run("train", "--from", "first/manifest.json", "--no-check", "--out", "second")
-    assert json.loads(again.stdout.splitlines()[-1])[0] == arguments
-    assert "changed" not in again.stderr
+    repeated = run("train", "--from", "first/manifest.json", "--no-check", "--out", "second")
+    assert json.loads(repeated.stdout.splitlines()[-1])[0] == arguments
+    assert "changed" not in repeated.stderr
     (tmp_path / "train.parquet").write_bytes((tmp_path / "val.parquet").read_bytes())
-    other = run("train", "--from", "first/manifest.json", "--no-check", "--out", "third")
-    assert "train.parquet has changed" in other.stderr
+    changed_run = run("train", "--from", "first/manifest.json", "--no-check", "--out", "third")
+    assert "train.parquet has changed" in changed_run.stderr
 
 
-def test_a_run_is_repeated_in_its_folder_only(run, recipe, tmp_path):
+def test_a_run_is_repeated_only_in_its_own_folder(run, recipe, tmp_path):
     assert run("train", "my.yaml", "--no-check", "--out", "first").returncode == 0
     manifest = json.loads((tmp_path / "first/manifest.json").read_text())
     (tmp_path / "first/manifest.json").write_text(json.dumps(manifest | {"folder": "/elsewhere"}))
-    failed(run("train", "--from", "first/manifest.json"), 2, "started in /elsewhere; go there")
+    assert_failure(
+        run("train", "--from", "first/manifest.json"), 2, "started in /elsewhere; go there"
+    )
 
 
 def test_set_accepts_verl_s_own_keys(run, recipe):
@@ -137,7 +139,9 @@ def test_set_accepts_a_mapping(run, recipe):
     options = ("--set", "reward.options={method: robust}", "--verl-version", "0.9")
     done = run("train", "my.yaml", "--dry-run", *options)
     assert "+reward.custom_reward_function.reward_kwargs.method=robust" in done.stdout
-    failed(run("train", "my.yaml", "--dry-run", "--set", "reward={scorer"), 1, "--set reward")
+    assert_failure(
+        run("train", "my.yaml", "--dry-run", "--set", "reward={scorer"), 1, "--set reward"
+    )
 
 
 def test_dynamic_sampling_by_a_metric_that_the_scorer_lacks_is_a_finding(run, recipe, tmp_path):
@@ -166,20 +170,20 @@ def test_a_local_run_starts_in_its_workdir(run, recipe, tmp_path):
     (tmp_path / "stub").write_text(f"#!{sys.executable}\nimport os\nprint(os.getcwd())\n")
     options = ("--no-check", "--set", "cluster.workdir=there", "--verl-version", "0.9")
     assert run("train", "my.yaml", *options).stdout.strip() == str(tmp_path / "there")
-    failed(
+    assert_failure(
         run("train", "my.yaml", "--no-check", "--set", "cluster.workdir=gone"), 2, "no such folder"
     )
 
 
-def test_the_exit_code_is_that_of_the_run(run, recipe):
+def test_train_exits_with_the_code_of_the_run(run, recipe):
     done = run("train", "my.yaml", "--no-check", "--verl-version", "0.9", END="7")
-    failed(done, 7, "the run ended with exit code 7")
+    assert_failure(done, 7, "the run ended with exit code 7")
 
 
 def test_a_run_needs_a_new_or_empty_folder(run, recipe, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
-    failed(run("train", "my.yaml", "--no-check", "--out", "full"), 1, "full is not empty")
+    assert_failure(run("train", "my.yaml", "--no-check", "--out", "full"), 1, "full is not empty")
 
 
 def test_json_of_a_run_is_one_document_even_if_the_run_prints(run, recipe, tmp_path):
@@ -188,8 +192,8 @@ def test_json_of_a_run_is_one_document_even_if_the_run_prints(run, recipe, tmp_p
     (facts,) = json.loads(done.stdout)
     assert (facts["recipe"], facts["folder"], facts["exit_code"]) == ("tiny", "a", 0)
     assert json.loads((tmp_path / "a/console.log").read_text())[0] == facts["command"][1:]
-    written = run("train", "my.yaml", *options, "b", "--set", "cluster.target=script")
-    (facts,) = json.loads(written.stdout)
+    script_report = run("train", "my.yaml", *options, "b", "--set", "cluster.target=script")
+    (facts,) = json.loads(script_report.stdout)
     assert (facts["files"], facts["exit_code"]) == (["b/train.sh"], None)
     assert any("b/train.sh" in line for line in facts["next_steps"])
     failing = run("train", "my.yaml", *options, "c", END="7")
@@ -209,10 +213,10 @@ def test_json_of_a_run_is_one_document_even_if_the_run_prints(run, recipe, tmp_p
     ],
 )
 def test_a_refused_run_leaves_no_folder(run, recipe, tmp_path, options, code, expected):
-    """There is no verl here, so that a rehearsal is refused too."""
+    """A rehearsal is refused too, because verl is not installed here."""
     options = [option.format(folder=tmp_path) for option in options]
     done = run("train", "my.yaml", *options, "--verl-version", "0.9")
-    failed(done, code or done.returncode, expected)
+    assert_failure(done, code or done.returncode, expected)
     assert not (tmp_path / "runs").exists()
     assert not (tmp_path / "x").exists()
 
@@ -227,11 +231,11 @@ def test_a_refused_run_leaves_no_folder(run, recipe, tmp_path, options, code, ex
     ],
 )
 def test_options_without_an_effect_are_refused(run, recipe, tmp_path, options, expected):
-    failed(run("train", "my.yaml", *options), 2, expected)
+    assert_failure(run("train", "my.yaml", *options), 2, expected)
     assert not (tmp_path / "o").exists()
 
 
-def test_check_finds_what_is_wrong_with_a_recipe_and_train_does_not_start_it(run, recipe, tmp_path):
+def test_check_reports_errors_of_a_recipe_and_train_does_not_start_it(run, recipe, tmp_path):
     (tmp_path / "train.parquet").unlink()
     done = run("check", "my.yaml", "--verl-version", "0.9")
     assert done.returncode == 1
@@ -240,7 +244,7 @@ def test_check_finds_what_is_wrong_with_a_recipe_and_train_does_not_start_it(run
     assert not (tmp_path / "runs").exists()
 
 
-def test_check_names_a_scorer_that_does_not_fit_the_rows(run, recipe):
+def test_check_reports_a_scorer_that_does_not_fit_the_rows(run, recipe):
     done = run("check", "my.yaml", "--set", "reward.scorer=mcq", "--verl-version", "0.9")
     assert done.returncode == 1
     assert "train.parquet" in done.stdout
@@ -257,8 +261,8 @@ def test_check_calls_a_user_s_reward_as_verl_does(run, recipe, tmp_path):
 def test_strict_makes_warnings_fatal(run, recipe):
     options = ("check", "my.yaml", "--verl-version", "0.9", "--json")
     loose, strict = (json.loads(run(*options, *more).stdout) for more in ((), ("--strict",)))
-    kinds = {finding["severity"] for finding in loose["findings"]} - {"info"}
-    assert kinds
+    severities = {finding["severity"] for finding in loose["findings"]} - {"info"}
+    assert severities
     assert strict["ok"] is False
 
 
@@ -268,8 +272,8 @@ def test_recipes_are_listed_shown_and_copied(run, tmp_path):
     done = run("recipes", "cp", names[0], "my.yaml")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "my.yaml").read_text() == run("recipes", "show", names[0]).stdout
-    failed(run("recipes", "cp", names[0], "my.yaml"), 1, "exists")
-    failed(run("recipes", "show", "nope"), 2, "unknown recipe")
+    assert_failure(run("recipes", "cp", names[0], "my.yaml"), 1, "exists")
+    assert_failure(run("recipes", "show", "nope"), 2, "unknown recipe")
 
 
 def test_a_script_becomes_a_recipe_and_says_what_verl_would_ignore(run, tmp_path):
@@ -296,13 +300,13 @@ def test_merge_prints_verl_s_command(run, tmp_path):
     done = run("merge", "global_step_5", "out", "--dry-run")
     assert "verl.model_merger merge --backend fsdp --local_dir global_step_5/actor" in done.stdout
     (actor / "model_world_size_1_rank_0.pt").rename(actor / "model_world_size_2_rank_0.pt")
-    failed(run("merge", "global_step_5", "out", "--dry-run"), 1, "ranks 1 are missing")
+    assert_failure(run("merge", "global_step_5", "out", "--dry-run"), 1, "ranks 1 are missing")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "x").touch()
     (actor / "model_world_size_1_rank_0.pt").touch()
     (actor / "model_world_size_2_rank_0.pt").unlink()
-    failed(run("merge", "global_step_5", "out"), 1, "out is not empty")
-    failed(run("merge", "global_step_5", "out/x"), 1, "out/x is not empty")
+    assert_failure(run("merge", "global_step_5", "out"), 1, "out is not empty")
+    assert_failure(run("merge", "global_step_5", "out/x"), 1, "out/x is not empty")
 
 
 def test_merge_prints_the_server_s_command_with_the_recipe_s_lengths(run, tmp_path):
@@ -314,13 +318,13 @@ def test_merge_prints_the_server_s_command_with_the_recipe_s_lengths(run, tmp_pa
     assert "export VLLM_USE_V1=1" in done.stdout
     weights = tmp_path / "hf" / "model.safetensors"
     weights.rename(weights.with_name("model_world_size_1_rank_0.pt"))
-    failed(run("merge", "hf", "--recipe", "qwen3-32b-dapo"), 2, "name a new folder")
-    planned = run("merge", "hf", "out", "--recipe", "qwen3-32b-dapo", "--dry-run").stdout
-    assert "verl.model_merger merge" in planned
-    assert "vllm serve out --served-model-name qwen3-32b-dapo" in planned
+    assert_failure(run("merge", "hf", "--recipe", "qwen3-32b-dapo"), 2, "name a new folder")
+    plan_output = run("merge", "hf", "out", "--recipe", "qwen3-32b-dapo", "--dry-run").stdout
+    assert "verl.model_merger merge" in plan_output
+    assert "vllm serve out --served-model-name qwen3-32b-dapo" in plan_output
 
 
-def test_no_verl_is_needed_to_plan(run):
+def test_a_run_can_be_planned_without_verl(run):
     done = run("train", "qwen3-32b-dapo", "--dry-run")
     assert done.returncode == 0
     assert "python3 -m verl.trainer.main_ppo" in done.stdout

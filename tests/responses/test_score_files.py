@@ -215,9 +215,9 @@ def test_rows_with_an_index_are_looked_up_by_it(tmp_path):
     train = tmp_path / "train.parquet"
     rewardkit.prep("gsm8k", train, sample=True)
     dump = [
-        {"output": "#### 1", "gts": row["reward_model"]["ground_truth"], "extra_info": position}
+        {"output": "#### 1", "gts": row["reward_model"]["ground_truth"], "extra_info": info}
         for row in read_rows(train)
-        for position in [{name: row["extra_info"][name] for name in ("split", "index")}]
+        for info in [{name: row["extra_info"][name] for name in ("split", "index")}]
     ]
     report = score_files([write(tmp_path / "1.jsonl", dump)], train=train)
     assert (set(report.tallies["data_source"]), report.unscored) == ({"openai/gsm8k"}, 0)
@@ -353,11 +353,11 @@ def test_the_interval_is_over_prompts(tmp_path):
     single, repeated = (
         score_files([write(tmp_path / f"{n}.jsonl", rows * n)], "gsm8k").total for n in (1, 8)
     )
-    expected = score_files(
+    ungrouped = score_files(
         [write(tmp_path / "x.jsonl", [{**r, "input": ""} for r in rows * 8])], "gsm8k"
     )
     widths = [
-        high - low for low, high in (single.interval, repeated.interval, expected.total.interval)
+        high - low for low, high in (single.interval, repeated.interval, ungrouped.total.interval)
     ]
     assert widths[1] == pytest.approx(widths[0], rel=0.15)
     assert widths[2] < widths[0] / 2
@@ -571,13 +571,13 @@ def test_a_symbolic_link_as_output_stays_and_one_as_part_is_refused(tmp_path):
     score_files([file], "gsm8k", out=link, overwrite=True)
     assert link.is_symlink()
     assert len(target.read_text().splitlines()) == 5
-    link_target = tmp_path / "other.jsonl"
+    second_output = tmp_path / "other.jsonl"
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    for planted in output_paths(link_target):
+    for planted in output_paths(second_output):
         planted.symlink_to(victim)
         with pytest.raises(OutputError, match="symbolic link that rewardkit did not create"):
-            score_files([file], "gsm8k", out=link_target, overwrite=True)
+            score_files([file], "gsm8k", out=second_output, overwrite=True)
         planted.unlink()
     assert victim.read_text() == "mine"
 

@@ -181,9 +181,9 @@ def test_rows_are_written_unchanged_with_columns_types_and_metadata(tmp_path):
 def test_rows_without_enough_responses_can_be_kept(tmp_path):
     rows = [row(i) for i in range(3)]
     answers = [response_by_index(0, 1), response_by_index(0, 0), response_by_index(1, 1)]
-    rejected_rows, places = select_rows(tmp_path, rows, answers, PassRateFilter(0.1, 0.9, 2))
-    assert (places, rejected_rows.few, rejected_rows.unseen) == ([0], 1, 1)
-    assert set(rejected_rows.dropped) == {"fewer than 2 responses", "no responses"}
+    report, places = select_rows(tmp_path, rows, answers, PassRateFilter(0.1, 0.9, 2))
+    assert (places, report.few, report.unseen) == ([0], 1, 1)
+    assert set(report.dropped) == {"fewer than 2 responses", "no responses"}
     limits = PassRateFilter(0.1, 0.9, 2, unseen=True)
     assert select_rows(tmp_path, rows, answers, limits, overwrite=True)[1] == [0, 1, 2]
 

@@ -1,4 +1,4 @@
-"""A reward server's connections: none is held for ever, and there are never too many."""
+"""A reward server closes idle connections and limits their number."""
 
 import http.client
 import json
@@ -30,7 +30,7 @@ run()
 BODY = json.dumps({"response": "#### 18", "ground_truth": "18"}).encode()
 HEADERS = {"Content-Type": "application/json"}
 
-#: A limit of a test; whoever waits as long has waited for something that never comes.
+#: Timeout of a test in seconds, far above the time that any reply takes.
 LONG = 60
 
 
@@ -57,9 +57,9 @@ def serving(seconds=4.0, parser="httptools", files=None):
 
 
 def ask(port):
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=LONG)) as one:
-        one.request("POST", "/score", BODY, HEADERS)
-        return one.getresponse().status
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=LONG)) as connection:
+        connection.request("POST", "/score", BODY, HEADERS)
+        return connection.getresponse().status
 
 
 def connect(port):
@@ -90,15 +90,15 @@ def test_clients_that_drip_headers_are_closed_while_others_are_answered(parser):
         clients = [stack.enter_context(connect(port)) for _ in range(50)]
         for client in clients:
             client.sendall(b"POST /score HTTP/1.1\r\nX-A: ")
-        dripping = [pool.submit(drip, client, b"x") for client in clients]
-        while not all(each.done() for each in dripping):
+        futures = [pool.submit(drip, client, b"x") for client in clients]
+        while not all(future.done() for future in futures):
             assert ask(port) == 200
-        for each in dripping:
-            each.result()
+        for future in futures:
+            future.result()
 
 
 def flood(client):
-    """Ask, and never read an answer."""
+    """Send requests and never read an answer."""
     for _ in range(10_000):
         client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n" * 100)
 
@@ -143,23 +143,23 @@ def test_headers_have_a_maximum_length(parser):
 
 
 @pytest.mark.full
-def test_a_long_body_is_answered_in_any_pieces():
-    """Its bytes are none of its headers'."""
+def test_a_long_body_may_arrive_in_any_pieces():
+    """The bytes of the body do not count towards the limit of the headers."""
     body = json.dumps({"response": "x" * (1 << 20) + "#### 18", "ground_truth": "18"}).encode()
-    with serving() as port, closing(http.client.HTTPConnection("127.0.0.1", port)) as one:
+    with serving() as port, closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
         for _ in range(3):  # the same connection
-            one.putrequest("POST", "/score")
+            connection.putrequest("POST", "/score")
             for name, value in {**HEADERS, "Content-Length": str(len(body))}.items():
-                one.putheader(name, value)
-            one.endheaders()
+                connection.putheader(name, value)
+            connection.endheaders()
             for start in range(0, len(body), 100_000):
-                one.send(body[start : start + 100_000])
-            reply = one.getresponse()
+                connection.send(body[start : start + 100_000])
+            reply = connection.getresponse()
             assert (reply.status, json.loads(reply.read())["score"]) == (200, 1.0)
 
 
 @pytest.mark.full
-def test_more_clients_than_descriptors_do_not_stop_it_for_ever():
+def test_the_server_recovers_from_more_clients_than_descriptors():
     with serving(files=64) as port, ExitStack() as stack:
         answer = []
         for _ in range(150):
@@ -196,8 +196,8 @@ def test_more_clients_than_descriptors_do_not_stop_it_for_ever():
 def test_the_connection_limit_follows_the_limit_of_open_files(
     monkeypatch, soft, hard, waiting, jobs, set_to, room
 ):
-    done = []
+    limits_set = []
     monkeypatch.setattr(server.resource, "getrlimit", lambda _: (soft, hard))
-    monkeypatch.setattr(server.resource, "setrlimit", lambda _, limits: done.append(limits))
+    monkeypatch.setattr(server.resource, "setrlimit", lambda _, limits: limits_set.append(limits))
     assert raise_connection_limit(waiting, jobs) == room
-    assert done == ([(set_to, hard)] if set_to else [])
+    assert limits_set == ([(set_to, hard)] if set_to else [])

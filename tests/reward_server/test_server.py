@@ -55,21 +55,24 @@ class Server:
     def __init__(self, process):
         self.process = process
         line = process.stdout.readline()
-        found = re.search(r"http://([^ ]+):(\d+) ", line)
-        assert found, (line, process.stderr.read())
-        self.host, self.port = found[1], int(found[2])
+        match = re.search(r"http://([^ ]+):(\d+) ", line)
+        assert match, (line, process.stderr.read())
+        self.host, self.port = match[1], int(match[2])
 
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
 
     def ask(self, path, body=None, *, token=TOKEN, **headers):
-        """(status, JSON or text, headers)"""
+        """Send a request and return (status, JSON or text, headers)."""
         data = json.dumps(body).encode() if isinstance(body, dict) else body
         headers = {k.replace("_", "-"): v for k, v in headers.items()}
-        sent = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"} | headers
-        with closing(self.connect()) as one:
-            one.request("GET" if body is None else "POST", path, data, sent)
-            reply = one.getresponse()
+        all_headers = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {token}",
+        } | headers
+        with closing(self.connect()) as connection:
+            connection.request("GET" if body is None else "POST", path, data, all_headers)
+            reply = connection.getresponse()
             text = reply.read().decode()
         json_ = reply.headers["Content-Type"] == "application/json"
         return reply.status, json.loads(text) if json_ else text, reply.headers
@@ -85,13 +88,13 @@ class Server:
             time.sleep(0.02)
 
     def end(self, number=signal.SIGTERM):
-        """Exit code and what stderr says."""
+        """Send a signal and return (exit code, stderr)."""
         self.process.send_signal(number)
         return self.process.wait(120), self.process.stderr.read()
 
 
 @contextmanager
-def started(*options, **env):
+def start_server(*options, **env):
     command = [sys.executable, "-m", "rewardkit", "reward-server", "--port", "0", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=os.environ | env, **pipes) as process:
@@ -110,14 +113,14 @@ def slow_scorer(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fast():
-    with started("gsm8k", "--max-batch", "8", "--max-body-mb", "1") as process:
+    with start_server("gsm8k", "--max-batch", "8", "--max-body-mb", "1") as process:
         yield Server(process)
 
 
 @pytest.fixture(scope="module")
 def slow(slow_scorer):
     few = ["--jobs", "1", "--max-waiting", "3", "--seconds-per-row", "3"]
-    with started(slow_scorer, *few, "--token-env", "T", T=TOKEN) as process:
+    with start_server(slow_scorer, *few, "--token-env", "T", T=TOKEN) as process:
         yield Server(process)
 
 
@@ -126,10 +129,12 @@ WRONG = {"score": 0.0, "correct": False, "pred": "17", "status": "wrong", "error
 
 
 def test_an_object_gets_a_score_and_a_list_gets_scores_in_order(fast):
-    one = {"data_source": "x", "response": "#### 18", "ground_truth": 18, "extra_info": None}
-    two = {"response": "#### 17", "ground_truth": "18"}
-    assert fast.ask("/score", one)[:2] == (200, RIGHT)
-    assert fast.ask("/score", {"items": [one, two, one]})[1] == {"items": [RIGHT, WRONG, RIGHT]}
+    right_item = {"data_source": "x", "response": "#### 18", "ground_truth": 18, "extra_info": None}
+    wrong_item = {"response": "#### 17", "ground_truth": "18"}
+    assert fast.ask("/score", right_item)[:2] == (200, RIGHT)
+    assert fast.ask("/score", {"items": [right_item, wrong_item, right_item]})[1] == {
+        "items": [RIGHT, WRONG, RIGHT]
+    }
     assert fast.ask("/score", {"items": []})[1] == {"items": []}
 
 
@@ -144,12 +149,12 @@ def test_golds_are_read_as_in_files_and_a_missing_one_affects_only_its_item(fast
 
 
 def test_openrlhf_gets_what_its_own_server_would_answer(fast):
-    """The payload and the keys are those of openrlhf 0.11.2's `utils/agent.py`."""
+    """`utils/agent.py` of openrlhf 0.11.2 sends this payload and reads these keys."""
     prompt = "<|im_start|>user\nsay #### 18<|im_end|>\n"
     body = {"query": [prompt + "#### 17<|im_end|>"], "prompts": [prompt], "labels": ["18"]}
     logs = {"acc": [0.0], "no_answer": [0.0], "timeout": [0.0], "error": [0.0]}
-    alone = {"rewards": [0.0], "scores": [0.0], "extra_logs": logs}
-    assert fast.ask("/get_reward", body)[:2] == (200, alone)
+    expected = {"rewards": [0.0], "scores": [0.0], "extra_logs": logs}
+    assert fast.ask("/get_reward", body)[:2] == (200, expected)
     # A prompt's own answer is not the response's.
     silent = {"query": [prompt], "prompts": [prompt], "labels": [18]}
     assert fast.ask("/get_reward", silent)[1]["extra_logs"]["no_answer"] == [1.0]
@@ -161,7 +166,7 @@ def test_openrlhf_gets_what_its_own_server_would_answer(fast):
 
 
 def test_auto_scores_by_data_source_and_reports_an_unknown_one():
-    with started() as process:
+    with start_server() as process:
         check_auto(Server(process))
 
 
@@ -186,14 +191,14 @@ def check_auto(auto):
     assert "Known: " in error
     assert "openai/gsm8k" in error
     assert reply["items"][3]["status"] == "unknown_data_source"
-    status, alone, _ = auto.ask("/score", {**gsm, "data_source": "openai/gsm8"})
-    assert (status, alone["status"]) == (200, "unknown_data_source")
-    assert "Did you mean 'openai/gsm8k'" in alone["error"]
+    status, single_reply, _ = auto.ask("/score", {**gsm, "data_source": "openai/gsm8"})
+    assert (status, single_reply["status"]) == (200, "unknown_data_source")
+    assert "Did you mean 'openai/gsm8k'" in single_reply["error"]
     label = {"ground_truth": "18", "data_source": "openai/gsm8k"}
     openrlhf = {"query": ["q#### 18"], "prompts": ["q"], "labels": [label]}
     assert auto.ask("/get_reward", openrlhf)[1]["rewards"] == [1.0]
-    counted = 'rewardkit_responses_total{scorer="math_dapo",status="wrong"}'
-    assert auto.metric(counted) == 1
+    metric_name = 'rewardkit_responses_total{scorer="math_dapo",status="wrong"}'
+    assert auto.metric(metric_name) == 1
     assert auto.metric('rewardkit_errors_total{scorer="unknown"}') == 2
     unknown_status = 'rewardkit_responses_total{scorer="unknown",status="unknown_data_source"}'
     assert auto.metric(unknown_status) == 2
@@ -269,26 +274,26 @@ def test_other_media_types_paths_and_methods_are_refused(fast):
     ids=["late", "many"],
 )
 def test_an_endless_body_and_too_many_bodies_are_refused(monkeypatch, limit, status):
-    """Of the application itself: a server's own limits are 30 s and 256 MB."""
+    """The test lowers the limits of the application, which are 30 s and 256 MB."""
     monkeypatch.setattr(app, *limit)
-    sent, parts = [], [{"type": "http.request", "body": b"{", "more_body": True}]
+    messages, parts = [], [{"type": "http.request", "body": b"{", "more_body": True}]
 
     async def receive():
         return parts.pop() if parts else await asyncio.sleep(60)
 
     async def send(message):
-        sent.append(message)
+        messages.append(message)
 
     pool = ScorerPool("gsm8k", {}, 1, 1)
     headers = [(b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": "/score", "headers": headers}
     asyncio.run(app.make_app(pool, RequestLimits())(scope, receive, send))
     pool.close()
-    assert sent[0]["status"] == status
-    assert (b"retry-after" in dict(sent[0]["headers"])) == (status == 429)
+    assert messages[0]["status"] == status
+    assert (b"retry-after" in dict(messages[0]["headers"])) == (status == 429)
 
 
-def test_the_default_is_this_machine_alone_without_a_token(fast):
+def test_by_default_only_this_machine_can_connect_and_no_token_is_needed(fast):
     assert fast.host == "127.0.0.1"
     with pytest.raises(ConnectionRefusedError):  # a server on all addresses has this one, too
         socket.create_connection(("127.0.0.2", fast.port), timeout=60)
@@ -309,8 +314,8 @@ def test_every_endpoint_but_health_needs_the_token(slow):
 
 def test_a_failure_of_a_scorer_is_a_score_and_not_a_status_of_500(slow):
     items = [
-        {"response": what, "ground_truth": "1"}
-        for what in ("fine", "raise", "exit", "nan", "sleep 30", "fine")
+        {"response": response, "ground_truth": "1"}
+        for response in ("fine", "raise", "exit", "nan", "sleep 30", "fine")
     ]
     status, reply, _ = slow.ask("/score", {"items": items})
     assert status == 200
@@ -331,32 +336,32 @@ def test_a_failure_of_a_scorer_is_a_score_and_not_a_status_of_500(slow):
 
 
 def test_ten_times_too_many_requests_are_refused_at_once_and_no_answer_is_lost(slow):
-    """Three may wait and one is judged at a time: thirty that come together get 200 or 429."""
+    """Three requests may wait while one is scored, so 30 simultaneous ones get 200 or 429."""
 
-    def one(n):
+    def send_request(n):
         body = {"response": "sleep 0.1", "ground_truth": str(n)}
         status, reply, headers = slow.ask("/score", body)
         return n, status, reply, headers.get("Retry-After")
 
     with ThreadPoolExecutor(30) as pool:
-        answers = list(pool.map(one, range(30)))
-    scored = [(n, reply["pred"]) for n, status, reply, _ in answers if status == 200]
-    refused = [answer for answer in answers if answer[1] == 429]
-    assert len(scored) + len(refused) == 30
-    assert len(scored) >= 3
-    assert all(pred == str(n) for n, pred in scored)
-    assert all(int(after) >= 1 for _, _, _, after in refused)
-    assert slow.metric('rewardkit_requests_total{path="/score",status="429"}') == len(refused) > 0
-    assert one(1)[1] == 200  # and it goes on
+        answers = list(pool.map(send_request, range(30)))
+    scores = [(n, reply["pred"]) for n, status, reply, _ in answers if status == 200]
+    refusals = [answer for answer in answers if answer[1] == 429]
+    assert len(scores) + len(refusals) == 30
+    assert len(scores) >= 3
+    assert all(pred == str(n) for n, pred in scores)
+    assert all(int(retry_after) >= 1 for _, _, _, retry_after in refusals)
+    assert slow.metric('rewardkit_requests_total{path="/score",status="429"}') == len(refusals) > 0
+    assert send_request(1)[1] == 200  # and it goes on
 
 
 def test_items_of_a_closed_connection_are_not_scored(slow):
-    one = slow.connect()
+    connection = slow.connect()
     items = [{"response": "sleep 0.2", "ground_truth": "1"}] * 100
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
-    one.request("POST", "/score", json.dumps({"items": items}), headers)
+    connection.request("POST", "/score", json.dumps({"items": items}), headers)
     slow.until_waiting(1)
-    one.close()
+    connection.close()
     end = time.monotonic() + 60
     while slow.metric("rewardkit_waiting"):
         assert time.monotonic() < end
@@ -390,10 +395,13 @@ def test_metrics_are_in_prometheus_text_format(fast):
 
 @pytest.mark.full
 def test_a_signal_ends_the_server_after_every_accepted_request(slow_scorer):
-    """Four requests, two at a time; the second half has not begun when the signal comes."""
+    """Two of four requests are being scored and two are waiting when the signal comes."""
     options = [slow_scorer, "--jobs", "2"]
-    with started(*options) as one, started(*options, "--host", "0.0.0.0") as other:
-        server = Server(one)
+    with (
+        start_server(*options) as local_process,
+        start_server(*options, "--host", "0.0.0.0") as public_process,
+    ):
+        server = Server(local_process)
         texts = ["sleep 0.3", "fine", "sleep 0.1", "fine", "raise"]
         items = [{"response": text, "ground_truth": str(n)} for n, text in enumerate(texts)]
         scores = server.ask("/score", {"items": items})[1]["items"]
@@ -405,7 +413,9 @@ def test_a_signal_ends_the_server_after_every_accepted_request(slow_scorer):
             "",
         ]  # in order, two at a time
         assert "0.0.0.0" not in stderr_after_end(server, signal.SIGTERM, 143)
-        assert "anyone who reaches 0.0.0.0" in stderr_after_end(Server(other), signal.SIGINT, 130)
+        assert "anyone who reaches 0.0.0.0" in stderr_after_end(
+            Server(public_process), signal.SIGINT, 130
+        )
 
 
 def stderr_after_end(server, number, code):
@@ -444,7 +454,7 @@ BODIES = (
 
 
 @given(st.sampled_from(["/score", "/get_reward"]), BODIES)
-def test_no_body_gets_a_status_of_500(fast, path, body):
+def test_no_request_body_causes_a_status_of_500(fast, path, body):
     status, reply, _ = fast.ask(path, body)
     assert status == 200 or (status in (400, 413, 422) and reply["error"])
 
@@ -473,9 +483,9 @@ def test_json_of_another_writer_is_read_unchanged(value):
 
 
 def test_settings_that_cannot_be_served_are_errors(fast, tmp_path, monkeypatch):
-    """Each as the error that the command prints in a line."""
-    broken = tmp_path / "broken.py"
-    broken.write_text("import no_such_module")
+    """The error is the one that the command prints in one line."""
+    scorer_file = tmp_path / "broken.py"
+    scorer_file.write_text("import no_such_module")
     monkeypatch.setenv("BLANK", " ")
     cases = [
         (ServerConfig(scorer="gsm8k", port=fast.port), OutputError, "cannot listen there"),
@@ -487,7 +497,7 @@ def test_settings_that_cannot_be_served_are_errors(fast, tmp_path, monkeypatch):
             UnknownNameError,
             "Did you mean 'method'",
         ),
-        (ServerConfig(scorer=f"{broken}:score"), UsageError, "does not import"),
+        (ServerConfig(scorer=f"{scorer_file}:score"), UsageError, "does not import"),
     ]
     for config, error, message in cases:
         with pytest.raises(error, match=message):
@@ -515,14 +525,14 @@ def test_the_reward_model_of_prep_is_a_label():
 
 def test_many_names_are_refused_in_linear_time():
     names = ",".join(f'"{i}":0' for i in range(200_000))
-    started = time.process_time()
+    start = time.process_time()
     with pytest.raises(RequestError, match="given twice"):
         read_json(f'{{{names},"0":0}}'.encode())
-    assert time.process_time() - started < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_query_without_its_prompt_is_refused():
-    """Its examples must not be judged."""
+    """Examples in the prompt must not be scored."""
     body = {"query": ["#### 5\nquite other"], "prompts": ["#### 5\nNow?"], "labels": ["5"]}
     with pytest.raises(RequestError, match="does not begin with"):
         read_openrlhf(json.dumps(body).encode(), 8)

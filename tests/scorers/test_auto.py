@@ -23,17 +23,17 @@ def test_a_row_with_an_unregistered_scorer_is_wrong_and_sets_error(scorer):
 
 
 def test_an_unknown_data_source_lists_the_known_ones_and_says_how_to_register():
-    with pytest.raises(UnknownNameError) as caught:
+    with pytest.raises(UnknownNameError) as error:
         auto.scorer_for("openai/gsm8", {})
-    message = str(caught.value)
+    message = str(error.value)
     assert "Did you mean 'openai/gsm8k'" in message
     assert "rewardkit.data_sources" in message
 
 
 def test_a_row_that_names_a_file_does_not_run_it(tmp_path):
-    ran = tmp_path / "ran"
+    marker = tmp_path / "ran"
     (tmp_path / "evil.py").write_text(
-        f"open({str(ran)!r}, 'w')\ndef score(response, ground_truth, extra_info=None):\n    pass\n"
+        f"open({str(marker)!r}, 'w')\ndef score(response, ground_truth, extra_info=None):\n    pass\n"
     )
     info = {"scorer": f"{tmp_path / 'evil.py'}:score"}
     result = auto.compute_score("openai/gsm8k", "#### 5", "5", info)
@@ -42,7 +42,7 @@ def test_a_row_that_names_a_file_does_not_run_it(tmp_path):
         auto.scorer_for("openai/gsm8k", info)
     with pytest.raises(UnknownNameError, match="a row can only name a registered scorer"):
         auto.scorer_for("openai/gsm8k", {"scorer": "auto"})
-    assert not ran.exists()
+    assert not marker.exists()
 
 
 def test_a_reward_with_verls_signature_gets_the_data_source_of_the_row(monkeypatch):

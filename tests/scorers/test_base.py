@@ -85,8 +85,8 @@ def test_each_fault_of_a_scorer_has_its_own_message(tmp_path, line, message):
 
 def test_a_compute_score_with_other_keys_fails_the_check(tmp_path):
     file = tmp_path / "mine.py"
-    own = "def compute_score(*_, **__):\n    return {'score': 1.0}\n"
-    file.write_text(SCORER.format("pass") + own)
+    code = "def compute_score(*_, **__):\n    return {'score': 1.0}\n"
+    file.write_text(SCORER.format("pass") + code)
     with pytest.raises(AssertionError, match="does not have the keys"):
         check_scorer(f"{file}:score", right=[("4", "4")], wrong=[("5", "4")])
 
@@ -129,7 +129,7 @@ def test_every_status_gives_verl_the_same_keys(status):
     assert to_verl(Score(0.0, False, "", status)).keys() == to_verl(RIGHT).keys()
 
 
-def test_a_raising_scorer_is_wrong_flagged_and_logged_once_per_cause(caplog):
+def test_a_scorer_that_raises_scores_wrong_sets_error_and_is_logged_once_per_cause(caplog):
     def broken(response, ground_truth, extra_info=None):
         if response == "a":
             raise ValueError("first")
@@ -141,7 +141,7 @@ def test_a_raising_scorer_is_wrong_flagged_and_logged_once_per_cause(caplog):
     assert len(caplog.records) == 2
 
 
-def test_bad_golds_are_flagged_and_logged_once_per_data_source(caplog):
+def test_bad_golds_set_error_and_are_logged_once_per_data_source(caplog):
     def bad_gold(response, ground_truth, extra_info=None):
         return Score(0.0, False, "", Status.BAD_GROUND_TRUTH)
 
@@ -166,7 +166,7 @@ def test_unhashable_and_strange_arguments_do_not_raise():
         assert verl_result(scorer, data_source, object(), [], 7, {})["error"] == 1.0
 
 
-def test_verls_own_keyword_arguments_are_not_options_and_unknown_ones_are_logged(caplog):
+def test_keyword_arguments_of_verl_are_not_options_and_unknown_ones_are_logged(caplog):
     def scorer(response, ground_truth, extra_info=None, *, method="a"):
         return RIGHT._replace(pred=method)
 

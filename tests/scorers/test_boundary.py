@@ -1,4 +1,4 @@
-"""What verl is given for every way a scorer ends, and what a user's own reward may return."""
+"""What verl gets for each outcome of a scorer, and what a custom reward may return."""
 
 import logging
 
@@ -58,15 +58,15 @@ def test_a_failure_scores_like_a_wrong_answer():
 
 @pytest.mark.parametrize("extra_info", [None, "text", 3, ["a"]])
 def test_a_scorer_gets_extra_info_as_a_mapping_or_none(extra_info):
-    seen = []
+    infos = []
 
     def scorer(response, ground_truth, extra_info=None):
-        seen.append((response, ground_truth, extra_info))
+        infos.append((response, ground_truth, extra_info))
         return Score(1, True, "", Status.CORRECT)
 
     verl_result(scorer, "d", None, 5, extra_info, {})
     result = verl_result(scorer, "d", 5, None, {"k": 1}, {})
-    assert seen == [("", "5", None), ("5", "", {"k": 1})]
+    assert infos == [("", "5", None), ("5", "", {"k": 1})]
     assert type(result["score"]) is float
 
 
@@ -107,7 +107,7 @@ def test_a_log_line_names_the_data_and_the_cause_and_stays_short(caplog):
     assert f"'{'g' * 80}'" in gold
 
 
-def test_the_same_cause_in_another_set_and_another_place_is_logged_again(caplog):
+def test_the_same_cause_is_logged_again_for_another_data_source_or_line(caplog):
     def broken(response, ground_truth, extra_info=None):
         if response:
             raise ValueError("one place")
@@ -127,7 +127,7 @@ def test_a_hundred_causes_are_logged_in_one_process(caplog):
     assert len(caplog.records) == 100
 
 
-def test_auto_passes_the_row_and_its_data_source_on_and_leaves_the_row_alone():
+def test_auto_passes_on_the_row_and_its_data_source_and_does_not_change_the_row():
     info = {"index": 1}
     assert auto.compute_score("openai/gsm8k", "#### 5", "5", info)["score"] == 1.0
     assert info == {"index": 1}

@@ -1,4 +1,4 @@
-"""Calling a scorer: a finite `Score` with plain types, or the exception that says why there is none."""
+"""Calling a scorer gives a finite `Score` with plain types, or an exception with the reason."""
 
 import sys
 
@@ -64,13 +64,13 @@ class SilentError(Exception):
         raise RuntimeError("an exception without a text")
 
 
-def test_an_exception_that_cannot_say_its_message_is_a_failure_too():
+def test_an_exception_without_a_readable_message_is_a_failure_too():
     error = call_scorer(raising(SilentError()), "r", "g")
     assert failure_reason(error) == "the scorer raised SilentError: "
     assert verl_result(raising(SilentError()), "d", "r", "g", None, {})["error"] == 1.0
 
 
-def test_only_a_command_stops_at_a_scorer_that_never_answers():
+def test_only_commands_stop_using_a_scorer_that_never_answers():
     scorer = raising(NeverAnswersError("it failed on the first 5 responses"))
     assert failed_score(call_scorer(scorer, "r", "g")).status is Status.TIMEOUT
     with pytest.raises(NeverAnswersError):

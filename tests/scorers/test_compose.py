@@ -39,8 +39,8 @@ GOOD = "<think>9 + 9</think><answer>it is</answer>\n#### $18.00"
 
 
 @pytest.fixture
-def written(tmp_path):
-    """Write text as reward.yaml and return its path."""
+def write_yaml(tmp_path):
+    """Return a function that writes text as reward.yaml and returns its path."""
 
     def write(text=YAML):
         path = tmp_path / "reward.yaml"
@@ -51,15 +51,15 @@ def written(tmp_path):
 
 
 def as_verl_loads(path):
-    """Execute a file as verl does, without a place in sys.modules."""
+    """Execute a file as verl does, without an entry in sys.modules."""
     spec = importlib.util.spec_from_file_location("custom_module", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_the_score_is_the_sum_of_the_parts_and_acc_the_scorer_s(written):
-    result = load_reward(written()).compute_score("openai/gsm8k", GOOD, "18")
+def test_the_score_is_the_sum_of_the_parts_and_acc_is_that_of_the_scorer(write_yaml):
+    result = load_reward(write_yaml()).compute_score("openai/gsm8k", GOOD, "18")
     assert result.keys() == FIXED | set(NAMES)
     assert (result["correct"], result["format"], result["repetition"]) == (1.0, 0.1, 0.0)
     assert 0.49 < result["length"] < 0.5
@@ -67,19 +67,19 @@ def test_the_score_is_the_sum_of_the_parts_and_acc_the_scorer_s(written):
     assert (result["acc"], result["pred"]) == (1.0, "$18.00")
 
 
-def test_a_reward_is_a_scorer_with_the_same_verdict_and_score(written):
-    reward = load_reward(written())
+def test_a_reward_is_a_scorer_with_the_same_verdict_and_score(write_yaml):
+    reward = load_reward(write_yaml())
     for response in (GOOD, "#### 19", "", "no " * 500):
-        result, logged = reward(response, "18"), reward.compute_score("", response, "18")
+        result, metrics = reward(response, "18"), reward.compute_score("", response, "18")
         assert (result.score, result.correct, result.pred) == (
-            logged["score"],
-            logged["acc"] == 1.0,
-            logged["pred"],
+            metrics["score"],
+            metrics["acc"] == 1.0,
+            metrics["pred"],
         )
 
 
-def test_every_sample_has_the_same_numeric_keys_even_on_failures(written):
-    reward = load_reward(written())
+def test_every_sample_has_the_same_numeric_keys_even_on_failures(write_yaml):
+    reward = load_reward(write_yaml())
     results = [
         reward.compute_score("openai/gsm8k", solution, gold, extra, **kwargs)
         for solution in (GOOD, "", None, 18)
@@ -92,14 +92,14 @@ def test_every_sample_has_the_same_numeric_keys_even_on_failures(written):
 
 
 @given(response=st.text(), gold=st.text())
-def test_no_text_makes_it_raise_and_the_sum_holds(response, gold):
+def test_no_text_makes_the_reward_raise_and_the_score_is_always_the_sum(response, gold):
     result = build(SPEC).compute_score("", response, gold)
     assert result["score"] == pytest.approx(sum(result[name] for name in NAMES))
     assert -0.7 <= result["score"] <= 1.6
 
 
-def test_the_written_file_gives_what_the_yaml_gives(written, tmp_path):
-    path = written()
+def test_the_generated_file_scores_as_the_yaml_does(write_yaml, tmp_path):
+    path = write_yaml()
     out = write_reward_file(path, tmp_path / "my_reward.py")
     module = as_verl_loads(out)
     path.unlink()  # the file stands alone
@@ -117,38 +117,38 @@ def test_the_written_file_gives_what_the_yaml_gives(written, tmp_path):
         )
 
 
-def test_the_written_file_is_a_scorer_of_rewardkit_too(written, tmp_path):
-    out = write_reward_file(written(), tmp_path / "my_reward.py")
+def test_the_generated_file_is_a_scorer_of_rewardkit_too(write_yaml, tmp_path):
+    out = write_reward_file(write_yaml(), tmp_path / "my_reward.py")
     scorer = load_scorer(f"{out}:score")
     assert scorer(GOOD, "18").correct
     assert respond_of(scorer)("18") == "#### 18"
 
 
-def test_no_text_of_the_yaml_becomes_code(written, tmp_path):
+def test_no_text_of_the_yaml_becomes_code(write_yaml, tmp_path):
     text = YAML.replace("[think, answer]", '[\'"""+open("x")+"""\', \'{spec}\', \'\\\', 你好]')
-    module = as_verl_loads(write_reward_file(written(text), tmp_path / "my_reward.py"))
+    module = as_verl_loads(write_reward_file(write_yaml(text), tmp_path / "my_reward.py"))
     tags = module.REWARD.parts[1].value.keywords["tags"]
     assert tags == ['"""+open("x")+"""', "{spec}", "\\", "你好"]
 
 
-def test_nothing_is_overwritten_by_default_and_an_invalid_yaml_writes_nothing(written, tmp_path):
+def test_nothing_is_overwritten_by_default_and_an_invalid_yaml_writes_nothing(write_yaml, tmp_path):
     out = tmp_path / "my_reward.py"
     out.write_text("mine", encoding="utf-8")
     with pytest.raises(OutputError, match="exists"):
-        write_reward_file(written(), out)
+        write_reward_file(write_yaml(), out)
     with pytest.raises(UsageError):
-        write_reward_file(written("scorer: gsm8k"), out, overwrite=True)
+        write_reward_file(write_yaml("scorer: gsm8k"), out, overwrite=True)
     assert out.read_text(encoding="utf-8") == "mine"
-    assert write_reward_file(written(), out, overwrite=True) == out.resolve()
+    assert write_reward_file(write_yaml(), out, overwrite=True) == out.resolve()
 
 
-def test_a_custom_scorer_is_found_beside_the_yaml(written, tmp_path, monkeypatch):
+def test_a_custom_scorer_is_found_beside_the_yaml(write_yaml, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "def reward(data_source, solution_str, ground_truth, extra_info=None):\n"
         "    return 2.0 if solution_str == data_source else 0.0\n",
         encoding="utf-8",
     )
-    path = written("scorer: mine.py:reward\nparts: {base: 0.5, correct: 1}\n")
+    path = write_yaml("scorer: mine.py:reward\nparts: {base: 0.5, correct: 1}\n")
     monkeypatch.chdir("/")
     module = as_verl_loads(write_reward_file(path, tmp_path / "my_reward.py"))
     result = module.compute_score("me", "me", "18")
@@ -187,11 +187,11 @@ def test_auto_reads_the_data_source_that_verl_passes():
         ("!!python/object/apply:os.system [true]", "not YAML"),
     ],
 )
-def test_a_mistake_in_the_yaml_is_one_line_with_its_place(written, text, message):
-    with pytest.raises(UsageError) as caught:
-        load_reward(written(text))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_the_error_for_a_mistake_in_the_yaml_is_one_line_with_its_place(write_yaml, text, message):
+    with pytest.raises(UsageError) as error:
+        load_reward(write_yaml(text))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_missing_yaml_is_a_usage_error(tmp_path):
@@ -203,7 +203,7 @@ def brief(score, response):
     return float(score.correct and len(response) < 20)
 
 
-def test_a_reward_is_ten_lines_of_python():
+def test_a_reward_can_be_written_in_ten_lines_of_python():
     reward = Reward(
         gsm8k.score, (Part("correct", 1.0, lambda s, _: s.correct), Part("b", 2, brief))
     )
@@ -223,12 +223,12 @@ def test_a_part_that_fails_contributes_nothing_and_sets_error(value, caplog):
 
 
 def test_a_part_gets_the_status_of_the_response():
-    seen = []
-    part = Part("seen", 0.0, lambda s, r: seen.append(s.status) or 0.0)
+    statuses = []
+    part = Part("seen", 0.0, lambda s, r: statuses.append(s.status) or 0.0)
     reward = Reward(gsm8k.score, (part,))
     for response, gold in (("#### 18", "18"), ("#### 17", "18"), ("", "18"), ("#### 1", "")):
         reward.compute_score("", response, gold)
-    assert seen == [Status.CORRECT, Status.WRONG, Status.NO_ANSWER, Status.BAD_GROUND_TRUTH]
+    assert statuses == [Status.CORRECT, Status.WRONG, Status.NO_ANSWER, Status.BAD_GROUND_TRUTH]
 
 
 @pytest.mark.parametrize(
@@ -274,8 +274,8 @@ def test_length_counts_characters():
     )
 
 
-def test_the_written_file_loads_by_the_path_and_name_in_the_override(written, tmp_path):
-    out = write_reward_file(written(), tmp_path / "my_reward.py")
+def test_the_generated_file_loads_by_the_path_and_name_in_the_override(write_yaml, tmp_path):
+    out = write_reward_file(write_yaml(), tmp_path / "my_reward.py")
     assert out.is_absolute()
     result = load_path(f"{out}:compute_score")("s", GOOD, "18")
     assert isinstance(result["score"], float)
@@ -298,14 +298,14 @@ def test_a_reward_without_parts_is_refused():
 
 
 def test_a_part_sees_a_timeout_as_a_timeout():
-    seen = []
+    statuses = []
 
     def slow(response, ground_truth, extra_info=None):
         return Score(0.0, False, "", Status.TIMEOUT)
 
-    part = Part("seen", 1.0, lambda s, r: seen.append(s.status) or 0.0)
+    part = Part("seen", 1.0, lambda s, r: statuses.append(s.status) or 0.0)
     result = Reward(slow, (part,)).compute_score("", "r", "g")
-    assert (seen, result["timeout"], result["error"]) == ([Status.TIMEOUT], 1.0, 0.0)
+    assert (statuses, result["timeout"], result["error"]) == ([Status.TIMEOUT], 1.0, 0.0)
 
 
 @every(
@@ -338,11 +338,11 @@ def test_a_short_correct_answer_gets_the_value_of_its_setting():
     assert build({"scorer": "gsm8k", "parts": parts})("#### 18", "18").score == pytest.approx(1.0)
 
 
-def test_a_message_names_the_file_and_the_part(written):
-    path = written("scorer: gsm8k\nparts: {repetition: {weight: 1, n: 0}}")
-    with pytest.raises(UsageError) as caught:
+def test_a_message_names_the_file_and_the_part(write_yaml):
+    path = write_yaml("scorer: gsm8k\nparts: {repetition: {weight: 1, n: 0}}")
+    with pytest.raises(UsageError) as error:
         load_reward(path)
-    assert str(caught.value).startswith(f"{path}: parts.repetition: ")
+    assert str(error.value).startswith(f"{path}: parts.repetition: ")
     with pytest.raises(UsageError, match="^reward: unknown key"):
         build({"scorer": "gsm8k", "part": {}})
     for key in ("options", "parts"):
@@ -352,8 +352,8 @@ def test_a_message_names_the_file_and_the_part(written):
         build({"scorer": "gsm8k", "parts": {"x": 1}}, where="mine")
 
 
-def test_a_yaml_is_read_and_a_file_written_as_utf_8(written, tmp_path):
-    path = written("scorer: gsm8k\nparts: {format: {weight: 1, tags: [思考]}}")
+def test_the_yaml_and_the_generated_file_are_utf_8(write_yaml, tmp_path):
+    path = write_yaml("scorer: gsm8k\nparts: {format: {weight: 1, tags: [思考]}}")
     assert load_reward(path)("<思考>a</思考>", "18").score == 1.0
     out = write_reward_file(path, tmp_path / "reward.py")
     assert "思考" in out.read_text(encoding="utf-8")

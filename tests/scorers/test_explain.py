@@ -40,7 +40,7 @@ def test_scorers_with_their_own_rule_explain_only_their_score():
 
 
 @pytest.mark.parametrize(
-    ("response", "gold", "where", "rungs"),
+    ("response", "gold", "place", "rungs"),
     [
         (r"\boxed{18}", "18", "box", [("text", "equal")]),
         ("Answer: 018", "18", "phrase", [("text", "passed on"), ("number", "equal")]),
@@ -49,11 +49,11 @@ def test_scorers_with_their_own_rule_explain_only_their_score():
         (r"\boxed{5}", "", "box", []), ("", "18", "", []), ("(B)", "B", "line", [("choice", "correct")]), ("(C)", "B", "line", [("choice", "wrong")]),
     ],
 )  # fmt: skip
-def test_the_explanation_has_the_place_and_the_outcome_of_each_rung(response, gold, where, rungs):
+def test_the_explanation_has_the_place_and_the_outcome_of_each_rung(response, gold, place, rungs):
     explanation = explain("math", response, gold)
     assert (explanation.scorer, explanation.where, list(explanation.rungs)) == (
         "math",
-        where,
+        place,
         rungs,
     )
     assert 0 < explanation.microseconds < 60e6
@@ -65,8 +65,8 @@ def test_the_explanation_has_both_readings_if_they_exist():
         "('sym', 'x')",
         "('num', Fraction(1, 2), None)",
     )
-    for unread in ("@", "1" * 300):  # no mathematics; over a limit
-        explanation = explain("math", rf"\boxed{{{unread}}}", "5")
+    for text in ("@", "1" * 300):  # no mathematics; over a limit
+        explanation = explain("math", rf"\boxed{{{text}}}", "5")
         assert (explanation.pred_tree, explanation.gold_tree) == (
             "",
             "('num', Fraction(5, 1), None)",

@@ -40,12 +40,12 @@ def test_the_answer_counts_0_9_and_the_format_0_1(response, reward, status):
     assert (result.score, result.status) == (reward, status)
 
 
-def test_correct_and_acc_are_the_answer_s_alone():
-    right, wrong = r"\boxed{5}", r"<think></think>\boxed{6}"
-    assert score(right, "5").correct
-    assert not score(wrong, "5").correct
-    assert compute_score("hiyouga/geometry3k", right, "5")["acc"] == 1.0
-    assert compute_score("hiyouga/geometry3k", wrong, "5")["acc"] == 0.0
+def test_correct_and_acc_depend_only_on_the_answer():
+    correct_box, wrong_answer = r"\boxed{5}", r"<think></think>\boxed{6}"
+    assert score(correct_box, "5").correct
+    assert not score(wrong_answer, "5").correct
+    assert compute_score("hiyouga/geometry3k", correct_box, "5")["acc"] == 1.0
+    assert compute_score("hiyouga/geometry3k", wrong_answer, "5")["acc"] == 0.0
 
 
 @pytest.mark.parametrize(("weight", "reward"), [(0, 0.0), (0.25, 0.25), (1, 1.0)])
@@ -60,7 +60,7 @@ def test_a_weight_outside_0_and_1_is_an_error(weight):
 
 
 def test_the_format_is_that_of_verls_pattern():
-    """On every row of six pieces, among them broken and repeated marks."""
+    """The test compares every sequence of six pieces, with broken and repeated tags."""
     pattern = re.compile(r"<think>.*</think>.*\\boxed\{.*\}.*", re.DOTALL)
     pieces = ["<think>", "</think>", r"\boxed{", "}", "\n", "<think"]
     for row in product(pieces, repeat=6):
@@ -72,12 +72,12 @@ def test_the_format_is_that_of_verls_pattern():
     "response",
     ["<think>" * 50_000, "<think></think>" * 50_000, "<think></think>" + r"\boxed{" * 50_000],
 )
-def test_thousands_of_unfinished_marks_are_not_well_formed(response):
+def test_thousands_of_unfinished_tags_are_not_well_formed(response):
     assert score(response, "5").score == 0.0
 
 
 @pytest.mark.parametrize("gold", GOLDS)
-def test_a_gold_in_a_box_scores_1_with_and_without_its_blanks(gold):
+def test_a_gold_in_a_box_scores_1_with_and_without_its_spaces(gold):
     assert score(respond(gold), gold) == (1.0, True, gold, Status.CORRECT)
     dense = gold if gold.isalpha() or "enough" in gold else re.sub(r"(?<!\\pi) ", "", gold)
     assert score(respond(dense), gold).correct
@@ -98,10 +98,10 @@ def test_an_empty_gold_is_an_error_in_the_data():
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_the_weight_may_be_0_or_1(weight):
-    right, formed = r"\boxed{5}", r"<think></think>\boxed{6}"
-    assert score(right, "5", format_weight=weight).score == 1.0 - weight
-    assert score(formed, "5", format_weight=weight).score == weight
+    correct_box, wrong_answer = r"\boxed{5}", r"<think></think>\boxed{6}"
+    assert score(correct_box, "5", format_weight=weight).score == 1.0 - weight
+    assert score(wrong_answer, "5", format_weight=weight).score == weight
     assert score("", "5", format_weight=weight).score == 0.0
-    assert score(right, "5").score == 0.9
-    assert score(formed, "5").score == 0.1
-    assert score(formed, "").status is Status.BAD_GROUND_TRUTH
+    assert score(correct_box, "5").score == 0.9
+    assert score(wrong_answer, "5").score == 0.1
+    assert score(wrong_answer, "").status is Status.BAD_GROUND_TRUTH

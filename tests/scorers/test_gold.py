@@ -1,4 +1,4 @@
-"""What counts as a gold: one answer, in whatever a data file wraps it; a missing value never pays."""
+"""A gold is one answer, even inside a list or an array; a missing gold is never paid."""
 
 import decimal
 import importlib
@@ -57,7 +57,7 @@ def verl(name, response, gold, **options):
 @pytest.mark.parametrize(("name", "options", "gold", "response"), SCORERS, ids=NAMES)
 def test_a_list_of_one_answer_is_that_answer(name, options, gold, response):
     python, single = repr([gold]), json.dumps([gold])
-    for wrapped in (
+    for value in (
         [gold],
         (gold,),
         [[gold]],
@@ -67,22 +67,22 @@ def test_a_list_of_one_answer_is_that_answer(name, options, gold, response):
         python,
         f"[[{single}]]",
     ):
-        assert load_scorer(name, **options)(response, wrapped).correct, wrapped
-        assert verl(name, response, wrapped, **options)["acc"] == 1.0, wrapped
-        assert verl(name, "no", wrapped, **options)["error"] == 0.0, wrapped
+        assert load_scorer(name, **options)(response, value).correct, value
+        assert verl(name, response, value, **options)["acc"] == 1.0, value
+        assert verl(name, "no", value, **options)["error"] == 0.0, value
 
 
 @pytest.mark.parametrize(("name", "options", "gold", "response"), SCORERS, ids=NAMES)
 def test_an_array_of_one_answer_is_that_answer(name, options, gold, response):
     numpy = pytest.importorskip("numpy")
-    for wrapped in (
+    for value in (
         numpy.array([gold]),
         numpy.array([gold], dtype=object),
         numpy.array(gold),
         numpy.str_(gold),
     ):
-        assert load_scorer(name, **options)(response, wrapped).correct
-        assert verl(name, response, wrapped, **options)["acc"] == 1.0
+        assert load_scorer(name, **options)(response, value).correct
+        assert verl(name, response, value, **options)["acc"] == 1.0
 
 
 @pytest.mark.parametrize("gold", NO_GOLD, ids=repr)
@@ -138,15 +138,15 @@ def test_real_golds_that_look_like_these_stay_golds(gold, response):
     "gold", ["18.0", "-18.0", "18.00", "18.", 18.0, [18.0], "[18.0]", array("d", [18])]
 )
 def test_gsm8k_calls_a_whole_number_written_as_a_decimal_an_error(method, gold, caplog):
-    """Whoever answers 18 is wrong in verl, without a word; the score stays verl's."""
+    """In verl, the answer 18 silently scores as wrong; we keep verl's score and set error."""
     text = accept_gold(gold)
-    right, whole = f"#### {text}", f"#### {text.partition('.')[0]}"
+    decimal_answer, integer_answer = f"#### {text}", f"#### {text.partition('.')[0]}"
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
-        result = verl("gsm8k", whole, gold, method=method)
+        result = verl("gsm8k", integer_answer, gold, method=method)
     assert (result["score"], result["error"]) == (0.0, 1.0)
     assert "or set method=robust. Such samples count as wrong" in caplog.text
-    assert verl("gsm8k", right, gold, method=method)["score"] == 1.0
-    assert verl("gsm8k", whole, gold, method="robust")["acc"] == 1.0
+    assert verl("gsm8k", decimal_answer, gold, method=method)["score"] == 1.0
+    assert verl("gsm8k", integer_answer, gold, method="robust")["acc"] == 1.0
 
 
 def test_gsm8k_accepts_golds_with_a_decimal_part():
@@ -173,8 +173,8 @@ def test_the_adapters_of_other_trainers_flag_a_missing_gold(gold):
         assert SampleScorer("math")(r"\boxed{18}", {column: ["18"]})["acc"] == 1.0
 
 
-def test_a_lost_backslash_is_not_judged():
-    r"""JSON reads the `\f` of an undoubled `\frac` as a form feed: no answer could equal it."""
+def test_a_gold_with_a_lost_backslash_is_an_error():
+    r"""JSON reads the `\f` of a single-backslash `\frac` as a form feed, so no answer is right."""
     assert accept_gold('["\\frac{1}{2}"]') == ""
     assert accept_gold('["\\\\frac{1}{2}"]') == r"\frac{1}{2}"
     assert accept_gold(repr([r"\frac{1}{2}"])) == r"\frac{1}{2}"
@@ -182,7 +182,7 @@ def test_a_lost_backslash_is_not_judged():
 
 
 @given(st.text())
-def test_text_passes_the_boundary_unchanged_and_never_raises(text):
+def test_a_text_gold_stays_unchanged_and_never_raises(text):
     assert unwrap_gold(text) == text
     assert accept_gold(text) in ("", text) or text.lstrip()[0] == "["
     assert type(explain_bad_gold(text, load_scorer("gsm8k"))) is str
@@ -191,11 +191,11 @@ def test_text_passes_the_boundary_unchanged_and_never_raises(text):
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '["' * 50_000, "[" + "9" * 10_000 + "]", "{" * 9_999]
 )
-def test_a_hostile_gold_is_read_in_bounds(text):
+def test_a_hostile_gold_is_read_in_bounded_time(text):
     assert type(accept_gold(text)) is str
     assert type(accept_gold(text, several=True)) is str
 
 
-def test_missing_words_are_exact():
+def test_only_exact_words_count_as_a_missing_gold():
     assert {word.upper() for word in MISSING} >= {"NAN", "NONE", "NULL"}
     assert all(accept_gold(word) == word for word in ("none", "NaN", "Null", "nans", "0"))

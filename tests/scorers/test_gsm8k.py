@@ -107,7 +107,7 @@ def test_an_unknown_method_sets_error_and_does_not_raise():
 
 @pytest.mark.parametrize("method", ["strict", "flexible", "robust"])
 @given(response=st.text(), gold=st.text())
-def test_no_text_makes_it_raise_and_scores_stay_in_range(method, response, gold):
+def test_no_text_makes_the_scorer_raise_and_scores_stay_in_range(method, response, gold):
     result = score(response, gold, method=method)
     assert result.score in (0.0, 1.0)
     assert result.correct == (result.score == 1.0) == (result.status is Status.CORRECT)
@@ -120,15 +120,15 @@ def test_the_gold_in_the_requested_format_always_scores(method, gold, thoughts):
 
 
 @given(st.integers(), st.integers())
-def test_another_number_never_scores(gold, other):
-    if gold != other:
+def test_another_number_never_scores(gold, number):
+    if gold != number:
         for method in ("strict", "flexible", "robust"):
-            assert not score(f"#### {other}", str(gold), method=method).correct
+            assert not score(f"#### {number}", str(gold), method=method).correct
 
 
 def test_robust_mode_is_never_below_strict_on_real_right_answers(gsm8k_responses, shared):
-    """Right golds only: where strict pays, robust pays too, but for a handful of hedges."""
-    lost = [
+    """With right golds, robust pays wherever strict pays, except for a few hedged answers."""
+    lost_ids = [
         (response[-80:], gold)
         for response, gold in gsm8k_responses
         if score(response, gold).correct and not score(response, gold, method="robust").correct
@@ -137,7 +137,7 @@ def test_robust_mode_is_never_below_strict_on_real_right_answers(gsm8k_responses
         score(response, gold, method="robust").correct and not score(response, gold).correct
         for response, gold in gsm8k_responses
     )
-    assert len(lost) <= 1
+    assert len(lost_ids) <= 1
     assert gained > 100
 
 
@@ -147,10 +147,10 @@ def test_a_mixed_number_is_its_value_in_robust_mode():
     assert not score("#### 405 is wrong", "405", method="robust").correct
 
 
-def test_verl_s_modes_read_the_last_300_characters_and_robust_all():
-    for method, answer, rest in (("strict", "#### 18", 293), ("flexible", "18", 298)):
-        assert score(answer + "x" * rest, "18", method=method).correct
-        assert not score(answer + "x" * (rest + 1), "18", method=method).correct
+def test_verl_s_modes_read_the_last_300_characters_and_robust_mode_reads_all():
+    for method, answer, length in (("strict", "#### 18", 293), ("flexible", "18", 298)):
+        assert score(answer + "x" * length, "18", method=method).correct
+        assert not score(answer + "x" * (length + 1), "18", method=method).correct
     assert score("#### 18\n" + "x" * 5000, "18", method="robust").correct
 
 

@@ -83,7 +83,7 @@ def scorer(tmp_path, text):
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_score_names_the_rows_that_break_a_scorer_and_scores_the_rest(bad, rows, tmp_path, jobs):
+def test_score_reports_the_rows_that_break_a_scorer_and_scores_the_rest(bad, rows, tmp_path, jobs):
     out = tmp_path / "out.jsonl"
     report = score_files([rows], bad, jobs=jobs, out=out, seconds=3)
     assert {row.where.rpartition(":")[2]: row.reason for row in report.examples} == REASONS
@@ -94,10 +94,10 @@ def test_score_names_the_rows_that_break_a_scorer_and_scores_the_rest(bad, rows,
 
 @pytest.mark.full
 def test_report_and_compare_survive_the_same_scorer(bad, rows, tmp_path):
-    written = write_report([rows], tmp_path / "o.html", scorer=bad, seconds=3)
-    assert written.totals.total.n == 12 - len(REASONS)
-    assert set(written.totals.unread) == set(REASONS.values())
-    assert written.totals.first["no verdict within 3 s"].endswith("r.jsonl:5")
+    page_report = write_report([rows], tmp_path / "o.html", scorer=bad, seconds=3)
+    assert page_report.totals.total.n == 12 - len(REASONS)
+    assert set(page_report.totals.unread) == set(REASONS.values())
+    assert page_report.totals.first["no verdict within 3 s"].endswith("r.jsonl:5")
 
     export = tmp_path / "changed.jsonl"
     with open_scorer(bad, {}, 3) as a, open_scorer("gsm8k", {}) as b:
@@ -112,16 +112,16 @@ def test_report_and_compare_survive_the_same_scorer(bad, rows, tmp_path):
     }
     assert report.a.first["took too long"].endswith("r.jsonl:5: no verdict within 3 s")
     cases = [json.loads(line)["a"] for line in export.read_text().splitlines()]
-    ended = {"scorer": "bad", "status": "ended its process", "error": REASONS["4"]}
-    assert ended in cases
+    case = {"scorer": "bad", "status": "ended its process", "error": REASONS["4"]}
+    assert case in cases
 
 
 def test_a_built_in_scorer_runs_in_this_process_and_any_other_in_its_own(bad):
-    with open_scorer("gsm8k", {}) as ours:
-        assert ours("#### 1", "1").correct
-        assert not isinstance(ours, isolated.IsolatedScorer)
-    with open_scorer(bad, {"mark": "m"}) as theirs:
-        pid, mark = theirs("row 1", "1").pred.split()
+    with open_scorer("gsm8k", {}) as built_in:
+        assert built_in("#### 1", "1").correct
+        assert not isinstance(built_in, isolated.IsolatedScorer)
+    with open_scorer(bad, {"mark": "m"}) as custom:
+        pid, mark = custom("row 1", "1").pred.split()
     assert (int(pid) != os.getpid(), mark) == (True, "m")
     assert not Path(f"/proc/{pid}").exists()
     assert [is_built_in(name) for name in ("auto", "math", "x.py:f", "acme")] == [
@@ -179,7 +179,9 @@ def test_a_scorer_that_hangs_is_killed_with_the_processes_it_started(tmp_path):
     ],
 )
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_a_scorer_that_never_answers_is_given_up_early(tmp_path, rows, text, seconds, words, jobs):
+def test_a_scorer_that_never_answers_is_soon_not_called_again(
+    tmp_path, rows, text, seconds, words, jobs
+):
     with pytest.raises(NeverAnswersError, match=rf"first 5 responses.*{words}"):
         score_files([rows], scorer(tmp_path, text), jobs=jobs, seconds=seconds)
 
@@ -201,7 +203,7 @@ def test_a_scorer_that_does_not_load_is_one_line_of_error(tmp_path, rows, text, 
         score_files([rows], name)
 
 
-def test_an_unknown_option_is_named(bad, rows):
+def test_the_error_for_an_unknown_option_names_it(bad, rows):
     with pytest.raises(UsageError, match="has no option 'marc'.*mark"):
         score_files([rows], bad, options={"marc": "x"})
     with pytest.raises(UnknownNameError):
@@ -307,12 +309,12 @@ def test_a_slow_scorer_sends_each_score_of_a_batch_at_once(tmp_path, monkeypatch
         assert [len(verdicts) for _, _, verdicts in replies] == [1, 1, 1, 1]
 
 
-def test_scores_keep_their_place_in_a_batch_with_failures(bad):
+def test_scores_keep_their_order_in_a_batch_with_failures(bad):
     with open_scorer(bad, {}, 3) as judge:
         judge("row 0", "1")
         order = [1, 4, 3, 1, 2, 5, 10, 4, 8, 7, 2]
         results = judge.score_batch([(f"row {i}", "1", {}) for i in order])
-    kinds = [type(result).__name__ for result in results]
+    types = [type(result).__name__ for result in results]
     names = {
         2: "ScorerCrashError",
         3: "ScorerCrashError",
@@ -320,7 +322,7 @@ def test_scores_keep_their_place_in_a_batch_with_failures(bad):
         5: "LookupError",
         7: "InvalidScoreError",
     }
-    assert kinds == [names.get(i, "Score") for i in order]
+    assert types == [names.get(i, "Score") for i in order]
 
 
 def alive(pid):
@@ -389,8 +391,8 @@ def test_no_process_of_a_scorer_is_left_as_an_orphan(bad):
 
 def test_a_scorer_s_process_is_killed_and_replaced_if_its_guard_dies(bad):
     with open_scorer(bad, {}, 5) as judge:
-        first = int(judge("row 1", "1").pred.split()[0])
-        guard = int(Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1])
+        first_pid = int(judge("row 1", "1").pred.split()[0])
+        guard = int(Path(f"/proc/{first_pid}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(guard, signal.SIGKILL)
         assert judge("row 1", "1").correct
-    assert wait_until(lambda: not alive(first))
+    assert wait_until(lambda: not alive(first_pid))

@@ -14,7 +14,7 @@ NAMES = sorted(registry.SCORERS)
 
 
 def load_as_verl_does(path):
-    """By file, without a place in sys.modules: `verl/utils/import_utils.py`."""
+    """Load a file without an entry in sys.modules, as `verl/utils/import_utils.py` does."""
     spec = importlib.util.spec_from_file_location("custom_module_1234", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -25,22 +25,24 @@ def load_as_verl_does(path):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_loaded_by_path_behaves_like_the_imported_module(name):
     by_path = load_as_verl_does(location(name))
-    imported = importlib.import_module(registry.SCORERS[name].partition(":")[0])
+    module_by_name = importlib.import_module(registry.SCORERS[name].partition(":")[0])
     for text in ("#### 18", r"\boxed{18}", "Answer: 18", "", "\ud800", "18"):
         for gold in ("18", "", "x", None):
             arguments = ("openai/gsm8k", text, gold, {"scorer": ""})
-            assert by_path.compute_score(*arguments) == imported.compute_score(*arguments)
+            assert by_path.compute_score(*arguments) == module_by_name.compute_score(*arguments)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_scorer_file_has_only_imports_and_plain_functions(name):
     module = importlib.import_module(registry.SCORERS[name].partition(":")[0])
-    own = [v for v in vars(module).values() if getattr(v, "__module__", "") == module.__name__]
-    assert not [value for value in own if inspect.isclass(value)]
+    definitions = [
+        v for v in vars(module).values() if getattr(v, "__module__", "") == module.__name__
+    ]
+    assert not [value for value in definitions if inspect.isclass(value)]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_verl_s_entry_has_verl_s_parameters(name):
+def test_compute_score_has_verl_s_parameters(name):
     module = importlib.import_module(registry.SCORERS[name].partition(":")[0])
     names = list(inspect.signature(module.compute_score).parameters)
     assert names == ["data_source", "solution_str", "ground_truth", "extra_info", "kwargs"]
@@ -92,8 +94,8 @@ def test_a_reward_with_verls_signature_may_return_a_number_or_a_dictionary(
         "    assert data_source == 'mine' and 'data_source' not in extra_info\n"
         f"    return {result}\n"
     )
-    judged = load_scorer(f"{file}:compute_score")("r", "g", {"data_source": "mine"})
-    assert (judged.score, judged.correct) == (score, correct)
+    verdict = load_scorer(f"{file}:compute_score")("r", "g", {"data_source": "mine"})
+    assert (verdict.score, verdict.correct) == (score, correct)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_the_box_decides_and_otherwise_the_answer_line(response, gold, status):
 
 
 @given(st.text(), st.text())
-def test_no_text_makes_it_raise(response, gold):
+def test_no_text_makes_the_scorer_raise(response, gold):
     assert score(response, gold).score in (0.0, 1.0)
 
 
@@ -85,7 +85,7 @@ def test_a_denied_a_hedged_and_an_echoed_answer_do_not_pay(response, gold):
 
 
 @pytest.mark.parametrize(
-    ("response", "gold", "right"),
+    ("response", "gold", "expected"),
     [
         ("#### **18**", "18", True),
         ("#### **18** dollars.", "18", True),
@@ -95,8 +95,8 @@ def test_a_denied_a_hedged_and_an_echoed_answer_do_not_pay(response, gold):
         ("The answer is **18** or **20**", "18", False),
     ],
 )
-def test_bold_at_the_start_of_an_answer_is_not_a_power(response, gold, right):
-    assert score(response, gold).correct is right
+def test_bold_at_the_start_of_an_answer_is_not_a_power(response, gold, expected):
+    assert score(response, gold).correct is expected
 
 
 @every(

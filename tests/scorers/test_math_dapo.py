@@ -63,7 +63,7 @@ tex = st.lists(
         ("thirty-four", "34", "[INVALID]", NONE),
     ],
 )
-def test_the_verdicts_are_verls(response, gold, pred, status):
+def test_the_verdicts_are_the_same_as_verls(response, gold, pred, status):
     result = score(response, gold)
     assert (result.pred, result.status) == (pred, status)
     assert (result.score, result.correct) == ((1.0, True) if status is RIGHT else (-1.0, False))
@@ -106,9 +106,9 @@ def test_a_box_that_repeats_a_gold_of_units_is_right():
 
 def test_robust_mode_gives_the_verdicts_of_math_as_plus_and_minus_one():
     for response in ("Answer: 0.5", r"thus \boxed{0.5}", r"\boxed{2}", "nothing"):
-        ours, theirs = score(response, "0.5", mode="robust"), math.score(response, "0.5")
-        assert ours.score == (1.0 if theirs.correct else -1.0)
-        assert ours[1:] == theirs[1:]
+        dapo_score, math_score = score(response, "0.5", mode="robust"), math.score(response, "0.5")
+        assert dapo_score.score == (1.0 if math_score.correct else -1.0)
+        assert dapo_score[1:] == math_score[1:]
     assert score(r"Answer: 34.00", "34", mode="robust").correct
 
 
@@ -133,7 +133,7 @@ def test_compute_score_returns_fixed_keys_and_failures_score_minus_one():
 
 
 def test_the_file_behaves_the_same_loaded_by_path():
-    """As verl does it: without a place in sys.modules."""
+    """The test loads the file without an entry in sys.modules, as verl does."""
     by_path = load_path(f"{math_dapo.__file__}:compute_score")
     for response in ("Answer: 34", r"\boxed{34}", "no"):
         assert by_path("", response, "34") == math_dapo.compute_score("", response, "34")
@@ -141,7 +141,9 @@ def test_the_file_behaves_the_same_loaded_by_path():
 
 
 @given(response=tex, gold=tex, strict=st.booleans(), fallback=st.booleans())
-def test_no_text_makes_it_raise_and_scores_are_plus_or_minus_one(response, gold, strict, fallback):
+def test_no_text_makes_the_scorer_raise_and_scores_are_plus_or_minus_one(
+    response, gold, strict, fallback
+):
     result = score(response, gold, strict_box=strict, boxed_fallback=fallback)
     assert result.score in (1.0, -1.0)
     assert result.correct == (result.score == 1.0) == (result.status is RIGHT)
@@ -154,8 +156,8 @@ def test_the_gold_in_the_requested_format_always_scores(gold, thoughts):
 
 
 @given(st.integers(), st.integers())
-def test_another_number_never_scores(gold, other):
-    assert score(f"Answer: {other}", str(gold)).correct == (gold == other)
+def test_another_number_never_scores(gold, number):
+    assert score(f"Answer: {number}", str(gold)).correct == (gold == number)
 
 
 @every(
@@ -179,7 +181,7 @@ def test_another_number_never_scores(gold, other):
         ("10\\%", "10\\%"),
     ],
 )
-def test_the_normal_form(text, normal):
+def test_answers_have_verl_s_normal_form(text, normal):
     assert normalize(text) == normal
 
 
@@ -203,17 +205,17 @@ def test_the_normal_form(text, normal):
 def test_time_is_linear_in_the_gold_and_the_response(unit):
     """A quadratic step on 1 MB would take hours, and verl's does; this takes a fraction of it."""
     hostile = unit * (1_000_000 // len(unit))
-    started = time.process_time()
+    start = time.process_time()
     for gold in (hostile, f"{hostile}\n}}", f"{hostile}$"):
         score(f"{hostile}\nAnswer: 1", gold)
         score(hostile, "1")
-    assert time.process_time() - started < 10
+    assert time.process_time() - start < 10
 
 
 def test_the_line_is_read_in_the_last_300_characters_and_the_box_in_the_last_100():
-    for answer, rest in (("Answer: 34", 290), (r"\boxed{34}", 90)):
-        assert score(answer + " " * rest, "34").correct
-        assert score(answer + " " * (rest + 1), "34").status is NONE
+    for answer, length in (("Answer: 34", 290), (r"\boxed{34}", 90)):
+        assert score(answer + " " * length, "34").correct
+        assert score(answer + " " * (length + 1), "34").status is NONE
     assert score(r"\boxed{34}" + " " * 90, "34", strict_box=True).correct
     assert not score(r"\boxed{34}" + " " * 91, "34", strict_box=True).correct
 
@@ -233,7 +235,7 @@ def test_a_gold_of_up_to_10000_characters_is_compared():
         *("an ", "a "),
     ],
 )  # fmt: skip
-def test_every_step_of_the_normalisation_is_taken(step):
+def test_every_step_of_the_normalisation_has_an_effect(step):
     assert normalize(f"12{step}y") == "12y"
 
 

@@ -16,7 +16,7 @@ HANGS = [r"\boxed{9^{9^{9^{9}}}}", r"\boxed{100000000!}", r"\boxed{\binom{10^{9}
 
 @pytest.fixture
 def package():
-    """The real Math-Verify; its tests skip without it."""
+    """Skip the test unless Math-Verify is installed."""
     pytest.importorskip("math_verify", reason="pip install 'rewardkit[math-verify]'")
 
 
@@ -33,7 +33,7 @@ def verdict_of_verl(response, gold):
 
 
 def real_cases(shared, count=200):
-    """(response, gold): half with the gold of their own question, half with another's."""
+    """Return (response, gold) pairs: half with their own question's gold, half with another's."""
     lines = (shared / "cases" / "real_math_qwen25.jsonl").read_text(encoding="utf-8").split("\n")
     cases = [json.loads(line) for line in lines[:count] if line]
     golds = [case["ground_truth"] for case in cases]
@@ -53,7 +53,7 @@ def test_verdicts_are_math_verify_s_from_the_main_thread_and_from_others(shared)
 
 @pytest.mark.usefixtures("package")
 def test_math_verify_itself_raises_in_a_thread():
-    """The reason for the worker."""
+    """This is the reason for the worker process."""
     with ThreadPoolExecutor(1) as pool:
         assert isinstance(pool.submit(verdict_of_verl, "5", "5").exception(), ValueError)
 
@@ -76,7 +76,7 @@ def test_math_verify_itself_raises_in_a_thread():
         ("\ud800 5", "5", "5", Status.CORRECT),
     ],
 )
-def test_each_way_to_end_has_its_status(response, gold, pred, status):
+def test_each_outcome_of_the_helper_has_its_own_status(response, gold, pred, status):
     correct = status is Status.CORRECT
     assert score(response, gold) == (float(correct), correct, pred, status)
 
@@ -95,7 +95,9 @@ def test_verl_sees_a_timeout_as_a_metric():
     assert (result["score"], result["timeout"], result["error"]) == (0.0, 1.0, 0.0)
 
 
-def test_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch, tmp_path):
+def test_the_error_for_a_missing_package_is_one_line_that_says_what_to_install(
+    monkeypatch, tmp_path
+):
     (tmp_path / "math_verify.py").write_text("raise ModuleNotFoundError('No such module')")
     monkeypatch.syspath_prepend(tmp_path)  # a helper finds modules where its caller does
     monkeypatch.setattr(worker, "_pools", {})
@@ -119,7 +121,7 @@ def test_a_helper_that_does_not_start_is_an_error(monkeypatch):
         (Reply("error", None, "RecursionError: too deep"), Status.UNPARSED_ANSWER),
     ],
 )
-def test_a_process_that_dies_of_a_response_is_a_wrong_answer(monkeypatch, reply, status):
+def test_a_response_that_crashes_the_helper_is_a_wrong_answer(monkeypatch, reply, status):
     monkeypatch.setattr(math_verify, "call", lambda *_, **__: reply)
     assert score(respond("5"), "5") == (0.0, False, "", status)
 
@@ -129,7 +131,7 @@ def test_a_deadline_of_zero_is_an_error():
         score(respond("5"), "5", seconds=0)
 
 
-def test_a_verdict_may_take_its_seconds_of_cpu_time_and_five_times_as_long(monkeypatch):
+def test_a_call_has_a_limit_of_cpu_time_and_of_five_times_as_much_wall_time(monkeypatch):
     calls = []
     reply = Reply("timeout", None, "CPU time limit reached")
     monkeypatch.setattr(math_verify, "call", lambda *_, **options: calls.append(options) or reply)
@@ -142,7 +144,7 @@ def test_a_verdict_may_take_its_seconds_of_cpu_time_and_five_times_as_long(monke
 
 
 @pytest.mark.parametrize("error", ["ModuleNotFoundError: No module", "ImportError: cannot import"])
-def test_a_package_that_does_not_import_is_named_however_it_fails(monkeypatch, error):
+def test_the_error_for_a_package_that_does_not_import_names_it(monkeypatch, error):
     monkeypatch.setattr(math_verify, "call", lambda *_, **__: Reply("import_error", None, error))
     with pytest.raises(UsageError, match=f"^math_verify: {error}. It needs the package"):
         score(respond("5"), "5")

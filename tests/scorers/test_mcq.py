@@ -108,13 +108,13 @@ def test_partial_pays_the_picked_part_of_the_gold_and_nothing_with_a_wrong_lette
     assert (result.score, result.correct) == (paid, paid == 1.0)
 
 
-def test_under_partial_another_right_letter_pays_more_and_another_wrong_one_nothing():
+def test_with_partial_each_right_letter_raises_the_score_and_a_wrong_one_makes_it_0():
     for size in range(1, 4):
         for letters in combinations("ABD", size):
-            picked = "".join(letters)
-            paid = score(mcq.respond(picked), "ABD", partial=True).score
+            letters_text = "".join(letters)
+            paid = score(mcq.respond(letters_text), "ABD", partial=True).score
             assert paid == size / 3
-            assert score(mcq.respond(picked + "C"), "ABD", partial=True).score == 0.0
+            assert score(mcq.respond(letters_text + "C"), "ABD", partial=True).score == 0.0
 
 
 def tagged(box):
@@ -150,7 +150,7 @@ def test_the_letter_rule_counts_every_capital_up_to_g_in_the_box(box, gold, pred
         r"<think>\boxed{A}</think><answer></answer>",
     ],
 )
-def test_dianjin_mode_wants_one_think_and_one_answer_with_a_box(response):
+def test_dianjin_mode_requires_one_think_and_one_answer_with_a_box(response):
     result = score(response, "A", mode="dianjin")
     assert (result.score, result.status) == (0.0, Status.NO_ANSWER)
 
@@ -164,7 +164,7 @@ def test_a_gold_without_letters_never_pays(mode, gold):
 
 
 def official(response, gold):
-    """DianJin's rule as described: regular expressions, then letters in order."""
+    """Return the score by DianJin's rule: regular expressions, then letters in order."""
     import re
 
     def letters(text):
@@ -186,8 +186,8 @@ PIECES = ["<think>", "</think>", "<answer>", "</answer>", "\\boxed{", "}", "{", 
     st.lists(st.sampled_from(PIECES), max_size=8).map("".join),
     st.sampled_from(["A", "AC", "CA", "C,A"]),
 )
-def test_dianjin_mode_scores_as_the_official_rule(before, box, gold):
-    for response in (before, tagged(rf"\boxed{{{box}}}"), before + tagged(box)):
+def test_dianjin_mode_scores_as_the_official_rule(prefix, box, gold):
+    for response in (prefix, tagged(rf"\boxed{{{box}}}"), prefix + tagged(box)):
         assert score(response, gold, mode="dianjin").score == official(response, gold)
 
 
@@ -212,7 +212,7 @@ def test_an_unknown_mode_sets_error_and_does_not_raise():
 
 @pytest.mark.parametrize("mode", ["strict", "dianjin", "letters"])
 @given(response=st.text(), gold=st.text(), flag=st.booleans())
-def test_no_text_makes_it_raise_and_scores_stay_in_range(mode, response, gold, flag):
+def test_no_text_makes_the_scorer_raise_and_scores_stay_in_range(mode, response, gold, flag):
     for text in (response, tagged(rf"\boxed{{{response}}}")):
         result = score(
             text, gold, {"options": [gold, "x"]}, partial=flag, final_letter=flag, mode=mode
@@ -229,16 +229,16 @@ def test_the_gold_in_any_order_scores_after_any_thought(gold, order, thoughts):
 
 
 @given(LETTERS, LETTERS, st.sampled_from(["{}", "({})", "选{}", "answer is {}", r"\text{{{}}}"]))
-def test_another_set_never_scores(gold, other, dress):
-    if set(gold) != set(other):
-        assert score(mcq.respond(dress.format(other)), gold).score == 0.0
+def test_another_set_never_scores(gold, letters, dress):
+    if set(gold) != set(letters):
+        assert score(mcq.respond(dress.format(letters)), gold).score == 0.0
 
 
 @given(LETTERS, st.sampled_from("ABCDEFGHIJ"), st.sampled_from([",", "", " or ", "和", "/", "\n"]))
-def test_adding_a_wrong_letter_never_scores(gold, wrong, joint):
-    if wrong not in gold:
+def test_adding_a_wrong_letter_never_scores(gold, letter, joint):
+    if letter not in gold:
         for partial in (False, True):
-            assert score(mcq.respond(gold + joint + wrong), gold, partial=partial).score == 0.0
+            assert score(mcq.respond(gold + joint + letter), gold, partial=partial).score == 0.0
 
 
 def cases(shared, name):
@@ -275,14 +275,14 @@ def test_no_known_exploit_pays_and_no_right_answer_is_lost(shared, final_letter)
 
 
 def test_on_real_options_a_letter_with_its_text_is_right_and_every_other_is_not(shared):
-    """CFLUE: golds spelled out score, but for doubled options; no wrong letter or text does."""
+    """On CFLUE, golds with their texts score, except for repeated options; wrong ones never do."""
     path = shared / "data" / "cflue" / "knowledge.json"
-    lost, paid = [], []
+    lost_questions, paid_questions = [], []
     for row in json.loads(path.read_text(encoding="utf-8"))[::4]:
         texts, gold = ast.literal_eval(row["choices"]), row["answer"]
-        spelled = "；".join(f"{letter}. {texts[letter]}" for letter in gold)
-        right = [gold, "、".join(gold), "选项" + "和".join(gold), spelled]
-        wrong = [
+        with_texts = "；".join(f"{letter}. {texts[letter]}" for letter in gold)
+        correct_answers = [gold, "、".join(gold), "选项" + "和".join(gold), with_texts]
+        wrong_answers = [
             answer
             for letter in texts.keys() - set(gold)
             for answer in (
@@ -293,11 +293,14 @@ def test_on_real_options_a_letter_with_its_text_is_right_and_every_other_is_not(
                 gold + letter,
             )
         ]
-        scores = [score(mcq.respond(a), gold, {"options": texts}).score for a in right + wrong]
-        lost += [row["question"] for paid_ in scores[: len(right)] if not paid_]
-        paid += [row["question"] for paid_ in scores[len(right) :] if paid_]
-    assert paid == []
-    assert len(lost) <= 3
+        scores = [
+            score(mcq.respond(a), gold, {"options": texts}).score
+            for a in correct_answers + wrong_answers
+        ]
+        lost_questions += [row["question"] for paid_ in scores[: len(correct_answers)] if not paid_]
+        paid_questions += [row["question"] for paid_ in scores[len(correct_answers) :] if paid_]
+    assert paid_questions == []
+    assert len(lost_questions) <= 3
 
 
 @given(
@@ -367,17 +370,17 @@ def test_each_response_has_its_letters_and_its_status(response, gold, options, r
         (r"\boxed{A} \boxed{G}", "G", (1.0, True, "G", Status.CORRECT)),
     ],
 )
-def test_the_letter_rule_has_its_statuses_too(response, gold, result):
+def test_the_letter_rule_has_the_same_statuses(response, gold, result):
     assert score(response, gold, mode="letters") == result
 
 
 @pytest.mark.parametrize(
-    ("picked", "paid"), [("A", 1 / 3), ("AB", 2 / 3), ("ABD", 1.0), ("AC", 0.0), ("ABCD", 0.0)]
+    ("letters", "expected"), [("A", 1 / 3), ("AB", 2 / 3), ("ABD", 1.0), ("AC", 0.0), ("ABCD", 0.0)]
 )
-def test_a_part_of_the_gold_is_paid_only_with_the_option(picked, paid):
-    assert score(mcq.respond(picked), "ABD", partial=True).score == paid
-    assert score(mcq.respond(picked), "ABD").score == float(picked == "ABD")
-    assert score(mcq.respond(picked), "ABD", partial=True).correct == (picked == "ABD")
+def test_a_part_of_the_gold_is_paid_only_with_the_option(letters, expected):
+    assert score(mcq.respond(letters), "ABD", partial=True).score == expected
+    assert score(mcq.respond(letters), "ABD").score == float(letters == "ABD")
+    assert score(mcq.respond(letters), "ABD", partial=True).correct == (letters == "ABD")
 
 
 def test_an_unknown_mode_lists_the_known_ones():

@@ -1,4 +1,4 @@
-"""The options of scorers: a value that does not fit is refused once, where a scorer is loaded."""
+"""Scorer options are validated once, when a scorer is loaded."""
 
 import logging
 import math
@@ -70,17 +70,17 @@ def test_an_invalid_value_is_a_usage_error_when_the_scorer_is_loaded(
         lambda: load_scorer(scorer, **{option: value}),
         lambda: SampleScorer(scorer, {option: value}),
     ):
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError) as error:
             load()
-        assert message in str(caught.value)
-        assert caught.value.exit_code == 2
+        assert message in str(error.value)
+        assert error.value.exit_code == 2
 
 
 @pytest.mark.parametrize("scorer", sorted(set(registry.SCORERS) - {"auto"}))
 def test_every_option_of_every_scorer_says_which_values_it_takes(scorer):
     judge = load_scorer(scorer)
-    tried = {option for name, option, *_ in WRONG if name == scorer}
-    assert tried == option_names(judge), "each option needs a wrong value in WRONG"
+    options_in_table = {option for name, option, *_ in WRONG if name == scorer}
+    assert options_in_table == option_names(judge), "each option needs a wrong value in WRONG"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_in_verl_an_invalid_value_sets_error_and_logs_one_line(
     assert message in record.getMessage()
 
 
-def test_in_verl_auto_flags_a_value_that_no_scorer_accepts(caplog):
+def test_in_verl_auto_sets_error_for_a_value_that_no_scorer_accepts(caplog):
     with caplog.at_level(logging.ERROR, logger="rewardkit"):
         result = auto.compute_score("openai/gsm8k", "#### 5", "5", {}, method="robst")
     assert (result["score"], result["error"]) == (0.0, 1.0)
@@ -164,15 +164,15 @@ def annotated(*, postponed):
 def test_annotations_of_a_users_scorer_count_even_if_postponed(
     user_file, postponed, options, message
 ):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as error:
         load_scorer(user_file(annotated(postponed=postponed)), **options)
-    assert message in str(caught.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("postponed", [True, False])
 def test_options_without_a_known_annotation_accept_any_value(user_file, postponed):
-    anything = {"free": object(), "odd": [1], "level": None, "kind": "bc", "name": "x", "count": 3}
-    scorer = load_scorer(user_file(annotated(postponed=postponed)), **anything)
+    options = {"free": object(), "odd": [1], "level": None, "kind": "bc", "name": "x", "count": 3}
+    scorer = load_scorer(user_file(annotated(postponed=postponed)), **options)
     assert scorer("", "").correct
 
 
@@ -183,17 +183,17 @@ def test_options_of_a_function_with_verl_s_signature_are_checked_too(user_file):
         "          kind: Literal['a', 'b'] = 'a'{rest}):\n"
         "    return 1.0\n"
     )
-    closed, open_ = (
-        user_file(text.replace("{rest}", rest), name)
-        for rest, name in (("", "closed.py"), (", **kwargs", "open.py"))
+    without_kwargs, with_kwargs = (
+        user_file(text.replace("{rest}", parameters), name)
+        for parameters, name in (("", "closed.py"), (", **kwargs", "open.py"))
     )
-    for file in (closed, open_):
+    for file in (without_kwargs, with_kwargs):
         assert load_scorer(file, kind="b")("", "").correct
         with pytest.raises(UsageError, match="has no kind 'c'"):
             load_scorer(file, kind="c")
-    assert load_scorer(open_, bonus=1)("", "").correct
+    assert load_scorer(with_kwargs, bonus=1)("", "").correct
     with pytest.raises(UnknownNameError, match="has no option 'knd'. Did you mean 'kind'"):
-        load_scorer(closed, knd="a")
+        load_scorer(without_kwargs, knd="a")
 
 
 def test_options_of_functions_without_annotations_accept_any_value():
@@ -208,7 +208,7 @@ def test_an_option_is_described_even_if_its_annotation_is_postponed():
 
 
 def test_an_error_in_verl_names_the_file_that_the_scorer_is_loaded_from(tmp_path, caplog):
-    """verl gives the module a name of its own, which says nothing."""
+    """The name that verl gives the module does not help the user."""
     from rewardkit.scorers import gsm8k
     from rewardkit.testing import _load_as_verl
 

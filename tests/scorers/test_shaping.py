@@ -24,15 +24,15 @@ def soft(score, tokens, **changes):
     ("tokens", "expected"),
     [(0, 1.0), (16384, 1.0), (18432, 0.5), (20480, 0.0), (22528, -0.5)],
 )
-def test_overlong_falls_linearly_over_the_buffer_and_as_in_verl_beyond(tokens, expected):
+def test_overlong_falls_linearly_over_the_buffer_and_beyond_it_as_in_verl(tokens, expected):
     assert soft(RIGHT, tokens) == expected
     assert soft(WRONG, tokens) == expected - 2
 
 
-def test_overlong_scales_with_the_factor_and_leaves_the_verdict():
+def test_overlong_scales_with_the_factor_and_keeps_the_verdict():
     assert soft(RIGHT, 20480, penalty_factor=0.5) == 0.5
-    changed = overlong(RIGHT, 20480, max_response_tokens=20480, buffer_tokens=4096)
-    assert changed[1:] == RIGHT[1:]
+    result = overlong(RIGHT, 20480, max_response_tokens=20480, buffer_tokens=4096)
+    assert result[1:] == RIGHT[1:]
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0, 10))
@@ -115,16 +115,16 @@ def test_repetition_stays_in_range(response, n, most):
 
 
 def test_length_prefers_short_right_and_long_wrong_answers():
-    right = [length(RIGHT, chars, max_length=1000) for chars in (0, 500, 1000, 9000)]
-    wrong = [length(WRONG, chars, max_length=1000) for chars in (0, 500, 1000, 9000)]
-    assert right == pytest.approx([1.0, 0.75, 0.5, 0.5])
-    assert wrong == pytest.approx([-1.0, -0.75, -0.5, -0.5])
+    correct_values = [length(RIGHT, chars, max_length=1000) for chars in (0, 500, 1000, 9000)]
+    wrong_values = [length(WRONG, chars, max_length=1000) for chars in (0, 500, 1000, 9000)]
+    assert correct_values == pytest.approx([1.0, 0.75, 0.5, 0.5])
+    assert wrong_values == pytest.approx([-1.0, -0.75, -0.5, -0.5])
 
 
 @given(st.booleans(), st.integers(0, 10**9), st.integers(1, 10**9), values, values)
-def test_length_stays_between_its_values(right, chars, most, short, long):
+def test_length_stays_between_its_values(is_right, chars, most, short, long):
     ends = {"short_correct": short, "long_correct": long, "short_wrong": short, "long_wrong": long}
-    value = length(RIGHT if right else WRONG, chars, max_length=most, **ends)
+    value = length(RIGHT if is_right else WRONG, chars, max_length=most, **ends)
     slack = 1e-9 * max(1.0, abs(short), abs(long))
     assert min(short, long) - slack <= value <= max(short, long) + slack
 
@@ -136,8 +136,10 @@ def test_length_refuses_invalid_settings(settings):
 
 
 def test_the_weighted_sum_is_the_sum_of_its_contributions():
-    total, named = weighted({"correct": (1.0, 1.0), "format": (0.1, 1.0), "rep": (0.2, -0.5)})
-    assert named == pytest.approx({"correct": 1.0, "format": 0.1, "rep": -0.1})
+    total, contributions = weighted(
+        {"correct": (1.0, 1.0), "format": (0.1, 1.0), "rep": (0.2, -0.5)}
+    )
+    assert contributions == pytest.approx({"correct": 1.0, "format": 0.1, "rep": -0.1})
     assert total == pytest.approx(1.0)
     assert weighted({}) == (0.0, {})
 
@@ -152,11 +154,11 @@ def test_no_response_makes_shaping_raise(response):
 def test_time_is_linear_in_the_response(unit):
     """A quadratic step on 1 MB would take hours."""
     hostile = unit * (1_000_000 // len(unit))
-    started = time.process_time()
+    start = time.process_time()
     format_tags(hostile)
     format_tags(f"<think>{hostile}", ("think",), outside=False)
     repetition(hostile)
-    assert time.process_time() - started < 5
+    assert time.process_time() - start < 5
 
 
 def test_settings_are_accepted_up_to_their_limits():
@@ -195,13 +197,13 @@ def test_the_defaults_are_those_of_the_sources():
         ({"max_penalty": -1.0}, "repetition: max_penalty=-1.0; give a number from 0 to inf."),
     ],
 )
-def test_a_setting_that_is_refused_is_named_with_its_range(settings, message):
-    with pytest.raises(UsageError) as caught:
+def test_the_error_for_an_invalid_setting_names_it_and_its_range(settings, message):
+    with pytest.raises(UsageError) as error:
         repetition("text", **settings)
-    assert str(caught.value) == message
+    assert str(error.value) == message
 
 
-def test_a_length_and_a_buffer_that_are_refused_are_named_too():
+def test_the_errors_for_an_invalid_length_or_buffer_name_it_and_its_range():
     with pytest.raises(UsageError, match="^length: max_length=0; give a number from 1 to inf"):
         length(RIGHT, 1, max_length=0)
     with pytest.raises(UsageError, match="^overlong: penalty_factor=-1; give a number from 0"):
