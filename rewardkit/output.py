@@ -187,28 +187,29 @@ def _temporary(parent: Path, stem: str, folder_mode: int | None = None) -> Itera
     """Yield a new locked file `STEM.TOKEN.tmp`, or a folder of a mode; remove unlocked leftovers."""
     parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(parent, stem)
-    path, lock = _create_locked(parent, stem, folder_mode)
-    try:
-        yield path
-    finally:
-        _remove(path)
-        os.close(lock)
-
-
-def _create_locked(parent: Path, stem: str, folder_mode: int | None) -> tuple[Path, int]:
-    """Create a file or folder; return it and the descriptor that holds its lock."""
     while True:
-        path = parent / f"{stem}.{os.urandom(8).hex()}.tmp"
-        if folder_mode is None:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-        else:
-            path.mkdir(folder_mode)
-            lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        with suppress(OSError):  # the file system may have no locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        if path.exists():  # otherwise another run removed it as a leftover before it was locked
-            return path, lock
-        os.close(lock)
+        path, lock = parent / f"{stem}.{os.urandom(8).hex()}.tmp", -1
+        try:
+            lock = _create_locked(path, folder_mode)
+            if path.exists():  # otherwise another run removed it as a leftover before it was locked
+                yield path
+                return
+        finally:  # a signal may have ended the creation, too
+            _remove(path)
+            if lock >= 0:
+                os.close(lock)
+
+
+def _create_locked(path: Path, folder_mode: int | None) -> int:
+    """Create a file or a folder; return the descriptor that holds its lock."""
+    if folder_mode is None:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    else:
+        path.mkdir(folder_mode)
+        lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with suppress(OSError):  # the file system may have no locks
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
 
 
 def _remove_leftovers(parent: Path, stem: str) -> None:
