@@ -1,4 +1,4 @@
-"""Random expressions, their value by Python's own arithmetic, and how they are printed as LaTeX."""
+"""Random expressions, their values by Python's own arithmetic, and a printer to LaTeX."""
 
 import cmath
 
@@ -27,7 +27,7 @@ def numbers():
 
 
 def trees(*, leaves, functions=(), max_leaves=10):
-    """Expressions as tuples: a kind, and what it stands over."""
+    """Strategy of expressions as tuples: a kind and its operands."""
 
     def over(inner):
         kinds = [
@@ -52,7 +52,7 @@ expressions = trees(
 
 
 def value(tree, enter):
-    """The value of a tree by Python's own arithmetic: what the reader is compared with."""
+    """Return the value of a tree by Python's own arithmetic, the reference for the parser."""
     kind, *parts = tree
     if kind == "num":
         return enter(parts[0])
@@ -77,11 +77,11 @@ def value(tree, enter):
     return {"add": left + right, "sub": left - right, "mul": left * right}[kind]
 
 
-# --- the printer: `level` is 0 where a sum may stand, 1 for a product, 2 for a factor, 3 for a base
+# --- the printer: `level` is 0 for a sum, 1 for a product, 2 for a factor, 3 for a base
 
 
 def latex(tree, style, level=0):
-    """A tree as LaTeX, in a style that is drawn anew at every node."""
+    """Return a tree as LaTeX, in a random style for every node."""
     text, own = PRINTERS[tree[0]](tree, style)
     return bracketed(text, style) if own < level else text
 
@@ -151,7 +151,7 @@ PRINTERS = {
 
 
 def read(text):
-    """The tree of a text, or UnreadableError."""
+    """Return the tree of a text, or raise UnreadableError."""
     return parse(tokenize(text))
 
 

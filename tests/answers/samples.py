@@ -1,4 +1,4 @@
-"""Answers of every type, no two of one type the same."""
+"""Different answers of every type."""
 
 SAMPLES = {
     "value": ["18", "-18", "0.5", r"\frac{1}{3}", r"\sqrt{2}", r"\pi", "x", "x+1", r"30^\circ", r"51\%", r"\sin x", "1010_2", "1+2i", r"\infty", "f(x)"],
@@ -21,5 +21,5 @@ SAMPLES = {
 
 
 def texts():
-    """Every sample, of every type."""
+    """Return the samples of all types."""
     return [text for group in SAMPLES.values() for text in group]

@@ -1,4 +1,4 @@
-"""What a red team found, kept: answers that were paid and must not be, and inputs that hung."""
+"""Findings of a red team: wrong answers that once were paid, and inputs that once hung."""
 
 import time
 
@@ -75,7 +75,7 @@ def test_different_answers_stay_different(pred, gold):
         ("18人", "18"),
     ],
 )
-def test_the_same_answers_are_found_equal(pred, gold):
+def test_the_same_answers_are_equal(pred, gold):
     assert compare(pred, gold).outcome == "equal"
 
 
@@ -88,7 +88,7 @@ def test_the_same_answers_are_found_equal(pred, gold):
         "The answer is $4$ (or $3$)",
     ],
 )
-def test_hedges_are_not_paid(response):
+def test_hedges_are_wrong(response):
     assert not score(response, "4").correct
     assert not score(response, "3").correct
 
@@ -116,7 +116,7 @@ def test_hedges_are_not_paid(response):
         "\\boxed" * 333,
     ],
 )
-def test_what_hung_or_raised_comes_back_at_once(text, gold):
+def test_texts_that_once_hung_or_raised_are_compared_quickly(text, gold):
     started = time.process_time()
     for pred, other in ((text, gold), (gold, text)):
         compare(pred, other)

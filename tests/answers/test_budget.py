@@ -1,4 +1,4 @@
-"""What comparing two answers may cost, and inputs that once raised or took long."""
+"""The budget of a comparison, and inputs that once raised or took long."""
 
 import sys
 from functools import partial
@@ -34,12 +34,12 @@ def test_a_comparison_ends_when_its_budget_is_spent():
         ("x" + "/x" * 290, "5"),
     ],
 )
-def test_what_multiplies_is_given_up_and_counts_as_unread(pred, gold):
+def test_a_comparison_over_the_budget_is_unreadable(pred, gold):
     assert compare(pred, gold).outcome == "unreadable"
 
 
 def test_items_that_cannot_match_are_not_compared():
-    """Fifty-eight items against fifty-eight, told apart by their values at one point."""
+    """58 items against 58 items, which differ in their values at one point."""
     one, other = (r"\{" + ",".join(f"x{sign}{n}^2" for n in range(1, 59)) + r"\}" for sign in "+-")
     assert compare(one, other).outcome == "different"
 
@@ -66,11 +66,11 @@ def test_a_long_list_in_another_order_is_still_equal():
         ("\\boxed{" + "{}" * 500_000, "5"),
     ],
 )
-def test_what_once_raised_or_took_long_is_a_score(score, response, gold):
+def test_texts_that_once_raised_or_took_long_get_a_score(score, response, gold):
     assert isinstance(score(response, gold), Score)
 
 
-def test_a_caller_deep_in_the_stack_gets_a_score_too():
+def test_a_caller_deep_in_the_stack_gets_a_score():
     def at_depth(n):
         return (
             math.score(r"\boxed{A" + r"\setminus B" * 80 + "}", "5") if n == 0 else at_depth(n - 1)
@@ -99,19 +99,19 @@ def test_a_comparison_may_take_10000_steps_and_a_function_counts_6():
 
 
 @pytest.mark.parametrize(("terms", "outcome"), [(4, "equal"), (20, "unreadable")])
-def test_an_equation_counts_eighty_times_its_size(terms, outcome):
+def test_an_equation_takes_steps_of_eighty_times_its_size(terms, outcome):
     one, twice = ("+".join(f"{factor * k}x" for k in range(1, terms + 1)) for factor in (1, 2))
     assert compare(f"y={one}", f"2y={twice}").outcome == outcome
 
 
-# --- steps: the calls that Python makes, which are the same on every machine
+# --- the number of function calls, which is the same on every machine
 
 #: Calls within which any two answers must be judged: twice the most that is known.
 MOST_CALLS = 400_000
 
 
 def calls(function):
-    """How many functions a call calls."""
+    """Return the number of function calls that a call makes."""
     count = 0
 
     def profile(frame, event, argument):
@@ -160,19 +160,19 @@ def assert_bounded(piece, size, golds):
 
 
 @every("piece", PIECES)
-def test_an_answer_of_a_repeated_piece_is_judged_in_a_bounded_number_of_steps(piece):
+def test_an_answer_of_a_repeated_piece_is_compared_in_a_bounded_number_of_calls(piece):
     assert_bounded(piece, 400, GOLDS[:1])
 
 
 @pytest.mark.full
 @every("piece", PIECES)
-def test_an_answer_at_the_limits_is_judged_in_a_bounded_number_of_steps(piece):
+def test_an_answer_at_the_limits_is_compared_in_a_bounded_number_of_calls(piece):
     for size in (600, 1999, MAX_CHARS):
         assert_bounded(piece, size, GOLDS)
 
 
 @every("piece", PIECES)
-def test_reading_is_linear_in_the_text(piece):
+def test_parsing_is_linear_in_the_text(piece):
     def cost(size):
         parse_answer.cache_clear()
         return calls(partial(parse_answer, (piece * size)[:size]))

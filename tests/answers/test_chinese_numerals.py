@@ -24,13 +24,13 @@ from tests.tables import every
         ("零", "0"),
     ],
 )
-def test_a_number_in_chinese_wording_is_that_number(wording, number):
+def test_a_number_in_chinese_words_equals_the_number_in_digits(wording, number):
     assert equal(wording, number)
     assert equal(number, wording)
 
 
 @pytest.mark.parametrize("text", ["三角形", "一定", "十个苹果", "不是五", "第一", "1十", ""])
-def test_any_other_text_stays_as_it_is(text):
+def test_any_other_text_is_unchanged(text):
     assert chinese_to_digits(text) == text
 
 

@@ -1,4 +1,4 @@
-"""Where a response states its choice."""
+"""Finding the statement of a choice in a response."""
 
 import time
 
@@ -100,7 +100,7 @@ def test_a_statement_with_another_option_s_text_is_ambiguous():
 
 
 @given(st.text(), st.one_of(st.none(), st.lists(st.text(), max_size=5)), st.booleans())
-def test_no_text_makes_it_raise_and_only_legal_letters_come_back(text, options, final_letter):
+def test_no_text_raises_and_only_legal_letters_are_returned(text, options, final_letter):
     texts = option_texts(options)
     legal = frozenset(texts) if texts else DEFAULT_LETTERS
     for letters in (
@@ -218,11 +218,11 @@ def test_every_wording_of_a_statement_is_read(statement):
         "AC\nx",
     ],
 )
-def test_what_is_no_statement_and_no_last_line_of_letters_is_not_read(text):
+def test_a_text_without_a_statement_or_a_last_line_of_letters_has_no_choice(text):
     assert choice(text, final_letter=True) is None
 
 
-def test_a_last_line_of_letters_goes_before_a_statement():
+def test_a_last_line_of_letters_takes_precedence_over_a_statement():
     assert choice("Answer: B\nA", final_letter=True) == "A"
     assert choice("Answer: B\nA, C\n", final_letter=True) == "AC"
     assert final_choice("x\n A, C ", DEFAULT_LETTERS, final_letter=True)[0] == "A, C"
@@ -239,7 +239,7 @@ def test_a_last_line_of_letters_goes_before_a_statement():
      "The answer is not C but D.", "The answer is D, not C.", "The answer is D not C", "答案是D而不是C", "答案不是C，而是D", "The answer is D. C is wrong.", "I thought the answer is C? No: the answer is D.",
      "If so, A is correct. The answer is D.", "That's why the answer is D."],
 )  # fmt: skip
-def test_people_s_models_own_words_are_read(statement):
+def test_wordings_of_real_models_are_read(statement):
     letter = "B" if "B" in statement else "D"
     assert choice(f"first x = 3.\n{statement}", final_letter=True) == letter
     assert choice(f"first x = 3.\n{statement}") is None
@@ -256,7 +256,7 @@ def test_people_s_models_own_words_are_read(statement):
      "B is the only incorrect option", "Which of A, B, C, D is right?", "Options: A B C D", "The options are B and C.", "Take each option:\nB. is odd\nC. is even", "We look at an option:\nb. option B is odd\nc. option C is even", "Which option: B?",
      "The answer is:\n- B\n- C", "The answer is BMW.", "Answer: Because", "Solution: A car moves.", "It must be that B is smaller.", "We choose B = 3."],
 )  # fmt: skip
-def test_a_letter_that_is_denied_doubted_or_asked_for_is_not_the_choice(statement):
+def test_a_letter_that_is_denied_doubted_or_asked_is_not_the_choice(statement):
     assert choice(f"first x = 3.\n{statement}", final_letter=True) is None
 
 
@@ -269,12 +269,12 @@ def test_statements_that_leave_the_choice_open_are_ambiguous(statement):
     assert choice(f"first x = 3.\n{statement}", final_letter=True) == "?"
 
 
-def test_a_verdict_on_one_option_gives_way_to_a_statement_of_the_answer():
+def test_a_statement_of_the_answer_takes_precedence_over_a_verdict_on_one_option():
     assert choice("故选B。注意A项正确是常见的误解。", final_letter=True) == "B"
     assert choice("A is correct, you may say. The answer is B.", final_letter=True) == "B"
 
 
-def test_a_last_line_that_is_an_option_s_text_counts_where_the_options_are_known():
+def test_a_last_line_that_is_an_option_s_text_counts_if_the_options_are_known():
     legal, options = frozenset("AB"), {"A": "1/2", "B": "Thursday"}
     for line, letters in (
         (r"$\frac12$", "A"),

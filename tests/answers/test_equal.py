@@ -1,4 +1,4 @@
-"""The ladder: which rung settles two answers, and that nothing but the two texts matters."""
+"""The steps of a comparison: which one decides, and that only the two texts matter."""
 
 import json
 import os
@@ -31,7 +31,7 @@ from tests.tables import every
         ("Monday.", "monday"),
     ],
 )
-def test_the_same_answer_in_another_dress_is_equal(pred, gold):
+def test_the_same_answer_in_another_typesetting_is_equal(pred, gold):
     assert equal(pred, gold)
     assert equal(gold, pred)
 
@@ -56,24 +56,24 @@ def test_equality_is_reflexive(a):
 
 
 @given(st.integers(), st.integers())
-def test_integers_are_equal_as_answers_only_if_they_are(a, b):
+def test_integers_are_equal_answers_only_if_they_are_equal_numbers(a, b):
     assert equal(str(a), str(b)) == (a == b)
 
 
-# --- the edges of rounding, percentages and units: answer, gold, whether it is paid
+# --- the limits of rounding, percentages and units: answer, gold, whether they are equal
 
 
 @every(
     ("pred", "gold", "is_equal"),
     [
-        # the answer is a decimal, the gold a fraction without a short decimal: nearest, and long enough
+        # the answer is a decimal, the gold a fraction without a short decimal: the nearest with enough digits
         ("0.3333", r"\frac13", True), ("0.33", r"\frac13", True), ("0.3", r"\frac13", False), ("0.3334", r"\frac13", False),
         ("33.3", r"\frac{100}{3}", True), ("3.3", r"\frac{10}{3}", False), ("0.03", r"\frac{1}{30}", False), ("0.033", r"\frac{1}{30}", True),
         ("-0.33", r"-\frac13", True), ("0.33", r"-\frac13", False), ("1.428571", r"\frac{10}{7}", True),
-        # the gold fraction has a decimal of four places: only that one; of five: a rounding too
+        # a gold fraction with a decimal of four places equals only that; with one of five, also a rounding
         ("0.0625", r"\frac{1}{16}", True), ("0.06", r"\frac{1}{16}", False), ("0.063", r"\frac{1}{16}", False),
         ("0.000032", r"\frac{1}{31250}", True), ("0.00003", r"\frac{1}{31250}", False), ("0.0000321", r"\frac{1}{31250}", False),
-        # the gold is a decimal: the exact answer rounds to it, or from three digits on is cut off to it
+        # the gold is a decimal: the exact answer rounds to it, or, from three digits on, is truncated to it
         (r"\frac13", "0.333", True), (r"\frac13", "0.334", False), (r"\frac23", "0.667", True), (r"\frac23", "0.666", True),
         (r"\frac23", "0.67", True), (r"\frac23", "0.66", False), (r"-\frac23", "-0.666", True),
         (r"\frac{1}{16}", "0.062", True), (r"\frac{1}{16}", "0.063", True), (r"\frac{1}{16}", "0.06", False), (r"\frac{1}{16}", "0.061", False),
@@ -87,10 +87,10 @@ def test_integers_are_equal_as_answers_only_if_they_are(a, b):
         ("0.30000000000000004", "0.3", True), ("0.3", "0.30000000000000004", True), ("0.3000000000000004", "0.3", True), ("0.300000000000004", "0.3", False), ("0.300000000000002", "0.3", True),
         ("0.30000000000004", "0.3", False), ("123456.7", "123456.71", True), ("12345.6", "12345.61", True), ("1234.5", "1234.51", False),
         ("3.141593", "3.1415926", True), ("3.14159", "3.1415926", True), ("3.141592", "3.1415926", False), ("3.1416", "3.14159", False), ("3.14159", "3.1416", False),
-        # an irrational is itself, to thirty digits
+        # an irrational number is compared to thirty digits
         (r"\sqrt2+10^{-7}", r"\sqrt2", False), (r"\sqrt2+10^{-20}", r"\sqrt2", False), (r"\sqrt2+10^{-29}", r"\sqrt2", False), (r"\sqrt2+10^{-31}", r"\sqrt2", True),
         (r"\pi\cdot 10^{20}", r"\pi\cdot 10^{20}+1", False), ("x+10^{-10}", "x", False), ("x+10^{-20}", "x", False), ("x+10^{-40}", "x", True), ("10^6x+10^{-26}", "10^6x", True), ("10^6x+10^{-20}", "10^6x", False),
-        # percentages: the number, or a hundredth of it, with two places more
+        # percentages: the number, or its hundredth with two more places
         (r"57.14\%", "0.571", True), (r"57.15\%", "0.571", True), (r"57.05\%", "0.571", True), (r"57.16\%", "0.571", False), (r"57.04\%", "0.571", False),
         (r"57.14\%", "0.57", False), (r"57\%", "0.571", False), ("0.571", r"57.14\%", False), (r"33.3\%", r"\frac13", True), ("0.333", r"33.3\%", True),
         (r"0.5\%", "0.005", True), (r"0.5\%", "0.5", True), ("0.005", r"0.5\%", True), (r"x\%", "x", True), (r"x\%", r"\frac{x}{100}", True), (r"\frac{x}{100}", r"x\%", True),
@@ -100,19 +100,19 @@ def test_integers_are_equal_as_answers_only_if_they_are(a, b):
         ("5 cm", "6 cm", False), ("5 cm", "5", True), ("5", "5 cm", True), ("5 cm", "5 centimetres", True), ("x cm", "x", False),
         # bases
         ("1010", "1010_2", True), ("1010", "1011_2", False), ("1010_2", "1010_2", True), ("1010.0", "1010_2", True), ("1010_2", "1010_3", False), ("1010_2", "1010", False),
-        # what is left to be worked out, against a number with or without a sign
+        # answers that leave arithmetic, against a number with or without a unit
         ("100!/98!", "9900", False), ("100!/98!", r"9900\%", False), ("100!/98!", "9900 cm", False), ("100!/98!", r"9900^\circ", False), (r"\max(1,2)", "2", False),
         (r"\min(1,2)", "1", False), (r"\text{lcm}(4,6)", "12", False), ("x+5!", "x+120", True), ("2", r"\max(1,2)", True), ("120", "5!", True), ("5!", r"\frac{240}{2}", False), ("5!", "119", False),
         (r"\begin{vmatrix}1&2\\3&4\end{vmatrix}", "-2", False),
-        # what has no value is compared as it stands, terms and factors in any order
+        # trees without a value are compared by form, with terms and factors in any order
         (r"y\sum x", r"(\sum x)y", True), (r"\sum(a+b)", r"\sum(b+a)", True), (r"1+\sum x", r"\sum x+1", True), (r"\sum_{n} a/b", r"\sum_{n} b/a", False),
         (r"\sum x", r"\sum y", False), (r"\sum x", r"\prod x", False), (r"\int x", r"\int x+1", False),
-        # complex where it is real nowhere, else where both are real
+        # at complex values if both are real nowhere, else at points where both are real
         (r"\sqrt{-x^2-1}", r"i\sqrt{x^2+1}", True), (r"\sqrt{-x^2-1}", r"2i\sqrt{x^2+1}", False), (r"\ln(x^2)", r"2\ln x", True), (r"\ln(-x^2)", r"\ln(-x^2)+1", False),
         (r"\max(x)+x", r"x+\max(x)", True), ("5!", "5i", False), ("1+i", "i+1", True), ("1+i", "1-i", False), ("1.0001i", "i", False),
     ],
 )  # fmt: skip
-def test_rounding_percentages_and_units_are_paid_up_to_their_edges(pred, gold, is_equal):
+def test_the_limits_of_rounding_percentages_and_units_hold(pred, gold, is_equal):
     assert equal(pred, gold) is is_equal
 
 
@@ -129,15 +129,15 @@ def test_rounding_percentages_and_units_are_paid_up_to_their_edges(pred, gold, i
         ("2:30", "02:30", ("equal", "value")), ("2:30", "3:30", ("different", "value")), ("cat", "dog", ("different", "value")), (r"\frac12", "0.5", ("equal", "value")), ("x", "y", ("different", "value")), ("5 apples", "5", ("equal", "value")),
         (r"n \text{ for even } n", r"n \text{ for odd } n", ("different", "value")), (r"n \text{ for } n > 5", "n", ("different", "value")), ("n", r"n \text{ for } n > 5", ("different", "value")), (r"2^n \text{ for all } n", "2^n", ("equal", "value")),
         ("2020-01-02", "2020-01-03", ("different", "value")), ("3,14", "3.14", ("equal", "value")), ("(3,14)", "3.14", ("different", "value")), ("3,15", "3.14", ("different", "value")), ("a black cat", "dogs", ("different", "value")),
-        # several values where one is asked for, and what is not read
+        # several values instead of one, and unreadable texts
         ("1, 2", "1", ("ambiguous", "value")), (r"\pm 2", "2", ("ambiguous", "value")), (r"\{1, 2\}", "1", ("ambiguous", "value")), ("1 or 2", "1", ("ambiguous", "value")), ("(1, 2)", "1", ("different", "value")),
         ("@", "5", ("unreadable", "words")), ("@", "x", ("unreadable", "value")), ("5", "@", ("unreadable", "text")), ("x@y", "x@y ", ("equal", "text")), ("1" * 300, "5", ("unreadable", "text")), (r"3 \cdot 4", "12", ("unreadable", "value")),
-        # a sentence that says the number
+        # a sentence that states the number
         ("there are 5 cats", "5", ("equal", "value")), ("he had 5 black cats", "5", ("equal", "number")), ("he had 6 black cats", "5", ("different", "number")), ("he had 5 or 6 black cats", "5", ("unreadable", "words")), ("how many cats are 5?", "5", ("unreadable", "words")), ("find the 5 cats", "5", ("unreadable", "words")),
         ("he had 5 black cats", "x", ("unreadable", "value")), ("there are 5 cats", "5 cats", ("equal", "value")), ("the meeting is on March 5", "5", ("unreadable", "words")),
     ],
 )  # fmt: skip
-def test_the_first_rung_that_can_tell_decides(pred, gold, verdict):
+def test_the_first_step_that_can_decide_decides(pred, gold, verdict):
     assert compare(pred, gold) == EqualityVerdict(*verdict)
 
 
@@ -162,7 +162,7 @@ def test_a_sentence_of_160_characters_is_read_and_a_text_of_4096_compared():
         (r"\{1,234\}", r"\{234, 1\}", True), ("1,234,567", "1234567", True), ("1,234", "234", False), ("3,14", "3.14", True), ("3,14", "3, 14", True), ("3,14", "314", False), ("3,141", "3.141", False), ("3,1415", "3.1415", True),
     ],
 )  # fmt: skip
-def test_a_comma_groups_digits_or_parts_items_as_the_other_side_has_it(pred, gold, right):
+def test_the_other_side_decides_whether_a_comma_groups_digits_or_separates_items(pred, gold, right):
     assert equal(pred, gold) is right
 
 
@@ -217,7 +217,7 @@ def mixed(value):
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @given(value=fractions)
-def test_a_number_in_any_form_is_its_value_and_no_other(form, value):
+def test_a_number_in_any_form_equals_its_value_and_no_other(form, value):
     assert equal(form(value), FORMS["a fraction"](value))
     assert equal(FORMS["a fraction"](value), form(value))
     assert not equal(form(value + 1), FORMS["a fraction"](value))
@@ -225,7 +225,7 @@ def test_a_number_in_any_form_is_its_value_and_no_other(form, value):
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(0, 6))
-def test_a_decimal_is_its_fraction(digits, places):
+def test_a_decimal_equals_its_fraction(digits, places):
     value = Fraction(digits, 10**places)
     text = (
         f"{'-' * (digits < 0)}{abs(digits) // 10**places}.{abs(digits) % 10**places:0{places}d}"
@@ -237,7 +237,7 @@ def test_a_decimal_is_its_fraction(digits, places):
 
 
 @given(st.integers(-(10**30), 10**30), st.data())
-def test_a_number_with_one_digit_changed_is_another(number, data):
+def test_a_number_with_one_changed_digit_is_different(number, data):
     text = str(number)
     place = data.draw(st.integers(text[0] == "-", len(text) - 1))
     digit = data.draw(st.sampled_from("0123456789").filter(lambda one: one != text[place]))
@@ -326,7 +326,7 @@ def test_a_verdict_is_the_same_in_another_process_with_another_hash_seed(seed):
     st.text(max_size=120) | st.sampled_from(texts()),
     st.text(max_size=120) | st.sampled_from(texts()),
 )
-def test_any_two_texts_have_a_verdict_and_are_read_or_over_a_limit(one, other):
+def test_any_two_texts_have_a_verdict_and_are_parsed_or_over_a_limit(one, other):
     assert compare(one, other).outcome in ("equal", "different", "ambiguous", "unreadable")
     reading = parse_answer(one)
     assert reading is None or (
@@ -336,7 +336,7 @@ def test_any_two_texts_have_a_verdict_and_are_read_or_over_a_limit(one, other):
 
 
 @given(st.builds(latex, expressions, STYLES), st.text("abcxyz0123456789+-=(){}[]$.,", max_size=6))
-def test_more_behind_an_answer_is_never_its_part_alone(text, tail):
+def test_an_answer_with_a_tail_never_counts_without_it(text, tail):
     assume(tail.strip("().,$ {}"))
     assume(parse_answer(text + tail) is not None)
     folded = parse_answer(text + tail).folded
@@ -344,7 +344,7 @@ def test_more_behind_an_answer_is_never_its_part_alone(text, tail):
 
 
 @every("sentence", ["5 out of 6", "the square root of 5", "multiples of 5", "divisible by 5", "up to 5", "maybe 5", "anything but 5", "unless it is 5", "between 5 and ten", "cannot be 5", "5 or so", "5 or more", "5 or less", "5 at least", "5 at most"])  # fmt: skip
-def test_a_number_in_a_sentence_that_does_not_state_it_is_not_paid(sentence):
+def test_a_number_that_a_sentence_does_not_state_is_wrong(sentence):
     assert not equal(sentence, "5")
 
 
@@ -354,21 +354,21 @@ def test_a_task_that_names_a_number_does_not_state_it(sentence):
 
 
 @every("sentence", ["Let x = 5", "Suppose it is 5"])
-def test_what_is_given_is_not_what_is_asked(sentence):
+def test_a_given_value_is_not_an_answer(sentence):
     assert not equal(sentence, "5")
 
 
 @every("sentence", ["5 and more", "5 and up"])
-def test_a_bound_behind_and_is_a_bound(sentence):
+def test_a_bound_after_and_is_a_bound(sentence):
     assert not equal(sentence, "5")
 
 
-def test_a_share_of_what_words_say_is_its_percentage_and_of_a_number_it_is_none():
+def test_a_fraction_of_a_thing_equals_its_percentage_but_a_fraction_of_a_number_does_not():
     assert equal("50% of her weekend", "50")
     assert not equal("50% of 80", "50")
 
 
-def test_a_date_is_its_words():
+def test_a_date_is_compared_as_words():
     assert equal("March 5, 2020", "march 5 2020")
 
 
@@ -395,7 +395,7 @@ def test_a_date_is_its_words():
         (r"m\angle B=40^\circ", r"\angle A=40^\circ", False),
     ],
 )  # fmt: skip
-def test_names_of_functions_marks_and_joints_mean_what_they_say(pred, gold, right):
+def test_names_of_functions_accents_and_conjunctions_have_their_usual_meaning(pred, gold, right):
     assert equal(pred, gold) is right
 
 

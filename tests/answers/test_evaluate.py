@@ -1,4 +1,4 @@
-"""The values of trees: exact where arithmetic suffices, else in double precision or 50 digits."""
+"""The values of trees: exact if arithmetic suffices, else in double precision or 50 digits."""
 
 import math
 from fractions import Fraction
@@ -38,14 +38,14 @@ WORTH = {
 
 
 @every(("text", "expected"), WORTH.items())
-def test_every_function_has_its_value_in_either_precision(text, expected):
+def test_every_function_has_its_value_in_both_precisions(text, expected):
     node = read(text)
     assert close(evaluate_double(node, {"x": 0.7}), expected)
     assert close(complex(evaluate_digits(node, {"x": 0.7})), expected)
 
 
 @pytest.mark.parametrize(("text", "expected"), [(r"\gcd(12, 18)", 6), (r"\lcm(12, 18)", 36)])
-def test_divisors_and_multiples_are_of_whole_numbers(text, expected):
+def test_divisors_and_multiples_are_defined_for_integers_only(text, expected):
     assert evaluate_double(read(text), {}) == expected
     for other in ("12.5", "12+i"):
         with pytest.raises(UndefinedError):
@@ -55,7 +55,7 @@ def test_divisors_and_multiples_are_of_whole_numbers(text, expected):
 @pytest.mark.parametrize(
     "name", [r"\sum", r"\prod", r"\int", r"\iint", r"\oint", r"\lim", r"\deg", r"\det"]
 )
-def test_what_nobody_has_worked_out_has_no_value(name):
+def test_an_operator_that_is_not_evaluated_has_no_value(name):
     with pytest.raises(UndefinedError):
         evaluate_double(read(rf"{name} x"), {"x": 0.7})
 
@@ -81,13 +81,13 @@ def test_arithmetic_and_roots_are_exact_up_to_their_limits(text, expected):
      (r"\lfloor x\rfloor", r"\lfloor ix\rfloor"), (r"\binom{3}{2}", r"\binom{3}{2i}"),
      (r"\binom{3}{2}", r"\binom{3+i}{2}")],
 )  # fmt: skip
-def test_a_function_has_a_value_up_to_its_limit_and_none_beyond(at, beyond):
+def test_a_function_has_a_value_up_to_its_limit_only(at, beyond):
     evaluate_double(read(at), {"x": 0.7})
     with pytest.raises(UndefinedError):
         evaluate_double(read(beyond), {"x": 0.7})
 
 
-def test_a_whole_number_up_to_rounding_is_its_own_floor_and_ceiling():
+def test_an_integer_up_to_rounding_is_its_own_floor_and_ceiling():
     for text, value in (("2.9999999999", 3), ("2.99999999", 2)):
         assert evaluate_double(read(rf"\lfloor {text}\rfloor"), {}) == value
     for text, value in (("2.0000000001", 2), ("2.00000001", 3)):
@@ -95,7 +95,7 @@ def test_a_whole_number_up_to_rounding_is_its_own_floor_and_ceiling():
 
 
 def test_expressions_are_compared_at_points_of_every_kind():
-    """Below 1, up to 3, large, negative, with mixed signs and those turned round, whole, beyond."""
+    """Below 1, up to 3, large, negative, of mixed and of flipped signs, integer, beyond the largest."""
     names = "abcdfghxyz"
     small, other, middle, also, large, negative, mixed, turned, whole, next_whole, beyond, below = (
         [point[name] for name in names] for point in sample_points(read("+".join(names)))
@@ -123,6 +123,6 @@ def test_the_last_points_lie_beyond_the_largest_number():
     assert beyond["x"] < 10**13, "up to a limit"
 
 
-def test_a_name_has_the_same_values_beside_any_others():
+def test_the_values_of_a_name_do_not_depend_on_other_names():
     alone, beside = sample_points(read("x")), sample_points(read("x+y"))
     assert [point["x"] for point in alone] == [point["x"] for point in beside]

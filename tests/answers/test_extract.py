@@ -21,7 +21,7 @@ def last_boxed(text):
 
 
 def stated(response, gold=""):
-    """(text, mark) of the final answer; None without one."""
+    """Return (text, mark) of the final answer; None without one."""
     answer = final_answer(response, gold)
     return answer and (answer.text, answer.mark)
 
@@ -44,7 +44,7 @@ EXTRACTORS = [last_hash, last_phrase, last_boxed, final_answer]
         ("no mark", None),
     ],
 )
-def test_last_hash_is_what_the_last_mark_with_a_number_says(text, answer):
+def test_last_hash_returns_the_answer_after_the_last_mark_with_a_number(text, answer):
     assert last_hash(text) == answer
 
 
@@ -94,7 +94,7 @@ def test_last_hash_is_what_the_last_mark_with_a_number_says(text, answer):
         ("nothing", None),
     ],
 )
-def test_last_phrase_is_what_follows_the_last_statement_of_an_answer(text, answer):
+def test_last_phrase_returns_the_text_after_the_last_statement_of_an_answer(text, answer):
     assert last_phrase(text) == answer
 
 
@@ -153,7 +153,7 @@ def balanced():
 
 
 @given(st.text(alphabet="xyz{}\\ ", max_size=30), balanced())
-def test_a_balanced_box_at_the_end_is_found_whatever_came_before(before, content):
+def test_a_balanced_box_at_the_end_is_found_after_any_text(before, content):
     assert last_boxed(f"{before.rstrip(chr(92))}\\boxed{{{content}}}") == content.strip()
 
 
@@ -180,7 +180,7 @@ def test_extraction_is_linear(extract, piece):
     "piece", [" ", "\t", " ,", "? ", "and ", "not ", "不是", "1 ", "= ", "*", "\\(", "x 1 ", "is "]
 )
 @every("start", ["Answer: x", "It is 1", "so ", "答案：x", "Answer: $x$"])
-def test_what_stands_inside_a_statement_is_read_in_time(piece, start):
+def test_any_content_of_a_statement_is_read_in_time(piece, start):
     """A gap of 1,900 blanks once took a minute: a window does not bound a cubic expression."""
     assert _timed(final_answer, start + piece * (1900 // len(piece)) + "y") < 0.5
 
@@ -204,7 +204,7 @@ def _timed(extract, text):
     ids=["20 marks", "4096 characters of a line", "20 phrases", "20000 characters for a phrase",
          "5000 characters of a box", "2000 characters without a mark"],
 )  # fmt: skip
-def test_an_answer_is_found_up_to_each_limit_and_not_beyond(extract, at, beyond, answer):
+def test_an_answer_is_found_up_to_each_limit_only(extract, at, beyond, answer):
     assert extract(at) == answer
     assert extract(beyond) != answer
 
@@ -219,30 +219,30 @@ def test_an_answer_is_found_up_to_each_limit_and_not_beyond(extract, at, beyond,
         (r"\boxed{1} so we get \boxed{2}", ["1", "2"]), (r"\boxed{1}\quad\boxed{2}", ["1", "2"]), (r"\boxed{1}, \fbox{2}", ["1", "2"]), (r"$x=\boxed{1}$ and $y_1=\boxed{2}$", ["1", "2"]),
         (r"\boxed{\boxed{1}, \boxed{2}}", ["1", "2"]), (r"\boxed{1}, \boxed{2}, \boxed{3}", ["1", "2", "3"]), (r"\boxed{0} is not it. \boxed{1}, \boxed{2}", ["1", "2"]),
         (r"\boxed{1}" + " " * 59 + r"\boxed{2}", ["1", "2"]), (r"\boxed{1}" + " " * 60 + r"\boxed{2}", ["2"]),
-        # what takes the one before back, or says more than a few words
+        # words that retract the box before, or more than a few words
         (r"\boxed{1} but \boxed{2}", ["2"]), (r"\boxed{1} then \boxed{2}", ["2"]), (r"\boxed{1} also \boxed{2}", ["2"]), (r"\boxed{1}, not \boxed{2}", ["2"]), (r"\boxed{1} no \boxed{2}", ["2"]),
         (r"\boxed{1} = \boxed{2}", ["2"]), (r"\boxed{1} which is also \boxed{2}", ["2"]), (r"\boxed{1} and then it comes to \boxed{2}", ["2"]),
         # without braces
         (r"\boxed 5", ["5"]), (r"\boxed5", ["5"]), (r"\boxed 5.", ["5"]), (r"$\boxed ab$", ["ab"]), (r"\fbox 7 is it", ["7"]), (r"\boxed 55", ["55"]), (r"\boxed55", []), (r"\boxed \frac12", []),
-        # cut off, escaped, and none
+        # cut off, escaped, and missing boxes
         (r"\boxed{4} and \boxed{5", ["4"]), (r"\boxed{5", []), (r"\boxed{5\}", []), (r"\boxed{\{5\}}", [r"\{5\}"]), (r"x \boxed{\text{a}} y", [r"\text{a}"]), ("none", []), (r"\boxed{ 5 }", ["5"]),
         (r"\boxed{5} }", ["5"]), (r"{ \boxed{5} and more", ["5"]), (r"\boxed{4} " + "x" * 1990 + r" \boxed{5}", ["5"]), (r"\boxed{4}" + " word" * 1000 + r"\boxed{5", ["4"]),
     ],
 )  # fmt: skip
-def test_boxes_that_stand_side_by_side_are_one_answer(text, answer):
+def test_boxes_side_by_side_are_one_answer(text, answer):
     assert boxes(text) == answer
 
 
 @every(
     ("text", "answer"),
     [
-        # a line that is nothing but an answer
+        # a line that holds only an answer
         ("12", "12"), ("x = 12", "x = 12"), ("so we get\n\n**12**", "12"), ("### Final Answer\n12", "12"), ("#### Final Answer\n12", "12"), ("Output: 12", "12"), ("Total: 12 cm", "12 cm"),
         ("The result $5$", "5"), ("Answer $5$", "5"), ("$x$\n", "x"), ("(1, 2)", "(1, 2)"), ("x=1 or x=2", "x=1 or x=2"), ("12个苹果", "12个苹果"), ("12 white cubes", "12 white cubes"),
         ("```\n12\n```", "12"), ("```output\n12\n```", "12"), ("12<|im_end|>", "12"), ("12</s>", "12"), ("1. 12", "12"), ("<b>12</b>", "12"), (r"\begin{pmatrix} 1 & 2 \end{pmatrix}", r"\begin{pmatrix} 1 & 2 \end{pmatrix}"),
         # a display whose last row ends in a value
         ("So we get\n$$\nx = 12\n$$", "x = 12"), ("\\[\n\\begin{aligned} x &= 3+4 \\\\ &= 7 \\end{aligned}\n\\]", "7"), ("\\begin{align*}\nx &= 3+4 \\\\\n &= 7.\n\\end{align*}", "7"),
-        # a sentence that states a result: the whole run of values, with what is behind it
+        # a sentence that states a result: the whole run of values, with the words after it
         ("The result is 2^10.", "2^10"), ("The number of possible values is 12.", "12"), ("So the date is May 12.", "May 12"), ("故共有12种不同的方法。", "12种不同的方法"), ("The sides are equal to 12.", "12"), ("The result is x^2+12", "x^2+12"), ("The train arrives at 10:45.", "10:45"), ("Therefore the probability is 3/4.", "3/4"), ("So the point is (1, 2).", "(1, 2)"),
         ("The range is 5-12.", "5-12"), ("Hence the interval is $(1,2]$.", "(1,2]"), ("It costs about $5.50 in total", "$5.50 in total"), ("They have -5 degrees there", "-5 degrees there"),
         ("So she can buy 6 pairs of shoes.", "6 pairs of shoes"), ("So he sells each for $3.", "$3"), ("So 5 people need 12 chairs.", "12 chairs"), ("It will take them about 12 hours.", "12 hours"), ("Thus there are 1,000 ways.", "1,000 ways"), ("So he needs 40 - 57 = -17 chairs.", "-17 chairs"), ("6 want one each, so they want 6 x 2 = 12.", "12"),
@@ -264,7 +264,7 @@ def test_without_a_mark_the_values_that_the_last_line_or_sentence_states_are_the
 @every(
     "text",
     [
-        # nothing is stated
+        # no result is stated
         "After step 12 I ran out of ideas.", "See problem 12", "Stick 4 lies in the middle.", "a line\nof 5 words here", "some $x$ before\nand none in this one", "I do not know.", "I tried 12.", "lots of cats 5%",
         "There were 12 apples in the question. I cannot determine the answer.", "Question: how many? Given: 12.\n\nI am not sure.", "Let x = 12.", "Now consider x = 12.", "Take 12.", "We use it where x = 12", "So it holds for n = 12.",
         "I can't solve it, though 12 of the cases were checked.", "The two values are 3 in May and in June 4", "\n", r"so \boxed{", r"The answer is \boxed{12", "The answer is ", "so $", "It is $\\frac{1}{2",
@@ -273,11 +273,11 @@ def test_without_a_mark_the_values_that_the_last_line_or_sentence_states_are_the
         "The answer is not 12.", "The answer isn't 12.", "The answer can't be 12.", "The answer could be 12.", "The answer might be 12.", "答案不是12。", "答案可能是12。", "12 is not a solution. There is none.", "It cannot be 12.",
         "So it is not 12.", "The answer is 12. No: the answer is not 12.", "Is the answer 12?", "The answer is 12?", "It is 12?", "Maybe it is 12.", "If it rains it is 12.", "There are at least 12 ways.", "So x is between 12 and 13.",
         "结果不是12。", "是12吗？", "如果x=12",
-        # a thought that is never finished
+        # a thought that never ends
         "<think>\nThe answer is 12", "<think>a</think>12<think>b", "<|begin_of_thought|>\\boxed{12}", "◁think▷12", "<thinking>12",
     ],
 )  # fmt: skip
-def test_what_states_no_result_has_no_answer(text):
+def test_a_text_that_states_no_result_has_no_answer(text):
     assert final_answer(text) is None
 
 
@@ -286,12 +286,12 @@ def test_what_states_no_result_has_no_answer(text):
     [
         ("The answer is 12, not 13.", "12"), ("The answer is 12 rather than 13", "12"), ("所以答案是 12 而不是 13。", "12"), ("The answer is not 12 but 13.", "13"), ("The answer isn't 12, but 13.", "13"),
         ("答案不是12，而是13。", "13"), ("The answer is 12, not counting the ends", "12, not counting the ends"),
-        # hedges keep all they say
+        # all values of a hedge are kept
         ("The answer is either 12 or 13.", "either 12 or 13"), ("The answer is 12 (or 13 if zero counts).", "12 (or 13 if zero counts)"), ("The answer is 12. Or 13.", "12. Or 13"),
         ("The answer is 12. It could also be 13.", "12. It could also be 13"), ("Answer: $x=1$ and $y=2$.", "$x=1$ and $y=2$"), ("The answer is $5.50 or $6.00.", "$5.50 or $6.00"),
-        # with what changes the value
+        # with words that change the value
         ("The answer is $12$ million.", "$12$ million"), ("The answer is $12$ apples", "$12$ apples"), ("the answer is 5 less than x", "5 less than x"), ("The answer is 2**3.", "2**3"),
-        # the words before a mark, and behind it
+        # the words before a mark, and after it
         ("故答案为：12．", "12"), ("故答案为$\\sqrt{3}$.", "\\sqrt{3}"), ("所以答案是12。\n\n（注：共 40 人。）", "12"), ("故答案为12，其中不含 4 个点。", "12"), ("最终答案是：12。", "12"), ("答案等于12", "12"), ("答えは12です。", "12"), ("정답은 12입니다.", "12"),
         ("So the correct answer would be 12.", "12"), ("The answer to the question is 12.", "12"), ("The answer, therefore, is 12.", "12"), ("The final answer should be: 12", "12"), ("Answer (in cm): 12", "12"),
         ("Final Answer: The final answer is $12$. I hope it is correct.", "12"), ("The answer => 12", "12"), ("La respuesta es 12.", "12"), ("Die Antwort ist 12.", "12"), ("Réponse : 12", "12"), ("**Answer:** **12** ✅", "12"),
@@ -299,7 +299,7 @@ def test_what_states_no_result_has_no_answer(text):
         ("Answer:\nWe need to count them all. So x = 12.", "x = 12"), ("Answer: The speed of the car is 12 km/h.", "12 km/h"), ("Answer: 12\nAnswer: 13", "13"),
     ],
 )  # fmt: skip
-def test_what_an_answers_phrase_states_is_taken_whole_and_without_what_it_denies(text, answer):
+def test_the_statement_of_a_phrase_is_read_whole_and_without_denied_values(text, answer):
     statement = final_answer(text)
     assert statement is not None
     assert statement.text == answer
@@ -314,7 +314,7 @@ def test_what_an_answers_phrase_states_is_taken_whole_and_without_what_it_denies
         ("<think>a</think>\\boxed{13}<think>b</think>\\boxed{12}", ("12", "box")), ("◁think▷\\boxed{13}◁/think▷\\boxed{12}", ("12", "box")), (r"\boxed{\text{The answer is not } 12}", (r"\text{The answer is not } 12", "box")),
     ],
 )  # fmt: skip
-def test_a_box_a_tag_or_a_hash_states_what_is_in_it_without_its_phrase(text, answer):
+def test_the_answer_of_a_box_a_tag_or_a_hash_does_not_contain_its_phrase(text, answer):
     assert stated(text) == answer
 
 
@@ -326,7 +326,7 @@ def test_a_box_a_tag_or_a_hash_states_what_is_in_it_without_its_phrase(text, ans
         ("I do not know.", "Bob", None), ("It might be Alice.", "Alice", None),
     ],
 )  # fmt: skip
-def test_words_are_looked_for_where_the_gold_is_words(text, gold, answer):
+def test_words_count_if_the_gold_is_words(text, gold, answer):
     statement = final_answer(text, gold)
     assert (statement and statement.text) == answer
 
@@ -360,7 +360,7 @@ def test_a_number_that_is_denied_or_only_mentioned_is_never_the_answer(sentence,
     ("text", "rest"),
     [("a</think>b", "b"), ("<think>a</think>b</think>c", "c"), ("<think>a", ""), ("a<think>b", ""), ("</think>", ""), ("a", "a")],
 )  # fmt: skip
-def test_what_counts_stands_behind_the_last_thought(text, rest):
+def test_only_the_text_after_the_last_thought_counts(text, rest):
     assert text_after_thought(text) == rest
 
 
@@ -374,7 +374,7 @@ def test_the_last_closed_tag_counts(text, answer):
 
 
 @pytest.mark.parametrize("quote", ['"', "'", "`", "“"])
-def test_a_mark_that_is_quoted_is_passed_over(quote):
+def test_a_quoted_mark_is_skipped(quote):
     assert last_hash(f"{quote}#### 5") is None
     assert last_hash(f"#### 5\n{quote}#### 6") == "5"
     assert last_hash("#### 5 is\n#### x") == "5 is"
@@ -390,5 +390,5 @@ def test_a_mark_that_is_quoted_is_passed_over(quote):
         ("The answer is not unique: any $n$ works here.", "The answer is not unique: any $n$ works here."),
     ],
 )  # fmt: skip
-def test_the_gold_of_a_solution_is_what_it_marks_and_prose_is_not_cut_down(text, gold):
+def test_the_gold_of_a_solution_is_its_marked_answer_and_prose_is_kept_whole(text, gold):
     assert gold_answer(text) == gold

@@ -1,4 +1,4 @@
-r"""Families of solutions: what a parameter is called says nothing, and where it starts neither."""
+r"""Families of solutions: neither the name nor the start of a parameter counts."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,12 +16,12 @@ from tests.tables import every
         ("2k", ""), ("x", ""), ("C", ""), ("k", ""), ("5", ""), (r"2\pi r", ""), ("x^2", ""), (r"x\pi", ""),
     ],
 )  # fmt: skip
-def test_a_gold_has_these_names_that_may_be_any_number(gold, names):
+def test_a_gold_has_these_parameters(gold, names):
     assert parameters(read(gold), "") == set(names.split())
 
 
 @every(("question", "expected"), [("", {"k"}), ("for an integer $k$", set()), ("the kinetic", {"k"}), ("(k)", set()), ("a k-gon", set()), ("ka", {"k"})])  # fmt: skip
-def test_a_name_of_the_question_is_no_parameter(question, expected):
+def test_a_name_of_the_question_is_not_a_parameter(question, expected):
     assert parameters(read(r"2k\pi"), question) == expected
 
 
@@ -38,7 +38,7 @@ def test_a_name_of_the_question_is_no_parameter(question, expected):
         ("2n", "2k", False), ("n", "k", False), (r"x = \frac{\pi}{4} + n\pi \text{ for all integers } n", r"x = \frac{\pi}{4} + k\pi", True),
     ],
 )  # fmt: skip
-def test_families_are_the_same_where_they_run_through_the_same_values(answer, gold, right):
+def test_families_are_the_same_if_their_values_are_the_same(answer, gold, right):
     assert equal(answer, gold) is right
 
 
@@ -63,7 +63,7 @@ def test_a_family_may_start_at_any_of_its_values(start, step, moved, name, other
 
 
 @given(st.integers(-9, 9), st.integers(1, 9), st.integers(-9, 9), st.integers(1, 9))
-def test_two_families_are_the_same_exactly_where_their_values_are(a, b, c, d):
+def test_two_families_are_the_same_exactly_if_their_values_are_the_same(a, b, c, d):
     one, two = read(f"({a}) + {b}k"), read(f"({c}) + {d}k")
     values = [{p + q * k for k in range(-40, 41)} for p, q in ((a, b), (c, d))]
     near = [{value for value in each if abs(value) < 20} for each in values]
@@ -103,9 +103,9 @@ def test_names_are_renamed_in_every_order_and_at_most_three():
 
 
 @every(("answer", "gold"), [("(a, b)", "(a, c)"), ("mb^2", "mc^2"), ("2b", "2c"), ("5x", "5C"), ("a^2 + b^2", "a^2 + c^2"), (r"\frac{ab}{2}", r"\frac{ac}{2}")])  # fmt: skip
-def test_a_letter_of_a_formula_is_no_constant_of_integration(answer, gold):
+def test_a_letter_of_a_formula_is_not_a_constant_of_integration(answer, gold):
     assert not equal(answer, gold)
 
 
-def test_a_name_that_stands_for_another_thing_is_no_integer():
+def test_a_name_with_another_meaning_is_not_an_integer():
     assert compare(r"2\pi r", r"2\pi n", "a circle of radius $r$").outcome != "equal"

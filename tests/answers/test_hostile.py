@@ -1,4 +1,4 @@
-"""Hostile answers: every text gets a verdict, in time, by reading and never by running it."""
+"""Hostile answers: every text gets a verdict in time, and no text is run as code."""
 
 import builtins
 import json
@@ -50,7 +50,7 @@ def cases(shared, name):
 
 
 def cpu(function, *arguments, **options):
-    """(result, CPU seconds)."""
+    """Return (result, CPU seconds)."""
     started = time.process_time()
     result = function(*arguments, **options)
     return result, time.process_time() - started
@@ -90,14 +90,14 @@ def test_every_answer_at_the_limits_is_compared_in_time():
                 assert seconds < BOUND, (text[:80], other[:80])
 
 
-def test_wrong_adversarial_answers_are_not_paid(shared):
+def test_wrong_adversarial_answers_are_wrong(shared):
     for case in cases(shared, "adversarial_inputs.jsonl"):
         if case["label"] is False and case["id"] not in CONFLICTS:
             result = math.score(case["solution_str"], case["ground_truth"])
             assert not result.correct, case["id"]
 
 
-def test_exploits_are_judged_as_labelled_but_for_the_named_conflicts(shared):
+def test_exploits_are_judged_as_labelled_except_for_the_listed_conflicts(shared):
     missed = {
         case["id"]
         for case in cases(shared, "exploits.jsonl")
@@ -107,7 +107,7 @@ def test_exploits_are_judged_as_labelled_but_for_the_named_conflicts(shared):
     assert missed == {name for name in CONFLICTS if name.startswith("exp:")}
 
 
-# --- inputs that use up the limits: as long, as deep and as wide as is read
+# --- inputs at the limits: as long, as deep and as wide as is parsed
 
 HAND_MADE = [
     "x" + "^x" * 290, "2" + "^2" * 290, "2^{" * 39 + "2" + "}" * 39, "2" + "^-" * 290 + "1",
@@ -141,7 +141,7 @@ def test_depth_that_no_bracket_opens_is_limited(text):
 
 @pytest.mark.parametrize("factors", [3, 6, 9, 12])
 def test_the_cost_of_a_product_of_matrices_does_not_explode(factors):
-    """The entries double with each factor if nothing bounds them: 2 ** 40 within the limits."""
+    """Without a bound the entries double with each factor: 2 ** 40 within the limits."""
     product = r"\begin{pmatrix}x&y\\y&x\end{pmatrix}" * factors
     _, seconds = cpu(compare, product, r"\begin{pmatrix}1&2\\3&4\end{pmatrix}")
     assert seconds < BOUND
@@ -177,7 +177,7 @@ def test_cost_is_linear_in_the_gold(name, piece):
     assert cost(1_000_000) < 60 * cost(50_000) + 0.01
 
 
-# --- nothing runs what it reads
+# --- no text is run
 
 CODE = [
     '__import__("os").system("true")', "exec('x=1')", "eval('1')", "lambda: 6", "[0]*10**10", "9**9**9**9",
@@ -187,7 +187,7 @@ CODE = [
 
 @pytest.mark.parametrize("text", CODE)
 def test_no_text_is_evaluated(monkeypatch, text):
-    """The built-ins that run code are not called, and code is no answer to a number."""
+    """The built-ins that run code are not called, and code does not equal a number."""
 
     def refuse(*arguments, **options):
         raise AssertionError("text from a response was evaluated")

@@ -1,4 +1,4 @@
-"""Whatever a gold is, the scorer `math` takes it in other spellings and refuses what only looks like it.
+"""The scorer `math` accepts every gold in other spellings and rejects answers that only look like it.
 
 The transformations are those of `benchmarks/metamorphic.py`; its table says which of them fail.
 """
@@ -39,7 +39,7 @@ def real_calls(metamorphic, shared):
 
 
 def misses(metamorphic, calls):
-    """The properties below their floor; `metamorphic.py --misses` lists what misses them."""
+    """Return the properties below their floor; `metamorphic.py --misses` lists their misses."""
     verdicts = [metamorphic.holds(call) for call in calls]
     return metamorphic.below_floor(calls, verdicts)
 
@@ -75,8 +75,8 @@ def test_every_gold_of_our_own_is_spelled_or_changed(own_calls):
     assert not unchanged
 
 
-def test_no_other_spelling_is_certain_to_be_another_answer(metamorphic, own_calls):
-    """The reader that certifies perturbations would have refused it."""
+def test_no_restyled_gold_is_certain_to_be_a_different_answer(metamorphic, own_calls):
+    """The reader that certifies perturbations would have rejected it."""
     readings = importlib.import_module("readings")
     for call in own_calls:
         if call.kind == "restyling":
@@ -108,7 +108,7 @@ def test_no_other_spelling_is_certain_to_be_another_answer(metamorphic, own_call
         ("Monday", "Friday", False),  # not read
     ],
 )
-def test_the_reader_is_certain_or_says_nothing(metamorphic, one, two, differ):
+def test_the_reader_returns_a_certain_result_or_none(metamorphic, one, two, differ):
     readings = importlib.import_module("readings")
     assert readings.surely_differ(readings.read(one), readings.read(two)) is differ
 
@@ -125,8 +125,6 @@ def test_the_reader_is_certain_or_says_nothing(metamorphic, one, two, differ):
         ("(A) $2^2$ (B) $3^2$", "B", []),  # the option's text
     ],
 )
-def test_a_formula_is_a_copy_only_where_it_cannot_be_the_answer(
-    metamorphic, question, gold, copied
-):
+def test_a_formula_is_a_copy_only_if_it_cannot_be_the_answer(metamorphic, question, gold, copied):
     copies = importlib.import_module("copies")
     assert [text for _, text in copies.copies(question, gold)] == copied

@@ -77,7 +77,7 @@ def test_several_numbers_or_a_number_inside_something_else_are_ambiguous(text):
         "inf",
     ],
 )
-def test_text_without_a_number_we_read_is_none(text):
+def test_a_text_without_a_readable_number_is_none(text):
     assert read_number(text) is None
 
 
@@ -95,7 +95,7 @@ def test_every_decimal_reads_back_exactly(value):
 @given(
     st.integers(-(10**12), 10**12), st.sampled_from(["{}", "${}", "{}.", " {} ", "**{}**", "{} km"])
 )
-def test_dress_does_not_change_a_number(value, dress):
+def test_markup_does_not_change_a_number(value, dress):
     assert read_number(dress.format(value)) == value
 
 
@@ -129,7 +129,7 @@ def test_a_hedge_before_an_equation_leaves_the_number_open(text):
     ("text", "value"),
     [("the sum is $a + b = -2 + 5 = 3$", 3), ("128 - 24 + 2 = 106", 106), ("10.0 = 10", 10)],
 )
-def test_an_equation_without_one_states_what_it_ends_in(text, value):
+def test_an_equation_without_a_hedge_states_its_last_value(text, value):
     assert read_number(text) == value
 
 
@@ -180,7 +180,7 @@ def test_two_numbers_that_a_word_joins_are_two(word):
 
 
 @pytest.mark.parametrize("word", ["to", "到", "至"])
-def test_a_range_is_no_number(word):
+def test_a_range_is_not_a_number(word):
     assert read_number(f"5 {word} 6 cats") is AMBIGUOUS
 
 
@@ -189,7 +189,7 @@ def test_a_range_is_no_number(word):
     ["or", "either", "not", "maybe", "perhaps", "possibly", "unless", "I know", "a guess", "wrong", "或",
      "可能", "也许", "不是", "错误", "MAYBE"],
 )  # fmt: skip
-def test_a_hedge_before_an_equation_takes_its_number_back(hedge):
+def test_a_hedge_before_an_equation_retracts_its_number(hedge):
     assert read_number(f"it is {hedge} x = 5") is AMBIGUOUS
     assert read_number("it is x = 5") == 5
 
@@ -214,7 +214,7 @@ def test_a_letter_beside_a_number_is_a_unit_or_a_name(letter):
      (r"\mathrm{5}", 5), (r"\textbf{5}", 5), (r"\mbox{5}", 5), (r"\mathbf{5}", 5), (r"\boxed{5}", 5),
      ("5-point", 5), ("5 boxes x each", 5), ("twenty-5", 5), ("5 = 5.0", 5), ("$5 = 5$", 5)],
 )  # fmt: skip
-def test_a_number_in_any_spelling_and_dress_is_that_number(text, value):
+def test_a_number_in_any_spelling_and_markup_is_read(text, value):
     assert read_number(text) == value
 
 
@@ -225,6 +225,6 @@ def test_numbers_that_contradict_each_other_are_ambiguous_or_none(text):
     assert read_number(text) in (AMBIGUOUS, None)
 
 
-def test_a_number_said_twice_is_said_once():
+def test_a_repeated_number_counts_once():
     assert read_number("5, that is 5") == 5
     assert read_number("5 or 5.0") == 5

@@ -21,7 +21,7 @@ AMOUNTS = {"A": "980万元", "B": "990万元", "C": "1000万元", "D": "以上A�
 
 
 def read(text, options=None):
-    """The letters in order, "?" for an ambiguous answer, None for no choice."""
+    """Return the letters in order, "?" for an ambiguous answer, None for no choice."""
     legal = frozenset(options) if options else DEFAULT_LETTERS
     letters = read_letters(text, legal, options)
     return "".join(sorted(letters)) if isinstance(letters, frozenset) else letters and "?"
@@ -71,7 +71,7 @@ def read(text, options=None):
         "A, not B",
     ],
 )
-def test_one_letter_is_read_in_any_dress(text):
+def test_one_letter_is_read_in_any_markup(text):
     assert read(text) == "A"
 
 
@@ -155,7 +155,7 @@ def test_several_letters_are_read_with_any_separator(text):
         "A" * 5000,
     ],
 )
-def test_what_is_more_than_letters_is_no_choice(text):
+def test_a_text_with_more_than_letters_is_not_a_choice(text):
     assert read(text) is None
 
 
@@ -203,17 +203,17 @@ def test_alternatives_are_ambiguous(text):
         ("AE", None),
     ],
 )
-def test_an_option_s_text_counts_only_where_it_matches(text, letters):
+def test_an_option_s_text_counts_only_if_it_matches(text, letters):
     assert read(text, AMOUNTS) == letters
 
 
-def test_the_letter_of_a_text_counts_where_the_options_are_unknown():
+def test_the_letter_of_a_text_counts_if_the_options_are_unknown():
     assert read("A. 市盈率") == "A"
     assert read(r"E: \text{A polygenic risk score}") == "E"
     assert read("A. Because B is not valid") == "A"
 
 
-def test_a_harmless_word_that_is_another_option_s_text_contradicts_the_letter():
+def test_a_filler_word_that_is_another_option_s_text_contradicts_the_letter():
     options = {"A": "错", "B": "对"}
     texts = ["对", "B. 对", "B对", "A. 对", "A 对", "(A) 对", "A", "选A"]
     assert [read(text, options) for text in texts] == ["B", "B", "B", "?", "?", "?", "A", "A"]
@@ -287,7 +287,7 @@ SEPARATORS = [",", ", ", "、", "，", "和", "及", " and ", " ", ";", " & ", r
     st.sampled_from(SEPARATORS),
     st.sampled_from(DRESS),
 )
-def test_order_separators_and_dress_do_not_matter(letters, separator, dress):
+def test_order_separators_and_markup_do_not_matter(letters, separator, dress):
     text = dress.format(separator.join(letters))
     assert read_letters(text, DEFAULT_LETTERS) == frozenset(letters)
 
@@ -329,7 +329,7 @@ def _read_timed(text):
         *(f"A不{word}B" for word in ("选", "选择", "应选", "应该选", "能选", "该选", "可选", "是")), "A, not (B)", "A不是B、C",
     ],
 )  # fmt: skip
-def test_a_letter_is_read_through_every_dress_and_harmless_word(text):
+def test_a_letter_is_read_in_every_markup_and_with_every_filler_word(text):
     assert read(text) == "A"
 
 
@@ -370,7 +370,7 @@ def test_every_word_for_or_leaves_the_choice_open(joint):
     [("980万元 and", "A"), ("980万元、", "A"), ("a 980万元", None), ("A. 980万元 B. 990万元", "AB"), ("A. 980万元；B. 1000万元", "?"), ("E. 980万元", None),
      ("(B) 990 万元", "B"), ("以上A和C都对。", "D"), ("A", "A"), ("AB", "AB"), ("A. 990万元 B. 980万元", "?"), ("B 980万元", None)],
 )  # fmt: skip
-def test_a_label_with_a_text_wants_the_text_of_its_own_option(text, letters):
+def test_a_label_with_a_text_requires_the_text_of_its_own_option(text, letters):
     assert read(text, AMOUNTS) == letters
 
 
@@ -380,7 +380,7 @@ def test_options_that_differ_in_their_last_character_are_two():
     assert read("BMW.", options) == read("bmw ,", options) == "A"
 
 
-def test_answers_are_read_up_to_each_limit_and_not_beyond():
+def test_answers_are_read_up_to_each_limit_only():
     assert read("A" + " " * 4095) == "A"
     assert read("A" + " " * 4096) is None
     assert read(r"\textbf{\text{\emph{\bm{\bm{A}}}}}") is None  # nested five deep
@@ -399,7 +399,7 @@ def test_a_plus_joins_letters(text):
      "A) is incorrect", "A. is incorrect", r"\cancel{A}", r"\sout{A}", r"\xcancel{(A)}", r"A\ne", r"A \neq", r"\not A", "(A)?", "A.?", "A?", "(A) probably not", "(A) not",
      "not (A)", "none (A)", "all except A", "(A) = 3", "A^c", r"\overline{A}"],
 )  # fmt: skip
-def test_a_letter_that_is_rejected_or_asked_for_is_not_picked(text):
+def test_a_letter_that_is_rejected_or_asked_is_not_picked(text):
     assert read(text) is None
     assert read(text, {"A": "x", "B": "y"}) in (None, "?")
 
@@ -428,7 +428,7 @@ def test_short_mathematics_picks_the_option_of_its_value(text, letters):
     assert read(text, FRACTIONS) == letters
 
 
-def test_mathematics_of_which_two_options_have_the_value_is_ambiguous():
+def test_mathematics_with_the_value_of_two_options_is_ambiguous():
     options = {"A": "1/2", "B": "0.5", "C": "2", "D": "3"}
     assert [read(text, options) for text in (r"\frac12", "1/2", "0.5", "4/2")] == [
         "?",
@@ -462,7 +462,7 @@ def test_letters_as_options_are_picked_by_their_letter():
     assert read("f", {"A": "1", "B": "2"}) is None
 
 
-def test_mathematics_is_compared_up_to_each_limit_and_not_beyond():
+def test_mathematics_is_compared_up_to_each_limit_only():
     zeros = "0" * (MAX_FORMULA - 3)
     assert read("0.5" + zeros, {"A": "1/2", "B": "x"}) == "A"
     assert read("0.5" + zeros + "0", {"A": "1/2", "B": "x"}) is None
@@ -473,7 +473,7 @@ def test_mathematics_is_compared_up_to_each_limit_and_not_beyond():
         assert read("0.5", options) == letters
 
 
-def test_prose_with_a_number_in_it_is_no_mathematics():
+def test_prose_with_a_number_is_not_mathematics():
     options = {
         "A": "收到货款5万元，余款10万元尚未收到",
         "B": "the train needs about 5 hours there",

@@ -1,4 +1,4 @@
-"""What a text is read as: random trees are printed as LaTeX and read back, and a table by hand."""
+"""The parser: random trees are printed as LaTeX and parsed back; a table lists trees by hand."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -34,7 +34,7 @@ from tests.answers.latex_printer import (
 )
 from tests.tables import every
 
-# --- what is printed is read back
+# --- printed trees are parsed back
 
 
 @lenient
@@ -99,7 +99,7 @@ def test_groups_are_read_back_with_their_kind_and_items(items, kind, style):
 
 @lenient
 @given(rationals, STYLES, st.sampled_from([r"\%", "%", r"^\circ", r"^{\circ}", r"\text{ cm}"]))
-def test_a_sign_behind_a_value_is_kept_with_it(tree, style, sign):
+def test_a_sign_after_a_value_belongs_to_it(tree, style, sign):
     text = bracketed(latex(tree, style), style) + sign
     node = read(text)
     assert node[0] == ("percent" if "%" in sign else "degree" if "circ" in sign else "quantity")
@@ -145,7 +145,7 @@ def test_grouped_digits_are_one_number(number, sign):
     assert exact_value(read(f"{number:,}".replace(",", sign))) == number
 
 
-# --- whatever the text is, it is a tree or UnreadableError
+# --- any text is a tree or UnreadableError
 
 PIECES = [
     "0", "1", "12", "3.5", ".5", "1,234", "1e5", "x", "y", "ab", "abc", "f", "e", "i", "pi", "sin", "+",
@@ -202,12 +202,12 @@ def unreadable(text):
         read(text)
 
 
-def test_a_text_over_the_limit_of_characters_is_not_read():
+def test_a_text_over_the_limit_of_characters_is_not_parsed():
     assert read("1" + " " * (MAX_CHARS - 1)) == read("1")
     unreadable("1" + " " * MAX_CHARS)
 
 
-def test_a_text_over_the_limit_of_tokens_is_not_read():
+def test_a_text_over_the_limit_of_tokens_is_not_parsed():
     assert exact_value(read("+".join(["1"] * (MAX_TOKENS // 2)))) == MAX_TOKENS // 2
     unreadable("+".join(["1"] * (MAX_TOKENS // 2 + 1)))
 
@@ -237,7 +237,7 @@ def test_a_power_of_ten_over_the_limit_is_not_read(text):
 
 
 @pytest.mark.parametrize("text", ["10^{3001}", "2^{10000}", "9^{9^{9}}", "(10^{300})^{300}"])
-def test_an_exact_result_over_the_limit_is_not_worked_out(text):
+def test_an_exact_result_over_the_limit_is_not_computed(text):
     node = read(text)
     assert exact_value(node) is None
     with pytest.raises(UndefinedError):
@@ -245,7 +245,7 @@ def test_an_exact_result_over_the_limit_is_not_worked_out(text):
 
 
 def test_deeper_nesting_never_takes_more_than_the_limit():
-    """What is read grows with the depth until it is refused, and stays refused."""
+    """Depth is accepted up to a limit, and rejected everywhere beyond it."""
     read_at = []
     for depth in range(1, 60):
         try:
@@ -257,7 +257,7 @@ def test_deeper_nesting_never_takes_more_than_the_limit():
     assert all(before or not after for before, after in pairwise(read_at))
 
 
-# --- what a text is read as, by hand
+# --- texts and their trees, by hand
 
 X, Y, E = ("sym", "x"), ("sym", "y"), ("const", "e")
 CM, HOUR, MINUTE, DOLLAR = map(lookup_unit, ("cm", "hours", "minutes", "dollars"))
@@ -280,7 +280,7 @@ def measured(value, unit):
         (r"2 \cdot 10^2", num(200)), (r"0.\dot{3}", num(Fraction(1, 3))), (r"0.\bar{3}", num(Fraction(1, 3))),
         ("1,234,567", num(1234567)), ("(1,234)", num(1234)), ("1,23", ("list", num(1), num(23))),
         ("5万", num(50_000)), ("5万元", measured(num(50_000), lookup_unit("元"))), (r"\text{5}", num(5)), (r"\text{1,234}", num(1234)),
-        # mixed numbers, and what is none
+        # mixed numbers, and texts that only look like them
         ("6 1/64", num(Fraction(385, 64))), (r"2\frac12\%", ("percent", num(Fraction(5, 2)))),
         (r"-2\frac12", num(Fraction(-5, 2))), ("2 3/2", mul(num(2), num(Fraction(3, 2)))),
         (r"2\dfrac{1}{2}", num(Fraction(5, 2))), (r"2\frac{x}{2}", mul(num(2), divide(X, num(2)))),
@@ -327,7 +327,7 @@ def measured(value, unit):
         # units
         (r"5\text{ cm}^2", measured(num(5), CM.power(2))), ("5 cm/s", measured(num(5), CM.multiply(lookup_unit("s"), -1))), ("5 cm^{2}", measured(num(5), CM.power(2))),
         ("3 hours 5 minutes", ("compound", measured(num(3), HOUR), measured(num(5), MINUTE))), (r"5\text{ cm 3}", None), (r"\pi\text{ cm}", measured(PI, CM)), ("2+3 cm", measured(add(num(2), num(3)), CM)),
-        # sums, integrals, limits are kept as they stand
+        # sums, integrals and limits are not evaluated
         (r"\sum_{k=1}^{n} k", fn(r"\sum", ("sym", "bound"), ("text", "=1"), ("text", "n"))), (r"\int_0^1 x", fn(r"\int", X, ("text", "0"), ("text", "1"))),
         # relations, congruences, bases, times, words
         ("x = 5", ("rel", "=", X, num(5))), ("x != 5", ("rel", "!=", X, num(5))),
@@ -335,13 +335,13 @@ def measured(value, unit):
         (r"x \equiv 3 \pmod{7}", ("congruence", ("rel", "=", X, num(3)), num(7))), ("2:30 PM", ("clock", "2:30pm")), ("02:30", ("clock", "2:30")), ("25:30", ("ratio", num(25), num(30))),
         ("2020-01-02", ("text", "2020-01-02")), ("Monday", ("text", "monday")), ("New York, Rome", ("list", ("text", "new york"), ("text", "rome"))),
         ("no", ("text", "no")), ("xy", mul(X, Y)), ("infinitely many", INF),
-        # a group of digits, and two items
+        # grouped digits, and two items
         ("1,234", num(1234)), ("1, 234", ("list", num(1), num(234))), ("1,2345", ("list", num(1), num(2345))), ("1;2,3", ("list", num(1), num(2), num(3))), ("1,2;3,4", ("list", ("list", num(1), num(2)), ("list", num(3), num(4)))),
-        # no mathematics
+        # text that is not mathematics
         ("", None), ("@", None), ("a@b", None), ("&", None), (r"\unknown", None), ("2 3", None), (r"\frac{1}", None), ("1.5.2", None), ("cat 5", None),
     ],
 )  # fmt: skip
-def test_a_text_is_read_as_this_tree(text, tree):
+def test_a_text_is_parsed_into_this_tree(text, tree):
     try:
         assert read(text) == tree
     except UnreadableError:
@@ -371,7 +371,7 @@ def test_sixty_one_signs_are_read_and_one_more_is_not():
     unreadable("-" * 62 + "1")
 
 
-def test_a_quotient_and_a_power_of_ten_are_worked_out_up_to_4096_bits():
+def test_quotients_and_powers_of_ten_are_computed_up_to_4096_bits():
     ten = ("pow", num(10), num(2))
     assert divide(num(2**4092), num(1)) == num(2**4092)
     assert divide(num(2**4093), num(1))[0] == "mul"
@@ -386,7 +386,7 @@ def test_a_factorial_before_an_equals_sign_is_a_factorial():
     assert read("5! = 120") == ("rel", "=", fn("fact", num(5)), num(120))
 
 
-def test_not_before_an_equals_sign_denies_it():
+def test_not_before_an_equals_sign_negates_it():
     assert read(r"x \not= 5") == ("rel", "!=", X, num(5))
 
 
@@ -395,8 +395,8 @@ def test_a_name_before_is_is_that_name():
 
 
 @pytest.mark.parametrize("text", ["1 & " * n + r"\begin{align} x &= 1" for n in (1, 5, 50)])
-def test_what_aligns_before_an_environment_does_not_move_its_end(text):
-    """Signs that were dropped before the place of reading once led behind the last token."""
+def test_an_alignment_sign_before_an_environment_does_not_move_its_end(text):
+    """Signs that were removed before the position once moved it beyond the last token."""
     with pytest.raises(UnreadableError):
         parse(tokenize(text))
     assert compare(text, "12").outcome != "equal"

@@ -1,4 +1,4 @@
-"""docs/answers.md is the policy: every row of its tables holds, in `equal` and in the scorer.
+"""docs/answers.md is the policy: every row of its tables holds for `equal` and for the scorer.
 
 docs/labels.md says where public labels differ from it; its rows are tests as well.
 """
@@ -35,7 +35,7 @@ INNER = {"branch"}
 
 
 def tables(header, page=PAGE):
-    """(section, cells) of every row of a page's tables with this header."""
+    """Yield (section, cells) of every row of a page's tables with this header."""
     section, in_table = "", False
     for line in page.split("\n"):
         if line.startswith("## "):
@@ -50,7 +50,7 @@ def tables(header, page=PAGE):
 
 
 def text(cell):
-    """What a cell holds between its backquotes."""
+    """Return the text between the backquotes of a cell."""
     return re.fullmatch("`(.+)`", cell)[1]
 
 
@@ -84,7 +84,7 @@ PAIRS = {
 
 
 def options_of(section):
-    """The options that a section is about."""
+    """Return the options that a section is about."""
     option = OPTION.fullmatch(section)
     return {option[1]: ast.literal_eval(option[2])} if option else {}
 
@@ -105,14 +105,12 @@ def test_every_row_with_a_question_holds(answer, gold, question, verdict):
 
 
 @every(("section", "answer", "gold", "label", "verdict"), LABELS)
-def test_every_label_we_do_not_follow_is_another_than_our_verdict(
-    section, answer, gold, label, verdict
-):
+def test_every_label_of_the_page_differs_from_our_verdict(section, answer, gold, label, verdict):
     assert {label, verdict} == {"equal", "different"}
     assert score(respond(answer), gold).correct == (verdict == "equal")
 
 
-def test_every_row_with_a_question_that_is_refused_is_refused_for_the_question():
+def test_every_rejected_row_with_a_question_is_rejected_because_of_the_question():
     copies = [row for row in QUESTIONS if row[3] == "different"]
     assert len(copies) >= 8
     assert all(equal(answer, gold) for answer, gold, _, _ in copies)
@@ -131,7 +129,7 @@ def test_without_the_option_a_row_is_as_strict_as_the_rest(section, answer, gold
 
 
 @every("option", ["significant_digits", "convert_units"])
-def test_an_option_accepts_what_is_refused_without_it(option):
+def test_an_option_accepts_answers_that_are_rejected_without_it(option):
     rows = [row for row in ROWS if option in options_of(row[0]) and row[3] == "equal"]
     assert sum(not equal(answer, gold) for _, answer, gold, _ in rows) >= 5
 
@@ -141,7 +139,7 @@ def test_every_example_of_a_type_is_read_as_that_type(name, example):
     assert value_type(equality.parse_answer(example).value) == name
 
 
-def test_the_page_names_every_type_that_there_is():
+def test_the_page_names_every_type():
     assert {name for name, _ in TYPES} == {kind for pair in _RULES for kind in pair} - INNER
 
 

@@ -1,4 +1,4 @@
-"""Sets of reals: intervals, unions, inequalities, set-builders and points are compared as pieces."""
+"""Sets of reals: intervals, unions, inequalities, set-builders and points become intervals."""
 
 import pytest
 from hypothesis import given
@@ -34,13 +34,13 @@ OTHER_SET = [
 
 
 @every(("one", "other"), SAME_SET)
-def test_the_same_set_of_reals_is_equal_however_it_is_said(one, other):
+def test_the_same_set_of_reals_is_equal_in_every_notation(one, other):
     assert equal(one, other)
     assert equal(other, one)
 
 
 @every(("one", "other"), OTHER_SET)
-def test_another_set_of_reals_is_not_equal(one, other):
+def test_a_different_set_of_reals_is_not_equal(one, other):
     assert not equal(one, other)
     assert not equal(other, one)
 
@@ -54,12 +54,12 @@ def test_another_set_of_reals_is_not_equal(one, other):
         (r"x \ne 5", [RealInterval(neg(INF), num(5), True, True), RealInterval(num(5), INF, True, True)]), (r"[1,2]\cup[3,4]", [RealInterval(num(1), num(2), False, False), RealInterval(num(3), num(4), False, False)]),
     ],
 )  # fmt: skip
-def test_a_set_of_reals_has_these_pieces(text, expected):
+def test_a_set_of_reals_has_these_intervals(text, expected):
     assert read_intervals(read(text)) == expected
 
 
 @every("text", ["5", "(1,2,3)", "x", r"\mathbb{Q}", r"\text{Monday}", "x+y>2", r"x^2 < 4", "1<x>2", r"A \cup B", r"\{x \in \mathbb{Z} : x > 3\}", r"\{x \in \mathbb{N} \mid x < 3\}"])  # fmt: skip
-def test_what_is_no_set_of_reals_has_no_pieces(text):
+def test_a_tree_that_is_not_a_set_of_reals_has_no_intervals(text):
     with pytest.raises(NoRegionError):
         read_intervals(read(text))
     assert region_equal(read(text), read("(0,1)")) is None
@@ -107,7 +107,7 @@ def test_a_union_is_its_inequalities(points, kinds):
 
 
 @given(ends, brackets, st.integers(-60, 60))
-def test_a_point_taken_out_is_missing(points, kinds, point):
+def test_a_removed_point_is_missing(points, kinds, point):
     parts = intervals(points, kinds)
     union = r" \cup ".join(parts)
     without = (

@@ -1,4 +1,4 @@
-r"""Equations: what a label or a chain says, whose labels agree, and which equations are one."""
+r"""Equations: the value of a label or a chain, agreement of labels, and equality of equations."""
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -24,26 +24,26 @@ X, Y = ("sym", "x"), ("sym", "y")
 
 
 @every(("text", "expected"), [("x = 5", True), (r"x \approx 5", True), (r"x = \pi \approx 3.14", True), ("x < 5", False), ("1 < x = 2", False), (r"x \in S", False), (r"x \ne 5", False), ("5", False), ("x = 5, y = 6", False)])  # fmt: skip
-def test_an_equation_has_no_other_sign_than_equal_and_about(text, expected):
+def test_an_equation_has_only_equal_and_approximate_signs(text, expected):
     assert is_equation(read(text)) is expected
 
 
 @every(
     ("text", "value"),
     [
-        # a name, a function's value, a length, an angle, a part: whatever names a value
+        # labels: a name, a function's value, a length, an angle, a part
         ("x = 5", "5"), ("5 = x", "5"), ("f(x) = x^2", "x^2"), ("f(2) = 4", "4"), ("P(A) = 0.5", "0.5"), ("AB = 5", "5"), ("|AB| = 5", "5"), (r"\overline{AB} = 5", "5"), (r"\angle ABC = 30^\circ", r"30^\circ"),
         (r"\frac{dy}{dx} = 2x", "2x"), ("f'(x) = 2x", "2x"), ("f^{-1}(x) = x - 1", "x-1"), ("a_n = 2n", "2n"), ("x_1 = 5", "5"), (r"\text{Area} = 5", "5"), ("the area is 5", "5"), ("Volume: 5", "5"), ("答案是5", "5"), (r"\vec{v} = (1, 2)", "(1,2)"),
         (r"\hat{y} = 2", "2"), ("V = abc", "abc"), (r"\sin A = \frac12", r"\frac12"), ("(x, y) = (1, 2)", "(1,2)"), ("a:b:c = 1:2:3", "1:2:3"), (r"\alpha = 5", "5"), ("y = 2x + 1", "2x+1"),
-        # a chain, by its last member
+        # chains, whose value is the last one
         ("V = 4 + 5 = 9", "9"), ("x = y = 5", "5"), ("2 + 3 = 5", "5"), (r"\int_0^1 2 = 2", "2"), (r"\lim_{x \to 0} x = 0", "0"), (r"x = \frac12 = 0.5", "0.5"), ("12 \\cdot 13 = 156", "156"), (r"x = \sqrt{4} = 2", "2"),
         (r"x = 5 \text{ cm}", r"5\text{ cm}"), (r"x \approx 3.14", "3.14"), (r"x = \pi \approx 3.14", r"\pi"),
-        # nothing is solved, or the chain contradicts itself
+        # unsolved equations, and chains that contradict themselves
         ("x + 1 = 6", None), ("2x = 10", None), ("x^2 = 25", None), ("a + b = 5", None), ("x = x", None), ("x = x + 1", None), ("1 + 1 = 3", None), ("x = 2 + 3 = 6", None), (r"x = \frac12 = 0.6", None), (r"x = \pi \approx 4", None), ("x^2 + y^2 = 1", None),
         ("3x = 2y", None), ("x = 5 = 6", None),
     ],
 )  # fmt: skip
-def test_an_equation_says_this_value(text, value):
+def test_an_equation_has_this_value(text, value):
     answer = solution_of(read(text), STRICT)
     if value is None:
         assert answer is None
@@ -53,7 +53,7 @@ def test_an_equation_says_this_value(text, value):
         assert equation_value(read(text), STRICT) == read(value)
 
 
-def test_a_value_keeps_the_rounding_that_stands_beside_it():
+def test_a_value_keeps_the_rounding_beside_it():
     answer = solution_of(read(r"x = \pi \approx 3.14"), STRICT)
     assert answer.values == [read(r"\pi"), read("3.14")]
     assert answer.label == X
@@ -68,14 +68,14 @@ def test_a_value_keeps_the_rounding_that_stands_beside_it():
         ("f(x)", "f'(x)", False), ("f(x)", "f(x, y)", False), ("f(x, y)", "f(a, b)", True), ("f(x, x)", "f(a, b)", False), ("y", "f(x)", True), (r"\hat{y}", "y", True), (r"\hat{y}", "x", False), (r"\bar{x}", r"\hat{x}", False), ("P(A)", "P(B)", False), ("P(2)", "P(3)", False),
     ],
 )  # fmt: skip
-def test_labels_agree_where_they_may_name_one_thing(ours, theirs, agree):
+def test_labels_agree_if_they_may_name_one_thing(ours, theirs, agree):
     value = read("x+t+a+y")
     p, g, bare = Solution(read(ours), value), Solution(read(theirs), value), Solution(None, value)
     assert labels_agree(p, g) is labels_agree(g, p) is agree
     assert labels_agree(bare, p) is labels_agree(p, bare) is labels_agree(bare, bare) is True
 
 
-def test_a_word_may_stand_for_any_name_and_for_no_other_word():
+def test_a_word_may_mean_any_name_but_no_other_word():
     area, volume = ("sym", "area"), ("sym", "volume")
     for name in (X, fn("f", X), ("sym", "x_1")):
         assert labels_agree(Solution(area, num(5)), Solution(name, num(5)))
@@ -96,7 +96,7 @@ def test_a_word_has_more_than_two_letters_before_its_index(name, expected):
     ("ours", "theirs", "values"),
     [("f(m) = 2m", "f(n) = 2n", ["2n"]), ("f(2) = 4", "f(n) = 2n", ["4"]), ("2m", "f(n) = 2n", None), ("f(x,y) = x-y", "f(y,x) = y-x", ["y-x"]), ("x = 2m", "y = 2n", ["2m"])],
 )  # fmt: skip
-def test_the_argument_s_name_is_the_definition_s_own(ours, theirs, values):
+def test_the_argument_of_a_definition_may_have_any_name(ours, theirs, values):
     p, g = (
         solution_of(read(text), STRICT) if "=" in text else Solution(None, read(text))
         for text in (ours, theirs)
@@ -153,7 +153,7 @@ def test_a_line_is_the_same_line_at_any_scale_and_from_either_side(a, b, c, fact
     ("one", "other"),
     [("0 = 0", "x = x"), ("x - x = 0", "x = 0"), ("x^2 = y^2", "x = y"), ("xy = 1", r"y = \frac1x"), ("x = y", "x = z"), ("2 = 3", "4 = 6"), ("x = y = z", "2x = 2y = 2z"), ("x + y = 1", "x + y = x"), ("x^2 = 4", "x = 2")],
 )  # fmt: skip
-def test_an_equation_is_no_other_up_to_a_factor(one, other):
+def test_equations_that_differ_by_more_than_a_factor_are_different(one, other):
     assert not are_proportional(read(one), read(other))
     assert not are_proportional(read(other), read(one))
 
@@ -171,7 +171,7 @@ def test_an_equation_is_no_other_up_to_a_factor(one, other):
 (r"x = 12 \cdot 13", "156", False), (r"x = 12 \cdot 13 = 156", "156", True), ("x = 5 m", r"x = 5\text{ cm}", False), ("x_1 = 5", "x_2 = 5", False), ("x = 2y", r"y = \frac{x}{2}", True),
     ],
 )  # fmt: skip
-def test_a_label_may_be_left_out_and_another_one_contradicts(answer, gold, right):
+def test_a_label_may_be_omitted_and_a_different_one_contradicts(answer, gold, right):
     assert equal(answer, gold) is right
 
 
@@ -193,5 +193,5 @@ def test_a_name_before_is_is_a_label():
     ("answer", "gold"),
     [("y is 5", "y = 5"), ("the area is 5", "A = 5"), ("the value of y is 5", "y = 5")],
 )
-def test_words_before_is_are_a_label_that_may_stand_for_a_name(answer, gold):
+def test_words_before_is_are_a_label_that_may_mean_a_name(answer, gold):
     assert equal(answer, gold)

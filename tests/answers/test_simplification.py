@@ -1,4 +1,4 @@
-r"""Which answers are worked out, and which only repeat a formula of the question."""
+r"""Which answers are simplified, and which only repeat a formula of the question."""
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ from tests.tables import every
         r"\frac{2^{10}}{3}", "x+1", "2x+3x",  r"\frac{x+1}{x-1}", r"\sqrt{2}+\sqrt{3}", r"50\%", r"30^\circ", r"5\text{ cm}", "2k\\pi",
     ],
 )  # fmt: skip
-def test_a_number_a_fraction_a_power_a_root_or_a_factorial_is_worked_out(text):
+def test_numbers_fractions_powers_and_roots_are_simplified(text):
     assert is_simplified(read(text))
 
 
@@ -37,7 +37,7 @@ def test_a_number_a_fraction_a_power_a_root_or_a_factorial_is_worked_out(text):
         r"5!\cdot 2", r"\frac{1}{3+4}", r"\frac{2^{10}}{6}",
     ],
 )  # fmt: skip
-def test_arithmetic_that_could_be_done_is_left_undone(text):
+def test_a_tree_that_leaves_arithmetic_is_not_simplified(text):
     assert not is_simplified(read(text))
 
 
@@ -49,7 +49,7 @@ def test_arithmetic_that_could_be_done_is_left_undone(text):
         (r"(3 \cdot 4, 2)", "(12, 2)", True), (r"3 \cdot 4, 5", "12, 5", True), (r"3 \cdot 4", r"\{12\}", True), (r"(3 \cdot 4, 2)", "(x, 2)", False), (r"\begin{pmatrix}3 \cdot 4\\1\end{pmatrix}", r"\begin{pmatrix}12\\1\end{pmatrix}", True), (r"[3 \cdot 4, 19]", "[12, 19]", True),
     ],
 )  # fmt: skip
-def test_work_is_left_only_where_the_gold_is_plain_numbers(answer, gold, leaves):
+def test_an_answer_leaves_arithmetic_only_if_the_gold_is_plain_numbers(answer, gold, leaves):
     assert leaves_arithmetic(read(answer), read(gold)) is leaves
 
 
@@ -61,7 +61,7 @@ def test_work_is_left_only_where_the_gold_is_plain_numbers(answer, gold, leaves)
         ("10", r"\binom{5}{2}", True), (r"\binom{10}{3}", r"\binom{10}{7}", True), (r"\gcd(12,18)", "6", False), (r"\sqrt{25}", "5", True), ("x+5!", "x+120", True), (r"\frac{5+14i}{2+3i}", "4+i", False), ("i^2", "-1", False),
     ],
 )  # fmt: skip
-def test_an_answer_that_leaves_work_is_not_paid(answer, gold, right):
+def test_an_answer_that_leaves_arithmetic_is_wrong(answer, gold, right):
     assert equal(answer, gold) is right
     assert compare(answer, gold).outcome == ("equal" if right else "unreadable")
 
@@ -70,7 +70,7 @@ whole = st.integers(2, 99)
 
 
 @given(whole, whole, st.sampled_from([r"{} \cdot {}", r"{} \times {}", "{}*{}"]))
-def test_a_product_of_two_numbers_is_never_paid_for_its_value(a, b, form):
+def test_a_product_of_two_numbers_never_equals_its_value(a, b, form):
     assume(10 not in (a, b))  # a number times a power of ten is a number
     text, value = form.format(a, b), a * b
     for dress in (
@@ -89,7 +89,7 @@ def test_a_product_of_two_numbers_is_never_paid_for_its_value(a, b, form):
 
 
 @given(st.integers(-9, 9), st.integers(2, 40), st.integers(2, 40))
-def test_a_fraction_or_a_power_is_worked_out_in_any_terms(a, b, c):
+def test_a_fraction_or_a_power_is_simplified_in_any_terms(a, b, c):
     assert equal(rf"\frac{{{a * c}}}{{{b * c}}}", rf"\frac{{{a}}}{{{b}}}")
     assert equal(f"{b}^2", str(b * b))
     assert equal(rf"\sqrt{{{b * b}}}", str(b))
@@ -108,7 +108,7 @@ def test_a_question_s_formulas_are_those_between_its_dollars_and_the_sides_of_it
 
 
 @every("other", ["x^2", "2x", r"\sqrt{50}", "f", "Compute", "50", r"\pi/6", "x^2+2x+1"])
-def test_a_part_of_a_formula_or_of_the_prose_is_none(other):
+def test_a_part_of_a_formula_or_of_the_prose_is_not_a_formula(other):
     assert " ".join(fold_of(other)) not in question_formulas(QUESTION)
 
 
@@ -137,13 +137,13 @@ def test_a_formula_is_copied_and_a_plain_value_is_not(answer, copied):
         (r"\frac{1}{2}", "0.5", r"Round $\frac{1}{2}$", True), (r"\frac{2}{4}", "0.5", r"Reduce $\frac{2}{4}$", False), ("30°", "30", r"an angle of $30^\circ$", True), (r"f(x) = x^2+1", "x^2+1", "Let $f(x) = x^2+1$.", False),
     ],
 )  # fmt: skip
-def test_a_formula_of_the_question_is_not_paid_but_for_the_gold_s_own_form(
+def test_a_formula_of_the_question_is_wrong_unless_it_is_the_gold_s_own_form(
     answer, gold, question, paid
 ):
     assert (compare(answer, gold, question).outcome == "equal") is paid
 
 
-def test_only_the_end_of_a_long_question_is_looked_at():
+def test_only_the_end_of_a_long_question_is_read():
     filler = "word " * (MAX_QUESTION_CHARS // 5)
     assert compare("2^{10}", "1024", f"{filler}$2^{{10}}$").outcome == "unreadable"
     assert compare("2^{10}", "1024", f"$2^{{10}}${filler}").outcome == "equal"
@@ -168,7 +168,7 @@ def test_any_question_has_formulas_or_none(text, sign):
         ("2^10", "1024", "Compute 2^10."), ("3+4", "7", "Compute 3 + 4."),
     ],
 )  # fmt: skip
-def test_a_formula_of_the_question_in_another_dress_is_not_paid(answer, gold, question):
+def test_a_formula_of_the_question_in_another_typesetting_is_wrong(answer, gold, question):
     assert compare(answer, gold, question).outcome != "equal"
 
 
@@ -180,12 +180,12 @@ def test_a_plain_value_of_the_question_may_be_the_answer(answer, gold, question)
     assert compare(answer, gold, question).outcome == "equal"
 
 
-def test_one_less_a_small_power_is_worked_out():
+def test_one_minus_a_small_power_is_simplified():
     assert is_simplified(read(r"1-\frac{1}{2^{10}}"))
 
 
 @every(("answer", "gold"), [(r"3 \cdot 4:5", "12:5"), (r"x > 3 \cdot 4", "x > 12")])
-def test_a_part_of_a_ratio_and_the_end_of_an_inequality_are_worked_out(answer, gold):
+def test_a_part_of_a_ratio_and_the_end_of_an_inequality_must_be_simplified(answer, gold):
     assert not equal(answer, gold)
 
 
@@ -193,5 +193,5 @@ def test_a_part_of_a_ratio_and_the_end_of_an_inequality_are_worked_out(answer, g
     "answer",
     [r"\left\{2^{10}\right\}", r"2^{10}\text{ units}", "2^{10} = 2^{10}", r"2^{10} \approx 2^{10}", r"\frac{2^{10}}{1}", "-(-2^{10})"],
 )  # fmt: skip
-def test_a_formula_of_the_question_with_something_idle_around_it_is_not_paid(answer):
+def test_a_formula_of_the_question_with_neutral_additions_is_wrong(answer):
     assert compare(answer, "1024", "Compute $2^{10}$.").outcome != "equal"

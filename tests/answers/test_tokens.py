@@ -1,4 +1,4 @@
-"""Text -> tokens: every sign has one name, blanks are kept, and nothing is read in part."""
+"""Text -> tokens: every sign has one name, blanks are recorded, and no text is read in part."""
 
 import unicodedata
 from fractions import Fraction
@@ -29,7 +29,7 @@ from tests.tables import every
 
 
 def kinds(text):
-    """`kind:text` of every token but the end."""
+    """Return `kind:text` of every token except the end token."""
     *tokens, end = tokenize(text)
     assert end.kind == "end"
     return " ".join(f"{token.kind}:{token.text}" for token in tokens)
@@ -68,7 +68,7 @@ def test_a_text_has_these_tokens(text, tokens):
 
 
 @every("blank", [" ", "\t", "\n", "~", r"\,", r"\;", r"\:", r"\!", r"\ ", r"\quad ", r"\qquad ", "\u3000", "\xa0"])  # fmt: skip
-def test_a_blank_of_any_kind_is_no_token_but_says_that_it_stood_there(blank):
+def test_a_blank_of_any_kind_is_not_a_token_but_sets_follows_space(blank):
     assert tokenize(f"x{blank}y")[:2] == [
         Token("word", "x"),
         Token("word", "y", follows_space=True),
@@ -77,12 +77,12 @@ def test_a_blank_of_any_kind_is_no_token_but_says_that_it_stood_there(blank):
 
 
 @every("sign", ["$", r"\(", r"\[", r"\left(", "(", "{", "+", r"\pi", "5"])
-def test_what_stands_first_has_no_blank_before_it_unless_there_is_one(sign):
+def test_the_first_token_follows_a_space_only_if_there_is_one(sign):
     assert tokenize(f" {sign}")[0].follows_space or tokenize(f" {sign}") == tokenize(sign)
 
 
 @every("dress", [r"\hspace{1em}", r"\phantom{5}", r"\color{red}"])
-def test_dress_with_an_argument_is_no_token_before_a_letter_either(dress):
+def test_decoration_with_an_argument_is_not_a_token_before_a_letter(dress):
     assert texts(f"{dress}x") == ["x"]
 
 
@@ -94,14 +94,14 @@ def test_full_width_characters_are_their_ascii():
 
 
 @every("char", [*SIGNS, *FRACTIONS, *SUPERSCRIPTS, *SUBSCRIPTS])
-def test_every_sign_of_the_tables_stands_for_the_same_anywhere(char):
-    """Not as a letter or as itself: no sign of the tables is left over."""
+def test_every_sign_of_the_tables_has_one_meaning_everywhere(char):
+    """No sign of the tables remains, neither as a letter nor as itself."""
     alone, beside = texts(char), texts(f"x{char}")
     assert beside[1:] == alone != [char] or char == "．"
 
 
 @every(("name", "same"), COMMAND_ALIASES.items())
-def test_no_name_of_a_command_leads_to_a_third(name, same):
+def test_no_alias_of_a_command_leads_to_another_alias(name, same):
     assert canonical_command(name) == same == canonical_command(same)
     assert texts(name) in ([same], [OPERATOR_COMMANDS.get(same)], texts(same))
 

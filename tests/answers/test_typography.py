@@ -1,4 +1,4 @@
-r"""Folded tokens: two texts that are set differently fold alike, and no others do."""
+r"""Folded tokens: only two typesettings of one text have the same folded tokens."""
 
 import pytest
 from hypothesis import assume, given
@@ -27,7 +27,7 @@ def folded(text):
         (r"\\frac12", r"\frac12"), (r"\varnothing", r"\emptyset"), ("x→y", r"x\to y"), (r"\langle1,2\rangle", "(1,2)"), (r"\phantom{1}5", "5"),
     ],
 )  # fmt: skip
-def test_one_text_set_in_two_ways_folds_alike(one, other):
+def test_one_text_in_two_typesettings_has_the_same_folded_tokens(one, other):
     assert folded(one) == folded(other)
     assert compare(one, other).outcome == "equal"
 
@@ -41,18 +41,18 @@ def test_one_text_set_in_two_ways_folds_alike(one, other):
         ("1.5", "15"), ("1,5", "15"), (r"\cancel{5}", "5"), (r"\sout{5}", "5"), (r"\cup", r"\cap"), ("α", "a"), (r"\mathbb{R}", "R"),
     ],
 )  # fmt: skip
-def test_what_a_reader_would_miss_is_not_folded_away(one, other):
+def test_folding_keeps_everything_with_a_meaning(one, other):
     assert folded(one) != folded(other)
 
 
 @every(
     ("one", "other"), [("(1,234)", "(1234)"), (r"\{1,234\}", r"\{1234\}"), ("f(1,234)", "f(1234)")]
 )
-def test_a_comma_in_brackets_is_not_folded_away(one, other):
+def test_folding_keeps_a_comma_in_brackets(one, other):
     assert not equal(one, other)
 
 
-def test_a_third_digit_behind_a_fraction_without_braces_is_a_factor():
+def test_a_third_digit_after_a_fraction_without_braces_is_a_factor():
     assert not equal(r"\frac123", r"\frac{1}{23}")
 
 
@@ -92,7 +92,7 @@ def test_the_spelling_of_a_text_is_its_folded_tokens_or_itself(text, spelled):
     assert canonical_spelling(text) == spelled
 
 
-# --- whatever stands there, dress changes nothing
+# --- decoration does not change the folded tokens of any text
 
 DRESS = {
     "blanks": lambda text: f"  {text} ",
@@ -114,7 +114,7 @@ TEXTS = st.builds(latex, expressions, STYLES) | st.sampled_from(
 
 @pytest.mark.parametrize("dress", DRESS.values(), ids=DRESS)
 @given(text=TEXTS)
-def test_dress_is_folded_away(dress, text):
+def test_folding_removes_decoration(dress, text):
     assert folded(dress(text)) == folded(text)
     assert folded(dress(dress(text).rstrip("."))) == folded(text)
 

@@ -79,12 +79,12 @@ def test_the_case_of_a_short_symbol_counts(one, other):
 
 
 @every("word", ["Meters", "METERS", "Dollars", "HOURS", "Kilograms", "cm.", "hrs."])
-def test_the_case_of_a_long_word_and_the_stop_behind_an_abbreviation_say_nothing(word):
+def test_the_case_of_a_long_word_and_the_stop_of_an_abbreviation_do_not_count(word):
     assert lookup_unit(word) == lookup_unit(word.lower().rstrip(".")) is not None
 
 
 @every("word", ["", "x", "apples", "foo", "metr", "cmm", "sinus", "苹果", "k", "kilo"])
-def test_a_word_that_is_no_unit_is_not_in_the_table(word):
+def test_a_word_that_is_not_a_unit_is_not_in_the_table(word):
     assert lookup_unit(word) is None
 
 
@@ -92,7 +92,7 @@ def test_a_word_that_is_no_unit_is_not_in_the_table(word):
     ("one", "other", "alike"),
     [("apples", "apple", True), ("Apples", "apples", True), ("berries", "berry", True), ("apples", "oranges", False), ("gas", "gas", True), ("苹果", "苹果", True), ("苹果", "梨", False)],
 )  # fmt: skip
-def test_what_is_counted_is_a_unit_of_its_own(one, other, alike):
+def test_a_counted_thing_is_a_unit_of_its_own(one, other, alike):
     assert (counting_unit(one) == counting_unit(other)) is alike
 
 
@@ -158,7 +158,7 @@ def test_every_unit_of_the_table_has_a_positive_factor_and_base_units_in_order(w
     assert unit.name
 
 
-def test_words_for_powers_stand_before_their_unit():
+def test_words_for_powers_precede_their_unit():
     assert [
         unit_power(word) for word in ("square", "Square", "sq", "cubic", "平方", "立方", "cm")
     ] == [2, 2, 2, 3, 2, 3, 0]
@@ -166,7 +166,7 @@ def test_words_for_powers_stand_before_their_unit():
     assert lookup_unit("立方米") == lookup_unit("m").power(3)
 
 
-# --- units behind a value
+# --- units after a value
 
 
 def unit_of(text, *, letters=True):
@@ -192,7 +192,7 @@ M, S, KG, CM = map(lookup_unit, ("m", "s", "kg", "cm"))
         (r"\pi\text{ cm}", CM), (r"\frac{1}{2}\text{ cm}", CM), (r"2\sqrt{3}\text{ cm}", CM), ("20°C", lookup_unit("celsius")), (r"20^\circ\text{C}", lookup_unit("celsius")), ("5 million dollars", lookup_unit("$")),
     ],
 )  # fmt: skip
-def test_a_text_has_this_unit_behind_its_value(text, unit):
+def test_a_text_has_this_unit_after_its_value(text, unit):
     behind = unit_of(text)
     assert (behind.factor, behind.dimension) == (unit.factor, unit.dimension)
 
@@ -201,14 +201,14 @@ def test_a_text_has_this_unit_behind_its_value(text, unit):
     "word",
     ["squared", "cubed", "choose", "half", "not", "no", "wrong", "times", "minus", "不", "错误"],
 )
-def test_a_word_that_changes_its_number_is_no_unit(word):
+def test_a_word_that_changes_its_number_is_not_a_unit(word):
     for text in (rf"5\text{{ {word}}}", f"5 {word}"):
         assert compare(text, "5").outcome != "equal", text
         assert compare(text, "25").outcome != "equal", text
 
 
 @every("words", ["or more", "or less", "at least", "at most", "or fewer"])
-def test_words_that_bound_a_number_are_no_unit(words):
+def test_words_that_bound_a_number_are_not_a_unit(words):
     for text in (rf"5\text{{ {words}}}", f"5 {words}"):
         assert compare(text, "5").outcome != "equal", text
 
@@ -232,7 +232,7 @@ def test_quantities_side_by_side_are_one_compound(text, parts):
     "text",
     ["5 cm 3", "5 cm 3 4", "5 feet 6", "5 apples 6 pears", "5 cm^x", "5 cm^{1/2}", "5 cm^{10}"],
 )
-def test_a_quantity_with_more_behind_it_is_not_read_in_part(text):
+def test_a_quantity_with_a_tail_is_not_parsed_in_part(text):
     with pytest.raises(UnreadableError):
         parse(tokenize(text))
 
@@ -252,13 +252,13 @@ def test_a_quantity_with_more_behind_it_is_not_read_in_part(text):
         ("20°C", "20°F", False, False), ("20°C", "20 K", False, False), ("20°C", r"20^\circ", False, False), (r"5\%", "5 cm", False, False),
     ],
 )  # fmt: skip
-def test_units_are_converted_only_where_the_policy_says_so(answer, gold, plain, converted):
+def test_units_are_converted_only_if_the_policy_says_so(answer, gold, plain, converted):
     assert (compare(answer, gold).outcome == "equal") is plain
     assert (compare(answer, gold, policy=CONVERTED).outcome == "equal") is converted
 
 
 @given(st.integers(1, 999), st.sampled_from(["cm", "mm", "km", "kg", "mg", "hours", "miles", "dollars", "L", "mL", "N", "MPa", "Hz"]), st.data())  # fmt: skip
-def test_a_quantity_is_equal_in_every_setting_and_to_no_other_number_or_unit(value, word, data):
+def test_a_quantity_is_equal_in_every_typesetting_and_to_no_other_number_or_unit(value, word, data):
     setting = st.sampled_from(
         ["{} {}", r"{}\text{{ {}}}", r"{}\,\mathrm{{{}}}", r"{}~\mathrm{{{}}}", r"{}\ \text{{{}}}"]
     )
@@ -290,7 +290,7 @@ def test_a_gold_of_a_number_and_the_letters_of_a_unit_is_a_quantity(answer, gold
 
 
 @every(("answer", "gold"), [("5 (cm)", "5 cm"), (r"5\text{ cm}^2", "5 sq cm")])
-def test_a_unit_in_brackets_or_behind_sq_is_a_unit(answer, gold):
+def test_a_unit_in_brackets_or_after_sq_is_a_unit(answer, gold):
     assert compare(answer, gold).outcome == "equal"
 
 
@@ -299,5 +299,5 @@ def test_feet_and_inches_may_be_abbreviated_in_the_gold():
 
 
 @every("text", ["5 May", "5 pm"])
-def test_a_month_or_an_hour_is_no_unit(text):
+def test_a_month_or_an_hour_is_not_a_unit(text):
     assert compare(text, "5").outcome != "equal"

@@ -1,4 +1,4 @@
-"""Every spelling the reader knows, spelled out here once more: a name lost from a table shows."""
+"""Every spelling that the parser knows, listed a second time, so that a lost table entry shows."""
 
 from fractions import Fraction
 
@@ -47,7 +47,7 @@ def test_dots_of_any_height_are_the_same_dots(dots):
 
 
 @every("wrapper", ["boxed", "fbox", "underline", "mathbf", "boldsymbol", "mathrm", "text", "mathcal", "mathscr", "mathfrak", "textcolor{red}"])  # fmt: skip
-def test_what_only_decorates_leaves_what_it_decorates(wrapper):
+def test_a_decoration_does_not_change_its_argument(wrapper):
     assert read(rf"\{wrapper}{{x}}+y") == add(X, Y)
 
 
@@ -55,7 +55,7 @@ def test_what_only_decorates_leaves_what_it_decorates(wrapper):
     ("one", "other"),
     [("vec", "overrightarrow"), ("hat", "widehat"), ("bar", "overline"), ("tilde", "widetilde")],
 )
-def test_a_mark_above_a_name_makes_another_name_of_it_the_same_in_either_size(one, other):
+def test_an_accent_makes_a_different_name_which_is_the_same_in_both_sizes(one, other):
     marked = read(rf"\{one}{{x}}")
     assert marked == read(rf"\{other}{{x}}") == read(rf"\{one} x") != X
     assert marked != read(r"\dot{x}")
@@ -82,7 +82,7 @@ def test_every_sign_of_a_relation_is_that_relation(signs, operator):
 @pytest.mark.parametrize(
     "kind", ["matrix", "pmatrix", "bmatrix", "Bmatrix", "smallmatrix", "array"]
 )
-def test_every_environment_of_a_matrix_is_one(kind):
+def test_every_environment_of_a_matrix_is_a_matrix(kind):
     rows = ("matrix", ("row", num(1), num(2)), ("row", num(3), num(4)))
     assert read(rf"\begin{{{kind}}}1&2\\3&4\end{{{kind}}}") == rows
 
@@ -146,7 +146,7 @@ def test_a_sign_between_two_items_makes_a_group_of_its_kind(sign, kind):
 @pytest.mark.parametrize(
     "scope", [r"\text{for all }n", r"\text{where }n<9", "for n", "where n < 9", r"\forall n", "其中 n", "∀n"]
 )  # fmt: skip
-def test_what_says_where_an_answer_holds_is_kept_apart_from_it(scope):
+def test_a_clause_that_says_where_an_answer_holds_is_separate_from_it(scope):
     where, value, clause, restricts, names, _ = read(f"2^n {scope}")
     assert (where, value) == ("where", read("2^n"))
     assert clause
@@ -155,13 +155,13 @@ def test_what_says_where_an_answer_holds_is_kept_apart_from_it(scope):
 
 
 @pytest.mark.parametrize("word", ["no", "on", "up", "go", "do", "it", "us", "me"])
-def test_a_short_word_is_a_word_and_no_product(word):
+def test_a_short_word_is_a_word_and_not_a_product(word):
     assert read(word) == ("text", word)
     assert read("xy") == ("mul", X, Y)
 
 
 @pytest.mark.parametrize("char", "不错误非")
-def test_a_character_that_denies_its_number_is_no_unit(char):
+def test_a_character_that_denies_its_number_is_not_a_unit(char):
     is_unreadable(f"5个{char}")
     assert compare(f"5{char}", "5").outcome != "equal"
 
@@ -171,14 +171,14 @@ def test_a_character_that_denies_its_number_is_no_unit(char):
     [("dozen", 12), ("hundred", 100), ("thousand", 1000), ("million", 10**6), ("billion", 10**9),
      ("trillion", 10**12), ("十", 10), ("百", 100), ("千", 1000), ("万", 10**4), ("亿", 10**8)],
 )  # fmt: skip
-def test_a_multiplier_behind_a_number_multiplies_it(word, factor):
+def test_a_multiplier_after_a_number_multiplies_it(word, factor):
     assert equal(f"7 {word}", str(7 * factor))
     assert equal(f"1.5 {word}", str(Fraction(3, 2) * factor))
     assert not equal(f"7 {word}", "7")
 
 
 @pytest.mark.parametrize("sign", ["€", "£", r"\$", "¥"])
-def test_a_currency_may_stand_before_its_number(sign):
+def test_a_currency_may_precede_its_number(sign):
     assert equal(f"{sign}5", "5")
     assert equal("5", f"{sign}5")
     assert not equal(f"{sign}5", "6")
@@ -202,7 +202,7 @@ def test_a_sign_ends_the_argument_of_a_function(sign):
 @pytest.mark.parametrize(
     "sign", ["+", "-", "=", "<", r"\le", r"\pm", r"\cup", r"\setminus", r"\in", ","]
 )
-def test_a_sign_behind_a_command_is_no_factor(sign):
+def test_a_sign_after_a_command_is_not_a_factor(sign):
     assert read(rf"\pi {sign} 2") == read(rf"(\pi) {sign} 2") != read(r"2\pi")
 
 
