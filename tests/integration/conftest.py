@@ -1,4 +1,4 @@
-"""What the tests against a real verl share: a tiny local tokenizer, its config, and batches."""
+"""Shared fixtures of the tests with a real verl: a tiny local tokenizer, its config, and batches."""
 
 from __future__ import annotations
 
@@ -28,25 +28,31 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.verl)
-            item.add_marker(pytest.mark.filterwarnings("ignore"))  # verl's libraries', not ours
+            item.add_marker(
+                pytest.mark.filterwarnings("ignore")
+            )  # warnings come from verl's libraries
             if not VERL:
-                item.add_marker(pytest.mark.skip(reason="no verl here; make test-verl has it"))
+                item.add_marker(
+                    pytest.mark.skip(
+                        reason="verl is not installed; make test-verl runs these tests"
+                    )
+                )
 
 
 @pytest.fixture(scope="module", autouse=True)
 def no_network():
-    """Nothing is watched here: Ray asks for this machine's address by way of a connection."""
+    """Allow connections here: Ray finds this machine's address with one."""
 
 
 @pytest.fixture(scope="session")
 def v9():
-    """Whether this verl has the reward settings of 0.9."""
+    """True if this verl has the reward settings of 0.9."""
     return parse_release(VERL) >= (0, 9)
 
 
 @pytest.fixture(scope="session")
 def tokenizer_dir(tmp_path_factory):
-    """A byte-level tokenizer with a chat template, made here: no network, no model."""
+    """A byte-level tokenizer with a chat template, built without network or model."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -73,7 +79,7 @@ def tokenizer(tokenizer_dir):
 
 @pytest.fixture
 def compose(tokenizer_dir, tmp_path):
-    """verl's whole trainer configuration, composed by Hydra with the given overrides."""
+    """Compose verl's whole trainer configuration with Hydra and overrides."""
     import verl
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
@@ -104,7 +110,7 @@ def parquet(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def boxed_parquet(tmp_path_factory):
-    """Rows of another data source, template and scorer, in our schema."""
+    """A parquet of another data source, template and scorer, in our schema."""
     from rewardkit.row import build_row, write_rows
 
     rows = [
@@ -129,20 +135,20 @@ def boxed_parquet(tmp_path_factory):
 
 @pytest.fixture
 def load(compose, tokenizer):
-    """The rows verl's own dataset has after loading files."""
+    """Load files with verl's own dataset and return its rows."""
     from verl.utils.dataset.rl_dataset import RLHFDataset
 
-    def go(*files, processor=None):
+    def load_rows(*files, processor=None):
         names = [str(file) for file in files]
         dataset = RLHFDataset(names, tokenizer, compose("data.truncation=left").data, processor)
         return [dataset[i] for i in range(len(dataset))]
 
-    return go
+    return load_rows
 
 
 @pytest.fixture
 def load_reward(compose):
-    """verl's own loader of a custom reward function, given its location and reward_kwargs."""
+    """Load a custom reward function from its location and reward_kwargs with verl's own loader."""
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
     def load(location, **kwargs):
@@ -183,7 +189,7 @@ def _reward_settings(v9, manager, location):
 
 
 def make_batch(config, tokenizer, files, respond):
-    """The files' rows as verl's loader gives them, with token ids of `respond(row)` added."""
+    """Load the files' rows with verl's loader and add the token ids of `respond(row)`."""
     import torch
     from verl.protocol import DataProto
     from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn
@@ -200,9 +206,9 @@ def make_batch(config, tokenizer, files, respond):
     mask = [[1] * (PROMPT + len(r)) + [0] * (RESPONSE - len(r)) for r in responses]
     prompts = [[tokenizer.eos_token_id] * PROMPT for _ in rows]
     tensors = {"prompts": prompts, "responses": ids, "attention_mask": mask}
-    kept = {k: v for k, v in fields.items() if not isinstance(v, torch.Tensor)}
+    non_tensors = {k: v for k, v in fields.items() if not isinstance(v, torch.Tensor)}
     return DataProto.from_dict(
-        tensors={k: torch.tensor(v) for k, v in tensors.items()}, non_tensors=kept
+        tensors={k: torch.tensor(v) for k, v in tensors.items()}, non_tensors=non_tensors
     )
 
 

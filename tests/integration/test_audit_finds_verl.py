@@ -1,4 +1,4 @@
-"""What is known of verl's own scorers, their issues and ours of it, is found by an audit."""
+"""An audit finds the known faults of verl's own scorers."""
 
 from pathlib import Path
 
@@ -19,50 +19,50 @@ def row(question, gold, form):
 
 
 @pytest.fixture(scope="module")
-def found(v9):
-    """A scorer's findings that failed, by name, and their pairs as (response, gold)."""
+def failures(v9):
+    """Audit a scorer; failed attacks by name, with their (response, gold) pairs."""
     if not v9:
-        pytest.skip("the findings are those of 0.9.1")
+        pytest.skip("the known faults are those of 0.9.1")
     reports = {}
 
-    def go(name, rows):
+    def audit_failures(name, rows):
         if name not in reports:
             reports[name] = audit(f"{WRAPPERS}:{name}", data=rows, seconds=5.0)
         return {
-            finding.attack: [(pair.response, pair.gold) for pair in finding.failures]
-            for finding in reports[name].failed
+            result.attack: [(pair.response, pair.gold) for pair in result.failures]
+            for result in reports[name].failed
         }
 
-    return go
+    return audit_failures
 
 
 @pytest.fixture
-def gsm8k(found):
-    return found("gsm8k", [row("What is 9 + 9?", "18", "Answer after ####.")])
+def gsm8k(failures):
+    return failures("gsm8k", [row("What is 9 + 9?", "18", "Answer after ####.")])
 
 
 @pytest.fixture
-def math_dapo(found):
+def math_dapo(failures):
     golds = ("42", r"\frac{1}{2}")
-    return found("math_dapo", [row("What is it?", g, 'Put it after "Answer:".') for g in golds])
+    return failures("math_dapo", [row("What is it?", g, 'Put it after "Answer:".') for g in golds])
 
 
 @pytest.fixture
-def math_reward(found):
+def math_reward(failures):
     golds = ("42", r"\frac{3}{4}", r"\text{Saturday}")
-    return found("math_reward", [row("What is it?", g, r"Use \boxed{}.") for g in golds])
+    return failures("math_reward", [row("What is it?", g, r"Use \boxed{}.") for g in golds])
 
 
 @pytest.fixture
-def geo3k(found):
+def geo3k(failures):
     pytest.importorskip("mathruler")
-    return found("geo3k", [row("What is it?", "13", r"Use \boxed{}.")])
+    return failures("geo3k", [row("What is it?", "13", r"Use \boxed{}.")])
 
 
 @pytest.fixture
-def prime_math(found):
+def prime_math(failures):
     golds = (r"\frac{19}{55}", "50", "2004")
-    return found("prime_math", [row("What is it?", g, r"Use \boxed{}.") for g in golds])
+    return failures("prime_math", [row("What is it?", g, r"Use \boxed{}.") for g in golds])
 
 
 def test_gsm8k_strict_rejects_right_answers(gsm8k):
@@ -73,12 +73,12 @@ def test_gsm8k_strict_rejects_right_answers(gsm8k):
     assert ("#### 18.0", "18") in gsm8k["trailing_zeros"]
 
 
-def test_gsm8k_strict_sees_no_answer_before_300_characters(gsm8k):
-    """verl's pull request 7274."""
+def test_gsm8k_strict_ignores_an_answer_before_300_characters(gsm8k):
+    """See verl's pull request 7274."""
     assert gsm8k["before_afterword"]
 
 
-def test_gsm8k_strict_pays_hedges_and_merged_digits(gsm8k):
+def test_gsm8k_strict_rewards_hedges_and_merged_digits(gsm8k):
     assert ("#### 18 or 19", "18") in gsm8k["hedge"]
     assert ("#### 1,8", "18") in gsm8k["glued"]
     assert ("#### ,", "") in gsm8k["empty_gold"]
@@ -95,7 +95,7 @@ def test_math_dapo_rejects_right_answers(math_dapo):
     assert ("Answer: 0.5", r"\frac{1}{2}") in math_dapo["decimal_for_fraction"]
 
 
-def test_math_dapo_pays_no_answer_where_the_gold_is_empty_or_its_own_word(math_dapo):
+def test_math_dapo_rewards_no_answer_if_the_gold_is_empty_or_its_placeholder(math_dapo):
     assert {gold.strip() for _, gold in math_dapo["empty_gold"]} == {""}
     assert ("I do not know.", "[INVALID]") in math_dapo["placeholder_gold"]
 
@@ -107,17 +107,17 @@ def test_math_reward_compares_text(math_reward):
     assert (r"\boxed{}", "") in math_reward["empty_gold"]
 
 
-def test_geo3k_pays_text_without_a_box_where_the_gold_is_none(geo3k):
-    """mathruler returns the text "None" if there is no box."""
+def test_geo3k_rewards_text_without_a_box_if_the_gold_is_none(geo3k):
+    """mathruler returns the text "None" for a response without a box."""
     assert ("I do not know.", "None") in geo3k["placeholder_gold"]
 
 
-def test_prime_math_runs_what_the_response_says(prime_math):
-    """verl's issue 5331."""
+def test_prime_math_runs_code_of_the_response(prime_math):
+    """See verl's issue 5331."""
     assert prime_math["runs_code"]
 
 
-def test_prime_math_has_a_tolerance_and_forgives_a_factor_of_a_hundred(prime_math):
+def test_prime_math_has_a_tolerance_and_accepts_a_factor_of_a_hundred(prime_math):
     assert (r"\boxed{0.50}", "50") in prime_math["hundredfold"]
     assert (r"\boxed{2004.1002}", "2004") in prime_math["near_number"]
 

@@ -1,6 +1,6 @@
-"""`rewardkit eval` against a real `transformers serve`, on the CPU, offline, with a model made here.
+"""`rewardkit eval` with a real `transformers serve`, on the CPU, offline, with a tiny random model.
 
-The server starts once for all tests; its own log says how often it was asked.
+The server starts once for all tests; its log shows the number of requests.
 """
 
 import json
@@ -26,25 +26,27 @@ NEEDED = ("fastapi", "openai", "transformers.cli.serve", "uvicorn")
 ROWS, N, TOKENS = 4, 3, 24
 
 
-def missing():
-    """The modules that `transformers serve` needs and this environment has not."""
+def missing_modules():
+    """Return the modules that `transformers serve` needs and that are not installed."""
 
-    def found(name):
+    def is_installed(name):
         try:
             return find_spec(name) is not None
-        except ModuleNotFoundError:  # its package
+        except ModuleNotFoundError:  # its package is missing
             return False
 
-    return [name for name in NEEDED if not found(name)]
+    return [name for name in NEEDED if not is_installed(name)]
 
 
-LACKING = missing()
-pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"no transformers serve: no {LACKING}")
+MISSING_MODULES = missing_modules()
+pytestmark = pytest.mark.skipif(
+    bool(MISSING_MODULES), reason=f"transformers serve needs {MISSING_MODULES}"
+)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """The base URL, the model's name, and how many requests were answered so far."""
+    """The base URL, the model's name, and a function that counts the answered requests."""
     folder = tmp_path_factory.mktemp("served")
     model, log = folder / "model", folder / "log"
     write_model(model, positions=512)
@@ -53,18 +55,18 @@ def server(tmp_path_factory):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    code = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
-    where = ["--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
+    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
+    options = ["--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
     env = os.environ | {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-    with log.open("w") as said:
-        process = subprocess.Popen([*code, *where], env=env, stdout=said, stderr=said)
+    with log.open("w") as file:
+        process = subprocess.Popen([*command, *options], env=env, stdout=file, stderr=file)
     try:
         wait_for(lambda: healthy(port, process, log), 120)
 
-        def asked():
+        def answered_requests():
             return log.read_text().count('POST /v1/chat/completions HTTP/1.1" 200')
 
-        yield f"http://127.0.0.1:{port}/v1", str(model), asked
+        yield f"http://127.0.0.1:{port}/v1", str(model), answered_requests
     finally:
         process.terminate()
         try:
@@ -77,8 +79,8 @@ def server(tmp_path_factory):
 def healthy(port, process, log):
     assert process.poll() is None, log.read_text()[-2000:]
     try:
-        with urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as said:
-            return said.status == 200
+        with urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as reply:
+            return reply.status == 200
     except OSError:
         return False
 
@@ -94,7 +96,7 @@ def wait_for(condition, seconds):
 def rows(tmp_path_factory):
     """Four GSM8K-like rows."""
     path = tmp_path_factory.mktemp("rows") / "test.parquet"
-    made = (
+    rows = (
         build_row(
             data_source="openai/gsm8k",
             prompt=[{"role": "user", "content": f"Which number is {i + 10}?"}],
@@ -109,19 +111,19 @@ def rows(tmp_path_factory):
         )
         for i in range(ROWS)
     )
-    write_rows(made, path, {})
+    write_rows(rows, path, {})
     return path
 
 
 def arguments(server, rows, out, *more):
     url, model, _ = server
-    asked = ["--base-url", url, "--model", model, "--out", out, "--max-tokens", TOKENS]
-    return [str(each) for each in ("run", rows, *asked, "--concurrency", 2, "--jobs", 1, *more)]
+    request = ["--base-url", url, "--model", model, "--out", out, "--max-tokens", TOKENS]
+    return [str(each) for each in ("run", rows, *request, "--concurrency", 2, "--jobs", 1, *more)]
 
 
 @pytest.fixture
 def evaluated(server, rows, tmp_path):
-    """Evaluate in this process; the JSON printed and the lines written."""
+    """Evaluate in this process; return the printed JSON and the written lines."""
 
     def run(name, *more):
         out = tmp_path / name
@@ -132,8 +134,8 @@ def evaluated(server, rows, tmp_path):
     return run
 
 
-def test_every_response_is_there_and_the_figures_are_those_of_the_file(evaluated, tmp_path):
-    """Right is what starts with an ASCII character: some of random bytes do, and some do not."""
+def test_every_response_is_written_and_the_figures_agree_with_the_file(evaluated, tmp_path):
+    """A response is right if it starts with an ASCII character, as some random bytes do."""
     scorer = tmp_path / "ascii.py"
     scorer.write_text(
         "from rewardkit import Score\n"
@@ -142,23 +144,23 @@ def test_every_response_is_there_and_the_figures_are_those_of_the_file(evaluated
         "    return Score(float(right), right, response[:1], 'correct' if right else 'wrong')\n"
     )
     ends = [part for letter in "aeiou" for part in ("--stop", letter)]
-    found, lines = evaluated(
+    result, lines = evaluated(
         "sampled.jsonl", "-n", N, "--temperature", 1, *ends, "--scorer", f"{scorer}:score"
     )
     assert [(line["row"], line["sample"]) for line in lines] == [
         (row, sample) for row in range(ROWS) for sample in range(N)
     ]
     assert len({line["response"] for line in lines}) == ROWS * N
-    ended = [line["finish_reason"] for line in lines]
-    assert set(ended) <= {"stop", "length"}
-    assert [e == "length" for e in ended] == [line["tokens"] == TOKENS for line in lines]
-    total, right = found["total"], [line["acc"] for line in lines]
-    assert (found["rows"], found["unanswered"], total["n"]) == (ROWS, 0, [N, N])
+    reasons = [line["finish_reason"] for line in lines]
+    assert set(reasons) <= {"stop", "length"}
+    assert [e == "length" for e in reasons] == [line["tokens"] == TOKENS for line in lines]
+    total, right = result["total"], [line["acc"] for line in lines]
+    assert (result["rows"], result["unanswered"], total["n"]) == (ROWS, 0, [N, N])
     assert total["mean"]["value"] == pytest.approx(sum(right) / len(lines))
-    assert total["truncated"]["n"] == ended.count("length")
+    assert total["truncated"]["n"] == reasons.count("length")
     assert total["tokens"]["mean"] == pytest.approx(sum(x["tokens"] for x in lines) / len(lines))
-    some = [any(line["acc"] for line in lines[row * N :][:N]) for row in range(ROWS)]
-    assert total["pass@k"][str(N)]["value"] == pytest.approx(sum(some) / ROWS)
+    solved = [any(line["acc"] for line in lines[row * N :][:N]) for row in range(ROWS)]
+    assert total["pass@k"][str(N)]["value"] == pytest.approx(sum(solved) / ROWS)
 
 
 def test_a_greedy_run_gives_the_same_file_twice(evaluated):
@@ -170,24 +172,26 @@ def test_a_greedy_run_gives_the_same_file_twice(evaluated):
     assert all(line["tokens"] == TOKENS for line in lines)
 
 
-def test_a_killed_run_goes_on_with_what_is_missing_alone(server, rows, evaluated, tmp_path):
-    """Without a seed: a response that was asked for again would be another."""
+def test_a_killed_run_continues_with_only_the_missing_responses(server, rows, evaluated, tmp_path):
+    """There is no seed, so that a repeated request would get another response."""
     out, more = tmp_path / "m.jsonl", ["-n", 6, "--temperature", 1]
     line = [sys.executable, "-m", "rewardkit", "eval", *arguments(server, rows, out, *more)]
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    part, asked = part_path(out), server[2]
+    part, answered_requests = part_path(out), server[2]
     wait_for(lambda: part.exists() and part.read_bytes().count(b"\n") >= 5, 60)
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)
-    before, kept = asked(), read_response_index(part)
-    had = {(x["row"], x["sample"]): x for x in map(json.loads, part.read_bytes().splitlines())}
-    left = ROWS * 6 - len(kept.rows)
-    assert left >= 5
+    before, index = answered_requests(), read_response_index(part)
+    first_run = {
+        (x["row"], x["sample"]): x for x in map(json.loads, part.read_bytes().splitlines())
+    }
+    missing = ROWS * 6 - len(index.rows)
+    assert missing >= 5
     _, lines = evaluated("m.jsonl", *more)
     assert len({(line["row"], line["sample"]) for line in lines}) == len(lines) == ROWS * 6
     assert all(
-        line["response"] == had.get((line["row"], line["sample"]), line)["response"]
+        line["response"] == first_run.get((line["row"], line["sample"]), line)["response"]
         for line in lines
     )
-    # The two that were under way at the kill may be logged after it.
-    assert left <= asked() - before <= left + 2
+    # The two requests in progress at the kill may be logged after it.
+    assert missing <= answered_requests() - before <= missing + 2

@@ -1,4 +1,4 @@
-"""math_dapo against verl's own math_dapo, side by side: 0.9.1, and 0.5.0 without the fallback."""
+"""math_dapo compared with verl's own math_dapo: that of 0.9.1, and of 0.5.0 without the fallback."""
 
 import json
 import random
@@ -48,42 +48,42 @@ PIECES = (
     ),
 )
 
-# Golds that cannot be scored, of the shared folder's attacks; no real row has such a gold.
+# Golds of the shared attacks that cannot be scored; no real row has such a gold.
 HAND_MADE = {"", " ", "[INVALID]", "nan", "None"}
 
 
 @pytest.fixture(scope="module")
 def verl_score():
-    from verl.utils.reward_score import math_dapo as theirs
+    from verl.utils.reward_score import math_dapo as verl_math_dapo
 
-    return theirs.compute_score
+    return verl_math_dapo.compute_score
 
 
 @pytest.fixture
 def differences(v9, verl_score):
-    """The pairs on which we and this verl disagree, and those of which a closed hole is why."""
+    """Return the pairs on which we and verl differ, and those that differ by a fixed false positive."""
 
     def compare(pairs, **options):
         strict = options.get("strict_box", False)
-        differing, closed = [], []
+        differing, fixed = [], []
         for response, gold in pairs:
-            theirs = verl_score(response, gold, strict_box_verify=strict)
+            expected = verl_score(response, gold, strict_box_verify=strict)
             ours = math_dapo.score(response, gold, boxed_fallback=v9, **options)
-            verdict = (theirs["score"], bool(theirs["acc"]), theirs["pred"] or "")
+            verdict = (expected["score"], bool(expected["acc"]), expected["pred"] or "")
             if verdict == (ours.score, ours.correct, ours.pred):
                 continue
             hole = verdict == (1.0, True, ours.pred) and ours.status is Status.BAD_GROUND_TRUTH
-            nothing = math_dapo.normalize(gold) in ("", "[INVALID]") or not accept_gold(gold)
-            hole = hole and nothing
-            (closed if hole else differing).append((response, gold, verdict, ours))
-        return differing, closed
+            is_empty = math_dapo.normalize(gold) in ("", "[INVALID]") or not accept_gold(gold)
+            hole = hole and is_empty
+            (fixed if hole else differing).append((response, gold, verdict, ours))
+        return differing, fixed
 
     return compare
 
 
 @pytest.fixture(scope="module")
 def real_pairs(shared):
-    """Every (response, gold) of the shared cases; the slowest golds for verl are left out."""
+    """Every (response, gold) of the shared cases, without golds that are too slow for verl."""
     cases = [
         json.loads(line)
         for file in sorted((shared / "cases").glob("*.jsonl"))
@@ -95,20 +95,20 @@ def real_pairs(shared):
     return [(r, g) for r, g in texts if len(g) < 20_000]
 
 
-def generated(rng, most):
+def random_text(rng, most):
     return "".join(rng.choices(PIECES, k=rng.randint(0, most)))
 
 
 def generated_pairs(count):
-    """Responses and golds of the pieces that matter, so related that many are right."""
+    """Generate related responses and golds from pieces that matter, so that many are right."""
     rng = random.Random(20240917)
     for _ in range(count):
-        gold = generated(rng, 6)
-        other = gold if rng.random() < 0.6 else generated(rng, 6)
-        dressed = generated(rng, 1) + other + generated(rng, 1)
-        before, after = generated(rng, 8), generated(rng, 3)
+        gold = random_text(rng, 6)
+        other = gold if rng.random() < 0.6 else random_text(rng, 6)
+        decorated = random_text(rng, 1) + other + random_text(rng, 1)
+        before, after = random_text(rng, 8), random_text(rng, 3)
         marked = rng.choice(
-            (f"Answer: {dressed}", f"Answer:{other}", rf"\boxed{{{other}}}", dressed)
+            (f"Answer: {decorated}", f"Answer:{other}", rf"\boxed{{{other}}}", decorated)
         )
         filler = "so " * rng.choice((0, 0, 0, 30, 95))
         yield before + marked + after + filler, gold
@@ -116,13 +116,13 @@ def generated_pairs(count):
 
 def test_no_verdict_differs_on_real_responses(differences, real_pairs):
     assert len(real_pairs) > 15_000
-    differing, closed = differences(real_pairs)
+    differing, fixed = differences(real_pairs)
     assert differing == []
-    assert {gold for _, gold, *_ in closed} <= HAND_MADE
+    assert {gold for _, gold, *_ in fixed} <= HAND_MADE
 
 
-def test_no_verdict_differs_on_real_answers_in_dapo_s_form(differences, shared, real_pairs):
-    """The same golds behind `Answer:`, plain, in a formula, in a box, and those of another row."""
+def test_no_verdict_differs_on_real_answers_in_the_form_of_dapo(differences, shared, real_pairs):
+    """Golds stand after `Answer:` plain, in a formula or in a box, also those of another row."""
     golds = [gold for _, gold in real_pairs]
     forms = ("Answer: {}", "thus\nAnswer: ${}$", "Answer: \\boxed{{{}}}.", "so \\boxed{{{}}}")
     pairs = [
@@ -130,24 +130,24 @@ def test_no_verdict_differs_on_real_answers_in_dapo_s_form(differences, shared, 
         for i, gold in enumerate(golds)
         for answer in (gold, golds[i - 1])
     ]
-    differing, closed = differences(pairs)
+    differing, fixed = differences(pairs)
     assert differing == []
-    assert {gold for _, gold, *_ in closed} <= HAND_MADE
+    assert {gold for _, gold, *_ in fixed} <= HAND_MADE
 
 
 def test_no_verdict_differs_on_real_responses_in_strict_mode(differences, real_pairs):
-    differing, closed = differences(real_pairs, strict_box=True)
+    differing, fixed = differences(real_pairs, strict_box=True)
     assert differing == []
-    assert {gold for _, gold, *_ in closed} <= HAND_MADE
+    assert {gold for _, gold, *_ in fixed} <= HAND_MADE
 
 
 def test_no_verdict_differs_on_50_000_generated_responses(differences, verl_score):
     pairs = list(generated_pairs(50_000))
-    differing, closed = differences(pairs)
+    differing, fixed = differences(pairs)
     assert differing == []
-    assert 0 < len(closed) < len(pairs) / 10
+    assert 0 < len(fixed) < len(pairs) / 10
     right = sum(math_dapo.score(response, gold).correct for response, gold in pairs)
-    assert right > len(pairs) / 20  # or the test would say little
+    assert right > len(pairs) / 20  # else the test would show little
 
 
 def test_no_verdict_differs_on_generated_responses_in_strict_mode(differences):
@@ -155,9 +155,9 @@ def test_no_verdict_differs_on_generated_responses_in_strict_mode(differences):
     assert differing == []
 
 
-def test_the_normal_form_is_verl_s_on_texts_of_many_lines():
+def test_the_normal_form_agrees_with_verl_on_texts_of_many_lines():
     from verl.utils.reward_score.math_dapo import normalize_final_answer
 
     rng = random.Random(7)
-    texts = [generated(rng, rng.choice((8, 60, 300))) for _ in range(10_000)]
+    texts = [random_text(rng, rng.choice((8, 60, 300))) for _ in range(10_000)]
     assert [t for t in texts if math_dapo.normalize(t) != normalize_final_answer(t)] == []

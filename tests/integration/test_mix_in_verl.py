@@ -1,4 +1,4 @@
-"""Files that real verl cannot list together: it loads what `mix` makes of them."""
+"""Real verl loads the mix of files that it cannot load together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(n, **fields):
         } | {name: make(i) for name, make in fields.items()}
 
 
-#: What is in the wild, and what `datasets.concatenate_datasets` cannot align with the others.
+#: Fields of existing files that `datasets.concatenate_datasets` cannot align with ours.
 KINDS = {
     "uuid index": {"extra_info": lambda i: {"index": f"uuid-{i}"}},
     "number as gold": {"reward_model": lambda i: {"style": "rule", "ground_truth": i}},
@@ -32,8 +32,8 @@ KINDS = {
 }
 
 
-def write(path, made):
-    pq.write_table(pa.Table.from_pylist(list(made)), path)
+def write(path, dicts):
+    pq.write_table(pa.Table.from_pylist(list(dicts)), path)
     return path
 
 
@@ -47,7 +47,7 @@ def test_files_that_verl_cannot_list_together_load_after_a_mix(kind, parquet, tm
     assert len(loaded) == 32
     assert all(type(row["extra_info"]["index"]) is int for row in loaded)
     assert all(type(row["reward_model"]["ground_truth"]) is str for row in loaded)
-    if v9:  # 0.5 keeps token ids only
+    if v9:  # 0.5 keeps only token ids
         assert all(row["raw_prompt"][-1]["content"] for row in loaded)
 
 
@@ -58,9 +58,9 @@ def test_a_mix_loads_beside_a_file_of_ours(parquet, tmp_path, load):
 
 
 def test_a_mix_of_pictures_and_text_loads(parquet, tmp_path, load, v9):
-    """Rows without a picture have a null there, which verl takes for none."""
+    """Rows without a picture have a null, which verl reads as no picture."""
     if not v9:
-        pytest.skip("0.5 runs the processor in the dataset, and there is no model here")
+        pytest.skip("0.5 runs the processor in the dataset, and the test has no model")
     pictures = tmp_path / "pictures.parquet"
     rewardkit.prep("geometry3k", pictures, sample=True, split="train")
     mix([MixPart(parquet, 64), MixPart(pictures, 1)], tmp_path / "mix.parquet", rows=65)
@@ -71,8 +71,8 @@ def test_a_mix_of_pictures_and_text_loads(parquet, tmp_path, load, v9):
     assert with_picture[0][0]["image"].size > (1, 1)
 
 
-def test_dapo_aime_and_ours_are_one_file(shared, parquet, tmp_path, load):
-    """The files of the issue: GSM8K, DAPO's uuid index, AIME's null split and leaked column."""
+def test_dapo_aime_and_ours_load_as_one_mix(shared, parquet, tmp_path, load):
+    """The mix has GSM8K, DAPO with its uuid index, and AIME with a null split and an extra column."""
     dapo = shared / "data/dapo-math-17k/data/dapo-math-17k-dedup.parquet"
     aime = shared / "data/aime_2024/BytedTsinghua-SIA/data/aime-2024.parquet"
     with pytest.raises(ValueError, match="align|Feature type"):

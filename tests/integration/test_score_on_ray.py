@@ -1,4 +1,4 @@
-"""`rewardkit score --engine ray` on a real private cluster: the same bytes, also after a death."""
+"""`rewardkit score --engine ray` on a real private cluster writes the same bytes as local scoring."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from rewardkit.responses.score import score_files
 from tests.integration.conftest import VERL
 
-#: It is Ray that is tried here: with the newer of the two.
-pytestmark = pytest.mark.skipif(VERL.startswith("0.5"), reason="tried with verl 0.9's Ray")
+#: These tests are about Ray, so that the newer one is enough.
+pytestmark = pytest.mark.skipif(VERL.startswith("0.5"), reason="tested with the Ray of verl 0.9")
 
 SLOW = """
 import os, time
@@ -24,7 +24,7 @@ from rewardkit.scorers.gsm8k import score as judge
 def score(response, ground_truth, extra_info=None):
     time.sleep(0.002)
     guard = Path(f"/proc/{os.getppid()}/stat").read_text()
-    worker = guard.rpartition(")")[2].split()[1]  # Ray's, who started the guard of this process
+    worker = guard.rpartition(")")[2].split()[1]  # the Ray worker that started the guard of this process
     (Path(__file__).parent / "pids" / worker).touch()
     return judge(response, ground_truth)
 """
@@ -32,7 +32,7 @@ def score(response, ground_truth, extra_info=None):
 
 @pytest.fixture
 def private_ray(tmp_path_factory):
-    """A cluster of this test alone, with several nodes' worth of workers."""
+    """A cluster for this test only, with as many workers as several nodes."""
     ray = pytest.importorskip("ray")
     pytest.importorskip("ray.data")
     ray.init(
@@ -48,7 +48,7 @@ def private_ray(tmp_path_factory):
     ray.shutdown()
 
 
-def test_ray_gives_the_bytes_of_the_local_engine_though_a_worker_dies(private_ray, tmp_path):
+def test_ray_writes_the_bytes_of_the_local_engine_even_if_a_worker_dies(private_ray, tmp_path):
     (tmp_path / "pids").mkdir()
     scorer = tmp_path / "slow.py"
     scorer.write_text(SLOW)

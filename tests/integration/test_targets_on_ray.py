@@ -1,7 +1,7 @@
-"""Targets on real Ray: verl's driver gets the plan's arguments, and nothing is left afterwards.
+"""Targets on real Ray: verl's driver gets the plan's arguments, and no process remains afterwards.
 
-The clusters are private: two raylets with `{"NPU": 16}` on this host, on ports and in a folder of
-their own, ended by process id. In verl's place is a module that writes down what it sees.
+The clusters are private: two raylets with `{"NPU": 16}` on this host, with their own ports and folder,
+ended by process id. A module that records its environment replaces verl.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from rewardkit.launch.targets import render
 
 ray = pytest.importorskip("ray")
 
-#: Ray 2.49 supports one node on a host; two raylets there disturb each other.
-OLD = tuple(int(part) for part in ray.__version__.split(".")[:2]) < (2, 50)
+#: Ray 2.49 supports only one node on a host; two raylets disturb each other.
+IS_OLD_RAY = tuple(int(part) for part in ray.__version__.split(".")[:2]) < (2, 50)
 
 BIN = str(Path(sys.executable).parent)
 
@@ -36,32 +36,32 @@ import json, os, sys
 import ray
 
 STUB = os.environ["STUB"]
-keep = {}
+options = {}
 if os.environ.get("AS_VERL"):  # the runtime_env that the real verl adds to the job's own
     sys.path = [p for p in sys.path if os.path.abspath(p or ".") != STUB]
     for name in [n for n in sys.modules if n.split(".")[0] == "verl"]:
         del sys.modules[name]
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
-    keep = {"runtime_env": get_ppo_ray_runtime_env()}
-ray.init(logging_level="ERROR", **keep)
+    options = {"runtime_env": get_ppo_ray_runtime_env()}
+ray.init(logging_level="ERROR", **options)
 
 @ray.remote(resources={"NPU": 16}, num_cpus=0)
 def look():
     import rewardkit
-    found = {"cwd": os.getcwd(), "env": dict(os.environ), "rewardkit": rewardkit.__file__}
+    node = {"cwd": os.getcwd(), "env": dict(os.environ), "rewardkit": rewardkit.__file__}
     if os.path.exists("reward.py"):
-        found["reward"] = open("reward.py", encoding="utf-8").read()
-    return found
+        node["reward"] = open("reward.py", encoding="utf-8").read()
+    return node
 
 npu = int(ray.cluster_resources()["NPU"])
-seen = {
+record = {
     "argv": sys.argv[1:],
     "env": dict(os.environ),
     "npu": npu,
     "nodes": ray.get([look.remote() for _ in range(npu // 16)]),
 }
 with open(os.environ["DUMP"] + ".part", "w") as file:
-    json.dump(seen, file)
+    json.dump(record, file)
 os.rename(os.environ["DUMP"] + ".part", os.environ["DUMP"])
 print("driver is done", flush=True)
 sys.exit(int(os.environ.get("DRIVER_CODE", 0)))
@@ -69,7 +69,7 @@ sys.exit(int(os.environ.get("DRIVER_CODE", 0)))
 
 
 def recipe(target, tmp_path, **changes):
-    """A run with what shells, Ray and Hydra each have a meaning for."""
+    """Return a recipe with characters that are special in shells, Ray and Hydra."""
     return read_recipe(
         {
             "name": "运行 $HOME 'x'",
@@ -95,14 +95,14 @@ def recipe(target, tmp_path, **changes):
     )
 
 
-def planned(target, tmp_path, **changes):
+def make_test_plan(target, tmp_path, **changes):
     text = "def compute_score(*_, **__):\n    return 1.0  # 对\n"
     (tmp_path / "我的 reward.py").write_text(text, encoding="utf-8")
     run = recipe(target, tmp_path, **changes)
     return make_plan(run, "0.9.1")
 
 
-def written(plan, folder):
+def write_launch(plan, folder):
     launch = render(plan, folder)
     for file in launch.files:
         path = folder / file.name
@@ -113,17 +113,17 @@ def written(plan, folder):
 
 @pytest.fixture
 def home():
-    """A short folder for Ray: paths of its sockets end at 107 characters."""
+    """A folder with a short path for Ray, whose socket paths have at most 107 characters."""
     folder = Path(tempfile.mkdtemp(prefix="rk", dir="/tmp"))
     yield folder
-    left = alive(str(folder))
+    commands = living_processes(str(folder))
     shutil.rmtree(folder, ignore_errors=True)
-    assert left == []
+    assert commands == []
 
 
 @pytest.fixture
 def env(tmp_path, home):
-    """An environment in which this Python's Ray is found, and a driver in verl's place."""
+    """An environment with this Python's Ray, and a driver that replaces verl."""
     stub = tmp_path / "stub"
     (stub / "verl/trainer").mkdir(parents=True)
     for package in ("verl", "verl/trainer"):
@@ -150,23 +150,23 @@ def env(tmp_path, home):
 
 
 def ports(count):
-    """Free ports outside those Ray gives to workers and the system to connections."""
-    found = []
+    """Return free ports outside the ranges of Ray's workers and of the system."""
+    free = []
     for port in range(21000 + os.getpid() % 500 * 20, 32000):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)):
-                found.append(port)
-        if len(found) == count:
-            return found
+                free.append(port)
+        if len(free) == count:
+            return free
     raise AssertionError("no free ports")
 
 
 @pytest.fixture
 def start():
-    """Start a program whose output can be read; what is left of it is ended after the test."""
+    """Start a program and read its output; its processes end after the test."""
     started = []
 
-    def go(command, env):
+    def start_process(command, env):
         process = subprocess.Popen(
             command,
             env=env,
@@ -178,7 +178,7 @@ def start():
         started.append(process)
         return process
 
-    yield go
+    yield start_process
     for process in started:
         if process.poll() is None:
             process.terminate()
@@ -189,54 +189,54 @@ def start():
         process.communicate()
 
 
-def alive(text):
-    """The command lines of this machine that contain a text, once those that end have ended."""
+def living_processes(text):
+    """Return the command lines with a text, after waiting for processes that are ending."""
     deadline = time.monotonic() + 45  # a worker that is just starting ends when it finds no raylet
     while True:
-        found = []
+        commands = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
             if text in line:
-                found.append(line)
-        if not found or time.monotonic() > deadline:
-            return found
+                commands.append(line)
+        if not commands or time.monotonic() > deadline:
+            return commands
         time.sleep(0.2)
 
 
-def seen(env):
+def driver_record(env):
     return json.loads(Path(env["DUMP"]).read_text(encoding="utf-8"))
 
 
 @pytest.mark.skipif(
-    OLD,
-    reason="this Ray knows one address for a host, and the script tells nodes apart by theirs",
+    IS_OLD_RAY,
+    reason="this Ray has one address per host, and the script identifies nodes by address",
 )
-def test_ascend_on_two_nodes_runs_verl_once_and_leaves_nothing(tmp_path, home, env, start):
-    plan = planned("ascend", tmp_path)
-    written(plan, tmp_path / "run")
+def test_ascend_on_two_nodes_runs_verl_once_and_leaves_no_process(tmp_path, home, env, start):
+    plan = make_test_plan("ascend", tmp_path)
+    write_launch(plan, tmp_path / "run")
     script = str(tmp_path / "run/node.sh")
     here = {**env, "MASTER_ADDR": "127.0.0.1", "GONE_S": "6"}
     head = start(["bash", script], {**here, "DRIVER_CODE": "3"})
     other = start(["bash", script], {**here, "CURRENT_IP": "127.0.0.2"})
     output, _ = head.communicate(timeout=110)
-    assert head.returncode == 3, output  # verl's own
-    told, _ = other.communicate(timeout=60)
-    assert (other.returncode, "the head has ended" in told) == (0, True), told
-    assert seen(env)["argv"] == list(plan.arguments)
-    assert seen(env)["npu"] == 32
-    assert seen(env)["env"]["RAY_ADDRESS"] == f"127.0.0.1:{env['RAY_PORT']}"
-    for node in seen(env)["nodes"]:
+    assert head.returncode == 3, output  # the exit code of verl
+    text, _ = other.communicate(timeout=60)
+    assert (other.returncode, "the head has ended" in text) == (0, True), text
+    assert driver_record(env)["argv"] == list(plan.arguments)
+    assert driver_record(env)["npu"] == 32
+    assert driver_record(env)["env"]["RAY_ADDRESS"] == f"127.0.0.1:{env['RAY_PORT']}"
+    for node in driver_record(env)["nodes"]:
         assert node["env"].items() >= plan.env.items()
         assert node["env"]["HCCL_SOCKET_IFNAME"] == "lo"
-    assert alive(str(home)) == []
+    assert living_processes(str(home)) == []
     assert not list(tmp_path.rglob("pwned"))
 
 
-def test_ascend_names_what_is_missing_and_leaves_nothing(tmp_path, home, env, start):
-    written(planned("ascend", tmp_path), tmp_path / "run")
+def test_ascend_names_missing_nodes_and_leaves_no_process(tmp_path, home, env, start):
+    write_launch(make_test_plan("ascend", tmp_path), tmp_path / "run")
     here = {**env, "MASTER_ADDR": "127.0.0.1", "WAIT_S": "3"}
     head = start(["bash", str(tmp_path / "run/node.sh")], here)
     output, _ = head.communicate(timeout=90)
@@ -244,25 +244,25 @@ def test_ascend_names_what_is_missing_and_leaves_nothing(tmp_path, home, env, st
     assert "after 3 s the cluster is incomplete: 1 of 2 nodes with 16 NPU each" in output
     assert "(16 NPU). Missing: 1." in output
     assert not Path(env["DUMP"]).exists()
-    assert alive(str(home)) == []
+    assert living_processes(str(home)) == []
 
 
 @pytest.fixture
 def cluster(env, start):
     """Two raylets with 16 NPU each (one with 32 on old Ray), and a job server; its address."""
-    nodes, npu = (1, 32) if OLD else (2, 16)
+    nodes, npu = (1, 32) if IS_OLD_RAY else (2, 16)
     ip = ray.util.get_node_ip_address()
     common = ["ray", "start", "--block", "--num-cpus=4", f'--resources={{"NPU": {npu}}}']
     common += [f"--node-ip-address={ip}"]
     head = [*common, "--head", f"--port={env['RAY_PORT']}", "--dashboard-host=127.0.0.1"]
     head += [f"--dashboard-port={env['DASHBOARD_PORT']}", f"--temp-dir={env['RAY_TMP']}"]
     head += [f"--ray-client-server-port={env['CLIENT_PORT']}"]
-    head += [f"--dashboard-agent-listen-port={env['AGENT_PORT']}"]  # it takes the jobs
+    head += [f"--dashboard-agent-listen-port={env['AGENT_PORT']}"]  # the agent accepts the jobs
     quick = {**env, "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0", "AS_VERL": "1"}
     start(head, quick)
     listening(env["RAY_PORT"], ip)
     address = f"--address={ip}:{env['RAY_PORT']}"
-    if not OLD:
+    if not IS_OLD_RAY:
         start([*common, address], quick)
     listening(env["DASHBOARD_PORT"])
     wait = Path(__file__).parents[2] / "rewardkit/launch/targets/wait_for_nodes.py"
@@ -281,19 +281,19 @@ def listening(port, host="127.0.0.1"):
     raise AssertionError(f"nothing listens on {port}")
 
 
-def test_ray_job_brings_the_command_the_scorer_and_rewardkit(tmp_path, env, cluster):
-    plan = planned("ray-job", tmp_path, cluster={"address": cluster})
-    launch = written(plan, tmp_path / "r u 中")
+def test_ray_job_sends_the_command_the_scorer_and_rewardkit(tmp_path, env, cluster):
+    plan = make_test_plan("ray-job", tmp_path, cluster={"address": cluster})
+    launch = write_launch(plan, tmp_path / "r u 中")
     assert launch.argv[0] == f"{BIN}/ray"
     here = {**env, **launch.env}
     done = subprocess.run(launch.argv, env=here, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "driver is done" in done.stdout
-    assert seen(env)["argv"] == list(plan.arguments)
+    assert driver_record(env)["argv"] == list(plan.arguments)
     assert "reward.custom_reward_function.path=reward.py" in plan.arguments
-    assert seen(env)["env"].items() >= plan.env.items()
-    assert len(seen(env)["nodes"]) == 2
-    for node in seen(env)["nodes"]:
-        assert "return 1.0  # 对" in node["reward"]  # where verl's workers are started
-        assert "/runtime_resources/" in node["rewardkit"]  # ours, not one that is installed
+    assert driver_record(env)["env"].items() >= plan.env.items()
+    assert len(driver_record(env)["nodes"]) == 2
+    for node in driver_record(env)["nodes"]:
+        assert "return 1.0  # 对" in node["reward"]  # the folder in which verl's workers start
+        assert "/runtime_resources/" in node["rewardkit"]  # ours, not an installed one
         assert node["env"].items() >= plan.env.items()

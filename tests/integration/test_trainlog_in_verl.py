@@ -1,4 +1,4 @@
-"""Logs as verl's own loggers write them, read back."""
+"""Logs of verl's own loggers are read back."""
 
 # ruff: noqa: T203 - verl prints its configuration and metrics with pprint
 
@@ -47,19 +47,19 @@ DRESSINGS = {
 again = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def same(run, step, logged):
+def assert_metrics(run, step, logged):
     i = run.steps.index(step)
-    found = {key: column[i] for key, column in run.table.items() if column[i] is not None}
-    assert found.keys() == logged.keys()
+    metrics = {key: column[i] for key, column in run.table.items() if column[i] is not None}
+    assert metrics.keys() == logged.keys()
     for key, value in logged.items():
-        # A float32 is written with just the digits that tell it from other ones.
+        # A float32 is written with just the digits that distinguish it from others.
         wanted = float(str(value)) if isinstance(value, np.float32) else value
-        assert found[key] == wanted or (isnan(found[key]) and isnan(wanted)), key
+        assert metrics[key] == wanted or (isnan(metrics[key]) and isnan(wanted)), key
 
 
 @again
 @given(logs, st.sampled_from(sorted(DRESSINGS)))
-def test_any_metrics_of_verls_console_logger_come_back(logged, dressing):
+def test_any_metrics_of_verls_console_logger_are_read_back(logged, dressing):
     from verl.utils.logger import LocalLogger
 
     text = io.StringIO()
@@ -72,12 +72,12 @@ def test_any_metrics_of_verls_console_logger_come_back(logged, dressing):
     run = reader.finish("run", "run.log")
     assert run.unread == 0
     for step, metrics in enumerate(logged):
-        same(run, step, metrics)
+        assert_metrics(run, step, metrics)
 
 
 @again
 @given(logs)
-def test_any_metrics_of_verls_file_logger_come_back(tmp_path, monkeypatch, logged):
+def test_any_metrics_of_verls_file_logger_are_read_back(tmp_path, monkeypatch, logged):
     tracking = pytest.importorskip("verl.utils.tracking")
     if not hasattr(tracking, "FileLogger"):
         pytest.skip("this verl has no file logger")
@@ -88,14 +88,14 @@ def test_any_metrics_of_verls_file_logger_come_back(tmp_path, monkeypatch, logge
         logger.log(metrics, step)
     logger.finish()
     run = read_run(path)
-    for step, metrics in enumerate(logged):  # the logger writes what is not finite as null
+    for step, metrics in enumerate(logged):  # the logger writes values that are not finite as null
         finite = {k: v if np.isfinite(v) else float("nan") for k, v in metrics.items()}
-        same(run, step, finite)
+        assert_metrics(run, step, finite)
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(logs)
-def test_any_metrics_of_verls_tensorboard_logger_come_back(tmp_path_factory, logged):
+def test_any_metrics_of_verls_tensorboard_logger_are_read_back(tmp_path_factory, logged):
     pytest.importorskip("tensorboard")
     from verl.utils.tracking import _TensorboardAdapter
 
@@ -111,7 +111,9 @@ def test_any_metrics_of_verls_tensorboard_logger_come_back(tmp_path_factory, log
     assert len(run.clock) == len(run.steps)
     for step, metrics in enumerate(logged):
         with np.errstate(over="ignore"):
-            same(run, step, {key: float(np.float32(value)) for key, value in metrics.items()})
+            assert_metrics(
+                run, step, {key: float(np.float32(value)) for key, value in metrics.items()}
+            )
 
 
 def test_the_printed_configuration_of_verl_is_read(compose, capsys):
@@ -131,9 +133,9 @@ def test_the_printed_configuration_of_verl_is_read(compose, capsys):
     assert run.config["algorithm.adv_estimator"] == "grpo"
 
 
-def test_verls_validation_metrics_as_it_prints_them_are_read(capsys):
+def test_printed_validation_metrics_of_verl_are_read(capsys):
     metrics = {f"val-core/a data set/acc/mean@{n}": np.float64(1 / n) for n in range(1, 9)}
     pprint.pprint(f"Initial validation metrics: {metrics}")
     reader = ConsoleReader()
     reader.feed(f"{capsys.readouterr().out}step:1 - actor/entropy:0.5\n".encode())
-    same(reader.finish("run", "run.log"), 0, metrics)
+    assert_metrics(reader.finish("run", "run.log"), 0, metrics)

@@ -1,7 +1,7 @@
-"""TRL's GRPOTrainer trains on the rewards of our scorers, on our parquet, on the CPU.
+"""TRL's GRPOTrainer trains with our scorers on our parquet, on the CPU.
 
-The rewards of known responses are looked for where TRL keeps them: in its log and in its table of
-completions. The model is random and tiny; what it "says" is given, so that the reward is known.
+The rewards of known responses are checked in TRL's log and in its table of completions. The model is
+random and tiny; the test fixes its responses, so that the rewards are known.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def model_dir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(trl, model_dir, parquet, tmp_path_factory):
-    """A trainer after a step on two prompts, of whose four responses each two are right.
+    """A trainer after a step on two prompts with four responses each, of which two are right.
 
-    The second prompt's gold cannot be scored.
+    The gold of the second prompt cannot be scored.
     """
     import torch
     from datasets import Dataset
@@ -46,14 +46,14 @@ def trained(trl, model_dir, parquet, tmp_path_factory):
     rows[1]["reward_model"]["ground_truth"] = "many"
     tokenizer = AutoTokenizer.from_pretrained(model_dir)
 
-    class Told(Qwen2ForCausalLM):
-        """The tiny model, but that it says what the test wants, ended and padded as it should."""
+    class FixedResponses(Qwen2ForCausalLM):
+        """The tiny model with fixed responses, ended and padded."""
 
         def generate(self, input_ids, **_):
             texts = [f"so #### {gold}", "so #### 1e9", f"#### {gold}", "no idea"]
-            said = [tokenizer(t)["input_ids"] + [tokenizer.eos_token_id] for t in texts * 2]
-            width = max(map(len, said))
-            padded = [ids + [tokenizer.pad_token_id] * (width - len(ids)) for ids in said]
+            responses = [tokenizer(t)["input_ids"] + [tokenizer.eos_token_id] for t in texts * 2]
+            width = max(map(len, responses))
+            padded = [ids + [tokenizer.pad_token_id] * (width - len(ids)) for ids in responses]
             return torch.cat([input_ids, torch.tensor(padded)], dim=1)
 
     config = trl.GRPOConfig(
@@ -71,7 +71,7 @@ def trained(trl, model_dir, parquet, tmp_path_factory):
         disable_tqdm=True,
     )
     trainer = trl.GRPOTrainer(
-        model=Told.from_pretrained(model_dir),
+        model=FixedResponses.from_pretrained(model_dir),
         reward_funcs=[reward("gsm8k"), reward()],
         args=config,
         train_dataset=Dataset.from_list(rows),
@@ -81,20 +81,20 @@ def trained(trl, model_dir, parquet, tmp_path_factory):
     return trainer
 
 
-def test_the_rewards_of_known_responses_are_in_trl_s_log(trained):
+def test_trls_log_has_the_rewards_of_known_responses(trained):
     (log,) = [entry for entry in trained.state.log_history if "reward" in entry]
-    assert log["rewards/gsm8k/mean"] == log["rewards/rewardkit/mean"] == 0.5  # but for None
+    assert log["rewards/gsm8k/mean"] == log["rewards/rewardkit/mean"] == 0.5  # without None
     assert log["reward"] == 1.0  # the sum of two functions
     assert log["gsm8k/acc"] == 0.25
     assert log["gsm8k/error"] == 0.5
     assert log["grad_norm"] > 0
 
 
-def test_each_completion_has_its_reward_and_none_is_learnt_from_without_a_gold(trained):
+def test_each_completion_has_its_reward_and_those_without_a_gold_have_no_advantage(trained):
     (table,) = Path(trained.args.output_dir).rglob("completions_*.parquet")
     rows = pq.read_table(table).to_pylist()
-    said = ["so ####", "so #### 1e9", "####", "no idea"] * 2
-    for row, text in zip(rows, said, strict=True):
+    starts = ["so ####", "so #### 1e9", "####", "no idea"] * 2
+    for row, text in zip(rows, starts, strict=True):
         assert _text(row["completion"]).startswith(text)
     for name in ("gsm8k", "rewardkit"):
         assert [row[name] for row in rows[:4]] == [1.0, 0.0, 1.0, 0.0]
@@ -105,22 +105,22 @@ def test_each_completion_has_its_reward_and_none_is_learnt_from_without_a_gold(t
 
 
 def _text(completion):
-    """TRL 1.12 has texts in its table, 1.16 has messages."""
+    """Return the text of a completion: TRL 1.12 has texts in its table, 1.16 has messages."""
     return completion if isinstance(completion, str) else completion[0]["content"]
 
 
-def test_trl_s_script_finds_the_ready_made_function():
+def test_trls_script_can_import_the_reward_function():
     module, _, name = "rewardkit.adapters.trl.reward_func".rpartition(".")
     assert callable(getattr(importlib.import_module(module), name))
 
 
 def test_openrlhf_gets_tensors():
-    """Not TRL, but torch is here: a float each for rewards and scores, and for every flag."""
+    """Rewards, scores and flags are float tensors; this test is here because torch is installed."""
     import torch
 
     from rewardkit.adapters import openrlhf
 
-    got = openrlhf.reward("gsm8k")(["p#### 4<|im_end|>", "p#### 5"], ["p", "p"], ["4", "4"])
-    for tensor in (got["rewards"], got["scores"], got["extra_logs"]["acc"]):
+    result = openrlhf.reward("gsm8k")(["p#### 4<|im_end|>", "p#### 5"], ["p", "p"], ["4", "4"])
+    for tensor in (result["rewards"], result["scores"], result["extra_logs"]["acc"]):
         assert tensor.dtype == torch.float32
         assert tensor.tolist() == [1.0, 0.0]

@@ -1,4 +1,4 @@
-"""Real verl, nothing mocked: it loads our reward, reads our parquet, and scores with both."""
+"""Real verl without mocks loads our reward, reads our parquet, and scores with both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEYS = {"score", "acc", "pred", "no_answer", "timeout", "error"}
 
 
 def right_or_wrong(row):
-    """Right answers for even rows, wrong ones for odd."""
+    """Answer even rows right and odd rows wrong."""
     index, gold = row["extra_info"]["index"], row["reward_model"]["ground_truth"]
     answer = gold if index % 2 == 0 else f"{gold}1"
     return f"#### {answer}" if row["extra_info"]["scorer"] == "gsm8k" else rf"\boxed{{{answer}}}"
@@ -34,7 +34,7 @@ def rows_of(*files):
 
 @pytest.mark.parametrize("name", ["gsm8k", "math", "auto"])
 def test_verl_loads_a_scorer_by_path(load_reward, name):
-    """verl's own loader takes the file that `rewardkit path` prints."""
+    """verl's own loader accepts the file that `rewardkit path` prints."""
     reward = load_reward(location(name))
     result = reward(
         data_source="openai/gsm8k",
@@ -47,30 +47,32 @@ def test_verl_loads_a_scorer_by_path(load_reward, name):
 
 
 def test_verl_loads_a_scorer_as_a_package(load_reward, v9):
-    """`pkg://` works from 0.7.0 on; 0.5.0 takes files only, and our plan says so."""
+    """`pkg://` works from 0.7.0 on; 0.5.0 accepts only files, and our plan says so."""
     from rewardkit.errors import UsageError
     from rewardkit.launch.verl.reward_keys import reward_overrides
 
-    where = location("gsm8k", pkg=True)
+    package_location = location("gsm8k", pkg=True)
     if v9:
-        result = load_reward(where)(data_source="", solution_str="#### 1", ground_truth="1")
+        result = load_reward(package_location)(
+            data_source="", solution_str="#### 1", ground_truth="1"
+        )
         assert result["score"] == 1.0
     else:
         with pytest.raises(UsageError, match="files only"):
-            reward_overrides(where, {}, VERL)
+            reward_overrides(package_location, {}, VERL)
         with pytest.raises(FileNotFoundError):
-            load_reward(where)
+            load_reward(package_location)
 
 
 def test_reward_kwargs_reach_the_scorer(load_reward):
-    """Options set in verl's configuration are options of the scorer."""
+    """Options in verl's configuration are options of the scorer."""
     call = {"data_source": "", "solution_str": "#### $18.00", "ground_truth": "18"}
     assert load_reward(location("gsm8k"))(**call)["score"] == 0.0
     assert load_reward(location("gsm8k"), method="robust")(**call)["score"] == 1.0
 
 
-def test_the_overrides_we_print_are_honoured(compose):
-    """`rewardkit path --verl` for this release composes and sets the reward."""
+def test_the_printed_overrides_set_the_reward(compose):
+    """The overrides of `rewardkit path --verl` for this release compose and set the reward."""
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
     from rewardkit.launch.verl.reward_keys import reward_overrides
@@ -80,8 +82,8 @@ def test_the_overrides_we_print_are_honoured(compose):
     assert reward(data_source="", solution_str="#### $18", ground_truth="18")["score"] == 1.0
 
 
-def test_the_old_key_is_ignored_by_0_9(compose, v9):
-    """What doctor and README warn of: the old key composes there and sets nothing."""
+def test_verl_0_9_ignores_the_old_key(compose, v9):
+    """The old key composes there and sets nothing; doctor and README warn of it."""
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
     reward = get_custom_reward_fn(compose(f"custom_reward_function.path={location('gsm8k')}"))
@@ -90,7 +92,7 @@ def test_the_old_key_is_ignored_by_0_9(compose, v9):
 
 @pytest.mark.parametrize("manager", ["naive", "dapo"])
 def test_verl_scores_a_batch_of_our_rows(score_batch, parquet, manager):
-    """verl's managers call our function with what they have; every extra key comes out."""
+    """verl's managers call our function with their own arguments and return every extra key."""
     rewards, extras = score_batch(manager, location("gsm8k"), [parquet], right_or_wrong)
     rows = rows_of(parquet)
     assert rewards == [expected(row) for row in rows]
@@ -100,7 +102,7 @@ def test_verl_scores_a_batch_of_our_rows(score_batch, parquet, manager):
 
 
 def test_verl_concatenates_our_files(score_batch, parquet, boxed_parquet):
-    """Two datasets with two scorers in one `data.train_files` list, judged by `auto`."""
+    """`auto` judges two datasets with two scorers in one `data.train_files` list."""
     files = [parquet, boxed_parquet]
     rewards, extras = score_batch("naive", location("auto"), files, right_or_wrong)
     assert rewards == [expected(row) for row in rows_of(*files)]
@@ -108,12 +110,14 @@ def test_verl_concatenates_our_files(score_batch, parquet, boxed_parquet):
 
 
 def test_verl_loads_all_datasets_in_one_list(load, tmp_path, v9):
-    """Every dataset of ours, pictures and all, as one `data.train_files`."""
+    """It loads all our datasets, also those with pictures, as one `data.train_files`."""
     from rewardkit import registry
 
     names = sorted(registry.DATASETS)
     if not v9:
-        names.remove("geometry3k")  # 0.5 runs the model's processor here, and there is no model
+        names.remove(
+            "geometry3k"
+        )  # 0.5 runs the model's processor in the dataset, and the test has no model
     for name in names:
         rewardkit.prep(name, tmp_path / name, split="all", sample=True)
     files = sorted(tmp_path.glob("*/*.parquet"))
@@ -125,8 +129,8 @@ def test_verl_loads_all_datasets_in_one_list(load, tmp_path, v9):
     assert [r["reward_model"]["ground_truth"] for r in loaded] == golds
 
 
-def test_an_unknown_data_source_is_wrong_with_an_error_flag(score_batch, tmp_path, caplog):
-    """verl would raise or drop such samples; ours are scored, flagged and logged once."""
+def test_an_unknown_data_source_scores_as_wrong_and_sets_error(score_batch, tmp_path, caplog):
+    """verl itself raises or drops such samples; with our scorer they are logged once."""
     from rewardkit.row import build_row, write_rows
 
     rows = [
@@ -153,7 +157,7 @@ def test_an_unknown_data_source_is_wrong_with_an_error_flag(score_batch, tmp_pat
 
 
 def test_the_loaded_function_works_off_the_main_thread(load_reward):
-    """verl calls rewards in executor threads; many at once give what one gives."""
+    """verl calls rewards in executor threads; concurrent calls give the same scores."""
     reward = load_reward(location("gsm8k"))
 
     def call(i):
@@ -165,10 +169,10 @@ def test_the_loaded_function_works_off_the_main_thread(load_reward):
     assert scores == [1.0 if i % 2 == 0 else 0.0 for i in range(2000)]
 
 
-def test_the_loaded_function_travels_to_another_process(load_reward, v9):
-    """0.9's `remote` manager ships the function to actors by Ray's pickle."""
+def test_the_loaded_function_can_be_sent_to_another_process(load_reward, v9):
+    """The `remote` manager of 0.9 sends the function to actors with Ray's pickle."""
     if not v9:
-        pytest.skip("0.5 registers the module under a name that workers do not have")
+        pytest.skip("0.5 registers the module under a name that is unknown in workers")
     from ray import cloudpickle
 
     reward = cloudpickle.loads(cloudpickle.dumps(load_reward(location("gsm8k"))))
@@ -176,7 +180,7 @@ def test_the_loaded_function_travels_to_another_process(load_reward, v9):
 
 
 def test_a_ray_actor_scores_with_our_function(compose, tokenizer, parquet, v9, tmp_path_factory):
-    """The reward worker as verl runs it: an actor of a (private) Ray cluster."""
+    """verl runs the reward worker as an actor of a Ray cluster, here a private one."""
     if not v9:
         pytest.skip("0.5 scores in the driver process")
     import ray
@@ -202,7 +206,7 @@ def test_a_ray_actor_scores_with_our_function(compose, tokenizer, parquet, v9, t
 
 
 def gsm8k_strings(n, seed):
-    """Responses from the pieces that decide GSM8K's extraction, and golds to match or miss."""
+    """Generate responses from pieces that matter for GSM8K's extraction, and golds."""
     rng = random.Random(seed)
     pieces = [
         "#### ", "####", "### ", "#", " ", "\n", "-", "--", ".", ",", "..", "$", "\\boxed{", "}",
@@ -216,36 +220,36 @@ def gsm8k_strings(n, seed):
 
 @pytest.mark.parametrize("method", ["strict", "flexible"])
 def test_gsm8k_gives_verl_s_verdicts(method, gsm8k_responses):
-    """Zero differences on every real response at hand and on 20,000 generated strings."""
-    from verl.utils.reward_score import gsm8k as theirs
+    """No score differs on all available real responses and on 20,000 generated ones."""
+    from verl.utils.reward_score import gsm8k as verl_gsm8k
 
     from rewardkit.scorers.gsm8k import score
 
     cases = [*gsm8k_responses, *gsm8k_strings(20_000, seed=1)]
-    differ = [
+    differences = [
         (text, gold)
         for text, gold in cases
         for weight in (0.0, 0.1)
         if score(text, gold, method=method, format_score=weight).score
-        != theirs.compute_score(text, gold, method=method, format_score=weight)
+        != verl_gsm8k.compute_score(text, gold, method=method, format_score=weight)
     ]
     right = sum(score(text, gold, method=method).correct for text, gold in cases)
-    assert differ == []
+    assert differences == []
     assert right > 40
 
 
 @pytest.mark.parametrize("folder", ["奖励", "a b", "x=1,2", "it's {here}", "back\\slash"])
 def test_our_quoting_survives_hydra(compose, tmp_path, folder):
-    """Any path reaches verl as it is, and option values keep their type."""
+    """Any path reaches verl unchanged, and option values keep their types."""
     import shutil
 
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
     from rewardkit.launch.verl.reward_keys import reward_key, reward_overrides
 
-    where = tmp_path / folder / "gsm8k.py"
-    where.parent.mkdir()
-    shutil.copy(location("gsm8k"), where)
+    scorer = tmp_path / folder / "gsm8k.py"
+    scorer.parent.mkdir()
+    shutil.copy(location("gsm8k"), scorer)
     options = {
         "a": "x y",
         "b": 1,
@@ -256,12 +260,12 @@ def test_our_quoting_survives_hydra(compose, tmp_path, folder):
         "g": "中",
         "h": "it's\\'",
     }
-    config = compose(*reward_overrides(str(where), options, VERL))
+    config = compose(*reward_overrides(str(scorer), options, VERL))
     for part in reward_key(VERL).split("."):
         config = config[part]
-    assert config.path == str(where)
+    assert config.path == str(scorer)
     assert dict(config.reward_kwargs) == options
-    overrides = reward_overrides(str(where), {}, VERL)
+    overrides = reward_overrides(str(scorer), {}, VERL)
     assert get_custom_reward_fn(compose(*overrides))(
         data_source="", solution_str="#### 1", ground_truth="1"
     )

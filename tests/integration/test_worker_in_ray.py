@@ -1,4 +1,4 @@
-"""The killable worker in a threaded Ray actor: where verl runs rewards."""
+"""The killable worker runs in a threaded Ray actor, as rewards do in verl."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ray_cluster(tmp_path_factory):
     ray.shutdown()
 
 
-def test_sixteen_threads_of_an_actor_get_their_own_answers_while_one_is_killed(ray_cluster):
+def test_sixteen_threads_of_an_actor_get_their_own_results_while_one_call_is_killed(ray_cluster):
     ray = ray_cluster
     scorer = ray.remote(Scorer).options(max_concurrency=16, num_cpus=0).remote()
     encode = "json.encoder:encode_basestring_ascii"
