@@ -1,4 +1,4 @@
-"""What the adapters share: a trainer's sample goes in, the dictionary that verl gets comes out."""
+"""Code that the adapters share: from a trainer's sample to the dictionary that verl gets."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class _RowTargets(NamedTuple):
 
 
 def _row_targets(rows: list[AuditRow], profiles: list[ScorerProfile]) -> list[_RowTargets]:
-    """The targets of every row; the rows take turns in the other forms."""
+    """Return the targets of every row; the rows take turns in the other forms."""
     profile_of = {profile.data_source: profile for profile in profiles}
     targets: list[_RowTargets] = []
     for index, row in enumerate(rows):

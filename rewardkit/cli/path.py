@@ -52,6 +52,6 @@ def command(
         return
     version = verl_version or installed_verl()
     if version is None:
-        warn(f"verl is not installed here: these are the overrides for verl {LATEST}.")
+        warn(f"verl is not installed: these are the overrides for verl {LATEST}.")
     for override in reward_overrides(where, options, version or LATEST):
         typer.echo(override)

@@ -64,7 +64,7 @@ def majority_at_k(votes: Sequence[tuple[int, float]], blank: int = 0) -> list[fl
     """
     n = blank + sum(times for times, _ in votes)
     if n > MAX_RESPONSES_FOR_EVERY_K:
-        return [_winner(votes)]
+        return [_correct_share_of_majority(votes)]
     ways = [0.0] * (n + 1)
     for place, (times, share) in enumerate(votes):
         if share:
@@ -74,8 +74,8 @@ def majority_at_k(votes: Sequence[tuple[int, float]], blank: int = 0) -> list[fl
     return [ways[k] / comb(n, k) for k in range(1, n + 1)]
 
 
-def _winner(votes: Sequence[tuple[int, float]]) -> float:
-    """Return the share that is correct of the most frequent answer; the mean over answers that tie."""
+def _correct_share_of_majority(votes: Sequence[tuple[int, float]]) -> float:
+    """Return the share of correct votes for the most frequent answer; ties are averaged."""
     most = max((times for times, _ in votes), default=0)
     tied = [share for times, share in votes if times == most]
     return sum(tied) / len(tied) if tied else 0.0

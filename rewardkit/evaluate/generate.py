@@ -125,7 +125,7 @@ def generate(
         advance: called after each reply with the number of its responses and tokens.
 
     Raises:
-        SourceError: the model, URL or key is wrong, or the server never answers or stops answering.
+        SourceError: the model, URL or key is wrong, or the server never answers, or stops answering.
         DataError: a logged response answers another prompt than its row's.
     """
     requests = _missing_requests(questions, index, generation)

@@ -76,11 +76,11 @@ def judge_batch(
 ) -> tuple[bytes, list[JudgedResponse]]:
     """Judge a batch. If the scorer fails on a response, it counts as wrong and has a `reason`."""
     scorer, label = plan_scorer(plan), scorer_label(plan)
-    results = [{**line, **_score(scorer, line), "scorer": label} for line in lines]
+    results = [{**line, **_judge_line(scorer, line), "scorer": label} for line in lines]
     return "".join(map(json_line, results)).encode(), [parse_judged_line(line) for line in results]
 
 
-def _score(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
+def _judge_line(scorer: Scorer, line: Mapping[str, Any]) -> dict[str, Any]:
     info = {**line["extra_info"]}
     info.setdefault("data_source", line["data_source"])
     # A response that the server broke off may contain the correct answer without being finished.
@@ -156,7 +156,7 @@ def join_with_rows(
                     file.seek(index.offsets[place])
                     samples[index.samples[place]] = json.loads(file.readline())
             for sample in sorted(samples):
-                yield _join(question, sample, samples[sample])
+                yield _joined_line(question, sample, samples[sample])
 
 
 def _group_by_row(
@@ -169,7 +169,7 @@ def _group_by_row(
     return rows
 
 
-def _join(question: Question, sample: int, response: Mapping[str, Any]) -> dict[str, Any]:
+def _joined_line(question: Question, sample: int, response: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: value for name, value in response.items() if name not in ("row", "request")}
     return {
         "row": question.row,

@@ -16,7 +16,7 @@ from rewardkit.scorers.gold import unwrap_gold
 
 
 class Question(NamedTuple):
-    """A row of the parquet, as the model is asked and the scorer needs it.
+    """A row of the parquet: the prompt for the model and the values for the scorer.
 
     Attributes:
         row: number of the row in the file, from 0.

@@ -38,8 +38,8 @@ class ResultComparison:
         only_a, only_b = self.unshared_questions()
         return {
             "method": "paired t over questions",
-            "a": _describe(self.a),
-            "b": _describe(self.b),
+            "a": _side_summary(self.a),
+            "b": _side_summary(self.b),
             "only_a": only_a,
             "only_b": only_b,
             "total": self._summary_row(""),
@@ -80,6 +80,6 @@ def _correct_share(side: RunResults, key: bytes) -> float:
     return result.correct / result.n
 
 
-def _describe(side: RunResults) -> dict[str, Any]:
+def _side_summary(side: RunResults) -> dict[str, Any]:
     keys = [{**json.loads(key), "responses": n} for key, n in side.keys.most_common()]
     return {"file": side.name, "questions": len(side.questions), "n": side.n, "of": keys}

@@ -63,7 +63,7 @@ def parse_suite(text: str, folder: Path, n: int) -> list[SuiteMember]:
         UnknownNameError: a dataset is not registered.
         UsageError: a dataset without a test split has no split, or two sets have one name.
     """
-    members = [_member(name.strip(), folder, n) for name in text.split(",") if name.strip()]
+    members = [_parse_member(name.strip(), folder, n) for name in text.split(",") if name.strip()]
     names = [member.name for member in members]
     if not members:
         raise UsageError("--suite: name the sets, as in aime2024,math-500,gsm8k.")
@@ -72,19 +72,19 @@ def parse_suite(text: str, folder: Path, n: int) -> list[SuiteMember]:
     return members
 
 
-def _member(text: str, folder: Path, n: int) -> SuiteMember:
+def _parse_member(text: str, folder: Path, n: int) -> SuiteMember:
     name, _, own_n = text.rpartition(":")
     if name and own_n.isdigit() and int(own_n[:9]) == 0:
         raise UsageError(f"--suite {text}: n must be at least 1.")
     if name and re.fullmatch("[1-9][0-9]{0,5}", own_n):
-        return replace(_member(name, folder, n), n=int(own_n))
+        return replace(_parse_member(name, folder, n), n=int(own_n))
     if text.endswith(".parquet"):
         return SuiteMember(Path(text).stem, Path(text), n)
-    dataset, split = _dataset(text)
+    dataset, split = _dataset_and_split(text)
     return SuiteMember(text, folder / f"{text}.parquet", n, dataset=dataset, split=split)
 
 
-def _dataset(text: str) -> tuple[str, str]:
+def _dataset_and_split(text: str) -> tuple[str, str]:
     """Return dataset and split of a name; the longest name of a dataset wins."""
     if text in registry.known("datasets"):
         return text, _test_split(text)

@@ -183,7 +183,7 @@ def _bar(item: Bin, first: Bin, axis: HistogramAxis, top: int, highest: int) -> 
 
 
 def _markers(histogram: Histogram, axis: HistogramAxis) -> Iterator[Marker]:
-    """The marks, and the limit if it is on the axis; each has a line of its own for its label."""
+    """Yield the marks, and the limit if it is on the axis; each has its own line for the label."""
     marks = [(name, value, False) for name, value in histogram.marks]
     if histogram.limit is not None and axis.start <= histogram.limit < axis.stop:
         marks.append(("limit", histogram.limit, True))
@@ -193,7 +193,7 @@ def _markers(histogram: Histogram, axis: HistogramAxis) -> Iterator[Marker]:
 
 
 def _x_ticks(bins: tuple[Bin, ...], axis: HistogramAxis) -> range:
-    """Up to six round values that are drawn to scale."""
+    """Return up to six round values that are drawn to scale."""
     stop = bins[-1].low if bins[-1].is_overflow else axis.stop
     step = next(step for step in _round_steps() if 5 * step >= stop - axis.start)
     return range(-(-axis.start // step) * step, stop, step)

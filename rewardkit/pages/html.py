@@ -112,7 +112,7 @@ def _environment() -> Environment:
 
 
 def _limited_bars(section: Bars) -> list[tuple[str, int]]:
-    """At most `MAX_BARS` bars; the last one is the sum of the others if there are more."""
+    """Return at most `MAX_BARS` bars; the last one is the sum of the others if there are more."""
     if len(section.counts) <= MAX_BARS:
         return list(section.counts)
     rest = section.counts[MAX_BARS - 1 :]

@@ -107,7 +107,7 @@ def spread(items: Sequence[T], most: int) -> list[T]:
 
 
 def _levels(lowest: float, highest: float) -> list[float]:
-    """Round values, two at least, that enclose the lowest and the highest one."""
+    """Return round values, two at least, that enclose the lowest and the highest one."""
     rough = max(highest - lowest, 0.001) / Y_TICKS
     power = 10.0 ** floor(log10(rough))
     unit = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)

@@ -67,5 +67,5 @@ def open_append_only(path: Path, out: Path) -> Iterator[AppendOnlyFile]:
 
 
 def part_path(out: Path) -> Path:
-    """The file that grows while `out` is being made."""
+    """Return the file that grows while `out` is being made."""
     return out.with_name(f".{out.name}.part")

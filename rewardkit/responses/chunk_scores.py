@@ -1,4 +1,4 @@
-"""The scores of a chunk of responses: what every engine computes, in any process."""
+"""Score a chunk of responses, in any process; every engine uses this."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ScoringPlan:
 
     Attributes:
         scorer: a name or `file.py:function`, loaded in every process; or a function.
-        options: of the scorer, as `(name, value)`.
+        options: options of the scorer, as `(name, value)`.
         response_key: the field with the response; see `read_samples`.
         gold_key: the field with the ground truth.
         train: the training parquet in which rows without a `data_source` are looked up.
@@ -58,7 +58,7 @@ class ScoredChunk:
     Attributes:
         lines: the rows with their scores, as jsonl.
         unscored: `where` and `reason` of the rows that could not be scored, as jsonl.
-        figures: of these rows.
+        figures: the figures of these rows.
     """
 
     lines: bytes
@@ -67,7 +67,7 @@ class ScoredChunk:
 
 
 def score_chunks(plan: ScoringPlan, chunks: Sequence[Chunk]) -> tuple[float, list[ScoredChunk]]:
-    """The time in seconds that scoring took, and the scored chunks."""
+    """Return the time in seconds that scoring took, and the scored chunks."""
     start = monotonic()
     scored = [score_chunk(plan, chunk) for chunk in chunks]
     return monotonic() - start, scored
@@ -103,7 +103,7 @@ def score_chunk(plan: ScoringPlan, chunk: Chunk) -> ScoredChunk:
 
 
 def plan_scorer(plan: ScoringPlan) -> Scorer:
-    """The scorer of a plan, loaded once in a process.
+    """Return the scorer of a plan, loaded once in a process.
 
     Raises:
         UsageError: it does not load.
@@ -130,7 +130,7 @@ def _look_up(sample: Sample | SkippedRow, train: str) -> Sample | SkippedRow:
 def _score_samples(
     scorer: Scorer, samples: Iterable[Sample | SkippedRow]
 ) -> Iterator[tuple[Sample, Score] | SkippedRow]:
-    """Each sample with its score, or the reason why it has none.
+    """Yield each sample with its score, or the reason why it has none.
 
     An isolated scorer gets all samples as one batch.
     """
@@ -162,7 +162,7 @@ def _group_key(sample: Sample) -> _GroupKey:
 def _tallies(
     counts: Mapping[tuple[_GroupKey, str, bool, int], int], sums: Mapping[_GroupKey, float]
 ) -> Tallies:
-    """The tallies of all rows, of each data source and of each step."""
+    """Return the tallies of all rows, of each data source and of each step."""
     by_key = {key: Tally(score_sum=score_sum) for key, score_sum in sums.items()}
     for (key, status, correct, bucket), n in counts.items():
         by_key[key].count(status, correct, bucket, n)
@@ -176,7 +176,7 @@ def _tallies(
 
 
 def _scored_row(fields: Mapping[str, Any], score: Score) -> dict[str, Any]:
-    """A row with its score; a field that has the name of ours is renamed to `<name>_before`."""
+    """Return a row with its score; earlier fields of these names are renamed to `<name>_before`."""
     row = {**fields}
     for name in SCORE_FIELDS.intersection(row):
         row[f"{name}_before"] = row[name]

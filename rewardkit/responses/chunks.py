@@ -67,7 +67,7 @@ class Chunk:
 
 
 def expand_paths(names: Sequence[str]) -> list[str]:
-    """The files of names, folders and patterns, in order; `-` stays.
+    """Return the files of names, folders and patterns, in order; `-` stays.
 
     Files of a folder are sorted by the numbers in their names, as verl names its dumps
     (`9.jsonl` before `10.jsonl`).
@@ -103,7 +103,7 @@ def _number_key(path: Path) -> tuple[str, int, str]:
 
 
 def read_chunks(files: Iterable[str], divisor: int = 1) -> Iterator[Chunk]:
-    """The chunks of all files in order; a file is read as its chunks are needed.
+    """Yield the chunks of all files in order; a file is read as its chunks are needed.
 
     Args:
         files: the result of `expand_paths`.

@@ -36,14 +36,14 @@ class GeneratedText(NamedTuple):
 
 
 class ResponseRecord(NamedTuple):
-    """The responses of one record, and what says which row they answer.
+    """The responses of one record, and the values that identify their row.
 
     Attributes:
         where: file:line.
         texts: the responses.
         prompt: the prompt as text; "" if the record does not have it.
         gold: the gold answer; "" if the record does not have it.
-        fields: of the record, for rows that are named by `extra_info` or by their number.
+        fields: fields of the record, which may name the row by `extra_info` or by number.
         custom_id: the request's name in a batch.
         variant: lm-eval's `filter`; it writes the same responses once for each.
     """
@@ -61,7 +61,7 @@ _Parsed: TypeAlias = ResponseRecord | SkippedRow
 
 
 def read_response_records(files: Sequence[str]) -> Iterator[ResponseRecord | SkippedRow]:
-    """The records of files of responses in order, and those that cannot be used.
+    """Yield the records of files of responses in order, and those that cannot be used.
 
     Raises:
         DataError: a file cannot be read.
@@ -72,7 +72,7 @@ def read_response_records(files: Sequence[str]) -> Iterator[ResponseRecord | Ski
 
 
 def parse_record(record: Record) -> ResponseRecord | SkippedRow:
-    """The responses of a record of any known format, or why it cannot be used."""
+    """Return the responses of a record of any known format, or why it cannot be used."""
     try:
         return _parse(*record)
     except RecursionError:
@@ -103,7 +103,7 @@ def _parse_batch(where: str, fields: dict[str, Any]) -> _Parsed:
 def _parse_aisbench(where: str, fields: dict[str, Any]) -> _Parsed:
     if fields.get("success") is False:
         return SkippedRow(where, "AISBench marks it as failed")
-    texts = _texts([fields["prediction"]], [fields.get("output_tokens")])
+    texts = _generated_texts([fields["prediction"]], [fields.get("output_tokens")])
     prompt, gold = _joined_text(fields["origin_prompt"]), str(fields.get("gold") or "")
     return ResponseRecord(where, texts, prompt, gold)
 
@@ -113,7 +113,9 @@ def _parse_lm_eval(where: str, fields: dict[str, Any]) -> _Parsed:
     question = first_value(doc, _QUESTION_KEYS)[1] if isinstance(doc, dict) else None
     prompt = question if isinstance(question, str) else _joined_text(fields.get("arguments"))
     gold, variant = str(fields.get("target") or ""), str(fields.get("filter") or "")
-    return ResponseRecord(where, _texts(_leaves(fields["resps"])), prompt, gold, variant=variant)
+    return ResponseRecord(
+        where, _generated_texts(_leaves(fields["resps"])), prompt, gold, variant=variant
+    )
 
 
 def _parse_lighteval(where: str, fields: dict[str, Any]) -> _Parsed:
@@ -121,17 +123,17 @@ def _parse_lighteval(where: str, fields: dict[str, Any]) -> _Parsed:
     token_lists = _list_of(answer, "output_tokens") or []
     counts = [len(tokens) if isinstance(tokens, list) else None for tokens in token_lists]
     prompt = _joined_text(doc.get("query")) if isinstance(doc, dict) else ""
-    return ResponseRecord(where, _texts(_list_of(answer, "text") or [], counts), prompt)
+    return ResponseRecord(where, _generated_texts(_list_of(answer, "text") or [], counts), prompt)
 
 
 def _parse_row(where: str, fields: dict[str, Any]) -> _Parsed:
-    """A row of verl's dumps, or a similar one: a response with its prompt or its `extra_info`."""
+    """Parse a row of verl's dumps, or one like it: a response with its prompt or `extra_info`."""
     response = first_value(fields, RESPONSE_KEYS)[1]
     if response is None:
         return SkippedRow(where, f"no response: none of {', '.join(RESPONSE_KEYS)}")
     finish_reason, tokens = fields.get("finish_reason"), fields.get("tokens")
     responses = response if isinstance(response, list) else [response]
-    texts = _texts(responses, [tokens], finish_reason)
+    texts = _generated_texts(responses, [tokens], finish_reason)
     prompt = _joined_text(fields.get("input") or fields.get("prompt"))
     gold = first_value(fields, GOLD_KEYS)[1]
     return ResponseRecord(where, texts, prompt, "" if gold is None else str(gold), fields)
@@ -146,7 +148,7 @@ _FORMATS: tuple[tuple[frozenset[str], Callable[[str, dict[str, Any]], _Parsed]],
 )
 
 
-def _texts(
+def _generated_texts(
     responses: Iterable[Any], tokens: Sequence[Any] = (), finish_reason: Any = None
 ) -> tuple[GeneratedText, ...]:
     counts = [*map(parse_token_count, tokens)]
@@ -164,14 +166,14 @@ def _list_of(value: Any, key: str) -> list[Any] | None:
 
 
 def _leaves(value: Any) -> list[Any]:
-    """The items of nested lists, in order."""
+    """Return the items of nested lists, in order."""
     return (
         [leaf for item in value for leaf in _leaves(item)] if isinstance(value, list) else [value]
     )
 
 
 def _joined_text(value: Any) -> str:
-    """All the text of a prompt, however it is nested: a chat, or lm-eval's arguments."""
+    """Return all the text of a prompt, however it is nested: a chat, or lm-eval's arguments."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):

@@ -64,7 +64,7 @@ def _columns(line: bytes, response_keys: Sequence[str], gold_keys: Sequence[str]
 
 
 def _as_text(value: Any) -> str | None:
-    """A value as text that parquet accepts: lone surrogates are escaped."""
+    """Return a value as text that parquet accepts: lone surrogates are escaped."""
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value)

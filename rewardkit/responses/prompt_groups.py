@@ -16,7 +16,7 @@ INDEX_KEYS = ("uid", "index")
 
 
 def prompt_text(sample: Sample) -> str:
-    """The prompt as text; "" if the row does not have it."""
+    """Return the prompt as text; "" if the row does not have it."""
     for fields in (sample.fields, sample.extra_info):
         for key in PROMPT_KEYS:
             if value := fields.get(key):
@@ -25,7 +25,7 @@ def prompt_text(sample: Sample) -> str:
 
 
 def prompt_group(sample: Sample, prompt: str) -> str:
-    """A text that all responses to one prompt share: the prompt, else its index, else the line."""
+    """Return a text that responses to one prompt share: the prompt, its index, or else the line."""
     if prompt:
         return prompt
     rows = (sample.fields, sample.extra_info)
@@ -35,7 +35,7 @@ def prompt_group(sample: Sample, prompt: str) -> str:
 
 
 def _as_text(prompt: Any) -> str:
-    """A prompt as text; a chat as its messages, each with its role."""
+    """Return a prompt as text; a chat as its messages, each with its role."""
     if isinstance(prompt, list) and all(isinstance(message, Mapping) for message in prompt):
         return "\n\n".join(f"{m.get('role', '')}: {m.get('content', '')}" for m in prompt)
     return json.dumps(prompt, default=str)

@@ -29,12 +29,12 @@ MAX_RETRIES = 3
 def score_on_ray(
     plan: ScoringPlan, files: Sequence[str], address: str | None
 ) -> Iterator[ScoredChunk]:
-    """The scored chunks of files, in order.
+    """Yield the scored chunks of files, in order.
 
     Args:
         plan: how responses are scored, by the name of a scorer.
-        files: on a path that every node sees.
-        address: of a running cluster (`auto`, `ray://...`); None starts one on this machine and
+        files: files on paths that every node sees.
+        address: address of a running cluster (`auto`, `ray://...`); None starts one on this machine and
             stops it at the end.
 
     Raises:
@@ -78,7 +78,7 @@ def _run(ray: Any, plan: ScoringPlan, files: Sequence[str]) -> Iterator[ScoredCh
 
 
 def _tasks(file: str) -> Iterator[dict[str, Any]]:
-    """The tasks of a file: some chunks of a plain jsonl, all of any other file."""
+    """Yield the tasks of a file: some chunks of a plain jsonl, all of any other file."""
     whole = {"file": str(Path(file).resolve()), "name": file, "chunks": "[]"}
     if not file.endswith(".jsonl"):
         yield whole
@@ -89,11 +89,11 @@ def _tasks(file: str) -> Iterator[dict[str, Any]]:
 
 
 def _score_task(plan: ScoringPlan, task: dict[str, Any]) -> list[dict[str, Any]]:
-    return [_row(score_chunk(plan, chunk)) for chunk in _chunks(task)]
+    return [_ray_row(score_chunk(plan, chunk)) for chunk in _chunks(task)]
 
 
 def _chunks(task: dict[str, Any]) -> Iterator[Chunk]:
-    """The chunks of a task, under the name that the user gave the file."""
+    """Yield the chunks of a task, under the name that the user gave the file."""
     places = json.loads(task["chunks"])
     if not places:
         for chunk in read_chunks([task["file"]]):
@@ -103,7 +103,7 @@ def _chunks(task: dict[str, Any]) -> Iterator[Chunk]:
         yield Chunk(path=task["name"], first=first, lines=lines, damage=damage)
 
 
-def _row(scored: ScoredChunk) -> dict[str, Any]:
+def _ray_row(scored: ScoredChunk) -> dict[str, Any]:
     figures = json.dumps(scored.figures.as_values())
     return {"lines": scored.lines, "unscored": scored.unscored, "figures": figures}
 

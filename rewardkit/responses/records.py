@@ -1,4 +1,4 @@
-"""The records of files of responses: JSON objects of lines, and rows of parquet."""
+"""Read the records of response files: JSON objects of lines, and rows of parquet."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Record(NamedTuple):
 
 
 def read_records(chunk: Chunk) -> Iterator[Record | SkippedRow]:
-    """The records of a chunk in order, and the lines that are not a record."""
+    """Yield the records of a chunk in order, and the lines that are not a record."""
     number = chunk.first
     for row in chunk.rows:
         yield Record(f"{chunk.path} row {number}", _unpack(row))
@@ -41,7 +41,11 @@ def read_records(chunk: Chunk) -> Iterator[Record | SkippedRow]:
             if isinstance(fields, dict):
                 yield Record(where, fields)
             else:
-                hint = "" if line.endswith(b"\n") else "; it has no end: is it still being written?"
+                hint = (
+                    ""
+                    if line.endswith(b"\n")
+                    else "; it has no line end: is it still being written?"
+                )
                 yield SkippedRow(where, fields + hint)
         number += 1
     if chunk.damage:
@@ -49,7 +53,7 @@ def read_records(chunk: Chunk) -> Iterator[Record | SkippedRow]:
 
 
 def first_value(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, Any]:
-    """The first key whose value is not null, and the value; a dot leads into a nested field."""
+    """Return the first key with a value other than null, and the value; a dot leads into a field."""
     for key in keys:
         value = _nested_value(row, key) if "." in key else row.get(key)
         if value is not None:
@@ -65,7 +69,7 @@ def _nested_value(row: Mapping[str, Any], key: str) -> Any:
 
 
 def _parse_object(line: bytes) -> dict[str, Any] | str:
-    """The object of a line of JSON, or why there is none."""
+    """Return the object of a line of JSON, or why there is none."""
     try:
         value = parse_json(line)
     except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
@@ -74,7 +78,7 @@ def _parse_object(line: bytes) -> dict[str, Any] | str:
 
 
 def _unpack(row: dict[str, Any]) -> dict[str, Any]:
-    """The fields that a row of our own parquet of scores has as JSON in its column `row`."""
+    """Return the fields that a row of our own parquet of scores has as JSON in its column `row`."""
     packed = row.get("row")
     if "status" not in row or not isinstance(packed, str):
         return row

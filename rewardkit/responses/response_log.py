@@ -53,7 +53,7 @@ class ResponseIndex:
         self.prompts[row] = _digest_head(prompt_sha256)
 
     def by_row(self) -> dict[int, array[int]]:
-        """The places in the arrays of each row's responses, in the order of the samples.
+        """Return the places in the arrays of each row's responses, in the order of the samples.
 
         Of two responses with the same row and sample, the first counts.
         """
@@ -146,7 +146,7 @@ def _index_or_none(path: Path, key: Mapping[str, Any], *, overwrite: bool) -> Re
 
 
 def read_response_index(path: Path, key: Mapping[str, Any] | None = None) -> ResponseIndex:
-    """The index of a log, up to its last complete request.
+    """Return the index of a log, up to its last complete request.
 
     Raises:
         DataError: a line before the last is not a response, or has another `key`.
@@ -175,7 +175,7 @@ def read_response_index(path: Path, key: Mapping[str, Any] | None = None) -> Res
 
 
 def _parse_response(text: bytes) -> dict[str, Any] | None:
-    """A complete line of a log; None for any other text."""
+    """Return a complete line of a log; None for any other text."""
     try:
         line = json.loads(text) if text.endswith(b"\n") else None
     except (ValueError, RecursionError):

@@ -3,7 +3,7 @@
 Rows are appended to `.OUT.part`, and every few seconds `.OUT.state` records how many of its bytes are
 complete: their number, their checksum and the figures of exactly these rows. It is written after the
 rows are safe on the disk. A run that resumes verifies them and cuts the file there, so that each row
-is there exactly once, however the run before it ended. When all rows are scored the part becomes OUT.
+is in it exactly once, however the earlier run ended. When all rows are scored the part becomes OUT.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class ScoringState:
     """How far a run has come.
 
     Attributes:
-        run: what is scored and how; a run with another value cannot resume this one.
+        run: the inputs and settings; a run with other ones cannot resume this one.
         units: number of chunks that are scored.
         sizes: bytes of the part, and of the rows that could not be scored.
         checksums: CRC-32 of those bytes.
-        figures: of the rows of these chunks.
+        figures: figures of the rows of these chunks.
     """
 
     run: dict[str, Any]
@@ -61,7 +61,7 @@ class ResumableOutput:
         self.part, self.unscored, self._state_path = output_paths(out)
         self._files = files
         self._checksums = list(state.checksums)
-        self._save_time = -SAVE_SECONDS  # never, by the clock
+        self._save_time = -SAVE_SECONDS  # so that the first chunk is saved
         self._can_save = False
 
     def write(self, lines: bytes, unscored: bytes) -> None:
@@ -119,7 +119,7 @@ class ResumableOutput:
 
 
 def output_paths(out: Path) -> tuple[Path, Path, Path]:
-    """The part, the rows that could not be scored, and the state."""
+    """Return the part, the rows that could not be scored, and the state."""
     return (
         part_path(out),
         out.with_name(f".{out.name}.unscored.part"),
@@ -135,7 +135,7 @@ def open_resumable_output(
 
     Args:
         out: the output.
-        run: what is scored and how, in values that JSON has.
+        run: the inputs and settings, as JSON values.
         resume: go on with an interrupted run.
         overwrite: replace the output, and the files of an interrupted run.
 
@@ -167,14 +167,14 @@ def open_resumable_output(
 
 
 def fingerprints(files: Sequence[str]) -> list[list[Any]]:
-    """The name and the fingerprint of each file."""
+    """Return the name and the fingerprint of each file."""
     return [[file, *fingerprint(file)] for file in files if file != "-"]
 
 
 def _read_state(
     out: Path, run: dict[str, Any], *, resume: bool, overwrite: bool
 ) -> ScoringState | None:
-    """The state of an interrupted run that is to be resumed; None to start anew."""
+    """Return the state of an interrupted run that is to be resumed; None to start anew."""
     path = output_paths(out)[2]
     if path.is_symlink():
         raise OutputError(f"{path} is a symbolic link that rewardkit did not create; remove it.")
@@ -213,5 +213,5 @@ def _verify(file: IO[bytes], path: Path, size: int, checksum: int) -> None:
     if remaining or actual != checksum:
         raise DataError(
             f"{path}: is not what the interrupted run wrote ({size - remaining:,} of {size:,} bytes "
-            "are there); --overwrite starts again."
+            "exist); --overwrite starts again."
         )

@@ -32,7 +32,7 @@ class Sample(NamedTuple):
 def read_samples(
     files: Iterable[str], response_key: str | None = None, gold_key: str | None = None
 ) -> Iterator[Sample | SkippedRow]:
-    """The samples of files in order, and the rows that cannot be used.
+    """Yield the samples of files in order, and the rows that cannot be used.
 
     Args:
         files: parquet, or jsonl, which may be compressed (`.gz`, `.zst`).
@@ -51,7 +51,7 @@ def read_samples(
 def samples_of(
     chunk: Chunk, response_key: str | None = None, gold_key: str | None = None
 ) -> Iterator[Sample | SkippedRow]:
-    """The samples of a chunk; a row with a list of responses has one for each."""
+    """Yield the samples of a chunk; a row with a list of responses has one for each."""
     response_keys = (response_key,) if response_key else RESPONSE_KEYS
     gold_keys = (gold_key,) if gold_key else GOLD_KEYS
     for record in read_records(chunk):
@@ -73,7 +73,7 @@ def samples_of(
 
 
 def _split(row: dict[str, Any], key: str, responses: list[Any]) -> Iterator[dict[str, Any]]:
-    """The fields of each response of a list, with its own values of `KEYS_PER_RESPONSE`."""
+    """Yield the fields of each response of a list, with its own values of `KEYS_PER_RESPONSE`."""
     lists = [
         name
         for name in KEYS_PER_RESPONSE

@@ -54,7 +54,7 @@ class ScoreReport(ScoreFigures):
     files: tuple[str, ...] = ()
 
     def summary(self) -> dict[str, Any]:
-        """The report as plain values, for people and for JSON."""
+        """Return the report as plain values, for people and for JSON."""
         summaries = {
             group: {name: tally.summary() for name, tally in self.tallies.get(group, {}).items()}
             for group in ("data_source", "step")
@@ -92,7 +92,7 @@ def score_files(
             jsonl on standard input.
         scorer: a scorer's name or `file.py:function`; `auto` scores each row with its own scorer.
             A function is called in this process only.
-        options: of the scorer.
+        options: options of the scorer.
         response_key: the field with the response or a list of responses; see `read_samples`.
         gold_key: the field with the ground truth.
         train: a training parquet, in which rows without a `data_source` are looked up.
@@ -103,7 +103,7 @@ def score_files(
         resume: continue an interrupted run, without scoring its rows again.
         jobs: number of processes.
         engine: `local`, or `ray` for Ray Data on the cluster at `address`.
-        address: of the cluster; None for a private one on this machine.
+        address: address of the cluster; None for a private one on this machine.
         seconds: timeout per response for a custom scorer. It runs in a process of its own; a
             response on which it ends that process or exceeds the timeout is not scored.
         progress: called with the number of rows since the last call.
@@ -123,7 +123,7 @@ def score_files(
         seconds,
         lines=out is not None,
     )
-    _check_arguments(out, train, engine, address)
+    _require_valid_arguments(out, train, engine, address)
     out = resolve_output(out) if out else None
     files = expand_paths(names)
     for file in [*files, *([str(train)] if train else [])]:
@@ -156,7 +156,7 @@ def score_file(path: Path | str, scorer: str | Scorer = "auto", **options: Any) 
 
 
 def _run_key(plan: ScoringPlan, files: list[str]) -> dict[str, Any]:
-    """What is scored and how: only a run with the same key can be resumed."""
+    """Return what is scored and how: only a run with the same key can be resumed."""
     scorer = str(plan.scorer)
     code = [scorer.partition(":")[0]] if isinstance(plan.scorer, str) and is_path(scorer) else []
     inputs = [*files, *code, *([plan.train] if plan.train else [])]
@@ -164,10 +164,10 @@ def _run_key(plan: ScoringPlan, files: list[str]) -> dict[str, Any]:
     return {"files": fingerprints(inputs), "plan": values}
 
 
-def _check_arguments(
+def _require_valid_arguments(
     out: Path | None, train: Path | None, engine: Engine, address: str | None
 ) -> None:
-    """Raise what is known to be wrong before anything is read."""
+    """Raise `UsageError` for invalid arguments before a file is read."""
     if out is not None and out.suffix not in OUT_SUFFIXES:
         suffixes = " or ".join(OUT_SUFFIXES)
         raise UsageError(f"--out {out}: name a file that ends in {suffixes}.")
@@ -199,7 +199,7 @@ def _scored_chunks(
     engine: Engine,
     address: str | None,
 ) -> Iterator[ScoredChunk]:
-    """The scored chunks from number `start` on, in order."""
+    """Return the scored chunks from number `start` on, in order."""
     if engine == "ray":
         from rewardkit.responses.ray_engine import score_on_ray
 
@@ -220,7 +220,7 @@ def _scored_chunks(
 def _score_in_groups(
     plan: ScoringPlan, chunks: Iterator[Chunk], jobs: int, inline: int, max_size: int
 ) -> Iterator[ScoredChunk]:
-    """The scored chunks in order.
+    """Yield the scored chunks in order.
 
     A process gets one chunk at a time, or up to `max_size` if they take little time: the scores of
     a slow scorer arrive chunk by chunk, and those of a fast one in few messages.

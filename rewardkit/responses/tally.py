@@ -12,7 +12,7 @@ from rewardkit.responses.records import SkippedRow
 from rewardkit.scorers.base import Status
 from rewardkit.statistics import clustered_interval
 
-#: Failed rows that a report lists; all are counted.
+#: Maximum number of failed rows that a report lists; all are counted.
 MAX_EXAMPLES = 20
 
 #: Prompts are hashed into this many buckets. All responses to one prompt are in one bucket, in
@@ -25,7 +25,7 @@ _ONE_RESPONSE = 1 << 32
 
 
 def count_no_answer(statuses: Mapping[str, int]) -> int:
-    """The number of responses with the status `no_answer`, which verl charts under that name.
+    """Return the number of responses with the status `no_answer`, as verl charts it.
 
     An answer that cannot be read, or that is ambiguous, is an answer and has another status.
     """
@@ -33,7 +33,7 @@ def count_no_answer(statuses: Mapping[str, int]) -> int:
 
 
 def prompt_bucket(prompt: str) -> int:
-    """The bucket of a prompt."""
+    """Return the bucket of a prompt."""
     return crc32(prompt.encode("utf-8", "surrogatepass")) % PROMPT_BUCKETS
 
 
@@ -131,7 +131,7 @@ class ScoreFigures:
                 self.tallies.setdefault(group, {}).setdefault(name, Tally()).merge(tally)
 
     def as_values(self) -> dict[str, Any]:
-        """The figures as values that JSON has."""
+        """Return the figures as values that JSON has."""
         tallies = {
             group: {name: vars(tally) for name, tally in named.items()}
             for group, named in self.tallies.items()
@@ -140,7 +140,7 @@ class ScoreFigures:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> ScoreFigures:
-        """The figures that `as_values` described, from JSON.
+        """Return the figures that `as_values` described, from JSON.
 
         Raises:
             KeyError, TypeError, AttributeError, ValueError: the values do not describe figures.

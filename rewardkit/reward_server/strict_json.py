@@ -51,11 +51,11 @@ def read_json(body: bytes) -> Any:
     return value
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for name, field in pairs:
         if name in value:
-            raise ValueError(f"the name {name[:80]!a} is given twice in an object")
+            raise ValueError(f"the name {name[:80]!a} is repeated in an object")
         value[name] = field
     return value
 
@@ -78,7 +78,10 @@ def _constant(text: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_pairs, parse_int=_int, parse_float=_float, parse_constant=_constant
+    object_pairs_hook=_object_without_repeats,
+    parse_int=_int,
+    parse_float=_float,
+    parse_constant=_constant,
 )
 
 

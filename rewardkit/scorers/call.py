@@ -117,10 +117,10 @@ def failure_reason(error: Exception) -> str:
     """Return one line that says why a response has no score."""
     if isinstance(error, NoVerdictError):
         return str(error)
-    return f"the scorer raised {type(error).__name__}: {one_line(error)}"
+    return f"the scorer raised {type(error).__name__}: {error_line(error)}"
 
 
-def one_line(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """Return the message of an exception without line ends."""
     return " ".join(error_text(error).split())
 

@@ -55,7 +55,7 @@ from rewardkit.scorers.base import (
     to_verl,
     verl_result,
 )
-from rewardkit.scorers.call import one_line
+from rewardkit.scorers.call import error_line
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import check_values
 
@@ -106,7 +106,7 @@ class Reward:
             raise UsageError("a reward needs at least one part, such as correct: 1.0.")
         for name in names:
             if name in RESERVED or names.count(name) > 1:
-                raise UsageError(f"part {name!r}: the name is taken; give it another.")
+                raise UsageError(f"part {name!r}: the name is in use; choose another.")
 
     def __call__(
         self,
@@ -117,7 +117,9 @@ class Reward:
     ) -> Score:
         """Return the scorer's score with the sum of the parts as its number."""
         base = self.scorer(response, ground_truth, extra_info, **options)
-        values = {part.name: (part.weight, _value(part, base, response)) for part in self.parts}
+        values = {
+            part.name: (part.weight, _finite_value(part, base, response)) for part in self.parts
+        }
         return base._replace(score=shaping.weighted(values)[0])
 
     def compute_score(
@@ -145,10 +147,10 @@ class Reward:
         info = dict(extra_info) if isinstance(extra_info, Mapping) else {}
         info["data_source"] = as_text(data_source)  # `auto` reads it there
         fields = verl_result(self.scorer, data_source, solution_str, ground_truth, info, kwargs)
-        base, response = _score_of(fields), as_text(solution_str)
+        base, response = _score_of_fields(fields), as_text(solution_str)
         values = {}
         for part in self.parts:
-            value = call_catching(_value, part, base, response)
+            value = call_catching(_finite_value, part, base, response)
             if isinstance(value, Exception):
                 fields["error"] = failure_result(data_source, value)["error"]
                 value = 0.0
@@ -163,7 +165,7 @@ def load_reward(path: str | Path) -> Reward:
     Raises:
         UsageError: the file cannot be read or has an invalid key or value.
     """
-    return build(_read(Path(path)), where=str(path))
+    return build(_read_spec(Path(path)), where=str(path))
 
 
 def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
@@ -179,8 +181,8 @@ def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
     _require_known_keys(where, spec, ["scorer", "options", "parts"])
     if not isinstance(spec.get("scorer"), str):
         raise UsageError(f"{where}: name the scorer, as in `scorer: gsm8k`.")
-    options = _mapping(f"{where}: options", spec.get("options") or {})
-    parts = _mapping(f"{where}: parts", spec.get("parts") or {})
+    options = _require_mapping(f"{where}: options", spec.get("options") or {})
+    parts = _require_mapping(f"{where}: parts", spec.get("parts") or {})
     _require_known_keys(f"{where}: parts", parts, list(_VALUES))
     scorer = _scorer(spec["scorer"], options)
     return Reward(scorer, tuple(_part(where, name, value) for name, value in parts.items()))
@@ -205,7 +207,7 @@ def write_reward_file(
         UsageError: the YAML is invalid.
         OutputError: `out_py` exists, or it cannot be written.
     """
-    spec, out = _read(Path(yaml_path)), Path(out_py)
+    spec, out = _read_spec(Path(yaml_path)), Path(out_py)
     build(spec, where=str(yaml_path))
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(_source(spec), encoding="utf-8")
@@ -243,7 +245,7 @@ def _source(spec: Mapping[str, Any]) -> str:
     return _TEMPLATE.replace("{spec}", indent(pformat(spec, sort_dicts=False), " " * 4))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_spec(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
@@ -253,8 +255,8 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}.") from error
     except (yaml.YAMLError, TypeError, ValueError) as error:
-        raise UsageError(f"{path}: not YAML of plain values: {one_line(error)}.") from error
-    spec = _mapping(str(path), spec)
+        raise UsageError(f"{path}: not YAML of plain values: {error_line(error)}.") from error
+    spec = _require_mapping(str(path), spec)
     scorer = spec.get("scorer")
     if isinstance(scorer, str) and registry.is_path(scorer):
         spec["scorer"] = str(path.parent.resolve() / scorer)
@@ -300,13 +302,13 @@ def _require_known_keys(where: str, mapping: Mapping[Any, Any], names: Sequence[
             raise UsageError(f"{where}: unknown key {key!r}.{near} Known: {', '.join(names)}.")
 
 
-def _mapping(where: str, value: Any) -> dict[str, Any]:
+def _require_mapping(where: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{where}: give `key: value` pairs, not {type(value).__name__}.")
     return value
 
 
-def _score_of(fields: Mapping[str, Any]) -> Score:
+def _score_of_fields(fields: Mapping[str, Any]) -> Score:
     """Return the scorer's `Score` from its dictionary for verl."""
     flags = {
         "acc": Status.CORRECT,
@@ -318,7 +320,7 @@ def _score_of(fields: Mapping[str, Any]) -> Score:
     return Score(fields["score"], bool(fields["acc"]), fields["pred"], status)
 
 
-def _value(part: Part, base: Score, response: str) -> float:
+def _finite_value(part: Part, base: Score, response: str) -> float:
     value = float(part.value(base, response))
     if not math.isfinite(value):  # one NaN would reach every weight of the policy
         raise ValueError(f"part {part.name!r} is {value}")

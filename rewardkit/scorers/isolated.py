@@ -17,19 +17,19 @@ from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import InvalidScoreError, NeverAnswersError, NoVerdictError
 from rewardkit.scorers.load import load_scorer
 
-#: Default for how long a scorer may take for one response.
+#: Default timeout per response.
 CALL_TIMEOUT_SECONDS = 60.0
 
-#: For a process to start and to load a scorer, which may import torch.
+#: Timeout for a process to start and to load a scorer, which may import torch.
 LOAD_TIMEOUT_SECONDS = 300.0
 
-#: A scorer is given up if it fails on this many responses before it scores any.
+#: The command stops if a scorer fails on this many responses before it scores one.
 MAX_FIRST_FAILURES = 5
 
 #: A response, its ground truth and its extra_info.
 Request: TypeAlias = tuple[str, str, Mapping[str, Any]]
 
-#: The errors of ours that the process may send by name; others get a type of their name.
+#: Errors of rewardkit that the process sends by name; other errors get a new type with their name.
 _OWN_ERRORS: Mapping[str, type[Exception]] = {
     error.__name__: error for error in (InvalidScoreError, UnknownNameError, UsageError)
 }
@@ -60,8 +60,8 @@ class IsolatedScorer:
 
         Args:
             name: as `load_scorer` takes it.
-            options: of the scorer.
-            seconds: that a response may take.
+            options: options of the scorer.
+            seconds: timeout per response.
 
         Raises:
             UsageError: it does not load.
@@ -81,7 +81,7 @@ class IsolatedScorer:
         Raises:
             ScorerCrashError: it ended its process, twice.
             ScorerTimeoutError: it did not return within `seconds`.
-            NeverAnswersError: it failed so on each of its first `MAX_FIRST_FAILURES` responses.
+            NeverAnswersError: it failed in these ways on each of its first `MAX_FIRST_FAILURES` responses.
         """
         (result,) = self.score_batch([(response, ground_truth, dict(extra_info or {}))])
         if isinstance(result, Exception):
@@ -92,7 +92,7 @@ class IsolatedScorer:
         """Return the score of each response, or what the scorer raised or did instead.
 
         A response on which the process ends is tried once more, alone: the kernel may have ended
-        it for want of memory. Responses before it whose scores were not sent yet are scored again.
+        it because memory was short. Responses before it whose scores were not sent yet are scored again.
 
         Raises:
             NeverAnswersError: it failed on each of its first `MAX_FIRST_FAILURES` responses.
@@ -113,7 +113,7 @@ class IsolatedScorer:
                 retries.add(failure_place)
                 ranges.append((failure_place, failure_place + 1))
             else:
-                results[failure_place] = self._count(failure)
+                results[failure_place] = self._count_failure(failure)
             ranges += [(next_place, failure_place)] if next_place < failure_place else []
         return [result for result in results if result is not None]
 
@@ -138,7 +138,7 @@ class IsolatedScorer:
     def _exchange(
         self, requests: Sequence[Request]
     ) -> tuple[list[Score | Exception], NoVerdictError | None]:
-        """The scores of the first of the responses, and why there are no more, if so."""
+        """Return the scores of the first responses, and the failure that ended them, if any."""
         if not self._process.is_alive:
             self._process.close()
             self._process = self._start()
@@ -157,7 +157,7 @@ class IsolatedScorer:
         return scores, None
 
     def _read_scores(self, reply: Any, place: int) -> list[Score | Exception]:
-        """The scores of a reply, which must be the next ones of this batch."""
+        """Return the scores of a reply, which must be the next ones of this batch."""
         try:
             batch, first, results = reply
             scores = [_score_or_error(*result) for result in results]
@@ -169,7 +169,7 @@ class IsolatedScorer:
         self.last_call_ns, self._has_scored = last_call_ns, True
         return scores
 
-    def _count(self, failure: NoVerdictError) -> NoVerdictError:
+    def _count_failure(self, failure: NoVerdictError) -> NoVerdictError:
         """Count a failure; give up on a scorer that has never returned anything."""
         self._failures += 1
         if not self._has_scored and self._failures >= MAX_FIRST_FAILURES:
@@ -181,7 +181,7 @@ class IsolatedScorer:
 
 
 def _score_or_error(*result: Any) -> Score | Exception:
-    """A score, or an exception, as `isolated_child` sends them."""
+    """Return a score, or an exception, from the values that `isolated_child` sends."""
     if len(result) == 3:
         name, message, _ = result
         error: type[Exception] = _OWN_ERRORS.get(name) or type(name, (Exception,), {})

@@ -62,7 +62,7 @@ def _end_copy(pid: int) -> None:
 
 
 def _reply(scorer: Scorer, request: tuple[str, str, Mapping[str, Any]]) -> list[Any]:
-    """Score, correct, pred and status, or the exception's name and message; then nanoseconds."""
+    """Return the fields of the score, or the exception's name and message; then nanoseconds."""
     start = perf_counter_ns()
     result = call_scorer(scorer, *request)
     nanoseconds = perf_counter_ns() - start

@@ -73,10 +73,10 @@ def score(
     if mode != "strict":
         return _count_letters(response, ground_truth, mode)
     row_options = extra_info.get("options") if extra_info else None
-    if letter := _plain_box(response, row_options):
+    if letter := _unambiguous_box(response, row_options):
         if letter == ground_truth:
             return Score.right(letter)
-        if _is_plain(ground_truth, row_options):
+        if _is_option_letter(ground_truth, row_options):
             return Score.wrong(letter)
     options = option_texts(row_options)
     legal = frozenset(options) if options else DEFAULT_LETTERS
@@ -113,7 +113,7 @@ def _compare(letters: frozenset[str], gold: frozenset[str] | None, *, partial: b
     return Score.wrong(pred, Status.WRONG, part)
 
 
-def _plain_box(response: str, options: Any) -> str:
+def _unambiguous_box(response: str, options: Any) -> str:
     r"""Return the letter of a last `\boxed{B}` that is certainly the answer, otherwise "".
 
     Most responses end like this, and this check takes a third of the time of the full one.
@@ -122,7 +122,7 @@ def _plain_box(response: str, options: Any) -> str:
     if start < 0 or response[start + 8 : start + 9] != "}":
         return ""
     letter = response[start + 7]
-    if not _is_plain(letter, options):
+    if not _is_option_letter(letter, options):
         return ""
     if response.rfind("box", max(0, start - MAX_GAP), start) >= 0:
         return ""
@@ -130,7 +130,7 @@ def _plain_box(response: str, options: Any) -> str:
     return letter if is_last and "<answer>" not in response else ""
 
 
-def _is_plain(letter: str, options: Any) -> bool:
+def _is_option_letter(letter: str, options: Any) -> bool:
     """Return whether a text is the letter of an option."""
     if len(letter) != 1 or (place := _ORDER.find(letter)) < 0:
         return False

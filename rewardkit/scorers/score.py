@@ -1,4 +1,4 @@
-"""The verdict on one response: `Score`, and `Status`, the only vocabulary for why it got that score."""
+"""`Score`, the verdict on one response, and `Status`, the reason for the score."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Score(NamedTuple):
 
     Attributes:
         score: the reward; its range depends on the scorer.
-        correct: whether the answer is right.
+        correct: whether the answer is correct.
         pred: the extracted answer, "" if there is none.
         status: why the response got this score.
     """

@@ -112,7 +112,7 @@ def _curves(series: Iterable[Series]) -> tuple[ChartCurve, ...]:
 
 
 def _reduce(points: Series) -> Iterator[tuple[int, float]]:
-    """At most `MAX_CURVE_POINTS` points; the points of longer curves are means of neighbours."""
+    """Yield at most `MAX_CURVE_POINTS` points: for longer curves, means of neighbours."""
     size = -(-len(points) // MAX_CURVE_POINTS)
     for at in range(0, len(points), size):
         near = points[at : at + size]

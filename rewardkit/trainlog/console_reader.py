@@ -291,7 +291,7 @@ def _end(data: bytes, at: int) -> int:
 
 
 def _clock(raw: bytes) -> float | None:
-    """The time stamp before the step, in seconds; time zones do not matter for durations."""
+    """Return the time stamp before the step, in seconds; time zones do not matter for durations."""
     match = _STAMP.search(raw[: raw.find(_STEP)])
     if match is None:
         return None

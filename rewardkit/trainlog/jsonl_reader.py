@@ -111,7 +111,7 @@ def parse_record(line: bytes) -> tuple[int, dict[str, Any]] | None:
 
 
 def _number(value: Any) -> float | None:
-    """A metric's value, None for other types. The logger writes NaN and infinity as null."""
+    """Return a metric's value, None for other types. The logger writes NaN and infinity as null."""
     if value is None:
         return nan
     return value if isinstance(value, (int, float)) else None

@@ -141,7 +141,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _open(path: Path) -> BinaryIO | gzip.GzipFile:
-    """The file, decompressed if it is gzip."""
+    """Return the file, decompressed if it is gzip."""
     file = path.open("rb")
     if file.read(2) != b"\x1f\x8b":
         file.seek(0)

@@ -197,7 +197,7 @@ def _common_curves(base: TrainingRun, other: TrainingRun) -> Iterator[tuple[str,
 
 
 def _at_same_steps(first: Series, second: Series) -> list[tuple[float, float]]:
-    """Both values at every common step."""
+    """Return both values at every common step."""
     values = dict(finite(second))
     return [(value, values[step]) for step, value in finite(first) if step in values]
 
@@ -205,7 +205,7 @@ def _at_same_steps(first: Series, second: Series) -> list[tuple[float, float]]:
 def _at_same_times(
     first: Series, second: Series, times: Mapping[int, float], other_times: Mapping[int, float]
 ) -> list[tuple[float, float]]:
-    """Both values at the same times: the last value logged before each time."""
+    """Return both values at the same times: the last value logged before each time."""
     ones = [(times[step], value) for step, value in finite(first)]
     twos = [(other_times[step], value) for step, value in finite(second)]
     if not ones or not twos:

@@ -115,7 +115,7 @@ class TableBuilder:
         )
 
     def _within_limit(self, metrics: Mapping[str, float], where: str) -> Mapping[str, float]:
-        """The metrics that have a column, or for which there is room for one."""
+        """Return the metrics that have a column, or for which there is room for one."""
         new = [key for key in metrics if key not in self._names]
         room = MAX_METRICS - len(self._names)
         self._names.update(new[:room])
@@ -125,7 +125,7 @@ class TableBuilder:
         return {key: value for key, value in metrics.items() if key in self._names}
 
     def _table(self, steps: Sequence[int]) -> dict[str, MetricColumn]:
-        """The rows as columns; neighbouring rows with the same metrics are handled together."""
+        """Return the rows as columns; neighbouring rows with the same metrics are read together."""
         columns: dict[str, list[float | None]] = {}
         at = 0
         for names, group in groupby((self.rows[step] for step in steps), key=tuple):

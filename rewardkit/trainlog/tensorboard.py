@@ -103,7 +103,7 @@ def _scalars(summary: bytes) -> Iterator[tuple[str, float]]:
 
 
 def _tensor(tensor: bytes) -> float | None:
-    """The value of a tensor of one float, else None."""
+    """Return the value of a tensor of one float, else None."""
     kind, content = 0, b""
     for number, value in _fields(tensor):
         if number == 1 and isinstance(value, int):
@@ -148,7 +148,7 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 def _masked_checksum(data: bytes) -> int:
-    """The checksum of a length: CRC-32C, rotated and offset as in TFRecord."""
+    """Return the checksum of a length: CRC-32C, rotated and offset as in TFRecord."""
     crc, table = 0xFFFFFFFF, _crc_table()
     for byte in data:
         crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)

@@ -59,7 +59,7 @@ REWARD, STEP_TIME = TOPICS[0], TOPICS[-1]
 
 
 def topic_series(run: TrainingRun) -> Iterator[tuple[Topic, list[tuple[int, float]]]]:
-    """The topics that the run has values for, with their points."""
+    """Yield the topics that the run has values for, with their points."""
     for topic in TOPICS:
         if series := run.series(*topic.names):
             yield topic, series
@@ -111,13 +111,13 @@ def validations(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
 def _score_variables(
     source: str, variables: Collection[str], core: Collection[tuple[str, str]]
 ) -> list[str]:
-    """The variables of a source's validation that are its score."""
+    """Return the variables of a source's validation that are its score."""
     first = next((name for name in ("acc", "reward") if name in variables), next(iter(variables)))
     return [name for name in variables if (source, name) in core] or [first]
 
 
 def _smallest(run: TrainingRun, by_n: Mapping[int, Sequence[str]]) -> dict[int, float]:
-    """The values of the configured N, else of the smallest that a step has."""
+    """Return the values of the configured N, else of the smallest that a step has."""
     configured = str(run.setting("actor_rollout_ref.rollout.val_kwargs.n"))
     values: dict[int, float] = {}
     for n in sorted(by_n, key=lambda n: (str(n) != configured, n), reverse=True):
@@ -127,7 +127,7 @@ def _smallest(run: TrainingRun, by_n: Mapping[int, Sequence[str]]) -> dict[int, 
 
 
 def time_parts(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
-    """The phases of a step by name: (step, seconds)."""
+    """Return the phases of a step by name: (step, seconds)."""
     parts = {}
     for metric in run.table:
         match = _PART.fullmatch(metric)
@@ -137,7 +137,7 @@ def time_parts(run: TrainingRun) -> dict[str, list[tuple[int, float]]]:
 
 
 def step_seconds(run: TrainingRun) -> list[tuple[int, float]]:
-    """Seconds of each step, with a validation and a checkpoint after it.
+    """Return seconds of each step, with a validation and a checkpoint after it.
 
     `timing_s/step` leaves out the validation from 0.6.1 on, and the checkpoint in 0.6.1 and 0.7.0
     (`verl/trainer/ppo/ray_trainer.py`): they are added where the step is too short to hold them. Where
@@ -156,7 +156,7 @@ def step_seconds(run: TrainingRun) -> list[tuple[int, float]]:
 def _with_outside(
     step: int, whole: float, parts: Mapping[str, Mapping[int, float]], totals: Mapping[int, float]
 ) -> float:
-    """The step's seconds plus those of the phases that it is too short to hold.
+    """Return the step's seconds plus those of the phases that it is too short to hold.
 
     The validation goes first: it is outside in every release in which the checkpoint is.
     """

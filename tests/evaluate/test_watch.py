@@ -307,7 +307,7 @@ def test_a_server_that_never_answers_is_ended_at_the_timeout(run, tmp_path):
         ("vllm serve --port {port}", r"\{model\} is missing"),
         ("vllm 'serve {model} {port}", "not a shell command"),
         ("", "is missing"),
-        ("no-such-server {model} {port}", "not installed here"),
+        ("no-such-server {model} {port}", "not installed on this machine"),
     ],
 )
 def test_a_command_that_cannot_serve_is_an_error(command, message, tmp_path):

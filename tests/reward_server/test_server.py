@@ -221,7 +221,7 @@ ITEM = b'{"response":"","ground_truth":"",%s}'
         ("/score", b'{"response":"\\ud800","ground_truth":""}', 400, "half a surrogate"),
         ("/score", b'{"response":"\xff","ground_truth":""}', 400, "not UTF-8 (byte 13)"),
         ("/score", '{"response":""}'.encode("utf-16"), 400, "not UTF-8"),
-        ("/score", b'{"response":"a","response":"b"}', 400, "'response' is given twice"),
+        ("/score", b'{"response":"a","response":"b"}', 400, "'response' is repeated"),
         ("/score", b"null", 422, "the body: is null, not an object"),
         ("/score", b"{}", 422, "response: is missing"),
         ("/score", b'{"response":1,"ground_truth":""}', 422, "response: is a number, not a text"),
@@ -526,7 +526,7 @@ def test_the_reward_model_of_prep_is_a_label():
 def test_many_names_are_refused_in_linear_time():
     names = ",".join(f'"{i}":0' for i in range(200_000))
     start = time.process_time()
-    with pytest.raises(RequestError, match="given twice"):
+    with pytest.raises(RequestError, match="is repeated"):
         read_json(f'{{{names},"0":0}}'.encode())
     assert time.process_time() - start < 5
 

@@ -246,12 +246,12 @@ def test_a_part_gets_the_status_of_the_response():
     ],
 )
 def test_a_part_cannot_have_a_reserved_name(name):
-    with pytest.raises(UsageError, match="name is taken"):
+    with pytest.raises(UsageError, match="name is in use"):
         Reward(gsm8k.score, (Part(name, 1.0, brief),))
 
 
 def test_two_parts_cannot_have_one_name():
-    with pytest.raises(UsageError, match="name is taken"):
+    with pytest.raises(UsageError, match="name is in use"):
         Reward(gsm8k.score, (Part("brief", 1.0, brief), Part("brief", 2.0, brief)))
 
 

@@ -327,7 +327,7 @@ def test_on_real_options_a_letter_with_its_text_is_right_and_every_other_is_not(
 def test_the_short_check_gives_the_verdict_of_the_full_one(before, inside, after, gold, options):
     response = f"{before}\\boxed{{{inside}}}{after}"
     short = score(response, gold, {"options": options})
-    with patch.object(mcq, "_plain_box", lambda *_: ""):
+    with patch.object(mcq, "_unambiguous_box", lambda *_: ""):
         assert score(response, gold, {"options": options}) == short
 
 

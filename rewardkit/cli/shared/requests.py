@@ -21,7 +21,7 @@ def read_launch_request(
     from rewardkit.launch.verl.releases import LATEST, installed_verl
 
     if verl_version is None and installed_verl() is None:
-        warn(f"verl is not installed here: planning for verl {LATEST} (see --verl-version).")
+        warn(f"verl is not installed: planning for verl {LATEST} (see --verl-version).")
     request = read_request(
         recipe, fields=fields or (), overrides=overrides or (), verl=verl_version
     )

@@ -107,9 +107,13 @@ def build_leaderboard(runs: Sequence[RunResults], metric: str = "mean@n") -> Lea
     columns = tuple(dict.fromkeys(source for by_source in values for source in by_source))
     if not columns:
         raise DataError(notes[0])
-    marks = {source: _marks([by_source.get(source) for by_source in values]) for source in columns}
+    marks = {
+        source: _column_marks([by_source.get(source) for by_source in values]) for source in columns
+    }
     rows = [
-        _row(run, by_source, columns, {source: marks[source][place] for source in columns}, k)
+        _leaderboard_row(
+            run, by_source, columns, {source: marks[source][place] for source in columns}, k
+        )
         for place, (run, by_source) in enumerate(zip(runs, values, strict=True))
     ]
     rows.sort(key=lambda row: -row.average[0] if row.average else 1.0)
@@ -137,7 +141,7 @@ def _metric_values(run: RunResults, kind: str, k: int) -> tuple[_Values, dict[st
             reasons.setdefault(source, value)
         else:
             values.setdefault(source, {})[key] = value
-    return {source: of for source, of in values.items() if source not in reasons}, reasons
+    return {name: of_name for name, of_name in values.items() if name not in reasons}, reasons
 
 
 def _question_value(result: QuestionResult, kind: str, k: int) -> float | str:
@@ -157,7 +161,7 @@ def _question_value(result: QuestionResult, kind: str, k: int) -> float | str:
     return f"maj@{k}: of {result.n} responses only maj@{result.n} is known."
 
 
-def _marks(values: Sequence[Mapping[bytes, float] | None]) -> list[str]:
+def _column_marks(values: Sequence[Mapping[bytes, float] | None]) -> list[str]:
     """Return `best`, `near` or "" for every run; all "" if the runs have different questions."""
     runs = [run for run in values if run]
     if len(runs) < 2 or any(run.keys() != runs[0].keys() for run in runs):
@@ -175,7 +179,7 @@ def _marks(values: Sequence[Mapping[bytes, float] | None]) -> list[str]:
     return marks
 
 
-def _row(
+def _leaderboard_row(
     run: RunResults,
     values: Mapping[str, Mapping[bytes, float]],
     columns: Sequence[str],

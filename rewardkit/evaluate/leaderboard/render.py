@@ -91,12 +91,12 @@ def write_leaderboard_page(leaderboard: Leaderboard, out: Path, *, overwrite: bo
         OutputError: the page exists and `overwrite` is False, or it cannot be written.
     """
     require_new_page(out, overwrite=overwrite)
-    sections = (_scores(leaderboard), _rates(leaderboard), _models(leaderboard))
+    sections = (_score_table(leaderboard), _rate_table(leaderboard), _model_table(leaderboard))
     title = f"Leaderboard: {leaderboard_title(leaderboard)}"
     write_html(Page(title, (), sections, leaderboard.notes), out, overwrite=overwrite)
 
 
-def _scores(leaderboard: Leaderboard) -> Section:
+def _score_table(leaderboard: Leaderboard) -> Section:
     rows = []
     for row in leaderboard.rows:
         texts = (row.run.name, *row_cells(leaderboard, row))
@@ -110,7 +110,7 @@ def _scores(leaderboard: Leaderboard) -> Section:
     return Table("scores", ("run", *column_names(leaderboard)), tuple(rows), note=note)
 
 
-def _rates(leaderboard: Leaderboard) -> Section:
+def _rate_table(leaderboard: Leaderboard) -> Section:
     headers = ("run", "data source", "questions", "n", "truncated", "no answer", "mean tokens")
     rows = (
         TableRow((row.run.name, source or "(none)", *_rate_cells(rates)))
@@ -131,7 +131,7 @@ def _rate_cells(rates: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _models(leaderboard: Leaderboard) -> Section:
+def _model_table(leaderboard: Leaderboard) -> Section:
     rows = (
         TableRow((row.run.name, key, f"{n:,}"))
         for row in leaderboard.rows

@@ -57,7 +57,7 @@ def server_command(template: str, model: Path, port: int) -> list[str]:
                 f"--serve: {mark} is missing; write it as in 'vllm serve {{model}} --port {{port}}'."
             )
     if shutil.which(words[0]) is None:
-        raise UsageError(f"--serve: {words[0]}: the command is not installed here.")
+        raise UsageError(f"--serve: {words[0]}: the command is not installed on this machine.")
     return [word.replace("{model}", str(model)).replace("{port}", str(port)) for word in words]
 
 
@@ -119,7 +119,7 @@ def serve_model(template: str, model: Path, log: Path, seconds: float) -> Iterat
         _wait_until_ready(check, f"http://127.0.0.1:{port}", log, seconds)
         yield ModelServer(f"http://127.0.0.1:{port}/v1", check)
     finally:
-        _end(process)
+        _end_server(process)
 
 
 def _wait_until_ready(check: Callable[[], None], root: str, log: Path, seconds: float) -> None:
@@ -150,7 +150,7 @@ def last_log_line(log: Path) -> str:
     return f"{log} ends: {texts[-1][:300] if texts else '(empty)'}"
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_server(process: subprocess.Popen[bytes]) -> None:
     """Let the keeper end the server's process group, which it also does after a second Ctrl-C."""
     if process.stdin:
         process.stdin.close()

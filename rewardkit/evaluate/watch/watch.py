@@ -264,7 +264,7 @@ def _weights_digest(checkpoint: Checkpoint) -> str:
 
 
 def _warn_if_changed(config: WatchConfig, step: int, say: Callable[[str], None]) -> None:
-    """Say so if the weights of an evaluated step were replaced."""
+    """Warn if the weights of an evaluated step were replaced."""
     folder = config.out / f"global_step_{step}"
     try:
         evaluated = (folder / "weights").read_text(encoding="ascii")

@@ -54,9 +54,7 @@ def _check_packages(plan: Plan, report: PreflightReport) -> None:
         if plan.recipe.devices == "npu":  # the extras would bring CUDA's torch in place of CANN's
             fix = "pip install --no-deps verl beside CANN's torch, torch-npu and vllm-ascend, or "
             fix += "choose a cluster.target."
-        report.add(
-            "error", "packages", "cluster.target", "verl is not installed on this machine.", fix
-        )
+        report.add("error", "packages", "cluster.target", "verl is not installed.", fix)
         return
     is_v1 = parse_release(plan.verl) >= (0, 9, 0) and plan.get("trainer.use_v1", True)
     if is_v1 and find_spec("transfer_queue") is None:

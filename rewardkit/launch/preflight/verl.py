@@ -18,7 +18,7 @@ def check_with_verl(plan: Plan, report: PreflightReport) -> None:
     """Run verl's own composition, validation and reward loader on a plan."""
     installed = installed_verl()
     if installed is None:
-        report.unchecked.append(f"{_CHECKS}: verl is not installed in this environment.")
+        report.unchecked.append(f"{_CHECKS}: verl is not installed.")
         return
     if nearest(installed) != plan.verl:
         report.unchecked.append(

@@ -91,7 +91,7 @@ class CompareReport:
         return mcnemar_p_value(self.outcomes[True, False], self.outcomes[False, True])
 
     def worst(self) -> list[tuple[DisagreementCause, Disagreement]]:
-        """The causes, the one with most samples first."""
+        """Return the causes, the one with most samples first."""
         return sorted(self.groups.items(), key=lambda item: -item[1].count)
 
     def add(self, sample: Sample, a: CallResult, b: CallResult) -> None:
@@ -117,7 +117,7 @@ class CompareReport:
             self.unread_examples.append(row)
 
     def summary(self) -> dict[str, Any]:
-        """The report as plain values, for JSON."""
+        """Return the report as plain values, for JSON."""
         n = self.judged
         return {
             "file": self.name,
@@ -131,8 +131,8 @@ class CompareReport:
             "agreement": self.agreed / n if n else None,
             "agreement_95": wilson_interval(self.agreed, n),
             "mcnemar_p": self.p_value,
-            "a": self._side(self.a, 0),
-            "b": self._side(self.b, 1),
+            "a": self._side_summary(self.a, 0),
+            "b": self._side_summary(self.b, 1),
             "disagreements": [
                 {**asdict(cause), "count": group.count, "examples": group.examples}
                 for cause, group in self.worst()
@@ -140,17 +140,17 @@ class CompareReport:
         }
 
     def accepted_by(self, place: int) -> int:
-        """The number of samples scored by both that the scorer in place 0 or 1 accepts."""
+        """Return the number of samples scored by both that the scorer in place 0 or 1 accepts."""
         return sum(n for accepted, n in self.outcomes.items() if accepted[place])
 
-    def _side(self, side: ScorerCalls, place: int) -> dict[str, Any]:
+    def _side_summary(self, calls: ScorerCalls, place: int) -> dict[str, Any]:
         return {
-            "scorer": side.name,
+            "scorer": calls.name,
             "right": self.accepted_by(place),
-            "mean_score": side.score_sum / self.judged if self.judged else None,
-            "raised": dict(side.raised.most_common()),
-            "raised_first": side.first,
-            **side.speed(),
+            "mean_score": calls.score_sum / self.judged if self.judged else None,
+            "raised": dict(calls.raised.most_common()),
+            "raised_first": calls.first,
+            **calls.speed(),
         }
 
 
@@ -204,7 +204,7 @@ def compare_files(
 def _call_both(
     report: CompareReport, a: Scorer, b: Scorer, sample: Sample, *, b_first: bool
 ) -> tuple[CallResult, CallResult]:
-    """Both results. The scorers take turns to be called first: the second finds warm caches."""
+    """Return both results. The scorers take turns to go first, because the second has warm caches."""
     if b_first:
         result_b = report.b.call(b, sample)
         return report.a.call(a, sample), result_b
@@ -222,13 +222,15 @@ def _open_export(
 
         def write_case(sample: Sample, a: CallResult, b: CallResult) -> None:
             if a.correct != b.correct:
-                lines.write(json_line(_case(sample, report, a, b)))
+                lines.write(json_line(_test_case(sample, report, a, b)))
 
         yield write_case
 
 
-def _case(sample: Sample, report: CompareReport, a: CallResult, b: CallResult) -> dict[str, Any]:
-    """A sample as a test case, which `score` and `compare` read, with both results."""
+def _test_case(
+    sample: Sample, report: CompareReport, a: CallResult, b: CallResult
+) -> dict[str, Any]:
+    """Return a sample as a test case, which `score` and `compare` read, with both results."""
     info = dict(sample.extra_info)
     return {
         "response": sample.response,

@@ -12,7 +12,7 @@ from rewardkit.versions import VERSION
 
 
 def compare_page(report: CompareReport) -> Page:
-    """The page of a comparison."""
+    """Return the page of a comparison."""
     facts = (
         ("file", report.name),
         ("A", report.a.name),
@@ -26,7 +26,7 @@ def compare_page(report: CompareReport) -> Page:
 
 
 def agreement(report: CompareReport) -> str:
-    """The agreement of two scorers, and the test whether one of them is laxer, as a sentence."""
+    """Return a sentence with the agreement of two scorers, and the test whether one is laxer."""
     low, high = wilson_interval(report.agreed, report.judged)
     return (
         f"agreement {share(report.agreed, report.judged)} (95% interval {low:.1%} to {high:.1%}); "
@@ -35,12 +35,12 @@ def agreement(report: CompareReport) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p-value as `p = 0.0012`."""
+    """Return a p-value as `p = 0.0012`."""
     return f"p = {p:.2g}" if p >= 1e-300 else "p < 1e-300"
 
 
 def verdicts(report: CompareReport) -> tuple[tuple[str, int], ...]:
-    """The cells of the confusion table."""
+    """Return the cells of the confusion table."""
     return (
         ("both correct", report.outcomes[True, True]),
         ("only A correct", report.outcomes[True, False]),
@@ -50,17 +50,17 @@ def verdicts(report: CompareReport) -> tuple[tuple[str, int], ...]:
 
 
 def scorer_rows(report: CompareReport) -> Iterator[tuple[str, ...]]:
-    """A row for each scorer, in the columns `SCORER_COLUMNS`."""
-    for letter, side, place in (("A", report.a, 0), ("B", report.b, 1)):
-        accepted, speed = report.accepted_by(place), side.speed()
+    """Yield a row for each scorer, in the columns `SCORER_COLUMNS`."""
+    for letter, calls, place in (("A", report.a, 0), ("B", report.b, 1)):
+        accepted, speed = report.accepted_by(place), calls.speed()
         yield (
-            f"{letter}: {side.name}",
+            f"{letter}: {calls.name}",
             f"{accepted:,} ({share(accepted, report.judged)})",
-            f"{side.score_sum / max(report.judged, 1):.4f}",
+            f"{calls.score_sum / max(report.judged, 1):.4f}",
             f"{speed['median_us']:,.1f}",
             f"{speed['p99_us']:,.1f}",
             f"{speed['calls_per_second']:,.0f}",
-            f"{side.raised.total():,}",
+            f"{calls.raised.total():,}",
         )
 
 
@@ -72,7 +72,7 @@ CAUSE_COLUMNS = ("samples", "status of A", "status of B", "gold", "preds")
 def cause_rows(
     report: CompareReport,
 ) -> Iterator[tuple[tuple[str, ...], list[DisagreementExample]]]:
-    """The disagreements by cause, in the columns `CAUSE_COLUMNS`, with their examples."""
+    """Yield the disagreements by cause, in the columns `CAUSE_COLUMNS`, with their examples."""
     for cause, group in report.worst():
         kind, preds = cause.gold_kind, cause.preds
         cells = (f"{group.count:,}", cause.status_a, cause.status_b, kind, preds)
@@ -80,7 +80,7 @@ def cause_rows(
 
 
 def _sections(report: CompareReport) -> Iterator[Section]:
-    yield Bars("verdicts", verdicts(report), note=f"{agreement(report)}.")
+    yield Bars("verdicts", verdicts(report), note=f"{agreement(report)}.", unit="samples")
     note = "Correct and mean score count the samples that both judged. First calls are not timed."
     yield Table("scorers", SCORER_COLUMNS, tuple(map(TableRow, scorer_rows(report))), note=note)
     if report.groups:
@@ -99,6 +99,6 @@ def _example_text(example: DisagreementExample) -> str:
 
 
 def _raised(report: CompareReport) -> Iterator[TableRow]:
-    for side in (report.a, report.b):
-        for name, times in side.raised.most_common():
-            yield TableRow((side.name, name, f"{times:,}", side.first[name]))
+    for calls in (report.a, report.b):
+        for name, times in calls.raised.most_common():
+            yield TableRow((calls.name, name, f"{times:,}", calls.first[name]))

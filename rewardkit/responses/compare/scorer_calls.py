@@ -15,7 +15,7 @@ from rewardkit.answers.parsing.typography import canonical_spelling
 from rewardkit.preprocess.row_stats import answer_kind
 from rewardkit.responses.samples import Sample
 from rewardkit.scorers.base import Scorer, Status
-from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop, one_line
+from rewardkit.scorers.call import NoVerdictError, call_scorer_or_stop, error_line
 from rewardkit.scorers.isolated import IsolatedScorer
 from rewardkit.statistics import percentile
 
@@ -47,7 +47,7 @@ class CallResult:
     error: str = ""
 
     def summary(self) -> dict[str, Any]:
-        """The result for JSON."""
+        """Return the result for JSON."""
         if self.correct is None:
             return {"status": self.status, "error": self.error}
         fields = ("correct", "score", "pred", "status")
@@ -77,7 +77,7 @@ class ScorerCalls:
         start = perf_counter_ns()
         result = call_on_sample(scorer, sample)
         duration = perf_counter_ns() - start
-        if isinstance(scorer, IsolatedScorer):  # without the way to its process and back
+        if isinstance(scorer, IsolatedScorer):  # without the time for messages
             duration = scorer.last_call_ns
         self.nanoseconds.append(duration)
         if result.correct is None:
@@ -117,12 +117,12 @@ def call_on_sample(scorer: Scorer, sample: Sample) -> CallResult:
     if isinstance(result, Exception):
         name = type(result).__name__
         status = result.description if isinstance(result, NoVerdictError) else f"raised {name}"
-        return CallResult(None, 0.0, "", status, one_line(result)[:MAX_COMPARED_CHARACTERS])
+        return CallResult(None, 0.0, "", status, error_line(result)[:MAX_COMPARED_CHARACTERS])
     return CallResult(result.correct, result.score, result.pred, result.status.value)
 
 
 def disagreement_cause(sample: Sample, a: CallResult, b: CallResult) -> DisagreementCause:
-    """The cause under which a sample is grouped."""
+    """Return the cause under which a sample is grouped."""
     kind = answer_kind(sample.ground_truth)
     return DisagreementCause(a.status, b.status, kind, describe_difference(a, b))
 
@@ -140,7 +140,7 @@ def describe_difference(a: CallResult, b: CallResult) -> str:
 
 
 def _answer(result: CallResult) -> str:
-    """The pred, unless it is what some scorers return for a response without an answer."""
+    """Return the pred, unless it is what some scorers return for a response without an answer."""
     has_none = result.status == Status.NO_ANSWER.value or result.pred == INVALID_PRED
     return "" if has_none else result.pred
 

@@ -84,7 +84,7 @@ def gold_agrees(response_gold: str, row_gold: str) -> bool | None:
 
 
 def gold_keys(gold: str) -> frozenset[str]:
-    """The keys under which a gold is looked up: those of its spellings, and of its `####` line."""
+    """Return the keys to look up a gold: those of its spellings, and of its `####` line."""
     spellings = [gold, _only_item(gold)]
     if len(gold) <= MAX_RESPELLED_CHARACTERS and _CHOICES.fullmatch(gold):
         spellings.append("".join(filter(str.isalpha, gold)))

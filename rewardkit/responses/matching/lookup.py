@@ -52,7 +52,7 @@ def require_train_parquet(train: Path) -> None:
 
 @cache
 def _training_rows(train: str) -> tuple[TrainIndex, list[dict[str, Any]]]:
-    """The index of the rows, and the `extra_info` and `data_source` of each."""
+    """Return the index of the rows, and the `extra_info` and `data_source` of each."""
     rows = list(read_rows(Path(train)))
     infos = [{**(r.get("extra_info") or {}), "data_source": r["data_source"]} for r in rows]
     return index_rows(rows, train), infos

@@ -1,8 +1,8 @@
 """Find the row of a training file that a response answers.
 
 A response identifies its row by place (data_source, split and index), by its prompt, or by the
-source's id. Everything else that both have (prompt, question, id, gold) must agree: a place proves
-nothing once the file was prepared again.
+source's id. Everything else that both have (prompt, question, id, gold) must agree: after the
+file was prepared again, a place may belong to another row.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from rewardkit.responses.samples import Sample
 #: The ways to match, in the order they are tried.
 PLACE, PROMPT, SOURCE_ID = "data_source, split and index", "prompt", "source_id"
 
-#: A match by place that nothing confirms: the response or the row has nothing else.
+#: A match by place that no other value confirms.
 PLACE_ALONE = f"{PLACE} alone"
 
 
-class _Claim(NamedTuple):
-    """Everything that a response says of its row; texts are squeezed."""
+class _RowEvidence(NamedTuple):
+    """The values in a response that identify its row; texts are squeezed."""
 
     place: tuple[str, ...]
     source_id: tuple[str, ...]
@@ -69,19 +69,19 @@ def match_row(index: TrainIndex, sample: Sample) -> Match | None:
 
 def try_match_row(index: TrainIndex, sample: Sample) -> Match | Mismatch | None:
     """Match a response to a row as `match_row` does, but return an error as a `Mismatch`."""
-    claim = _claim(sample)
-    key = digest(repr(claim))
+    evidence = _row_evidence(sample)
+    key = digest(repr(evidence))
     if key not in index.outcomes:
-        index.outcomes[key] = _outcome(index, claim)
+        index.outcomes[key] = _find_match(index, evidence)
     return index.outcomes[key]
 
 
-def _outcome(index: TrainIndex, claim: _Claim) -> Match | Mismatch | None:
-    hits = find_contained(index, claim.input)
+def _find_match(index: TrainIndex, evidence: _RowEvidence) -> Match | Mismatch | None:
+    hits = find_contained(index, evidence.input)
     ways: dict[str, Mapping[int, None]] = {
-        PLACE: index.places.get(claim.place, {}),
+        PLACE: index.places.get(evidence.place, {}),
         PROMPT: hits.places,
-        SOURCE_ID: index.sources.get(claim.source_id, {}),
+        SOURCE_ID: index.sources.get(evidence.source_id, {}),
     }
     way = next((way for way, places in ways.items() if places), None)
     if way is None:
@@ -90,7 +90,7 @@ def _outcome(index: TrainIndex, claim: _Claim) -> Match | Mismatch | None:
     for others in ways.values():
         places = others.keys() & places or places
     if len(places) > 1:
-        places = _with_gold(index, claim.gold) & places or places
+        places = _with_gold(index, evidence.gold) & places or places
     if len(places) > 1:
         rows = " and ".join(f"row {index.prompts[i].row}" for i in sorted(islice(places, 3)))
         reason = (
@@ -99,33 +99,33 @@ def _outcome(index: TrainIndex, claim: _Claim) -> Match | Mismatch | None:
         )
         return Mismatch(reason, contradicts=False)
     (place,) = places
-    return _confirm(index, claim, hits, Match(way, place))
+    return _confirm(index, evidence, hits, Match(way, place))
 
 
 def _with_gold(index: TrainIndex, gold: str) -> AbstractSet[int]:
-    """The prompts with that gold."""
+    """Return the prompts with that gold."""
     places = [index.golds[key] for key in gold_keys(gold) if key in index.golds]
     # As a rule one spelling has prompts: its keys are not copied.
     return places[0].keys() if len(places) == 1 else {place for one in places for place in one}
 
 
 def _confirm(
-    index: TrainIndex, claim: _Claim, hits: ContainedPrompts, match: Match
+    index: TrainIndex, evidence: _RowEvidence, hits: ContainedPrompts, match: Match
 ) -> Match | Mismatch:
-    """The match, unless the response contradicts the row."""
+    """Return the match, unless the response contradicts the row."""
     prompt = index.prompts[match.place]
     others = (prompt.question, prompt.message)
     agrees = {
         "prompt": match.place in hits.places
-        or prompt_agrees(claim.input, prompt.main, others, hits.mains),
-        "question": question_agrees(claim.question, prompt.question, prompt.main),
-        "gold": gold_agrees(claim.gold, prompt.gold),
+        or prompt_agrees(evidence.input, prompt.main, others, hits.mains),
+        "question": question_agrees(evidence.question, prompt.question, prompt.main),
+        "gold": gold_agrees(evidence.gold, prompt.gold),
     }
     same_text = True in (agrees["prompt"], agrees["question"])
-    agrees["source_id"] = _source_id_agrees(index, claim, match.place, same_text=same_text)
+    agrees["source_id"] = _source_id_agrees(index, evidence, match.place, same_text=same_text)
     if False in agrees.values():
         differences = "; ".join(
-            _difference(index, claim, prompt, hits, name)
+            _difference(index, evidence, prompt, hits, name)
             for name, same in agrees.items()
             if same is False
         )
@@ -144,23 +144,27 @@ def _confirm(
 
 
 def _source_id_agrees(
-    index: TrainIndex, claim: _Claim, place: int, *, same_text: bool
+    index: TrainIndex, evidence: _RowEvidence, place: int, *, same_text: bool
 ) -> bool | None:
     """Whether the ids agree.
 
     Copies of a dataset have different ids for the same problem: where the text is the same, only
     the id of another row is a contradiction.
     """
-    if not claim.source_id:
+    if not evidence.source_id:
         return None
-    places = index.sources.get(claim.source_id, {})
+    places = index.sources.get(evidence.source_id, {})
     if place in places:
         return True
     return False if places or (index.prompts[place].source_id and not same_text) else None
 
 
 def _difference(
-    index: TrainIndex, claim: _Claim, prompt: TrainPrompt, hits: ContainedPrompts, name: str
+    index: TrainIndex,
+    evidence: _RowEvidence,
+    prompt: TrainPrompt,
+    hits: ContainedPrompts,
+    name: str,
 ) -> str:
     if name == "prompt":
         other = next(iter(hits.places), None)
@@ -168,9 +172,9 @@ def _difference(
             return f"its prompt is that of row {index.prompts[other].row}"
         return f"its prompt does not contain {_quoted(prompt.head)}"
     value, row_value = {
-        "question": (claim.question_head, prompt.head),
-        "gold": (claim.gold, prompt.gold),
-        "source_id": (claim.source_id[-1:], prompt.source_id),
+        "question": (evidence.question_head, prompt.head),
+        "gold": (evidence.gold, prompt.gold),
+        "source_id": (evidence.source_id[-1:], prompt.source_id),
     }[name]
     return f"its {name} is {_quoted(''.join(value))}, the row's {_quoted(row_value)}"
 
@@ -180,13 +184,13 @@ def _quoted(text: str) -> str:
     return repr(text if len(text) <= QUOTED_CHARACTERS else text[: QUOTED_CHARACTERS - 3] + "...")
 
 
-def _claim(sample: Sample) -> _Claim:
+def _row_evidence(sample: Sample) -> _RowEvidence:
     info, fields = sample.extra_info, sample.fields
     row = {**fields, "extra_info": info}
     source = text_of(info.get("data_source"))
     questions = (info.get("question"), fields.get("question"), fields.get("problem"))
     question = next(filter(None, map(text_of, questions)), "")
-    return _Claim(
+    return _RowEvidence(
         place_of(row, source),
         source_id_of(row, source),
         squeeze(input_of(fields)),

@@ -129,7 +129,7 @@ def index_rows(rows: Iterable[Row], name: str = "the training file") -> TrainInd
         key = digest(repr((messages, row.get("images"), gold_of(row))))
         if key not in prompt_places:
             prompt_places[key] = len(index.prompts)
-            index.prompts.append(_prompt(row, number, name))
+            index.prompts.append(_train_prompt(row, number, name))
         place = prompt_places[key]
         index.rows.append(place)
         for source in dict.fromkeys((text_of(row.get("data_source")), "")):
@@ -197,13 +197,13 @@ def _index_windows(index: TrainIndex) -> None:
 
 
 def _windows(text: str) -> dict[str, int]:
-    """Windows of a text and their offsets. They have a few lengths for texts of every length."""
+    """Return windows of a text with their offsets. All texts together have only a few lengths."""
     width = min(WINDOW_CHARACTERS, 1 << (len(text).bit_length() - 1))
     last = len(text) - width
     return {text[start : start + width]: start for start in (*range(0, last, width), last)}
 
 
-def _prompt(row: Row, number: int, name: str) -> TrainPrompt:
+def _train_prompt(row: Row, number: int, name: str) -> TrainPrompt:
     messages = messages_of(row.get("prompt"))
     if not messages:
         raise DataError(f"row {number} of {name} has no prompt: not a verl parquet.")
@@ -231,7 +231,7 @@ def _prompt(row: Row, number: int, name: str) -> TrainPrompt:
 
 
 def messages_of(prompt: Any) -> list[tuple[str, str]]:
-    """The messages of a chat, or a plain text as one message, as (role, text)."""
+    """Return the messages of a chat, or a plain text as one message, as (role, text)."""
     if isinstance(prompt, str):
         return [("user", prompt)]
     messages = prompt if isinstance(prompt, list) else []
@@ -243,20 +243,20 @@ def messages_of(prompt: Any) -> list[tuple[str, str]]:
 
 
 def _content(content: Any) -> str:
-    """The text of a message, which may be in parts beside pictures."""
+    """Return the text of a message, which may be in parts beside pictures."""
     if not isinstance(content, list):
         return as_text(content)
     return "\n".join(as_text(part.get("text")) for part in content if isinstance(part, Mapping))
 
 
 def input_of(fields: Mapping[str, Any]) -> str:
-    """The policy's input as text, from a text as in verl's dumps or from a chat."""
+    """Return the policy's input as text, from a text as in verl's dumps or from a chat."""
     prompt = fields.get("input") or fields.get("prompt")
     return "\n".join(content for _, content in messages_of(prompt))
 
 
 def place_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
-    """The data_source, split and index of a row or response; empty without an index."""
+    """Return the data_source, split and index of a row or response; empty without an index."""
     info = row.get("extra_info") or {}
     index = info.get("index")
     if is_blank(index):
@@ -267,18 +267,18 @@ def place_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
 
 
 def source_id_of(row: Mapping[str, Any], data_source: str) -> tuple[str, ...]:
-    """The data_source and the source's id of a row or response; empty without an id."""
+    """Return the data_source and the source's id of a row or response; empty without an id."""
     source_id = (row.get("extra_info") or {}).get("source_id") or row.get("source_id")
     return () if is_blank(source_id) else (data_source, str(source_id))
 
 
 def gold_of(row: Mapping[str, Any]) -> str:
-    """The ground truth of a verl row, as text."""
+    """Return the ground truth of a verl row, as text."""
     return unwrap_gold((row.get("reward_model") or {}).get("ground_truth"))
 
 
 def text_of(value: Any) -> str:
-    """A value as text; "" for an empty value such as pandas' NaN."""
+    """Return a value as text; "" for an empty value such as pandas' NaN."""
     return "" if is_blank(value) else as_text(value)
 
 
@@ -288,5 +288,5 @@ def squeeze_without_media(text: str) -> str:
 
 
 def digest(text: str) -> bytes:
-    """A digest of a text, of 16 bytes."""
+    """Return a digest of a text, of 16 bytes."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

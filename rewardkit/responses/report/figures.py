@@ -102,19 +102,19 @@ def by_step(
 
 
 def by_source(totals: ReportTotals) -> list[tuple[str, ResponseCounts, AccuracyEstimate]]:
-    """Counts and accuracy of the largest data sources."""
+    """Return counts and accuracy of the largest data sources."""
     accuracies = totals.accuracies(lambda source, _: source)
     largest = sorted(totals.sources.items(), key=lambda item: -item[1].n)[:MAX_SOURCES]
     return [(source or "(none)", tally, accuracies[source]) for source, tally in largest]
 
 
 def statuses(tally: ResponseCounts) -> list[tuple[str, int]]:
-    """Responses by status."""
+    """Return responses by status."""
     return [(status.replace("_", " "), n) for status, n in tally.statuses.most_common()]
 
 
 def scores(counts: Mapping[float, int]) -> list[tuple[str, int]]:
-    """Responses by score, or by bins of equal width if there are many scores."""
+    """Return responses by score, or by bins of equal width if there are many scores."""
     if len(counts) <= MAX_SCORE_BARS:
         return [(f"{value:g}", counts[value]) for value in sorted(counts)]
     low, width = min(counts), (max(counts) - min(counts)) / MAX_SCORE_BARS
@@ -126,7 +126,7 @@ def scores(counts: Mapping[float, int]) -> list[tuple[str, int]]:
 
 
 def accuracy_charts(totals: ReportTotals) -> list[LineChart]:
-    """Charts of accuracy by step: of all responses, and of each data source if there are several."""
+    """Return charts of accuracy by step: of all responses, and of each of several data sources."""
     if len(totals.steps) < 2:
         return []
     charts = [_accuracy_chart("all", totals.accuracies(lambda _, step: step))]
@@ -149,7 +149,7 @@ def _accuracy_chart(name: str, accuracies: Mapping[int | None, AccuracyEstimate]
 
 
 def changes(totals: ReportTotals) -> tuple[list[str], list[PromptChange], list[PromptChange]]:
-    """The cells of a strip, the prompts that improved most, and those that got worse most.
+    """Return the cells of a strip, the prompts that improved most, and those that got worse most.
 
     A prompt is measured by its mean accuracy in the second half of the steps minus that in the
     first. A cell has several steps if there are more than `MAX_STRIP_CELLS`.

@@ -60,7 +60,7 @@ class LengthHistogram:
 
 
 def length_histogram(counts: Mapping[bool, Counter[int]]) -> LengthHistogram | None:
-    """The histogram of lengths, by whether the response is correct; None without responses."""
+    """Return the histogram of the lengths in `counts`, by correctness; None without responses."""
     bins = make_bins(counts[True] + counts[False])
     if not bins:
         return None

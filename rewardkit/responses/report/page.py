@@ -63,7 +63,7 @@ class WrittenReport:
     size: int
 
     def summary(self) -> dict[str, Any]:
-        """The report as plain values, for people and for JSON."""
+        """Return the report as plain values, for people and for JSON."""
         total = self.totals.total
         return {
             "out": str(self.out),
@@ -85,7 +85,7 @@ class PackedResponses:
     _groups: dict[bytes, int] = field(default_factory=dict)
 
     def index(self) -> str:
-        """The columns, compressed."""
+        """Return the columns, compressed."""
         return pack(json.dumps(self.columns, ensure_ascii=False, separators=(",", ":")))
 
     def add(self, response: ScoredResponse, view: ResponseView) -> None:
@@ -183,7 +183,7 @@ def pack(text: str) -> str:
 
 
 def utf16_offset(text: str, offset: int) -> int:
-    """An offset in a text as JavaScript counts it."""
+    """Return an offset in a text as JavaScript counts it."""
     return len(text[:offset].encode("utf-16-le")) // 2
 
 
@@ -199,7 +199,7 @@ def _write(
         title=files,
         script=Path(__file__).with_name("report.js").read_text(encoding="utf-8"),
         overall=overall,
-        facts=list(_facts(files, totals, groups, overall)),
+        facts=list(_page_facts(files, totals, groups, overall)),
         totals=totals,
         groups=groups,
         figures=figures,
@@ -214,7 +214,7 @@ def _write(
         file.writelines(pieces)
 
 
-def _facts(
+def _page_facts(
     files: str, totals: ReportTotals, groups: GradientGroups, overall: AccuracyEstimate
 ) -> Iterator[tuple[str, str]]:
     total = totals.total

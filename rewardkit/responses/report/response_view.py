@@ -60,7 +60,7 @@ class ResponseView:
 def view_response(
     response: ScoredResponse, options: Mapping[str, Any] | None = None
 ) -> ResponseView:
-    """The view of a response; `options` are those of its scorer."""
+    """Return the view of a response; `options` are those of its scorer."""
     text, pred = display_text(response.text), display_text(response.pred, MAX_ANSWER_CHARACTERS)
     start, end = answer_span(text, pred)
     return ResponseView(
@@ -77,7 +77,7 @@ def view_response(
 
 
 def display_text(text: str, max_characters: int = MAX_TEXT_CHARACTERS) -> str:
-    """A text without control characters (see `clean`), and without its middle if it is long."""
+    """Return a text without control characters (see `clean`); a long one without its middle."""
     if len(text) > max_characters:
         half = max_characters // 2
         gap = f"\n[… {len(text) - max_characters:,} characters left out …]\n"
@@ -87,7 +87,7 @@ def display_text(text: str, max_characters: int = MAX_TEXT_CHARACTERS) -> str:
 
 
 def answer_span(text: str, pred: str) -> tuple[int, int]:
-    """The start and end of the answer in a text; (0, 0) if it is not found."""
+    """Return the start and end of the answer in a text; (0, 0) if it is not found."""
     if not pred:
         return 0, 0
     think_end = text.rfind("</think>") + 1
@@ -122,7 +122,7 @@ def _is_whole_word(text: str, start: int, end: int) -> bool:
 
 
 def _find_ignoring_marks(text: str, pred: str) -> tuple[int, int]:
-    """The last place of the answer if spaces, commas and similar characters are ignored."""
+    """Return the last place of the answer if spaces, commas and similar characters are ignored."""
     begin = max(0, len(text) - MARK_REACH_CHARACTERS)
     places = [i for i in range(begin, len(text)) if text[i] not in _IGNORED]
     answer = "".join(c for c in pred if c not in _IGNORED)
@@ -134,7 +134,7 @@ def _find_ignoring_marks(text: str, pred: str) -> tuple[int, int]:
 
 
 def reasoning_end(text: str, answer: int) -> int:
-    """The end of the reasoning: `</think>`, else the start of the answer's paragraph.
+    """Return the end of the reasoning: `</think>`, else the start of the answer's paragraph.
 
     All of a text with an open `<think>` is reasoning; a short text has none.
     """
@@ -148,7 +148,7 @@ def reasoning_end(text: str, answer: int) -> int:
 
 
 def explain_score(response: ScoredResponse, options: Mapping[str, Any]) -> str:
-    """Which rung of the scorer `math` decided; "" if its status is not the one in the row."""
+    """Return which rung of `math` decided; "" if its status differs from that in the row."""
     if not response.is_math:
         return ""
     math_options = options_for(math_score, options) if options else {}

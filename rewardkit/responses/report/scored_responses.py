@@ -60,7 +60,7 @@ def read_scored_responses(
     gold_key: str | None = None,
     seconds: float = CALL_TIMEOUT_SECONDS,
 ) -> Iterator[ScoredResponse | SkippedRow]:
-    """The responses of files in order; `seconds` is the timeout per response for a custom scorer.
+    """Yield the responses of files in order; `seconds` is the timeout of a custom scorer.
 
     Raises:
         DataError: a file cannot be read, or a custom scorer fails on all of its first responses.
@@ -103,7 +103,7 @@ def _scored_response(
 
 
 def _row_score(fields: Mapping[str, Any]) -> Score | None:
-    """The score that a row has, if any; without `acc`, as in verl's dumps, 1.0 or more is correct."""
+    """Return the score of a row, if it has one; without `acc`, a score of 1.0 or more is correct."""
     score = _number(fields.get("score"))
     if score is None:
         return None
@@ -127,7 +127,7 @@ def _status(fields: Mapping[str, Any], correct: bool) -> Status:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number as a float; None for any other value."""
+    """Return a finite number as a float; None for any other value."""
     if not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
         return None
     return float(value)

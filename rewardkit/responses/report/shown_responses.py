@@ -57,7 +57,7 @@ class ShownResponses:
             heappush(heap, ticket) if len(heap) < size else heappushpop(heap, ticket)
 
     def __iter__(self) -> Iterator[ScoredResponse]:
-        """The responses of the sample, in the order in which they were added."""
+        """Yield the responses of the sample, in the order in which they were added."""
         sample = {ticket for heap in self._by_status.values() for ticket in heap}
         for ticket in sorted(self._all, reverse=True):
             if len(sample) >= self.max_responses:

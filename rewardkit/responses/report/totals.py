@@ -112,7 +112,7 @@ class ReportTotals:
         self.lengths[response.correct][len(response.text)] += 1
 
     def accuracies(self, key_of: Callable[[str, int | None], K]) -> dict[K, AccuracyEstimate]:
-        """The accuracy of the responses with the same `key_of(source, step)`."""
+        """Return the accuracy of the responses with the same `key_of(source, step)`."""
         counts: dict[K, dict[tuple[str, bytes], tuple[int, int]]] = {}
         for (source, step, group), cell in self.cells.items():
             prompts = counts.setdefault(key_of(source, step), {})
@@ -122,7 +122,7 @@ class ReportTotals:
 
 
 def estimate_accuracy(prompts: Iterable[tuple[int, int]]) -> AccuracyEstimate:
-    """The accuracy and its interval, from the number of responses and of correct ones per prompt."""
+    """Return the accuracy with its interval, from (responses, correct responses) of each prompt."""
     prompts = list(prompts)
     n, correct = (sum(column) for column in zip(*prompts, strict=True)) if prompts else (0, 0)
     return AccuracyEstimate(n, correct, *clustered_interval(prompts))

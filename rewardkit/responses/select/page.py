@@ -12,7 +12,7 @@ from rewardkit.versions import VERSION
 
 
 def select_page(report: SelectReport) -> Page:
-    """The page of a selection."""
+    """Return the page of a selection."""
     condition = report.wanted
     facts = (
         ("training file", str(report.train)),
@@ -28,13 +28,13 @@ def select_page(report: SelectReport) -> Page:
 
 
 def match_sentence(report: SelectReport) -> str:
-    """How many responses match a row, by the way they match, as a sentence."""
+    """Return a sentence with the number of responses by the way they match a row."""
     ways = [f"{n:,} by {way}" for way, n in report.responses.most_common()]
     return f"responses matched to rows: {', '.join(ways)}; matched to none: {report.unjoined:,}"
 
 
 def zero_variance_sentence(report: SelectReport) -> str:
-    """How many groups have no advantage, as a sentence."""
+    """Return a sentence with the number of groups without an advantage."""
     return (
         f"zero-variance groups: {report.alike:,} of {row_count(report.groups)} with two responses or "
         f"more ({share(report.alike, report.groups)})"
@@ -47,7 +47,7 @@ def _sections(report: SelectReport) -> Iterator[Section]:
     note = f"{zero_variance_sentence(report)}. Rows with too few responses are not counted below."
     yield Bars("pass rates", tuple(report.bands().items()), note)
     yield Histogram("pass rates in percent", report.percents, "percent correct")
-    yield Bars("responses", _responses(report), f"{match_sentence(report)}.")
+    yield Bars("responses", _responses_by_match(report), f"{match_sentence(report)}.", "responses")
 
 
 def _steps(report: SelectReport) -> Iterator[tuple[str, int]]:
@@ -58,6 +58,6 @@ def _steps(report: SelectReport) -> Iterator[tuple[str, int]]:
         yield f"dropped: {reason}", n_left
 
 
-def _responses(report: SelectReport) -> tuple[tuple[str, int], ...]:
+def _responses_by_match(report: SelectReport) -> tuple[tuple[str, int], ...]:
     ways = tuple((f"matched by {way}", n) for way, n in report.responses.most_common())
     return *ways, ("matched to no row", report.unjoined), ("not read", report.unread)

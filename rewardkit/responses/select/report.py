@@ -31,7 +31,7 @@ class PassRateFilter:
     unseen: bool = False
 
     def drop_reason(self, rate: PassRate) -> str:
-        """Why a row with this pass rate is dropped; "" if it is kept."""
+        """Return why a row with this pass rate is dropped; "" if it is kept."""
         if rate.n < self.min_samples:
             few = f"fewer than {self.min_samples} responses" if rate.n else "no responses"
             return "" if self.unseen else few
@@ -145,6 +145,6 @@ class SelectReport:
         return counts
 
     def summary(self) -> dict[str, Any]:
-        """The report as plain values, for JSON."""
+        """Return the report as plain values, for JSON."""
         share = self.alike / self.groups if self.groups else None
         return {**vars(self), "bands": self.bands(), "zero_variance_share": share}

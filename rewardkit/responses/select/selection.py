@@ -101,7 +101,7 @@ def select(
     for place in index.rows:
         report.add_row(rates[place], reasons[place])
     if report.dropped.total() == report.rows:
-        raise DataError(f"{train}: no row would be kept ({_counted(report.dropped)}).")
+        raise DataError(f"{train}: no row would be kept ({_count_list(report.dropped)}).")
     _write(index, rates, reasons, report, overwrite=overwrite)
     return report
 
@@ -134,7 +134,7 @@ def _count(
 
 
 def _accuracy(sample: Sample) -> float | SkippedRow:
-    """The accuracy of a scored response, from 0 to 1, or why it has none."""
+    """Return the accuracy of a scored response, from 0 to 1, or why it has none."""
     for name in ("acc", "score"):
         value = sample.fields.get(name)
         if value is None:
@@ -157,7 +157,7 @@ def _no_match_message(report: SelectReport) -> str:
     )
 
 
-def _counted(reasons: Counter[str]) -> str:
+def _count_list(reasons: Counter[str]) -> str:
     return ", ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common())
 
 
