@@ -40,6 +40,7 @@ from rewardkit.answers.relations import equation_value, is_equation
 from rewardkit.answers.simplification import has_same_form, leaves_arithmetic, repeats_question
 from rewardkit.answers.type_rules import same_answer, states_several_values, value_type
 
+#: The steps of a comparison, which `rewardkit explain` calls rungs.
 Rung: TypeAlias = Literal["text", "number", "words", "value"]
 Outcome: TypeAlias = Literal["equal", "different", "ambiguous", "unreadable"]
 
@@ -319,11 +320,11 @@ def _compare_sentence(pred: str, gold: str) -> EqualityVerdict:
     if not _EQUALS.search(pred) and (lead is None or _FORMULA_SIGN.search(pred)):
         return EqualityVerdict("unreadable", "words")
     start = next((place for place, char in enumerate(pred) if char.isdigit()), 0)
-    before, behind = (_WORD.findall(part.casefold()) for part in (pred[:start], pred[start:]))
+    before, after = (_WORD.findall(part.casefold()) for part in (pred[:start], pred[start:]))
     is_changed = not (
         vocabulary.STATEMENT_BLOCKERS.isdisjoint(before)
-        and vocabulary.SCALING_WORDS.isdisjoint(behind[:3])
-        and vocabulary.RETRACTIONS.isdisjoint(behind)
+        and vocabulary.SCALING_WORDS.isdisjoint(after[:3])
+        and vocabulary.RETRACTIONS.isdisjoint(after)
     )
     if is_changed or _NOT_STATED.search(pred) or _DATE.search(pred):
         return EqualityVerdict("unreadable", "words")

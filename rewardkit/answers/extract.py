@@ -163,9 +163,9 @@ def last_hash(text: str) -> str | None:
     has a number, the last mark counts; without a mark the result is None. A quoted mark is skipped.
     """
     last = None
-    for before, behind in reversed([*pairwise(text.rsplit("####", MAX_MARKS))]):
+    for before, after in reversed([*pairwise(text.rsplit("####", MAX_MARKS))]):
         if not before.endswith(_QUOTES):
-            statement = behind.strip("# \t\r\n").partition("\n")[0].strip()
+            statement = after.strip("# \t\r\n").partition("\n")[0].strip()
             if any(map(str.isdigit, statement)):
                 return statement
             last = statement if last is None else last

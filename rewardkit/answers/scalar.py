@@ -201,7 +201,7 @@ def equal_everywhere(pred: Node, gold: Node) -> bool:
 def _agree_precisely(pred: Node, gold: Node) -> bool:
     """Whether expressions that agree in double precision agree in all digits, at three points.
 
-    One below 1, one above 10, one negative: a term that is tiny or nothing at one is not at all.
+    One is below 1, one above 10, one negative, because no term is tiny or zero at all three.
     """
     candidates = sample_points(pred, gold)
     real = [point for point in candidates if _is_real_at(pred, point) and _is_real_at(gold, point)]
@@ -227,7 +227,7 @@ def _is_real_at(node: Node, point: Mapping[str, float]) -> bool:
 
 
 def _may_be_rounded(gold: Node) -> bool:
-    """Whether a gold is a decimal or a fraction: a whole number is exact."""
+    """Whether a gold is a decimal or a fraction, because a gold that is an integer is exact."""
     return gold[0] != "num" or gold[2] is not None or gold[1].denominator != 1
 
 
@@ -242,11 +242,11 @@ def _is_gold_rounded(pred: Node, gold: Fraction, policy: Policy) -> bool:
 
 
 def _is_rounding(pred: Node, pred_exact: Fraction, gold: Node, gold_exact: Fraction) -> bool:
-    """Whether of two rationals one is a decimal that rounds the other."""
+    """Whether one of two rationals is a decimal that rounds the other."""
     if is_decimal(pred) and is_decimal(gold):
         return _is_float_noise(pred, gold)
     if is_decimal(gold) and pred_exact.denominator != 1:
-        return _has_enough_digits(gold) and _is_rounded_or_cut(
+        return _has_enough_digits(gold) and _is_rounded_or_truncated(
             pred_exact, gold_exact, _last_place(gold)
         )
     if is_decimal(pred) and 10**4 % gold_exact.denominator:
@@ -255,11 +255,11 @@ def _is_rounding(pred: Node, pred_exact: Fraction, gold: Node, gold_exact: Fract
 
 
 def _is_rounding_of_real(pred: Node, p: complex, gold: Node, g: complex, policy: Policy) -> bool:
-    """The same where one of the two is irrational: its decimal has five significant digits."""
+    """Whether a decimal rounds an irrational value; as an answer it needs five significant digits."""
     if abs(p.imag) > 1e-12 or abs(g.imag) > 1e-12:
         return False
     if is_decimal(gold):
-        return _has_enough_digits(gold) and _is_rounded_or_cut(
+        return _has_enough_digits(gold) and _is_rounded_or_truncated(
             Fraction(p.real), gold[1], _last_place(gold)
         )
     if is_decimal(pred) and _significant_digits(pred) >= 5:
@@ -267,8 +267,8 @@ def _is_rounding_of_real(pred: Node, p: complex, gold: Node, g: complex, policy:
     return _is_gold_rounded(pred, Fraction(g.real), policy)
 
 
-def _is_rounded_or_cut(value: Fraction, decimal: Fraction, place: Fraction) -> bool:
-    """Whether a decimal is a value rounded, or cut off, at its last place."""
+def _is_rounded_or_truncated(value: Fraction, decimal: Fraction, place: Fraction) -> bool:
+    """Whether a decimal is a value rounded or truncated at its last place."""
     if 2 * abs(value - decimal) <= place:
         return True
     same_sign = (value < 0) == (decimal < 0)
@@ -294,7 +294,7 @@ def _has_enough_digits(node: Node) -> bool:
 
 
 def _is_float_noise(pred: Node, gold: Node) -> bool:
-    """`0.30000000000000004` is 0.3; of long decimals six significant digits must agree."""
+    """Whether two decimals are equal up to noise (`0.30000000000000004`), or round from six digits."""
     difference = abs(pred[1] - gold[1])
     p, g = _significant_digits(pred), _significant_digits(gold)
     if min(p, g) >= 6 and max(p, g) < 15:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rewardkit.answers import equal as ladder
+from rewardkit.answers import equal as equality
 from rewardkit.answers.equal import MAX_CHARS, EqualityVerdict, compare, equal, parse_answer
 from rewardkit.answers.policy import STRICT, Policy
 from rewardkit.answers.type_rules import same_answer
@@ -294,12 +294,12 @@ PAIRS_OF_ANSWERS = [(a, b) for a in SYMMETRIC[::3] for b in SYMMETRIC]
 
 
 def test_a_verdict_does_not_depend_on_the_calls_before_it():
-    ladder._compare.cache_clear()
+    equality._compare.cache_clear()
     expected = verdicts(PAIRS_OF_ANSWERS)
     assert verdicts(PAIRS_OF_ANSWERS) == expected  # now from the cache
     order = list(range(len(PAIRS_OF_ANSWERS)))
     random.Random(7).shuffle(order)
-    ladder._compare.cache_clear()
+    equality._compare.cache_clear()
     shuffled = dict(zip(order, verdicts(PAIRS_OF_ANSWERS[n] for n in order), strict=True))
     assert [shuffled[n] for n in range(len(order))] == expected
 

@@ -144,8 +144,8 @@ class AtomParser(ParserBase):
         if len(text) not in (3, 4) or text.isupper():
             return len(text) in (2, 3, 4)
         at = self.position if self.tokens[self.position] is token else self.position - 1
-        before, behind = self.tokens[at - 1] if at else token, self.tokens[at + 1]
-        if behind.is_sign("^", "_") or (before.kind == "num" and not token.follows_space):
+        before, after = self.tokens[at - 1] if at else token, self.tokens[at + 1]
+        if after.is_sign("^", "_") or (before.kind == "num" and not token.follows_space):
             return True
         codes = [ord(char) for char in text]
         is_alphabetical = all(b - a == 1 for a, b in pairwise(codes))
@@ -153,7 +153,7 @@ class AtomParser(ParserBase):
             not _VOWELS & set(text[1:] if text[0] in "aeiou" else text) or not text[1:].islower()
         )
         is_between_signs = before.is_sign(*_SIGNS_BEFORE_NAMES) and (
-            behind.is_sign(*_SIGNS_AFTER_NAMES) or behind.kind == "end"
+            after.is_sign(*_SIGNS_AFTER_NAMES) or after.kind == "end"
         )
         return (
             is_alphabetical

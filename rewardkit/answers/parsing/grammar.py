@@ -40,11 +40,11 @@ def _without_outer_braces(tokens: list[Token]) -> list[Token]:
     for place, token in enumerate(tokens[:-1]):
         depth += token.is_sign("{") - token.is_sign("}")
         if depth == 0:
-            behind = tokens[place + 1 :]
+            after = tokens[place + 1 :]
             if (
                 place
                 and token.is_sign("}")
-                and all(t.kind == "end" or t.is_sign(".", ",") for t in behind)
+                and all(t.kind == "end" or t.is_sign(".", ",") for t in after)
             ):
                 return [*tokens[1:place], tokens[-1]]
             return tokens
@@ -251,9 +251,9 @@ class AnswerParser(QuantityParser):
         if self.tokens[at].kind == "end":
             return None
         label_words = [word for word in words if word not in vocabulary.COPULAS]
-        behind = [*label_words[1:], "of"]
+        after = [*label_words[1:], "of"]
         ends = {
-            word for word, next_word in zip(label_words, behind, strict=False) if next_word == "of"
+            word for word, next_word in zip(label_words, after, strict=False) if next_word == "of"
         }
         is_operation = not vocabulary.LABEL_OPERATIONS.isdisjoint(ends)
         if (

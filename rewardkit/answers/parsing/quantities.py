@@ -63,8 +63,8 @@ class QuantityParser(ArithmeticParser):
     def _parse_money(self) -> Node | None:
         r"""Parse `\$5`, `-\$5` or `¥5 million`; None if no amount of money comes next."""
         minus = self.is_next("-") and self.peek(1).text in CURRENCIES
-        sign, behind = self.peek(minus), self.peek(minus + 1)
-        if sign.text not in CURRENCIES or behind.kind not in ("num", "cmd", "op"):
+        sign, after = self.peek(minus), self.peek(minus + 1)
+        if sign.text not in CURRENCIES or after.kind not in ("num", "cmd", "op"):
             return None
         self.position += 1 + minus
         unit = UNITS[CURRENCIES[sign.text]]
@@ -86,9 +86,9 @@ class QuantityParser(ArithmeticParser):
         ):
             at += 1
         words = self.tokens[self.position : at]
-        behind = self.tokens[at]
+        after = self.tokens[at]
         if not words or not (
-            behind.kind == "end" or behind.is_sign(*_ITEM_ENDS) or _ends_item_words(behind)
+            after.kind == "end" or after.is_sign(*_ITEM_ENDS) or _ends_item_words(after)
         ):
             return None
         capitals = len(words) == 1 and words[0].text.isupper()
@@ -180,26 +180,26 @@ class QuantityParser(ArithmeticParser):
         before = self.tokens[self.position - 1]
         below = bool(before.is_sign("/"))
         while self.next.kind != "end":
-            behind = self.peek(1)
-            if self.next.text in ("per", "每") and behind.text == "cent":
-                self.tokens[self.position : self.position + 2] = [behind._replace(text="percent")]
+            after = self.peek(1)
+            if self.next.text in ("per", "每") and after.text == "cent":
+                self.tokens[self.position : self.position + 2] = [after._replace(text="percent")]
                 break
-            if (self.next.text in ("per", "每") and behind.kind in WORD_KINDS) or (
+            if (self.next.text in ("per", "每") and after.kind in WORD_KINDS) or (
                 self.is_next("/")
-                and behind.kind in WORD_KINDS
-                and (words or lookup_unit(behind.text))
+                and after.kind in WORD_KINDS
+                and (words or lookup_unit(after.text))
             ):
                 below = True
             elif (
                 (words or self.is_next("-"))
                 and self.is_next(r"\cdot", "-", "*")
-                and (behind.kind in WORD_KINDS)
+                and (after.kind in WORD_KINDS)
             ):
                 pass
-            elif self.is_next("(") and _may_be_bracketed_unit(behind) and self.peek(2).is_sign(")"):
-                self.tokens[self.position : self.position + 3] = [behind._replace(kind="text")]
+            elif self.is_next("(") and _may_be_bracketed_unit(after) and self.peek(2).is_sign(")"):
+                self.tokens[self.position : self.position + 3] = [after._replace(kind="text")]
                 break
-            elif words and self.is_next(".") and behind.kind in WORD_KINDS and behind.follows_space:
+            elif words and self.is_next(".") and after.kind in WORD_KINDS and after.follows_space:
                 pass  # the full stop of an abbreviation
             else:
                 break
