@@ -101,10 +101,10 @@ def _print(report: AuditReport) -> None:
                 for f in report.failed
             ),
         )
-    for reading in report.readings:
+    for profile in report.readings:
         typer.echo(
-            f"{reading.data_source or 'rows'}: {reading.rows} rows as {reading.form('...')!r}; "
-            f"the gold gets {reading.right:g}, a wrong answer {reading.wrong:g}"
+            f"{profile.data_source or 'rows'}: {profile.rows} rows as {profile.form('...')!r}; "
+            f"the gold gets {profile.right:g}, a wrong answer {profile.wrong:g}"
         )
     if report.left_out:
         typer.echo(f"built-in rows that the scorer does not support: {', '.join(report.left_out)}")

@@ -307,7 +307,7 @@ def _questions(
     hub: HubName,
     jobs: int,
 ) -> list[SuiteMember]:
-    """The sets of questions; those of a suite are prepared first."""
+    """Return the sets of questions; missing sets of a suite are prepared first."""
     from rewardkit.evaluate.suite import (
         SuiteMember,
         default_suite_folder,

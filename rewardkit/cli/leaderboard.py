@@ -40,7 +40,7 @@ def command(
         ),
     ],
     figure: Annotated[
-        str, typer.Option(help="Figure to compare: mean@n, pass@K or maj@K.")
+        str, typer.Option(help="Metric to compare: mean@n, pass@K or maj@K.")
     ] = "mean@n",
     output: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.table,
     html: Annotated[

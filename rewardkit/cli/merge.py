@@ -37,7 +37,9 @@ class ModelRole(str, Enum):
 def command(
     checkpoint: Annotated[
         Path,
-        typer.Argument(help="Checkpoint of verl: a global_step_N, its actor folder, or the run's."),
+        typer.Argument(
+            help="Checkpoint of verl: a global_step_N, its actor folder, or the folder of the run."
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -116,7 +118,7 @@ def _merge(shards: Checkpoint, out: Path) -> None:
 
 
 def _serve_lines(model: Path, recipe: str, port: int, name: str | None) -> list[str]:
-    """The environment and the vLLM command for a model, with the lengths of its recipe."""
+    """Return the environment and the vLLM command for a model, with the lengths of its recipe."""
     from rewardkit.checkpoints import serve_command, serve_env
     from rewardkit.cli.shared.requests import read_launch_request
     from rewardkit.launch.request import plan_from_request

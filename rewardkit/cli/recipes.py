@@ -50,13 +50,13 @@ def show(name: RecipeName) -> None:
 
 
 def _text_of(name: str) -> str:
-    """The text of a recipe; a recipe with a secret in it is neither shown nor copied."""
+    """Return the text of a recipe; raise `UsageError` if it contains a secret."""
     from rewardkit.launch.recipe import load_tree, recipe_path
     from rewardkit.redact import Redactor
 
     tree = load_tree(name)
     if Redactor().tree(tree) != tree:
-        raise UsageError(f"{name} has a secret in it; take it out (docs/train.md, Secrets).")
+        raise UsageError(f"{name} contains a secret; remove it (docs/train.md, Secrets).")
     return recipe_path(name).read_text(encoding="utf-8")
 
 

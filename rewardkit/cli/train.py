@@ -52,7 +52,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Do not start on warnings
 
 
 class Run(NamedTuple):
-    """A run to be started: its request and its plan."""
+    """A run to start: its request and its plan."""
 
     request: LaunchRequest
     plan: Plan
@@ -131,7 +131,7 @@ def command(
 
 
 def _require_unset(option: str, others: Mapping[str, object]) -> None:
-    """Raise `UsageError` if an option is set that has no effect with another one."""
+    """Raise `UsageError` if an option is set that another option makes useless."""
     for name, value in others.items():
         if value:
             raise UsageError(f"{name} is not used with {option}: leave it out.")
@@ -159,7 +159,7 @@ def _requests(
 
 
 def _run_of_manifest(path: Path) -> Run:
-    """Plan an earlier run again, and say what has changed since."""
+    """Plan an earlier run again, and report what has changed since."""
     from rewardkit.launch.manifest import changes_since, read_manifest, request_of_manifest
     from rewardkit.launch.request import plan_from_request
 
@@ -205,7 +205,7 @@ def _summary(plan: Plan) -> dict[str, Any]:
 
 
 def _rehearse_all(plans: list[Plan], folders: list[Path | None], *, as_json: bool) -> None:
-    """Run a few steps of real verl on the CPU; exit with 1 where a check fails."""
+    """Run a few steps of real verl on the CPU; exit with 1 if a check fails."""
     from rewardkit.launch.rehearsal.rehearse import rehearse
     from rewardkit.launch.start import run_folder
 

@@ -207,7 +207,7 @@ def test_a_secret_in_another_part_of_a_recipe_is_refused(run, recipe, tmp_path, 
         assert leaks(tmp_path, done, ["my.yaml"]) == []
     for command in (("show", name), ("cp", name, "copy.yaml")):
         done = run("recipes", *command)
-        assert_failure(done, 2, "has a secret in it; take it out")
+        assert_failure(done, 2, "contains a secret; remove it")
         assert leaks(tmp_path, done, ["my.yaml"]) == []
     assert not (tmp_path / "runs").exists()
 

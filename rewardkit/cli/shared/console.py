@@ -18,7 +18,7 @@ from rewardkit.redact import Redactor, redactor_of
 
 
 class TerminatedError(BaseException):
-    """A signal ends the command; not a SystemExit, which a scorer's guard would catch."""
+    """A signal that ends the command; not a SystemExit, which the guard of scorers would catch."""
 
 
 def print_json(value: object) -> None:

@@ -83,7 +83,7 @@ def _progress_bar() -> Progress:
 
 
 def warn_about(report: EvaluationReport) -> None:
-    """Warn about responses that no figure counts, or that count as wrong because scoring failed."""
+    """Warn about responses that are not in the metrics, or count as wrong because scoring failed."""
     from rewardkit.scorers.base import Status
 
     total, rows = report.metrics.total, report.rows
@@ -98,18 +98,18 @@ def warn_about(report: EvaluationReport) -> None:
         )
     if report.unanswered:
         warn(
-            f"{report.unanswered:,} of {rows:,} questions have no response; no figure counts them."
+            f"{report.unanswered:,} of {rows:,} questions have no response and are not in the metrics."
         )
     if note := total.unusable_note():
         warn(note)
     if failures := total.statuses[Status.FAILED.value]:
         warn(
-            f"the scorer failed on {failures:,} responses; they count as wrong, 'reason' says why."
+            f"the scorer failed on {failures:,} responses; they count as wrong; the field 'reason' has the cause."
         )
 
 
 def print_report(report: EvaluationReport, *, as_json: bool) -> None:
-    """Print the figures of a report, by data source, subject, level and k."""
+    """Print the metrics of a report, by data source, subject, level and k."""
     warn_about(report)
     summary = report.summary()
     if as_json:
@@ -131,7 +131,7 @@ def print_report(report: EvaluationReport, *, as_json: bool) -> None:
 
 
 def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: bool) -> None:
-    """Print the figures of several sets, one line per data source."""
+    """Print the metrics of several sets, one line per data source."""
     for report in reports.values():
         warn_about(report)
     summaries = {name: report.summary() for name, report in reports.items()}
@@ -150,7 +150,7 @@ def print_suite(reports: Mapping[str, EvaluationReport], out: Path, *, as_json: 
 
 
 def print_point(source: str, point: CurvePoint, *, as_json: bool) -> None:
-    """Print the figure of a checkpoint as one line of text or JSON."""
+    """Print the metrics of a checkpoint as one line of text or JSON."""
     if as_json:
         typer.echo(json.dumps({"data_source": source, **vars(point)}))
         return
@@ -240,7 +240,9 @@ def print_comparison(comparison: ResultComparison, *, as_json: bool) -> None:
 def _warn_about_sides(comparison: ResultComparison) -> None:
     only_a, only_b = comparison.unshared_questions()
     if only_a or only_b:
-        warn(f"{only_a:,} questions are only in A, {only_b:,} only in B; no figure counts them.")
+        warn(
+            f"{only_a:,} questions are only in A, {only_b:,} only in B; the comparison leaves them out."
+        )
     if comparison.a.n != comparison.b.n:
         warn(
             f"A has {_count_range(comparison.a.n)} responses per question, B {_count_range(comparison.b.n)}."

@@ -22,7 +22,7 @@ def run_preflight(plan: Plan) -> PreflightReport:
 
 
 def print_preflight(result: PreflightReport, *, err: bool) -> None:
-    """Print one line per finding, the worst first; then what was not checked."""
+    """Print one line per finding, the worst first; then the checks that were not possible."""
     for finding in result.findings:
         source = f" [{finding.source}]" if finding.source else ""
         line = f"{finding.severity:<7} {finding.rule:<9} {finding}{source}"
