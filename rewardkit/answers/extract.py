@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from rewardkit.answers.prose import (
     DECORATION,
@@ -252,3 +252,17 @@ def gold_answer(text: str) -> str:
     """
     tail = text[-PHRASE_CHARS:]
     return ", ".join(boxes(text)) or last_hash(tail) or last_phrase(tail) or text.strip()
+
+
+def __getattr__(name: str) -> Any:
+    """Return `text_after_thought` under its name of 0.1, which generated packages import."""
+    if name != "after_thought":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import warnings
+
+    warnings.warn(
+        "rewardkit.answers.extract.after_thought is now text_after_thought.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return text_after_thought
