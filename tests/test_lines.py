@@ -1,4 +1,4 @@
-"""Lines of foreign files are read in bounded memory, and files are told from changed ones."""
+"""Lines of foreign files are read in bounded memory, and fingerprints detect changed files."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""An output appears complete or not at all, also through links; leftovers of killed runs go."""
+"""An output appears complete or not at all, also through links; leftovers are removed."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""What is a secret by its name, its shape or its value, and what is none."""
+"""Secrets are recognised by name, shape or value, and other text stays unchanged."""
 
 import json
 from pathlib import Path

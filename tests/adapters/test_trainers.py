@@ -20,7 +20,7 @@ from rewardkit.errors import UnknownNameError
 from rewardkit.scorers import auto, base
 
 ADAPTERS = ("trl", "ms_swift", "openrlhf", "slime", "easyr1", "areal", "verifiers")
-#: Those whose trainer hands over columns or metadata, and so a data_source.
+#: Adapters whose trainer passes columns or metadata, and so a data_source.
 WITH_COLUMNS = ("trl", "ms_swift", "slime", "areal", "verifiers")
 PROMPT = "<|im_start|>user\nWrite #### and a number: 2+2?<|im_end|>\n<|im_start|>assistant\n"
 ROW = {"data_source": "openai/gsm8k", "ground_truth": "4", "extra_info": {"index": 0}}
@@ -64,7 +64,7 @@ def load(name):
 
 
 def trl_calls(function, response, row):
-    """TRL: keywords, every column repeated for each completion, and three of its own."""
+    """TRL: keywords, every column repeated for each completion, and three of TRL's."""
     columns = {key: [value, value] for key, value in row.items()}
     rewards = function(
         prompts=["p", "p"],
@@ -122,7 +122,7 @@ def areal_calls(function, response, row):
 
 
 def verifiers_calls(function, response, row):
-    """verifiers 0.4: a coroutine function, given what it names of `task` and `trace`."""
+    """verifiers 0.4: a coroutine function, with those of `task` and `trace` that it names."""
     task = {"idx": 0, "prompt": "p", **row}
     return asyncio.run(function(task=task, trace=SimpleNamespace(last_reply=response)))
 

@@ -16,7 +16,7 @@ def boxed(answer):
 
 
 #: Right pairs, wrong pairs, and the rows' extra_info. `math_verify` hangs on some of the odd texts
-#: until its process is ended, which takes seconds each: its own tests have it.
+#: until its process is ended, which takes seconds each, so that its own tests cover it.
 PAIRS = {
     "auto": ([("#### 18", "18")], [("#### 17", "18")], {"scorer": "gsm8k"}),
     "geometry3k": ([(boxed("1/2"), "0.5")], [(boxed("3"), "2")], {}),

@@ -17,7 +17,7 @@ from rewardkit.scorers.base import Status
 from rewardkit.scorers.gold import MISSING, accept_gold, explain_bad_gold, unwrap_gold
 from rewardkit.scorers.load import load_scorer
 
-#: Scorers with options, a gold each of them reads, and a response that is right.
+#: Scorers with options, a gold that each of them reads, and a right response.
 SCORERS = [
     ("gsm8k", {}, "18", "#### 18"),
     ("gsm8k", {"method": "flexible"}, "18", "18"),
@@ -36,7 +36,7 @@ NAMES = [
     f"{name}-{'-'.join(map(str, options.values()))}-{gold}" for name, options, gold, _ in SCORERS
 ]
 
-#: Ways in which data files hold no gold at all.
+#: Forms of a missing gold in data files.
 NO_GOLD = [
     None, float("nan"), decimal.Decimal("nan"), "", " ", "\n\t", [], (), {}, [[]], [None], [""], [float("nan")],
     "nan", "None", "null", "NULL", "<NA>", "NaT", "[]", "{}", " nan ", "[null]", "[NaN]", '[""]', '["nan"]', "['None']",

@@ -15,7 +15,7 @@ from tests.tables import every
 RIGHT, WRONG = Status.CORRECT, Status.WRONG
 NONE, BAD = Status.NO_ANSWER, Status.BAD_GROUND_TRUTH
 
-#: Text of the characters and words the normalisation cares for, and any other.
+#: Text of characters and words that matter for the normalisation, and of others.
 tex = st.lists(
     st.sampled_from(
         [

@@ -1,4 +1,4 @@
-"""Pairs that mutation testing brought up: wrong answers that were paid, and right ones that were not."""
+"""Pairs found by mutation testing: wrong answers that were rewarded, and right ones that were not."""
 
 import pytest
 

@@ -14,7 +14,7 @@ from rewardkit.scorers.call import as_scorer
 from rewardkit.scorers.load import load_scorer, own_options
 from rewardkit.scorers.options import annotation, describe_option, option_names
 
-#: A value that does not fit for every option of every scorer, and what the error says.
+#: An invalid value for every option of every scorer, and a part of the error.
 WRONG = [
     ("gsm8k", "method", "robst", "scorer 'gsm8k' has no method 'robst'. Did you mean 'robust'?"),
     ("gsm8k", "method", 1, "has no method 1. Its methods: strict, flexible, robust."),
