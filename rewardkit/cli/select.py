@@ -79,7 +79,9 @@ def command(
     from rewardkit.responses.select.report import PassRateFilter
     from rewardkit.responses.select.selection import parse_bounds, select
 
-    wanted = PassRateFilter(*parse_bounds(pass_rate), min_samples, unseen is Unseen.keep)
+    wanted = PassRateFilter(
+        *parse_bounds(pass_rate), min_samples=min_samples, unseen=unseen is Unseen.keep
+    )
     require_html_path(html, overwrite=overwrite, inputs=[*map(Path, scored), train])
     with progress(f"reading {', '.join(scored)[:60]}") as advance:
         report = select(

@@ -50,7 +50,7 @@ class HistogramAxis:
         return 100 * min(max(place, 0.0), 1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Marker:
     """A vertical line with a label, which stands left of the line if `label_is_left`."""
 
@@ -61,7 +61,7 @@ class Marker:
     is_limit: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HistogramBar:
     """A bin as a rectangle."""
 
@@ -174,11 +174,11 @@ def _bar(item: Bin, first: Bin, axis: HistogramAxis, top: int, highest: int) -> 
     span = axis.stop - axis.start
     height = HEIGHT_PIXELS * item.count / highest
     return HistogramBar(
-        item,
-        100 * (item.low - axis.start) / span,
-        100 * (first.high - first.low + 1) / span,
-        top + HEIGHT_PIXELS - height,
-        height,
+        bin=item,
+        x=100 * (item.low - axis.start) / span,
+        width=100 * (first.high - first.low + 1) / span,
+        y=top + HEIGHT_PIXELS - height,
+        height=height,
     )
 
 
@@ -189,7 +189,13 @@ def _markers(histogram: Histogram, axis: HistogramAxis) -> Iterator[Marker]:
         marks.append(("limit", histogram.limit, True))
     for i, (name, value, is_limit) in enumerate(marks):
         x = axis.place(value)
-        yield Marker(f"{name} {value:,}", x, LABEL_PIXELS * (i + 1), x > 60, is_limit)
+        yield Marker(
+            label=f"{name} {value:,}",
+            x=x,
+            y=LABEL_PIXELS * (i + 1),
+            label_is_left=x > 60,
+            is_limit=is_limit,
+        )
 
 
 def _x_ticks(bins: tuple[Bin, ...], axis: HistogramAxis) -> range:

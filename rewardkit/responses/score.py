@@ -117,10 +117,10 @@ def score_files(
     plan = ScoringPlan(
         scorer,
         tuple((options or {}).items()),
-        response_key,
-        gold_key,
-        str(train) if train else None,
-        seconds,
+        response_key=response_key,
+        gold_key=gold_key,
+        train=str(train) if train else None,
+        seconds=seconds,
         lines=out is not None,
     )
     _require_valid_arguments(out, train, engine, address)

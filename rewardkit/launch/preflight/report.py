@@ -44,7 +44,7 @@ class PreflightReport:
         self, severity: Severity, rule: str, key: str, text: str, fix: str = "", source: str = ""
     ) -> None:
         """Add a finding; see `LaunchFinding` for the arguments."""
-        self.findings.append(LaunchFinding(severity, rule, key, text, fix, source))
+        self.findings.append(LaunchFinding(severity, rule, key, text, fix=fix, source=source))
 
     def files_of(self, role: str) -> list[FileFacts]:
         """Return the files of a role."""

@@ -76,7 +76,14 @@ class PlanRule:
         if violation is None:
             return None
         severity, key = violation.severity or self.severity, violation.key or self.key
-        return LaunchFinding(severity, self.id, key, violation.message, violation.fix, self.source)
+        return LaunchFinding(
+            severity=severity,
+            rule=self.id,
+            key=key,
+            text=violation.message,
+            fix=violation.fix,
+            source=self.source,
+        )
 
 
 def rule(rule_id: str, severity: Severity, key: str, *sources: str) -> Callable[[Check], PlanRule]:

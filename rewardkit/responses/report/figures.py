@@ -29,7 +29,7 @@ MAX_CHARTS = 6
 MAX_SCORE_BARS = 12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GradientGroups:
     """Groups of responses to one prompt in one step; all numbers are counts.
 
@@ -79,11 +79,11 @@ def count_groups(cells: Iterable[PromptStepCounts]) -> GradientGroups:
     groups = [cell for cell in cells if cell.n > 1]
     flat = [cell for cell in groups if cell.low == cell.high]
     return GradientGroups(
-        len(groups),
-        len(flat),
-        sum(cell.correct == cell.n for cell in flat),
-        sum(cell.correct == 0 for cell in flat),
-        sum(cell.n for cell in groups),
+        n=len(groups),
+        flat=len(flat),
+        all_correct=sum(cell.correct == cell.n for cell in flat),
+        none_correct=sum(cell.correct == 0 for cell in flat),
+        responses=sum(cell.n for cell in groups),
     )
 
 

@@ -30,7 +30,7 @@ MARK_REACH_CHARACTERS = 2000
 _IGNORED = frozenset(" \t\n$,，、{}!\\")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ResponseView:
     """The texts of a response on a page, and places in its `text`, in characters.
 
@@ -64,15 +64,15 @@ def view_response(
     text, pred = display_text(response.text), display_text(response.pred, MAX_ANSWER_CHARACTERS)
     start, end = answer_span(text, pred)
     return ResponseView(
-        display_text(response.where),
-        display_text(response.prompt),
-        text,
-        display_text(response.gold, MAX_ANSWER_CHARACTERS),
-        pred,
-        explain_score(response, options or {}),
-        reasoning_end(text, start if end else len(text)),
-        start,
-        end,
+        where=display_text(response.where),
+        prompt=display_text(response.prompt),
+        text=text,
+        gold=display_text(response.gold, MAX_ANSWER_CHARACTERS),
+        pred=pred,
+        why=explain_score(response, options or {}),
+        fold=reasoning_end(text, start if end else len(text)),
+        start=start,
+        end=end,
     )
 
 
