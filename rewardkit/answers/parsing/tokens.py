@@ -18,6 +18,7 @@ says whether a blank precedes it.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -99,6 +100,8 @@ def _pattern(backslash: str) -> re.Pattern[str]:
 _SINGLE_BACKSLASH = _pattern(r"\\")
 #: For texts without rows, in which a doubled backslash before a command was escaped twice.
 _DOUBLED_BACKSLASH = _pattern(r"\\{1,2}")
+#: A decimal digit of another script, which `\d` and `int` read as well.
+_OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _NOT_A_DIGIT = re.compile(r"[^\d.]")
 _BOLD = re.compile(r"(\s*)(\*{1,2})(?=[^\s*])([^*]{1,200})(?<!\s)\2(?![\w*])(.*)", re.DOTALL)
 _OPERATORS = {
@@ -117,6 +120,7 @@ def tokenize(text: str) -> list[Token]:
         raise UnreadableError("too long")
     if not text.isascii():
         text = text.translate(HALF_WIDTH)
+        text = _OTHER_DIGIT.sub(lambda match: str(unicodedata.decimal(match[0])), text)
     if "*" in text and (bold := _BOLD.fullmatch(text)):
         text = bold[1] + bold[3] + bold[4]
     pattern = _SINGLE_BACKSLASH if "\\begin" in text or "\\\\" not in text else _DOUBLED_BACKSLASH
