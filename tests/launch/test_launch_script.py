@@ -325,7 +325,7 @@ def test_arguments_quoted_for_a_shell_are_read_back_equal(values):
     assert [t for t in texts(script) if "[" not in t and "{" not in t] == [t.strip() for t in plain]
 
 
-@pytest.mark.parametrize("unit", ["a)", "((in", "$<<<a=b esac", "esac=~ |", "${", "(", "[["])
+@pytest.mark.parametrize("unit", ["a)", "((in", "$<<<a=b esac", "esac=~ |", "${", "(", "# )'\\\nq"])
 def test_garbage_that_the_parser_is_slow_on_is_refused_in_seconds(unit):
     """The parser of bash takes minutes for some of these."""
     begun = time.process_time()

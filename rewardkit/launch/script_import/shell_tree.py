@@ -19,10 +19,11 @@ MAX_NODES = 200_000
 MAX_DEPTH = 100
 
 #: Work of the parser on one text, because garbage can cost it time that grows with the square of its
-#: length: reads of a chunk for each chunk of the text (2 are usual), and hundreds of steps.
+#: length: reads of a chunk for each chunk of the text (2 are usual), and hundreds of steps (3 are usual
+#: for each kilobyte of a launch script).
 CHUNK_BYTES = 4_096
 MAX_READS_PER_CHUNK = 20
-MAX_STEPS_HUNDREDS = 2_000
+MAX_STEPS_HUNDREDS = 500
 
 #: Distinct problems that are kept, and lines of each.
 MAX_PROBLEMS = 1_000
