@@ -36,14 +36,14 @@ def stand_ins(monkeypatch):
         torch = ModuleType("torch")
         torch.tensor = list
         monkeypatch.setitem(sys.modules, "torch", torch)
-    if not has("swift.rewards"):
+    if not is_installed("swift.rewards"):
         rewards = ModuleType("swift.rewards")
         rewards.orms = {}
         monkeypatch.setitem(sys.modules, "swift", ModuleType("swift"))
         monkeypatch.setitem(sys.modules, "swift.rewards", rewards)
 
 
-def has(name):
+def is_installed(name):
     try:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
@@ -163,12 +163,12 @@ def test_the_file_loads_by_path_and_the_environment_names_the_scorer(name, monke
         return module.orms["rewardkit"](args=None) if name == "ms_swift" else module.reward_func
 
     def called(row, response):
-        if name == "areal":  # what is pickled must be imported; AReaL takes a name, and no path
+        if name == "areal":  # AReaL pickles the function and accepts a name, not a path
             return loaded()("p", response, [1], [2], **row)
         return CALLS[name](loaded(), response, row)
 
     row = {**ROW, "data_source": "", "extra_info": None}
-    if name != "ms_swift":  # it takes trl's, which is imported, and so read the environment before
+    if name != "ms_swift":  # it uses trl's, which read the environment at import
         monkeypatch.setenv("REWARDKIT_SCORER", "math_dapo")
         assert called(row, "Answer: 5") == -1.0
         monkeypatch.setenv("REWARDKIT_SCORER", "gsmk8")
@@ -252,7 +252,7 @@ def test_a_users_reward_with_verls_signature_works(name, tmp_path):
     assert CALLS[name](function, "it is 4", ROW) == 0.25
 
 
-# --- what one trainer has and others have not ---
+# --- features of a single trainer ---
 
 
 def test_trl_metrics_have_the_name_of_the_scorer():

@@ -178,7 +178,7 @@ BAD_SCORERS = {
 }
 
 
-#: One or two of each kind of attack: an audit takes half a second, most of it the start.
+#: One or two scorers for each kind of attack, because each audit takes half a second.
 QUICK = {
     "a substring matcher",
     "one that takes hedges",
@@ -204,7 +204,7 @@ def test_a_scorer_that_runs_code_is_caught_even_if_it_hangs(failed_attacks):
         "try:\n    value = eval(last_box(solution_str))\nexcept Exception:\n    value = None\n"
         "return float(str(value) == ground_truth) or right(solution_str, ground_truth)"
     )
-    assert "runs_code" in failed_attacks(body, seconds=1.0)  # 9**9**9 has no end
+    assert "runs_code" in failed_attacks(body, seconds=1.0)  # 9**9**9 never ends
 
 
 def test_a_scorer_whose_time_grows_is_caught(failed_attacks, monkeypatch):

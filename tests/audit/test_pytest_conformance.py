@@ -18,7 +18,7 @@ ROWS = [
 test_my_reward = conformance("REWARD", data=ROWS, allowed=ALLOWED)
 """
 
-#: Without the checks of time, which depend on the machine.
+#: The checks of time are left out, because they depend on the machine.
 test_of_ours = conformance("gsm8k", rows=4, options={"method": "robust"}, allowed=["slow", "grows"])
 
 

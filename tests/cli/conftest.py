@@ -28,7 +28,7 @@ def sample(tmp_path_factory):
 def run(cli, tmp_path):
     """Return a function that runs `rewardkit ARGS` in an empty folder, without network."""
 
-    def go(*arguments, stdout=None, **environment):
+    def run_command(*arguments, stdout=None, **environment):
         env = os.environ | {
             "HF_HOME": str(tmp_path / "hf"),
             "HF_HUB_OFFLINE": "1",
@@ -41,4 +41,4 @@ def run(cli, tmp_path):
         streams = {"stdout": stdout, "stderr": subprocess.PIPE, "text": True}
         return subprocess.run(command, cwd=tmp_path, env=env, **streams)
 
-    return go
+    return run_command

@@ -241,7 +241,7 @@ def test_prompts_that_are_plain_text_are_listed_as_not_checked(run, tmp_path):
     assert "t.parquet: 2 rows, not checked: columns that verl needs are missing" in done.stdout
     assert "prompt is string; verl reads prompt[].content and prompt[].role in it" in done.stdout
     assert "Checked: schema.\nNot checked: prompts, golds" in done.stdout
-    assert_success(run("mix", "t.parquet", "--out", "chats.parquet"))  # as the finding says
+    assert_success(run("mix", "t.parquet", "--out", "chats.parquet"))  # as the finding suggests
     assert_success(run("check", "chats.parquet"))
 
 

@@ -18,7 +18,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
         time.sleep(60)
 """
 
-#: Pays its own form only, and misbehaves on some golds.
+#: Scores only its own format, and misbehaves on some golds.
 OWN = """
 import os, sys, time
 print("printed while it is imported")

@@ -45,7 +45,7 @@ verl:
   trainer.logger: [console, wandb]
 """
 
-#: Prints what a careless program prints: its environment and its arguments, in pieces.
+#: Prints its environment and its arguments in pieces, as a careless program does.
 STUB = f"""#!{sys.executable}
 import os, sys, time
 sys.stdout.write("env: " + repr(dict(os.environ)) + "\\n")
@@ -101,7 +101,7 @@ def test_train_accepts_a_secret_and_never_writes_it(run, recipe, tmp_path, targe
                 done, 2, "it is a secret, and AscendFactory reads settings only from a file"
             )
             assert not (tmp_path / "o").exists()
-        elif target != "ray-job":  # whether there is a ray here is not the point
+        elif target != "ray-job":  # ray may be missing here
             assert done.returncode == 0, done.stderr
 
 
@@ -134,7 +134,7 @@ def test_the_run_gets_the_secret_and_its_log_does_not(run, recipe, tmp_path):
     assert done.returncode == 0, done.stderr
     assert leaks(tmp_path, done) == []
     assert "'MY_TOKEN': '***'" in (tmp_path / "o/console.log").read_text()
-    assert "the value is ***" in done.stdout  # so it was there
+    assert "the value is ***" in done.stdout  # the run had the secret
 
 
 def test_a_run_is_repeated_with_the_secret_of_the_environment(run, recipe, tmp_path):

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-#: Of each of the first rows, in eighths: how often it is solved.
+#: Number of right responses, of 8, to each of the first rows.
 RIGHT = (0, 1, 4, 8)
 
 

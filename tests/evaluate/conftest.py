@@ -82,7 +82,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             self.connection.shutdown(2)
             self.close_connection = True
-        elif isinstance(fault, bytes):  # sent as it stands
+        elif isinstance(fault, bytes):  # sent unchanged
             self.wfile.write(fault)
             self.close_connection = True
         elif fault == "slow":

@@ -14,11 +14,11 @@ from rewardkit.errors import RewardkitError
 
 @pytest.fixture
 def run(cli, tmp_path):
-    def go(*arguments, **environment):
+    def run_eval(*arguments, **environment):
         env = os.environ | {"COLUMNS": "140", **environment}
         return cli("eval", *arguments, cwd=tmp_path, env=env)
 
-    return go
+    return run_eval
 
 
 def test_the_commands_generate_print_and_compare_results(serve, parquet, run, tmp_path):

@@ -27,7 +27,7 @@ E500 = (500, {}, {"error": {"message": "engine died"}})
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch):
+def _short_pauses(monkeypatch):
     """Retry quickly; another test checks that pauses grow."""
     monkeypatch.setattr(module, "BACKOFF_SECONDS", 0.01)
 

@@ -245,7 +245,7 @@ def test_a_comparison_pairs_questions_and_has_an_interval_and_a_p_value(parquet,
     assert summary["total"]["mean_a"] == 0.5
     assert summary["total"]["difference"] == pytest.approx(5 * 0.5 / 40)
     low, high = summary["total"]["interval"]
-    # scipy.stats.ttest_rel of the same shares says this
+    # Values of scipy.stats.ttest_rel for the same shares.
     assert (low, high) == pytest.approx((0.008941764723762, 0.116058235276238), abs=1e-12)
     assert summary["total"]["p"] == pytest.approx(0.02335192036345708, abs=1e-12)
     assert summary["by_data_source"]["openai/gsm8k"]["questions"] == 40

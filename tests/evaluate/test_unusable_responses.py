@@ -26,7 +26,7 @@ WITHHELD = ["content_filter", "no_content"]
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch):
+def _short_pauses(monkeypatch):
     monkeypatch.setattr(module, "BACKOFF_SECONDS", 0.01)
 
 

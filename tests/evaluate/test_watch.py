@@ -122,7 +122,7 @@ def means(steps):
     return {step: reports["test"].metrics.total.mean()[0] for step, reports in steps}
 
 
-def alive(pid):
+def is_running(pid):
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -143,7 +143,7 @@ def test_a_server_is_ended_with_all_processes_that_it_started(run):
     run.save(1, 1)
     list(run.watch())
     for _, child in run.starts():
-        assert not alive(child)
+        assert not is_running(child)
 
 
 def test_a_checkpoint_is_evaluated_only_after_verl_has_recorded_it(run):
@@ -372,9 +372,9 @@ def test_the_server_ends_however_the_watch_ends(run, tmp_path, signals, code):
     assert process.returncode == code
     assert ("run the same command again to resume" in stderr) is (code != -9)
     until = time.monotonic() + 60
-    while alive(run.starts()[0][1]) and time.monotonic() < until:
+    while is_running(run.starts()[0][1]) and time.monotonic() < until:
         time.sleep(0.1)
-    assert not alive(run.starts()[0][1])
+    assert not is_running(run.starts()[0][1])
 
 
 @pytest.mark.parametrize(

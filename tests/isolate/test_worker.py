@@ -64,18 +64,18 @@ def targets(tmp_path_factory, monkeypatch):
     (folder / "broken.py").write_text("import no_such_module", encoding="utf-8")
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setattr(worker, "_ALLOWED", ("rewardkit.", "targets", "broken"))
-    child_process.close_all()  # of other tests: some tests here count the helpers
+    child_process.close_all()  # helpers of other tests, because some tests count helpers
     worker._pools.clear()
     yield folder
     child_process.close_all()
     worker._pools.clear()
 
 
-def works():
+def has_working_helper():
     return call("targets:echo", 7) == ("ok", 7, "")
 
 
-def ends(pid, seconds=60.0):
+def ends_within(pid, seconds=60.0):
     """Return whether a process ends, or becomes a zombie of init, within the given seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -105,7 +105,7 @@ def test_a_reply_may_be_large():
 def test_a_reply_longer_than_64_mib_is_an_error():
     reply = call("targets:big", 64 << 20, cpu_seconds=20, wall_seconds=60)
     assert reply.status == "error"
-    assert works()
+    assert has_working_helper()
 
 
 @pytest.mark.parametrize(
@@ -125,20 +125,20 @@ def test_an_exception_becomes_an_error_with_its_cause(target, words):
     assert (reply.status, reply.value) == (status, None)
     assert words in reply.detail
     assert call(target, 1) == reply
-    assert works()
+    assert has_working_helper()
 
 
 @pytest.mark.parametrize(("function", "payload"), [("loop", None), ("catastrophe", 200)])
 def test_a_loop_is_killed_at_its_cpu_deadline_in_python_and_in_c(function, payload):
     reply = call(f"targets:{function}", payload, cpu_seconds=0.2, wall_seconds=60)
     assert reply == ("timeout", None, "CPU time limit reached")
-    assert works()
+    assert has_working_helper()
 
 
 def test_a_function_that_waits_is_killed_at_its_wall_deadline():
     reply = call("targets:sleep", 600, wall_seconds=0.2)
     assert reply == ("timeout", None, "wall time limit reached")
-    assert works()
+    assert has_working_helper()
 
 
 def test_waiting_costs_no_cpu_time():
@@ -148,21 +148,21 @@ def test_waiting_costs_no_cpu_time():
 def test_the_caller_kills_a_function_that_blocks_the_signals_of_its_deadlines():
     (_, child) = call("targets:pid", None).value
     assert call("targets:deaf", None, wall_seconds=0.2).status == "timeout"
-    assert ends(child)
-    assert works()
+    assert ends_within(child)
+    assert has_working_helper()
 
 
 @pytest.mark.full
 def test_a_memory_bomb_is_a_crash():
     reply = call("targets:bomb", None, cpu_seconds=20, wall_seconds=60)
     assert reply == ("crash", None, "needed more than 512 MiB")
-    assert works()
+    assert has_working_helper()
 
 
 @pytest.mark.parametrize(("function", "code"), [("leave", 0), ("leave", 3), ("system_exit", 0)])
 def test_a_function_that_ends_its_process_is_a_crash(function, code):
     assert call(f"targets:{function}", code).status == "crash"
-    assert works()
+    assert has_working_helper()
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_crash_says_how_the_process_ended(function, number, detail):
 
 def test_a_print_is_not_taken_for_a_reply():
     assert call("targets:shout", 1) == ("ok", 1, "")
-    assert works()
+    assert has_working_helper()
 
 
 @pytest.mark.parametrize("target", ["os:getcwd", "rewardkit:f", "rewardkit.answers", "", "x", ":f"])
@@ -243,7 +243,7 @@ def test_sixteen_threads_get_their_own_answers():
 
 
 def test_a_single_caller_needs_a_single_helper():
-    assert all(works() for _ in range(20))
+    assert all(has_working_helper() for _ in range(20))
     assert len(child_process._live) == 1
 
 
@@ -266,7 +266,7 @@ def in_child(results):
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_daemonic_process_may_call():
-    assert works()
+    assert has_working_helper()
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe()
     process = context.Process(target=in_child, args=(sender,), daemon=True)
@@ -274,7 +274,7 @@ def test_a_daemonic_process_may_call():
     assert receiver.poll(100)
     assert receiver.recv() == ["timeout", "ok"]
     process.join()
-    assert works()
+    assert has_working_helper()
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
@@ -310,8 +310,8 @@ def test_a_forked_process_does_not_keep_the_parent_s_helper_alive():
     )
     supervisor, child, forked = map(int, completed.stdout.split())
     try:
-        assert ends(supervisor)
-        assert ends(child)
+        assert ends_within(supervisor)
+        assert ends_within(child)
     finally:
         os.kill(forked, signal.SIGKILL)
 
@@ -333,7 +333,7 @@ def test_sigkill_of_the_caller_leaves_no_process():
         pids = [int(pid) for _ in range(2) for pid in process.stdout.readline().split()]
         process.kill()
     assert len(set(pids)) == 4
-    assert all(ends(pid) for pid in pids)
+    assert all(ends_within(pid) for pid in pids)
 
 
 def test_a_caller_that_exits_leaves_no_process():
@@ -341,7 +341,7 @@ def test_a_caller_that_exits_leaves_no_process():
         "from rewardkit.isolate import worker; worker._ALLOWED = ('targets',)\n"
         "print(*worker.call('targets:pid', 0).value)"
     )
-    assert all(ends(int(pid)) for pid in script(code).split())
+    assert all(ends_within(int(pid)) for pid in script(code).split())
 
 
 @pytest.mark.parametrize("victim", [0, 1], ids=["supervisor", "child"])
@@ -350,7 +350,7 @@ def test_a_helper_that_died_between_calls_is_replaced(victim, number):
     pids = call("targets:pid", None).value
     os.kill(pids[victim], number)
     time.sleep(0.05)
-    assert all(works() for _ in range(3))
+    assert all(has_working_helper() for _ in range(3))
 
 
 def test_a_helper_that_cannot_start_is_unavailable(monkeypatch):
@@ -360,7 +360,7 @@ def test_a_helper_that_cannot_start_is_unavailable(monkeypatch):
 
 
 def test_an_interrupted_call_does_not_leave_its_reply_to_the_next(monkeypatch):
-    assert works()
+    assert has_working_helper()
 
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -369,7 +369,7 @@ def test_an_interrupted_call_does_not_leave_its_reply_to_the_next(monkeypatch):
         patch.setattr(child_process.ChildProcess, "receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
             call("targets:echo", "lost")
-    assert works()
+    assert has_working_helper()
 
 
 @pytest.mark.full
@@ -381,7 +381,7 @@ def test_two_thousand_calls_leak_no_descriptor_process_or_thread():
             threading.active_count(),
         )
 
-    assert works()
+    assert has_working_helper()
     resources = count_resources()
     for i in range(2000):
         assert call("targets:echo", i).value == i

@@ -22,7 +22,7 @@ SMALLEST = {
     },
 }
 
-#: What a recipe of a Chinese user on a Friday evening may contain.
+#: A recipe with spaces, quotes, shell characters and Chinese text.
 AWKWARD = {
     "name": "Qwen3 跑 $HOME 'x' \"y\"",
     "about": "first line\nexit 1",

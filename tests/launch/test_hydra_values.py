@@ -73,7 +73,7 @@ def test_hydra_s_own_grammar_is_kept_unchanged():
         assert format_value(parse_value(text)) == text
 
 
-#: What Hydra 1.3.2 itself reads, as text and value; tests/integration asks it again.
+#: Texts and the values that Hydra 1.3.2 reads from them; tests/integration compares with Hydra.
 READ_BY_HYDRA = [
     (r"['\'',null]", ["'", None]),
     (r"['\\','a']", ["\\", "a"]),

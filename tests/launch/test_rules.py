@@ -84,7 +84,7 @@ M = {"strategy": "megatron"}
 NPU = {"devices": "npu", "devices_per_node": 16}
 VAL = {"trainer.test_freq": 10}
 
-#: Rule, a plan that breaks it, one that does not, part of the finding.
+#: Rule, a plan that breaks it, a plan that does not, part of the finding's message.
 EXAMPLES = [
     ("L-01", example({f"{ACTOR}.use_kl_loss": False}), example(), "GRPO has True"),
     ("L-01", example({"algorithm.adv_estimator": "rloo"}), example(), "rloo, but GRPO has grpo"),

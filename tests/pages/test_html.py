@@ -35,7 +35,7 @@ HOSTILE = [
     "NUL \0, lone \ud800, bidi \u202e, escape \x1b[2J",
     "&lt;b&gt; &amp;",
 ]
-#: Surrogates and controls too.
+#: Any text, with surrogates and control characters.
 ANY_TEXT = st.text(st.characters())
 VOID = {"meta"}
 
@@ -132,7 +132,7 @@ def test_any_text_leaves_the_page_well_formed(text):
     assert clean(text[:MAX_CHARACTERS]) in html.text
     to_html(page).encode("utf-8")
     harmless = [tag for tag, _ in parse(full_page("a")).elements]
-    # Only what is long, and so folded away, and what is marked as shared depends on the text.
+    # Only folding of long texts and marks of shared words depend on the text.
     extra = {"mark", "details", "summary", "div", "span"}
     texts = [
         [t for t, _ in html.elements if t not in extra],

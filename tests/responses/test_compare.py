@@ -22,8 +22,8 @@ from rewardkit.scorers.base import Score, Status
 from rewardkit.scorers.load import load_scorer
 
 
-def fixed(*verdicts):
-    """Return a scorer that returns or raises the verdict whose number is the response."""
+def scorer_of(*verdicts):
+    """Return a scorer that returns or raises the verdict at the index in the response."""
 
     def scorer(response, ground_truth, extra_info=None):
         verdict = verdicts[int(response)]
@@ -46,13 +46,13 @@ def compare_file(file, a, b, **options):
     return compare_files([str(file)], a, b, **options)
 
 
-def numbered(tmp_path, n):
+def write_responses(tmp_path, n):
     return write(tmp_path, *({"response": str(i), "ground_truth": "7"} for i in range(n)))
 
 
 def test_every_sample_is_in_one_cell(tmp_path):
-    a, b = fixed(1, 1, 1, 0, 0, 0), fixed(1, 1, 0, 1, 0, 0)
-    summary = compare_file(numbered(tmp_path, 6), ("a", a), ("b", b)).summary()
+    a, b = scorer_of(1, 1, 1, 0, 0, 0), scorer_of(1, 1, 0, 1, 0, 0)
+    summary = compare_file(write_responses(tmp_path, 6), ("a", a), ("b", b)).summary()
     cells = ("both_right", "only_a_right", "only_b_right", "neither_right")
     assert [summary[cell] for cell in cells] == [2, 1, 1, 2]
     assert (summary["agreement"], summary["mcnemar_p"]) == (4 / 6, 1.0)
@@ -61,8 +61,8 @@ def test_every_sample_is_in_one_cell(tmp_path):
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
 def test_swapping_the_scorers_swaps_the_results(tmp_path_factory, pairs):
-    file = numbered(tmp_path_factory.mktemp("r"), len(pairs))
-    a, b = (fixed(*side) for side in zip(*pairs, strict=True))
+    file = write_responses(tmp_path_factory.mktemp("r"), len(pairs))
+    a, b = (scorer_of(*side) for side in zip(*pairs, strict=True))
     report, swapped = (compare_file(file, ("x", x), ("y", y)) for x, y in ((a, b), (b, a)))
     assert {(q, p): n for (p, q), n in report.outcomes.items()} == dict(swapped.outcomes)
     assert (report.agreed, report.p_value) == (swapped.agreed, swapped.p_value)
@@ -70,8 +70,8 @@ def test_swapping_the_scorers_swaps_the_results(tmp_path_factory, pairs):
 
 
 def test_a_failure_is_counted_and_grouped_and_excluded_from_the_table(tmp_path):
-    a, b = fixed(1, ValueError("odd"), ValueError("even"), 0), fixed(1, 1, KeyError("x"), 1)
-    report = compare_file(numbered(tmp_path, 4), ("a", a), ("b", b))
+    a, b = scorer_of(1, ValueError("odd"), ValueError("even"), 0), scorer_of(1, 1, KeyError("x"), 1)
+    report = compare_file(write_responses(tmp_path, 4), ("a", a), ("b", b))
     assert (report.judged, report.a.raised.total(), report.b.raised.total()) == (2, 2, 1)
     assert report.a.first["raised ValueError"].endswith("r.jsonl:2: odd")
     causes = {(cause.status_a, cause.status_b, cause.preds) for cause in report.groups}
@@ -145,11 +145,11 @@ def test_one_scorer_cannot_change_what_the_other_sees(tmp_path):
         extra_info.clear()
         return Score(1.0, True, "", Status.CORRECT)
 
-    def looks(response, ground_truth, extra_info=None):
+    def reads_rows(response, ground_truth, extra_info=None):
         return Score(1.0, extra_info["data_source"] == "d", "", Status.CORRECT)
 
     row = {"response": "x", "ground_truth": "1", "data_source": "d"}
-    report = compare_file(write(tmp_path, row, row), ("g", greedy), ("l", looks))
+    report = compare_file(write(tmp_path, row, row), ("g", greedy), ("l", reads_rows))
     assert report.agreed == 2
 
 
@@ -197,7 +197,7 @@ def test_exported_cases_reproduce_the_disagreements(tmp_path):
 
 def test_rows_without_a_usable_response_are_counted(tmp_path):
     file = write(tmp_path, {"response": "0", "ground_truth": "7"}, {"response": "0"}, [])
-    report = compare_file(file, ("a", fixed(1)), ("b", fixed(1)))
+    report = compare_file(file, ("a", scorer_of(1)), ("b", scorer_of(1)))
     assert (report.judged, report.unread, len(report.unread_examples)) == (1, 2, 2)
 
 
@@ -219,15 +219,15 @@ def test_folders_and_patterns_are_compared_as_score_reads_them(tmp_path):
         row = {"response": "0", "ground_truth": "7"}
         (tmp_path / f"{step}.jsonl").write_text(json.dumps(row) + "\n")
     for names in ([str(tmp_path)], [str(tmp_path / "*.jsonl")], [str(tmp_path / "2.jsonl")] * 2):
-        report = compare_files(names, ("a", fixed(1)), ("b", fixed(0)))
+        report = compare_files(names, ("a", scorer_of(1)), ("b", scorer_of(0)))
         assert report.judged == 2
         assert report.name.startswith("2 files")
     with pytest.raises(UsageError, match="is the input file"):
         compare_files(
-            [str(tmp_path)], ("a", fixed(1)), ("b", fixed(0)), export=tmp_path / "10.jsonl"
+            [str(tmp_path)], ("a", scorer_of(1)), ("b", scorer_of(0)), export=tmp_path / "10.jsonl"
         )
 
 
 def test_a_missing_file_is_one_clear_error(tmp_path):
     with pytest.raises(DataError, match="[Nn]o such file"):
-        compare_file(tmp_path / "no.jsonl", ("a", fixed()), ("b", fixed()))
+        compare_file(tmp_path / "no.jsonl", ("a", scorer_of()), ("b", scorer_of()))

@@ -447,7 +447,7 @@ def with_one_index(n):
     return rows
 
 
-@pytest.mark.parametrize("carries", ["prompt", "place and gold"])
+@pytest.mark.parametrize("fields", ["prompt", "place and gold"])
 @pytest.mark.parametrize(
     "make",
     [
@@ -459,10 +459,10 @@ def with_one_index(n):
     ],
     ids=lambda make: getattr(make, "__name__", str(make)),
 )
-def test_the_work_for_a_response_does_not_grow_with_the_rows(make, carries):
+def test_the_work_for_a_response_does_not_grow_with_the_rows(make, fields):
     def answer(row):
         gold = row["reward_model"]["ground_truth"]
-        if carries == "prompt":
+        if fields == "prompt":
             text = "\n".join(message["content"] for message in row["prompt"])
             return sample(gold, source="", input=f"user\n{text}\nassistant\n")
         info = {name: row["extra_info"][name] for name in ("index", "split")}

@@ -66,24 +66,24 @@ def row(**fields):
 def write(tmp_path):
     """Return a function that writes rows to a file."""
 
-    def go(*rows, name="scored.jsonl"):
+    def write_file(*rows, name="scored.jsonl"):
         file = tmp_path / name
         file.write_text("\n".join(map(json.dumps, rows)))
         return file
 
-    return go
+    return write_file
 
 
 @pytest.fixture
 def render_page(write, tmp_path):
     """Return a function that writes the report of rows and returns its text."""
 
-    def go(*rows, **options):
+    def render(*rows, **options):
         out = tmp_path / "out.html"
         write_report([write(*rows)], out, overwrite=True, **options)
         return out.read_text(encoding="utf-8")
 
-    return go
+    return render
 
 
 class ParsedPage(HTMLParser):

@@ -133,7 +133,7 @@ def test_a_resumed_run_has_every_row_once(tmp_path, small_chunks, tail):
         score_files([file], "gsm8k", out=out, progress=stop)
     assert not out.exists()
     part, _, _ = output_paths(out)
-    with part.open("ab") as file_object:  # a kill during a write leaves this
+    with part.open("ab") as file_object:  # as after a kill during a write
         file_object.write(tail)
     with pytest.raises(OutputError, match="--resume continues it"):
         score_files([file], "gsm8k", out=out)
@@ -295,7 +295,7 @@ def test_the_lines_before_the_cut_of_a_truncated_compressed_file_are_scored(
     (tmp_path / f"2.{suffix}").write_bytes(data[: 10 + int(share * len(data))])
     report = score_files([file, good], "gsm8k")
     count = report.total.n - 3
-    assert count >= 400 * share - 70  # zstd's block of 128 kB is read as a whole, or not at all
+    assert count >= 400 * share - 70  # zstd reads a block of 128 kB completely or not at all
     assert count < 400
     (only,) = report.examples
     assert "cut off or damaged from here on" in only.reason

@@ -155,12 +155,12 @@ def test_openrlhf_gets_what_its_own_server_would_answer(fast):
     logs = {"acc": [0.0], "no_answer": [0.0], "timeout": [0.0], "error": [0.0]}
     expected = {"rewards": [0.0], "scores": [0.0], "extra_logs": logs}
     assert fast.ask("/get_reward", body)[:2] == (200, expected)
-    # A prompt's own answer is not the response's.
+    # An answer in the prompt is not an answer of the response.
     silent = {"query": [prompt], "prompts": [prompt], "labels": [18]}
     assert fast.ask("/get_reward", silent)[1]["extra_logs"]["no_answer"] == [1.0]
     batch = {"query": ["a#### 18", "b#### 1"], "prompts": ["a", "b"], "labels": [18, "18"]}
     assert fast.ask("/get_reward", batch)[1] == {"rewards": [1.0, 0.0], "scores": [1.0, 0.0]}
-    # Without --data.label_key it sends "".
+    # Without --data.label_key, OpenRLHF sends "".
     unlabelled = {"query": ["a#### 18"], "prompts": ["a"], "labels": [""]}
     assert fast.ask("/get_reward", unlabelled)[1]["extra_logs"]["error"] == [1.0]
 
@@ -295,7 +295,7 @@ def test_an_endless_body_and_too_many_bodies_are_refused(monkeypatch, limit, sta
 
 def test_by_default_only_this_machine_can_connect_and_no_token_is_needed(fast):
     assert fast.host == "127.0.0.1"
-    with pytest.raises(ConnectionRefusedError):  # a server on all addresses has this one, too
+    with pytest.raises(ConnectionRefusedError):  # a server on all addresses would accept this
         socket.create_connection(("127.0.0.2", fast.port), timeout=60)
     assert fast.ask("/score", {"response": "", "ground_truth": "1"}, token="")[0] == 200
 
@@ -352,7 +352,7 @@ def test_ten_times_too_many_requests_are_refused_at_once_and_no_answer_is_lost(s
     assert all(pred == str(n) for n, pred in scores)
     assert all(int(retry_after) >= 1 for _, _, _, retry_after in refusals)
     assert slow.metric('rewardkit_requests_total{path="/score",status="429"}') == len(refusals) > 0
-    assert send_request(1)[1] == 200  # and it goes on
+    assert send_request(1)[1] == 200  # the server accepts requests again
 
 
 def test_items_of_a_closed_connection_are_not_scored(slow):

@@ -50,7 +50,7 @@ def write_yaml(tmp_path):
     return write
 
 
-def as_verl_loads(path):
+def load_as_verl_does(path):
     """Execute a file as verl does, without an entry in sys.modules."""
     spec = importlib.util.spec_from_file_location("custom_module", path)
     module = importlib.util.module_from_spec(spec)
@@ -101,8 +101,8 @@ def test_no_text_makes_the_reward_raise_and_the_score_is_always_the_sum(response
 def test_the_generated_file_scores_as_the_yaml_does(write_yaml, tmp_path):
     path = write_yaml()
     out = write_reward_file(path, tmp_path / "my_reward.py")
-    module = as_verl_loads(out)
-    path.unlink()  # the file stands alone
+    module = load_as_verl_does(out)
+    path.unlink()  # the file does not need the YAML
     for response in (GOOD, "#### 17", ""):
         expected = build(SPEC).compute_score("openai/gsm8k", response, "18")
         assert (
@@ -126,7 +126,7 @@ def test_the_generated_file_is_a_scorer_of_rewardkit_too(write_yaml, tmp_path):
 
 def test_no_text_of_the_yaml_becomes_code(write_yaml, tmp_path):
     text = YAML.replace("[think, answer]", '[\'"""+open("x")+"""\', \'{spec}\', \'\\\', 你好]')
-    module = as_verl_loads(write_reward_file(write_yaml(text), tmp_path / "my_reward.py"))
+    module = load_as_verl_does(write_reward_file(write_yaml(text), tmp_path / "my_reward.py"))
     tags = module.REWARD.parts[1].value.keywords["tags"]
     assert tags == ['"""+open("x")+"""', "{spec}", "\\", "你好"]
 
@@ -150,7 +150,7 @@ def test_a_custom_scorer_is_found_beside_the_yaml(write_yaml, tmp_path, monkeypa
     )
     path = write_yaml("scorer: mine.py:reward\nparts: {base: 0.5, correct: 1}\n")
     monkeypatch.chdir("/")
-    module = as_verl_loads(write_reward_file(path, tmp_path / "my_reward.py"))
+    module = load_as_verl_does(write_reward_file(path, tmp_path / "my_reward.py"))
     result = module.compute_score("me", "me", "18")
     assert (result["base"], result["correct"], result["score"]) == (1.0, 1.0, 2.0)
 
@@ -199,13 +199,13 @@ def test_a_missing_yaml_is_a_usage_error(tmp_path):
         load_reward(tmp_path / "none.yaml")
 
 
-def brief(score, response):
+def brevity(score, response):
     return float(score.correct and len(response) < 20)
 
 
 def test_a_reward_can_be_written_in_ten_lines_of_python():
     reward = Reward(
-        gsm8k.score, (Part("correct", 1.0, lambda s, _: s.correct), Part("b", 2, brief))
+        gsm8k.score, (Part("correct", 1.0, lambda s, _: s.correct), Part("b", 2, brevity))
     )
     assert reward("#### 18", "18").score == 3.0
     assert reward.compute_score("", "#### 18", "18")["b"] == 2.0
@@ -247,12 +247,12 @@ def test_a_part_gets_the_status_of_the_response():
 )
 def test_a_part_cannot_have_a_reserved_name(name):
     with pytest.raises(UsageError, match="name is in use"):
-        Reward(gsm8k.score, (Part(name, 1.0, brief),))
+        Reward(gsm8k.score, (Part(name, 1.0, brevity),))
 
 
 def test_two_parts_cannot_have_one_name():
     with pytest.raises(UsageError, match="name is in use"):
-        Reward(gsm8k.score, (Part("brief", 1.0, brief), Part("brief", 2.0, brief)))
+        Reward(gsm8k.score, (Part("brief", 1.0, brevity), Part("brief", 2.0, brevity)))
 
 
 def test_an_unknown_scorer_keeps_its_own_error():
@@ -289,7 +289,7 @@ def test_the_base_score_passes_through_a_composed_reward():
 @pytest.mark.parametrize("weight", [float("inf"), float("nan"), "1", None, True, [1]])
 def test_a_weight_is_a_finite_number(weight):
     with pytest.raises(UsageError, match="weight"):
-        Part("brief", weight, brief)
+        Part("brief", weight, brevity)
 
 
 def test_a_reward_without_parts_is_refused():
@@ -357,4 +357,4 @@ def test_the_yaml_and_the_generated_file_are_utf_8(write_yaml, tmp_path):
     assert load_reward(path)("<思考>a</思考>", "18").score == 1.0
     out = write_reward_file(path, tmp_path / "reward.py")
     assert "思考" in out.read_text(encoding="utf-8")
-    assert as_verl_loads(out).score("<思考>a</思考>", "18").score == 1.0
+    assert load_as_verl_does(out).score("<思考>a</思考>", "18").score == 1.0

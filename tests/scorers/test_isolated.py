@@ -325,7 +325,7 @@ def test_scores_keep_their_order_in_a_batch_with_failures(bad):
     assert types == [names.get(i, "Score") for i in order]
 
 
-def alive(pid):
+def is_running(pid):
     stat = Path(f"/proc/{pid}/stat")
     try:
         return stat.read_text().rpartition(")")[2].split()[0] != "Z"
@@ -353,7 +353,7 @@ def score(response, ground_truth, extra_info=None):
 """
 
 
-def left_by_scorer(folder):
+def scorer_processes(folder):
     return [int(path.name.partition("-")[2]) for path in folder.glob("pid-*")]
 
 
@@ -370,11 +370,11 @@ def test_processes_that_a_scorer_starts_end_with_the_command_however_that_ends(
         [*command, "--jobs", str(jobs)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     if end != "normal":
-        assert wait_until(lambda: left_by_scorer(tmp_path))
+        assert wait_until(lambda: scorer_processes(tmp_path))
         process.send_signal(end)
     process.wait(120)
-    assert left_by_scorer(tmp_path)
-    assert wait_until(lambda: not any(map(alive, left_by_scorer(tmp_path))))
+    assert scorer_processes(tmp_path)
+    assert wait_until(lambda: not any(map(is_running, scorer_processes(tmp_path))))
 
 
 def test_no_process_of_a_scorer_is_left_as_an_orphan(bad):
@@ -395,4 +395,4 @@ def test_a_scorer_s_process_is_killed_and_replaced_if_its_guard_dies(bad):
         guard = int(Path(f"/proc/{first_pid}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(guard, signal.SIGKILL)
         assert judge("row 1", "1").correct
-    assert wait_until(lambda: not alive(first_pid))
+    assert wait_until(lambda: not is_running(first_pid))

@@ -106,7 +106,7 @@ def test_bold_at_the_start_of_an_answer_is_not_a_power(response, gold, expected)
         (r"\boxed{A}", "A: yes", "A", Status.CORRECT), (r"\boxed{B}", "A: yes", "B", Status.WRONG), (r"\boxed{CA}", "AC", "AC", Status.CORRECT), (r"\boxed{A}", "AC", "A", Status.WRONG),
         (r"\boxed{CAB}", "CAB", "CAB", Status.CORRECT), (r"\boxed{ABC}", "CAB", "ABC", Status.WRONG), (r"\boxed{B} or \boxed{C}", "B", "B or C", Status.AMBIGUOUS_ANSWER),
         (r"\boxed{B or C}", "B", "B or C", Status.AMBIGUOUS_ANSWER), (r"\boxed{7}", "B", "7", Status.WRONG), ("", "B", "", Status.NO_ANSWER), (r"\boxed{A}", "K", "A", Status.WRONG),
-        # several boxes in a run: all of them right, or none
+        # several boxes in a row: all of them must be right
         (r"\boxed{1}, \boxed{1.0}", "1", "1.0", Status.CORRECT), (r"\boxed{1.0}, \boxed{1}", "1", "1", Status.CORRECT), (r"\boxed{1}, \boxed{1.0}, \boxed{1.00}", "1", "1.00", Status.CORRECT), (r"\boxed{1}, \boxed{2}", "1", "1, 2", Status.AMBIGUOUS_ANSWER),
         (r"\boxed{2}, \boxed{1}", "1", "2, 1", Status.AMBIGUOUS_ANSWER), (r"\boxed{x,y}", "x", "x,y", Status.AMBIGUOUS_ANSWER), ("Answer: 1, 1", "1", "1, 1", Status.AMBIGUOUS_ANSWER),
         (r"<think>\boxed{2}</think>\boxed{1}, \boxed{1}", "1", "1", Status.CORRECT),

@@ -249,7 +249,7 @@ def test_every_step_of_the_normalisation_has_an_effect(step):
 )  # fmt: skip
 def test_the_steps_normalise_tex(text, normal):
     assert normalize(text) == normal
-    assert normalize(text + " " * 400) == normal  # more than verl looks at
+    assert normalize(text + " " * 400) == normal  # more than verl reads
 
 
 def test_a_missing_answer_and_a_wrong_one_have_different_statuses():

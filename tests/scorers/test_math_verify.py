@@ -84,7 +84,7 @@ def test_each_outcome_of_the_helper_has_its_own_status(response, gold, pred, sta
 @pytest.mark.usefixtures("package")
 @pytest.mark.parametrize("hanging", HANGS)
 def test_a_response_that_hangs_times_out_and_the_next_is_judged(hanging):
-    score(respond("5"), "5")  # a helper's start counts to no deadline
+    score(respond("5"), "5")  # the start of a helper is not part of a deadline
     assert score(hanging, "5", seconds=0.5) == (0.0, False, "", Status.TIMEOUT)
     assert score(respond("5"), "5").correct
 
@@ -99,7 +99,7 @@ def test_the_error_for_a_missing_package_is_one_line_that_says_what_to_install(
     monkeypatch, tmp_path
 ):
     (tmp_path / "math_verify.py").write_text("raise ModuleNotFoundError('No such module')")
-    monkeypatch.syspath_prepend(tmp_path)  # a helper finds modules where its caller does
+    monkeypatch.syspath_prepend(tmp_path)  # a helper has the module path of its caller
     monkeypatch.setattr(worker, "_pools", {})
     with pytest.raises(UsageError, match=r"pip install 'rewardkit\[math-verify\]'"):
         score(respond("5"), "5")

@@ -117,7 +117,7 @@ def test_with_partial_each_right_letter_raises_the_score_and_a_wrong_one_makes_i
             assert score(mcq.respond(letters_text + "C"), "ABD", partial=True).score == 0.0
 
 
-def tagged(box):
+def tagged_answer(box):
     return f"<think>thoughts</think><answer>{box}</answer>"
 
 
@@ -133,7 +133,7 @@ def tagged(box):
     ],
 )
 def test_the_letter_rule_counts_every_capital_up_to_g_in_the_box(box, gold, pred):
-    assert score(tagged(box), gold, mode="dianjin")[:3] == (1.0, True, pred)
+    assert score(tagged_answer(box), gold, mode="dianjin")[:3] == (1.0, True, pred)
     assert score(box, gold, mode="letters")[:3] == (1.0, True, pred)
 
 
@@ -159,7 +159,7 @@ def test_dianjin_mode_requires_one_think_and_one_answer_with_a_box(response):
 @pytest.mark.parametrize("mode", ["strict", "dianjin", "letters"])
 def test_a_gold_without_letters_never_pays(mode, gold):
     for box in (r"\boxed{}", r"\boxed{x}", rf"\boxed{{{gold}}}"):
-        result = score(tagged(box), gold, {"options": ["x", "y"]}, mode=mode)
+        result = score(tagged_answer(box), gold, {"options": ["x", "y"]}, mode=mode)
         assert (result.score, result.status) == (0.0, Status.BAD_GROUND_TRUTH)
 
 
@@ -187,7 +187,7 @@ PIECES = ["<think>", "</think>", "<answer>", "</answer>", "\\boxed{", "}", "{", 
     st.sampled_from(["A", "AC", "CA", "C,A"]),
 )
 def test_dianjin_mode_scores_as_the_official_rule(prefix, box, gold):
-    for response in (prefix, tagged(rf"\boxed{{{box}}}"), prefix + tagged(box)):
+    for response in (prefix, tagged_answer(rf"\boxed{{{box}}}"), prefix + tagged_answer(box)):
         assert score(response, gold, mode="dianjin").score == official(response, gold)
 
 
@@ -213,7 +213,7 @@ def test_an_unknown_mode_sets_error_and_does_not_raise():
 @pytest.mark.parametrize("mode", ["strict", "dianjin", "letters"])
 @given(response=st.text(), gold=st.text(), flag=st.booleans())
 def test_no_text_makes_the_scorer_raise_and_scores_stay_in_range(mode, response, gold, flag):
-    for text in (response, tagged(rf"\boxed{{{response}}}")):
+    for text in (response, tagged_answer(rf"\boxed{{{response}}}")):
         result = score(
             text, gold, {"options": [gold, "x"]}, partial=flag, final_letter=flag, mode=mode
         )
@@ -334,7 +334,7 @@ def test_the_short_check_gives_the_verdict_of_the_full_one(before, inside, after
 @every(
     ("response", "gold", "options", "result"),
     [
-        # the plain box, and what makes it less plain
+        # a plain box, and boxes with more around or inside them
         (r"\boxed{B}", "B", ["x", "y"], (1.0, True, "B", Status.CORRECT)),
         (r"\boxed{B}", "A", ["x", "y"], (0.0, False, "B", Status.WRONG)),
         (r"\boxed{B}", "AB", ["x", "y"], (0.0, False, "B", Status.WRONG)),

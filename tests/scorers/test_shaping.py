@@ -39,8 +39,8 @@ def test_overlong_scales_with_the_factor_and_keeps_the_verdict():
 def test_overlong_is_verl_s_formula(buffer, more, tokens, factor):
     """The formula of verl's dapo manager, in its own order of operations."""
     longest = buffer + more
-    exceeding = tokens - (longest - buffer)
-    expected = 1.0 + min(-exceeding / buffer * factor, 0)
+    excess = tokens - (longest - buffer)
+    expected = 1.0 + min(-excess / buffer * factor, 0)
     settings = {"max_response_tokens": longest, "buffer_tokens": buffer}
     assert soft(RIGHT, tokens, **settings, penalty_factor=factor) == expected
 
@@ -162,7 +162,7 @@ def test_time_is_linear_in_the_response(unit):
 
 
 def test_settings_are_accepted_up_to_their_limits():
-    assert repetition("c" + "a" + "b" * 131_071, n=1) == 2 / 131_072 - 1  # the c is not looked at
+    assert repetition("c" + "a" + "b" * 131_071, n=1) == 2 / 131_072 - 1  # the c is not read
     assert repetition("a" * 2000, n=1000) == pytest.approx(1 / 1001 - 1)
     assert repetition("abab", n=2, max_penalty=0.0) == 0.0
     assert repetition("ab", n=2) == repetition("a", n=2) == 0.0

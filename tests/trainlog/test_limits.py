@@ -137,7 +137,7 @@ def test_a_compressed_log_of_half_a_gigabyte_is_read_in_bounded_memory(tmp_path,
             file.write(piece)
     code = (
         "import re, sys; from rewardkit.trainlog.read import read_run\n"
-        "print(*read_run(sys.argv[1]).steps)\n"  # ru_maxrss would begin with the parent's memory
+        "print(*read_run(sys.argv[1]).steps)\n"  # ru_maxrss would include the parent's memory
         "status = open('/proc/self/status').read()\n"
         "print(int(re.search(r'VmHWM:\\s*([0-9]+)', status)[1]) >> 10)"
     )

@@ -28,8 +28,8 @@ def healthy(rng, n, limit=1024):
     pace, entropy, grad = rng.uniform(0.02, 0.2), rng.uniform(0.2, 1.5), rng.uniform(0.05, 2)
     length, growth, kl = rng.uniform(100, 400), rng.uniform(0.8, 2.0), rng.uniform(0, 0.003)
     for step in range(1, n + 1):
-        learnt = 2 / (1 + exp(-pace * step)) - 1
-        reward = start + (end - start) * learnt + rng.gauss(0, 0.02)
+        skill = 2 / (1 + exp(-pace * step)) - 1
+        reward = start + (end - start) * skill + rng.gauss(0, 0.02)
         mean = length * (1 + (growth - 1) * step / n) * rng.uniform(0.97, 1.03)
         took = rng.uniform(80, 100)
         row = {
@@ -77,7 +77,7 @@ def test_a_healthy_run_has_no_finding(seed, n, era):
     assert [finding.rule.id for finding in diagnose(run)] == []
 
 
-def spoilt(n=60, era=FULL, config=None, **changes):
+def broken_run(n=60, era=FULL, config=None, **changes):
     """Return a healthy run whose given metrics are functions of (progress from 0 to 1, value)."""
     steps = []
     for step, row in healthy(Random(4), n):
@@ -140,7 +140,7 @@ BROKEN = {
 
 @every("rule", BROKEN)
 def test_each_rule_finds_its_problem_with_numbers(rule):
-    findings = {finding.rule.id: finding for finding in diagnose(spoilt(n=100, **BROKEN[rule]))}
+    findings = {finding.rule.id: finding for finding in diagnose(broken_run(n=100, **BROKEN[rule]))}
     assert rule in findings
     finding = findings[rule]
     assert finding.evidence.facts
@@ -296,7 +296,7 @@ def test_a_zero_with_three_decimals_is_not_a_missing_advantage():
 
 def test_errors_come_first():
     changes = BROKEN["nan"] | BROKEN["truncation"]
-    assert [finding.rule.severity for finding in diagnose(spoilt(**changes))] == [
+    assert [finding.rule.severity for finding in diagnose(broken_run(**changes))] == [
         "error",
         "warning",
     ]

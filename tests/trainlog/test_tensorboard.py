@@ -49,15 +49,15 @@ VERSION = record(b"\x09" + pack("<d", 1.0) + field(3, b"brain.Event:2"))
 
 @pytest.fixture
 def write(tmp_path):
-    def go(*records, name="events.out.tfevents.1"):
+    def write_records(*records, name="events.out.tfevents.1"):
         (tmp_path / name).write_bytes(VERSION + b"".join(records))
         return tmp_path
 
-    return go
+    return write_records
 
 
 def test_the_checksum_matches_the_format():
-    head = pack("<Q", 72)  # how a file of TensorBoard 2.21's writer began
+    head = pack("<Q", 72)  # first bytes of a file of TensorBoard 2.21
     assert pack("<I", _masked_checksum(head)).hex() == "fe92489d"
 
 

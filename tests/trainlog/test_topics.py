@@ -32,10 +32,10 @@ def test_a_validation_uses_the_n_of_all_prompts_not_of_repeated_ones():
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
-        ({"testing": 20.0}, 120.0),  # 0.6.1 on
+        ({"testing": 20.0}, 120.0),  # from 0.6.1 on
         ({"testing": 200.0, "save_checkpoint": 50.0}, 350.0),  # 0.6.1 and 0.7.0
         ({"save_checkpoint": 50.0}, 150.0),
-        ({"gen": 40.0, "testing": 20.0, "save_checkpoint": 50.0}, 120.0),  # 0.7.1 on
+        ({"gen": 40.0, "testing": 20.0, "save_checkpoint": 50.0}, 120.0),  # from 0.7.1 on
         ({"gen": 20.0, "testing": 20.0, "save_checkpoint": 50.0}, 100.0),  # up to 0.5
     ],
 )
