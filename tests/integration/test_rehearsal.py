@@ -196,7 +196,7 @@ def test_failing_scorers_are_reported_in_one_line(plan, tmp_path):
         folder = tmp_path / str(i)
         folder.mkdir()
         (folder / "bad.py").write_text(code)
-        seconds = 25 if "sleep" in code else 200
+        seconds = 25 if "sleep" in code else 600
         return rehearse(
             plan("gsm8k", folder / "bad.py"), folder=folder / "rehearsal", seconds=seconds
         )
