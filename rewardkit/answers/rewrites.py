@@ -86,13 +86,13 @@ def _with_sign(node: Node, *, negative: bool) -> Node:
 
 def compound_totals(node: Node) -> dict[object, Node]:
     """Return the sum of a compound quantity per dimension, in base units."""
-    compound_totals: dict[object, Node] = {}
+    totals: dict[object, Node] = {}
     for _, value, unit in node[1:] if node[0] == "compound" else (node,):
         part = exact_value(value)
         scaled = mul(num(unit.factor), value) if part is None else num(part * unit.factor)
-        before = compound_totals.get(unit.dimension)
-        compound_totals[unit.dimension] = scaled if before is None else ("add", before, scaled)
-    return compound_totals
+        before = totals.get(unit.dimension)
+        totals[unit.dimension] = scaled if before is None else ("add", before, scaled)
+    return totals
 
 
 def clock_to_ratio(node: Node) -> Node | None:
@@ -109,10 +109,10 @@ def item_labels(node: Node) -> list[str] | None:
         for part in items
     ):
         return None
-    item_labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
+    labels = [repr(part[2]) if part[2][0] == "fn" else part[2][1] for part in items]
     if all(part[2][0] == "sym" and is_word(part[2][1]) for part in items):
         return None
-    return item_labels if 1 < len(items) == len(set(item_labels)) else None
+    return labels if 1 < len(items) == len(set(labels)) else None
 
 
 def are_indexed_names(names: list[str]) -> bool:
@@ -158,12 +158,11 @@ def unit_vectors_to_tuple(node: Node) -> Node:
     if node[0] not in ("add", "mul") or "j" not in names or not names <= {"i", "j", "k"}:
         return node
     axes = "ijk" if "k" in names else "ij"
-    at = [substitute(named, {("sym", a): num(int(a == axis)) for a in "ijk"}) for axis in axes]
-    linear = substitute(
-        named, {("sym", a): num(endpoint_value + 2) for endpoint_value, a in enumerate("ijk")}
-    )
-    total = add(*(mul(num(endpoint_value + 2), part) for endpoint_value, part in enumerate(at)))
-    return ("tuple", *at) if value_equal(linear, total) else node
+    entries = [substitute(named, {("sym", a): num(int(a == axis)) for a in "ijk"}) for axis in axes]
+    # The sum must be linear in the unit vectors: it is compared at i = 2, j = 3, k = 4.
+    value = substitute(named, {("sym", a): num(i + 2) for i, a in enumerate("ijk")})
+    linear_value = add(*(mul(num(i + 2), entry) for i, entry in enumerate(entries)))
+    return ("tuple", *entries) if value_equal(value, linear_value) else node
 
 
 _UNIT_VECTORS: dict[Node, Node] = {("sym", f"vec {a}"): ("sym", a) for a in "ijk"} | {
