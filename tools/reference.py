@@ -371,16 +371,17 @@ def policy() -> str:
         "Each is a test (`tests/answers/test_policy.py`). This page is the index: the first row of\n"
         "each section that is equal, and the first that is not, as answer and gold.",
         "| section | rows | equal | different |\n| --- | --- | --- | --- |\n" + lines,
-        "Where an answer is read, and the limits of what is compared, stand on that page too. The\n"
-        "policy is that of the scorers `math`, `geometry3k` and `math_dapo` with `mode=robust`;\n"
-        "`mcq` has the rows on choice letters. What each of the others compares is in\n"
-        "[score.md](score.md#scorers).",
+        "That page also says where an answer is read and which limits apply. The scorers `math`,\n"
+        "`geometry3k` and `math_dapo` with `mode=robust` follow this policy; `mcq` follows the rows on\n"
+        "choice letters. [score.md](score.md#scorers) says what the other scorers compare.",
     )
 
 
 def example(pairs: Sequence[tuple[str, ...]], verdict: str) -> str:
-    """The first pair of a verdict."""
-    return next(f"{answer} and {gold}" for answer, gold, said, _ in pairs if said == verdict)
+    """Return the first pair with a verdict."""
+    return next(
+        f"{answer} and {gold}" for answer, gold, equality, _ in pairs if equality == verdict
+    )
 
 
 def slug(title: str) -> str:
