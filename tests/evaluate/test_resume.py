@@ -94,7 +94,7 @@ def test_a_full_disk_loses_no_saved_response(serve, parquet, tmp_path):
     with serve() as server:
         assert start(server, rows, complete).wait(60) == 0
         limit = ["bash", "-c", 'ulimit -f 10; exec "$@"', "-"]  # files of up to 10 KiB
-        assert start(server, rows, out, before=limit).wait(60) != 0
+        assert start(server, rows, out, prefix=limit).wait(60) != 0
         assert "cannot be written: File too large." in out.with_suffix(".stderr").read_text()
         response_count = len(read_response_index(part_path(out)).rows)
         assert response_count > 20
