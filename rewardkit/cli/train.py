@@ -213,7 +213,7 @@ def _rehearse_all(plans: list[Plan], folders: list[Path | None], *, as_json: boo
     for plan, out in zip(plans, folders, strict=True):
         folder = run_folder(f"{plan.recipe.name}-rehearsal", out)
         with progress("rehearsing with verl on the CPU") as advance:
-            rehearsals.append(rehearse(plan.arguments, folder=folder, progress=advance))
+            rehearsals.append(rehearse(plan.local_arguments(), folder=folder, progress=advance))
         if not as_json:
             _print_rehearsal(rehearsals[-1])
     if as_json:

@@ -16,9 +16,9 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override, parse_verl_section
 from rewardkit.launch.presets import NO_BUFFER, environment, preset
 from rewardkit.launch.recipe import Recipe, merge_fields
-from rewardkit.launch.scorer_location import reward_settings
+from rewardkit.launch.scorer_location import local_path, node_path, reward_settings
 from rewardkit.launch.secret_values import shell_word
-from rewardkit.launch.verl.hydra_values import parse_value
+from rewardkit.launch.verl.hydra_values import format_value, parse_value
 from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import Release, parse_release, release_of
 from rewardkit.launch.verl.reward_keys import NEW_KEY
@@ -90,6 +90,15 @@ class Plan:
     def verl(self) -> str:
         """The version of the release."""
         return self.release.verl
+
+    def local_arguments(self) -> list[str]:
+        """Return the arguments for this machine: with the scorer's file here, not on the nodes."""
+        path, copied = f"{NEW_KEY}.path", node_path(self.recipe, self.verl)
+        if copied is None or self.get(path) != copied:
+            return list(self.arguments)
+        key, here = self.release.name_of(path), local_path(self.recipe, self.verl)
+        local = {f"{key}={format_value(copied)}": f"{key}={format_value(here)}"}
+        return [local.get(argument, argument) for argument in self.arguments]
 
     def command(self) -> list[str]:
         """Return the command as a list of arguments; join it with `shlex.join` only."""

@@ -33,6 +33,18 @@ def node_path(recipe: Recipe, verl: str) -> str | None:
     return f"{folder}reward.py"
 
 
+def local_path(recipe: Recipe, verl: str) -> str | None:
+    """Return the path of the scorer on this machine, or `pkg://module`; None for verl's own scorers."""
+    from rewardkit.scorers.load import location
+
+    scorer = recipe.reward.scorer
+    if scorer == "verl":
+        return None
+    if is_path(scorer):
+        return str(Path(scorer.partition(":")[0]).expanduser().absolute())
+    return location(scorer, pkg=parse_release(verl) >= PKG_SINCE)
+
+
 def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
     """Return the settings of the reward function by verl 0.9.1's names; none for verl's own scorers.
 
@@ -40,7 +52,7 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
         UsageError: the scorer does not exist or has no such option, or verl's own scorers are given
             options.
     """
-    from rewardkit.scorers.load import load_scorer, location
+    from rewardkit.scorers.load import load_scorer
 
     scorer, options = recipe.reward.scorer, recipe.reward.options
     if scorer == "verl":
@@ -49,14 +61,11 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
                 "reward.options: verl's own scorers have no options; remove them or name a scorer."
             )
         return {}
-    file, _, function = scorer.partition(":")
-    if is_path(scorer):
-        path = str(Path(file).expanduser().absolute())
-    else:
+    function = scorer.partition(":")[2] if is_path(scorer) else ""
+    if not is_path(scorer):
         load_scorer(scorer, **options)
-        path, function = location(scorer, pkg=parse_release(verl) >= PKG_SINCE), ""
     return {
-        f"{NEW_KEY}.path": node_path(recipe, verl) or path,
+        f"{NEW_KEY}.path": node_path(recipe, verl) or local_path(recipe, verl),
         f"{NEW_KEY}.name": function or "compute_score",
         **{f"{NEW_KEY}.reward_kwargs.{name}": value for name, value in options.items()},
     }

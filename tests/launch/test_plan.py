@@ -393,3 +393,16 @@ def test_a_new_release_needs_a_file_of_keys_and_an_entry_for_each_renamed_key(pl
     override = "actor_rollout_ref.rollout.prefix_cache_gb=8"
     assert override in plan("0.10", override).arguments
     assert "(verl 0.10.0 has)" in str(plan(LATEST, override).notes)
+
+
+def test_what_runs_on_this_machine_gets_the_scorer_s_file_on_this_machine(plan):
+    """A target that copies the file names it by its place on the nodes, where verl has no pkg://."""
+    smallest_plan = plan("0.5", reward={"scorer": "gsm8k"}, cluster={"target": "ray-job"})
+    assert "custom_reward_function.path=reward.py" in smallest_plan.arguments
+    (path,) = (
+        a for a in smallest_plan.local_arguments() if a.startswith("custom_reward_function.path=")
+    )
+    assert path.endswith("/rewardkit/scorers/gsm8k.py")
+    assert len(smallest_plan.local_arguments()) == len(smallest_plan.arguments)
+    newest = plan("0.9", reward={"scorer": "gsm8k"}, cluster={"target": "ray-job"})
+    assert newest.local_arguments() == list(newest.arguments)

@@ -28,7 +28,7 @@ def check_with_verl(plan: Plan, report: PreflightReport) -> None:
     if plan.module == DAPO_RECIPE:
         report.unchecked.append("the DAPO recipe's own trainer: main_ppo's keys were checked.")
     try:
-        composed = compose_config(plan.arguments, dapo_recipe=plan.release.dapo_recipe)
+        composed = compose_config(plan.local_arguments(), dapo_recipe=plan.release.dapo_recipe)
     except DataError as error:
         report.add("error", "verl", "verl", str(error), "Check verl's installation.")
         return
