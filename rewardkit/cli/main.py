@@ -116,9 +116,8 @@ def run() -> None:
     try:
         _open_streams()
         try:
-            typer.main.get_command(app)(
-                prog_name="rewardkit"
-            )  # app() itself would put typer's own hook in place
+            # Calling app() itself would install typer's own excepthook.
+            typer.main.get_command(app)(prog_name="rewardkit")
         finally:
             sys.stdout.flush()  # a failure at exit could not be reported
     except RewardkitError as error:
