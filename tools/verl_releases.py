@@ -17,6 +17,7 @@ import re
 import sys
 import tempfile
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,10 @@ def write_releases(wheels: list[str]) -> None:
             config = Path(folder) / "verl" / "trainer" / "config"
             fsdp = compose_keys(config, "ppo_trainer")
             megatron = compose_keys(config, "ppo_megatron_trainer")
+            engines = {
+                engine: engine_keys(config, engine, fsdp.keys() | megatron.keys())
+                for engine in other_engines(config)
+            }
         differences = {k: v for k, v in megatron.items() if k not in fsdp or fsdp[k] != v}
         missing = sorted(fsdp.keys() - megatron.keys())
         release = {
@@ -64,6 +69,7 @@ def write_releases(wheels: list[str]) -> None:
             "fsdp": fsdp,
             "megatron": differences,
             "megatron_lacks": missing,
+            "engines": engines,
         }
         text = json.dumps(release, indent=0, sort_keys=True)
         (OUT / f"{version}.json").write_text(text + "\n")
@@ -72,11 +78,28 @@ def write_releases(wheels: list[str]) -> None:
         )
 
 
-def compose_keys(config: Path, name: str) -> dict[str, object]:
+def compose_keys(config: Path, name: str, *overrides: str) -> dict[str, object]:
     from hydra import compose, initialize_config_dir
 
     with initialize_config_dir(config_dir=str(config), version_base=None):
-        return dict(sorted(flat_items(compose(name))))
+        return dict(sorted(flat_items(compose(name, overrides=list(overrides)))))
+
+
+def other_engines(config: Path) -> list[str]:
+    """Return the engines of a release that no plan of ours can use."""
+    files = [*config.glob("engine/*.yaml"), *config.glob("model_engine/*.yaml")]
+    return sorted({file.stem for file in files} - {"dp", "fsdp", "megatron"})
+
+
+def engine_keys(config: Path, engine: str, supported: Collection[str]) -> list[str]:
+    """Return the keys that only this engine has, without those in a section of its name.
+
+    An engine that the trainer of PPO cannot choose (`automodel`: verl uses it for SFT) has none.
+    """
+    if not (config / "model_engine" / f"{engine}.yaml").exists():
+        return []
+    keys = compose_keys(config, "ppo_trainer", f"model_engine={engine}")
+    return [key for key in keys if key not in supported and engine not in key.split(".")]
 
 
 def flat_items(config: Any, prefix: str = "") -> list[tuple[str, object]]:

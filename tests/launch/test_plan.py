@@ -169,6 +169,12 @@ def test_an_unknown_key_is_refused_and_the_nearest_is_suggested(plan):
     assert "+data.train_batchsize=8" in plan("0.9", "+data.train_batchsize=8").arguments
 
 
+def test_a_setting_of_an_engine_that_no_plan_uses_is_refused_with_the_engine_s_name(plan):
+    key = "actor_rollout_ref.actor.veomni.param_offload"
+    with pytest.raises(UsageError, match=rf"{key} is a setting of veomni in verl 0\.9\.1, and rew"):
+        plan("0.9", f"{key}=True")
+
+
 def test_a_key_of_another_release_is_dropped_with_a_note(plan):
     result = plan("0.5", "data.val_max_samples=10")
     assert [n.text for n in result.notes] == [

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewardkit.errors import UsageError
-from rewardkit.launch.verl.releases import parse_release
+from rewardkit.launch.verl.releases import parse_release, release_of
 from rewardkit.launch.verl.reward_keys import describe_reward_keys, reward_key, reward_overrides
 
 
@@ -71,3 +71,42 @@ def test_any_text_is_a_version_or_refused(text):
         assert parse_release(text)
     except UsageError as error:
         assert "is not a version of verl" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("verl", "engines"),
+    [
+        ("0.5.0", []),
+        ("0.7.0", ["veomni"]),
+        ("0.7.1", ["torchtitan", "veomni"]),
+        ("0.8.0", ["automodel", "mindspeed", "torchtitan", "veomni"]),
+        ("0.9.1", ["automodel", "torchtitan", "veomni"]),
+    ],
+)
+def test_a_release_names_the_engines_that_plans_cannot_use(verl, engines):
+    assert list(release_of(verl).engines) == engines
+
+
+@pytest.mark.parametrize(
+    ("verl", "key", "engines"),
+    [
+        ("0.9.1", "actor_rollout_ref.actor.veomni.param_offload", ("veomni",)),
+        ("0.9.1", "actor_rollout_ref.actor.veomni.param_ofload", ("veomni",)),
+        ("0.9.1", "critic.torchtitan", ("torchtitan",)),
+        ("0.9.1", "actor_rollout_ref.actor.optim.lr_decay_ratio", ("veomni",)),
+        ("0.9.0", "actor_rollout_ref.ref.optim.lr", ("mindspeed", "torchtitan")),
+        ("0.9.1", "actor_rollout_ref.ref.mindspeed.dtype", ()),
+        ("0.5.0", "actor_rollout_ref.actor.veomni.param_offload", ()),
+        ("0.9.1", "actor_rollout_ref.actor.fsdp_config.param_offload", ()),
+        ("0.9.1", "actor_rollout_ref.actor.optim.lr", ()),
+        ("0.9.1", "data.train_batchsize", ()),
+        ("0.9.1", "veomni", ()),
+    ],
+)
+@pytest.mark.parametrize("megatron", [False, True])
+def test_a_setting_of_an_engine_that_plans_cannot_use_names_the_engine(
+    verl, key, engines, megatron
+):
+    release = release_of(verl, megatron=megatron)
+    assert release.engines_of(key) == engines
+    assert not (engines and (release.lists(key) or release.accepts_unlisted(key)))

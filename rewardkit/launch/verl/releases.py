@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -84,12 +84,15 @@ class Release:
         keys: dotted key -> default; interpolations are not resolved.
         megatron: whether it is the configuration of the Megatron trainer instead of FSDP's.
         dapo_recipe: whether it is the configuration of verl's DAPO recipe (up to 0.8).
+        engines: the engines of the release that no plan can use, like `veomni`, each with the keys
+            that only it has. Keys in a section of the engine's name are not listed.
     """
 
     verl: str
     keys: Mapping[str, Any]
     megatron: bool = False
     dapo_recipe: bool = False
+    engines: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def number(self) -> tuple[int, ...]:
@@ -124,6 +127,19 @@ class Release:
     def lists(self, key: str) -> bool:
         """Whether the release has a key, or keys below it: they can be set without a `+`."""
         return key in self.keys or f"{key}." in _prefixes(tuple(self.keys))
+
+    def engines_of(self, key: str) -> tuple[str, ...]:
+        """Return the engines that a setting belongs to, if the release has it only for those.
+
+        Such an engine is one of `engines`: verl has it, and no plan can use it. Two engines may share a
+        key (`actor_rollout_ref.ref.optim.lr`). The tuple is empty for any other key.
+        """
+        if self.lists(key):
+            return ()
+        sections = key.split(".")[1:]
+        return tuple(
+            engine for engine, keys in self.engines.items() if engine in sections or key in keys
+        )
 
     def refuses(self, key: str, value: Any) -> bool:
         """Whether a value is text although the release has a number or a boolean."""
@@ -183,7 +199,8 @@ def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) 
         lacks = frozenset(stored["megatron_lacks"])
         keys = {k: v for k, v in keys.items() if k not in lacks} | stored["megatron"]
     keys |= DAPO_RECIPE_KEYS if dapo_recipe else {}
-    return Release(known, keys, megatron, dapo_recipe)
+    engines = {engine: frozenset(names) for engine, names in stored["engines"].items()}
+    return Release(known, keys, megatron, dapo_recipe, engines)
 
 
 @cache

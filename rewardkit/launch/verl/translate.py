@@ -91,8 +91,20 @@ def _drop_reason(setting: Override, key: str, release: Release) -> str | None:
     if _newest_listing(setting.key, megatron=not release.megatron):
         engine = "FSDP" if release.megatron else "Megatron"
         return f"this is a setting of {engine}, which this run does not use."
-    raise UsageError(
-        f"{setting.origin}: verl {release.verl} has no key {setting.key!r}."
+    raise _unknown_key(setting, release)
+
+
+def _unknown_key(setting: Override, release: Release) -> UsageError:
+    """Return the error for a key that no release has for FSDP or Megatron."""
+    where = f"{setting.origin}: "
+    if engines := release.engines_of(setting.key):
+        return UsageError(
+            f"{where}{setting.key} is a setting of {' and '.join(engines)} in verl {release.verl}, "
+            "and rewardkit plans for FSDP and Megatron only. Delete the setting, or start verl "
+            "without rewardkit."
+        )
+    return UsageError(
+        f"{where}verl {release.verl} has no key {setting.key!r}."
         f"{did_you_mean(setting.key, list(release.keys))} "
         "Write +key if code of yours reads it."
     )
