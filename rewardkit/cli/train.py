@@ -229,6 +229,8 @@ def _print_rehearsal(rehearsal: Rehearsal) -> None:
         typer.echo(printable(f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.detail}"))
     for note in rehearsal.notes:
         typer.echo(f"not as planned: {note}")
+    for part in rehearsal.not_rehearsed:
+        typer.echo(f"not rehearsed: {part}")
 
 
 def _start_all(runs: list[Run], folders: list[Path | None], *, as_json: bool) -> None:

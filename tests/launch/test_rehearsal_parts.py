@@ -141,6 +141,19 @@ def scaled_down(tmp_path, engine, texts, changes, *, reward=True):
     return overrides, scale_down.notes(whole, scale, uses_recipe=uses_recipe)
 
 
+def test_parts_of_a_plan_that_are_left_out_are_listed():
+    rollout = "actor_rollout_ref.rollout"
+    settings = {
+        f"{rollout}.multi_turn.enable": True,
+        f"{rollout}.agent.agent_loop_config_path": "loops.yaml",
+        "algorithm.filter_groups.enable": True,
+        "actor_rollout_ref.model.lora_rank": 8,
+    }
+    names = [text.partition(":")[0] for text in scale_down.not_rehearsed(settings)]
+    assert names == ["tools and several turns", "the agent loop", "dynamic sampling", "LoRA"]
+    assert scale_down.not_rehearsed(dict.fromkeys(settings)) == ()
+
+
 def test_overrides_of_the_algorithm_stay_and_those_of_the_hardware_go(tmp_path):
     kept_overrides = [
         "algorithm.adv_estimator=grpo",
@@ -218,7 +231,9 @@ def test_the_buffer_of_verl_s_dapo_recipe_goes_where_the_main_trainer_reads_it(t
     assert "++reward_model.reward_manager=dapo" in overrides
     assert "++reward_model.reward_kwargs.overlong_buffer_cfg.len=16" in overrides
     assert not any("filter_groups" in text or "l.overlong_buffer." in text for text in overrides)
-    assert len(notes) == 2
+    assert notes == (
+        "verl's DAPO recipe is rehearsed with verl's main trainer, which has its reward",
+    )
 
 
 def test_responses_are_dumped_where_no_function_is_recorded(tmp_path):

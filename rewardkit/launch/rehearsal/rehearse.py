@@ -67,7 +67,8 @@ class Rehearsal:
         rewards: `critic/score/mean` by step.
         calls: some calls of the scorer.
         folder: the folder with log, metrics, checkpoint, sample and command.
-        notes: differences between the plan and its rehearsal.
+        notes: what the rehearsal does in another way than the plan.
+        not_rehearsed: parts of the plan that the rehearsal leaves out.
     """
 
     verl: str
@@ -78,6 +79,7 @@ class Rehearsal:
     calls: tuple[ScorerCall, ...]
     folder: Path
     notes: tuple[str, ...] = ()
+    not_rehearsed: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -216,6 +218,7 @@ def _result(sandbox: Sandbox, outcome: CommandOutcome, steps: int, seconds: floa
         calls=select_examples(calls),
         folder=folder,
         notes=sandbox.notes,
+        not_rehearsed=sandbox.not_rehearsed,
     )
 
 

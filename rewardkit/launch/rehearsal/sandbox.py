@@ -36,7 +36,8 @@ class Sandbox:
         train: the rows to train on.
         val: the rows to validate on.
         reward: path and name of the user's function; None where verl's own scorer judges.
-        notes: differences between the plan and its rehearsal.
+        notes: what the rehearsal does in another way than the plan.
+        not_rehearsed: parts of the plan that the rehearsal leaves out.
     """
 
     folder: Path
@@ -46,6 +47,7 @@ class Sandbox:
     val: RowSample
     reward: tuple[str, str] | None
     notes: tuple[str, ...]
+    not_rehearsed: tuple[str, ...]
 
 
 def make_sandbox(
@@ -81,6 +83,7 @@ def make_sandbox(
         val=val,
         reward=reward,
         notes=scale_down.notes(config, scale, uses_recipe=uses_recipe),
+        not_rehearsed=scale_down.not_rehearsed(config),
     )
 
 

@@ -9,6 +9,7 @@ from rewardkit.launch.overrides import Override
 from rewardkit.launch.rehearsal.rehearsal_scale import RehearsalScale
 from rewardkit.launch.rehearsal.substitutions import (
     DROPPED_KEYS,
+    NOT_REHEARSED,
     NOTES,
     A,
     Config,
@@ -143,16 +144,23 @@ def _outputs(config: Config, paths: SandboxPaths, release: Release) -> dict[str,
 
 
 def notes(config: Config, scale: RehearsalScale, *, uses_recipe: bool) -> tuple[str, ...]:
-    """Return the differences between a plan and its rehearsal that the user should know."""
-    rollout = f"{A}rollout."
+    """Return what a rehearsal does in another way than its plan."""
     conditions = {
         "megatron": is_megatron(config),
-        "tools": config.get(f"{rollout}multi_turn.enable"),
-        "agent": config.get(f"{rollout}agent.agent_loop_config_path"),
         "mode": config.get("trainer.v1.trainer_mode", "sync") != "sync",
         "cut": scale.is_cut,
-        "filter": config.get("algorithm.filter_groups.enable"),
-        "lora": (config.get(f"{A}model.lora_rank") or 0) > 0,
         "recipe": uses_recipe,
     }
     return tuple(NOTES[name] for name, holds in conditions.items() if holds)
+
+
+def not_rehearsed(config: Config) -> tuple[str, ...]:
+    """Return the parts of a plan that its rehearsal leaves out."""
+    rollout = f"{A}rollout."
+    conditions = {
+        "tools": config.get(f"{rollout}multi_turn.enable"),
+        "agent": config.get(f"{rollout}agent.agent_loop_config_path"),
+        "filter": config.get("algorithm.filter_groups.enable"),
+        "lora": (config.get(f"{A}model.lora_rank") or 0) > 0,
+    }
+    return tuple(NOT_REHEARSED[name] for name, holds in conditions.items() if holds)

@@ -43,13 +43,17 @@ DROPPED_KEYS = (
 #: Differences between a plan and its rehearsal, for the user.
 NOTES = {
     "megatron": "the plan's Megatron is rehearsed with FSDP",
-    "tools": "tools and several turns are not rehearsed: one response to each prompt",
     "cut": "prompts of more than 4,096 bytes are cut from the left",
-    "filter": "dynamic sampling is off: a random model's groups are all wrong, none would be kept",
-    "lora": "LoRA is not rehearsed: all weights are trained",
     "recipe": "verl's DAPO recipe is rehearsed with verl's main trainer, which has its reward",
     "mode": "the plan's asynchronous trainer is rehearsed with the synchronous one",
-    "agent": "the plan's agent loop is not rehearsed: one response to each prompt",
+}
+
+#: Parts of a plan that its rehearsal leaves out.
+NOT_REHEARSED = {
+    "tools": "tools and several turns: every prompt gets one response",
+    "agent": "the agent loop: every prompt gets one response",
+    "filter": "dynamic sampling: a random model's groups are all wrong, so none would be kept",
+    "lora": "LoRA: all weights are trained",
 }
 
 
