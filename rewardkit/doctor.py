@@ -9,7 +9,8 @@ import os
 from typing import Final
 
 from rewardkit.devices import describe_devices
-from rewardkit.launch.verl.releases import installed_verl
+from rewardkit.errors import UsageError
+from rewardkit.launch.verl.releases import installed_verl, release_notice
 from rewardkit.launch.verl.reward_keys import describe_reward_keys
 from rewardkit.redact import Redactor
 from rewardkit.versions import package_versions
@@ -36,10 +37,15 @@ def _verl() -> dict[str, str]:
             "custom reward": f"verl is not installed; 0.9 and later read {describe_reward_keys('0.9.1')}",
             "up to 0.7.0": describe_reward_keys("0.7.0"),
         }
-    return {
+    facts = {
         "custom reward": f"verl {verl} reads {describe_reward_keys(verl)}",
         "set it with": "rewardkit path NAME --verl",
     }
+    try:
+        notice = release_notice(verl)
+    except UsageError as error:
+        return facts | {"plans": str(error)}
+    return facts | {"plans": f"verl {verl} {notice}"} if notice else facts
 
 
 def _hubs() -> dict[str, str]:

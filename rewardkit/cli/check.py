@@ -17,6 +17,7 @@ from rewardkit.cli.shared.console import (
     printable,
     prints_to_stderr,
     progress,
+    warn,
 )
 from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.html_page import require_html_path
@@ -118,7 +119,7 @@ def command(
     verl_version: Annotated[
         str | None,
         typer.Option(
-            help="For a recipe: verl version to check for; the default is the installed one."
+            help="For a recipe: verl version to check for, or main; the default is the installed one."
         ),
     ] = None,
     overwrite: Overwrite = False,
@@ -238,8 +239,12 @@ def _check_recipe(
     from rewardkit.cli.shared.preflight import print_preflight, run_preflight
     from rewardkit.cli.shared.requests import read_launch_request
     from rewardkit.launch.request import plan_from_request
+    from rewardkit.launch.verl.releases import release_notice
 
-    plan = plan_from_request(read_launch_request(name, fields, verl_version=verl))
+    request = read_launch_request(name, fields, verl_version=verl)
+    plan = plan_from_request(request)
+    if notice := release_notice(request.verl):
+        warn(f"verl {request.verl} {notice}")
     preflight = run_preflight(plan)
     if as_json:
         print_json(

@@ -95,11 +95,14 @@ def import_(
     """
     from rewardkit.launch.script_import.importer import import_script, recipe_text
     from rewardkit.launch.script_import.launch_script import read_script
-    from rewardkit.launch.verl.releases import LATEST, installed_verl
+    from rewardkit.launch.verl.releases import LATEST, installed_verl, release_notice
     from rewardkit.output import atomic
 
+    verl = verl_version or installed_verl() or LATEST
     text = sys.stdin.read() if script == "-" else read_script(Path(script))
-    imported = import_script(text, script, verl_version or installed_verl() or LATEST)
+    imported = import_script(text, script, verl)
+    if notice := release_notice(verl):
+        warn(f"verl {verl} {notice}")
     for finding in imported.findings:
         warn(f"{finding.severity}: {finding}")
     if as_json:

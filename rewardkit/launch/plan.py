@@ -20,7 +20,7 @@ from rewardkit.launch.scorer_location import local_path, node_path, reward_setti
 from rewardkit.launch.secret_values import shell_word
 from rewardkit.launch.verl.hydra_values import format_value, parse_value
 from rewardkit.launch.verl.key_renames import to_latest_key
-from rewardkit.launch.verl.releases import Release, parse_release, release_of
+from rewardkit.launch.verl.releases import Release, release_notice, release_of
 from rewardkit.launch.verl.reward_keys import NEW_KEY
 from rewardkit.launch.verl.translate import Note, translate
 
@@ -31,7 +31,7 @@ DAPO_RECIPE = "recipe.dapo.main_dapo"
 FILTER_SINCE = (0, 9, 0)
 
 #: First release in which Megatron is a model engine; before, it has a configuration file.
-ENGINE_SINCE = (0, 7, 1)
+ENGINE_SINCE = (0, 8, 0)
 
 #: Before this release, verl's dapo reward manager fails on the first sample if it has no buffer.
 BUFFER_OPTIONAL_SINCE = (0, 7, 1)
@@ -129,7 +129,7 @@ def make_plan(
 
     Args:
         recipe: the run.
-        verl: the release; an unknown one is planned as the nearest older one.
+        verl: the release; an unknown one is planned as the nearest older one, `main` as the snapshot.
         overrides: settings of the command line; they win over the recipe's.
         secrets: the values of the secrets that the recipe and the overrides have marks for.
 
@@ -258,9 +258,8 @@ def _engine_arguments(release: Release) -> list[str]:
 
 
 def _release_notes(release: Release, verl: str) -> Iterable[Note]:
-    if parse_release(verl) > release.number:
-        text = f"is newer than the releases we know: planned as {release.verl}."
-        yield Note("hint", f"verl {verl}", text)
+    if notice := release_notice(verl):
+        yield Note("hint", f"verl {verl}", notice)
     if release.dapo_recipe:
         yield Note(
             "hint",

@@ -293,6 +293,25 @@ def test_a_script_becomes_a_recipe_and_says_what_verl_would_ignore(run, tmp_path
     assert "reward.custom_reward_function.path=/r/mine.py" in plan
 
 
+@pytest.mark.parametrize("verl", ["main", "0.10"])
+def test_a_plan_a_check_and_an_import_for_main_say_once_that_it_is_a_snapshot(run, recipe, verl):
+    (recipe.parent / "run.sh").write_text(
+        "python3 -m verl.trainer.main_ppo data.train_files=t.parquet data.val_files=v.parquet "
+        "actor_rollout_ref.model.path=/m/x\n"
+    )
+    text = "verl's main of 2026-08-22 (commit 1dda039b9c63), an unreleased snapshot"
+    for command in (
+        ["train", recipe, "--dry-run"],
+        ["train", recipe, "--dry-run", "--json"],
+        ["check", recipe],
+        ["check", recipe, "--json"],
+        ["recipes", "import", "run.sh"],
+    ):
+        done = run(*command, "--verl-version", verl)
+        is_plan_in_json = command[0] == "train" and "--json" in command
+        assert (done.stdout if is_plan_in_json else done.stderr).count(text) == 1, command
+
+
 def test_merge_prints_verl_s_command(run, tmp_path):
     actor = tmp_path / "global_step_5" / "actor"
     actor.mkdir(parents=True)

@@ -30,11 +30,12 @@ from rewardkit.launch.verl.releases import (
     nearest,
     parse_release,
     release_of,
+    snapshots,
 )
 from tests.tables import every
 
 GOLDEN = Path(__file__).parent / "golden"
-RELEASES = ("0.5", "0.6", "0.7", "0.8", "0.9")
+RELEASES = ("0.5", "0.6", "0.7", "0.8", "main")
 
 
 def arguments(name, verl):
@@ -48,10 +49,10 @@ def golden(name):
     """Return the arguments for 0.9, and what other releases add (+) or lack (-)."""
     newest = arguments(name, "0.9")
     lines = ["== 0.9", *newest]
-    for verl in RELEASES[:-1]:
-        older = arguments(name, verl)
-        lines += [f"== {verl}", *(f"- {a}" for a in newest if a not in older)]
-        lines += [f"+ {a}" for a in older if a not in newest]
+    for verl in RELEASES:
+        other = arguments(name, verl)
+        lines += [f"== {verl}", *(f"- {a}" for a in newest if a not in other)]
+        lines += [f"+ {a}" for a in other if a not in newest]
     return "\n".join(lines) + "\n"
 
 
@@ -63,7 +64,7 @@ def test_the_plans_of_a_recipe_are_those_that_were_reviewed(name):
     assert golden(name) == file.read_text()
 
 
-@every("verl", known_releases())
+@every("verl", [*known_releases(), *snapshots()])
 @every("name", built_in())
 def test_a_plan_has_only_keys_that_its_release_lists_or_reads(name, verl):
     plan = make_plan(read_recipe(load_tree(name), name), verl)
@@ -74,9 +75,7 @@ def test_a_plan_has_only_keys_that_its_release_lists_or_reads(name, verl):
         key = argument.partition("=")[0]
         if key.startswith("--") or key == "model_engine":
             continue
-        assert not ignored_key(
-            key.lstrip("+"), parse_release(verl), megatron=megatron, dapo_recipe=recipe
-        )
+        assert not release.ignored(key.lstrip("+"))
         assert release.accepts_unlisted(key[1:]) if key.startswith("+") else release.lists(key), key
 
 
@@ -144,8 +143,11 @@ def test_changing_the_algorithm_to_grpo_removes_all_keys_of_dapo(plan):
 
 
 def test_megatron_is_selected_by_the_option_of_each_release(plan):
-    assert plan("0.9", strategy="megatron").arguments[0] == "model_engine=megatron"
-    assert "--config-name=ppo_megatron_trainer.yaml" in plan("0.7.0", strategy="megatron").arguments
+    for verl in ("0.8.0", "0.9", "0.10.0.dev0"):
+        assert plan(verl, strategy="megatron").arguments[0] == "model_engine=megatron"
+    for verl in ("0.4.1", "0.7.0", "0.7.1"):  # 0.7.1 has model_engine=dp, torchtitan and veomni
+        option = "--config-name=ppo_megatron_trainer.yaml"
+        assert option in plan(verl, strategy="megatron").arguments
 
 
 def test_devices_npu_sets_every_setting_that_npu_needs(plan):
@@ -307,10 +309,62 @@ def test_a_hydra_group_or_deletion_is_passed_unchanged(plan):
         ("0.7.0", "0.7.0"),
         ("0.9.2.dev1", "0.9.1"),
         ("1.2", LATEST),
+        ("main", "0.10.0.dev0"),
+        ("0.10", "0.10.0.dev0"),
+        ("0.10.0", "0.10.0.dev0"),
+        ("0.10.0.dev", "0.10.0.dev0"),
+        ("0.10.0.dev0+g1dda039", "0.10.0.dev0"),
+        ("v0.10.0rc1", "0.10.0.dev0"),
+        ("0.10.1", LATEST),
     ],
 )
 def test_a_release_is_planned_as_the_nearest_known_one(verl, nearest_release):
     assert nearest(verl) == nearest_release
+
+
+def test_a_plan_for_a_snapshot_of_main_names_its_date_and_commit_once(plan):
+    for verl in ("main", "0.10", "0.10.0.dev0"):
+        result = plan(verl)
+        assert result.verl == "0.10.0.dev0"
+        notes = [str(note) for note in result.notes if "unreleased" in note.text]
+        assert notes == [
+            (
+                f"verl {verl}: is planned as verl's main of 2026-08-22 (commit 1dda039b9c63), an "
+                "unreleased snapshot, older than verl 0.9.1 (2026-09-20). main may have changed since."
+            )
+        ]
+    assert not any("unreleased" in note.text for note in plan("0.9").notes)
+
+
+def test_a_snapshot_that_is_newer_than_every_release_is_not_called_older(plan, monkeypatch):
+    monkeypatch.setattr(releases, "LATEST", "0.8.0")
+    assert "an unreleased snapshot. main may have changed" in str(plan("main").notes)
+
+
+def test_a_snapshot_is_never_planned_unless_its_number_is_asked_for(plan):
+    assert known_releases()[-1] == LATEST
+    assert not {*known_releases()} & {*snapshots()}
+    assert plan(LATEST).release.commit == ""
+
+
+@pytest.mark.usefixtures("fictional_release")
+def test_a_released_version_replaces_a_snapshot_of_its_number():
+    assert (nearest("0.10"), nearest("0.10.0.dev0")) == ("0.10.0", "0.10.0")
+
+
+@pytest.mark.usefixtures("fictional_snapshot")
+def test_a_setting_that_only_a_snapshot_has_is_dropped_with_its_version(plan):
+    notes = [str(note) for note in plan("0.9", "trainer.of_tomorrow=1").notes]
+    assert notes == ["trainer.of_tomorrow: verl 0.9.1 has no such setting (verl 0.10.0.dev0 has)."]
+    assert "trainer.of_tomorrow=1" in plan("main", "trainer.of_tomorrow=1").arguments
+
+
+def test_a_key_that_a_release_removed_is_planned_for_a_snapshot_that_still_has_it(plan):
+    key = "actor_rollout_ref.actor.megatron.grad_offload"
+    assert f"{key}=True" in plan("main", f"{key}=True", strategy="megatron").arguments
+    result = plan("0.9.1", f"{key}=True", strategy="megatron")
+    assert f"{key}=True" not in result.arguments
+    assert "removed: param_offload releases the gradients too" in str(result.notes)
 
 
 def test_a_release_before_all_known_ones_is_refused():
@@ -324,7 +378,7 @@ def test_a_renamed_key_survives_the_round_trip_through_every_release():
             key = f"{name}x" if name.endswith(".") else name
             new = to_latest_key(key)
             assert new == (f"{move.new}x" if name.endswith(".") else move.new)
-            for verl in known_releases():
+            for verl in [*known_releases(), *snapshots()]:
                 assert to_latest_key(to_release_key(new, parse_release(verl))) == new
 
 
@@ -364,26 +418,40 @@ def test_any_text_is_a_valid_override_or_refused(text):
 
 
 @pytest.fixture
-def fictional_release(tmp_path, monkeypatch):
-    """Add a verl 0.10.0 as docs/how-to/new-verl-release.md does: one key is new, one renamed."""
+def release_folder(tmp_path, monkeypatch):
+    """A copy of the keys of all releases, which a test may change."""
     folder = shutil.copytree(releases.FOLDER, tmp_path / "release_keys")
-    newest = json.loads((folder / f"{LATEST}.json").read_text())
+    monkeypatch.setattr(releases, "FOLDER", folder)
+    caches = (releases.release_of, to_latest_key)
+    for cache in caches:
+        cache.cache_clear()
+    yield folder
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.fixture
+def fictional_snapshot(release_folder):
+    """Add a key to the snapshot of main."""
+    file = release_folder / "0.10.0.dev0.json"
+    snapshot = json.loads(file.read_text())
+    snapshot["fsdp"]["trainer.of_tomorrow"] = None
+    file.write_text(json.dumps(snapshot))
+
+
+@pytest.fixture
+def fictional_release(release_folder, monkeypatch):
+    """Add a verl 0.10.0 as docs/how-to/new-verl-release.md does: one key is new, one renamed."""
+    newest = json.loads((release_folder / f"{LATEST}.json").read_text())
     keys = newest["fsdp"]
     keys["trainer.validation.before_train"] = keys.pop("trainer.val_before_train")
     keys["actor_rollout_ref.rollout.prefix_cache_gb"] = 4
-    (folder / "0.10.0.json").write_text(json.dumps(newest | {"verl": "0.10.0"}))
+    (release_folder / "0.10.0.json").write_text(json.dumps(newest | {"verl": "0.10.0"}))
     rename = key_renames.KeyRename(
         new="trainer.validation.before_train", old="trainer.val_before_train", since=(0, 10, 0)
     )
     table = (rename, *renames())
-    monkeypatch.setattr(releases, "FOLDER", folder)
     monkeypatch.setattr(key_renames, "renames", lambda: table)
-    caches = (releases.release_of, to_latest_key)
-    for cache in caches:
-        cache.cache_clear()
-    yield
-    for cache in caches:
-        cache.cache_clear()
 
 
 @pytest.mark.usefixtures("fictional_release")

@@ -16,7 +16,7 @@ from rewardkit.launch.recipe import built_in, deep_merge, load_tree, read_recipe
 from rewardkit.launch.rules import CHECKED_ELSEWHERE, RULES, check_rules
 from rewardkit.launch.rules.facts import GIB, RunFacts, device_memory, read_facts
 from rewardkit.launch.verl.key_renames import to_release_key
-from rewardkit.launch.verl.releases import known_releases, parse_release
+from rewardkit.launch.verl.releases import known_releases, parse_release, snapshots
 from tests.tables import every
 
 ACTOR, MODEL = "actor_rollout_ref.actor", "actor_rollout_ref.model"
@@ -616,6 +616,12 @@ EXAMPLES = [
         "grad_offload=True",
     ),
     (
+        "L-41",
+        example(megatron(param_offload=True, optimizer_offload=True), release="0.10.0.dev0", **M),
+        example(megatron(param_offload=True, optimizer_offload=True), **M),
+        "grad_offload=True",
+    ),
+    (
         "L-42",
         example({**LONG, **megatron()}, **M),
         example({**LONG, **megatron(), f"{TRANSFORMER}.recompute_granularity": "full"}, **M),
@@ -740,6 +746,19 @@ EXAMPLES = [
         example(**dynamic_sampling("seq_reward")),
         example(release="0.5.0", **dynamic_sampling("seq_reward")),
         "verl 0.9.1 has no metric seq_reward and stops at the first batch",
+    ),
+    *(
+        (
+            "L-50",
+            example(release=release, **dynamic_sampling(metric)),
+            example(release=release, **dynamic_sampling("acc")),
+            (
+                f"verl {release} has no metric {metric} and stops at the first batch. "
+                "Set algorithm.filter_groups.metric=acc."
+            ),
+        )
+        for release in ("0.9.0", "0.10.0.dev0")
+        for metric in ("reward", "seq_final_reward")
     ),
     (
         "L-50",
@@ -1036,7 +1055,7 @@ def test_every_rule_of_the_inventory_is_in_rules_or_in_checked_elsewhere():
     assert not set(checked) & set(CHECKED_ELSEWHERE)
 
 
-@every("verl", known_releases())
+@every("verl", [*known_releases(), *snapshots()])
 @every("name", built_in())
 def test_no_rule_raises_on_a_built_in_recipe_and_none_finds_an_error(name, verl):
     tree = load_tree(name)

@@ -80,7 +80,7 @@ GoldKey = Annotated[
 ]
 VerlVersion = Annotated[
     str | None,
-    typer.Option(help="verl version to plan for; the default is the installed one."),
+    typer.Option(help="verl version to plan for, or main; the default is the installed one."),
 ]
 RecipeName = Annotated[
     str, typer.Argument(autocompletion=complete_recipes, help="Recipe name, or a .yaml file.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rewardkit.launch.plan import DAPO_RECIPE
+from rewardkit.launch.plan import DAPO_RECIPE, FILTER_SINCE
 from rewardkit.launch.presets import ACTOR, OVERLONG
 from rewardkit.launch.rules.rule import ASCEND, GUIDE, Violation, rule, set_to
 from rewardkit.launch.rules.values import SAMPLES, PlanValues
+from rewardkit.launch.verl.releases import Release
 
 CLIP_LOW, CLIP_HIGH = f"{ACTOR}.clip_ratio_low", f"{ACTOR}.clip_ratio_high"
 FILTER_GROUPS = "algorithm.filter_groups"
@@ -113,13 +114,27 @@ def dynamic_sampling(values: PlanValues) -> Violation | None:
     metric = settings[key] if key in settings else values.plan.get(key)
     if metric in (None, ""):
         return set_to(key, "acc", "it is not set, and groups are compared by it.")
-    total, unknown = "reward", {"seq_reward", "seq_final_reward"}
-    if not values.is_since(0, 9, 0):
-        total, unknown = "seq_reward", {"reward"}
-    if isinstance(metric, str) and metric in unknown:
+    computed = computed_metrics(values.plan.release)
+    if isinstance(metric, str) and metric in _COMPUTED_SOMEWHERE - {*computed}:
         message = f"verl {values.plan.verl} has no metric {metric} and stops at the first batch."
-        return set_to(key, total, message, extra=", or acc if the reward function returns it")
+        extra = ", or acc if the reward function returns it" if computed else ""
+        return set_to(key, computed[0] if computed else "acc", message, extra=extra)
     return _generated_batch(values)
+
+
+def computed_metrics(release: Release) -> tuple[str, ...]:
+    """Return the metrics of dynamic sampling that a release computes, the usual one first.
+
+    All others are read from what the reward function returns. 0.9.1 computes the reward, which is its
+    default there; 0.9.0 and main's snapshot compute none (verl trainer/ppo/v1/replay_buffer.py).
+    """
+    if release.number < FILTER_SINCE:
+        return ("seq_reward", "seq_final_reward")
+    return ("reward",) if release.keys.get(f"{FILTER_GROUPS}.metric") == "reward" else ()
+
+
+#: Metrics of dynamic sampling that some release or its DAPO recipe computes.
+_COMPUTED_SOMEWHERE = frozenset({"reward", "seq_reward", "seq_final_reward"})
 
 
 def _generated_batch(values: PlanValues) -> Violation | None:

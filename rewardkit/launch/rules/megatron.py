@@ -69,9 +69,9 @@ def hybrid_optimizer(values: PlanValues) -> Violation | None:
 
 @rule("L-41", "info", MEGATRON, GUIDE)
 def offload(values: PlanValues) -> Violation | None:
-    """Parameters and optimizer are offloaded together; before 0.9.1 gradients too."""
+    """Parameters and optimizer are offloaded together, and gradients where verl has a key for it."""
     names = ["param_offload", "optimizer_offload"]
-    if not values.is_since(0, 9, 1):
+    if values.plan.release.lists(f"{MEGATRON}.grad_offload"):
         names.append("grad_offload")
     on = [name for name in names if values.flag(f"{MEGATRON}.{name}")]
     off = [name for name in names if values.flag(f"{MEGATRON}.{name}") is False]

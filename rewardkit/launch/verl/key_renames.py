@@ -40,6 +40,7 @@ class IgnoredKey:
         since: the first release that ignores it.
         why: what happens, and what to use instead.
         fatal: whether verl stops instead of ignoring it.
+        removed: whether verl removed it: a snapshot of main that lists it still reads it.
         only: the trainer that ignores it, `fsdp` or `megatron`; "" for both.
     """
 
@@ -47,6 +48,7 @@ class IgnoredKey:
     since: tuple[int, ...]
     why: str
     fatal: bool = False
+    removed: bool = False
     only: str = ""
 
 

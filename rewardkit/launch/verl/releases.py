@@ -3,6 +3,9 @@
 `tools/verl_releases.py` reads them from a release's wheel and writes `release_keys/VERSION.json`. A
 key that a release lists can be set. A key that it does not list needs Hydra's `+`, and has an effect
 only in a section that accepts any name (`engine_kwargs`, `reward_kwargs`, ...).
+
+A snapshot is the state of verl's main on a day, under the unreleased version that it had
+(`0.10.0.dev0`). It is planned for on request or where such a verl is installed, never by default.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ FOLDER = Path(__file__).parent / "release_keys"
 
 #: Plans use the names of this release. Without an installed verl, plans are also for this release.
 LATEST = "0.9.1"
+
+#: The name of the newest snapshot, as a version.
+MAIN = "main"
 
 #: Sections in which verl accepts any name, in every release.
 OPEN_SECTIONS = frozenset(
@@ -63,14 +69,15 @@ def installed_verl() -> str | None:
 
 
 def parse_release(text: str) -> tuple[int, ...]:
-    """`"0.7.1.dev0"` -> `(0, 7, 1)`, `"0.8"` -> `(0, 8, 0)`.
+    """`"0.7.1.dev0"` -> `(0, 7, 1)`, `"0.8"` -> `(0, 8, 0)`, `"main"` -> that of its snapshot.
 
     Raises:
         UsageError: the text does not begin with a version.
     """
-    match = re.match(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?!\d)", text)
+    version_text = snapshots()[-1] if text == MAIN else text
+    match = re.match(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?!\d)", version_text)
     if match is None:
-        raise UsageError(f"{text!r} is not a version of verl; write it like 0.9.1.")
+        raise UsageError(f"{text!r} is not a version of verl; write it like {LATEST}, or {MAIN}.")
     parts = [int(part) for part in match[1].split(".")]
     return tuple(parts + [0] * (3 - len(parts)))
 
@@ -86,6 +93,8 @@ class Release:
         dapo_recipe: whether it is the configuration of verl's DAPO recipe (up to 0.8).
         engines: the engines of the release that no plan can use, like `veomni`, each with the keys
             that only it has. Keys in a section of the engine's name are not listed.
+        date: the day on which its wheel was built; for a snapshot, of its commit.
+        commit: the commit of a snapshot; "" for a release.
     """
 
     verl: str
@@ -93,6 +102,8 @@ class Release:
     megatron: bool = False
     dapo_recipe: bool = False
     engines: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    date: str = ""
+    commit: str = ""
 
     @property
     def number(self) -> tuple[int, ...]:
@@ -122,7 +133,8 @@ class Release:
 
     def ignored(self, key: str) -> IgnoredKey | None:
         """Return the entry for a key that this release lists and ignores; None for any other key."""
-        return ignored_key(key, self.number, megatron=self.megatron, dapo_recipe=self.dapo_recipe)
+        entry = ignored_key(key, self.number, megatron=self.megatron, dapo_recipe=self.dapo_recipe)
+        return None if entry and entry.removed and self.lists(key) else entry
 
     def lists(self, key: str) -> bool:
         """Whether the release has a key, or keys below it: they can be set without a `+`."""
@@ -160,24 +172,57 @@ class Release:
 
 
 def known_releases() -> list[str]:
-    """Return the versions whose keys we have, oldest first."""
-    return sorted((path.stem for path in FOLDER.glob("*.json")), key=parse_release)
+    """Return the releases whose keys we have, oldest first; no snapshot is one of them."""
+    return [known for known in _known_versions() if ".dev" not in known]
+
+
+def snapshots() -> list[str]:
+    """Return the versions of the snapshots whose keys we have, oldest first."""
+    return [known for known in _known_versions() if ".dev" in known]
+
+
+def _known_versions() -> list[str]:
+    names = (path.stem for path in FOLDER.glob("*.json"))
+    return sorted(names, key=parse_release)
 
 
 def nearest(verl: str) -> str:
-    """Return the known version with whose keys a version is planned: `0.7` -> 0.7.1, `0.9.1.dev0` -> 0.9.1.
+    """Return the known version with whose keys a version is planned: `0.7` -> 0.7.1, `0.9.2` -> 0.9.1.
+
+    A snapshot is planned for its own number only: `main`, `0.10` and `0.10.0.dev0` -> 0.10.0.dev0.
 
     Raises:
         UsageError: it is older than every known version.
     """
-    wanted = parse_release(verl)
-    minor = [known for known in known_releases() if parse_release(known)[:2] == wanted[:2]]
+    wanted, known = parse_release(verl), known_releases()
+    minor = [release for release in known if parse_release(release)[:2] == wanted[:2]]
     if minor and verl.lstrip("v").count(".") < 2:
         return minor[-1]
-    older = [known for known in known_releases() if parse_release(known) <= wanted]
+    older = [release for release in known if parse_release(release) <= wanted]
     if not older:
-        raise UsageError(f"verl {verl}: plans start at verl {known_releases()[0]}.")
-    return older[-1]
+        raise UsageError(f"verl {verl}: plans start at verl {known[0]}.")
+    same = [snapshot for snapshot in snapshots() if parse_release(snapshot) == wanted]
+    is_released = parse_release(older[-1]) == wanted
+    return same[-1] if same and not is_released else older[-1]
+
+
+def release_notice(verl: str) -> str:
+    """Return what a user has to know about the keys with which a version is planned; "" if nothing.
+
+    Raises:
+        UsageError: the version is older than every known one.
+    """
+    release = release_of(verl)
+    if release.commit:
+        latest = release_of(LATEST)
+        age = f", older than verl {LATEST} ({latest.date})" if release.date < latest.date else ""
+        return (
+            f"is planned as verl's main of {release.date} (commit {release.commit[:12]}), an "
+            f"unreleased snapshot{age}. main may have changed since."
+        )
+    if parse_release(verl) > release.number:
+        return f"is newer than the releases we know: planned as {release.verl}."
+    return ""
 
 
 @cache
@@ -185,7 +230,7 @@ def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) 
     """Return a release, as composed by one trainer.
 
     Args:
-        verl: a version; an unknown version is planned as the nearest older one.
+        verl: a version; an unknown version is planned as the nearest older release.
         megatron: for the Megatron trainer.
         dapo_recipe: with the keys of verl's DAPO recipe (up to 0.8).
 
@@ -200,7 +245,8 @@ def release_of(verl: str, *, megatron: bool = False, dapo_recipe: bool = False) 
         keys = {k: v for k, v in keys.items() if k not in lacks} | stored["megatron"]
     keys |= DAPO_RECIPE_KEYS if dapo_recipe else {}
     engines = {engine: frozenset(names) for engine, names in stored["engines"].items()}
-    return Release(known, keys, megatron, dapo_recipe, engines)
+    date, commit = stored["date"], stored["commit"]
+    return Release(known, keys, megatron, dapo_recipe, engines, date, commit)
 
 
 @cache

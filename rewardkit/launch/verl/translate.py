@@ -9,7 +9,7 @@ from typing import Literal
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override
 from rewardkit.launch.verl.hydra_values import Raw
-from rewardkit.launch.verl.releases import Release, known_releases, release_of
+from rewardkit.launch.verl.releases import Release, known_releases, release_of, snapshots
 from rewardkit.registry import did_you_mean
 
 
@@ -111,6 +111,6 @@ def _unknown_key(setting: Override, release: Release) -> UsageError:
 
 
 def _newest_listing(key: str, *, megatron: bool) -> str | None:
-    """Return the newest release that lists a key."""
-    versions = reversed(known_releases())
+    """Return the newest release that lists a key; a snapshot if no release does."""
+    versions = [*reversed(known_releases()), *snapshots()]
     return next((v for v in versions if release_of(v, megatron=megatron).lists(key)), None)
