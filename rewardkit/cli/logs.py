@@ -67,7 +67,8 @@ def command(
         typer.Argument(
             metavar="RUN...",
             help="Logs of runs: console logs, jsonl of verl's file logger, TensorBoard files or "
-            "folders, or folders of rollout dumps. Put `compare` first to compare runs.",
+            "folders, folders of rollout dumps, or folders of runs. Put `compare` first to compare "
+            "runs.",
         ),
     ],
     csv: Annotated[
@@ -160,11 +161,22 @@ def _read(paths: Sequence[str], config: Path | None) -> list[TrainingRun]:
 
     with progress(f"reading {', '.join(paths)[:60]}") as advance:
         runs = read_runs(paths, progress=advance)
+    for path, run in zip(paths, runs, strict=True):
+        _report_choice(Path(path), Path(run.path))
     if config is None:
         return runs
     if len(runs) > 1:
         raise UsageError("--config belongs to one run; name one RUN.")
     return [with_config(runs[0], config)]
+
+
+def _report_choice(path: Path, log: Path) -> None:
+    """Report which log of a folder is read, if it has several."""
+    from rewardkit.trainlog.run_folder import run_logs
+
+    others = [file.name for file in run_logs(path) if file != log]
+    if others:
+        warn(f"{path}: read from {log.name}; {', '.join(others)} not read.")
 
 
 def _compare(runs: Sequence[TrainingRun], x: XAxis, *, as_json: bool) -> None:
@@ -237,10 +249,13 @@ def _fail(findings: Sequence[LogFinding], fail_on: FailOn | None) -> None:
 
 def _follow(paths: Sequence[str], interval: float, lang: str) -> None:
     from rewardkit.trainlog.follow import LogTail
+    from rewardkit.trainlog.run_folder import run_logs
 
     if len(paths) != 1:
         raise UsageError("--follow takes one RUN.")
-    tail = LogTail(Path(paths[0]))
+    path = Path(paths[0])
+    logs = run_logs(path)
+    tail = LogTail(logs[0] if logs else path)
     show = _live if sys.stdout.isatty() else _lines
     try:
         show(tail, interval, lang)

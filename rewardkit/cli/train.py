@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -11,10 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rewardkit.cli.shared.completion import complete_recipes
-from rewardkit.cli.shared.console import print_json, printable, progress, warn
+from rewardkit.cli.shared.console import activity, print_json, printable, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag, VerlVersion
-from rewardkit.cli.shared.preflight import print_preflight, run_preflight, stop_if_fatal
+from rewardkit.cli.shared.options import JsonFlag, VerlVersion, require_companion
+from rewardkit.cli.shared.preflight import (
+    print_preflight,
+    run_preflight,
+    run_scorer_probe,
+    stop_if_fatal,
+)
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,6 +65,7 @@ class Run(NamedTuple):
 
 
 def command(
+    ctx: typer.Context,
     recipe: RecipeName = None,
     overrides: Overrides = None,
     dry_run: Annotated[
@@ -71,6 +78,12 @@ def command(
             "--rehearse", help="Run a few steps of real verl on the CPU with a tiny model."
         ),
     ] = False,
+    rehearse_seconds: Annotated[
+        float, typer.Option(min=1, help="Time limit of a rehearsal, in seconds.")
+    ] = 900,
+    rehearse_call_seconds: Annotated[
+        float, typer.Option(min=1, help="Time limit per call of the scorer, in seconds.")
+    ] = 60,
     fields: Fields = None,
     variant: Annotated[
         str | None, typer.Option(help="Start one variant of the recipe's sweep.")
@@ -104,7 +117,9 @@ def command(
     if dry_run:
         _require_unset("--dry-run", {"--rehearse": rehearse, "--out": out, **checks})
     if rehearse:
-        _require_unset("--rehearse", checks)
+        _require_unset("--rehearse", {"--strict": strict})
+    for name in ("rehearse_seconds", "rehearse_call_seconds"):
+        require_companion(ctx, name, "--rehearse", is_set=rehearse)
     if from_manifest:
         if any((recipe, overrides, fields, variant, sweep, verl_version)):
             raise UsageError(
@@ -117,15 +132,13 @@ def command(
     if dry_run:
         _print_commands([run.plan for run in runs], as_json=as_json)
         return
-    for run in runs:
-        _print_notes(run.plan)
-        if not no_check and not rehearse:
-            preflight = run_preflight(run.plan)
-            print_preflight(preflight, err=True)
-            stop_if_fatal(preflight, strict=strict)
+    seconds = [
+        _check(run.plan, strict=strict, no_check=no_check, rehearse=rehearse) for run in runs
+    ]
     folders = [out / run.plan.recipe.name if out and sweep else out for run in runs]
     if rehearse:
-        _rehearse_all([run.plan for run in runs], folders, as_json=as_json)
+        limits = [(max(1.0, rehearse_seconds - used), rehearse_call_seconds) for used in seconds]
+        _rehearse_all([run.plan for run in runs], folders, limits, as_json=as_json)
     else:
         _start_all(runs, folders, as_json=as_json)
 
@@ -173,6 +186,17 @@ def _run_of_manifest(path: Path) -> Run:
     return Run(request, plan)
 
 
+def _check(plan: Plan, *, strict: bool, no_check: bool, rehearse: bool) -> float:
+    """Check a plan, its scorer only before a rehearsal; return the seconds that it took."""
+    started = time.monotonic()
+    _print_notes(plan)
+    if not no_check:
+        preflight = run_scorer_probe(plan) if rehearse else run_preflight(plan)
+        print_preflight(preflight, err=True)
+        stop_if_fatal(preflight, strict=strict)
+    return time.monotonic() - started
+
+
 def _print_notes(plan: Plan) -> None:
     for note in plan.notes:
         warn(f"{note.kind}: {note}")
@@ -204,18 +228,38 @@ def _summary(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _rehearse_all(plans: list[Plan], folders: list[Path | None], *, as_json: bool) -> None:
-    """Run a few steps of real verl on the CPU; exit with 1 if a check fails."""
+def _rehearse_all(
+    plans: list[Plan],
+    folders: list[Path | None],
+    limits: Sequence[tuple[float, float]],
+    *,
+    as_json: bool,
+) -> None:
+    """Run a few steps of real verl on the CPU; exit with 1 if a check fails.
+
+    Args:
+        plans: the plans.
+        folders: the folder of each rehearsal; None for a new one in `runs`.
+        limits: the seconds of each rehearsal, and those of one call of its scorer.
+        as_json: whether stdout gets one JSON document.
+    """
     from rewardkit.launch.rehearsal.rehearse import rehearse
     from rewardkit.launch.start import run_folder
 
     rehearsals: list[Rehearsal] = []
-    for plan, out in zip(plans, folders, strict=True):
+    for plan, out, (seconds, call_seconds) in zip(plans, folders, limits, strict=True):
         folder = run_folder(f"{plan.recipe.name}-rehearsal", out)
-        with progress("rehearsing with verl on the CPU") as advance:
-            rehearsals.append(rehearse(plan.local_arguments(), folder=folder, progress=advance))
+        with activity("rehearsing with verl on the CPU") as show:
+            rehearsal = rehearse(
+                plan.local_arguments(),
+                folder=folder,
+                seconds=seconds,
+                call_seconds=call_seconds,
+                progress=show,
+            )
+        rehearsals.append(rehearsal)
         if not as_json:
-            _print_rehearsal(rehearsals[-1])
+            _print_rehearsal(rehearsal)
     if as_json:
         print_json(rehearsals if len(rehearsals) > 1 else rehearsals[0])
     if not all(rehearsal.ok for rehearsal in rehearsals):

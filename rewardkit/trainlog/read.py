@@ -15,6 +15,7 @@ from rewardkit.errors import DataError, SourceError
 from rewardkit.trainlog.console_reader import ConsoleReader
 from rewardkit.trainlog.jsonl_reader import JsonlReader, parse_record
 from rewardkit.trainlog.rollout_dumps import list_dumps, read_dumps
+from rewardkit.trainlog.run_folder import only_log, run_logs
 from rewardkit.trainlog.tensorboard import is_event_file, read_events
 from rewardkit.trainlog.training_run import TrainingRun
 
@@ -45,7 +46,8 @@ def read_run(
 
     Args:
         path: a console log or a file of verl's `file` logger (both also `.gz`), a TensorBoard
-            event file or a folder of them, or a folder of rollout dumps.
+            event file or a folder of them, a folder of rollout dumps, or the folder of a run of
+            `rewardkit train`.
         name: name of the run; by default the name of the file.
         progress: called with the number of bytes read since the last call.
 
@@ -57,17 +59,10 @@ def read_run(
     name = name or path.stem or str(path)
     try:
         if path.is_dir():
-            return _read_folder(path, name)
-        head = _head(path)
-        if is_event_file(head):
-            return read_events([path], name, str(path))
-        reader = choose_reader(head, path)
-        for data in _chunks(path):
-            reader.feed(data)
-            progress(len(data))
+            return _read_folder(path, name, progress)
+        return _read_file(path, name, progress)
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path}: cannot be read: {_reason(error)}.") from error
-    return _finish(reader, name, path)
 
 
 def read_runs(
@@ -100,9 +95,22 @@ def choose_reader(head: bytes, path: Path) -> ConsoleReader | JsonlReader:
     return JsonlReader() if any(map(parse_record, islice(lines, FIRST_LINES))) else ConsoleReader()
 
 
-def _read_folder(path: Path, name: str) -> TrainingRun:
+def _read_file(path: Path, name: str, progress: Callable[[int], object]) -> TrainingRun:
+    head = _head(path)
+    if is_event_file(head):
+        return read_events([path], name, str(path))
+    reader = choose_reader(head, path)
+    for data in _chunks(path):
+        reader.feed(data)
+        progress(len(data))
+    return _finish(reader, name, path)
+
+
+def _read_folder(path: Path, name: str, progress: Callable[[int], object]) -> TrainingRun:
     if list_dumps(path):
         return read_dumps(path, name)
+    if logs := run_logs(path):
+        return _read_file(logs[0], name, progress)
     if events := sorted(path.rglob("*tfevents*")):
         folders = sorted({str(file.parent) for file in events})
         if len(folders) > 1:
@@ -112,12 +120,7 @@ def _read_folder(path: Path, name: str) -> TrainingRun:
                 f"several of {', '.join(folders[:4])}{more}."
             )
         return read_events(events, name, str(path))
-    logs = sorted(file.name for file in path.iterdir() if file.suffix in {".log", ".jsonl", ".txt"})
-    hint = f" Name one of its files: {', '.join(logs[:3])}." if logs else ""
-    raise DataError(
-        f"{path}: the folder has neither rollout dumps (<step>.jsonl) nor TensorBoard event "
-        f"files.{hint}"
-    )
+    return _read_file(only_log(path), name, progress)
 
 
 def _finish(reader: ConsoleReader | JsonlReader, name: str, path: Path) -> TrainingRun:

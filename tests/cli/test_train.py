@@ -227,12 +227,37 @@ def test_a_refused_run_leaves_no_folder(run, recipe, tmp_path, options, code, ex
         (("--dry-run", "--out", "o"), "--out is not used with --dry-run"),
         (("--dry-run", "--rehearse"), "--rehearse is not used with --dry-run"),
         (("--dry-run", "--strict"), "--strict is not used with --dry-run"),
-        (("--rehearse", "--no-check"), "--no-check is not used with --rehearse"),
+        (("--rehearse", "--strict"), "--strict is not used with --rehearse"),
+        (("--rehearse-seconds", "60"), "--rehearse-seconds needs --rehearse"),
+        (("--rehearse-call-seconds", "60"), "--rehearse-call-seconds needs --rehearse"),
     ],
 )
 def test_options_without_an_effect_are_refused(run, recipe, tmp_path, options, expected):
     assert_failure(run("train", "my.yaml", *options), 2, expected)
     assert not (tmp_path / "o").exists()
+
+
+def test_a_rehearsal_checks_the_scorer_first(run, recipe, tmp_path):
+    """verl is not installed here: a rehearsal that reached it would say so."""
+    (tmp_path / "mine.py").write_text("\ndef compute_score(solution, gold):\n    return 1.0\n")
+    options = ("my.yaml", "--set", f"reward.scorer={tmp_path}/mine.py", "--verl-version", "0.5.0")
+    done = run("train", *options, "--rehearse")
+    assert done.returncode == 1
+    assert "mine.py" in done.stderr
+    assert "verl calls it with data_source=" in done.stderr
+    assert done.stderr.count("error   ") == 1
+    assert not (tmp_path / "runs").exists()
+    assert_failure(run("train", *options, "--rehearse", "--no-check"), 2, "verl is not installed")
+
+
+def test_a_rehearsal_checks_that_the_scorer_fits_the_rows(run, recipe):
+    done = run(
+        "train", "my.yaml", "--set", "reward.scorer=mcq", "--verl-version", "0.9", "--rehearse"
+    )
+    assert done.returncode == 1
+    assert "L-52" in done.stderr
+    done = run("train", "my.yaml", "--verl-version", "0.9", "--rehearse")
+    assert_failure(done, 2, "verl is not installed")
 
 
 def test_check_reports_errors_of_a_recipe_and_train_does_not_start_it(run, recipe, tmp_path):

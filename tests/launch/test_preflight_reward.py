@@ -1,7 +1,11 @@
 """The preflight checks the reward function of a plan, in another process."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from rewardkit import prep
+from rewardkit.launch.preflight import probe_scorer
 from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.preflight.reward import check_reward
 
@@ -38,6 +42,37 @@ def test_options_of_a_user_s_function_are_validated(findings_of):
     code = "from typing import Literal\n" + GOOD.format(rest=", kind: Literal['a', 'bc'] = 'a'")
     assert "has no kind 'bd'. Did you mean 'bc'?" in findings_of(code, kind="bd")[0]
     assert "has no option 'kid'. Did you mean 'kind'?" in findings_of(code, kid="a")[0]
+
+
+def test_a_function_for_the_batch_manager_is_not_called_with_one_response(tmp_path, plan):
+    file = tmp_path / "mine.py"
+    file.write_text("def compute_score(data_sources, solution_strs, **_):\n    return [1.0]\n")
+    settings = {"reward.reward_manager.name": "batch"}
+    report = PreflightReport()
+    check_reward(plan(reward={"scorer": f"{file}:compute_score"}, verl=settings), report)
+    assert report.findings == []
+    assert "batch manager passes it lists" in report.unchecked[0]
+
+
+def test_a_function_that_verl_cannot_call_has_one_finding(tmp_path, plan):
+    """The golds and the behaviour would fail for the same reason."""
+    file, rows = tmp_path / "mine.py", tmp_path / "train.parquet"
+    file.write_text("def compute_score(solution, gold):\n    return 1.0\n")
+    prep("gsm8k", rows, sample=True)
+    reward, data = {"scorer": str(file)}, {"train": str(rows), "val": str(rows)}
+    (finding,) = probe_scorer(plan(reward=reward, data=data)).findings
+    assert "missing a required argument" in finding.text
+
+
+def test_the_data_sources_of_the_files_are_probed_for_verl_s_own_scorer(tmp_path, plan):
+    rows = tmp_path / "train.parquet"
+    pq.write_table(pa.table({"data_source": ["openai/gsm8k", "me/unknown"]}), rows)
+    data = {"train": str(rows), "val": str(tmp_path / "none.parquet")}
+    (finding,) = probe_scorer(plan(reward={"scorer": "verl"}, data=data)).findings
+    assert "no scorer for data_source 'me/unknown'" in finding.text
+    (tmp_path / "broken.parquet").write_text("no parquet")
+    data["train"] = str(tmp_path / "broken.parquet")
+    assert probe_scorer(plan(reward={"scorer": "verl"}, data=data)).findings == []
 
 
 def test_a_reward_file_that_exits_during_its_import_is_a_finding(findings_of):

@@ -20,6 +20,7 @@ from rewardkit.launch.rehearsal.row_sample import RowSample
 from rewardkit.launch.rehearsal.run_command import run_command, session_members
 from rewardkit.launch.rehearsal.scorer_calls import read_calls, read_dumps, select_examples
 from rewardkit.trainlog.training_run import TrainingRun
+from tests.launch.scorer_caller import recorder_settings
 
 #: A process that starts another, which leaves its parent, ignores SIGTERM and outlives the parent.
 STUBBORN = """
@@ -64,26 +65,35 @@ def test_an_interrupted_command_leaves_no_process(tmp_path):
     sessions = []
 
     def interrupt():
+        """Raise as soon as the process has started; it stands in for Ctrl-C."""
         if (tmp_path / "pid").exists():
             pid = int((tmp_path / "pid").read_text() or 0)
             if pid:
                 sessions.append(os.getsid(pid))
                 raise KeyboardInterrupt
+        return False
 
     command = [sys.executable, "-c", STUBBORN, str(tmp_path / "pid"), "300"]
     with pytest.raises(KeyboardInterrupt):
-        run_command(command, {}, tmp_path / "log", seconds=60, on_poll=interrupt)
+        run_command(command, {}, tmp_path / "log", seconds=60, should_end=interrupt)
     assert session_members(sessions[0]) == []
+
+
+def test_a_command_is_ended_when_its_caller_says_so(tmp_path):
+    command = [sys.executable, "-c", "import time; time.sleep(300)"]
+    outcome = run_command(command, {}, tmp_path / "log", seconds=300, should_end=lambda: True)
+    assert outcome.exit_code is None
+    assert outcome.seconds < 100
 
 
 @pytest.fixture
 def watch(tmp_path, monkeypatch):
     """The file that verl loads as the reward function, before it has one to watch."""
+    monkeypatch.syspath_prepend(HOOKS_FOLDER)
     spec = importlib.util.spec_from_file_location("watch", HOOKS_FOLDER / "rehearsal_reward.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    settings = {"path": "", "name": "", "calls": str(tmp_path / "calls.jsonl")}
-    monkeypatch.setenv(module.VARIABLE, json.dumps(settings))
+    monkeypatch.setenv(module.VARIABLE, json.dumps(recorder_settings(tmp_path)))
     return module
 
 
@@ -130,6 +140,29 @@ def test_an_exception_of_a_recorded_function_reaches_verl(watch, tmp_path):
     (call,) = calls_in(tmp_path)
     assert call.error.startswith("KeyError: 'gold' (test_rehearsal_run.py:")
     assert (call.ground_truth, call.returned) == (None, "")
+
+
+def test_a_function_without_verl_s_arguments_is_reported_with_its_own_line(watch, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("# a reward\n\ndef compute_score(solution, gold, **_):\n    return 1.0\n")
+    names = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    with pytest.raises(TypeError):
+        watch.record_calls(names["compute_score"], "score")(data_source="d", solution_str="s")
+    (call,) = calls_in(tmp_path)
+    assert call.error == (
+        "TypeError: compute_score(solution, gold, **_): missing a required argument: 'solution'; "
+        f"verl calls it with data_source=, solution_str= ({file}:3)"
+    )
+
+
+def test_a_type_error_inside_a_function_keeps_its_own_place(watch, tmp_path):
+    def score(**_):
+        return len(3)
+
+    with pytest.raises(TypeError):
+        watch.record_calls(score, "score")(data_source="d")
+    assert calls_in(tmp_path)[0].error.startswith("TypeError: object of type 'int' has no len()")
 
 
 def test_numpy_and_unusual_results_are_recorded(watch, tmp_path):
@@ -224,6 +257,35 @@ def test_a_run_without_problems_passes_every_check(tmp_path, watch):
     assert list(checks) == [
         "rows read", "scorer called", "rewards", "metrics", "validation", "checkpoint", "log",
     ]  # fmt: skip
+
+
+def with_series(name, *values):
+    table = {"critic/score/mean": (0.0, 0.5), "actor/pg_loss": (0.0, 0.1)}
+    table |= {"response_length/mean": (9.0, 9.0), "val-core/d/acc/mean@1": (None, 0.5)}
+    table[name] = values
+    return TrainingRun(
+        name="verl", path="verl.log", source="console", era="", steps=(1, 2), table=table
+    )
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "check", "detail"),
+    [
+        ("val-core/d/acc/mean@1", (None, NAN), "validation", "not a number: val-core/d/acc/mean@1"),
+        ("val-aux/d/len/mean@1", (None, NAN), "validation", "not a number: val-aux/d/len/mean@1"),
+        ("val-core/d/acc/mean@1", (None, None), "validation", "no val-core/... metric was logged"),
+        ("actor/pg_loss", (0.0, NAN), "metrics", "not a number: actor/pg_loss at step 2"),
+    ],
+)
+def test_a_metric_that_is_not_a_number_or_is_missing_fails_its_check(
+    tmp_path, watch, name, values, check, detail
+):
+    checks = evidence(tmp_path, watch, [1.0, 0.0], run=with_series(name, *values))
+    assert [name for name, result in checks.items() if not result.ok] == [check]
+    assert checks[check].detail.startswith(detail)
 
 
 def test_rows_that_verl_drops_as_too_long_fail_the_check_of_rows(tmp_path, watch):

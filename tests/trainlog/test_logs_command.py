@@ -185,6 +185,27 @@ def test_a_step_in_one_line_has_the_main_metrics(path):
     assert format_step(read_run(path), 20) == "step 20  reward 1  entropy 0.5  grad 0.25  s 50"
 
 
+def test_a_run_s_own_folder_is_read_and_the_choice_of_its_log_is_reported(tmp_path):
+    (tmp_path / "verl.log").write_text(log(3))
+    assert "not read" not in run(tmp_path).output
+    (tmp_path / "metrics.jsonl").write_text("{}\n")
+    result = run(tmp_path)
+    assert result.exit_code == 0, result.output
+    assert f"{tmp_path}: read from verl.log; metrics.jsonl not read." in result.output
+
+
+def test_a_run_s_own_folder_is_followed(tmp_path, monkeypatch):
+    (tmp_path / "verl.log").write_text(log(3))
+    paths = []
+
+    def show(tail, *_):
+        paths.append(tail.path)
+
+    monkeypatch.setattr(logs, "_lines", show)
+    assert run(tmp_path, "--follow").exit_code == 0
+    assert paths == [tmp_path / "verl.log"]
+
+
 def test_following_a_run_excludes_options_that_write(path, tmp_path):
     result = run(path, "--follow", "--csv", tmp_path / "a.csv")
     assert isinstance(result.exception, UsageError)

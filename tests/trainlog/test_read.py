@@ -473,9 +473,44 @@ def test_a_file_that_is_not_a_log_is_refused_in_one_line(file, data, message):
 def test_a_missing_file_and_a_folder_without_a_run_are_refused(tmp_path):
     with pytest.raises(SourceError, match="No such file"):
         read_run(tmp_path / "missing.log")
-    (tmp_path / "x.log").write_text("")
-    with pytest.raises(DataError, match=r"Name one of its files: x\.log"):
+    with pytest.raises(
+        DataError, match=r"the folder has no training log \(console\.log, verl\.log"
+    ):
         read_run(tmp_path)
+    for name in ("x.log", "y.txt"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(
+        DataError, match=r"2 files that may be logs; name one of them: x\.log, y\.t"
+    ):
+        read_run(tmp_path)
+
+
+def test_the_log_of_a_run_s_own_folder_is_read(tmp_path):
+    """A run has console.log; a rehearsal has verl.log and the same metrics as jsonl."""
+    record = json.dumps({"step": 7, "data": {"critic/score/mean": 1.0}})
+    (tmp_path / "metrics.jsonl").write_text(record + "\n")
+    assert read_run(tmp_path).steps == (7,)
+    for name, step in (("verl.log", 2), ("console.log", 3)):
+        (tmp_path / name).write_text(STEP.format(step, 1, 1))
+        run = read_run(tmp_path)
+        assert (run.path, run.steps) == (str(tmp_path / name), (step,))
+        assert run.name == tmp_path.name
+
+
+def test_a_folder_without_a_log_says_where_the_log_may_be(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "verl.log").write_text(STEP.format(1, 1, 1))
+    with pytest.raises(DataError, match=r"Name a run's folder in it: a\."):
+        read_run(tmp_path)
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(DataError, match="pass the log of its job"):
+        read_run(tmp_path)
+
+
+def test_the_only_file_of_a_folder_that_may_be_a_log_is_read(tmp_path):
+    (tmp_path / "train.log").write_text(STEP.format(1, 1, 1))
+    (tmp_path / "notes.md").write_text("# Notes")
+    assert read_run(tmp_path).path == str(tmp_path / "train.log")
 
 
 def test_runs_with_the_same_name_get_unique_names(tmp_path):

@@ -96,6 +96,25 @@ def progress(description: str) -> Iterator[Callable[[int], object]]:
 
 
 @contextmanager
+def activity(description: str) -> Iterator[Callable[[str], object]]:
+    """Show on stderr what a long command is doing, if stderr is a terminal.
+
+    Yield the function that takes what it is doing now.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    columns = SpinnerColumn(), text, TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as line:
+        task = line.add_task(description, total=None)
+        yield lambda now: line.update(task, description=f"{description}: {printable(now)}")
+
+
+@contextmanager
 def _progress_bar(description: str) -> Iterator[Callable[[int], object]]:
     if not sys.stderr.isatty():
         yield lambda _: None

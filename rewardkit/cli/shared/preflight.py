@@ -21,6 +21,14 @@ def run_preflight(plan: Plan) -> PreflightReport:
         return preflight(plan, progress=advance)
 
 
+def run_scorer_probe(plan: Plan) -> PreflightReport:
+    """Check only the scorer of a plan, with progress on stderr."""
+    from rewardkit.launch.preflight import probe_scorer
+
+    with progress(f"checking the scorer of {plan.recipe.name}"):
+        return probe_scorer(plan)
+
+
 def print_preflight(result: PreflightReport, *, err: bool) -> None:
     """Print one line per finding, the worst first; then the checks that were not possible."""
     for finding in result.findings:

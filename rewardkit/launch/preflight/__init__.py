@@ -8,14 +8,14 @@ from dataclasses import replace
 from rewardkit.launch.findings import sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.environment import check_environment
-from rewardkit.launch.preflight.files import check_files
+from rewardkit.launch.preflight.files import check_files, files_on_this_machine
 from rewardkit.launch.preflight.report import PreflightReport
 from rewardkit.launch.preflight.reward import check_reward
 from rewardkit.launch.preflight.verl import check_with_verl
 from rewardkit.launch.rules import check_rules
 from rewardkit.launch.rules.facts import RunFacts, read_facts
 
-__all__ = ["PreflightReport", "preflight"]
+__all__ = ["PreflightReport", "preflight", "probe_scorer"]
 
 
 def preflight(plan: Plan, *, progress: Callable[[int], object] = lambda _: None) -> PreflightReport:
@@ -31,6 +31,18 @@ def preflight(plan: Plan, *, progress: Callable[[int], object] = lambda _: None)
     check_with_verl(plan, report)
     check_reward(plan, report)
     check_environment(plan, report)
+    return replace(report, findings=sort_by_severity(report.findings))
+
+
+def probe_scorer(plan: Plan) -> PreflightReport:
+    """Check the reward of a plan only, on the files of this machine; it takes seconds.
+
+    Args:
+        plan: the run.
+    """
+    report = PreflightReport()
+    report.files.extend(files_on_this_machine(plan))
+    check_reward(plan, report)
     return replace(report, findings=sort_by_severity(report.findings))
 
 

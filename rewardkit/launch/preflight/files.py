@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rewardkit.errors import RewardkitError
@@ -39,13 +39,45 @@ def check_files(
     for role in ("train", "val"):
         if role == "val" and not plan.recipe.data.val and not values.validates:
             continue  # the plan names the training file, because verl always reads a file
-        names = plan.get(f"data.{role}_files")
-        for name in names if isinstance(names, (list, tuple)) else [names]:
-            _check_path(plan, role, str(name), report)
-            if Path(str(name)).expanduser().is_file():
-                _check_file(plan, role, str(name), report, count_tokens, progress)
+        for name in _file_names(plan, role):
+            _check_path(plan, role, name, report)
+            if Path(name).expanduser().is_file():
+                _check_file(plan, role, name, report, count_tokens, progress)
             else:
-                _add_missing_file(plan, role, str(name), report)
+                _add_missing_file(plan, role, name, report)
+
+
+def files_on_this_machine(plan: Plan) -> Iterator[FileFacts]:
+    """Yield the files of a plan that can be read here, without a check of their rows."""
+    for role in ("train", "val"):
+        for name in _file_names(plan, role):
+            facts = _read_facts(name, role)
+            if facts is not None:
+                yield facts
+
+
+def _file_names(plan: Plan, role: str) -> list[str]:
+    names = plan.get(f"data.{role}_files")
+    return [str(name) for name in (names if isinstance(names, (list, tuple)) else [names])]
+
+
+def _read_facts(name: str, role: str) -> FileFacts | None:
+    """Return the rows and data sources of a parquet file; None if it cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(name).expanduser()
+    if not path.is_file():
+        return None
+    try:
+        with pq.ParquetFile(path) as file:
+            rows = file.metadata.num_rows
+            has_sources = "data_source" in file.schema_arrow.names
+            sources = file.read(["data_source"]).column(0).unique() if has_sources else []
+    except (pa.ArrowException, OSError):
+        return None
+    names = tuple(sorted(str(source) for source in sources))
+    return FileFacts(path=name, role=role, rows=rows, data_sources=names, longest_tokens=None)
 
 
 def _load_tokenizer(plan: Plan, report: PreflightReport) -> TokenCounter | None:

@@ -31,13 +31,20 @@ def check_reward(plan: Plan, report: PreflightReport) -> None:
     if scorer == "verl":
         _check_verl_sources(report)
         return
+    if is_path(scorer) and plan.get("reward.reward_manager.name") == "batch":
+        report.unchecked.append(
+            "the scorer: verl's batch manager passes it lists; this check passes one response."
+        )
+        return
     if is_path(scorer):
         scorer = scorer if ":" in scorer else f"{scorer}:compute_score"
         try:
-            _check_signature(scorer, plan, report)
+            is_callable = _check_signature(scorer, plan, report)
         except RewardkitError as error:
             fix = "Fix the file or reward.scorer."
             report.add("error", "L-51", REWARD_PATH, str(error), fix)
+            return
+        if not is_callable:  # every other check would fail for the same reason
             return
     files = report.files_of("train")
     if not files:
@@ -48,8 +55,8 @@ def check_reward(plan: Plan, report: PreflightReport) -> None:
         _check_behaviour(plan, scorer, file, report)
 
 
-def _check_signature(scorer: str, plan: Plan, report: PreflightReport) -> None:
-    """Check that verl's keywords and the recipe's options fit the function."""
+def _check_signature(scorer: str, plan: Plan, report: PreflightReport) -> bool:
+    """Check that verl's keywords and the recipe's options fit the function; return whether so."""
     from rewardkit.audit.scorer_process import ScorerProcess
 
     options = plan.recipe.reward.options
@@ -60,6 +67,7 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport) -> None:
         text = f"{plan.recipe.reward.scorer}: {signature_error}; verl calls it with {keywords}"
         fix = "Add these keywords, and **kwargs for future ones."
         report.add("error", "L-51", REWARD_PATH, text, fix, "verl trainer/ppo/reward.py")
+    return not signature_error
 
 
 def _check_verl_sources(report: PreflightReport) -> None:

@@ -145,6 +145,8 @@ def _metrics(evidence: RehearsalEvidence) -> tuple[bool, str]:
     logged = set(evidence.run.table) if evidence.run else set()
     if missing := [name for name in EXPECTED_METRICS if name not in logged]:
         return False, f"not logged: {', '.join(missing)}"
+    if broken := _broken_metrics(evidence.run):
+        return False, f"not a number: {', '.join(broken)}"
     shapes = {call.keys for call in evidence.calls if call.returned}
     if len(shapes) > 1:
         differ = sorted(
@@ -160,13 +162,32 @@ def _metrics(evidence: RehearsalEvidence) -> tuple[bool, str]:
     return True, f"{len(logged):,} metrics{own}"
 
 
+def _broken_metrics(run: TrainingRun | None) -> list[str]:
+    """Return the expected metrics that are NaN or infinite at a step."""
+    return [
+        f"{name} at step {step}"
+        for name in EXPECTED_METRICS
+        for step, value in (run.series(name) if run else ())
+        if not math.isfinite(value)
+    ]
+
+
 def _validation(evidence: RehearsalEvidence) -> tuple[bool, str]:
+    """Check that verl validated, and that every metric of the validation is a number."""
     run = evidence.run
-    core = [name for name in run.table if name.startswith("val-core/")] if run else []
-    if run is None or not core:
+    series = (
+        {name: run.series(name) for name in run.table if name.startswith("val-")} if run else {}
+    )
+    last = {name: values[-1][1] for name, values in series.items() if values}
+    core = [name for name in last if name.startswith("val-core/")]
+    if not core:
         return False, "no val-core/... metric was logged"
-    values = ", ".join(f"{name}={run.series(name)[-1][1]:.3f}" for name in core[:3])
-    return True, values
+    if broken := [name for name, value in last.items() if not math.isfinite(value)]:
+        broken.sort(key=lambda name: not name.startswith("val-core/"))
+        names = ", ".join(f"{name}={last[name]}" for name in broken[:3])
+        more = f" and {len(broken) - 3:,} more" if len(broken) > 3 else ""
+        return False, f"not a number: {names}{more}; the scorer returns NaN or infinity"
+    return True, ", ".join(f"{name}={last[name]:.3f}" for name in core[:3])
 
 
 def _checkpoint(evidence: RehearsalEvidence) -> tuple[bool, str]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,7 @@ from rewardkit.launch.rehearsal.engines import (
 )
 from rewardkit.launch.rehearsal.log_errors import first_error, last_lines
 from rewardkit.launch.rehearsal.run_command import CommandOutcome, run_command
+from rewardkit.launch.rehearsal.run_monitor import RunMonitor
 from rewardkit.launch.rehearsal.sandbox import Sandbox, make_sandbox
 from rewardkit.launch.rehearsal.scorer_calls import (
     ScorerCall,
@@ -49,7 +50,8 @@ from rewardkit.trainlog.training_run import TrainingRun
 
 __all__ = ["Rehearsal", "RehearsalCheck", "ScorerCall", "rehearse"]
 
-_STEP = re.compile(rb"\bstep:(\d+) - ")
+#: Time limit of a rehearsal, and of one call of the scorer, in seconds.
+REHEARSAL_SECONDS, CALL_SECONDS = 900.0, 60.0
 
 #: Variables that name a folder which is removed after the rehearsal.
 _TEMPORARY = frozenset({"REWARDKIT_REHEARSAL_TMP", "HF_DATASETS_CACHE"})
@@ -93,10 +95,11 @@ def rehearse(
     folder: Path,
     steps: int = 2,
     rows: int = 32,
-    seconds: float = 900,
+    seconds: float = REHEARSAL_SECONDS,
+    call_seconds: float = CALL_SECONDS,
     python: str = sys.executable,
     extra: Sequence[str] = (),
-    progress: Callable[[int], object] = lambda _: None,
+    progress: Callable[[str], object] = lambda _: None,
 ) -> Rehearsal:
     """Run verl for a few steps on the CPU with the user's own rows and scorer.
 
@@ -105,41 +108,73 @@ def rehearse(
         folder: the folder for all files; it is created, or must be empty.
         steps: steps of training.
         rows: rows of the user's training data, evenly spread over the files.
-        seconds: timeout of the run.
+        seconds: time limit of the rehearsal.
+        call_seconds: time limit of one call of the scorer; a longer one counts as a hang.
         python: the interpreter of verl's environment.
         extra: overrides that win over all others.
-        progress: called with the number of steps since the last call.
+        progress: called with what is being done, whenever that changes.
 
     Raises:
         UsageError: this verl cannot be rehearsed, or does not compose the overrides.
         DataError: a file of rows cannot be used.
         OutputError: the folder is not empty, or cannot be created.
     """
+    deadline = time.monotonic() + seconds
     versions = installed_versions(python)
     engine = find_engine(versions)
     folder = folder.resolve()
+    progress("composing verl's configuration")
     with new_folder(folder):  # a refused plan leaves no files
         sandbox = make_sandbox(overrides, folder, engine, python, steps=steps, rows=rows)
     # A short path whatever TMPDIR is: Ray's sockets are below it, with at most 107 bytes in a path.
     temporary = Path(tempfile.mkdtemp(prefix="rk-", dir="/tmp"))
     try:
-        env = environment(engine, folder, temporary, versions) | _recorder_variables(sandbox)
+        env = environment(engine, folder, temporary, versions)
+        env |= _recorder_variables(sandbox, call_seconds)
         command = [python, str(HOOKS_FOLDER / "rehearsal_train.py"), *sandbox.overrides, *extra]
         _write_command(folder / "command.sh", command, env)
-        log = folder / "verl.log"
-        outcome = run_command(command, env, log, seconds, _StepCounter(log, progress))
+        monitor = RunMonitor(
+            folder, steps=steps, scorer=_scorer(sandbox), limit=call_seconds, progress=progress
+        )
+        rest = deadline - time.monotonic()
+        outcome = run_command(command, env, folder / "verl.log", rest, monitor)
     finally:
         _hide_secrets(folder / "verl.log")
         shutil.rmtree(temporary, ignore_errors=True)
-    return _result(sandbox, outcome, steps, seconds)
+    if monitor.hanging_call is None:  # else the stacks of its process are in this folder
+        shutil.rmtree(folder / "running", ignore_errors=True)
+    end_reason = _end_reason(monitor, seconds) if outcome.exit_code is None else ""
+    return _result(sandbox, outcome, steps, end_reason)
 
 
-def _recorder_variables(sandbox: Sandbox) -> dict[str, str]:
+def _scorer(sandbox: Sandbox) -> str:
+    """Return the path of the user's scorer as its frames have it; "" without a scorer."""
+    return str(Path(sandbox.reward[0]).absolute()) if sandbox.reward else ""
+
+
+def _end_reason(monitor: RunMonitor, seconds: float) -> str:
+    """Return why a run had to be ended."""
+    if monitor.hanging_call is not None:
+        return monitor.hanging_call.describe()
+    lines = last_lines(monitor.log.read_text(encoding="utf-8", errors="replace"))
+    return (
+        f"ended after {seconds:,.0f} s, its time limit; verl was at: {monitor.activity}; the last "
+        f"lines of the log: {lines}"
+    )
+
+
+def _recorder_variables(sandbox: Sandbox, call_seconds: float) -> dict[str, str]:
     """Return the variables of the recorder of calls."""
     if sandbox.reward is None:
         return {}
     path, name = sandbox.reward
-    settings = {"path": path, "name": name, "calls": str(sandbox.folder / "calls.jsonl")}
+    settings = {
+        "path": path,
+        "name": name,
+        "calls": str(sandbox.folder / "calls.jsonl"),
+        "running": str(sandbox.folder / "running"),
+        "call_seconds": call_seconds,
+    }
     return {"REWARDKIT_REHEARSAL_REWARD": json.dumps(settings)}
 
 
@@ -169,26 +204,7 @@ def _hide_secrets(log: Path) -> None:
     log.write_text(hidden, encoding="utf-8", errors="surrogateescape")
 
 
-class _StepCounter:
-    """Counts the steps in a growing log."""
-
-    def __init__(self, log: Path, progress: Callable[[int], object]) -> None:
-        self.log, self.progress = log, progress
-        self.bytes_read, self.steps, self.rest = 0, 0, b""
-
-    def __call__(self) -> None:
-        with self.log.open("rb") as file:
-            file.seek(self.bytes_read)
-            new = file.read()
-        self.bytes_read += len(new)
-        whole, end, self.rest = (self.rest + new).rpartition(b"\n")
-        step = max((int(match[1]) for match in _STEP.finditer(whole + end)), default=0)
-        if step > self.steps:
-            self.progress(step - self.steps)
-            self.steps = step
-
-
-def _result(sandbox: Sandbox, outcome: CommandOutcome, steps: int, seconds: float) -> Rehearsal:
+def _result(sandbox: Sandbox, outcome: CommandOutcome, steps: int, end_reason: str) -> Rehearsal:
     folder, is_watched = sandbox.folder, sandbox.reward is not None
     text = (folder / "verl.log").read_text(encoding="utf-8", errors="replace")
     run = _read_metrics(folder)
@@ -207,7 +223,7 @@ def _result(sandbox: Sandbox, outcome: CommandOutcome, steps: int, seconds: floa
         )
         checks = check_rehearsal(evidence)
     else:
-        reason = _failure_reason(sandbox, outcome, text, calls, unloaded, seconds)
+        reason = _failure_reason(sandbox, outcome, text, calls, unloaded, end_reason)
         checks = (RehearsalCheck("run", False, f"{reason}; log: {folder / 'verl.log'}"),)
     return Rehearsal(
         verl=sandbox.engine.verl,
@@ -244,13 +260,14 @@ def _failure_reason(
     text: str,
     calls: Sequence[ScorerCall],
     unloaded: str,
-    seconds: float,
+    end_reason: str,
 ) -> str:
     """Return why a run failed: an error of the scorer if there is one, else verl's error."""
     scorer_error = next((call.error for call in calls if call.error), "")
     if outcome.exit_code is None:
-        first = f"the scorer raised {scorer_error}; " if scorer_error else ""
-        return f"{first}ended after {seconds:,.0f} s; the last lines: {last_lines(text)}"
+        is_own = scorer_error and not scorer_error.startswith("SystemExit")  # which ended the run
+        first = f"the scorer raised {scorer_error}; " if is_own else ""
+        return f"{first}{end_reason}"
     if sandbox.reward and unloaded:
         return f"the scorer {sandbox.reward[0]} does not load: {unloaded}"
     if scorer_error:

@@ -1,4 +1,4 @@
-"""Run a command until it ends or a deadline passes, and leave none of its processes behind.
+"""Run a command until it ends or has to be ended, and leave none of its processes behind.
 
 Some of Ray's processes become children of init, and their titles overwrite their environment. They
 are recognised by the session that they were started in.
@@ -24,7 +24,7 @@ GRACE_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class CommandOutcome:
-    """The exit code of a command, None if it ran out of time, and the seconds that it took."""
+    """The exit code of a command, None if it was ended, and the seconds that it took."""
 
     exit_code: int | None
     seconds: float
@@ -35,7 +35,7 @@ def run_command(
     env: Mapping[str, str],
     log: Path,
     seconds: float,
-    on_poll: Callable[[], object] = lambda: None,
+    should_end: Callable[[], bool] = lambda: False,
 ) -> CommandOutcome:
     """Run a command in a session of its own, and write its output to `log`.
 
@@ -46,7 +46,8 @@ def run_command(
         env: variables in addition to those of this process.
         log: the file for the output.
         seconds: the deadline.
-        on_poll: called several times per second.
+        should_end: called several times per second, and once after the end; the command is ended
+            when it returns True.
     """
     started = time.monotonic()
     with log.open("wb") as output:
@@ -61,12 +62,13 @@ def run_command(
     try:
         while process.poll() is None and time.monotonic() - started < seconds:
             time.sleep(POLL_SECONDS)
-            on_poll()
+            if should_end():
+                break
         code = process.poll()
     finally:
         end_session(process.pid)
         process.wait()
-    on_poll()
+    should_end()
     return CommandOutcome(code, time.monotonic() - started)
 
 

@@ -2,9 +2,11 @@
 
 verl loads this file in place of the user's. It loads the user's function by verl's own loader,
 passes verl's arguments on, and returns or raises to verl what the function returns or raises.
-REWARDKIT_REHEARSAL_REWARD is JSON: `path` and `name` of the function, and `calls`, the file of records.
+REWARDKIT_REHEARSAL_REWARD is JSON: `path` and `name` of the function; `calls`, the file of records;
+`running`, the folder of the calls that have not returned; and `call_seconds`, the limit of a call.
 """
 
+import asyncio
 import json
 import os
 import sys
@@ -12,9 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, signature, unwrap
 from pathlib import Path
 from typing import Any
+
+running_calls = import_module("running_calls")
 
 VARIABLE = "REWARDKIT_REHEARSAL_REWARD"
 
@@ -29,7 +33,8 @@ _NOTHING = object()
 
 def load_function() -> Callable[..., Any]:
     """Return the user's function from verl's own loader; record an error of loading it."""
-    settings = json.loads(os.environ[VARIABLE])
+    settings = _settings()
+    running_calls.write_stacks_on_signal(Path(settings["running"]))
     location = {"path": settings["path"], "name": settings["name"]}
     config = {"custom_reward_function": location, "reward": {"custom_reward_function": location}}
     loader = import_module("verl.trainer.ppo.reward").get_custom_reward_fn
@@ -47,6 +52,11 @@ def load_function() -> Callable[..., Any]:
     return record_calls(function, settings["name"])
 
 
+def _settings() -> dict[str, Any]:
+    settings: dict[str, Any] = json.loads(os.environ[VARIABLE])
+    return settings
+
+
 def _take_names(user: Any, ours: Any) -> None:
     """Make the user's names available in `custom_module`, where verl 0.5 registers a reward."""
     own = vars(ours)
@@ -58,19 +68,26 @@ def record_calls(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the function with every call recorded; a coroutine function stays one."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        started, result = time.monotonic(), _NOTHING
+        started, result, file = time.monotonic(), _NOTHING, _begin(args, kwargs)
         try:
             result = function(*args, **kwargs)
         finally:
-            record(args, kwargs, result, time.monotonic() - started)
+            running_calls.end_call(file)
+            record(function, args, kwargs, result, time.monotonic() - started)
         return result
 
     async def call_async(*args: Any, **kwargs: Any) -> Any:
-        started, result = time.monotonic(), _NOTHING
+        started, result, file = time.monotonic(), _NOTHING, _begin(args, kwargs)
+        timer = None
         try:
-            result = await function(*args, **kwargs)
+            coroutine = function(*args, **kwargs)
+            timer = _add_place_later(file, coroutine)
+            result = await coroutine
         finally:
-            record(args, kwargs, result, time.monotonic() - started)
+            if timer is not None:
+                timer.cancel()
+            running_calls.end_call(file)
+            record(function, args, kwargs, result, time.monotonic() - started)
         return result
 
     wrapper: Callable[..., Any] = call_async if iscoroutinefunction(function) else call
@@ -78,11 +95,40 @@ def record_calls(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return wrapper
 
 
-def record(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, seconds: float) -> None:
-    """Record a call."""
+def _begin(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Path:
+    """Write the file of a call that begins, with what identifies its row."""
+    arguments = dict(zip(PARAMETERS, args, strict=False)) | dict(kwargs)
+    info, names = arguments.get("extra_info"), ("data_source", "ground_truth")
+    row = [f"{name} {_clip(arguments[name])!r}" for name in names if name in arguments]
+    if isinstance(info, Mapping) and info.get("index") is not None:
+        row.insert(0, f"extra_info.index {info['index']}")
+    response = _clip(arguments.get("solution_str", arguments.get("solution_strs")))
+    fields = {"row": ", ".join(row) or "lists of values", "response": response or ""}
+    file: Path = running_calls.begin_call(Path(_settings()["running"]), fields)
+    return file
+
+
+def _add_place_later(file: Path, coroutine: Any) -> asyncio.TimerHandle:
+    """Add the line at which a coroutine waits shortly before the limit of a call."""
+    settings = _settings()
+    seconds = settings["call_seconds"] - min(1.0, settings["call_seconds"] / 4)
+    arguments = (file, str(Path(settings["path"]).absolute()), coroutine)
+    return asyncio.get_running_loop().call_later(seconds, running_calls.add_place, *arguments)
+
+
+def record(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    result: Any,
+    seconds: float,
+) -> None:
+    """Record a call that has ended."""
     arguments = dict(zip(PARAMETERS, args, strict=False)) | dict(kwargs)
     info = arguments.get("extra_info", arguments.get("extra_infos"))
     failed = result is _NOTHING
+    error = sys.exc_info()[1] if failed else None
+    mismatch = _mismatch(function, args, kwargs) if isinstance(error, TypeError) else ""
     _write(
         {
             "data_source": _clip(arguments.get("data_source", arguments.get("data_sources"))),
@@ -90,13 +136,32 @@ def record(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, second
             "ground_truth": _clip(arguments.get("ground_truth", arguments.get("ground_truths"))),
             "extra_info": sorted(map(str, info)) if isinstance(info, Mapping) else _type_name(info),
             "options": sorted(arguments.keys() - set(PARAMETERS)),
-            "error": _cause(sys.exc_info()[1]) if failed else "",
+            "error": mismatch or _cause(error),
             **({} if failed else _describe_result(result)),
             "thread": threading.current_thread().name,
             "pid": os.getpid(),
             "seconds": round(seconds, 6),
         }
     )
+
+
+def _mismatch(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> str:
+    """Return why the function does not take verl's arguments, and its line; "" if it takes them."""
+    try:
+        own = signature(function)
+    except (TypeError, ValueError):
+        return ""
+    try:
+        own.bind(*args, **kwargs)
+    except TypeError as error:
+        code = getattr(unwrap(function), "__code__", None)
+        place = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+        name = getattr(function, "__name__", _type_name(function))
+        passed = ", ".join([*PARAMETERS[: len(args)], *(f"{key}=" for key in kwargs)])
+        return f"TypeError: {name}{own}: {error}; verl calls it with {passed}{place}"
+    return ""
 
 
 def _describe_result(result: Any) -> dict[str, Any]:
@@ -140,11 +205,11 @@ def _cause(error: BaseException | None) -> str:
 
 def _write(line: dict[str, Any]) -> None:
     try:
-        with Path(json.loads(os.environ[VARIABLE])["calls"]).open("a", encoding="utf-8") as file:
+        with Path(_settings()["calls"]).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
     except OSError as error:  # a full disk must not become an error of the scorer
         sys.stderr.write(f"rehearsal: a call could not be recorded: {error}\n")
 
 
 if VARIABLE in os.environ:
-    globals()[json.loads(os.environ[VARIABLE])["name"]] = load_function()
+    globals()[_settings()["name"]] = load_function()

@@ -1,0 +1,56 @@
+"""The log of a run in the run's own folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rewardkit.errors import DataError
+
+#: Logs that `rewardkit train` writes into the folder of a run, the one to read first: a run's own
+#: output, a rehearsal's, and the metrics of verl's `file` logger, which lack the configuration.
+RUN_LOGS = ("console.log", "verl.log", "metrics.jsonl")
+
+#: Suffixes of other files that may be logs.
+LOG_SUFFIXES = frozenset({".log", ".jsonl", ".txt"})
+
+#: Files or folders that a message names.
+MAX_NAMES = 3
+
+
+def run_logs(folder: Path) -> list[Path]:
+    """Return the logs that `rewardkit train` wrote into a folder, the one to read first."""
+    files = [folder / name for name in RUN_LOGS]
+    return [file for file in files if file.is_file() and file.stat().st_size]
+
+
+def only_log(folder: Path) -> Path:
+    """Return the one file of a folder that may be a log.
+
+    Raises:
+        DataError: the folder has none, or several.
+    """
+    files = sorted(file for file in folder.iterdir() if file.suffix in LOG_SUFFIXES)
+    if len(files) == 1:
+        return files[0]
+    if files:
+        raise DataError(
+            f"{folder}: the folder has {len(files):,} files that may be logs; name one of them: "
+            f"{_names(files)}."
+        )
+    raise DataError(
+        f"{folder}: the folder has no training log ({', '.join(RUN_LOGS)}), no rollout dumps "
+        f"(<step>.jsonl) and no TensorBoard event files.{_hint(folder)}"
+    )
+
+
+def _hint(folder: Path) -> str:
+    """Return what to do with a folder that has no log."""
+    if (folder / "manifest.json").is_file():
+        return " The run has not started, or writes its log elsewhere: pass the log of its job."
+    runs = {file.parent for name in RUN_LOGS for file in folder.glob(f"*/{name}")}
+    return f" Name a run's folder in it: {_names(sorted(runs))}." if runs else ""
+
+
+def _names(paths: list[Path]) -> str:
+    names = [path.name for path in paths[:MAX_NAMES]]
+    return ", ".join(names) + (", ..." if len(paths) > MAX_NAMES else "")
