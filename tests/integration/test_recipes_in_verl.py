@@ -10,7 +10,7 @@ from rewardkit.launch.verl import compose_child
 from rewardkit.launch.verl.compose import compose_config, config_name
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.key_renames import to_release_key
-from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, parse_release
+from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS, parse_release, release_of
 from tests.integration.conftest import VERL
 from tests.launch.test_hydra_values import READ_BY_HYDRA
 
@@ -38,6 +38,22 @@ def runs():
 @pytest.fixture(autouse=True)
 def offline(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.mark.parametrize("megatron", [False, True])
+def test_the_stored_keys_of_this_release_are_those_that_its_configuration_composes(megatron):
+    """An interpolation may stand for a section, which is composed with the keys below it."""
+    config = compose_child.compose("ppo_megatron_trainer" if megatron else "ppo_trainer", [])
+    composed = {*compose_child.flat_config(config)}
+    stored = {*release_of(VERL, megatron=megatron).keys}
+    assert all(with_sections(key) & stored for key in composed)
+    assert stored <= {name for key in composed for name in with_sections(key)}
+
+
+def with_sections(key):
+    """Return a key and the sections that it is in."""
+    parts = key.split(".")
+    return {".".join(parts[:i]) for i in range(1, len(parts) + 1)}
 
 
 @pytest.mark.parametrize(("name", "variant"), list(runs()))
