@@ -1,31 +1,40 @@
 """Launch scripts: the command in them that starts verl, and its settings. No script is run.
 
-Statements are read in the order of the text, branches and loops included: the last value of a
-variable counts. What only a run can resolve (`$(date)`, a variable of the environment) stays as it is
-written and is listed. A new kind of statement is a case of `_read_statement`.
+`shell_interpreter` evaluates the script with what is known: its defaults, and the variables and
+arguments that the user gives. This module reads the command that comes out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rewardkit.errors import DataError
+from rewardkit.launch.script_import.shell_interpreter import run_script
+from rewardkit.launch.script_import.shell_scope import (
+    HOME_SIGN,
+    MARK,
+    SCRIPT_SIGN,
+    START_SIGN,
+    ScriptRecord,
+    ShellScope,
+    TrainerCommand,
+    Unknown,
+    first_scope,
+    is_unknown,
+    plain,
+    unsigned,
+)
 from rewardkit.launch.script_import.shell_tree import (
     ProblemLog,
     ScriptProblem,
-    line_of,
     parse_shell,
-    text_of,
     used_names,
 )
-from rewardkit.launch.script_import.shell_values import ShellScope, fields_of, plain, value_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rewardkit.launch.script_import.trainer_command import OVERRIDE, other_kind
 
 #: Characters of a script and of one setting, and settings of a command.
 MAX_SCRIPT = 1_000_000
@@ -38,36 +47,10 @@ SETTING = re.compile(
     r"\w+|TASK_QUEUE_ENABLE|TOKENIZERS_PARALLELISM|PYTHONUNBUFFERED"
 )
 
-_OVERRIDE = re.compile(r"[+~]*(?:model_engine|\w+[./@][\w./@\-]*)=|~\w+\.")
-_MODULE = re.compile(r"\w[\w.]*\.main_(?:ppo|dapo)\w*", re.ASCII)
-_MODULE_FILE = re.compile(r"(?:.*/)?main_(?:ppo|dapo)\w*\.py", re.ASCII)
-
-#: Statements of which bash may run a part, or run a part more than once, or none.
-_CONDITIONAL = frozenset(
-    """
-    c_style_for_statement case_statement compound_statement for_statement function_definition
-    if_statement while_statement
-    """.split()
-)
-
-#: Nodes that hold statements and nothing else that is read.
-_SEQUENCES = frozenset(
-    """
-    ERROR case_item do_group elif_clause else_clause heredoc_redirect list negated_command
-    pipeline program subshell variable_assignments
-    """.split()
-)
-_REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
-
-#: Words that stand alone where the grammar does not fit.
-_WORDS = frozenset(
-    """
-    concatenation expansion raw_string simple_expansion string word
-    """.split()
-)
-
 #: Blanks and quotes of web pages, which are no blanks and quotes for bash.
 _PASTED = str.maketrans({"\u00a0": " ", "\u3000": " ", "“": '"', "”": '"', "‘": "'", "’": "'"})
+_SIGNED_PATH = re.compile(f"[{START_SIGN}{SCRIPT_SIGN}]([^,'\"\\]}}\\s]*)")
+_AT_HOME = re.compile(f"(?<=[=\\[,'\"]){HOME_SIGN}[^,'\"\\]}}\\s]*")
 
 
 class ScriptSetting(NamedTuple):
@@ -77,6 +60,22 @@ class ScriptSetting(NamedTuple):
     line: int
 
 
+class OpenSetting(NamedTuple):
+    """A setting whose value only a run of the script can tell.
+
+    Attributes:
+        key: the key, with its sign.
+        text: the value as the script writes it.
+        line: the line number of the setting.
+        unknowns: what is not known of it.
+    """
+
+    key: str
+    text: str
+    line: int
+    unknowns: tuple[Unknown, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LaunchScript:
     """The command of a launch script that starts verl.
@@ -84,35 +83,20 @@ class LaunchScript:
     Attributes:
         module: verl's module, as in `verl.trainer.main_ppo`; "" for a plain list of settings.
         config_name: the value of Hydra's `--config-name`, without `.yaml`; "" where there is none.
-        overrides: the settings, in the order of the command.
+        overrides: the settings whose values are known, in the order of the command.
+        unresolved: the settings whose values only a run of the script can tell.
         env: exports that look like settings of the run.
         problems: what the reader of the script should know, in the order of the lines.
-        unresolved: expansions in overrides that only a run of the script can resolve.
         variables: all that the script sets, with their last values.
     """
 
     module: str
     config_name: str
     overrides: tuple[ScriptSetting, ...]
+    unresolved: tuple[OpenSetting, ...]
     env: Mapping[str, str]
     problems: tuple[ScriptProblem, ...]
-    unresolved: tuple[str, ...]
     variables: Mapping[str, str]
-
-
-@dataclass
-class _ScriptState:
-    """What is known after the statements that have been read."""
-
-    scope: ShellScope = field(default_factory=ShellScope)
-    problems: ProblemLog = field(default_factory=ProblemLog)
-    used: frozenset[str] = frozenset()
-    exported: set[str] = field(default_factory=set)
-    conditional: dict[str, int] = field(default_factory=dict)
-    branches: int = 0
-    module: str = ""
-    config_name: str = ""
-    overrides: list[ScriptSetting] = field(default_factory=list)
 
 
 def read_script(path: str | Path) -> str:
@@ -135,57 +119,90 @@ def read_script(path: str | Path) -> str:
         raise DataError(f"{path}: not UTF-8 text.") from None
 
 
-def parse_script(text: str, where: str) -> LaunchScript:
+def parse_script(
+    text: str, where: str, env: Mapping[str, str] | None = None, arguments: Iterable[str] = ()
+) -> LaunchScript:
     """Return the settings of a launch script, or of a plain list of `key=value`. Nothing is run.
 
     Args:
         text: the script, up to 1 MB.
-        where: its file, for messages.
+        where: its file, for messages; the script's own folder is known if it exists.
+        env: variables that the script is started with.
+        arguments: the arguments that the script is started with.
 
     Raises:
-        DataError: it is too long or too complex, is binary, expands beyond the limits, or does not
-            start verl.
+        DataError: the script is too long or too complex, is binary, expands beyond the limits, does
+            not start a run of verl, starts several, or the run depends on a test that cannot be
+            evaluated.
         UsageError: tree-sitter is not installed.
     """
     if len(text) > MAX_SCRIPT:
         raise DataError(
             f"{where}: longer than {MAX_SCRIPT:,} characters, the limit for launch scripts."
         )
-    if "\0" in text:
-        raise DataError(f"{where}: not text: it has NUL bytes.")
-    state = _ScriptState()
+    if re.search("[\0-\x03]", text):
+        raise DataError(f"{where}: not text: it has NUL bytes or other control characters.")
+    record = ScriptRecord()
+    scope = first_scope(where if Path(where).is_file() else "", env or {}, arguments, record)
     try:
-        root = parse_shell(_clean(text, state.problems), state.problems)
-        state.used = used_names(root)
-        _read_statement(root, state)
+        root = parse_shell(_clean(text, record.problems), record.problems)
+        run_script(root, scope)
+        command = _command(scope)
+        module, reader = command.module, _ArgumentReader(scope)
+        reader.read(command.arguments)
+        variables = scope.variables.items()
+        return LaunchScript(
+            module=module,
+            config_name=reader.config_name.removesuffix(".yaml"),
+            overrides=tuple(reader.overrides),
+            unresolved=tuple(reader.unresolved),
+            env=dict(_env(command.env, used_names(root), record)),
+            problems=record.problems.in_order(),
+            variables={name: plain(" ".join(items), scope) for name, items in variables},
+        )
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
-    if not state.module and not state.overrides:
+
+
+def _command(scope: ShellScope) -> TrainerCommand:
+    """Return the command of a script that starts a run of reinforcement learning."""
+    runs = [command for command in scope.commands if not other_kind(command)]
+    others = [command for command in scope.commands if other_kind(command)]
+    if not runs:
+        raise DataError(_no_run(scope, others))
+    for other in others:
+        text = f"starts {other.module} ({other_kind(other)}) as well, which is not part of the recipe."
+        scope.record.problems.add(other.line, text, breaks=False)
+    if len({(run.module, tuple(text for text, _ in run.arguments)) for run in runs}) > 1:
+        lines = ", ".join(dict.fromkeys(str(run.line) for run in runs))
         raise DataError(
-            f"{where}: does not start verl (python3 -m verl.trainer.main_ppo ...) and has no "
-            "key=value."
+            f"starts {len(runs)} runs with different settings (line {lines}): a recipe describes one. "
+            "Import each as a file of its own."
         )
-    return _script(state)
+    (run, *_) = runs
+    engine = scope.variables.get("model_engine")
+    if engine and not run.module:  # in a list of settings, this one has the form of a variable
+        return replace(run, arguments=((f"model_engine={engine[0]}", run.line), *run.arguments))
+    return run
 
 
-def _script(state: _ScriptState) -> LaunchScript:
-    whole = "\n".join(setting.text for setting in state.overrides)
-    for name, line in state.conditional.items():
-        if name in state.used:
-            text = (
-                f"{name} is set inside an if, a loop or a function: the recipe has the last value."
-            )
-            state.problems.add(line, text, breaks=False)
-    variables = state.scope.variables.items()
-    return LaunchScript(
-        module=state.module,
-        config_name=state.config_name.removesuffix(".yaml"),
-        overrides=tuple(state.overrides),
-        env=dict(_env(state)),
-        problems=state.problems.in_order(),
-        unresolved=tuple(raw for raw in state.scope.unresolved if raw in whole),
-        variables={name: plain(" ".join(items)) for name, items in variables},
-    )
+def _no_run(scope: ShellScope, others: list[TrainerCommand]) -> str:
+    record = scope.record
+    if others:
+        first = others[0]
+        return (
+            f"starts {first.module} (line {first.line}), {other_kind(first)}: a recipe describes a run "
+            "of verl.trainer.main_ppo."
+        )
+    if record.exits:
+        return (
+            f"ends at line {record.exits[-1]} before it starts verl. Give what it asks for: "
+            "--env NAME=VALUE for its variables, --arg VALUE for its arguments."
+        )
+    if record.other_scripts:
+        script, line = record.other_scripts[0]
+        return f"does not start verl itself: line {line} runs {unsigned(script)}. Import that script."
+    return "does not start verl (python3 -m verl.trainer.main_ppo ...) and has no key=value."
 
 
 def _clean(text: str, problems: ProblemLog) -> str:
@@ -203,163 +220,127 @@ def _clean(text: str, problems: ProblemLog) -> str:
     return clean
 
 
-def _env(state: _ScriptState) -> Iterator[tuple[str, str]]:
+def _env(
+    env: Mapping[str, str], used: frozenset[str], record: ScriptRecord
+) -> Iterator[tuple[str, str]]:
     """Yield the exports that are settings of the run, not only of the script."""
-    for name in sorted(state.exported):
-        value = plain("".join(state.scope.variables.get(name, [])[:1]))
+    for name, value in sorted(env.items()):
         if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
             continue
-        if "$" not in value and (SETTING.fullmatch(name) or name not in state.used):
-            yield name, value
-
-
-def _read_statement(node: Node, state: _ScriptState) -> None:
-    """Read a statement and those inside it, in the order of the text."""
-    if node.type == "command":
-        _read_command(node.children, state)
-    elif node.type == "redirected_statement":
-        _read_redirected(node, state)
-    elif node.type == "declaration_command":
-        _read_declaration(node, state)
-    elif node.type == "variable_assignment":
-        if text_of(node).startswith("model_engine="):
-            _read_command([node], state)
+        if not SETTING.fullmatch(name) and name in used:
+            continue
+        if is_unknown(value):
+            unknown = record.unknowns[int(MARK.findall(value)[0])]
+            text = f"exports {name}, which only a run can tell ({unknown.text}): set it under env:."
+            record.problems.add(unknown.line, text, breaks=False)
         else:
-            _assign(node, state)
-    elif node.type in _SEQUENCES or node.type in _CONDITIONAL:
-        state.branches += node.type in _CONDITIONAL
-        if node.type == "ERROR":
-            _read_command([child for child in node.children if child.type in _WORDS], state)
-        for child in node.named_children:
-            _read_statement(child, state)
-        state.branches -= node.type in _CONDITIONAL
+            yield name, _at_home(f"={value}")[1:]
 
 
-def _read_redirected(node: Node, state: _ScriptState) -> None:
-    """Read a statement with redirections; arguments may stand behind their targets."""
-    body, *redirects = node.children
-    if body.type == "command":
-        _read_command([*body.children, *redirects], state)
-    else:
-        _read_statement(body, state)
-    for redirect in redirects:
-        _read_statement(redirect, state)
+def _at_home(text: str) -> str:
+    """Return a setting in which a path of the home folder begins with `~`."""
+    home = str(Path.home())
+
+    def short(match: re.Match[str]) -> str:
+        path = match[0][1:]
+        return f"~{path.removeprefix(home)}" if path.startswith(home) else path
+
+    return unsigned(_AT_HOME.sub(short, text))
 
 
-def _assign(node: Node, state: _ScriptState) -> str:
-    """Set a variable, and return its name; an item of an array is not set."""
-    target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-    if target is None or target.type != "variable_name":
-        return ""
-    name = text_of(target)
-    is_array = value is not None and value.type == "array"
-    if value is not None and is_array:
-        words = [child for child in value.named_children if child.type != "comment"]
-        items = [text for text, _ in fields_of(words, state.scope)]
-    else:
-        items = [value_of(value, state.scope)]
-    before = state.scope.variables.get(name, []) if node.children[1].type == "+=" else []
-    joined = [before[0] + items[0]] if before and not is_array else before + items
-    state.scope.variables[name] = state.scope.count(joined)
-    if state.branches:
-        state.conditional[name] = line_of(node)
-    return name
+class _ArgumentReader:
+    """Reads the arguments of verl's module."""
+
+    def __init__(self, scope: ShellScope) -> None:
+        self.scope = scope
+        self.problems = scope.record.problems
+        self.config_name = ""
+        self.overrides: list[ScriptSetting] = []
+        self.unresolved: list[OpenSetting] = []
+
+    def read(self, fields: Iterable[tuple[str, int]]) -> None:
+        arguments = _join_lists(fields, self.problems)
+        for text, line in arguments:
+            option, equals, value = text.partition("=")
+            if option in {"--config-name", "-cn"}:
+                self.config_name = value if equals else next(arguments, ("", 0))[0]
+            elif option in {"--config-path", "-cp"}:
+                _ = equals or next(arguments, None)
+            elif text.startswith("-"):
+                text = f"the option {option[:80]!r} is not taken over."
+                self.problems.add(line, plain(text, self.scope), breaks=False)
+            elif len(text) > MAX_SETTING:
+                text = f"a setting of more than {MAX_SETTING:,} characters: left out."
+                self.problems.add(line, text)
+            elif (equals and not is_unknown(option)) or text.startswith("~"):
+                self._take(text.strip(), line)
+            else:
+                self._refuse(text, line)
+        if len(self.overrides) > MAX_SETTINGS:
+            raise DataError(f"more than {MAX_SETTINGS:,} settings.")
+
+    def _take(self, text: str, line: int) -> None:
+        """Take a setting; one that depends on a branch that is not known is refused."""
+        unknowns = self.scope.unknowns_in(text)
+        key, _, value = text.partition("=")
+        if branches := [unknown for unknown in unknowns if unknown.is_branch]:
+            raise DataError(_branch_message(key.lstrip("+~"), line, branches))
+        unknowns += _missing_places(text, line)
+        if unknowns:
+            shown = plain(value, self.scope)
+            self.unresolved.append(OpenSetting(key, shown, line, tuple(unknowns)))
+        else:
+            self.overrides.append(ScriptSetting(_at_home(text), line))
+
+    def _refuse(self, text: str, line: int) -> None:
+        """Say that an argument is not a setting, if bash passes it at all."""
+        unknowns = self.scope.unknowns_in(text)
+        if not text.strip():
+            return
+        if branches := [unknown for unknown in unknowns if unknown.is_branch]:
+            raise DataError(_branch_message("what the command passes to verl", line, branches))
+        shown = plain(text, self.scope)[:80]
+        if unknowns and all(unknown.is_unset for unknown in unknowns) and not MARK.sub("", text):
+            names = " ".join(f"--env {n}=..." for unknown in unknowns for n in unknown.names[:1])
+            message = f"passes {shown} on, which the script does not set ({names or '--arg'})."
+            self.problems.add(line, message, breaks=False)
+        elif unknowns:
+            message = f"passes {shown} on, which only a run can tell: settings may be missing."
+            self.problems.add(line, message)
+        else:
+            message = f"{shown!r} is not key=value: verl does not start with it."
+            self.problems.add(line, message)
 
 
-def _read_declaration(node: Node, state: _ScriptState) -> None:
-    for child in node.named_children:
-        name = _assign(child, state) if child.type == "variable_assignment" else text_of(child)
-        if node.children[0].type == "export":
-            state.exported.add(name)
+def _branch_message(what: str, line: int, unknowns: list[Unknown]) -> str:
+    """Return why a setting that a test decides cannot be imported, and what would decide it."""
+    first = unknowns[0]
+    names = list(dict.fromkeys(name for unknown in unknowns for name in unknown.names[:1]))
+    hint = " ".join(f"--env {name}=..." for name in names)
+    return (
+        f"{what} (line {line}) depends on the test of line {first.line} ({first.text[:80]}), which "
+        f"only a run can tell. Pass {hint}."
+    )
 
 
-def _read_command(nodes: list[Node], state: _ScriptState) -> None:
-    """Read a command: one that starts verl, or lines that are settings."""
-    assigned, words = _split_command(nodes, state)
-    if not words:
-        return
-    line, scope = line_of(words[0]), state.scope
-    if text_of(words[0]) in {"source", "."}:
-        text = "reads another file, whose variables are unknown here."
-        state.problems.add(line, text, breaks=False)
-        return
-    scope.has_arguments = False
-    fields = [(plain(text), line) for text, line in fields_of(words, scope)]
-    place = _module_place([text for text, _ in fields])
-    if place and state.module:
-        state.problems.add(line, "starts verl once more: only the first command is taken.")
-    elif place:
-        file = fields[place][0].removesuffix(".py")
-        state.module = file.lstrip("./").replace("/", ".")
-        state.exported.update(assigned)
-        _read_arguments(fields[place + 1 :], state)
-    elif fields and _OVERRIDE.match(fields[0][0]):
-        if state.module:
-            text = "settings below the end of the command: bash does not pass them."
-            state.problems.add(line, text)
-        _read_arguments(fields, state)
+def _missing_places(text: str, line: int) -> list[Unknown]:
+    """Return the folders of the script and of its start in a setting that lead to nothing here."""
+    missing = []
+    for match in _SIGNED_PATH.finditer(text):
+        if not Path(match[1]).exists():
+            names = ("PWD",) if match[0][0] == START_SIGN else ()
+            missing.append(Unknown(match[1], line, names))
+    return missing
 
 
-def _split_command(nodes: list[Node], state: _ScriptState) -> tuple[list[str], list[Node]]:
-    """Return the names that a command sets for itself, and its words without redirections."""
-    assigned: list[str] = []
-    words: list[Node] = []
-    for node in nodes:
-        if node.type == "file_redirect":
-            targets = [n for n in node.named_children if n.type != "file_descriptor"]
-            words += targets[1:]
-        elif node.type == "variable_assignment" and not text_of(node).startswith("model_engine="):
-            assigned.append(_assign(node, state))
-        elif node.type not in _REDIRECTS and node.type != "comment":
-            words.append(node)
-    return assigned, words
-
-
-def _module_place(fields: list[str]) -> int:
-    """Return the place of verl's module in a command, as `-m MODULE` or as a file; 0 without it."""
-    for i, text in enumerate(fields[1:], 1):
-        if fields[i - 1] == "-m" and len(text) < 100 and _MODULE.fullmatch(text):
-            return i
-        if _MODULE_FILE.fullmatch(text) and any(
-            re.search("python|torchrun", f) for f in fields[:i]
-        ):
-            return i
-    return 0
-
-
-def _read_arguments(fields: list[tuple[str, int]], state: _ScriptState) -> None:
-    """Read the arguments of verl's module."""
-    arguments = _join_lists(fields, state.problems)
-    for text, line in arguments:
-        option, equals, value = text.partition("=")
-        if option in {"--config-name", "-cn"}:
-            state.config_name = value if equals else next(arguments, ("", 0))[0]
-        elif option in {"--config-path", "-cp"}:
-            _ = equals or next(arguments, None)
-        elif text.startswith("-"):
-            state.problems.add(line, f"the option {option[:80]!r} is not taken over.", breaks=False)
-        elif len(text) > MAX_SETTING:
-            state.problems.add(
-                line, f"a setting of more than {MAX_SETTING:,} characters: left out."
-            )
-        elif equals or text.startswith("~"):
-            state.overrides.append(ScriptSetting(text.strip(), line))
-        elif text.strip():
-            message = f"{text[:80]!r} is not key=value: verl does not start with it."
-            state.problems.add(line, message)
-    if state.scope.has_arguments:
-        message = 'the script passes its own arguments on ("$@"), which are unknown here.'
-        state.problems.add(fields[0][1] if fields else 1, message, breaks=False)
-    if len(state.overrides) > MAX_SETTINGS:
-        raise DataError(f"more than {MAX_SETTINGS:,} settings.")
-
-
-def _join_lists(fields: list[tuple[str, int]], problems: ProblemLog) -> Iterator[tuple[str, int]]:
+def _join_lists(
+    fields: Iterable[tuple[str, int]], problems: ProblemLog
+) -> Iterator[tuple[str, int]]:
     """Yield the arguments; a list that the shell splits at its blanks is one argument."""
     parts: list[str] = []
     begun = depth = 0
     for text, line in fields:
-        if parts and (depth <= 0 or _OVERRIDE.match(text) or len(parts) == 50):
+        if parts and (depth <= 0 or OVERRIDE.match(text) or len(parts) == 50):
             yield "".join(parts), begun
             parts, depth = [], 0
         if parts:

@@ -34,6 +34,7 @@ _REPAIRABLE = re.compile(
     rb"""(?P<pair>\\\\)
     | \$(?P<name>[A-Za-z_]\w*)
     | (?P<ends>\\[^\S\n]+(?:\#[^\n]*)?(?:\n|\Z))
+    | (?P<quotes>(?<=['"])\\\n(?=['"]))
     | (?P<joins>(?<=[^\s;&|(])\\\n(?=\S))
     | (?P<inline>(?<=\s)\\[^\S\n]+(?=\S))""",
     re.VERBOSE,
@@ -210,12 +211,16 @@ def _repair(source: bytes, nodes: list[tuple[Node, str]], problems: ProblemLog) 
             starts.append(node.start_byte)
             ends.append(node.end_byte)
     dollars = {n.start_byte for n, above in nodes if n.type == "$" and above != "simple_expansion"}
+    if dollars:  # braces around one name show the grammar's next gap
+        dollars |= {n.start_byte for n, _ in nodes if n.type == "simple_expansion"}
     newlines = [match.start() for match in re.finditer(b"\n", source)]
 
     def repair(match: re.Match[bytes]) -> bytes:
         place = match.start()
         if match["name"]:
             return b"${" + match["name"] + b"}" if place in dollars else match[0]
+        if match["quotes"]:
+            return b'"\\\n"'  # joins the words for the grammar as well
         if match["pair"] or place < ends[bisect_right(starts, place) - 1]:
             return match[0]
         line = bisect_right(newlines, place - 1) + 1

@@ -1,86 +1,64 @@
-"""Values of the words of a script: variables, defaults, arrays, integer arithmetic.
+"""Values of the words of a script: quotes, variables, defaults, arrays, the operators of `${...}`.
 
-Everything is bounded, and nothing is run: a command substitution, or a variable that the script does
-not set, stays as it is written.
+Everything is bounded, and nothing is run. What only a run of the script can tell becomes a mark
+(`ShellScope.unknown`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
-from rewardkit.errors import DataError
+from rewardkit.launch.script_import.shell_arithmetic import arithmetic
+from rewardkit.launch.script_import.shell_expansions import change_items, slice_items
+from rewardkit.launch.script_import.shell_patterns import PatternText
+from rewardkit.launch.script_import.shell_scope import (
+    MARK,
+    MAX_CALLS,
+    ShellScope,
+    is_unknown,
+    unsigned,
+)
 from rewardkit.launch.script_import.shell_tree import line_of, parse_bytes, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: Characters of all values of a script once expanded.
-MAX_EXPANDED = 4_000_000
-
-#: Levels of `${x:-${y:-...}}`, and of brackets in arithmetic.
+#: Levels of `${x:-${y:-...}}`.
 MAX_DEPTH = 20
 
 #: Characters of a default.
 MAX_DEFAULT = 4_000
 
-#: Characters of an arithmetic expression.
-MAX_ARITHMETIC = 300
-
-#: Distinct expansions that are remembered as unresolved.
-MAX_UNRESOLVED = 200
-
-#: Stands for a blank of an unresolved expansion, so that its value is not split there.
-_BLANK = "\0"
-
-_NAME = r"[A-Za-z_]\w*"
-_EXPANSION = re.compile(
-    rf"({_NAME})(?:\[([@*]|\d{{1,6}})\])?(?:(:?)([-=+])(.*))?", re.DOTALL | re.ASCII
+_PARAMETER = re.compile(
+    r"(?P<prefix>[#!](?=[\w@*]))?(?P<name>[A-Za-z_]\w*|\d{1,6}|[@*#?$!-])"
+    r"(?:\[(?P<index>[^\]\n]{1,200})\])?"
+    r"(?:(?P<operator>:?[-=+?]|##?|%%?|//|/[#%]|/|\^\^?|,,?|:|@)(?P<operand>.*))?",
+    re.DOTALL | re.ASCII,
 )
-_SYMBOL = re.compile(rf"\s*(?:(\d+|\*\*|[-+*/%()])|\$?({_NAME})|\$\{{({_NAME})\}})\s*", re.ASCII)
 _EXPANSIONS = frozenset({"arithmetic_expansion", "expansion", "simple_expansion"})
-_LEVEL = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "**": 3}
+_COMMANDS = frozenset({"command_substitution", "process_substitution"})
+_BRACES = re.compile(r"\{(?:[^{}]*,[^{}]*|[^{}]+\.\.[^{}]+)\}")
+_RANGE = re.compile(r"\{(-?\d{1,9})\.\.(-?\d{1,9})\}")
+_BRACES_SPLIT = (
+    "braces without quotes: bash makes several words of them, and verl does not get the value."
+)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 
 
-@dataclass
-class ShellScope:
-    """The variables at a line of a script.
+class Piece(NamedTuple):
+    """A part of a word.
 
     Attributes:
-        variables: name -> its items; a plain variable has one.
-        unresolved: expansions that stay as they are written, in order.
-        has_arguments: whether the command passes the script's own arguments on (`"$@"`).
-        expanded: characters of all values up to here.
+        values: the values, one but for arrays and arguments.
+        is_split: whether the shell splits them at their blanks.
+        is_quoted: whether the signs of a pattern are letters.
     """
 
-    variables: dict[str, list[str]] = field(default_factory=dict)
-    unresolved: dict[str, None] = field(default_factory=dict)
-    has_arguments: bool = False
-    expanded: int = 0
-
-    def count(self, values: list[str]) -> list[str]:
-        """Add the length of values to the sum, and return them.
-
-        Raises:
-            DataError: the sum is too large.
-        """
-        self.expanded += sum(map(len, values)) + len(values) + 1
-        if self.expanded > MAX_EXPANDED:
-            raise DataError(f"the script's values expand to more than {MAX_EXPANDED:,} characters.")
-        return values
-
-    def leave_unresolved(self, text: str) -> list[str]:
-        """Return an expansion as it is written, and remember it."""
-        if len(self.unresolved) < MAX_UNRESOLVED:
-            self.unresolved[re.sub(r"\s", " ", text)] = None
-        return [re.sub(r"\s", _BLANK, text)]
-
-
-def plain(text: str) -> str:
-    """Return a value for a person: blanks of unresolved expansions are blanks again."""
-    return text.replace(_BLANK, " ")
+    values: list[str]
+    is_split: bool = False
+    is_quoted: bool = False
 
 
 def value_of(node: Node | None, scope: ShellScope) -> str:
@@ -89,8 +67,17 @@ def value_of(node: Node | None, scope: ShellScope) -> str:
     Raises:
         DataError: the script's values are too long in sum.
     """
-    pieces = _pieces(node, scope, 0) if node else ()
-    return "".join(" ".join(values) for values, _ in pieces)
+    if node is None:
+        return ""
+    value = "".join(" ".join(piece.values) for piece in _pieces(node, scope, 0))
+    return _expand_tilde(value, scope) if text_of(node)[:1] == "~" else value
+
+
+def pattern_of(node: Node, scope: ShellScope) -> list[PatternText]:
+    """Return the parts of a pattern; those in quotes are letters."""
+    return [
+        PatternText(" ".join(piece.values), piece.is_quoted) for piece in _pieces(node, scope, 0)
+    ]
 
 
 def fields_of(nodes: Iterable[Node], scope: ShellScope) -> Iterator[tuple[str, int]]:
@@ -102,20 +89,49 @@ def fields_of(nodes: Iterable[Node], scope: ShellScope) -> Iterator[tuple[str, i
     Raises:
         DataError: the script's values are too long in sum.
     """
-    end = -1
-    line = 0
-    fields: list[list[str]] = []
+    word: list[Node] = []
     for node in nodes:
-        if node.start_byte != end:
-            yield from (("".join(chunks), line) for chunks in fields if chunks)
-            fields, line = [], line_of(node)
-        for values, is_split in _pieces(node, scope, 0):
-            if is_split:
-                _append_split(fields, " ".join(values))
+        if word and node.start_byte != word[-1].end_byte:
+            yield from _word_fields(word, scope)
+            word = []
+        word.append(node)
+    if word:
+        yield from _word_fields(word, scope)
+
+
+def _word_fields(nodes: list[Node], scope: ShellScope) -> Iterator[tuple[str, int]]:
+    line = line_of(nodes[0])
+    text = "".join(map(text_of, nodes))
+    if numbers := _RANGE.fullmatch(text):
+        yield from ((value, line) for value in _range(*map(int, numbers.groups())))
+        return
+    fields: list[list[str]] = []
+    literal = ""
+    for node in nodes:
+        for piece in _pieces(node, scope, 0):
+            literal += "x" if piece.is_quoted or piece.is_split else "".join(piece.values)
+            if piece.is_split:
+                _append_split(fields, " ".join(piece.values))
             else:
-                _append(fields, values)
-        end = node.end_byte
+                _append(fields, piece.values)
+    if _BRACES.search(literal):
+        scope.record.problems.add(line, _BRACES_SPLIT)
+    is_list = text.strip('"') in {"$@", "${@}"} or re.fullmatch(r'"\$\{\w+\[@\][^"]*\}"', text)
+    if is_list and fields == [[""]]:
+        return  # an empty list in quotes is no argument
+    if fields and text[:1] == "~":
+        fields[0] = [_expand_tilde("".join(fields[0]), scope)]
     yield from (("".join(chunks), line) for chunks in fields if chunks)
+
+
+def _range(first: int, last: int) -> Iterator[str]:
+    step = 1 if first <= last else -1
+    yield from map(str, range(first, max(min(last, first + 10_000), first - 10_000) + step, step))
+
+
+def _expand_tilde(value: str, scope: ShellScope) -> str:
+    is_home = value[:2] in {"~", "~/"} and scope.variables.get("HOME")
+    return scope.variables["HOME"][0] + value[1:] if is_home else value
 
 
 def _append(fields: list[list[str]], values: list[str]) -> None:
@@ -131,162 +147,298 @@ def _append_split(fields: list[list[str]], value: str) -> None:
     if value[:1].isspace() and fields and fields[-1]:
         fields.append([])
     _append(fields, value.split())
-    if value[-1:].isspace():
+    if value[-1:].isspace() and fields:
         fields.append([])
 
 
-def _pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[tuple[list[str], bool]]:
-    """Yield the values of a word's parts, and whether the shell splits them at their blanks."""
+def _pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[Piece]:
+    """Yield the parts of a word."""
     kind = node.type
-    if kind in {"command_name", "concatenation", "variable_assignment"}:
+    if kind in {"command_name", "concatenation", "variable_assignment", "subscript"}:
         for child in node.children:
             yield from _pieces(child, scope, depth)
-    elif kind == "string":
+    elif kind in {"string", "translated_string"}:
         yield from _quoted_pieces(node, scope, depth)
     elif kind == "raw_string":
-        yield scope.count([text_of(node)[1:-1]]), False
+        yield Piece(scope.count([text_of(node)[1:-1]]), is_quoted=True)
+    elif kind == "ansi_c_string":
+        escaped = re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[0]), text_of(node)[2:-1])
+        yield Piece(scope.count([escaped]), is_quoted=True)
     elif kind in _EXPANSIONS:
-        yield scope.count(_expand(node, scope, depth, is_quoted=False)), True
-    elif kind in {"ansi_c_string", "command_substitution", "process_substitution"}:
-        yield scope.count(scope.leave_unresolved(text_of(node))), False
+        yield Piece(scope.count(_expand(node, scope, depth, is_quoted=False)), is_split=True)
+    elif kind in _COMMANDS:
+        yield Piece(scope.count([_run(node, scope)]), is_split=True)
+    elif kind in {"extglob_pattern", "regex"} and re.search(r"[$`\"']", text_of(node)):
+        for text, quoted in _operand_parts(text_of(node), scope, depth):
+            yield Piece(scope.count([text]), is_quoted=quoted)
     else:
-        text = re.sub(r"\\(.?)", lambda m: m[1].strip("\n"), text_of(node), flags=re.DOTALL)
-        yield scope.count([text]), False
+        for quoted, text in _escapes(text_of(node)):
+            yield Piece(scope.count([text]), is_quoted=quoted)
 
 
-def _quoted_pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[tuple[list[str], bool]]:
+def _escapes(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield the parts of a text without quotes, and whether a backslash makes them letters."""
+    start = 0
+    for match in re.finditer(r"\\(.?)", text, re.DOTALL):
+        if match.start() > start:
+            yield False, text[start : match.start()]
+        yield True, match[1].strip("\n")
+        start = match.end()
+    if start < len(text) or not text:
+        yield False, text[start:]
+
+
+def _run(node: Node, scope: ShellScope) -> str:
+    """Return the output of a command substitution."""
+    if node.type != "command_substitution" or scope.calls > MAX_CALLS:
+        return scope.unknown(text_of(node))
+    return scope.substitute(node, scope)
+
+
+def body_of(node: Node, scope: ShellScope) -> str:
+    """Return the text of a here-document, whose expansions are expanded."""
+    source, offset = node.text or b"", node.start_byte
+    pieces: list[str] = []
+    start = node.start_byte
+    for child in node.children:
+        if child.type in _EXPANSIONS or child.type in _COMMANDS:
+            pieces.append(source[start - offset : child.start_byte - offset].decode(errors="replace"))
+            values = [v for piece in _pieces(child, scope, 0) for v in piece.values]
+            pieces.append(" ".join(values))
+            start = child.end_byte
+    pieces.append(source[start - offset :].decode(errors="replace"))
+    return scope.count(["".join(pieces)])[0]
+
+
+def _quoted_pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[Piece]:
     """Yield the values between double quotes; the text between expansions is a piece as well."""
     source, offset = node.text or b"", node.start_byte
-    opening, *inner = node.children
-    start = opening.end_byte
-    yield [""], False  # "" is a field too
-    for child in inner:
+    children = node.children
+    first = next((i for i, child in enumerate(children) if child.type == '"'), 0)
+    start = children[first].end_byte
+    yield Piece([""], is_quoted=True)  # "" is a field too
+    for child in children[first + 1 :]:
         if child.type == "string_content":
             continue
         text = source[start - offset : child.start_byte - offset].decode("utf-8", "replace")
         text = re.sub(r'\\([$`"\\\n])', lambda m: m[1].strip("\n"), text)
-        yield scope.count([text]), False
+        yield Piece(scope.count([text]), is_quoted=True)
         start = child.end_byte
         if child.type in _EXPANSIONS:
             blanks = re.match(r"\s*", text_of(child))
-            yield [blanks[0] if blanks else ""], False  # the grammar counts them to the expansion
-            yield scope.count(_expand(child, scope, depth, is_quoted=True)), False
+            # the grammar counts them to the expansion
+            yield Piece([blanks[0] if blanks else ""], is_quoted=True)
+            values = _expand(child, scope, depth, is_quoted=True)
+            yield Piece(scope.count(values), is_quoted=True)
+        elif child.type in _COMMANDS:
+            yield Piece(scope.count([_run(child, scope)]), is_quoted=True)
         elif child.type != '"':
-            for values, _ in _pieces(child, scope, depth):
-                yield values, False
+            for piece in _pieces(child, scope, depth):
+                yield Piece(piece.values, is_quoted=True)
 
 
 def _expand(node: Node, scope: ShellScope, depth: int, *, is_quoted: bool) -> list[str]:
-    """Return the items of an expansion; itself as written where they are not known."""
+    """Return the items of an expansion; a mark where they are not known."""
     text = text_of(node).strip()
     values: list[str] | None = None
-    if text.startswith("$((") and text.endswith("))"):
-        number = arithmetic(text[3:-2], scope)
+    names: tuple[str, ...] = ()
+    if node.type == "arithmetic_expansion" or (text.startswith("$((") and text.endswith("))")):
+        inner = text[3:-2] if text.startswith("$((") else text[2:-1]
+        number = compute(inner, scope)
         values = None if number is None else [str(number)]
+        names = _names_in(text)
     elif node.type == "simple_expansion":
-        values = _variable(text[1:], scope, depth, is_quoted=is_quoted)
+        values = _parameter(text[1:], scope, depth, is_quoted=is_quoted)
     elif text.endswith("}") and depth < MAX_DEPTH:
-        values = _variable(text[2:-1], scope, depth, is_quoted=is_quoted)
-    return scope.leave_unresolved(text) if values is None else values
+        values = _parameter(text[2:-1], scope, depth, is_quoted=is_quoted)
+        names = _names_in(text[:40])[:1]
+    return [scope.unknown(text, *names)] if values is None else values
 
 
-def _variable(text: str, scope: ShellScope, depth: int, *, is_quoted: bool) -> list[str] | None:
-    """Return the items of `${text}`; None if the script does not say."""
-    if text in {"@", "*"} or text.startswith("@:"):
-        scope.has_arguments = True
-        return []
-    match = _EXPANSION.fullmatch(text)
+def _names_in(text: str) -> tuple[str, ...]:
+    names = re.findall(r"[A-Za-z_]\w*", text, re.ASCII)
+    return tuple(dict.fromkeys(names))[:4]
+
+
+class _ScopeNumbers:
+    """The variables of a scope as numbers."""
+
+    def __init__(self, scope: ShellScope) -> None:
+        self.scope = scope
+
+    def read(self, name: str) -> str | None:
+        items = self.scope.variables.get(name)
+        if items is None:
+            mark = self.scope.unknown(f"${name}", name, is_unset=True)
+            self.scope.blame(mark)
+            return None
+        if items and is_unknown(items[0]):
+            self.scope.blame(items[0])
+            return None
+        return unsigned(items[0]) or "0" if items else "0"
+
+    def write(self, name: str, value: int) -> None:
+        self.scope.set(name, [str(value)])
+
+
+def compute(text: str, scope: ShellScope) -> int | None:
+    """Return the value of an arithmetic expression, whose expansions are expanded first."""
+    if re.search(r"[$`]", text):
+        text = expand_text(text, scope)
+        if is_unknown(text):
+            scope.blame(text)
+            return None
+    return arithmetic(unsigned(text).replace('"', ""), _ScopeNumbers(scope))
+
+
+def expand_text(text: str, scope: ShellScope) -> str:
+    """Return a text as if it stood in double quotes; quotes inside it are dropped."""
+    if len(text) > MAX_DEFAULT:
+        return scope.unknown(text)
+    root = parse_bytes(b': "' + re.sub(r'(?<!\\)"', "", text).encode() + b'"')
+    words = root.children[0].children[1:] if root.children else []
+    if root.has_error or len(words) != 1:
+        return scope.unknown(text)
+    with scope.reading_text():
+        return value_of(words[0], scope)
+
+
+def _parameter(text: str, scope: ShellScope, depth: int, *, is_quoted: bool) -> list[str] | None:
+    """Return the items of `${text}`; None if they are not known."""
+    match = _PARAMETER.fullmatch(text)
     if match is None:
         return None
-    name, index, colon, operator, default = match.groups()
+    prefix, name, index, operator, operand = match.groups()
+    if prefix == "!":
+        return _indirect(name, index, operator, scope, depth, is_quoted=is_quoted)
+    items = items_of(name, index, scope)
+    if prefix == "#":
+        return _length(name, index, items) if not operator else None
+    if operator in {"-", ":-", "=", ":=", "+", ":+", "?", ":?"}:
+        return _with_default(match, items, scope, depth, is_quoted=is_quoted)
+    if items is None:
+        return [scope.unknown(f"${name}", *_given_names(name), is_unset=True)]
+    if not operator:
+        return [" ".join(items)] if is_quoted and "*" in {name, index} else items
+    if any(map(is_unknown, items)) or operator == "@":
+        return None
+    if operator == ":":
+        is_list = name in "@*" or index in {"@", "*"}
+        numbers = [compute(part, scope) for part in operand.split(":")]
+        return slice_items(items, numbers, is_list=is_list, has_name=name in "@*", scope=scope)
+    return change_items(items, operator, _operand_parts(operand, scope, depth))
+
+
+def _given_names(name: str) -> tuple[str, ...]:
+    """Return the variable that a user can give for a parameter; none for an argument."""
+    return (name,) if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else ()
+
+
+def items_of(name: str, index: str | None, scope: ShellScope) -> list[str] | None:
+    """Return the items of a variable, an argument or an array; None if it is not set."""
+    if name in {"@", "*"}:
+        return list(scope.arguments)
+    if name == "#":
+        return [str(len(scope.arguments))]
+    if name == "0":
+        return [scope.script] if scope.script else None
+    if name.isdigit():
+        return scope.arguments[int(name) - 1 : int(name)] or None
+    if not _given_names(name):
+        return None
+    if index in {"@", "*"}:
+        return scope.variables.get(name, None if name in scope.env else [])
+    if index is None:
+        items = scope.variables.get(name)
+        return items[:1] or None if items is not None else None
+    return _element(name, index, scope)
+
+
+def _element(name: str, index: str, scope: ShellScope) -> list[str] | None:
+    key = expand_text(index.strip("'\""), scope)
+    if f"{name}[{key}]" in scope.variables:
+        return scope.variables[f"{name}[{key}]"]
     items = scope.variables.get(name)
-    if items is not None and index not in {"@", "*"}:
-        items = items[int(index or 0) :][:1]
-    is_set = bool(items) and (not colon or any(items or ()))
-    if operator == "+":
+    number = compute(key, scope) if items else None
+    if items is None or number is None or not -len(items) <= number < len(items):
+        return None
+    return [items[number]]
+
+
+def _length(name: str, index: str | None, items: list[str] | None) -> list[str] | None:
+    if items is None or any(map(is_unknown, items)):
+        return None
+    if name in {"@", "*"} or index in {"@", "*"}:
+        return [str(len(items))]
+    return [str(len(unsigned("".join(items))))]
+
+
+def _indirect(
+    name: str, index: str | None, operator: str | None, scope: ShellScope, depth: int, *,
+    is_quoted: bool,
+) -> list[str] | None:  # fmt: skip
+    """Return the items of `${!name}`."""
+    items = scope.variables.get(name)
+    if index in {"@", "*"} and items is not None and not operator:
+        return [str(number) for number in range(len(items))]
+    if operator or index or not items or not _given_names(items[0]):
+        return None
+    return _parameter(items[0], scope, depth + 1, is_quoted=is_quoted)
+
+
+def _with_default(
+    match: re.Match[str], items: list[str] | None, scope: ShellScope, depth: int, *, is_quoted: bool
+) -> list[str] | None:
+    """Return the items of `${name:-default}` and of its relatives."""
+    name, operator, default = match["name"], match["operator"], match["operand"]
+    is_set = items is not None and (items != [] or name not in "@*")
+    if is_set and operator[0] == ":":
+        whole = "".join(items or ())
+        if is_unknown(whole) and not unsigned(MARK.sub("", whole)):
+            return None  # it may be empty
+        is_set = bool(whole)
+    if operator[-1] == "+":
         return [_default(default, scope, depth, is_quoted=is_quoted)] if is_set else [""]
-    if is_set or not operator:
+    if is_set:
         return items
-    values = [_default(default, scope, depth, is_quoted=is_quoted)]
-    if operator == "=":
-        scope.variables[name] = values
-    return values
+    if operator[-1] == "?":
+        return [scope.unknown(f"${name}", *_given_names(name), is_unset=True)]
+    value = _default(default, scope, depth, is_quoted=is_quoted)
+    if is_unknown(value) and _given_names(name):
+        value = scope.settle(value, name)
+    if operator[-1] == "=":
+        scope.set(name, [value])
+    return [value]
 
 
 def _default(text: str, scope: ShellScope, depth: int, *, is_quoted: bool) -> str:
     """Return the value of a default, which is parsed alone: the grammar does not read all of them."""
-    if len(text) > MAX_DEFAULT:
-        return scope.leave_unresolved(text)[0]
+    parts = _operand_parts(text, scope, depth, is_quoted=is_quoted)
+    value = "".join(part.text for part in parts)
+    return _expand_tilde(value, scope) if not is_quoted and text[:1] == "~" else value
+
+
+def _operand_parts(
+    text: str, scope: ShellScope, depth: int, *, is_quoted: bool = False
+) -> list[PatternText]:
+    """Return the parts of the text behind the operator of `${...}`."""
+    if not re.search(r"[$`\"'\\]", text):
+        return [PatternText(text, False)]
+    if len(text) > MAX_DEFAULT or depth >= MAX_DEPTH:
+        return [PatternText(scope.unknown(text), False)]
     if is_quoted and not re.search(r"\$\(|`", text):
         text = '"' + re.sub(r'(?<!\\)"', "", text) + '"'
     root = parse_bytes(b": " + text.encode())
     statements = root.children
     if root.has_error or [node.type for node in statements] != ["command"]:
-        return text if not re.search(r"[$`\"']", text) else scope.leave_unresolved(text)[0]
+        return [PatternText(scope.unknown(text), False)]
+    parts: list[PatternText] = []
     words = statements[0].children[1:]
-    values = [
-        "".join(v for part, _ in _pieces(word, scope, depth + 1) for v in part) for word in words
-    ]
-    return " ".join(values)
-
-
-def arithmetic(text: str, scope: ShellScope) -> int | None:
-    """Return the value of `$((text))`; None if it is not known, or bash does not compute it.
-
-    Numbers are those of 64 bits, division is towards zero, as in bash. A name that the script does
-    not set is not taken as 0: it may come from outside.
-    """
-    symbols: list[str] = []
-    pos = 0
-    while pos < len(text):
-        match = _SYMBOL.match(text, pos)
-        if match is None or len(text) > MAX_ARITHMETIC:
-            return None
-        symbols.append(match[1] or match[2] or match[3])
-        pos = match.end()
-    symbols.reverse()
-    try:
-        number = _binary(symbols, 1, scope.variables, 0)
-    except ArithmeticError:
-        return None
-    return None if symbols else number
-
-
-def _binary(symbols: list[str], lowest: int, names: Mapping[str, list[str]], depth: int) -> int:
-    left = _unary(symbols, names, depth)
-    while symbols and _LEVEL.get(symbols[-1], 0) >= lowest:
-        operator = symbols.pop()
-        above = _LEVEL[operator] + (operator != "**")
-        left = _calculate(operator, left, _binary(symbols, above, names, depth + 1))
-    return left
-
-
-def _unary(symbols: list[str], names: Mapping[str, list[str]], depth: int) -> int:
-    if depth > MAX_DEPTH or not symbols:
-        raise ArithmeticError
-    symbol = symbols.pop()
-    if symbol in {"+", "-"}:
-        number = _unary(symbols, names, depth + 1)
-        return -number if symbol == "-" else number
-    if symbol == "(":
-        number = _binary(symbols, 1, names, depth + 1)
-        if not symbols or symbols.pop() != ")":
-            raise ArithmeticError
-        return number
-    text = symbol if symbol[0].isdigit() else "".join(names.get(symbol, [])[:1])
-    if not re.fullmatch(r"-?(?:0|[1-9]\d{0,17})", text, re.ASCII):  # 010 is octal in bash
-        raise ArithmeticError
-    return int(text)
-
-
-def _calculate(operator: str, left: int, right: int) -> int:
-    if operator == "**":
-        number = left**right if 0 <= right < 64 else 1 << 64
-    elif operator in {"/", "%"}:
-        towards_zero = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        number = towards_zero if operator == "/" else left - right * towards_zero
-    else:
-        number = {"+": left + right, "-": left - right, "*": left * right}[operator]
-    if abs(number) >= 1 << 63:
-        raise OverflowError
-    return number
+    for i, word in enumerate(words):
+        if i and word.start_byte != words[i - 1].end_byte:
+            parts.append(PatternText(" ", False))
+        with scope.reading_text():
+            pieces = list(_pieces(word, scope, depth + 1))
+        for piece in pieces:
+            parts += [PatternText(value, piece.is_quoted) for value in piece.values]
+    return parts

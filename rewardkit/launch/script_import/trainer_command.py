@@ -1,0 +1,88 @@
+"""Commands that start a trainer: which module of verl they run, and with which arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rewardkit.launch.script_import.shell_scope import TrainerCommand, is_unknown
+
+OVERRIDE = re.compile(r"[+~]*(?:model_engine|\w+[./@][\w./@\-]*)=|~\w+\.")
+_SECTION = re.compile(
+    r"[+~]*(?:actor_rollout_ref|algorithm|critic|custom_reward_function|data|model|optim|reward"
+    r"|reward_model|rollout|trainer)[.@][\w.]*="
+)
+_MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}", re.ASCII)
+_FILE = re.compile(r"[^\0]{0,200}\.py")
+_PYTHON = re.compile(r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed)")
+_RL_MODULE = re.compile(r"(?:.*\.)?(?:\w*main_(?:ppo|dapo)\w*)")
+_SUPERVISED = re.compile(r"(?:^|[._])sft(?:[._]|$)")
+
+#: Trainers and tools of verl that are not runs of reinforcement learning, by the end of the module.
+_OTHER = {
+    "main_eval": "verl's evaluation",
+    "main_generation": "verl's generation",
+    "main_generation_server": "verl's generation",
+    "model_merger": "verl's merger of checkpoints",
+}
+
+
+def find_module(fields: Sequence[str]) -> int:
+    """Return the place of a trainer's module in a command, as `-m MODULE` or a file; 0 without it."""
+    for i, text in enumerate(fields[1:], 1):
+        is_module = fields[i - 1] == "-m" and _MODULE.fullmatch(text)
+        is_file = _FILE.fullmatch(text) and any(map(_PYTHON.fullmatch, fields[:i]))
+        if not (is_module or is_file) or text.startswith("torch."):
+            continue
+        module = module_name(text)
+        if _RL_MODULE.fullmatch(module) or _other_kind(module):
+            return i
+        return i if any(_SECTION.match(field) for field in fields[i + 1 :]) else 0
+    return 0
+
+
+def module_name(text: str) -> str:
+    """Return a module as Python imports it; that of a file from its path."""
+    return text.removesuffix(".py").lstrip("./").replace("/", ".")
+
+
+def _other_kind(module: str) -> str:
+    name = module.rpartition(".")[2]
+    return "verl's supervised fine-tuning" if _SUPERVISED.search(module) else _OTHER.get(name, "")
+
+
+def other_kind(command: TrainerCommand) -> str:
+    """Return what a command starts that is no run of reinforcement learning; "" for such a run."""
+    if kind := _other_kind(command.module):
+        return kind
+    keys = [text.lstrip("+~") for text, _ in command.arguments]
+    if not command.module or _RL_MODULE.fullmatch(command.module):
+        return ""
+    if any(key.startswith(("actor_rollout_ref", "algorithm.")) for key in keys):
+        return ""
+    return "a program that takes no actor_rollout_ref.* settings"
+
+
+def shell_texts(fields: Sequence[str]) -> Iterator[str]:
+    """Yield the texts that a command runs as shell, as `bash -c TEXT` does at any place of it."""
+    for i, text in enumerate(fields):
+        option = fields[i + 1] if i + 2 < len(fields) else ""
+        if re.fullmatch(r"(?:.*/)?(?:ba|z|da)?sh", text) and re.fullmatch("-[a-z]*c", option):
+            yield fields[i + 2]
+        elif text.startswith("--wrap="):
+            yield text.removeprefix("--wrap=")
+
+
+def other_script(fields: Sequence[str]) -> str:
+    """Return the script file that a command runs; "" if it runs none."""
+    words = [field for field in fields if field not in {"nohup", "env", "exec", "time"}]
+    if len(words) > 1 and re.fullmatch(r"(?:.*/)?(?:ba|z|da)?sh", words[0]):
+        words = [word for word in words[1:] if not word.startswith("-")]
+    return words[0] if words and words[0].endswith(".sh") and not is_unknown(words[0]) else ""
+
+
+def assigned_by_env(fields: Sequence[str]) -> dict[str, str]:
+    """Return the variables that wrappers such as `env NAME=VALUE` set for a command."""
+    pairs = [re.fullmatch(r"([A-Za-z_]\w*)=(.*)", text, re.DOTALL | re.ASCII) for text in fields]
+    has_env = any(re.fullmatch(r"(?:.*/)?env", text) for text in fields)
+    return {pair[1]: pair[2] for pair in pairs if pair} if has_env else {}
