@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -85,13 +86,26 @@ def import_(
     out: Annotated[
         Path | None, typer.Option(help="Output recipe; the default is standard output.")
     ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env", metavar="NAME=VALUE", help="A variable the script is started with. Repeatable."
+        ),
+    ] = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arg", metavar="VALUE", help="An argument the script is started with. Repeatable."
+        ),
+    ] = None,
     verl_version: VerlVersion = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Turn a launch script into a recipe without running it.
 
-    Keys that your verl ignores, has renamed or does not know are reported on stderr.
+    Branches are decided by the script's defaults, --env and --arg. Keys that your verl ignores, has
+    renamed or does not know are reported on stderr.
     """
     from rewardkit.launch.script_import.importer import import_script, recipe_text
     from rewardkit.launch.script_import.launch_script import read_script
@@ -112,6 +126,14 @@ def import_(
             part.write_text(recipe_text(imported), encoding="utf-8")
     else:
         typer.echo(recipe_text(imported), nl=False)
+
+
+def _variable(pair: str) -> tuple[str, str]:
+    """Return the name and the value of `NAME=VALUE`."""
+    name, equals, value = pair.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise UsageError(f"--env {pair[:80]!r} is not NAME=VALUE.")
+    return name, value
 
 
 @app.command("rules", epilog=examples("rewardkit recipes rules --json"))

@@ -143,6 +143,15 @@ def command(
         _start_all(runs, folders, as_json=as_json)
 
 
+def _require_complete(plan: Plan) -> None:
+    """Raise `UsageError` if a setting has no value yet."""
+    if plan.missing:
+        raise UsageError(
+            f"{plan.recipe.name}: {', '.join(plan.missing)} {'is' if len(plan.missing) == 1 else 'are'} "
+            "???: put the value in the recipe, or pass it after `--`."
+        )
+
+
 def _require_unset(option: str, others: Mapping[str, object]) -> None:
     """Raise `UsageError` if an option is set that another option makes useless."""
     for name, value in others.items():

@@ -27,6 +27,9 @@ from rewardkit.launch.verl.translate import Note, translate
 TRAINER = "verl.trainer.main_ppo"
 DAPO_RECIPE = "recipe.dapo.main_dapo"
 
+#: The value of a setting that a person must fill in, as in OmegaConf.
+MISSING = "???"
+
 #: First release whose main trainer has dynamic sampling; before, only verl's DAPO recipe has it.
 FILTER_SINCE = (0, 9, 0)
 
@@ -74,6 +77,8 @@ class Plan:
         env: variables that all nodes share.
         notes: what was renamed or left out.
         secrets: the known values of the `<secret:NAME>` marks in the arguments.
+        missing: settings whose value in the recipe is `???`, by verl 0.9.1's names; they are not among
+            the arguments, and the run does not start without them.
     """
 
     recipe: Recipe
@@ -85,6 +90,7 @@ class Plan:
     env: Mapping[str, str]
     notes: tuple[Note, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    missing: tuple[str, ...] = ()
 
     @property
     def verl(self) -> str:
@@ -142,13 +148,14 @@ def make_plan(
     recipe = _merge_overrides(recipe, written)
     settings = _settings(recipe, written, verl)
     values = {setting.key: setting.value for setting in settings if setting.sign != "~"}
+    missing = tuple(setting.key for setting in settings if setting.value == MISSING)
     is_dynamic = values.get("algorithm.filter_groups.enable") is True
     release = release_of(
         verl,
         megatron=recipe.strategy == "megatron",
         dapo_recipe=is_dynamic and release_of(verl).number < FILTER_SINCE,
     )
-    translated, notes = translate(settings, release)
+    translated, notes = translate([s for s in settings if s.key not in missing], release)
     config = _effective_config(release, translated)
     return Plan(
         recipe=recipe,
@@ -157,8 +164,9 @@ def make_plan(
         arguments=(*_engine_arguments(release), *map(str, sorted(translated, key=_section_index))),
         settings=values,
         config=config,
-        env=environment(recipe, config),
-        notes=(*notes, *_release_notes(release, verl)),
+        env={name: expand_home(value) for name, value in environment(recipe, config).items()},
+        notes=(*map(_missing_note, missing), *notes, *_release_notes(release, verl)),
+        missing=missing,
         secrets=secrets or {},
     )
 
@@ -177,7 +185,7 @@ def _merge_overrides(recipe: Recipe, overrides: Iterable[Override]) -> Recipe:
         key = to_latest_key(override.key)
         if key == f"{NEW_KEY}.name":
             function = override.value
-        elif key == f"{NEW_KEY}.path" and override.value:
+        elif key == f"{NEW_KEY}.path" and override.value and override.value != MISSING:
             fields["reward"] = {"scorer": str(override.value)}
         elif key in _FIELDS and override.sign != "~":
             *section, name = _FIELDS[key]
@@ -219,7 +227,8 @@ def _settings(recipe: Recipe, overrides: Iterable[Override], verl: str) -> list[
         settings[key] = Override(key, value, origin="the recipe")
     for override in overrides:
         key = override.key if override.is_group else to_latest_key(override.key, megatron=megatron)
-        settings[key] = replace(override, key=key, written=override.key)
+        value = expand_home(override.value)
+        settings[key] = replace(override, key=key, value=value, written=override.key)
     return list(settings.values())
 
 
@@ -227,7 +236,7 @@ def _field_settings(recipe: Recipe) -> dict[str, Any]:
     """Return the settings that follow from a recipe's own fields."""
     settings: dict[str, Any] = {
         "data.train_files": _file_names(recipe.data.train),
-        "actor_rollout_ref.model.path": recipe.model,
+        "actor_rollout_ref.model.path": expand_home(recipe.model),
         "trainer.nnodes": recipe.nodes,
         "trainer.n_gpus_per_node": recipe.devices_per_node,
         "trainer.experiment_name": recipe.name,
@@ -239,14 +248,27 @@ def _field_settings(recipe: Recipe) -> dict[str, Any]:
         settings["trainer.test_freq"] = -1
         settings["trainer.val_before_train"] = False
     if recipe.algorithm == "ppo":
-        settings["critic.model.path"] = recipe.model
+        settings["critic.model.path"] = expand_home(recipe.model)
     return settings
 
 
 def _file_names(names: list[str]) -> Any:
-    """Return one file as text and several as a list; verl does not expand `~`."""
-    expanded = [str(Path(name).expanduser()) if name.startswith("~") else name for name in names]
+    """Return one file as text and several as a list."""
+    expanded = [expand_home(name) for name in names]
     return expanded[0] if len(expanded) == 1 else expanded
+
+
+def expand_home(value: Any) -> Any:
+    """Return a value, or the items of a list, with `~` at its start expanded: verl does not do it."""
+    if isinstance(value, list):
+        return [expand_home(item) for item in value]
+    is_at_home = isinstance(value, str) and (value == "~" or value.startswith("~/"))
+    return str(Path(value).expanduser()) if is_at_home else value
+
+
+def _missing_note(key: str) -> Note:
+    text = "is ??? in the recipe: put its value there, or pass it after `--`."
+    return Note("missing", key, text)
 
 
 def _engine_arguments(release: Release) -> list[str]:

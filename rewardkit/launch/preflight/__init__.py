@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from rewardkit.launch.findings import sort_by_severity
+from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.environment import check_environment
 from rewardkit.launch.preflight.files import check_files, files_on_this_machine
@@ -26,12 +26,19 @@ def preflight(plan: Plan, *, progress: Callable[[int], object] = lambda _: None)
         progress: called with a number of rows as the files are read.
     """
     report = PreflightReport()
+    report.findings.extend(_missing(plan))
     check_files(plan, report, progress)
     report.findings.extend(check_rules(plan, _run_facts(plan, report)))
     check_with_verl(plan, report)
     check_reward(plan, report)
     check_environment(plan, report)
     return replace(report, findings=sort_by_severity(report.findings))
+
+
+def _missing(plan: Plan) -> Iterator[LaunchFinding]:
+    for key in plan.missing:
+        fix = "Put its value in the recipe, or pass it after `--`."
+        yield LaunchFinding("error", "missing", key, "is ??? in the recipe.", fix)
 
 
 def probe_scorer(plan: Plan) -> PreflightReport:

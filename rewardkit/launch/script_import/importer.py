@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
 
-from rewardkit.errors import UsageError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.overrides import KEY, parse_overrides
-from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER
+from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, MISSING, TRAINER
 from rewardkit.launch.presets import ACTOR
-from rewardkit.launch.script_import.launch_script import LaunchScript, ScriptSetting, parse_script
+from rewardkit.launch.script_import.launch_script import (
+    LaunchScript,
+    OpenSetting,
+    ScriptSetting,
+    parse_script,
+)
 from rewardkit.launch.script_import.override_findings import (
     ImportedSetting,
     is_known,
@@ -21,7 +26,7 @@ from rewardkit.launch.script_import.override_findings import (
     repeated_findings,
     unknown_findings,
 )
-from rewardkit.launch.script_import.recipe_draft import FILES, REWARD, RecipeDraft, draft_recipe
+from rewardkit.launch.script_import.recipe_draft import COUNTS, RecipeDraft, draft_recipe
 from rewardkit.launch.script_import.recipe_writer import write_yaml
 from rewardkit.launch.script_import.shell_tree import ScriptProblem
 from rewardkit.launch.verl.hydra_values import Raw, parse_value
@@ -35,8 +40,24 @@ MAX_NESTING = 10
 #: Digits of a number: Python refuses to read very long ones.
 MAX_DIGITS = 300
 
-#: Settings in which `~` is expanded by rewardkit.
-HOME_KEYS = frozenset({*FILES, f"{REWARD}.path"})
+#: Settings that decide fields of the recipe: one that only a run can tell leaves no recipe.
+DECIDING = frozenset(
+    {
+        "algorithm.adv_estimator",
+        "algorithm.filter_groups.enable",
+        "model_engine",
+        "reward.reward_manager.name",
+        "trainer.device",
+        f"{ACTOR}.strategy",
+        *COUNTS,
+    }
+)
+
+#: What recipes train with; `strategy` says which.
+STRATEGIES = ("fsdp", "fsdp2", "megatron")
+
+#: The recipe has a name of its own where the script's is not known.
+NAME = "trainer.experiment_name"
 
 _INTERFACE = re.compile(r"(?:HCCL|NCCL|GLOO|TP)_SOCKET_IFNAME|HCCL_IF_IP")
 
@@ -48,7 +69,7 @@ class ImportedScript:
     Attributes:
         recipe: the mapping that `recipe.read_recipe` takes.
         findings: about the script and the release it was read for, the worst first.
-        unresolved: expansions that only a run can resolve; they stand in the recipe as written.
+        unresolved: settings that only a run of the script can tell; they are `???` in the recipe.
         left_out: settings that no release knows or that a recipe cannot have.
         where: the script's file.
         verl: the release.
@@ -56,35 +77,54 @@ class ImportedScript:
 
     recipe: Mapping[str, Any]
     findings: list[LaunchFinding]
-    unresolved: list[str]
+    unresolved: list[OpenSetting]
     left_out: list[ScriptSetting]
     where: str
     verl: str
 
 
-def import_script(text: str, where: str, verl: str) -> ImportedScript:
+def import_script(
+    text: str,
+    where: str,
+    verl: str,
+    *,
+    env: Mapping[str, str] | None = None,
+    arguments: Iterable[str] = (),
+) -> ImportedScript:
     """Return a launch script, or a list of `key=value`, as a recipe. Nothing is run.
 
     Args:
         text: the script, up to 1 MB.
         where: its file, for messages and the recipe's name.
         verl: the release that the recipe and the findings are for.
+        env: variables that the script is started with.
+        arguments: the arguments that the script is started with.
 
     Raises:
-        DataError: it is binary, too long or too complex, or does not start verl.
+        DataError: it is binary, too long or too complex, does not start a run of verl, or what it
+            runs depends on a test or a value that only a run can tell.
         UsageError: the release is unknown, or tree-sitter is not installed.
     """
-    script = parse_script(text, where)
+    script = parse_script(text, where, env, arguments)
     redactor = _redactor(script, text)
     findings: list[LaunchFinding] = []
     overrides = [_override(setting, findings, redactor) for setting in script.overrides]
     known = [override for override in overrides if override and is_known(override)]
     release = _release(script, known, verl)
+    overrides = [o and replace(o, megatron=release.megatron) for o in overrides]
+    known = [override for override in overrides if override and is_known(override)]
+    _require_decided(script, release, known, where)
     mistyped = [o for o in known if release.refuses(release.name_of(o.latest_key), o.value)]
     unknown = [o for o in overrides if o and not is_known(o)]
     known = [override for override in known if override not in mistyped]
     env = dict(_env(script.env, findings, redactor))
-    tree, differences = draft_recipe(_draft(known, script, release, where), env)
+    missing = [
+        replace(setting, megatron=release.megatron)
+        for setting in map(_missing_setting, script.unresolved)
+        if _may_be_missing(setting, known)
+    ]
+    draft = _draft([*known, *missing], script, release, where)
+    tree, differences = draft_recipe(draft, env)
     findings = [
         *release_findings(known, release),
         *unknown_findings(unknown),
@@ -93,14 +133,16 @@ def import_script(text: str, where: str, verl: str) -> ImportedScript:
         *findings,
         *_module_findings(script, release),
         *repeated_findings(known),
-        *(_unresolved(raw, script) for raw in script.unresolved),
+        *map(_unresolved, script.unresolved),
         *differences,
     ]
     is_left_out = [override is None or override in (*unknown, *mistyped) for override in overrides]
     return ImportedScript(
         recipe=redactor.tree(tree),
         findings=[_without_secrets(finding, redactor) for finding in sort_by_severity(findings)],
-        unresolved=redactor.tree(script.unresolved),
+        unresolved=[
+            setting._replace(text=redactor.text(setting.text)) for setting in script.unresolved
+        ],
         left_out=[
             ScriptSetting(redactor.text(setting), line)
             for setting, line in compress(script.overrides, is_left_out)
@@ -227,17 +269,8 @@ def _draft(
         name = release.name_of(key)
         is_read = bool(name) and (release.lists(name) or release.accepts_unlisted(name))
         signs[key] = override.sign if override.sign == "~" or not is_read else ""
-        settings[key] = _at_home(key, override.value)
+        settings[key] = override.value
     return RecipeDraft(settings=settings, signs=signs, script=script, release=release, where=where)
-
-
-def _at_home(key: str, value: Any) -> Any:
-    """Return `$HOME/x` as `~/x` for a file that rewardkit itself looks up."""
-    if key not in HOME_KEYS:
-        return value
-    if isinstance(value, list):
-        return [_at_home(key, item) for item in value]
-    return re.sub(r"^\$(?:HOME|\{HOME\})(?=/)", "~", value) if isinstance(value, str) else value
 
 
 def _secret(name: str, place: str = "") -> LaunchFinding:
@@ -300,12 +333,61 @@ def _mistyped(override: ImportedSetting, release: Release) -> LaunchFinding:
     )
 
 
-def _unresolved(raw: str, script: LaunchScript) -> LaunchFinding:
-    """Return the finding about an expansion that only a run can resolve."""
-    keys = [s.text.partition("=")[0].lstrip("+") for s in script.overrides if raw in s.text]
-    text = f"known only when the script runs; in {', '.join(keys[:4])}"
-    if raw in {"$HOME", "${HOME}"} and {*map(to_latest_key, keys)} <= HOME_KEYS:
-        return LaunchFinding("info", "unresolved", raw, f"{text}. The recipe has ~ in file names.")
+def _unresolved(setting: OpenSetting) -> LaunchFinding:
+    """Return the finding about a setting that only a run can tell."""
+    key = setting.key.lstrip("+~")
+    unknown = setting.unknowns[0]
+    what = f"{setting.text[:80]} (line {setting.line}) is known only when the script runs"
+    given = f"import with --env {unknown.names[0]}=VALUE" if unknown.names else ""
+    if to_latest_key(key) == NAME:
+        text = f"{what}: the recipe has a name of its own."
+        return LaunchFinding("info", "unresolved", key, text, f"Or {given}." if given else "")
+    ways = " or ".join(["Put the value in the recipe", *([given] if given else [])])
     return LaunchFinding(
-        "warning", "unresolved", raw[:80], f"{text}.", "Put the value in the recipe."
+        "warning", "unresolved", key, f"{what}: it is ??? in the recipe.", f"{ways}."
     )
+
+
+def _may_be_missing(missing: ImportedSetting, known: list[ImportedSetting]) -> bool:
+    """Whether a setting that is not known stands in the recipe as `???`."""
+    is_set_later = any(
+        other.latest_key == missing.latest_key and other.line > missing.line for other in known
+    )
+    is_key = KEY.fullmatch(missing.key) is not None and len(missing.key) <= 300
+    return is_key and is_known(missing) and missing.latest_key != NAME and not is_set_later
+
+
+def _missing_setting(setting: OpenSetting) -> ImportedSetting:
+    key = setting.key.lstrip("+~").strip()
+    sign = setting.key[: len(setting.key) - len(setting.key.lstrip("+~"))]
+    is_group = "@" in key or "/" in key or key == "model_engine"
+    return ImportedSetting(key, MISSING, sign, setting.line, is_group)
+
+
+def _require_decided(
+    script: LaunchScript, release: Release, known: list[ImportedSetting], where: str
+) -> None:
+    """Refuse a script with an engine that recipes do not have, or whose basic settings are unknown.
+
+    Raises:
+        DataError: a recipe of it would train something else.
+    """
+    for setting in script.unresolved:
+        key = setting.key.lstrip("+~")
+        if to_latest_key(key) in DECIDING:
+            name = next((name for u in setting.unknowns for name in u.names), "")
+            way = f"Pass --env {name}=VALUE." if name else "Write its value into the script."
+            raise DataError(
+                f"{where}: {key} (line {setting.line}) is {setting.text[:80]}, which only a run can "
+                f"tell, and the recipe depends on it. {way}"
+            )
+    for override in known:
+        value = str(override.value)
+        is_engine = override.key == "model_engine" or override.latest_key == f"{ACTOR}.strategy"
+        if not is_engine or value in STRATEGIES or value == "dp":
+            continue
+        engine = f"an engine of verl {release.verl}" if value in release.engines else "an engine"
+        raise DataError(
+            f"{where}: trains with {value} (line {override.line}), {engine} that rewardkit does not plan "
+            f"for yet: recipes train with {', '.join(STRATEGIES)}. Start this script as it is."
+        )

@@ -171,7 +171,9 @@ def _command(scope: ShellScope) -> TrainerCommand:
     if not runs:
         raise DataError(_no_run(scope, others))
     for other in others:
-        text = f"starts {other.module} ({other_kind(other)}) as well, which is not part of the recipe."
+        text = (
+            f"starts {other.module} ({other_kind(other)}) as well, which is not part of the recipe."
+        )
         scope.record.problems.add(other.line, text, breaks=False)
     if len({(run.module, tuple(text for text, _ in run.arguments)) for run in runs}) > 1:
         lines = ", ".join(dict.fromkeys(str(run.line) for run in runs))
@@ -201,8 +203,12 @@ def _no_run(scope: ShellScope, others: list[TrainerCommand]) -> str:
         )
     if record.other_scripts:
         script, line = record.other_scripts[0]
-        return f"does not start verl itself: line {line} runs {unsigned(script)}. Import that script."
-    return "does not start verl (python3 -m verl.trainer.main_ppo ...) and has no key=value."
+        return (
+            f"does not start verl itself: line {line} runs {unsigned(script)}. Import that script."
+        )
+    guesses = [problem for problem in record.problems.in_order() if "is set:" in problem.text]
+    hint = f" Line {guesses[0].lines[0]} {guesses[0].text}" if guesses else ""
+    return f"does not start verl (python3 -m verl.trainer.main_ppo ...) and has no key=value.{hint}"
 
 
 def _clean(text: str, problems: ProblemLog) -> str:

@@ -8,6 +8,8 @@ from functools import cache
 from typing import Any
 
 from rewardkit.launch.findings import LaunchFinding
+from rewardkit.launch.plan import ENGINE_SINCE
+from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.verl.key_renames import IgnoredKey, to_latest_key
 from rewardkit.launch.verl.releases import Release, known_releases, release_of
 from rewardkit.registry import did_you_mean
@@ -28,6 +30,7 @@ class ImportedSetting:
         sign: the sign before the key: "", `+`, `++` or `~`.
         line: the line number in the script.
         is_group: whether it chooses one of Hydra's groups.
+        megatron: whether the script trains with Megatron, which has some keys of its own.
     """
 
     key: str
@@ -35,11 +38,12 @@ class ImportedSetting:
     sign: str
     line: int
     is_group: bool = False
+    megatron: bool = False
 
     @property
     def latest_key(self) -> str:
         """The key's name in verl 0.9.1."""
-        return self.key if self.is_group else to_latest_key(self.key)
+        return self.key if self.is_group else to_latest_key(self.key, megatron=self.megatron)
 
 
 def is_known(override: ImportedSetting) -> bool:
@@ -107,7 +111,7 @@ def repeated_findings(settings: Iterable[ImportedSetting]) -> Iterator[LaunchFin
 
 
 def _ignored(entry: IgnoredKey, keys: list[ImportedSetting], release: Release) -> LaunchFinding:
-    names = _listed([override.key for override in keys])
+    names = ", ".join(override.key for override in keys)
     path = next((override.value for override in keys if override.key == f"{OLD_REWARD}path"), None)
     if entry.key == OLD_REWARD and isinstance(path, str):
         return LaunchFinding(
@@ -132,13 +136,19 @@ def _ignored(entry: IgnoredKey, keys: list[ImportedSetting], release: Release) -
 def _name_findings(override: ImportedSetting, release: Release) -> Iterator[LaunchFinding]:
     """Yield what is wrong with a key's name or sign in a release."""
     verl, key = f"verl {release.verl}", override.key
+    new = release.name_of(override.latest_key)
     if release.lists(key):
         default = release.keys.get(key)
         if override.sign == "+" and default is not None and not isinstance(default, (dict, list)):
             text = f"{verl} lists the key, and refuses a + before one that it has."
             yield LaunchFinding("warning", "plus", key, text, "The recipe has it without.")
+        if new and new != key and release.lists(new):
+            text = f"{verl} still takes it, and reads {new}."
+            yield LaunchFinding("info", "renamed", key, text, "The recipe has it so.")
+        elif key == f"{ACTOR}.strategy" and release.megatron and release.number >= ENGINE_SINCE:
+            text = f"{verl} has model_engine={override.value} for it."
+            yield LaunchFinding("info", "renamed", key, text, "The recipe's command uses it.")
         return
-    new = release.name_of(override.latest_key)
     reads = bool(new) and (release.lists(new) or release.accepts_unlisted(new))
     if reads and new != key:
         does = "is read by nothing" if override.sign else "does not start with it"

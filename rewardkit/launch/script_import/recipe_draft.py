@@ -10,7 +10,7 @@ from typing import Any
 
 from rewardkit.errors import RewardkitError
 from rewardkit.launch.findings import LaunchFinding
-from rewardkit.launch.plan import DAPO_RECIPE, Plan, make_plan
+from rewardkit.launch.plan import DAPO_RECIPE, MISSING, Plan, make_plan
 from rewardkit.launch.presets import ACTOR, OVERLONG
 from rewardkit.launch.recipe import Dapo, read_recipe
 from rewardkit.launch.script_import.launch_script import LaunchScript
@@ -223,7 +223,11 @@ def _names(draft: RecipeDraft, key: str, findings: list[LaunchFinding]) -> list[
     """Return the files or the model of a script; verl's default, with a finding, without them."""
     value = draft.get(key)
     names = [str(name) for name in (value if isinstance(value, list) else [value]) if name]
-    if not draft.sets(key) or not names:
+    if draft.sets(key) and not names:
+        text = "the script sets it to nothing: it is ??? in the recipe."
+        findings.append(LaunchFinding("warning", "incomplete", key, text, "Put the value there."))
+        return [MISSING]
+    if not draft.sets(key):
         names = [str(draft.default(key))]
         text = f"the script does not set it; the recipe has verl's default, {names[0]}."
         findings.append(

@@ -81,7 +81,11 @@ class _Expression:
     def assignment(self, depth: int) -> int:
         if depth > MAX_DEPTH:
             raise ArithmeticError
-        if len(self.symbols) > 1 and self.symbols[-2] in _ASSIGNMENTS and _is_name(self.symbols[-1]):
+        if (
+            len(self.symbols) > 1
+            and self.symbols[-2] in _ASSIGNMENTS
+            and _is_name(self.symbols[-1])
+        ):
             name, operator = self.symbols.pop(), self.symbols.pop()
             value = self.assignment(depth + 1)
             if operator != "=":

@@ -109,7 +109,10 @@ def _formatted(template: str, values: Arguments) -> Iterator[str]:
 
 
 def seq(arguments: Arguments, scope: ShellScope) -> int | None:
-    if not all(re.fullmatch(r"-?\d{1,9}", word) for word in arguments) or not 1 <= len(arguments) <= 3:
+    if (
+        not all(re.fullmatch(r"-?\d{1,9}", word) for word in arguments)
+        or not 1 <= len(arguments) <= 3
+    ):
         return _print(scope.unknown(f"$(seq {' '.join(arguments)})"), scope)
     numbers = [int(word) for word in arguments]
     first, step, last = {1: (1, 1, *numbers), 2: (numbers[0], 1, numbers[-1]), 3: tuple(numbers)}[
@@ -220,7 +223,9 @@ def python(arguments: Arguments, scope: ShellScope) -> int | None:
         return ordinary(arguments, scope, name="python3")
     has_it = find_spec(match[1]) is not None
     text = f"asks whether {match[1]} can be imported, and on this machine it "
-    text += "can; the import goes on with that." if has_it else "cannot; the import goes on with that."
+    text += (
+        "can; the import goes on with that." if has_it else "cannot; the import goes on with that."
+    )
     scope.record.problems.add(scope.line, text, breaks=False)
     return int(not has_it)
 

@@ -231,7 +231,9 @@ def choose(
     if len({_signature(end[0].commands) for end in starting}) > 1:
         raise DataError(_undecided("which command starts the run", causes, line))
     if starting and len(starting) < len(ends):
-        text = f"starts the run only where the test ({_texts(causes)}) says so; the import assumes it."
+        text = (
+            f"starts the run only where the test ({_texts(causes)}) says so; the import assumes it."
+        )
         scope.record.problems.add(line, text, breaks=False)
     ends = starting or ends
     going_on = [end for end in ends if end[2] is None]
@@ -443,7 +445,9 @@ def _run_c_style_for(node: Node, scope: ShellScope) -> Status:
         while True:
             truth = compute(condition, scope) if condition.strip() else 1
             if truth is None:
-                raise DataError(_undecided("how often a loop runs", _take_causes(scope, head), scope.line))
+                raise DataError(
+                    _undecided("how often a loop runs", _take_causes(scope, head), scope.line)
+                )
             if not truth:
                 return
             yield True
@@ -703,7 +707,11 @@ def run_fields(
     """Evaluate a command whose words are expanded."""
     texts = [text for text, _ in fields]
     name, arguments = texts[0], texts[1:]
-    if name in {"exec", "command", "builtin", "time", "nohup"} and arguments[:1] != ["-v"] and arguments:
+    if (
+        name in {"exec", "command", "builtin", "time", "nohup"}
+        and arguments[:1] != ["-v"]
+        and arguments
+    ):
         return run_fields(fields[1:], scope, temporary)
     if name in _LEAVING:
         raise _leave(name, arguments)

@@ -121,7 +121,12 @@ def _is_empty(word: str, scope: ShellScope) -> Truth:
     rest = MARK.sub("", word)
     if rest or not word:
         return not word
-    if all(unknown.is_unset for unknown in scope.unknowns_in(word)):
+    unknowns = scope.unknowns_in(word)
+    if all(unknown.is_unset for unknown in unknowns):
+        for unknown in unknowns:
+            given = f"--env {unknown.names[0]}=VALUE" if unknown.names else "--arg VALUE"
+            text = f"asks whether {unknown.text} is set: the import takes it as not set ({given})."
+            scope.record.problems.add(scope.line, text, breaks=False)
         return True
     scope.blame(word)
     return None

@@ -202,7 +202,9 @@ def body_of(node: Node, scope: ShellScope) -> str:
     start = node.start_byte
     for child in node.children:
         if child.type in _EXPANSIONS or child.type in _COMMANDS:
-            pieces.append(source[start - offset : child.start_byte - offset].decode(errors="replace"))
+            pieces.append(
+                source[start - offset : child.start_byte - offset].decode(errors="replace")
+            )
             values = [v for piece in _pieces(child, scope, 0) for v in piece.values]
             pieces.append(" ".join(values))
             start = child.end_byte

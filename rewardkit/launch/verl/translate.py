@@ -18,12 +18,13 @@ class Note:
     """A note on a setting that is not in the command as the user wrote it.
 
     Attributes:
-        kind: `renamed`, `dropped` (the setting is not in the command) or `hint`.
+        kind: `renamed`, `dropped` (the setting is not in the command), `missing` (it has no value
+            yet) or `hint`.
         key: the key as the user wrote it.
         text: what the command has in its place, and why.
     """
 
-    kind: Literal["renamed", "dropped", "hint"]
+    kind: Literal["renamed", "dropped", "missing", "hint"]
     key: str
     text: str
 
