@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rewardkit.errors import UsageError
 from rewardkit.launch.overrides import Override, parse_verl_section
@@ -60,6 +60,7 @@ _FIELDS = {
 
 #: Settings of verl that must change together with others: the recipe's field `strategy` does that.
 _STRATEGY_KEYS = frozenset({"model_engine", "actor_rollout_ref.actor.strategy"})
+_STRATEGIES = frozenset(get_args(Recipe.model_fields["strategy"].annotation))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,10 +208,15 @@ def _require_allowed(override: Override, recipe: Recipe) -> None:
         raise UsageError(
             f"{override.origin}: {name} is a field of the recipe: --set {name}={override.value}."
         )
-    value = str(override.value)
+    value = "fsdp" if override.value == "dp" else str(override.value)
+    if override.key in _STRATEGY_KEYS and value not in _STRATEGIES:
+        raise UsageError(
+            f"{override.origin}: {override.key}={value}: rewardkit plans for FSDP and Megatron only. "
+            "Delete the setting, or start verl without rewardkit."
+        )
     if override.key in _STRATEGY_KEYS and value != recipe.strategy:
         raise UsageError(
-            f"{override.origin}: {override.key}={value} alone changes no other setting: set "
+            f"{override.origin}: {override.key}={override.value} alone changes no other setting: set "
             f"strategy: {value} in the recipe, or --set strategy={value}."
         )
 

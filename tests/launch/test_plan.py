@@ -171,6 +171,12 @@ def test_an_unknown_key_is_refused_and_the_nearest_is_suggested(plan):
     assert "+data.train_batchsize=8" in plan("0.9", "+data.train_batchsize=8").arguments
 
 
+def test_the_engine_dp_is_the_strategy_fsdp(plan):
+    assert "model_engine=dp" in plan("0.9", "model_engine=dp").arguments
+    with pytest.raises(UsageError, match=r"model_engine=dp alone .* --set strategy=fsdp\."):
+        plan("0.9", "model_engine=dp", strategy="megatron")
+
+
 def test_a_setting_of_an_engine_that_no_plan_uses_is_refused_with_the_engine_s_name(plan):
     key = "actor_rollout_ref.actor.veomni.param_offload"
     with pytest.raises(UsageError, match=rf"{key} is a setting of veomni in verl 0\.9\.1, and rew"):
@@ -263,6 +269,9 @@ def test_a_synchronous_rollout_is_dropped_where_verl_refuses_it(plan):
     [
         ("model_engine=megatron", "set strategy: megatron in the recipe"),
         ("actor_rollout_ref.actor.strategy=megatron", "--set strategy=megatron"),
+        ("actor_rollout_ref.actor.strategy=fsdp2", "--set strategy=fsdp2"),
+        ("model_engine=veomni", "model_engine=veomni: rewardkit plans for FSDP and Megatron only"),
+        ("actor_rollout_ref.actor.strategy=torchtitan", "plans for FSDP and Megatron only"),
         ("algorithm=dapo", "algorithm is a field of the recipe: --set algorithm=dapo"),
         ("nodes=4", "nodes is a field of the recipe: --set nodes=4"),
         ("trainer=5", "trainer is a section of verl"),
