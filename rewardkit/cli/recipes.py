@@ -114,7 +114,8 @@ def import_(
 
     verl = verl_version or installed_verl() or LATEST
     text = sys.stdin.read() if script == "-" else read_script(Path(script))
-    imported = import_script(text, script, verl)
+    variables = dict(map(_variable, env or ()))
+    imported = import_script(text, script, verl, env=variables, arguments=arguments or ())
     if notice := release_notice(verl):
         warn(f"verl {verl} {notice}")
     for finding in imported.findings:

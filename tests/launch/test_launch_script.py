@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rewardkit.errors import DataError, RewardkitError, UsageError
 from rewardkit.launch.script_import import shell_tree
 from rewardkit.launch.script_import.launch_script import MAX_SCRIPT, parse_script, read_script
-from rewardkit.launch.script_import.shell_values import ShellScope, arithmetic
+from rewardkit.launch.script_import.shell.expansions import ShellScope, arithmetic
 from tests.tables import every
 
 MAIN = "python3 -m verl.trainer.main_ppo"

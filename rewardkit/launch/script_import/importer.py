@@ -28,7 +28,7 @@ from rewardkit.launch.script_import.override_findings import (
 )
 from rewardkit.launch.script_import.recipe_draft import COUNTS, RecipeDraft, draft_recipe
 from rewardkit.launch.script_import.recipe_writer import write_yaml
-from rewardkit.launch.script_import.shell_tree import ScriptProblem
+from rewardkit.launch.script_import.shell.tree import ScriptProblem
 from rewardkit.launch.verl.hydra_values import Raw, parse_value
 from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import Release, release_of

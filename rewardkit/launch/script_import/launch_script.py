@@ -1,6 +1,6 @@
 """Launch scripts: the command in them that starts verl, and its settings. No script is run.
 
-`shell_interpreter` evaluates the script with what is known: its defaults, and the variables and
+`interpreter` evaluates the script with what is known: its defaults, and the variables and
 arguments that the user gives. This module reads the command that comes out.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rewardkit.errors import DataError
-from rewardkit.launch.script_import.shell_interpreter import run_script
-from rewardkit.launch.script_import.shell_scope import (
+from rewardkit.launch.script_import.shell.interpreter import run_script
+from rewardkit.launch.script_import.shell.scope import (
     HOME_SIGN,
     MARK,
     SCRIPT_SIGN,
@@ -28,7 +28,7 @@ from rewardkit.launch.script_import.shell_scope import (
     plain,
     unsigned,
 )
-from rewardkit.launch.script_import.shell_tree import (
+from rewardkit.launch.script_import.shell.tree import (
     ProblemLog,
     ScriptProblem,
     parse_shell,
@@ -273,11 +273,11 @@ class _ArgumentReader:
             elif option in {"--config-path", "-cp"}:
                 _ = equals or next(arguments, None)
             elif text.startswith("-"):
-                text = f"the option {option[:80]!r} is not taken over."
-                self.problems.add(line, plain(text, self.scope), breaks=False)
+                message = f"the option {option[:80]!r} is not taken over."
+                self.problems.add(line, plain(message, self.scope), breaks=False)
             elif len(text) > MAX_SETTING:
-                text = f"a setting of more than {MAX_SETTING:,} characters: left out."
-                self.problems.add(line, text)
+                message = f"a setting of more than {MAX_SETTING:,} characters: left out."
+                self.problems.add(line, message)
             elif (equals and not is_unknown(option)) or text.startswith("~"):
                 self._take(text.strip(), line)
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rewardkit.launch.script_import.shell_scope import TrainerCommand, is_unknown
+from rewardkit.launch.script_import.shell.scope import TrainerCommand, is_unknown
 
 OVERRIDE = re.compile(r"[+~]*(?:model_engine|\w+[./@][\w./@\-]*)=|~\w+\.")
 _SECTION = re.compile(

@@ -7,20 +7,20 @@ Everything is bounded, and nothing is run. What only a run of the script can tel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from rewardkit.launch.script_import.shell_arithmetic import arithmetic
-from rewardkit.launch.script_import.shell_expansions import change_items, slice_items
-from rewardkit.launch.script_import.shell_patterns import PatternText
-from rewardkit.launch.script_import.shell_scope import (
+from rewardkit.launch.script_import.shell.arithmetic import arithmetic
+from rewardkit.launch.script_import.shell.operators import change_items, slice_items
+from rewardkit.launch.script_import.shell.patterns import PatternText
+from rewardkit.launch.script_import.shell.scope import (
     MARK,
     MAX_CALLS,
     ShellScope,
     is_unknown,
     unsigned,
 )
-from rewardkit.launch.script_import.shell_tree import line_of, parse_bytes, text_of
+from rewardkit.launch.script_import.shell.tree import parse_bytes, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -37,13 +37,8 @@ _PARAMETER = re.compile(
     r"(?:(?P<operator>:?[-=+?]|##?|%%?|//|/[#%]|/|\^\^?|,,?|:|@)(?P<operand>.*))?",
     re.DOTALL | re.ASCII,
 )
-_EXPANSIONS = frozenset({"arithmetic_expansion", "expansion", "simple_expansion"})
-_COMMANDS = frozenset({"command_substitution", "process_substitution"})
-_BRACES = re.compile(r"\{(?:[^{}]*,[^{}]*|[^{}]+\.\.[^{}]+)\}")
-_RANGE = re.compile(r"\{(-?\d{1,9})\.\.(-?\d{1,9})\}")
-_BRACES_SPLIT = (
-    "braces without quotes: bash makes several words of them, and verl does not get the value."
-)
+EXPANSIONS = frozenset({"arithmetic_expansion", "expansion", "simple_expansion"})
+COMMANDS = frozenset({"command_substitution", "process_substitution"})
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 
 
@@ -61,102 +56,18 @@ class Piece(NamedTuple):
     is_quoted: bool = False
 
 
-def value_of(node: Node | None, scope: ShellScope) -> str:
-    """Return the value of a word on the right of an assignment; blanks are kept.
-
-    Raises:
-        DataError: the script's values are too long in sum.
-    """
-    if node is None:
-        return ""
-    value = "".join(" ".join(piece.values) for piece in _pieces(node, scope, 0))
-    return _expand_tilde(value, scope) if text_of(node)[:1] == "~" else value
-
-
-def pattern_of(node: Node, scope: ShellScope) -> list[PatternText]:
-    """Return the parts of a pattern; those in quotes are letters."""
-    return [
-        PatternText(" ".join(piece.values), piece.is_quoted) for piece in _pieces(node, scope, 0)
-    ]
-
-
-def fields_of(nodes: Iterable[Node], scope: ShellScope) -> Iterator[tuple[str, int]]:
-    """Yield the arguments that words become, with their lines.
-
-    A word becomes none, one or, unquoted or of an array, many. Nodes that touch are one word, which
-    the grammar does not always see.
-
-    Raises:
-        DataError: the script's values are too long in sum.
-    """
-    word: list[Node] = []
-    for node in nodes:
-        if word and node.start_byte != word[-1].end_byte:
-            yield from _word_fields(word, scope)
-            word = []
-        word.append(node)
-    if word:
-        yield from _word_fields(word, scope)
-
-
-def _word_fields(nodes: list[Node], scope: ShellScope) -> Iterator[tuple[str, int]]:
-    line = line_of(nodes[0])
-    text = "".join(map(text_of, nodes))
-    if numbers := _RANGE.fullmatch(text):
-        yield from ((value, line) for value in _range(*map(int, numbers.groups())))
-        return
-    fields: list[list[str]] = []
-    literal = ""
-    for node in nodes:
-        for piece in _pieces(node, scope, 0):
-            literal += "x" if piece.is_quoted or piece.is_split else "".join(piece.values)
-            if piece.is_split:
-                _append_split(fields, " ".join(piece.values))
-            else:
-                _append(fields, piece.values)
-    if _BRACES.search(literal):
-        scope.record.problems.add(line, _BRACES_SPLIT)
-    is_list = text.strip('"') in {"$@", "${@}"} or re.fullmatch(r'"\$\{\w+\[@\][^"]*\}"', text)
-    if is_list and fields == [[""]]:
-        return  # an empty list in quotes is no argument
-    if fields and text[:1] == "~":
-        fields[0] = [_expand_tilde("".join(fields[0]), scope)]
-    yield from (("".join(chunks), line) for chunks in fields if chunks)
-
-
-def _range(first: int, last: int) -> Iterator[str]:
-    step = 1 if first <= last else -1
-    yield from map(str, range(first, max(min(last, first + 10_000), first - 10_000) + step, step))
-
-
-def _expand_tilde(value: str, scope: ShellScope) -> str:
+def expand_tilde(value: str, scope: ShellScope) -> str:
+    """Return a value with `~` at its start as the home folder."""
     is_home = value[:2] in {"~", "~/"} and scope.variables.get("HOME")
     return scope.variables["HOME"][0] + value[1:] if is_home else value
 
 
-def _append(fields: list[list[str]], values: list[str]) -> None:
-    """Add to the last field; all values but the first begin a new one."""
-    for i, value in enumerate(values):
-        if i or not fields:
-            fields.append([])
-        fields[-1].append(value)
-
-
-def _append_split(fields: list[list[str]], value: str) -> None:
-    """Add a value that the shell splits at its blanks."""
-    if value[:1].isspace() and fields and fields[-1]:
-        fields.append([])
-    _append(fields, value.split())
-    if value[-1:].isspace() and fields:
-        fields.append([])
-
-
-def _pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[Piece]:
+def pieces_of(node: Node, scope: ShellScope, depth: int) -> Iterator[Piece]:
     """Yield the parts of a word."""
     kind = node.type
     if kind in {"command_name", "concatenation", "variable_assignment", "subscript"}:
         for child in node.children:
-            yield from _pieces(child, scope, depth)
+            yield from pieces_of(child, scope, depth)
     elif kind in {"string", "translated_string"}:
         yield from _quoted_pieces(node, scope, depth)
     elif kind == "raw_string":
@@ -164,16 +75,23 @@ def _pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[Piece]:
     elif kind == "ansi_c_string":
         escaped = re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[0]), text_of(node)[2:-1])
         yield Piece(scope.count([escaped]), is_quoted=True)
-    elif kind in _EXPANSIONS:
+    elif kind in EXPANSIONS:
         yield Piece(scope.count(_expand(node, scope, depth, is_quoted=False)), is_split=True)
-    elif kind in _COMMANDS:
+    elif kind in COMMANDS:
         yield Piece(scope.count([_run(node, scope)]), is_split=True)
-    elif kind in {"extglob_pattern", "regex"} and re.search(r"[$`\"']", text_of(node)):
-        for text, quoted in _operand_parts(text_of(node), scope, depth):
-            yield Piece(scope.count([text]), is_quoted=quoted)
     else:
-        for quoted, text in _escapes(text_of(node)):
-            yield Piece(scope.count([text]), is_quoted=quoted)
+        yield from _bare_pieces(node, scope, depth)
+
+
+def _bare_pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[Piece]:
+    """Yield the parts of a word without quotes; the grammar takes some patterns as one."""
+    text = text_of(node)
+    if node.type in {"extglob_pattern", "regex"} and re.search(r"[$`\"']", text):
+        parts = _operand_parts(text, scope, depth)
+    else:
+        parts = [PatternText(part, quoted) for quoted, part in _escapes(text)]
+    for part in parts:
+        yield Piece(scope.count([part.text]), is_quoted=part.is_quoted)
 
 
 def _escapes(text: str) -> Iterator[tuple[bool, str]]:
@@ -195,23 +113,6 @@ def _run(node: Node, scope: ShellScope) -> str:
     return scope.substitute(node, scope)
 
 
-def body_of(node: Node, scope: ShellScope) -> str:
-    """Return the text of a here-document, whose expansions are expanded."""
-    source, offset = node.text or b"", node.start_byte
-    pieces: list[str] = []
-    start = node.start_byte
-    for child in node.children:
-        if child.type in _EXPANSIONS or child.type in _COMMANDS:
-            pieces.append(
-                source[start - offset : child.start_byte - offset].decode(errors="replace")
-            )
-            values = [v for piece in _pieces(child, scope, 0) for v in piece.values]
-            pieces.append(" ".join(values))
-            start = child.end_byte
-    pieces.append(source[start - offset :].decode(errors="replace"))
-    return scope.count(["".join(pieces)])[0]
-
-
 def _quoted_pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[Piece]:
     """Yield the values between double quotes; the text between expansions is a piece as well."""
     source, offset = node.text or b"", node.start_byte
@@ -226,16 +127,16 @@ def _quoted_pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[Piece]
         text = re.sub(r'\\([$`"\\\n])', lambda m: m[1].strip("\n"), text)
         yield Piece(scope.count([text]), is_quoted=True)
         start = child.end_byte
-        if child.type in _EXPANSIONS:
+        if child.type in EXPANSIONS:
             blanks = re.match(r"\s*", text_of(child))
             # the grammar counts them to the expansion
             yield Piece([blanks[0] if blanks else ""], is_quoted=True)
             values = _expand(child, scope, depth, is_quoted=True)
             yield Piece(scope.count(values), is_quoted=True)
-        elif child.type in _COMMANDS:
+        elif child.type in COMMANDS:
             yield Piece(scope.count([_run(child, scope)]), is_quoted=True)
         elif child.type != '"':
-            for piece in _pieces(child, scope, depth):
+            for piece in pieces_of(child, scope, depth):
                 yield Piece(piece.values, is_quoted=True)
 
 
@@ -302,7 +203,7 @@ def expand_text(text: str, scope: ShellScope) -> str:
     if root.has_error or len(words) != 1:
         return scope.unknown(text)
     with scope.reading_text():
-        return value_of(words[0], scope)
+        return "".join(" ".join(piece.values) for piece in pieces_of(words[0], scope, 0))
 
 
 def _parameter(text: str, scope: ShellScope, depth: int, *, is_quoted: bool) -> list[str] | None:
@@ -417,7 +318,7 @@ def _default(text: str, scope: ShellScope, depth: int, *, is_quoted: bool) -> st
     """Return the value of a default, which is parsed alone: the grammar does not read all of them."""
     parts = _operand_parts(text, scope, depth, is_quoted=is_quoted)
     value = "".join(part.text for part in parts)
-    return _expand_tilde(value, scope) if not is_quoted and text[:1] == "~" else value
+    return expand_tilde(value, scope) if not is_quoted and text[:1] == "~" else value
 
 
 def _operand_parts(
@@ -440,7 +341,7 @@ def _operand_parts(
         if i and word.start_byte != words[i - 1].end_byte:
             parts.append(PatternText(" ", False))
         with scope.reading_text():
-            pieces = list(_pieces(word, scope, depth + 1))
+            pieces = list(pieces_of(word, scope, depth + 1))
         for piece in pieces:
             parts += [PatternText(value, piece.is_quoted) for value in piece.values]
     return parts

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from rewardkit.launch.script_import.shell_patterns import (
+from rewardkit.launch.script_import.shell.patterns import (
     PatternText,
     read_pattern,
     replace_matches,
     without_prefix,
     without_suffix,
 )
-from rewardkit.launch.script_import.shell_scope import (
+from rewardkit.launch.script_import.shell.scope import (
     SIGNS,
     ShellScope,
     is_unknown,

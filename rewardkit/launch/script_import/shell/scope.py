@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewardkit.errors import DataError
-from rewardkit.launch.script_import.shell_tree import ProblemLog
+from rewardkit.launch.script_import.shell.tree import ProblemLog
 
 if TYPE_CHECKING:
     from tree_sitter import Node

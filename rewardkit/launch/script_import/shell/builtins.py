@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from itertools import islice
 
-from rewardkit.launch.script_import.shell_scope import (
+from rewardkit.launch.script_import.shell.conditions import evaluate_test
+from rewardkit.launch.script_import.shell.expansions import compute
+from rewardkit.launch.script_import.shell.scope import (
     SIGNS,
     ShellScope,
     is_unknown,
     plain,
     unsigned,
 )
-from rewardkit.launch.script_import.shell_tests import evaluate_test
-from rewardkit.launch.script_import.shell_values import compute
 
 #: Numbers that `seq` prints.
 MAX_NUMBERS = 10_000
@@ -63,10 +63,12 @@ def _absolute(path: str, here: str) -> str:
 
 
 def pwd(_arguments: Arguments, scope: ShellScope) -> int:
+    """Print the folder."""
     return _print((scope.variables.get("PWD") or [""])[0] + "\n", scope)
 
 
 def echo(arguments: Arguments, scope: ShellScope) -> int:
+    """Print the arguments."""
     end = "\n"
     while arguments and re.fullmatch("-[neE]+", arguments[0]):
         end = "" if "n" in arguments[0] else end
@@ -81,6 +83,7 @@ def _print(text: str, scope: ShellScope) -> int:
 
 
 def printf(arguments: Arguments, scope: ShellScope) -> int | None:
+    """Print the arguments in a format of `%s` and `%d`; other formats are not known."""
     if arguments[:1] == ["-v"] or not arguments:
         for name in arguments[1:2]:
             scope.set(name, [scope.unknown(f"${name}", name)])
@@ -109,6 +112,7 @@ def _formatted(template: str, values: Arguments) -> Iterator[str]:
 
 
 def seq(arguments: Arguments, scope: ShellScope) -> int | None:
+    """Print numbers, one on each line."""
     if (
         not all(re.fullmatch(r"-?\d{1,9}", word) for word in arguments)
         or not 1 <= len(arguments) <= 3
@@ -125,6 +129,7 @@ def seq(arguments: Arguments, scope: ShellScope) -> int | None:
 
 
 def basename(arguments: Arguments, scope: ShellScope) -> int:
+    """Print the last part of a path."""
     words = [word for word in arguments if word not in {"--", "-a"}]
     if not words or is_unknown("".join(words)):
         return _print(scope.unknown(f"$(basename {' '.join(words)})"), scope)
@@ -134,6 +139,7 @@ def basename(arguments: Arguments, scope: ShellScope) -> int:
 
 
 def dirname(arguments: Arguments, scope: ShellScope) -> int:
+    """Print a path without its last part."""
     words = [word for word in arguments if word != "--"]
     if not words or is_unknown(words[0]):
         return _print(scope.unknown(f"$(dirname {' '.join(words)})"), scope)
@@ -142,6 +148,7 @@ def dirname(arguments: Arguments, scope: ShellScope) -> int:
 
 
 def realpath(arguments: Arguments, scope: ShellScope) -> int:
+    """Print a path from the root; links are not followed."""
     words = [word for word in arguments if not word.startswith("-")]
     here = (scope.variables.get("PWD") or [""])[0]
     if len(words) != 1 or is_unknown(words[0] + here):
@@ -168,6 +175,7 @@ def tr(arguments: Arguments, scope: ShellScope) -> int | None:
 
 
 def cat(arguments: Arguments, scope: ShellScope) -> int | None:
+    """Print what is read from a here-document or a pipe; a file is not known."""
     if scope.output is None:
         return 0
     if arguments not in ([], ["-"]) or scope.stdin is None:
@@ -176,6 +184,7 @@ def cat(arguments: Arguments, scope: ShellScope) -> int | None:
 
 
 def shift(arguments: Arguments, scope: ShellScope) -> int:
+    """Drop the first arguments."""
     count = int(arguments[0]) if arguments and arguments[0].isdigit() else 1
     if count > len(scope.arguments):
         return 1
@@ -184,6 +193,7 @@ def shift(arguments: Arguments, scope: ShellScope) -> int:
 
 
 def set_(arguments: Arguments, scope: ShellScope) -> int:
+    """Set the arguments (`set -- a b`) and whether variables are exported (`set -a`)."""
     words = list(arguments)
     while words and re.fullmatch("[-+].*", words[0]) and words[0] not in {"--", "-"}:
         option = words.pop(0)
@@ -196,6 +206,7 @@ def set_(arguments: Arguments, scope: ShellScope) -> int:
 
 
 def read(arguments: Arguments, scope: ShellScope) -> int | None:
+    """Set variables from the input, which is not known."""
     for name in arguments:
         if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
             scope.set(name, [scope.unknown(f"${name}", name)])
@@ -204,6 +215,7 @@ def read(arguments: Arguments, scope: ShellScope) -> int | None:
 
 
 def let(arguments: Arguments, scope: ShellScope) -> int | None:
+    """Compute arithmetic expressions."""
     value: int | None = 0
     for text in arguments:
         value = compute(text, scope)
@@ -211,6 +223,7 @@ def let(arguments: Arguments, scope: ShellScope) -> int | None:
 
 
 def test(arguments: Arguments, scope: ShellScope) -> int | None:
+    """Evaluate a test."""
     truth = evaluate_test(arguments, scope)
     return None if truth is None else int(not truth)
 

@@ -9,16 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rewardkit.launch.script_import.shell_patterns import matches, read_pattern
-from rewardkit.launch.script_import.shell_scope import MARK, ShellScope, is_unknown, unsigned
-from rewardkit.launch.script_import.shell_tree import text_of
-from rewardkit.launch.script_import.shell_values import (
-    compute,
-    fields_of,
-    items_of,
-    pattern_of,
-    value_of,
-)
+from rewardkit.launch.script_import.shell.expansions import compute, items_of
+from rewardkit.launch.script_import.shell.patterns import matches, read_pattern
+from rewardkit.launch.script_import.shell.scope import MARK, ShellScope, is_unknown, unsigned
+from rewardkit.launch.script_import.shell.tree import parse_bytes, text_of
+from rewardkit.launch.script_import.shell.words import fields_of, pattern_of, value_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -251,8 +246,6 @@ def _search(pattern: str, word: str, scope: ShellScope) -> Truth:
 
 def words_of_test(node: Node, scope: ShellScope) -> list[str]:
     """Return the words between `[` and `]`."""
-    from rewardkit.launch.script_import.shell_tree import parse_bytes
-
     inner = (node.text or b"")[1:-1]
     statements = parse_bytes(b"test " + inner.replace(b"\\\n", b"  ")).children
     if [statement.type for statement in statements] != ["command"]:

@@ -114,9 +114,10 @@ def _reach(states: set[int], signs: list[PatternSign]) -> set[int]:
     """Add the states behind stars, which match nothing as well."""
     reached = set(states)
     for state in states:
-        while state < len(signs) and signs[state].kind == "*":
-            state += 1
-            reached.add(state)
+        behind = state
+        while behind < len(signs) and signs[behind].kind == "*":
+            behind += 1
+            reached.add(behind)
     return reached
 
 
