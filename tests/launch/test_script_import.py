@@ -1,6 +1,7 @@
 """A launch script becomes a recipe with its effect; findings name what a release ignores."""
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -323,8 +324,10 @@ def test_findings_about_new_releases_do_not_appear_for_old_ones():
         ("+data.my_own=1", "0.9", "plus", "no release of verl lists it"),
         ("--config-name=mine", "0.9", "config-name", "not verl's"),
         ("algorithm.adv_estimator=rloo", "0.9", "algorithm", "keeps the estimator"),
-        ("trainer.nnodes=$N", "0.9", "L-76", "is text where verl 0.9.1 has a number"),
-        ("trainer.project_name=$N", "0.9", "unresolved", "known only when"),
+        ("trainer.save_freq=often", "0.9", "L-76", "is text where verl 0.9.1 has a number"),
+        ("trainer.project_name=$N", "0.9", "unresolved", "it is ??? in the recipe"),
+        ("trainer.experiment_name=$N", "0.9", "unresolved", "a name of its own"),
+        (f"{M}.path=", "0.9", "incomplete", "sets it to nothing"),
         ("trainer=x", "0.9", "L-76", "chooses one of Hydra's groups"),
         ("trainer.save_freq=choice(1,2)'", "0.9", "L-76", "that is never closed"),
         ("'trainer.save_freq=choice(1,2)'", "0.9", "L-76", "Hydra's own grammar"),
@@ -357,7 +360,7 @@ def test_an_unknown_key_is_left_out_and_the_nearest_key_is_suggested(typo, meant
 
 
 def test_a_relative_reward_file_is_the_scorer_without_a_finding():
-    result = simple("reward.custom_reward_function.path=mine/r.py trainer.nnodes=$N")
+    result = simple("reward.custom_reward_function.path=mine/r.py")
     assert result.recipe["reward"]["scorer"] == "mine/r.py:compute_score"
     assert result.recipe["verl"] == {"algorithm.use_kl_in_reward": False}
     assert not any("custom_reward" in finding.key for finding in result.findings)
@@ -382,11 +385,21 @@ def test_secrets_and_network_interfaces_are_not_in_the_recipe():
     assert "s3cret" not in recipe_text(result)
 
 
-def test_the_home_folder_is_kept_where_rewardkit_expands_it():
-    script = f"python3 -m {MAIN} data.train_files=$HOME/a trainer.default_local_dir=$HOME/c"
-    result = import_script(script, "run.sh", "0.9")
-    assert result.recipe["data"]["train"] == "~/a"
-    assert [f.severity for f in result.findings if f.key == "$HOME"] == ["warning"]
+def test_the_home_folder_is_a_tilde_in_the_recipe_and_a_path_in_the_plan():
+    script = (
+        f"python3 -m {MAIN} data.train_files=[$HOME/a,$HOME/b] trainer.default_local_dir=~/c"
+    )
+    result = import_script(
+        f"export HF_HOME=$HOME/hf\nD=$HOME\n{script} {M}.path=$D/m", "run.sh", "0.9"
+    )
+    assert result.recipe["data"]["train"] == ["~/a", "~/b"]
+    assert (result.recipe["model"], result.recipe["env"]) == ("~/m", {"HF_HOME": "~/hf"})
+    plan = make_plan(read_recipe(result.recipe, "it"), "0.9")
+    home = str(Path.home())
+    assert plan.get("trainer.default_local_dir") == f"{home}/c"
+    assert plan.get(f"{M}.path") == f"{home}/m"
+    assert plan.env["HF_HOME"] == f"{home}/hf"
+    assert not [f for f in result.findings if f.rule == "unresolved"]
 
 
 def test_a_script_without_validation_gives_a_recipe_without_it():

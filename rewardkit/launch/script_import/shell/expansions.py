@@ -108,8 +108,12 @@ def _escapes(text: str) -> Iterator[tuple[bool, str]]:
 
 def _run(node: Node, scope: ShellScope) -> str:
     """Return the output of a command substitution."""
+    text = text_of(node)
+    if text.startswith("$((") and text.endswith("))"):  # in a here-document, the grammar's mistake
+        number = compute(text[3:-2], scope)
+        return scope.unknown(text, *_names_in(text)) if number is None else str(number)
     if node.type != "command_substitution" or scope.calls > MAX_CALLS:
-        return scope.unknown(text_of(node))
+        return scope.unknown(text)
     return scope.substitute(node, scope)
 
 

@@ -30,11 +30,12 @@ def change_items(items: list[str], operator: str, operand: list[PatternText]) ->
 
 
 def _change(text: str, operator: str, operand: list[PatternText]) -> str | None:
+    has_pattern = any(part.text for part in operand)
     letters = {"^^": str.upper, ",,": str.lower}
     if operator in letters:
-        return None if operand else letters[operator](text)
+        return None if has_pattern else letters[operator](text)
     if operator in {"^", ","}:
-        return None if operand else letters[operator * 2](text[:1]) + text[1:]
+        return None if has_pattern else letters[operator * 2](text[:1]) + text[1:]
     sign = text[:1] if text[:1] in SIGNS else ""
     if operator[0] == "/":
         return _replace(text, operator, operand)
