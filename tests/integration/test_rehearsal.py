@@ -99,15 +99,17 @@ def test_a_ppo_plan_on_gsm8k_passes_every_check(plan, tmp_path):
         "critic.ppo_micro_batch_size_per_gpu=2",
         "+custom_reward_function.reward_kwargs.method=robust",
     ]
-    steps = []
+    activities = []
     result = rehearse(
         plan("gsm8k", location("gsm8k"), *settings, n=2),
         folder=tmp_path / "rehearsal",
-        progress=steps.append,
+        progress=activities.append,
     )
     assert result.ok, result.checks
     assert len(result.checks) == 7
-    assert sum(steps) == len(result.rewards) == 2
+    assert len(result.rewards) == 2
+    assert activities[0] == "composing verl's configuration"
+    assert {"starting Ray", "training step 2 of 2"} < set(activities)
     details = {check.name: check.detail for check in result.checks}
     assert "32 of 32 to train on, 8 of 8 to validate on" in details["rows read"]
     assert "40 calls in MainThread" in details["scorer called"]  # 2 steps x 8 prompts x 2, and 8
@@ -185,20 +187,26 @@ def _sum(i):
 BAD = {
     "import json\nraise ValueError('no key')\n": "does not load: ValueError: no key (bad.py:2)",
     "def compute_score(**_):\n    pass\n": "the scorer returned NoneType",
-    "import time\ntime.sleep(600)\n": "ended after 25 s; the last lines:",
+    "import time\ntime.sleep(600)\n": "ended after 25 s, its time limit; verl was at: ",
+    "\ndef compute_score(solution, gold):\n    return 1.0\n": "bad.py:2)",
+    "import time\n\ndef compute_score(**_):\n    time.sleep(600)\n": (
+        "bad.py:4: a call of the scorer has not returned after 5 s; its row has extra_info.index "
+    ),
 }
 
 
 def test_failing_scorers_are_reported_in_one_line(plan, tmp_path):
-    """One raises at import, one returns None, one hangs. Their clusters run at once, independently."""
+    """Their clusters run at once, independently."""
 
     def fail(i, code):
         folder = tmp_path / str(i)
         folder.mkdir()
         (folder / "bad.py").write_text(code)
-        seconds = 25 if "sleep" in code else 600
         return rehearse(
-            plan("gsm8k", folder / "bad.py"), folder=folder / "rehearsal", seconds=seconds
+            plan("gsm8k", folder / "bad.py"),
+            folder=folder / "rehearsal",
+            seconds=25 if code.startswith("import time\ntime.sleep") else 600,
+            call_seconds=5,
         )
 
     with ThreadPoolExecutor() as pool:
@@ -210,6 +218,17 @@ def test_failing_scorers_are_reported_in_one_line(plan, tmp_path):
         assert "\n" not in check.detail
         assert str(result.folder / "verl.log") in check.detail
         assert living_processes(result.folder) == []
+
+
+def test_a_validation_that_is_not_a_number_fails(plan, tmp_path):
+    """verl trains on without a word: the reward of every step is a number."""
+    (tmp_path / "nan.py").write_text(
+        "def compute_score(**_):\n    return {'score': 0.0, 'acc': float('nan')}\n"
+    )
+    result = rehearse(plan("gsm8k", tmp_path / "nan.py"), folder=tmp_path / "r")
+    failed = {check.name: check.detail for check in result.checks if not check.ok}
+    assert list(failed) == ["validation"], result.checks
+    assert "val-core/openai/gsm8k/acc/mean@1=nan" in failed["validation"]
 
 
 def test_a_plan_that_verl_cannot_compose_is_refused_before_it_starts(plan, tmp_path):

@@ -11,7 +11,13 @@ from rewardkit.launch.rehearsal.engines import HOOKS_FOLDER
 def recorder_settings(folder, path=""):
     (folder / "running").mkdir(exist_ok=True)
     names = {"calls": str(folder / "calls.jsonl"), "running": str(folder / "running")}
-    return {"path": str(path), "name": "compute_score", "call_seconds": 1, **names}
+    return {
+        "path": str(path),
+        "name": "compute_score",
+        "call_seconds": 1,
+        "varied_metric": "",
+        **names,
+    }
 
 
 #: A process that calls a scorer as verl does: rows 0 and 1 return, row 2 hangs.

@@ -138,7 +138,7 @@ def scaled_down(tmp_path, engine, texts, changes, *, reward=True):
     release = release_of(engine.verl)
     overrides = scale_down.rehearsal_overrides(written, whole, scale, paths, release)
     uses_recipe = scale_down.uses_dapo_recipe(written, release)
-    return overrides, scale_down.notes(whole, scale, uses_recipe=uses_recipe)
+    return overrides, scale_down.notes(whole, scale, release, uses_recipe=uses_recipe)
 
 
 def test_parts_of_a_plan_that_are_left_out_are_listed():
@@ -149,9 +149,34 @@ def test_parts_of_a_plan_that_are_left_out_are_listed():
         "algorithm.filter_groups.enable": True,
         "actor_rollout_ref.model.lora_rank": 8,
     }
-    names = [text.partition(":")[0] for text in scale_down.not_rehearsed(settings)]
-    assert names == ["tools and several turns", "the agent loop", "dynamic sampling", "LoRA"]
-    assert scale_down.not_rehearsed(dict.fromkeys(settings)) == ()
+    for engine, names in (
+        (HF, ["tools and several turns", "the agent loop", "dynamic sampling", "LoRA"]),
+        (VLLM, ["calls of tools", "dynamic sampling", "LoRA"]),
+    ):
+        texts = scale_down.not_rehearsed(settings, release_of(engine.verl))
+        assert [text.partition(":")[0] for text in texts] == names
+        assert scale_down.not_rehearsed({}, release_of(engine.verl)) == ()
+
+
+def test_verl_0_9_rehearses_agent_loops_and_dynamic_sampling_as_planned(tmp_path):
+    """The metric varies where a recorded function can vary it: verl's own scorer is never right."""
+    rollout = "actor_rollout_ref.rollout"
+    settings = {
+        f"{rollout}.multi_turn.enable": True,
+        f"{rollout}.agent.default_agent_loop": "tool_agent",
+        "algorithm.filter_groups.enable": True,
+        "algorithm.filter_groups.metric": "acc",
+    }
+    texts = [f"{key}={value}" for key, value in settings.items()]
+    function = {"reward.custom_reward_function.path": "my.py"}
+    new, notes = scaled_down(tmp_path, VLLM, texts, settings | function)
+    assert set(texts) <= set(new)
+    assert "every second response counts as right" in notes[0]
+    for engine, changes in ((VLLM, settings), (HF, settings | function)):
+        overrides, notes = scaled_down(tmp_path, engine, texts, changes)
+        assert "algorithm.filter_groups.enable=True" not in overrides
+        assert not any("every second response" in note for note in notes)
+    assert f"++{rollout}.multi_turn.enable=False" in overrides
 
 
 def test_overrides_of_the_algorithm_stay_and_those_of_the_hardware_go(tmp_path):

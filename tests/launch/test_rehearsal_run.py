@@ -165,6 +165,36 @@ def test_a_type_error_inside_a_function_keeps_its_own_place(watch, tmp_path):
     assert calls_in(tmp_path)[0].error.startswith("TypeError: object of type 'int' has no len()")
 
 
+@pytest.mark.parametrize(
+    ("metric", "result", "varied"),
+    [
+        (
+            "acc",
+            {"score": 0.5, "acc": 0.0},
+            [{"score": 0.5, "acc": 0.0}, {"score": 0.5, "acc": 1.0}],
+        ),
+        (
+            "reward",
+            {"score": 0.5, "acc": 0.0},
+            [{"score": 0.0, "acc": 0.0}, {"score": 1.0, "acc": 0.0}],
+        ),
+        ("acc", 0.5, [0.0, 1.0]),
+        ("acc", {"score": 0.5}, [{"score": 0.5}] * 2),
+        ("acc", None, [None] * 2),
+        ("", {"score": 0.5, "acc": 0.0}, [{"score": 0.5, "acc": 0.0}] * 2),
+    ],
+)
+def test_the_metric_of_dynamic_sampling_varies_and_the_record_has_the_user_s(
+    watch, tmp_path, monkeypatch, metric, result, varied
+):
+    settings = recorder_settings(tmp_path) | {"varied_metric": metric}
+    monkeypatch.setenv(watch.VARIABLE, json.dumps(settings))
+    wrapped = watch.record_calls(lambda **_: result, "score")
+    assert [wrapped(data_source="d") for _ in range(2)] == varied
+    own = result["score"] if isinstance(result, dict) else result
+    assert [call.score for call in calls_in(tmp_path)] == [own] * 2
+
+
 def test_numpy_and_unusual_results_are_recorded(watch, tmp_path):
     numpy = pytest.importorskip("numpy")
     for value in (None, numpy.float32(0.25), "text", {"score": "1"}, [0.5, 1.0]):

@@ -174,6 +174,7 @@ def _recorder_variables(sandbox: Sandbox, call_seconds: float) -> dict[str, str]
         "calls": str(sandbox.folder / "calls.jsonl"),
         "running": str(sandbox.folder / "running"),
         "call_seconds": call_seconds,
+        "varied_metric": sandbox.varied_metric,
     }
     return {"REWARDKIT_REHEARSAL_REWARD": json.dumps(settings)}
 

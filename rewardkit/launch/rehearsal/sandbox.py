@@ -38,6 +38,7 @@ class Sandbox:
         reward: path and name of the user's function; None where verl's own scorer judges.
         notes: what the rehearsal does in another way than the plan.
         not_rehearsed: parts of the plan that the rehearsal leaves out.
+        varied_metric: the scorer's metric that is set in turns, for dynamic sampling; "" for none.
     """
 
     folder: Path
@@ -48,6 +49,7 @@ class Sandbox:
     reward: tuple[str, str] | None
     notes: tuple[str, ...]
     not_rehearsed: tuple[str, ...]
+    varied_metric: str = ""
 
 
 def make_sandbox(
@@ -82,8 +84,9 @@ def make_sandbox(
         train=train,
         val=val,
         reward=reward,
-        notes=scale_down.notes(config, scale, uses_recipe=uses_recipe),
-        not_rehearsed=scale_down.not_rehearsed(config),
+        notes=scale_down.notes(config, scale, release, uses_recipe=uses_recipe),
+        not_rehearsed=scale_down.not_rehearsed(config, release),
+        varied_metric=scale_down.varied_metric(config, release),
     )
 
 

@@ -9,6 +9,7 @@ from rewardkit.launch.overrides import Override
 from rewardkit.launch.rehearsal.rehearsal_scale import RehearsalScale
 from rewardkit.launch.rehearsal.substitutions import (
     DROPPED_KEYS,
+    KEPT_SINCE_AGENT_LOOPS,
     NOT_REHEARSED,
     NOTES,
     A,
@@ -22,6 +23,9 @@ from rewardkit.launch.verl.reward_keys import NEW_KEY, NEW_KEY_SINCE, OLD_KEY
 
 #: verl has a logger to a file from this release on.
 FILE_LOGGER_SINCE = (0, 6, 0)
+
+#: verl's trainer has agent loops and dynamic sampling of its own from this release on.
+AGENT_LOOPS_SINCE = (0, 9, 0)
 
 
 def rehearsal_overrides(
@@ -43,6 +47,10 @@ def rehearsal_overrides(
     ours: dict[str, Any] = {}
     for group in substitutions_by_reason(scale, paths).values():
         ours |= {key: value for key, value in group.items() if _has(release, key)}
+    for key in KEPT_SINCE_AGENT_LOOPS if release.number >= AGENT_LOOPS_SINCE else ():
+        ours.pop(key, None)
+    if varied_metric(config, release):
+        ours.pop("algorithm.filter_groups.enable")
     ours |= _reward(config, scale, paths, release)
     ours |= _outputs(config, paths, release)
     foreign = is_megatron(config) or uses_dapo_recipe(user_overrides, release)
@@ -143,24 +151,40 @@ def _outputs(config: Config, paths: SandboxPaths, release: Release) -> dict[str,
     return ours
 
 
-def notes(config: Config, scale: RehearsalScale, *, uses_recipe: bool) -> tuple[str, ...]:
+def varied_metric(config: Config, release: Release) -> str:
+    """Return the metric by which groups are kept, if dynamic sampling is rehearsed; else ""."""
+    is_rehearsed = (
+        config.get("algorithm.filter_groups.enable") is True
+        and release.number >= AGENT_LOOPS_SINCE
+        and reward_function(config, release) is not None
+    )
+    return str(config.get("algorithm.filter_groups.metric") or "") if is_rehearsed else ""
+
+
+def notes(
+    config: Config, scale: RehearsalScale, release: Release, *, uses_recipe: bool
+) -> tuple[str, ...]:
     """Return what a rehearsal does in another way than its plan."""
     conditions = {
         "megatron": is_megatron(config),
         "mode": config.get("trainer.v1.trainer_mode", "sync") != "sync",
         "cut": scale.is_cut,
         "recipe": uses_recipe,
+        "filter": varied_metric(config, release),
     }
     return tuple(NOTES[name] for name, holds in conditions.items() if holds)
 
 
-def not_rehearsed(config: Config) -> tuple[str, ...]:
+def not_rehearsed(config: Config, release: Release) -> tuple[str, ...]:
     """Return the parts of a plan that its rehearsal leaves out."""
-    rollout = f"{A}rollout."
+    rollout, has_loops = f"{A}rollout.", release.number >= AGENT_LOOPS_SINCE
+    has_tools = config.get(f"{rollout}multi_turn.enable")
+    is_filtered = config.get("algorithm.filter_groups.enable")
     conditions = {
-        "tools": config.get(f"{rollout}multi_turn.enable"),
-        "agent": config.get(f"{rollout}agent.agent_loop_config_path"),
-        "filter": config.get("algorithm.filter_groups.enable"),
+        "tools": has_tools and not has_loops,
+        "calls": has_tools and has_loops,
+        "agent": config.get(f"{rollout}agent.agent_loop_config_path") and not has_loops,
+        "filter": is_filtered and not varied_metric(config, release),
         "lora": (config.get(f"{A}model.lora_rank") or 0) > 0,
     }
     return tuple(NOT_REHEARSED[name] for name, holds in conditions.items() if holds)

@@ -46,15 +46,28 @@ NOTES = {
     "cut": "prompts of more than 4,096 bytes are cut from the left",
     "recipe": "verl's DAPO recipe is rehearsed with verl's main trainer, which has its reward",
     "mode": "the plan's asynchronous trainer is rehearsed with the synchronous one",
+    "filter": "every second response counts as right for dynamic sampling, because a random model's "
+    "are all wrong",
 }
 
 #: Parts of a plan that its rehearsal leaves out.
 NOT_REHEARSED = {
     "tools": "tools and several turns: every prompt gets one response",
+    "calls": "calls of tools: a random model makes none, so that a conversation ends after one turn",
     "agent": "the agent loop: every prompt gets one response",
     "filter": "dynamic sampling: a random model's groups are all wrong, so none would be kept",
     "lora": "LoRA: all weights are trained",
 }
+
+
+#: Settings that stay as planned from verl 0.9 on, whose trainer has agent loops and dynamic sampling.
+KEPT_SINCE_AGENT_LOOPS = frozenset(
+    {
+        f"{A}rollout.multi_turn.enable",
+        f"{A}rollout.agent.default_agent_loop",
+        f"{A}rollout.agent.agent_loop_config_path",
+    }
+)
 
 
 @dataclass(frozen=True)

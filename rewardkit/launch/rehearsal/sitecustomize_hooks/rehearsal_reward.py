@@ -3,7 +3,8 @@
 verl loads this file in place of the user's. It loads the user's function by verl's own loader,
 passes verl's arguments on, and returns or raises to verl what the function returns or raises.
 REWARDKIT_REHEARSAL_REWARD is JSON: `path` and `name` of the function; `calls`, the file of records;
-`running`, the folder of the calls that have not returned; and `call_seconds`, the limit of a call.
+`running`, the folder of the calls that have not returned; `call_seconds`, the limit of a call; and
+`varied_metric`, the metric that every second result has as 1 and the others as 0, if there is one.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from inspect import iscoroutinefunction, signature, unwrap
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,11 @@ MAX_TEXT_CHARACTERS = 200
 PARAMETERS = ("data_source", "solution_str", "ground_truth", "extra_info")
 
 _NOTHING = object()
+
+#: Names by which dynamic sampling means the score itself.
+SCORE_METRICS = frozenset({"score", "reward", "seq_reward", "seq_final_reward"})
+
+_results = count()
 
 
 def load_function() -> Callable[..., Any]:
@@ -74,7 +81,7 @@ def record_calls(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         finally:
             running_calls.end_call(file)
             record(function, args, kwargs, result, time.monotonic() - started)
-        return result
+        return vary(result, _settings()["varied_metric"])
 
     async def call_async(*args: Any, **kwargs: Any) -> Any:
         started, result, file = time.monotonic(), _NOTHING, _begin(args, kwargs)
@@ -88,7 +95,7 @@ def record_calls(function: Callable[..., Any], name: str) -> Callable[..., Any]:
                 timer.cancel()
             running_calls.end_call(file)
             record(function, args, kwargs, result, time.monotonic() - started)
-        return result
+        return vary(result, _settings()["varied_metric"])
 
     wrapper: Callable[..., Any] = call_async if iscoroutinefunction(function) else call
     wrapper.__name__ = wrapper.__qualname__ = name
@@ -143,6 +150,20 @@ def record(
             "seconds": round(seconds, 6),
         }
     )
+
+
+def vary(result: Any, metric: str) -> Any:
+    """Return a result with the metric of dynamic sampling set to 0 and 1 in turns.
+
+    A random model is never right, and verl drops the groups whose responses are all alike.
+    """
+    if not metric:
+        return result
+    value = float(next(_results) % 2)
+    if not isinstance(result, Mapping):
+        return value if _number(result) is not None else result
+    name = "score" if metric in SCORE_METRICS and metric not in result else metric
+    return {**result, name: value} if name in result else result
 
 
 def _mismatch(
