@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -218,6 +219,40 @@ def test_failing_scorers_are_reported_in_one_line(plan, tmp_path):
         assert "\n" not in check.detail
         assert str(result.folder / "verl.log") in check.detail
         assert living_processes(result.folder) == []
+
+
+TOOLS = """
+tools:
+  - class_name: verl.tools.gsm8k_tool.Gsm8kTool
+    config: {type: native}
+    tool_schema:
+      type: function
+      function:
+        name: calc_gsm8k_reward
+        description: Check an answer.
+        parameters:
+          type: object
+          properties: {answer: {type: string, description: The answer.}}
+          required: [answer]
+"""
+
+
+def test_the_tools_of_a_plan_are_loaded_and_listed_as_not_rehearsed(plan, tmp_path):
+    """One tool of verl's loads, one of the plan does not exist; verl 0.5 on a CPU calls neither."""
+    (tmp_path / "tools.yaml").write_text(TOOLS + "  - class_name: my_tools.Missing\n")
+    rollout = "actor_rollout_ref.rollout"
+    settings = [
+        f"{rollout}.mode=async",
+        f"{rollout}.multi_turn.enable=True",
+        f"{rollout}.multi_turn.tool_config_path='{tmp_path / 'tools.yaml'}'",
+        "data.return_raw_chat=True",
+    ]
+    result = rehearse(plan("gsm8k", location("gsm8k"), *settings), folder=tmp_path / "r")
+    failed = {check.name: check.detail for check in result.checks if not check.ok}
+    assert list(failed) == ["tools"], result.checks
+    assert "my_tools.Missing: ModuleNotFoundError" in failed["tools"]
+    assert json.loads((result.folder / "tools.json").read_text())["names"] == ["calc_gsm8k_reward"]
+    assert result.not_rehearsed[0].startswith("tools and several turns")
 
 
 def test_a_validation_that_is_not_a_number_fails(plan, tmp_path):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rewardkit.launch.rehearsal.planned_tools import PlannedTools, check_tools
 from rewardkit.launch.rehearsal.row_sample import RowSample
 from rewardkit.launch.rehearsal.scorer_calls import ScorerCall
 from rewardkit.trainlog.training_run import TrainingRun
@@ -42,6 +43,7 @@ class RehearsalEvidence:
         val: the rows to validate on.
         calls: the calls of the scorer.
         is_watched: whether the calls were recorded as they happened, not read from dumps.
+        tools: the tools of the plan, if they were only loaded; None otherwise.
     """
 
     folder: Path
@@ -52,6 +54,7 @@ class RehearsalEvidence:
     val: RowSample
     calls: Sequence[ScorerCall]
     is_watched: bool
+    tools: PlannedTools | None = None
 
 
 _LENGTH = re.compile(r"(filter )?dataset len: (\d+)")
@@ -71,6 +74,8 @@ def check_rehearsal(evidence: RehearsalEvidence) -> tuple[RehearsalCheck, ...]:
         "checkpoint": _checkpoint,
         "log": _log,
     }
+    if evidence.tools is not None:
+        checks["tools"] = _tools
     return tuple(RehearsalCheck(name, *check(evidence)) for name, check in checks.items())
 
 
@@ -198,6 +203,11 @@ def _checkpoint(evidence: RehearsalEvidence) -> tuple[bool, str]:
     if not weights:
         return False, f"{folder}: no weights were written"
     return True, f"{len(files)} files, {size:.1f} MB in {folder}"
+
+
+def _tools(evidence: RehearsalEvidence) -> tuple[bool, str]:
+    assert evidence.tools is not None  # noqa: S101 - for the type
+    return check_tools(evidence.tools, (*evidence.train.files, *evidence.val.files))
 
 
 def _log(evidence: RehearsalEvidence) -> tuple[bool, str]:

@@ -34,6 +34,7 @@ from rewardkit.launch.rehearsal.engines import (
     installed_versions,
 )
 from rewardkit.launch.rehearsal.log_errors import first_error, last_lines
+from rewardkit.launch.rehearsal.planned_tools import read_tools
 from rewardkit.launch.rehearsal.run_command import CommandOutcome, run_command
 from rewardkit.launch.rehearsal.run_monitor import RunMonitor
 from rewardkit.launch.rehearsal.sandbox import Sandbox, make_sandbox
@@ -130,7 +131,7 @@ def rehearse(
     temporary = Path(tempfile.mkdtemp(prefix="rk-", dir="/tmp"))
     try:
         env = environment(engine, folder, temporary, versions)
-        env |= _recorder_variables(sandbox, call_seconds)
+        env |= _recorder_variables(sandbox, call_seconds) | _tool_variables(sandbox)
         command = [python, str(HOOKS_FOLDER / "rehearsal_train.py"), *sandbox.overrides, *extra]
         _write_command(folder / "command.sh", command, env)
         monitor = RunMonitor(
@@ -179,6 +180,14 @@ def _recorder_variables(sandbox: Sandbox, call_seconds: float) -> dict[str, str]
     return {"REWARDKIT_REHEARSAL_REWARD": json.dumps(settings)}
 
 
+def _tool_variables(sandbox: Sandbox) -> dict[str, str]:
+    """Return the variables of the loader of tools."""
+    if not sandbox.tool_config:
+        return {}
+    settings = {"config": sandbox.tool_config, "out": str(sandbox.folder / "tools.json")}
+    return {"REWARDKIT_REHEARSAL_TOOLS": json.dumps(settings)}
+
+
 def _write_command(out: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
     """Write the command as a script that runs again, with a temporary folder of its own."""
     exports = [
@@ -221,6 +230,7 @@ def _result(sandbox: Sandbox, outcome: CommandOutcome, steps: int, end_reason: s
             val=sandbox.val,
             calls=calls,
             is_watched=is_watched,
+            tools=read_tools(folder / "tools.json"),
         )
         checks = check_rehearsal(evidence)
     else:

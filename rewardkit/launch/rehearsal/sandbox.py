@@ -39,6 +39,7 @@ class Sandbox:
         notes: what the rehearsal does in another way than the plan.
         not_rehearsed: parts of the plan that the rehearsal leaves out.
         varied_metric: the scorer's metric that is set in turns, for dynamic sampling; "" for none.
+        tool_config: the file of the plan's tools, if they are only loaded; "" for none.
     """
 
     folder: Path
@@ -50,6 +51,7 @@ class Sandbox:
     notes: tuple[str, ...]
     not_rehearsed: tuple[str, ...]
     varied_metric: str = ""
+    tool_config: str = ""
 
 
 def make_sandbox(
@@ -87,6 +89,7 @@ def make_sandbox(
         notes=scale_down.notes(config, scale, release, uses_recipe=uses_recipe),
         not_rehearsed=scale_down.not_rehearsed(config, release),
         varied_metric=scale_down.varied_metric(config, release),
+        tool_config=scale_down.tool_config(config, release),
     )
 
 

@@ -151,6 +151,13 @@ def _outputs(config: Config, paths: SandboxPaths, release: Release) -> dict[str,
     return ours
 
 
+def tool_config(config: Config, release: Release) -> str:
+    """Return the file of a plan's tools where the rehearsal does not use them; "" for none."""
+    section = f"{A}rollout.multi_turn."
+    has_tools = config.get(f"{section}enable") and release.number < AGENT_LOOPS_SINCE
+    return str(config.get(f"{section}tool_config_path") or "") if has_tools else ""
+
+
 def varied_metric(config: Config, release: Release) -> str:
     """Return the metric by which groups are kept, if dynamic sampling is rehearsed; else ""."""
     is_rehearsed = (

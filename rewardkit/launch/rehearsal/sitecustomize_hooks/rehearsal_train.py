@@ -41,6 +41,7 @@ def main() -> None:
         return start(**{**kwargs, **CLUSTER_SETTINGS, "_temp_dir": str(folder)})
 
     vars(ray)["init"] = init
+    import_module("rehearsal_tools").load_tools()
     import_module("verl.trainer.main_ppo").main()
 
 
