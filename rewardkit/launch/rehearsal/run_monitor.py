@@ -19,6 +19,7 @@ MARKS: tuple[tuple[bytes, Activity], ...] = (
     (b"Started a local Ray instance", (1, "starting verl's trainer")),
     (b"dataset len: ", (2, "reading the rows")),
     (b"Total training steps: ", (3, "building the models")),
+    (b"reward loop manager initialized", (4, "starting the inference server")),
     (b"test_gen_batch meta info", (1 << 30, "validating")),
     (b"local_global_step_folder: ", (2 << 30, "saving the checkpoint")),
     (b"Saving checkpoint to ", (2 << 30, "saving the checkpoint")),

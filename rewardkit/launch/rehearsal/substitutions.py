@@ -46,8 +46,8 @@ NOTES = {
     "cut": "prompts of more than 4,096 bytes are cut from the left",
     "recipe": "verl's DAPO recipe is rehearsed with verl's main trainer, which has its reward",
     "mode": "the plan's asynchronous trainer is rehearsed with the synchronous one",
-    "filter": "every second response counts as right for dynamic sampling, because a random model's "
-    "are all wrong",
+    "filter": "every second response counts as right, in validations too: dynamic sampling would drop "
+    "all groups of a random model, which is never right",
 }
 
 #: Parts of a plan that its rehearsal leaves out.
