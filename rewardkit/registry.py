@@ -97,7 +97,16 @@ def load(group: str, name: str) -> Any:
         if group == "scorers" and not callable(loaded):
             raise UsageError(f"{name} is {type(loaded).__name__}, not a function.")
         return loaded
-    module_name, _, attribute = target(group, name).partition(":")
+    return import_target(target(group, name), name)
+
+
+def import_target(place: str, name: str) -> Any:
+    """Return the object at `"module:attribute"`; `name` is its name, for messages.
+
+    Raises:
+        UsageError: the module cannot be imported or lacks the attribute.
+    """
+    module_name, _, attribute = place.partition(":")
     return _attribute(_import(module_name), attribute, name)
 
 

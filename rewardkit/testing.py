@@ -28,8 +28,14 @@ import pyarrow.parquet as pq
 
 from rewardkit import registry
 from rewardkit.errors import call_catching
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.preprocess.base import Dataset, Dropped, Problem, ToProblem
-from rewardkit.preprocess.load import card_of, load_dataset
+from rewardkit.preprocess.load import (
+    card_of,
+    is_plugin,
+    load_dataset,
+    require_dataset_loads,
+)
 from rewardkit.preprocess.prep import prep
 from rewardkit.preprocess.prep_report import SplitReport
 from rewardkit.preprocess.raw_rows import RawRows
@@ -38,6 +44,7 @@ from rewardkit.preprocess.template import load_template
 from rewardkit.row import IMAGES, SCHEMA, Row, read_rows
 from rewardkit.scorers.auto import scorer_for
 from rewardkit.scorers.base import Score, Scorer, Status, to_verl
+from rewardkit.scorers.isolated import require_scorer_loads
 from rewardkit.scorers.load import load_scorer, location, respond_of
 
 #: Values that a column of text may have in a broken row.
@@ -63,18 +70,26 @@ ODD_TEXTS = (
 _KEYS = frozenset(to_verl(Score.wrong()))
 
 
-def check_dataset(dataset: str | Dataset, source: Path | str | None = None) -> None:
+def check_dataset(
+    dataset: str | Dataset,
+    source: Path | str | None = None,
+    *,
+    load_seconds: float = LOAD_TIMEOUT_SECONDS,
+) -> None:
     """Check a dataset: its card, its rows, their golds, and broken rows.
 
     Args:
         dataset: a registered name, the path of a plug-in, or a `Dataset`.
         source: the raw rows: a folder with a file for each split, or a file of the default split;
             None for the packaged sample, with all its splits.
+        load_seconds: timeout for importing the dataset.
 
     Raises:
         AssertionError: a check fails.
         RewardkitError: the dataset, its card or its rows cannot be read.
     """
+    if isinstance(dataset, str) and is_plugin(dataset):
+        require_dataset_loads(dataset, load_seconds)
     check_card(dataset)
     loaded = load_dataset(dataset)
     card, path = card_of(loaded), Path(source) if source else None
@@ -204,6 +219,7 @@ def check_scorer(
     wrong: Sequence[tuple[str, str]],
     data_source: str = "",
     extra_info: Mapping[str, Any] | None = None,
+    load_seconds: float = LOAD_TIMEOUT_SECONDS,
 ) -> None:
     """Check a scorer: its verdicts, its behaviour on unusual texts, and its file as verl loads it.
 
@@ -213,11 +229,13 @@ def check_scorer(
         wrong: pairs that are wrong.
         data_source: the `data_source` of the rows.
         extra_info: the `extra_info` of the rows.
+        load_seconds: timeout for importing the scorer.
 
     Raises:
         AssertionError: a check fails.
         UsageError: the scorer cannot be loaded.
     """
+    require_scorer_loads(scorer, {}, load_seconds)
     function, info = load_scorer(scorer), dict(extra_info or {})
     _require(bool(right) and bool(wrong), "give pairs that are correct and pairs that are wrong.")
     lowest = min(_checked_score(function, pair, info, correct=True) for pair in right)

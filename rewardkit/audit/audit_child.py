@@ -56,8 +56,10 @@ def serve(channel: Channel) -> None:
     """Load the scorer, describe it, and make calls for as long as there is a caller."""
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - a reward beside which verl is started
     sys.stdout = stdout = _WriteCounter()
+    spec, options, seconds = channel.receive()
     try:
-        entry, description = _load(*channel.receive())
+        with channel.loading(seconds):
+            entry, description = _load(spec, options)
     except RewardkitError as error:
         channel.send({"error": str(error), "error_type": type(error).__name__})
         return

@@ -23,6 +23,7 @@ from rewardkit.audit.model import (
 from rewardkit.audit.rows import packaged_rows, sample_rows
 from rewardkit.audit.scorer_process import ScorerProcess
 from rewardkit.audit.scorer_profile import profile_scorer
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 
 #: Default for how long a call may take before it counts as a hang.
 CALL_TIMEOUT_SECONDS = 5.0
@@ -39,6 +40,7 @@ def audit(
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
     seconds: float = CALL_TIMEOUT_SECONDS,
+    load_seconds: float = LOAD_TIMEOUT_SECONDS,
     progress: Callable[[int], object] = lambda _: None,
 ) -> AuditReport:
     """Attack a scorer as a policy would.
@@ -50,6 +52,7 @@ def audit(
         seed: random seed for sampling rows.
         options: options of the scorer.
         seconds: timeout per call; a longer call counts as a hang.
+        load_seconds: timeout for importing the scorer.
         progress: called with 1 after every attack on a row.
 
     Raises:
@@ -57,7 +60,7 @@ def audit(
         DataError: the data cannot be read, or has no rows.
     """
     sample = packaged_rows(scorer, rows, seed) if data is None else sample_rows(data, rows, seed)
-    with ScorerProcess(scorer, options or {}, seconds) as process:
+    with ScorerProcess(scorer, options or {}, seconds, load_seconds) as process:
         probe = CallRecorder(process)
         profiles, left_out = _profiles(probe, sample, keep_all=data is not None)
         sources = {profile.data_source for profile in profiles}
@@ -90,6 +93,7 @@ def check_behaviour(
     rows: int = 16,
     options: Mapping[str, Any] | None = None,
     seconds: float = CALL_TIMEOUT_SECONDS,
+    load_seconds: float = LOAD_TIMEOUT_SECONDS,
 ) -> tuple[list[ScorerProfile], list[AttackResult], tuple[str, ...]]:
     """Check how a scorer rewards golds and how it behaves, without the other attacks.
 
@@ -99,6 +103,7 @@ def check_behaviour(
         rows: number of rows to sample.
         options: options of the scorer.
         seconds: timeout per call; a longer call counts as a hang.
+        load_seconds: timeout for importing the scorer.
 
     Returns:
         A profile for each data source, a result for each check of behaviour, and the keys of the
@@ -109,7 +114,7 @@ def check_behaviour(
         DataError: the data cannot be read, or has no rows.
     """
     sample = sample_rows(data, rows, seed=0)
-    with ScorerProcess(scorer, options or {}, seconds) as process:
+    with ScorerProcess(scorer, options or {}, seconds, load_seconds) as process:
         recorder = CallRecorder(process)
         profiles = profile_scorer(recorder, sample)
         targets = [target.own for target in _row_targets(sample, profiles)]

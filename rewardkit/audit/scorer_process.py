@@ -14,9 +14,7 @@ from rewardkit.isolate.child_process import (
     ChildTimeoutError,
     FailureKind,
 )
-
-#: Timeout for the process to start and to load the scorer, which may import torch.
-LOAD_TIMEOUT_SECONDS = 120.0
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_loaded
 
 #: How a call fails: as in `isolate`, or it calls `sys.exit`, or returns a value that verl does not
 #: accept as a reward.
@@ -59,8 +57,15 @@ class ScorerProcess:
         signature_error: why verl cannot call the function with its keywords; "" if it can.
     """
 
-    def __init__(self, spec: str, options: Mapping[str, Any], seconds: float) -> None:
-        self.spec, self.options, self.seconds = spec, dict(options), seconds
+    def __init__(
+        self,
+        spec: str,
+        options: Mapping[str, Any],
+        seconds: float,
+        load_seconds: float = LOAD_TIMEOUT_SECONDS,
+    ) -> None:
+        self.spec, self.options = spec, dict(options)
+        self.seconds, self.load_seconds = seconds, load_seconds
         self.form: AnswerForm | None = None
         self.signature_error = ""
         self._process: ChildProcess | None = None
@@ -109,12 +114,10 @@ class ScorerProcess:
             return CallOutcome(problem="crash", detail=f"the process ended ({error})")
 
     def _start(self) -> ChildProcess:
-        process = ChildProcess("rewardkit.audit.audit_child", is_quiet=True)
-        try:
-            description = process.exchange((self.spec, self.options), LOAD_TIMEOUT_SECONDS)
-        except (ChildTimeoutError, ChildCrashError):
-            message = f"{self.spec}: does not load; REWARDKIT_DEBUG=1 shows its output."
-            raise errors.UsageError(message) from None
+        module, request = "rewardkit.audit.audit_child", (self.spec, self.options)
+        process, description = start_loaded(
+            module, request, self.spec, self.load_seconds, is_quiet=True
+        )
         if "error" in description:
             process.close()
             raise getattr(errors, description["error_type"])(description["error"])

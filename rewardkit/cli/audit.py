@@ -14,6 +14,7 @@ from rewardkit.cli.shared.html_page import require_html_path
 from rewardkit.cli.shared.options import (
     HtmlFile,
     JsonFlag,
+    LoadSeconds,
     Overwrite,
     ScorerArgument,
     Settings,
@@ -49,6 +50,7 @@ def command(
     rows: Annotated[int, typer.Option(min=1, help="Number of rows to build attacks from.")] = 64,
     seed: Annotated[int, typer.Option(help="Random seed for sampling rows.")] = 0,
     settings: Settings = None,
+    load_seconds: LoadSeconds = 60.0,
     fail_on: Annotated[
         SeverityName | None, typer.Option(help="Exit with 1 on findings of this severity or worse.")
     ] = None,
@@ -73,6 +75,7 @@ def command(
             rows=rows,
             seed=seed,
             options=scorer_options(settings),
+            load_seconds=load_seconds,
             progress=advance,
         )
     if html:

@@ -11,6 +11,7 @@ import typer
 
 from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import (
+    importing,
     print_json,
     print_table,
     print_wrapped,
@@ -27,6 +28,7 @@ from rewardkit.cli.shared.options import (
     HubName,
     Jobs,
     JsonFlag,
+    LoadSeconds,
     Overwrite,
     SecondsPerRow,
     Settings,
@@ -34,6 +36,7 @@ from rewardkit.cli.shared.options import (
     require_unused,
     scorer_options,
 )
+from rewardkit.cli.shared.user_code import open_scorer, require_datasets
 from rewardkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -52,6 +55,9 @@ EXAMPLES = examples(
     "rewardkit check my.yaml --strict",
 )
 
+#: The parameters that a recipe uses.
+RECIPE_PARAMETERS = frozenset({"file", "settings", "load_seconds", "strict", "verl_version"})
+
 #: Overlaps and clusters that are printed; the page has more.
 MAX_EXAMPLES = 3
 
@@ -67,6 +73,7 @@ def command(
     ] = None,
     settings: Settings = None,
     seconds_per_row: SecondsPerRow = 60.0,
+    load_seconds: LoadSeconds = 60.0,
     allow_duplicates: Annotated[
         bool, typer.Option("--allow-duplicates", help="Accept repeated prompts.")
     ] = False,
@@ -137,8 +144,10 @@ def command(
     validation, the rules, the files and the reward. --set then sets a field of the recipe.
     """
     if _is_recipe(file):
-        require_unused(ctx, "a recipe", {"file", "settings", "strict", "verl_version"})
-        _check_recipe(str(file), settings, verl_version, strict=strict, as_json=as_json)
+        require_unused(ctx, "a recipe", RECIPE_PARAMETERS)
+        _check_recipe(
+            str(file), settings, verl_version, load_seconds, strict=strict, as_json=as_json
+        )
         return
     from rewardkit.parallel import cores
     from rewardkit.preprocess.check import check
@@ -148,11 +157,11 @@ def command(
     out = drop_bad or drop_overlap
     dropped = dropped_path(out) if out else None
     require_html_path(html, overwrite=overwrite, inputs=[file], out=out, dropped=dropped)
-    options = scorer_options(settings)
+    options, sets = scorer_options(settings), _eval_sets(against, load_seconds)
     name = scorer or "auto"
     with (
         prints_to_stderr(),
-        _judging(name, options, seconds_per_row, jobs or cores()) as judging,
+        _judging(name, options, seconds_per_row, load_seconds, jobs or cores()) as judging,
         progress(f"checking {file}") as advance,
     ):
         report = check(
@@ -160,7 +169,7 @@ def command(
             **judging,
             scorer_name=" ".join([name, *(settings or ())]),
             allow_duplicates=allow_duplicates,
-            extras=_optional_checks(against, threshold, hub, near, tokenizer, max_prompt_length),
+            extras=_optional_checks(sets, threshold, hub, near, tokenizer, max_prompt_length),
             drop_bad=drop_bad,
             drop_overlap=drop_overlap,
             overwrite=overwrite,
@@ -177,34 +186,37 @@ def command(
 
 @contextmanager
 def _judging(
-    name: str, options: dict[str, Any], seconds: float, jobs: int
+    name: str, options: dict[str, Any], seconds: float, load_seconds: float, jobs: int
 ) -> Iterator[dict[str, Any]]:
     """Yield the arguments of `check` that score rows: `scorer`, `options`, `respond`, `jobs`.
 
     A custom scorer runs in its own process, as in `score`.
     """
-    from rewardkit.scorers.isolated import is_built_in, open_scorer
+    from rewardkit.scorers.isolated import is_built_in
     from rewardkit.scorers.load import load_scorer
 
     if name == "auto":
         load_scorer(name, **options)  # a wrong option is reported before anything is downloaded
         yield {"options": options, "jobs": jobs}
         return
-    with open_scorer(name, options, seconds) as judge:
-        if is_built_in(name):
-            yield {"scorer": judge, "jobs": jobs}
-        else:
-            yield {"scorer": judge, "respond": _respond(name, options, seconds)}
+    if is_built_in(name):
+        yield {"scorer": load_scorer(name, **options), "jobs": jobs}
+        return
+    with open_scorer(name, options, seconds, load_seconds) as judge:
+        yield {"scorer": judge, "respond": _respond(name, options, seconds, load_seconds)}
 
 
-def _respond(name: str, options: dict[str, Any], seconds: float) -> Callable[[str], str] | None:
+def _respond(
+    name: str, options: dict[str, Any], seconds: float, load_seconds: float
+) -> Callable[[str], str] | None:
     """Return the `respond` function of a custom scorer, if its module has one."""
     from rewardkit.audit.scorer_process import ScorerProcess
     from rewardkit.registry import is_path
 
     if is_path(name) and b"respond" not in Path(name.partition(":")[0]).read_bytes():
         return None  # importing the module again may take long
-    with suppress(UsageError), ScorerProcess(name, options, seconds) as process:
+    process = ScorerProcess(name, options, seconds, load_seconds)
+    with importing(name), suppress(UsageError), process:
         return process.form
     return None
 
@@ -234,7 +246,13 @@ def _is_recipe(file: Path) -> bool:
 
 
 def _check_recipe(
-    name: str, fields: list[str] | None, verl: str | None, *, strict: bool, as_json: bool
+    name: str,
+    fields: list[str] | None,
+    verl: str | None,
+    load_seconds: float,
+    *,
+    strict: bool,
+    as_json: bool,
 ) -> None:
     from rewardkit.cli.shared.preflight import print_preflight, run_preflight
     from rewardkit.cli.shared.requests import read_launch_request
@@ -242,10 +260,10 @@ def _check_recipe(
     from rewardkit.launch.verl.releases import release_notice
 
     request = read_launch_request(name, fields, verl_version=verl)
-    plan = plan_from_request(request)
+    plan = plan_from_request(request, load_seconds)
     if notice := release_notice(request.verl):
         warn(f"verl {request.verl} {notice}")
-    preflight = run_preflight(plan)
+    preflight = run_preflight(plan, load_seconds)
     if as_json:
         print_json(
             {"ok": not preflight.is_fatal(strict=strict), **vars(preflight), "notes": plan.notes}
@@ -257,7 +275,7 @@ def _check_recipe(
 
 
 def _optional_checks(
-    against: list[str] | None,
+    sets: list[str],
     threshold: float,
     hub: HubName,
     near: bool,
@@ -268,7 +286,7 @@ def _optional_checks(
     from rewardkit.preprocess.prompt_lengths import token_counter
 
     return OptionalChecks(
-        against=_eval_index(against, hub) if against else None,
+        against=_eval_index(sets, hub) if sets else None,
         threshold=threshold,
         near_duplicates=near,
         count_tokens=token_counter(tokenizer) if tokenizer else None,
@@ -276,14 +294,22 @@ def _optional_checks(
     )
 
 
-def _eval_index(against: list[str], hub: HubName) -> EvalIndex:
+def _eval_sets(against: list[str] | None, load_seconds: float) -> list[str]:
+    """Return the names of `--against`, all of which can be imported."""
+    from rewardkit.preprocess.contamination.eval_sets import dataset_name
+
+    names = [name.strip() for text in against or () for name in text.split(",") if name.strip()]
+    if against and not names:
+        raise UsageError("--against is empty: name an evaluation set.")
+    require_datasets(list(map(dataset_name, names)), load_seconds)
+    return names
+
+
+def _eval_index(sets: list[str], hub: HubName) -> EvalIndex:
     from rewardkit.preprocess.contamination.eval_sets import eval_items
     from rewardkit.preprocess.contamination.overlap import index_items
 
-    specs = [spec.strip() for names in against for spec in names.split(",") if spec.strip()]
-    if not specs:
-        raise UsageError("--against is empty: name an evaluation set.")
-    return index_items(item for spec in specs for item in eval_items(spec, hub=hub.value))
+    return index_items(item for name in sets for item in eval_items(name, hub=hub.value))
 
 
 def _write_html(report: CheckReport, out: Path, *, overwrite: bool) -> None:

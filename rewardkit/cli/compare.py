@@ -15,12 +15,14 @@ from rewardkit.cli.shared.options import (
     GoldKey,
     HtmlFile,
     JsonFlag,
+    LoadSeconds,
     Overwrite,
     ResponseFiles,
     ResponseKey,
     SecondsPerRow,
     scorer_options,
 )
+from rewardkit.cli.shared.user_code import open_scorer
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ def command(
     ] = None,
     html: HtmlFile = None,
     seconds_per_row: SecondsPerRow = 60.0,
+    load_seconds: LoadSeconds = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -71,7 +74,6 @@ def command(
     process. McNemar's exact test says whether one scorer accepts significantly more responses.
     """
     from rewardkit.responses.compare.comparison import compare_files
-    from rewardkit.scorers.isolated import open_scorer
 
     if len(scorers) != 2:
         raise UsageError(f"--scorer is set {len(scorers)} times; name two scorers, A and B.")
@@ -84,8 +86,8 @@ def command(
         for s, settings in zip(scorers, (set_a, set_b), strict=True)
     ]
     with (
-        open_scorer(scorers[0], options[0], seconds_per_row) as a,
-        open_scorer(scorers[1], options[1], seconds_per_row) as b,
+        open_scorer(scorers[0], options[0], seconds_per_row, load_seconds) as a,
+        open_scorer(scorers[1], options[1], seconds_per_row, load_seconds) as b,
         progress(f"comparing on {', '.join(files)[:60]}") as advance,
     ):
         report = compare_files(

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.shared.console import TerminatedError, prints_to_stderr, progress, warn
+from rewardkit.cli.shared.console import (
+    TerminatedError,
+    prints_to_stderr,
+    progress,
+    warn,
+)
 from rewardkit.cli.shared.eval_output import (
     generation_progress,
     print_comparison,
@@ -25,6 +30,7 @@ from rewardkit.cli.shared.options import (
     HubName,
     Jobs,
     JsonFlag,
+    LoadSeconds,
     Overwrite,
     Scorer,
     SecondsPerRow,
@@ -53,6 +59,7 @@ from rewardkit.cli.shared.request_options import (
     Tries,
     generation_config,
 )
+from rewardkit.cli.shared.user_code import require_datasets, require_scorer
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -118,6 +125,7 @@ def run(
     scorer: Scorer = "auto",
     settings: Settings = None,
     seconds_per_row: SecondsPerRow = 60.0,
+    load_seconds: LoadSeconds = 60.0,
     jobs: Jobs = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
@@ -132,10 +140,10 @@ def run(
     from rewardkit.evaluate.evaluation import evaluate
     from rewardkit.evaluate.suite import evaluate_suite
 
-    judging = _judging(scorer, settings, seconds_per_row, jobs)
+    judging = _judging(scorer, settings, seconds_per_row, load_seconds, jobs)
     generation = generation_config(ctx.params, base_url, model)
     _warn_if_greedy(temperature, n, suite)
-    sets = _questions(ctx, parquet, suite, suite_dir, n, hub, judging.jobs)
+    sets = _questions(ctx, parquet, suite, suite_dir, n, hub, judging)
     with _resumable(out), generation_progress() as callbacks, prints_to_stderr():
         if parquet:
             report = evaluate(
@@ -166,6 +174,7 @@ def responses(
     scorer: Scorer = "auto",
     settings: Settings = None,
     seconds_per_row: SecondsPerRow = 60.0,
+    load_seconds: LoadSeconds = 60.0,
     jobs: Jobs = None,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
@@ -176,12 +185,12 @@ def responses(
     """
     from rewardkit.evaluate.evaluation import evaluate_responses
 
-    with prints_to_stderr():
+    with prints_to_stderr(), activity(f"judging responses to {parquet}"):
         report = evaluate_responses(
             parquet,
             files,
             out,
-            _judging(scorer, settings, seconds_per_row, jobs),
+            _judging(scorer, settings, seconds_per_row, load_seconds, jobs),
             overwrite=overwrite,
         )
     print_report(report, as_json=as_json)
@@ -238,6 +247,7 @@ def watch(
     scorer: Scorer = "auto",
     settings: Settings = None,
     seconds_per_row: SecondsPerRow = 60.0,
+    load_seconds: LoadSeconds = 60.0,
     jobs: Jobs = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -249,14 +259,15 @@ def watch(
     from rewardkit.evaluate.watch.curve import curve_points
     from rewardkit.evaluate.watch.watch import UNREACHABLE_URL, WatchConfig, watch_checkpoints
 
-    judging = _judging(scorer, settings, seconds_per_row, jobs)
+    judging = _judging(scorer, settings, seconds_per_row, load_seconds, jobs)
     _warn_if_greedy(temperature, n, suite)
+    require_scorer(scorer, judging.options, load_seconds)  # the first checkpoint may be hours away
     with _resumable(out), generation_progress() as callbacks:
         config = WatchConfig(
             folder=checkpoints,
             serve=serve,
             out=out,
-            suite=_questions(ctx, parquet, suite, suite_dir, n, hub, judging.jobs),
+            suite=_questions(ctx, parquet, suite, suite_dir, n, hub, judging),
             generation=generation_config(ctx.params, UNREACHABLE_URL, model or ""),
             judging=judging,
             start_timeout_seconds=serve_seconds,
@@ -288,13 +299,21 @@ def compare(
 
 
 def _judging(
-    scorer: str, settings: list[str] | None, seconds: float, jobs: int | None
+    scorer: str,
+    settings: list[str] | None,
+    seconds: float,
+    load_seconds: float,
+    jobs: int | None,
 ) -> JudgingConfig:
     from rewardkit.evaluate.evaluation import JudgingConfig
     from rewardkit.parallel import cores
 
     return JudgingConfig(
-        scorer, scorer_options(settings), timeout_seconds=seconds, jobs=jobs or cores()
+        scorer,
+        scorer_options(settings),
+        timeout_seconds=seconds,
+        load_seconds=load_seconds,
+        jobs=jobs or cores(),
     )
 
 
@@ -305,7 +324,7 @@ def _questions(
     suite_dir: Path | None,
     n: int,
     hub: HubName,
-    jobs: int,
+    judging: JudgingConfig,
 ) -> list[SuiteMember]:
     """Return the sets of questions; missing sets of a suite are prepared first."""
     from rewardkit.evaluate.suite import (
@@ -313,6 +332,7 @@ def _questions(
         default_suite_folder,
         parse_suite,
         prepare_member,
+        suite_plugins,
     )
 
     for name in ("suite_dir", "hub"):
@@ -321,10 +341,11 @@ def _questions(
         raise UsageError("name either a parquet with questions, or sets with --suite.")
     if parquet:
         return [SuiteMember(parquet.stem, parquet, n)]
+    require_datasets(suite_plugins(suite or ""), judging.load_seconds)
     sets = parse_suite(suite or "", suite_dir or default_suite_folder(), n)
     for member in sets:
         with progress(f"preparing {member.name}") as advance:
-            if prepare_member(member, hub.value, jobs, advance):
+            if prepare_member(member, hub.value, judging.jobs, advance):
                 warn(f"{member.name}: prepared {member.parquet}")
     return sets
 

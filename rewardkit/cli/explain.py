@@ -9,9 +9,16 @@ from typing import Annotated
 import typer
 
 from rewardkit.cli.shared.completion import complete_scorers
-from rewardkit.cli.shared.console import print_json, print_table, prints_to_stderr
+from rewardkit.cli.shared.console import print_json, print_table
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag, SecondsPerRow, Settings, scorer_options
+from rewardkit.cli.shared.options import (
+    JsonFlag,
+    LoadSeconds,
+    SecondsPerRow,
+    Settings,
+    scorer_options,
+)
+from rewardkit.cli.shared.user_code import open_scorer
 from rewardkit.errors import DataError, RewardkitError, call_catching
 
 EXAMPLES = examples(
@@ -31,6 +38,7 @@ def command(
     ] = "math",
     settings: Settings = None,
     seconds_per_row: SecondsPerRow = 60.0,
+    load_seconds: LoadSeconds = 60.0,
     as_json: JsonFlag = False,
 ) -> None:
     """Explain step by step how one response gets its score.
@@ -39,11 +47,10 @@ def command(
     """
     from rewardkit.scorers.call import failure_reason
     from rewardkit.scorers.explain import explain_verdict
-    from rewardkit.scorers.isolated import open_scorer
 
     text = _read(response)
     options = scorer_options(settings)
-    with prints_to_stderr(), open_scorer(scorer, options, seconds_per_row) as judge:
+    with open_scorer(scorer, options, seconds_per_row, load_seconds) as judge:
         explanation = call_catching(explain_verdict, judge, scorer, text, gold)
     if isinstance(explanation, Exception):
         raise (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from rewardkit.cli.shared.console import print_json, print_table, prints_to_stderr, warn
+from rewardkit.cli.shared.console import importing, print_json, print_table, prints_to_stderr, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag
+from rewardkit.cli.shared.options import JsonFlag, LoadSeconds
+from rewardkit.cli.shared.user_code import require_datasets
 from rewardkit.errors import RewardkitError
 
 if TYPE_CHECKING:
@@ -15,21 +17,21 @@ if TYPE_CHECKING:
 EXAMPLES = examples("rewardkit list", "rewardkit list --json")
 
 
-def command(as_json: JsonFlag = False) -> None:
+def command(load_seconds: LoadSeconds = 60.0, as_json: JsonFlag = False) -> None:
     """List datasets, scorers, prompt templates and data sources."""
     from rewardkit import registry
     from rewardkit.preprocess.load import card_of, load_dataset
     from rewardkit.preprocess.template import BUILT_IN
-    from rewardkit.scorers.load import summary
 
     datasets, broken = [], {}
     with prints_to_stderr():
         for name in registry.known("datasets"):
             try:
+                require_datasets([name], load_seconds)
                 datasets.append(card_of(load_dataset(name)))
             except RewardkitError as error:  # a broken plug-in does not hide the others
                 broken[name] = str(error)
-        scorers = {name: summary(name) for name in registry.known("scorers")}
+    scorers = {name: _scorer_summary(name, load_seconds) for name in registry.known("scorers")}
     sources = registry.known("data_sources")
     if as_json:
         print_json(
@@ -54,6 +56,13 @@ def command(as_json: JsonFlag = False) -> None:
     print_table(("data_source", "scorer"), sources.items())
     for name, why in broken.items():
         warn(f"{name}: {why}")
+
+
+def _scorer_summary(name: str, load_seconds: float) -> str:
+    from rewardkit.scorers.isolated import is_built_in, scorer_summary
+
+    with nullcontext() if is_built_in(name) else importing(name):
+        return scorer_summary(name, load_seconds)
 
 
 def _hubs(card: Card) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
 from types import TracebackType
@@ -127,6 +128,9 @@ def run() -> None:
         sys.exit(error.exit_code)
     except TerminatedError as termination:
         sys.exit(termination.args[0])
+    except SystemExit as end:
+        _exit_beside_threads(end.code)
+        raise
 
 
 class _Stdout(FileIO):
@@ -166,6 +170,15 @@ def _open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):  # a lone surrogate in a response is still printed
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _exit_beside_threads(code: object) -> None:
+    """Exit at once if threads of a user's file still run, for which Python would wait."""
+    threads = [thread for thread in threading.enumerate() if not thread.daemon]
+    if threads != [threading.main_thread()]:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 0)
 
 
 def _terminate(number: int, _: object) -> None:

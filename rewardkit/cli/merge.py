@@ -14,6 +14,7 @@ import typer
 from rewardkit.cli.shared.completion import complete_recipes
 from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import examples
+from rewardkit.cli.shared.options import LoadSeconds
 from rewardkit.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def command(
         str | None,
         typer.Option(help="Model name that the vLLM server uses; the default is the recipe's."),
     ] = None,
+    load_seconds: LoadSeconds = 60.0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print verl's merge command and do not run it.")
     ] = False,
@@ -77,7 +79,7 @@ def command(
     shards = find_checkpoint(checkpoint, part.value)
     merged = shards.backend == "hf"
     model = shards.model if merged else _require_new(out)
-    lines = _serve_lines(model, recipe, port, name) if recipe else [str(model)]
+    lines = _serve_lines(model, recipe, port, name, load_seconds) if recipe else [str(model)]
     if merged:
         warn("the checkpoint has Hugging Face weights already: nothing to merge.")
     elif dry_run:
@@ -117,14 +119,16 @@ def _merge(shards: Checkpoint, out: Path) -> None:
         raise typer.Exit(1)
 
 
-def _serve_lines(model: Path, recipe: str, port: int, name: str | None) -> list[str]:
+def _serve_lines(
+    model: Path, recipe: str, port: int, name: str | None, load_seconds: float
+) -> list[str]:
     """Return the environment and the vLLM command for a model, with the lengths of its recipe."""
     from rewardkit.checkpoints import serve_command, serve_env
     from rewardkit.cli.shared.requests import read_launch_request
     from rewardkit.launch.request import plan_from_request
     from rewardkit.launch.rules.values import PlanValues
 
-    plan = plan_from_request(read_launch_request(recipe, None))
+    plan = plan_from_request(read_launch_request(recipe, None), load_seconds)
     command = serve_command(
         str(model),
         lengths=(plan.get("data.max_prompt_length", 0), PlanValues(plan).response_tokens or 0),

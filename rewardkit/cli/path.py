@@ -9,7 +9,8 @@ import typer
 from rewardkit.cli.shared.completion import complete_scorers
 from rewardkit.cli.shared.console import warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import Settings, VerlVersion, scorer_options
+from rewardkit.cli.shared.options import LoadSeconds, Settings, VerlVersion, scorer_options
+from rewardkit.cli.shared.user_code import require_scorer
 
 EXAMPLES = examples(
     "rewardkit path gsm8k",
@@ -34,6 +35,7 @@ def command(
     ] = False,
     verl_version: VerlVersion = None,
     settings: Settings = None,
+    load_seconds: LoadSeconds = 60.0,
 ) -> None:
     """Print the reward file, or the overrides, to pass to verl.
 
@@ -42,10 +44,10 @@ def command(
     """
     from rewardkit.launch.verl.releases import LATEST, installed_verl
     from rewardkit.launch.verl.reward_keys import reward_overrides
-    from rewardkit.scorers.load import load_scorer, location
+    from rewardkit.scorers.load import location
 
     options = scorer_options(settings)
-    load_scorer(scorer, **options)
+    require_scorer(scorer, options, load_seconds)
     where = location(scorer, pkg=pkg)
     if not verl and not verl_version:
         typer.echo(where)

@@ -18,10 +18,12 @@ from rewardkit.cli.shared.options import (
     HubName,
     Jobs,
     JsonFlag,
+    LoadSeconds,
     Overwrite,
     require_companion,
     require_unused,
 )
+from rewardkit.cli.shared.user_code import require_datasets
 from rewardkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,6 +124,7 @@ def command(
         bool, typer.Option("--shuffle", help="Shuffle the rows before --limit.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Random seed for --shuffle.")] = 0,
+    load_seconds: LoadSeconds = 60.0,
     jobs: Jobs = None,
     html: HtmlFile = None,
     overwrite: Overwrite = False,
@@ -143,6 +146,7 @@ def command(
     dropped = dropped_path(out)
     require_html_path(html, overwrite=overwrite, inputs=inputs, out=out, dropped=dropped)
     keys = (question_key, answer_key, image_key, data_source)
+    require_datasets([] if file else [dataset], load_seconds)
     with progress(f"preparing {dataset}") as advance:
         source_dataset = _own_dataset(file, split, *keys) if file else load_dataset(dataset)
         report = prep(

@@ -13,6 +13,7 @@ from rewardkit.cli.shared.help import examples
 from rewardkit.cli.shared.options import (
     GoldKey,
     JsonFlag,
+    LoadSeconds,
     Overwrite,
     ResponseKey,
     SecondsPerRow,
@@ -53,6 +54,7 @@ def command(
         typer.Option(min=100, max=200_000, help="Maximum number of responses in the page's list."),
     ] = 50_000,
     seconds_per_row: SecondsPerRow = 60.0,
+    load_seconds: LoadSeconds = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -74,6 +76,7 @@ def command(
             gold_key=gold_key,
             max_responses=max_responses,
             seconds=seconds_per_row,
+            load_seconds=load_seconds,
             overwrite=overwrite,
             progress=advance,
         )

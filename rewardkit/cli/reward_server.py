@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from rewardkit.cli.shared.completion import complete_scorers
-from rewardkit.cli.shared.console import warn
+from rewardkit.cli.shared.console import importing, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import SecondsPerRow, Settings, scorer_options
+from rewardkit.cli.shared.options import LoadSeconds, SecondsPerRow, Settings, scorer_options
 
 EXAMPLES = examples(
     "rewardkit reward-server gsm8k",
@@ -46,6 +47,7 @@ def command(
         ),
     ] = None,
     seconds_per_row: SecondsPerRow = 10.0,
+    load_seconds: LoadSeconds = 60.0,
     wrong_score: Annotated[
         float | None,
         typer.Option(
@@ -74,6 +76,7 @@ def command(
     """
     from rewardkit.parallel import cores
     from rewardkit.reward_server.server import ServerConfig, read_token, serve
+    from rewardkit.scorers.isolated import is_built_in
 
     config = ServerConfig(
         scorer=scorer,
@@ -83,9 +86,18 @@ def command(
         token=read_token(token_env) if token_env else "",
         jobs=jobs or cores(),
         seconds=seconds_per_row,
+        load_seconds=load_seconds,
         wrong=wrong_score,
         max_waiting=max_waiting,
         max_batch=max_batch,
         max_body_bytes=max_body_mb << 20,
     )
-    serve(config, lambda url: typer.echo(f"{scorer} on {url} (POST /score, /get_reward)"), warn)
+    with ExitStack() as loading:
+        if not is_built_in(scorer):
+            loading.enter_context(importing(scorer))
+
+        def on_listen(url: str) -> None:
+            loading.close()
+            typer.echo(f"{scorer} on {url} (POST /score, /get_reward)")
+
+        serve(config, on_listen, warn)

@@ -22,6 +22,7 @@ from rewardkit.cli.shared.options import (
     GoldKey,
     Jobs,
     JsonFlag,
+    LoadSeconds,
     Overwrite,
     ResponseFiles,
     ResponseKey,
@@ -80,6 +81,7 @@ def command(
         str | None, typer.Option(help="Address of the Ray cluster: auto, ray://...")
     ] = None,
     seconds_per_row: SecondsPerRow = 60.0,
+    load_seconds: LoadSeconds = 60.0,
     overwrite: Overwrite = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -108,6 +110,7 @@ def command(
                 engine=engine.value,
                 address=address,
                 seconds=seconds_per_row,
+                load_seconds=load_seconds,
                 progress=advance,
             )
     except KeyboardInterrupt:

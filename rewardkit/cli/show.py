@@ -11,7 +11,8 @@ import typer
 from rewardkit.cli.shared.completion import complete_datasets
 from rewardkit.cli.shared.console import print_json, printable, prints_to_stderr
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import Hub, HubName, JsonFlag, require_unused
+from rewardkit.cli.shared.options import Hub, HubName, JsonFlag, LoadSeconds, require_unused
+from rewardkit.cli.shared.user_code import require_datasets
 
 EXAMPLES = examples(
     "rewardkit show gsm8k -n 3",
@@ -42,6 +43,7 @@ def command(
     system: Annotated[
         str | None, typer.Option(help="System message to put before each prompt.")
     ] = None,
+    load_seconds: LoadSeconds = 60.0,
     as_json: JsonFlag = False,
 ) -> None:
     """Print rows of a dataset as verl reads them."""
@@ -54,6 +56,7 @@ def command(
     else:
         if source or sample:
             require_unused(ctx, "--source or --sample", set(ctx.params) - {"hub"})
+        require_datasets([name], load_seconds)
         with prints_to_stderr():
             rows = preview(
                 name,

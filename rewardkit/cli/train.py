@@ -14,7 +14,12 @@ import typer
 from rewardkit.cli.shared.completion import complete_recipes
 from rewardkit.cli.shared.console import activity, print_json, printable, warn
 from rewardkit.cli.shared.help import examples
-from rewardkit.cli.shared.options import JsonFlag, VerlVersion, require_companion
+from rewardkit.cli.shared.options import (
+    JsonFlag,
+    LoadSeconds,
+    VerlVersion,
+    require_companion,
+)
 from rewardkit.cli.shared.preflight import (
     print_preflight,
     run_preflight,
@@ -96,6 +101,7 @@ def command(
     no_check: Annotated[
         bool, typer.Option("--no-check", help="Start without checking first.")
     ] = False,
+    load_seconds: LoadSeconds = 60.0,
     out: Annotated[
         Path | None, typer.Option(help="New folder of the run; the default is runs/NAME-TIME.")
     ] = None,
@@ -125,15 +131,16 @@ def command(
             raise UsageError(
                 "--from repeats a run unchanged: leave the recipe and other settings out."
             )
-        runs = [_run_of_manifest(from_manifest)]
+        runs = [_run_of_manifest(from_manifest, load_seconds)]
     else:
         requests = _requests(recipe, overrides, fields, variant, sweep, verl_version)
-        runs = [Run(request, plan_from_request(request)) for request in requests]
+        runs = [Run(request, plan_from_request(request, load_seconds)) for request in requests]
     if dry_run:
         _print_commands([run.plan for run in runs], as_json=as_json)
         return
     seconds = [
-        _check(run.plan, strict=strict, no_check=no_check, rehearse=rehearse) for run in runs
+        _check(run.plan, load_seconds, strict=strict, no_check=no_check, rehearse=rehearse)
+        for run in runs
     ]
     folders = [out / run.plan.recipe.name if out and sweep else out for run in runs]
     if rehearse:
@@ -180,7 +187,7 @@ def _requests(
     return [replace(request, variant=name) for name in variants]
 
 
-def _run_of_manifest(path: Path) -> Run:
+def _run_of_manifest(path: Path, load_seconds: float) -> Run:
     """Plan an earlier run again, and report what has changed since."""
     from rewardkit.launch.manifest import changes_since, read_manifest, request_of_manifest
     from rewardkit.launch.request import plan_from_request
@@ -189,18 +196,21 @@ def _run_of_manifest(path: Path) -> Run:
     if manifest.folder != str(Path.cwd()):
         raise UsageError(f"{path}: the run was started in {manifest.folder}; go there first.")
     request = request_of_manifest(manifest)
-    plan = plan_from_request(request)
+    plan = plan_from_request(request, load_seconds)
     for line in changes_since(manifest, plan):
         warn(f"changed since {manifest.created}: {line}")
     return Run(request, plan)
 
 
-def _check(plan: Plan, *, strict: bool, no_check: bool, rehearse: bool) -> float:
+def _check(
+    plan: Plan, load_seconds: float, *, strict: bool, no_check: bool, rehearse: bool
+) -> float:
     """Check a plan, its scorer only before a rehearsal; return the seconds that it took."""
     started = time.monotonic()
     _print_notes(plan)
     if not no_check:
-        preflight = run_scorer_probe(plan) if rehearse else run_preflight(plan)
+        check = run_scorer_probe if rehearse else run_preflight
+        preflight = check(plan, load_seconds)
         print_preflight(preflight, err=True)
         stop_if_fatal(preflight, strict=strict)
     return time.monotonic() - started

@@ -15,6 +15,7 @@ from rewardkit.evaluate.match_responses import MatchReport, match_to_rows
 from rewardkit.evaluate.metrics import EvaluationMetrics, compute_metrics
 from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.questions import count_questions, read_questions, require_scorers
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.output import (
     atomic,
     require_absent,
@@ -36,6 +37,7 @@ class JudgingConfig:
         scorer: a scorer's name or `file.py:function`; `auto` judges each row with its own scorer.
         options: options of the scorer.
         timeout_seconds: timeout per response for custom scorers, in seconds.
+        load_seconds: timeout for importing a custom scorer.
         jobs: number of processes.
     """
 
@@ -43,11 +45,17 @@ class JudgingConfig:
     options: Mapping[str, Any] = field(default_factory=dict)
     _: KW_ONLY
     timeout_seconds: float = CALL_TIMEOUT_SECONDS
+    load_seconds: float = LOAD_TIMEOUT_SECONDS
     jobs: int = 1
 
     def plan(self) -> ScoringPlan:
         """Return the same settings as `responses.chunk_scores` takes them."""
-        return ScoringPlan(self.scorer, tuple(self.options.items()), seconds=self.timeout_seconds)
+        return ScoringPlan(
+            self.scorer,
+            tuple(self.options.items()),
+            seconds=self.timeout_seconds,
+            load_seconds=self.load_seconds,
+        )
 
 
 @dataclass

@@ -18,7 +18,7 @@ from rewardkit.evaluate.metrics import EvaluationMetrics
 from rewardkit.evaluate.progress import ProgressCallbacks
 from rewardkit.evaluate.questions import count_questions, read_questions
 from rewardkit.evaluate.results import read_result_lines
-from rewardkit.preprocess.load import card_of, load_dataset
+from rewardkit.preprocess.load import card_of, is_plugin, load_dataset
 from rewardkit.preprocess.prep import prep
 from rewardkit.preprocess.source import Hub
 
@@ -70,6 +70,16 @@ def parse_suite(text: str, folder: Path, n: int) -> list[SuiteMember]:
     if duplicate := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"--suite: two sets are called {duplicate}; name each set once.")
     return members
+
+
+def suite_plugins(text: str) -> list[str]:
+    """Return the datasets of other packages that the text of `--suite` may name."""
+    names = [name.strip() for name in text.split(",")]
+    return [
+        dataset
+        for dataset in filter(is_plugin, registry.known("datasets"))
+        if any(name.startswith(dataset) for name in names)
+    ]
 
 
 def _parse_member(text: str, folder: Path, n: int) -> SuiteMember:

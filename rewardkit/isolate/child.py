@@ -6,10 +6,13 @@ the whole process group: the code and everything that the code started.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from mmap import mmap
 from multiprocessing.connection import Connection
@@ -36,15 +39,21 @@ MARK = Struct("=dq")
 #: Behind the mark: the wait status of the process that runs the code; -1 while it lives.
 WAIT_STATUS = Struct("=i")
 
+#: Behind the status: where each thread stood when loading a user's file took too long.
+STACKS_OFFSET = MARK.size + WAIT_STATUS.size
+
 #: Bytes of shared memory.
-SHARED_BYTES = MARK.size + WAIT_STATUS.size
+SHARED_BYTES = 1 << 20
+
+#: The number of the mark while a user's file is loaded.
+LOADING = -1
 
 
 class Channel:
     """The connection to the caller, which is separate from stdin, stdout and stderr."""
 
-    def __init__(self, replies: socket.socket, memory: mmap) -> None:
-        self._replies, self._memory = replies, memory
+    def __init__(self, replies: socket.socket, memory: mmap, shared: int) -> None:
+        self._replies, self._memory, self._shared = replies, memory, shared
         self._requests = Connection(os.dup(replies.fileno()))
 
     def receive(self) -> Any:
@@ -65,6 +74,25 @@ class Channel:
     def set_mark(self, number: int) -> None:
         """Tell the caller that item `number` of the request begins now."""
         MARK.pack_into(self._memory, 0, monotonic(), number)
+
+    @contextmanager
+    def loading(self, seconds: float) -> Iterator[None]:
+        """End this process if the block, which loads a user's file, takes longer.
+
+        The stacks of all threads are left for the caller (`ChildProcess.stacks`). The watchdog is
+        a thread of C code: it needs neither a signal nor the interpreter's lock, which the file may
+        hold or block. A copy of this process that the file forks ends with the block.
+        """
+        pid = os.getpid()
+        self.set_mark(LOADING)
+        os.lseek(self._shared, STACKS_OFFSET, os.SEEK_SET)
+        faulthandler.dump_traceback_later(seconds, exit=True, file=self._shared)
+        try:
+            yield
+        finally:
+            if os.getpid() != pid:
+                os._exit(0)  # the copy has no watchdog to cancel
+            faulthandler.cancel_dump_traceback_later()
 
     @property
     def number(self) -> int:
@@ -88,9 +116,9 @@ def main() -> None:
         _guard(child, life, wakeups, memory)
     set_wakeup_fd(-1)
     signal(SIGCHLD, SIG_DFL)
-    for descriptor in (life, shared, wakeups, wakeup):
+    for descriptor in (life, wakeups, wakeup):
         os.close(descriptor)
-    import_module(sys.argv[4]).serve(Channel(socket.socket(fileno=connection), memory))
+    import_module(sys.argv[4]).serve(Channel(socket.socket(fileno=connection), memory, shared))
     os._exit(0)  # threads of the code may still run
 
 

@@ -31,7 +31,13 @@ from tempfile import TemporaryFile
 from time import monotonic
 from typing import Any, Literal, TypeAlias
 
-from rewardkit.isolate.child import MARK, SHARED_BYTES, WAIT_STATUS, exit_text
+from rewardkit.isolate.child import (
+    MARK,
+    SHARED_BYTES,
+    STACKS_OFFSET,
+    WAIT_STATUS,
+    exit_text,
+)
 
 #: How a call in a child process fails: it takes too long, the process ends, or the code raises.
 FailureKind: TypeAlias = Literal["timeout", "crash", "error"]
@@ -77,8 +83,8 @@ class ChildProcess:
     def __init__(
         self, module: str, *, environment: Mapping[str, str] | None = None, is_quiet: bool = False
     ) -> None:
-        self._buffer = bytearray()
-        self._exit_text = ""
+        self._buffer, self._exit_text = bytearray(), ""
+        self._memory = mmap(-1, SHARED_BYTES)  # until the process has started
         output = subprocess.DEVNULL if is_quiet and not _is_debugging() else None
         try:
             with _starting:
@@ -124,21 +130,34 @@ class ChildProcess:
         start, number = MARK.unpack_from(self._memory)
         return start, number
 
+    @property
+    def stacks(self) -> str:
+        """Where each thread stood when loading a user's file took too long; "" if it did not."""
+        end = self._memory.find(b"\0", STACKS_OFFSET)
+        return self._memory[STACKS_OFFSET:end].decode("ascii", "replace")
+
     def reset_mark(self) -> None:
         """Mark item 0 as begun now: a request is about to be sent."""
         MARK.pack_into(self._memory, 0, monotonic(), 0)
 
-    def exchange(self, request: Any, seconds: float) -> Any:
+    def exchange(
+        self, request: Any, seconds: float, deadline: Callable[[], float] | None = None
+    ) -> Any:
         """Send a request and return the reply to it. An interrupted exchange ends the process.
+
+        Args:
+            request: the request.
+            seconds: the timeout of the exchange, or of sending if there is a `deadline`.
+            deadline: returns the deadline of the reply; see `receive`.
 
         Raises:
             ChildTimeoutError: the exchange takes longer than `seconds`.
             ChildCrashError: the process ended.
         """
-        deadline, is_complete = monotonic() + seconds, False
+        end, is_complete = monotonic() + seconds, False
         try:
             self.send(request, seconds)
-            reply = self.receive(lambda: deadline)
+            reply = self.receive(deadline or (lambda: end))
             is_complete = True
         finally:
             if not is_complete:  # otherwise the next request would get the late reply

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewardkit.errors import UsageError
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.overrides import parse_overrides
 from rewardkit.launch.plan import Plan, make_plan
 from rewardkit.launch.recipe import deep_merge, flatten_verl_section, load_tree, read_recipe
@@ -14,6 +15,8 @@ from rewardkit.launch.recipe_yaml import read_yaml
 from rewardkit.launch.secret_values import conceal_secrets
 from rewardkit.launch.verl.hydra_values import parse_value
 from rewardkit.launch.verl.releases import LATEST, installed_verl
+from rewardkit.registry import SCORERS, known
+from rewardkit.scorers.isolated import require_scorer_loads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,14 +103,20 @@ def sweep_variants(request: LaunchRequest) -> list[str]:
     return names
 
 
-def plan_from_request(request: LaunchRequest) -> Plan:
+def plan_from_request(request: LaunchRequest, load_seconds: float = LOAD_TIMEOUT_SECONDS) -> Plan:
     """Plan a run: read the request's recipe, compute its settings, translate them to the release.
+
+    Args:
+        request: the request.
+        load_seconds: timeout for importing a scorer of another package, to check its options.
 
     Raises:
         DataError: the recipe has an unknown key, or a value of the wrong type.
         UnknownNameError: the recipe has no such variant.
-        UsageError: an override cannot be planned.
+        UsageError: an override cannot be planned, or the scorer does not load.
     """
     recipe = read_recipe(request.tree, request.where, request.variant)
+    if recipe.reward.scorer in known("scorers").keys() - SCORERS.keys():
+        require_scorer_loads(recipe.reward.scorer, recipe.reward.options, load_seconds)
     overrides = parse_overrides(request.overrides, "the command line")
     return make_plan(recipe, request.verl, overrides, secrets=request.secrets)

@@ -10,7 +10,7 @@ from rewardkit.errors import UsageError
 from rewardkit.launch.recipe import Recipe
 from rewardkit.launch.verl.releases import parse_release
 from rewardkit.launch.verl.reward_keys import NEW_KEY, PKG_SINCE
-from rewardkit.registry import is_path
+from rewardkit.registry import SCORERS, is_path
 
 #: Targets that copy the scorer's file to the nodes as `reward.py`, and the folder it is copied to.
 NODE_FOLDERS: Mapping[str, str] = {
@@ -48,9 +48,11 @@ def local_path(recipe: Recipe, verl: str) -> str | None:
 def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
     """Return the settings of the reward function by verl 0.9.1's names; none for verl's own scorers.
 
+    The options of a custom scorer are checked where it may be imported, in a process of its own.
+
     Raises:
-        UsageError: the scorer does not exist or has no such option, or verl's own scorers are given
-            options.
+        UsageError: the scorer does not exist, a built-in one has no such option, or verl's own
+            scorers are given options.
     """
     from rewardkit.scorers.load import load_scorer
 
@@ -62,7 +64,7 @@ def reward_settings(recipe: Recipe, verl: str) -> dict[str, Any]:
             )
         return {}
     function = scorer.partition(":")[2] if is_path(scorer) else ""
-    if not is_path(scorer):
+    if scorer in SCORERS:
         load_scorer(scorer, **options)
     return {
         f"{NEW_KEY}.path": node_path(recipe, verl) or local_path(recipe, verl),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from rewardkit import registry
 from rewardkit.errors import UsageError
+from rewardkit.isolate.loading import start_loaded
 from rewardkit.preprocess.base import Dataset
 from rewardkit.preprocess.card import Card, read_card
 
@@ -23,10 +26,39 @@ def load_dataset(dataset: str | Dataset) -> Dataset:
         return dataset
     if registry.is_path(dataset) and ":" not in dataset:
         dataset = f"{dataset}:DATASET"
+    pid = os.getpid()
     loaded = registry.load("datasets", dataset)
+    if os.getpid() != pid:
+        os._exit(0)  # a copy of this process, which the file forked
     if not isinstance(loaded, Dataset):
         raise UsageError(f"{dataset} is {type(loaded).__name__}, not a rewardkit Dataset.")
     return loaded
+
+
+def require_dataset_loads(dataset: str, load_seconds: float) -> None:
+    """Import the dataset of a plug-in in a child process first, to see that it loads.
+
+    A dataset runs in this process, where an import that hangs could not be ended.
+
+    Args:
+        dataset: as `load_dataset` takes it.
+        load_seconds: timeout for the import.
+
+    Raises:
+        UsageError: the import does not end in time, or it ends the process or fails.
+    """
+    module = "rewardkit.preprocess.dataset_child"
+    target = "" if registry.is_path(dataset) else registry.target("datasets", dataset)
+    process, problem = start_loaded(module, [dataset, target], dataset, load_seconds)
+    process.close()
+    if problem:
+        raise UsageError(problem)
+
+
+def is_plugin(dataset: str) -> bool:
+    """Return whether a dataset is in a user's file or another package; False for an unknown name."""
+    names = registry.known("datasets").keys() - registry.DATASETS.keys()
+    return registry.is_path(dataset) or dataset in names
 
 
 def card_of(dataset: Dataset) -> Card:

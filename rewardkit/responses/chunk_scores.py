@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, TypeAlias
 
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.responses.chunks import Chunk
 from rewardkit.responses.json_lines import json_bytes, parsed_json_bytes
 from rewardkit.responses.prompt_groups import prompt_group, prompt_text
@@ -39,6 +40,7 @@ class ScoringPlan:
         gold_key: the field with the ground truth.
         train: the training parquet in which rows without a `data_source` are looked up.
         seconds: timeout per response for a custom scorer.
+        load_seconds: timeout for importing a custom scorer.
         lines: whether to return the rows with their scores, beside the figures.
     """
 
@@ -48,6 +50,7 @@ class ScoringPlan:
     gold_key: str | None = None
     train: str | None = None
     seconds: float = isolated.CALL_TIMEOUT_SECONDS
+    load_seconds: float = LOAD_TIMEOUT_SECONDS
     lines: bool = True
 
 
@@ -111,7 +114,9 @@ def plan_scorer(plan: ScoringPlan) -> Scorer:
     if not isinstance(plan.scorer, str):
         return plan.scorer
     if plan not in _scorers:
-        _scorers[plan] = isolated.start_scorer(plan.scorer, dict(plan.options), plan.seconds)
+        _scorers[plan] = isolated.start_scorer(
+            plan.scorer, dict(plan.options), plan.seconds, plan.load_seconds
+        )
     return _scorers[plan]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from rewardkit.errors import UsageError
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.output import atomic, require_absent, require_not_input, resolve_output
 from rewardkit.parallel import INLINE_BATCHES, in_order
 from rewardkit.registry import is_path
@@ -83,6 +84,7 @@ def score_files(
     engine: Engine = "local",
     address: str | None = None,
     seconds: float = CALL_TIMEOUT_SECONDS,
+    load_seconds: float = LOAD_TIMEOUT_SECONDS,
     progress: Callable[[int], object] = lambda _: None,
 ) -> ScoreReport:
     """Score every response of files, folders and patterns.
@@ -106,6 +108,7 @@ def score_files(
         address: address of the cluster; None for a private one on this machine.
         seconds: timeout per response for a custom scorer. It runs in a process of its own; a
             response on which it ends that process or exceeds the timeout is not scored.
+        load_seconds: timeout for importing a custom scorer.
         progress: called with the number of rows since the last call.
 
     Raises:
@@ -121,6 +124,7 @@ def score_files(
         gold_key=gold_key,
         train=str(train) if train else None,
         seconds=seconds,
+        load_seconds=load_seconds,
         lines=out is not None,
     )
     _require_valid_arguments(out, train, engine, address)
@@ -160,7 +164,8 @@ def _run_key(plan: ScoringPlan, files: list[str]) -> dict[str, Any]:
     scorer = str(plan.scorer)
     code = [scorer.partition(":")[0]] if isinstance(plan.scorer, str) and is_path(scorer) else []
     inputs = [*files, *code, *([plan.train] if plan.train else [])]
-    values = [str(value) for name, value in vars(plan).items() if name != "seconds"]
+    timeouts = {"seconds", "load_seconds"}
+    values = [str(value) for name, value in vars(plan).items() if name not in timeouts]
     return {"files": fingerprints(inputs), "plan": values}
 
 

@@ -15,6 +15,7 @@ from threading import Event
 from typing import Any
 
 from rewardkit.errors import RewardkitError, UnknownNameError, UsageError, call_catching
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.reward_server.payload import ItemResult, RequestItem
 from rewardkit.scorers import isolated
 from rewardkit.scorers.auto import scorer_for
@@ -43,6 +44,8 @@ class ScorerPool:
         jobs: int,
         seconds: float,
         wrong: float | None = None,
+        *,
+        load_seconds: float = LOAD_TIMEOUT_SECONDS,
     ) -> None:
         """Load the scorer, in this process or in the first of its own.
 
@@ -53,12 +56,13 @@ class ScorerPool:
             seconds: timeout per response for a custom scorer.
             wrong: the score of a response on which the scorer fails; None for the wrong score of
                 our scorer, or 0 for a custom one.
+            load_seconds: timeout for importing a custom scorer.
 
         Raises:
             UsageError: the scorer cannot be loaded or refuses an option.
         """
         self.name = name
-        self._load = partial(isolated.start_scorer, name, options, seconds)
+        self._load = partial(isolated.start_scorer, name, options, seconds, load_seconds)
         self._is_ours = isolated.is_built_in(name)
         self._first = first = self._load()
         trial = call_catching(first, "", "1", {}) if self._is_ours and name != "auto" else None

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewardkit.errors import OutputError, UsageError
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 
 #: Connections that the kernel holds until they are accepted.
 BACKLOG = 2048
@@ -51,6 +52,7 @@ class ServerConfig:
         token: the token that requests must have, "" for none.
         jobs: threads for scorers that may wait.
         seconds: timeout per response for custom scorers.
+        load_seconds: timeout for importing a custom scorer.
         wrong: the score of a response on which the scorer fails; None for the wrong score of our
             scorer, or 0 for a custom one.
         max_waiting: waiting requests; one more gets the status 429.
@@ -65,6 +67,7 @@ class ServerConfig:
     token: str = field(default="", repr=False)
     jobs: int = 2
     seconds: float = 10.0
+    load_seconds: float = LOAD_TIMEOUT_SECONDS
     wrong: float | None = None
     max_waiting: int = 1024
     max_batch: int = 1024
@@ -96,7 +99,8 @@ def serve(
         raise UsageError(
             f"reward-server needs {error.name}: pip install 'rewardkit[server]'."
         ) from error
-    pool = ScorerPool(config.scorer, config.options, config.jobs, config.seconds, config.wrong)
+    timeouts = {"seconds": config.seconds, "load_seconds": config.load_seconds}
+    pool = ScorerPool(config.scorer, config.options, config.jobs, wrong=config.wrong, **timeouts)
     with closing(pool), open_listener(config.host, config.port) as listener:
         host, port = listener.getsockname()[:2]
         if not config.token and not ipaddress.ip_address(host).is_loopback:

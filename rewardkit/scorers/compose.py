@@ -58,6 +58,7 @@ from rewardkit.scorers.base import (
 from rewardkit.scorers.call import error_line
 from rewardkit.scorers.load import load_scorer
 from rewardkit.scorers.options import check_values
+from rewardkit.scorers.reward_parts import PART_VALUES
 
 #: Computes the value of a part from the scorer's score and the response.
 Value: TypeAlias = Callable[[Score, str], float]
@@ -178,18 +179,29 @@ def build(spec: Mapping[str, Any], *, where: str = "reward") -> Reward:
     Raises:
         UsageError: a key, scorer, option, part or setting is unknown, or a value is invalid.
     """
+    return _build(spec, where, _scorer)
+
+
+def _build(
+    spec: Mapping[str, Any], where: str, load: Callable[[str, Mapping[str, Any]], Scorer]
+) -> Reward:
+    """Return the reward in a mapping; `load` gets the scorer's name and options."""
     _require_known_keys(where, spec, ["scorer", "options", "parts"])
     if not isinstance(spec.get("scorer"), str):
         raise UsageError(f"{where}: name the scorer, as in `scorer: gsm8k`.")
     options = _require_mapping(f"{where}: options", spec.get("options") or {})
     parts = _require_mapping(f"{where}: parts", spec.get("parts") or {})
-    _require_known_keys(f"{where}: parts", parts, list(_VALUES))
-    scorer = _scorer(spec["scorer"], options)
+    _require_known_keys(f"{where}: parts", parts, list(PART_VALUES))
+    scorer = load(spec["scorer"], options)
     return Reward(scorer, tuple(_part(where, name, value) for name, value in parts.items()))
 
 
 def write_reward_file(
-    yaml_path: str | Path, out_py: str | Path, *, overwrite: bool = False
+    yaml_path: str | Path,
+    out_py: str | Path,
+    *,
+    overwrite: bool = False,
+    load_seconds: float = 60.0,
 ) -> Path:
     """Write a reward as a Python file for verl, which needs rewardkit but not the YAML.
 
@@ -199,6 +211,7 @@ def write_reward_file(
         yaml_path: the reward, as `load_reward` reads it; it is checked first.
         out_py: the file to write.
         overwrite: whether `out_py` may exist.
+        load_seconds: timeout for importing a custom scorer, in a process of its own.
 
     Returns:
         The absolute path of the file, for verl's `custom_reward_function.path`.
@@ -208,7 +221,7 @@ def write_reward_file(
         OutputError: `out_py` exists, or it cannot be written.
     """
     spec, out = _read_spec(Path(yaml_path)), Path(out_py)
-    build(spec, where=str(yaml_path))
+    _build(spec, str(yaml_path), partial(_try_scorer, load_seconds))
     with atomic(out, overwrite=overwrite) as temporary:
         temporary.write_text(_source(spec), encoding="utf-8")
     return out.resolve()
@@ -267,7 +280,7 @@ def _part(where: str, name: str, value: Any) -> Part:
     """Return a part from its weight, or from a mapping of `weight` and settings."""
     where = f"{where}: parts.{name}"
     settings = dict(value) if isinstance(value, Mapping) else {"weight": value}
-    function = _VALUES[name]
+    function = PART_VALUES[name]
     _require_known_keys(where, settings, ["weight", *_settings_of(function)])
     weight: Any = settings.pop("weight", None)
     try:
@@ -288,6 +301,20 @@ def _scorer(name: str, options: Mapping[str, Any]) -> Scorer:
     if isinstance(trial, UsageError) and not isinstance(trial, UnknownNameError):
         raise trial
     return scorer
+
+
+def _try_scorer(load_seconds: float, name: str, options: Mapping[str, Any]) -> Scorer:
+    """Return a built-in scorer; a custom one is only tried, in a process of its own."""
+    from rewardkit.scorers.isolated import is_built_in, require_scorer_loads
+
+    if not is_built_in(name):
+        require_scorer_loads(name, options, load_seconds)
+        return _never_called
+    return _scorer(name, options)
+
+
+def _never_called(response: str, ground_truth: str, extra_info: Any = None) -> Score:
+    raise NotImplementedError
 
 
 def _settings_of(function: Callable[..., float]) -> list[str]:
@@ -325,61 +352,3 @@ def _finite_value(part: Part, base: Score, response: str) -> float:
     if not math.isfinite(value):  # one NaN would reach every weight of the policy
         raise ValueError(f"part {part.name!r} is {value}")
     return value
-
-
-def _correct(score: Score, response: str) -> float:  # noqa: ARG001 - a part's value takes both
-    return float(score.correct)
-
-
-def _base(score: Score, response: str) -> float:  # noqa: ARG001
-    return score.score
-
-
-def _format(
-    score: Score,  # noqa: ARG001
-    response: str,
-    *,
-    tags: Sequence[str] = ("think", "answer"),
-    outside: bool = True,
-) -> float:
-    return shaping.format_tags(response, tags, outside=outside)
-
-
-def _repetition(
-    score: Score,  # noqa: ARG001
-    response: str,
-    *,
-    n: int = 20,
-    max_penalty: float = 1.0,
-) -> float:
-    return shaping.repetition(response, n=n, max_penalty=max_penalty)
-
-
-def _length(
-    score: Score,
-    response: str,
-    *,
-    max_chars: int,
-    short_correct: float = 1.0,
-    long_correct: float = 0.5,
-    short_wrong: float = -1.0,
-    long_wrong: float = -0.5,
-) -> float:
-    return shaping.length(
-        score,
-        len(response),
-        max_length=max_chars,
-        short_correct=short_correct,
-        long_correct=long_correct,
-        short_wrong=short_wrong,
-        long_wrong=long_wrong,
-    )
-
-
-_VALUES: Mapping[str, Callable[..., float]] = {
-    "correct": _correct,
-    "base": _base,
-    "format": _format,
-    "repetition": _repetition,
-    "length": _length,
-}

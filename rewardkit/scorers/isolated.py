@@ -13,15 +13,13 @@ from typing import Any, TypeAlias
 from rewardkit import registry
 from rewardkit.errors import UnknownNameError, UsageError
 from rewardkit.isolate.child_process import ChildCrashError, ChildProcess, ChildTimeoutError
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_loaded
 from rewardkit.scorers.base import Score, Scorer, Status
 from rewardkit.scorers.call import InvalidScoreError, NeverAnswersError, NoVerdictError
-from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.load import load_scorer, summary
 
 #: Default timeout per response.
 CALL_TIMEOUT_SECONDS = 60.0
-
-#: Timeout for a process to start and to load a scorer, which may import torch.
-LOAD_TIMEOUT_SECONDS = 300.0
 
 #: The command stops if a scorer fails on this many responses before it scores one.
 MAX_FIRST_FAILURES = 5
@@ -53,21 +51,30 @@ class IsolatedScorer:
 
     Attributes:
         last_call_ns: nanoseconds that the scorer took for the last response.
+        summary: the first line of the docstring of its module.
     """
 
-    def __init__(self, name: str, options: Mapping[str, Any], seconds: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        seconds: float,
+        load_seconds: float = LOAD_TIMEOUT_SECONDS,
+    ) -> None:
         """Load the scorer in its process.
 
         Args:
             name: as `load_scorer` takes it.
             options: options of the scorer.
             seconds: timeout per response.
+            load_seconds: timeout for importing the scorer.
 
         Raises:
             UsageError: it does not load.
         """
-        self.name, self.options, self.seconds = name, dict(options), seconds
-        self.last_call_ns = 0
+        self.name, self.options = name, dict(options)
+        self.seconds, self.load_seconds = seconds, load_seconds
+        self.last_call_ns, self.summary = 0, ""
         self._batches = 0
         self._failures = 0
         self._has_scored = False
@@ -123,13 +130,10 @@ class IsolatedScorer:
 
     def _start(self) -> ChildProcess:
         """Start a process and load the scorer there."""
-        process = ChildProcess("rewardkit.scorers.isolated_child")
-        try:
-            problem = process.exchange((self.name, self.options), LOAD_TIMEOUT_SECONDS)
-        except ChildTimeoutError:
-            problem = f"{self.name}: not imported within {LOAD_TIMEOUT_SECONDS:g} s."
-        except ChildCrashError as error:
-            problem = f"{self.name}: its process ended while it was imported ({error})."
+        request = self.name, self.options
+        process, (problem, self.summary) = start_loaded(
+            "rewardkit.scorers.isolated_child", request, self.name, self.load_seconds
+        )
         if problem:
             process.close()
             raise UsageError(problem)
@@ -199,7 +203,10 @@ def is_built_in(name: str) -> bool:
 
 
 def start_scorer(
-    name: str, options: Mapping[str, Any], seconds: float = CALL_TIMEOUT_SECONDS
+    name: str,
+    options: Mapping[str, Any],
+    seconds: float = CALL_TIMEOUT_SECONDS,
+    load_seconds: float = LOAD_TIMEOUT_SECONDS,
 ) -> Scorer:
     """Load a scorer: a built-in one in this process, any other in one of its own.
 
@@ -207,6 +214,7 @@ def start_scorer(
         name: as `load_scorer` takes it.
         options: options of the scorer.
         seconds: timeout per response for an isolated scorer.
+        load_seconds: timeout for importing an isolated scorer.
 
     Raises:
         UsageError: the scorer does not exist, cannot be loaded or refuses an option.
@@ -215,15 +223,18 @@ def start_scorer(
         registry.target("scorers", name)  # report an unknown name before a process is started
     if is_built_in(name):
         return load_scorer(name, **options)
-    return IsolatedScorer(name, options, seconds)
+    return IsolatedScorer(name, options, seconds, load_seconds)
 
 
 @contextmanager
 def open_scorer(
-    name: str, options: Mapping[str, Any], seconds: float = CALL_TIMEOUT_SECONDS
+    name: str,
+    options: Mapping[str, Any],
+    seconds: float = CALL_TIMEOUT_SECONDS,
+    load_seconds: float = LOAD_TIMEOUT_SECONDS,
 ) -> Iterator[Scorer]:
     """`start_scorer`, whose process ends with the block."""
-    scorer = start_scorer(name, options, seconds)
+    scorer = start_scorer(name, options, seconds, load_seconds)
     try:
         yield scorer
     finally:
@@ -234,3 +245,25 @@ def close_scorer(scorer: Scorer) -> None:
     """End the process of a scorer that has one."""
     if isinstance(scorer, IsolatedScorer):
         scorer.close()
+
+
+def scorer_summary(name: str, load_seconds: float) -> str:
+    """`load.summary`, in a process of its own and under a deadline for a custom scorer."""
+    if is_built_in(name):
+        return summary(name)
+    try:
+        scorer = IsolatedScorer(name, {}, CALL_TIMEOUT_SECONDS, load_seconds)
+    except UsageError as error:
+        return f"broken: {error}"
+    scorer.close()
+    return scorer.summary
+
+
+def require_scorer_loads(name: str, options: Mapping[str, Any], load_seconds: float) -> None:
+    """Load a scorer as `start_scorer` does, only to see that it loads and takes its options.
+
+    Raises:
+        UsageError: the scorer does not exist, cannot be loaded or refuses an option.
+    """
+    with open_scorer(name, options, load_seconds=load_seconds):
+        pass

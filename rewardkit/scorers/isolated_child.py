@@ -15,7 +15,7 @@ from rewardkit.errors import RewardkitError, call_catching
 from rewardkit.isolate.child import Channel
 from rewardkit.scorers.base import Scorer
 from rewardkit.scorers.call import call_scorer, error_text
-from rewardkit.scorers.load import load_scorer
+from rewardkit.scorers.load import load_scorer, summary_of
 
 #: Seconds that a score may wait for others to be sent with it.
 FLUSH_SECONDS = 0.05
@@ -25,17 +25,16 @@ MAX_MESSAGE_LENGTH = 500
 
 
 def serve(channel: Channel) -> None:
-    """Load the scorer, report whether it loads, and score for as long as there is a caller."""
-    name, options = channel.receive()
-    pid = os.getpid()
-    scorer = call_catching(load_scorer, name, **options)
-    _end_copy(pid)
+    """Load the scorer, report its error or its summary, and score for as long as there is a caller."""
+    name, options, seconds = channel.receive()
+    with channel.loading(seconds):
+        scorer = call_catching(load_scorer, name, **options)
     if isinstance(scorer, RewardkitError):
-        channel.send(str(scorer))
+        channel.send([str(scorer), ""])
         return
     if isinstance(scorer, Exception):
         raise scorer
-    channel.send("")
+    channel.send(["", summary_of(scorer)])
     while True:
         _score_batch(channel, scorer, *channel.receive())
 

@@ -112,11 +112,16 @@ def location(name: str, *, pkg: bool = False) -> str:
 
 
 def summary(name: str) -> str:
-    """Return the first line of a scorer's module docstring, or the reason why it cannot be loaded."""
+    """Return `summary_of` a scorer by name, or the reason why it cannot be loaded."""
     try:
-        module = getattr(registry.load("scorers", name), "__globals__", {})
+        return summary_of(registry.load("scorers", name))
     except UsageError as error:
         return f"broken: {error}"
+
+
+def summary_of(scorer: Scorer) -> str:
+    """Return the first line of the docstring of a scorer's module."""
+    module: Mapping[str, Any] = getattr(inner_function(scorer), "__globals__", {})
     return str(module.get("__doc__") or "").partition("\n")[0]
 
 

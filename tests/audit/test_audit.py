@@ -331,7 +331,7 @@ def test_input_that_cannot_be_audited_raises_one_clear_error(tmp_path):
     with pytest.raises(DataError, match="no rows"):
         audit("gsm8k", data=[])
     (tmp_path / "x.py").write_text("import os\nos._exit(1)\n")
-    with pytest.raises(UsageError, match="does not load"):
+    with pytest.raises(UsageError, match="ended while it was imported"):
         audit(f"{tmp_path}/x.py:score", data=ROWS)
 
 

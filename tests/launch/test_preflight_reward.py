@@ -77,4 +77,4 @@ def test_the_data_sources_of_the_files_are_probed_for_verl_s_own_scorer(tmp_path
 
 def test_a_reward_file_that_exits_during_its_import_is_a_finding(findings_of):
     (message,) = findings_of("import os\nos._exit(3)\n")
-    assert "does not load" in message
+    assert "ended while it was imported (exit code 3)" in message

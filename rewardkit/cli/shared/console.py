@@ -115,6 +115,13 @@ def activity(description: str) -> Iterator[Callable[[str], object]]:
 
 
 @contextmanager
+def importing(name: str) -> Iterator[None]:
+    """Show on a terminal that a custom scorer or dataset is imported while the block runs."""
+    with prints_to_stderr(), activity(f"importing {name}"):
+        yield
+
+
+@contextmanager
 def _progress_bar(description: str) -> Iterator[Callable[[int], object]]:
     if not sys.stderr.isatty():
         yield lambda _: None

@@ -63,6 +63,10 @@ ScorerArgument = Annotated[
 SecondsPerRow = Annotated[
     float, typer.Option(min=0.01, help="Timeout per response for custom scorers, in seconds.")
 ]
+LoadSeconds = Annotated[
+    float,
+    typer.Option(min=0.01, help="Timeout for importing a custom scorer or dataset, in seconds."),
+]
 ResponseFiles = Annotated[
     list[str],
     typer.Argument(

@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rewardkit.cli.shared.console import printable, progress, redactor, warn
+from rewardkit.cli.shared.console import activity, printable, prints_to_stderr, redactor, warn
 
 if TYPE_CHECKING:
     from rewardkit.launch.plan import Plan
     from rewardkit.launch.preflight import PreflightReport
 
 
-def run_preflight(plan: Plan) -> PreflightReport:
+def run_preflight(plan: Plan, load_seconds: float) -> PreflightReport:
     """Run the preflight of a plan, with progress on stderr."""
     from rewardkit.launch.preflight import preflight
 
-    with progress(f"checking {plan.recipe.name}") as advance:
-        return preflight(plan, progress=advance)
+    with prints_to_stderr(), activity(f"checking {plan.recipe.name}") as on_step:
+        return preflight(plan, load_seconds=load_seconds, on_step=on_step)
 
 
-def run_scorer_probe(plan: Plan) -> PreflightReport:
+def run_scorer_probe(plan: Plan, load_seconds: float) -> PreflightReport:
     """Check only the scorer of a plan, with progress on stderr."""
     from rewardkit.launch.preflight import probe_scorer
 
-    with progress(f"checking the scorer of {plan.recipe.name}"):
-        return probe_scorer(plan)
+    with prints_to_stderr(), activity(f"checking the scorer of {plan.recipe.name}"):
+        return probe_scorer(plan, load_seconds=load_seconds)
 
 
 def print_preflight(result: PreflightReport, *, err: bool) -> None:

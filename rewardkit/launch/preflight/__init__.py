@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.environment import check_environment
@@ -18,21 +19,42 @@ from rewardkit.launch.rules.facts import RunFacts, read_facts
 __all__ = ["PreflightReport", "preflight", "probe_scorer"]
 
 
-def preflight(plan: Plan, *, progress: Callable[[int], object] = lambda _: None) -> PreflightReport:
-    """Check a plan: the files, the rules, verl's own validation, the reward, this machine.
+def preflight(
+    plan: Plan,
+    *,
+    load_seconds: float = LOAD_TIMEOUT_SECONDS,
+    on_step: Callable[[str], object] = lambda _: None,
+) -> PreflightReport:
+    """Check a plan: the files, the rules, the reward, verl's own validation, this machine.
 
     Args:
         plan: the run.
-        progress: called with a number of rows as the files are read.
+        load_seconds: timeout for importing the scorer's file.
+        on_step: called with what is checked now.
     """
     report = PreflightReport()
     report.findings.extend(_missing(plan))
-    check_files(plan, report, progress)
+    on_step("reading the files")
+    check_files(plan, report, _row_counter(on_step))
     report.findings.extend(check_rules(plan, _run_facts(plan, report)))
-    check_with_verl(plan, report)
-    check_reward(plan, report)
+    on_step(f"importing and trying {plan.recipe.reward.scorer}")
+    loads = check_reward(plan, report, load_seconds)
+    on_step(f"composing the configuration with verl {plan.verl}")
+    check_with_verl(plan, report, load_seconds if loads else None)
+    on_step("checking this machine")
     check_environment(plan, report)
     return replace(report, findings=sort_by_severity(report.findings))
+
+
+def _row_counter(on_step: Callable[[str], object]) -> Callable[[int], object]:
+    rows = 0
+
+    def count(n: int) -> None:
+        nonlocal rows
+        rows += n
+        on_step(f"reading the files: {rows:,} rows")
+
+    return count
 
 
 def _missing(plan: Plan) -> Iterator[LaunchFinding]:
@@ -41,15 +63,16 @@ def _missing(plan: Plan) -> Iterator[LaunchFinding]:
         yield LaunchFinding("error", "missing", key, "is ??? in the recipe.", fix)
 
 
-def probe_scorer(plan: Plan) -> PreflightReport:
+def probe_scorer(plan: Plan, *, load_seconds: float = LOAD_TIMEOUT_SECONDS) -> PreflightReport:
     """Check the reward of a plan only, on the files of this machine; it takes seconds.
 
     Args:
         plan: the run.
+        load_seconds: timeout for importing the scorer's file.
     """
     report = PreflightReport()
     report.files.extend(files_on_this_machine(plan))
-    check_reward(plan, report)
+    check_reward(plan, report, load_seconds)
     return replace(report, findings=sort_by_severity(report.findings))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import RewardkitError
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.launch.findings import Severity
 from rewardkit.launch.plan import Plan
 from rewardkit.launch.preflight.report import FileFacts, PreflightReport
@@ -25,42 +26,48 @@ VERL_SOURCES = (
 ).split()
 
 
-def check_reward(plan: Plan, report: PreflightReport) -> None:
-    """Check the reward function of a plan on the training files in the report."""
+def check_reward(
+    plan: Plan, report: PreflightReport, load_seconds: float = LOAD_TIMEOUT_SECONDS
+) -> bool:
+    """Check the reward function of a plan on the training files in the report.
+
+    Returns:
+        Whether its file can be imported, within `load_seconds`.
+    """
     scorer = plan.recipe.reward.scorer
     if scorer == "verl":
         _check_verl_sources(report)
-        return
+        return True
     if is_path(scorer) and plan.get("reward.reward_manager.name") == "batch":
         report.unchecked.append(
             "the scorer: verl's batch manager passes it lists; this check passes one response."
         )
-        return
+        return True
     if is_path(scorer):
         scorer = scorer if ":" in scorer else f"{scorer}:compute_score"
         try:
-            is_callable = _check_signature(scorer, plan, report)
+            is_callable = _check_signature(scorer, plan, report, load_seconds)
         except RewardkitError as error:
-            fix = "Fix the file or reward.scorer."
-            report.add("error", "L-51", REWARD_PATH, str(error), fix)
-            return
+            report.add("error", "L-51", REWARD_PATH, str(error), "Fix the file or reward.scorer.")
+            return False
         if not is_callable:  # every other check would fail for the same reason
-            return
+            return True
     files = report.files_of("train")
     if not files:
         report.unchecked.append(
             "the scorer on golds, and its behaviour: this machine has no training file."
         )
     for file in files:
-        _check_behaviour(plan, scorer, file, report)
+        _check_behaviour(plan, scorer, file, report, load_seconds)
+    return True
 
 
-def _check_signature(scorer: str, plan: Plan, report: PreflightReport) -> bool:
+def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seconds: float) -> bool:
     """Check that verl's keywords and the recipe's options fit the function; return whether so."""
     from rewardkit.audit.scorer_process import ScorerProcess
 
     options = plan.recipe.reward.options
-    with ScorerProcess(scorer, options, seconds=1) as process:  # which ends an import that hangs
+    with ScorerProcess(scorer, options, seconds=1, load_seconds=load_seconds) as process:
         signature_error = process.signature_error
     if signature_error:
         keywords = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
@@ -84,14 +91,19 @@ def _check_verl_sources(report: PreflightReport) -> None:
             report.add("error", "L-52", "reward.scorer", text, fix, "verl utils/reward_score")
 
 
-def _check_behaviour(plan: Plan, scorer: str, file: FileFacts, report: PreflightReport) -> None:
+def _check_behaviour(
+    plan: Plan, scorer: str, file: FileFacts, report: PreflightReport, load_seconds: float
+) -> None:
     """Check in another process that the scorer rewards golds and behaves well (see `audit`)."""
     from rewardkit.audit.run import check_behaviour
 
     name = plan.recipe.reward.scorer
     try:
         profiles, results, keys = check_behaviour(
-            scorer, Path(file.path).expanduser(), options=_scorer_options(plan)
+            scorer,
+            Path(file.path).expanduser(),
+            options=_scorer_options(plan),
+            load_seconds=load_seconds,
         )
     except RewardkitError as error:
         fix = "Fix the scorer or reward.options."

@@ -14,8 +14,14 @@ REWARD_PATH = f"{NEW_KEY}.path"
 _CHECKS = "verl's composition and validate_config"
 
 
-def check_with_verl(plan: Plan, report: PreflightReport) -> None:
-    """Run verl's own composition, validation and reward loader on a plan."""
+def check_with_verl(plan: Plan, report: PreflightReport, load_seconds: float | None) -> None:
+    """Run verl's own composition, validation and reward loader on a plan.
+
+    Args:
+        plan: the run.
+        report: gets the findings.
+        load_seconds: timeout for the reward's file; None if it does not load anyway.
+    """
     installed = installed_verl()
     if installed is None:
         report.unchecked.append(f"{_CHECKS}: verl is not installed.")
@@ -28,23 +34,31 @@ def check_with_verl(plan: Plan, report: PreflightReport) -> None:
     if plan.module == DAPO_RECIPE:
         report.unchecked.append("the DAPO recipe's own trainer: main_ppo's keys were checked.")
     try:
-        composed = compose_config(plan.local_arguments(), dapo_recipe=plan.release.dapo_recipe)
+        composed = compose_config(
+            plan.local_arguments(),
+            dapo_recipe=plan.release.dapo_recipe,
+            load_seconds=load_seconds,
+        )
     except DataError as error:
         report.add("error", "verl", "verl", str(error), "Check verl's installation.")
         return
-    _add_findings(plan, composed, installed, report)
+    _add_findings(composed, installed, report)
+    if load_seconds is not None and not composed.error:
+        _add_reward_findings(plan, composed, installed, report)
 
 
-def _add_findings(
-    plan: Plan, composed: ComposedConfig, installed: str, report: PreflightReport
-) -> None:
+def _add_findings(composed: ComposedConfig, installed: str, report: PreflightReport) -> None:
     if composed.error:
         text = f"verl {installed} cannot compose the configuration: {composed.error}"
         report.add("error", "compose", "verl", text)
-        return
-    if composed.invalid:
+    elif composed.invalid:
         text = f"validate_config of verl {installed} rejects the configuration: {composed.invalid}"
         report.add("error", "validate", "verl", text, source="verl utils/config.py")
+
+
+def _add_reward_findings(
+    plan: Plan, composed: ComposedConfig, installed: str, report: PreflightReport
+) -> None:
     if composed.reward_error:
         text = f"verl cannot load the reward function: {composed.reward_error}"
         report.add("error", "L-51", REWARD_PATH, text)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import DataError
+from rewardkit.isolate.child import exit_text
+from rewardkit.isolate.child_process import ChildCrashError, ChildTimeoutError
+from rewardkit.isolate.command import CommandResult, run_command
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, timeout_message
 from rewardkit.launch.verl.hydra_values import format_value
 from rewardkit.launch.verl.releases import DAPO_RECIPE_KEYS
+from rewardkit.launch.verl.reward_keys import NEW_KEY, OLD_KEY
 
-#: Timeout for verl, in seconds: importing torch and Ray from a cold disk can take a minute.
+#: Timeout for verl, in seconds: importing torch and Ray from a cold disk can take a minute. The
+#: reward's file has a timeout of its own.
 COMPOSE_TIMEOUT_SECONDS = 300.0
+
+#: What a line of the child begins with; others are what verl or the reward's file prints.
+_REPLY = "rewardkit-reply:"
 
 _CHILD = Path(__file__).with_name("compose_child.py")
 
@@ -45,6 +52,7 @@ def compose_config(
     *,
     dapo_recipe: bool = False,
     validate: bool = True,
+    load_seconds: float | None = LOAD_TIMEOUT_SECONDS,
     python: str = sys.executable,
 ) -> ComposedConfig:
     """Compose a configuration with the verl of a Python environment.
@@ -55,6 +63,7 @@ def compose_config(
             so its keys are added to the main trainer's.
         validate: whether verl's own code validates the configuration and loads the reward; that
             imports torch.
+        load_seconds: timeout for the reward's file; None to leave it out.
         python: the interpreter of verl's environment.
 
     Raises:
@@ -68,26 +77,43 @@ def compose_config(
             *(argument for argument in arguments if not argument.startswith("--")),
         ],
         "validate": validate,
+        "load_seconds": load_seconds if validate else None,
     }
+    seconds = COMPOSE_TIMEOUT_SECONDS + (load_seconds or 0)
     try:
-        process = subprocess.run(  # noqa: S603 - our own file in verl's environment
-            [python, str(_CHILD)],
-            input=json.dumps(request),
-            env={**os.environ, "HF_HUB_OFFLINE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=COMPOSE_TIMEOUT_SECONDS,
-            check=False,
+        result = run_command(
+            [python, str(_CHILD)], json.dumps(request), {"HF_HUB_OFFLINE": "1"}, seconds
         )
-    except subprocess.TimeoutExpired:
-        raise DataError(
-            f"verl did not compose the configuration within {COMPOSE_TIMEOUT_SECONDS:.0f} s."
-        ) from None
-    lines = process.stdout.strip().splitlines()
-    if process.returncode or not lines:
-        last = (process.stderr.strip().splitlines() or ["no output"])[-1]
+    except ChildTimeoutError:
+        raise DataError(f"verl did not compose the configuration within {seconds:.0f} s.") from None
+    except ChildCrashError as error:
+        raise DataError(f"the process that runs verl ended ({error}).") from error
+    fields = _reply_fields(result.stdout)
+    if not fields or (result.code and not fields.get("is_loading")):
+        last = (result.stderr.strip().splitlines() or ["no output"])[-1]
         raise DataError(f"verl's configuration cannot be composed: {last}")
-    return ComposedConfig(**json.loads(lines[-1]))
+    if fields.pop("is_loading", False):
+        fields["reward_error"] = _load_error(result, fields["config"], load_seconds or 0)
+    return ComposedConfig(**fields)
+
+
+def _reply_fields(stdout: str) -> dict[str, Any]:
+    """Return the fields of a `ComposedConfig` that the child has sent."""
+    fields: dict[str, Any] = {}
+    for line in stdout.splitlines():
+        if line.startswith(_REPLY):
+            fields |= json.loads(line.removeprefix(_REPLY))
+    return fields
+
+
+def _load_error(result: CommandResult, config: Mapping[str, Any], seconds: float) -> str:
+    """Return why the process ended while verl imported the reward's file."""
+    paths = (config.get(f"{key}.path") for key in (NEW_KEY, OLD_KEY))
+    name = str(next(filter(None, paths), "the reward"))
+    if "\nTimeout (" in f"\n{result.stderr}":
+        return timeout_message(result.stderr, name, seconds)
+    last = "".join(f": {line}" for line in result.stderr.strip().splitlines()[-1:])
+    return f"{name}: the process ended while it was imported ({exit_text(result.code)}){last}"
 
 
 def config_name(arguments: Sequence[str]) -> str:

@@ -1,13 +1,16 @@
 """Child process of `compose`, in verl's environment: compose a configuration and validate it.
 
-The request is JSON on stdin; the reply is the last line of stdout, after all that verl prints.
+The request is JSON on stdin; replies are lines of stdout, between those that verl prints. verl imports
+the user's reward last, under a deadline, so that a file that hangs costs no other part of the reply.
 This file does not import rewardkit, because that environment may not have it.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -15,9 +18,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+#: What a line of a reply begins with.
+REPLY = "rewardkit-reply:"
+
 
 def main() -> None:
-    """Answer one request: a configuration's name, overrides, and whether to validate."""
+    """Answer one request: a configuration's name, overrides, and what to do with the result."""
     del sys.path[0]  # this file's folder, whose modules could hide others of the same name
     request = json.load(sys.stdin)
     reply: dict[str, Any] = {}
@@ -25,11 +31,36 @@ def main() -> None:
         config = compose(request["config_name"], request["overrides"])
         reply["config"] = flat_config(config)
     except ValueError as error:  # Hydra's and OmegaConf's errors are made ValueErrors below
-        reply["error"] = str(error)
+        send({"error": str(error)})
     else:
         if request["validate"]:
-            reply |= {"invalid": validation_error(config), **load_reward(config)}
-    sys.stdout.write("\n" + json.dumps(reply, default=str) + "\n")
+            reply["invalid"] = validation_error(config)
+        seconds = request["load_seconds"]
+        send({**reply, "is_loading": seconds is not None})
+        if seconds is not None:
+            send({**load_reward_in_time(config, seconds), "is_loading": False})
+    sys.stdout.flush()
+    os._exit(0)  # threads of the reward's file may still run
+
+
+def send(reply: Mapping[str, Any]) -> None:
+    """Write a reply; text that is not ours may stand before it."""
+    sys.stdout.write(f"\n{REPLY}{json.dumps(reply, default=str)}\n")
+    sys.stdout.flush()
+
+
+def load_reward_in_time(config: Any, seconds: float) -> dict[str, Any]:
+    """Return what `load_reward` does; after the timeout this process ends with a stack on stderr."""
+    from verl.trainer.ppo import reward  # noqa: F401 - its own imports are not the file's
+
+    pid = os.getpid()
+    faulthandler.dump_traceback_later(seconds, exit=True, file=2)
+    try:
+        return load_reward(config)
+    finally:
+        if os.getpid() != pid:
+            os._exit(0)  # a copy that the file forked
+        faulthandler.cancel_dump_traceback_later()
 
 
 def compose(config_name: str, overrides: list[str]) -> Any:

@@ -51,8 +51,19 @@ def _parquet_items(path: Path) -> Iterator[EvalItem]:
         yield EvalItem(path.stem, str(place), question_of(row))
 
 
+def dataset_name(spec: str) -> str:
+    """Return the dataset of an evaluation set; a parquet's own path for a parquet."""
+    return _name_and_split(spec.partition("=")[0])[0]
+
+
+def _name_and_split(name: str) -> tuple[str, str]:
+    """`aime:2024` -> `aime`, `2024`; a path has no split."""
+    dataset, _, split = (name, "", "") if is_path(name) else name.partition(":")
+    return dataset, split
+
+
 def _dataset_items(name: str, path: Path | None, hub: Hub) -> Iterator[EvalItem]:
-    name, _, split_name = (name, "", "") if is_path(name) else name.partition(":")
+    name, split_name = _name_and_split(name)
     dataset = load_dataset(name)
     card = card_of(dataset)
     splits = [split_name] if split_name else _held_out_splits(card)

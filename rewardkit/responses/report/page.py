@@ -17,6 +17,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rewardkit.errors import DataError
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.output import atomic, require_absent, require_not_input
 from rewardkit.pages.html import render
 from rewardkit.pages.text import brief, share
@@ -118,6 +119,7 @@ def write_report(
     gold_key: str | None = None,
     max_responses: int = MAX_RESPONSES,
     seconds: float = CALL_TIMEOUT_SECONDS,
+    load_seconds: float = LOAD_TIMEOUT_SECONDS,
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda _: None,
 ) -> WrittenReport:
@@ -132,6 +134,7 @@ def write_report(
         gold_key: the field with the ground truth.
         max_responses: size of the list; the figures count all responses.
         seconds: timeout per response for a custom scorer.
+        load_seconds: timeout for importing a custom scorer.
         overwrite: replace `out` if it exists.
         progress: called with 1 for every row.
 
@@ -143,9 +146,12 @@ def write_report(
     require_absent(out, overwrite=overwrite)
     for name in names:
         require_not_input(out, Path(name))
+    responses = read_scored_responses(
+        names, scorer, options, response_key, gold_key, seconds, load_seconds
+    )
     with atomic(out, overwrite=overwrite) as page, TemporaryFile(dir=page.parent) as spool:
         totals, sample = ReportTotals(), ShownResponses(max_responses, spool)
-        for item in read_scored_responses(names, scorer, options, response_key, gold_key, seconds):
+        for item in responses:
             progress(1)
             if isinstance(item, SkippedRow):
                 totals.skip(item)

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from rewardkit.errors import call_catching
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS
 from rewardkit.responses.prompt_groups import prompt_group, prompt_text
 from rewardkit.responses.records import SkippedRow
 from rewardkit.responses.samples import Sample, read_samples
@@ -59,14 +60,17 @@ def read_scored_responses(
     response_key: str | None = None,
     gold_key: str | None = None,
     seconds: float = CALL_TIMEOUT_SECONDS,
+    load_seconds: float = LOAD_TIMEOUT_SECONDS,
 ) -> Iterator[ScoredResponse | SkippedRow]:
-    """Yield the responses of files in order; `seconds` is the timeout of a custom scorer.
+    """Yield the responses of files in order.
+
+    `seconds` is the timeout of a custom scorer per response, `load_seconds` that of its import.
 
     Raises:
         DataError: a file cannot be read, or a custom scorer fails on all of its first responses.
         UnknownNameError: the scorer is unknown, or one of its options.
     """
-    with open_scorer(scorer, options or {}, seconds) as loaded_scorer:
+    with open_scorer(scorer, options or {}, seconds, load_seconds) as loaded_scorer:
         for sample in read_samples(files, response_key, gold_key):
             if isinstance(sample, SkippedRow):
                 yield sample

@@ -1,0 +1,67 @@
+"""The parts of a composed reward: each computes a number from the scorer's score and the response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rewardkit.scorers import shaping
+from rewardkit.scorers.base import Score
+
+
+def _correct(score: Score, response: str) -> float:  # noqa: ARG001 - a part's value takes both
+    return float(score.correct)
+
+
+def _base(score: Score, response: str) -> float:  # noqa: ARG001
+    return score.score
+
+
+def _format(
+    score: Score,  # noqa: ARG001
+    response: str,
+    *,
+    tags: Sequence[str] = ("think", "answer"),
+    outside: bool = True,
+) -> float:
+    return shaping.format_tags(response, tags, outside=outside)
+
+
+def _repetition(
+    score: Score,  # noqa: ARG001
+    response: str,
+    *,
+    n: int = 20,
+    max_penalty: float = 1.0,
+) -> float:
+    return shaping.repetition(response, n=n, max_penalty=max_penalty)
+
+
+def _length(
+    score: Score,
+    response: str,
+    *,
+    max_chars: int,
+    short_correct: float = 1.0,
+    long_correct: float = 0.5,
+    short_wrong: float = -1.0,
+    long_wrong: float = -0.5,
+) -> float:
+    return shaping.length(
+        score,
+        len(response),
+        max_length=max_chars,
+        short_correct=short_correct,
+        long_correct=long_correct,
+        short_wrong=short_wrong,
+        long_wrong=long_wrong,
+    )
+
+
+#: The function of each part, by its name in the YAML.
+PART_VALUES: Mapping[str, Callable[..., float]] = {
+    "correct": _correct,
+    "base": _base,
+    "format": _format,
+    "repetition": _repetition,
+    "length": _length,
+}

@@ -1,0 +1,185 @@
+"""Every command that imports a user's file ends the import after --load-seconds and names the line."""
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_train import recipe  # noqa: F401 - a fixture
+
+#: A scorer, and a dataset, whose import hangs in line 4.
+SCORER = """\
+import os, pathlib, time
+
+pathlib.Path(__file__).with_name(f"pid-{os.getpid()}").touch()
+time.sleep(1e6)
+def compute_score(data_source, solution_str, ground_truth, extra_info=None): return 1.0
+"""
+DATASET = SCORER.replace("def compute_score", "DATASET = None #")
+
+#: The arguments of each command; `{s}` is the scorer and `{d}` the dataset.
+COMMANDS = {
+    "check": "check train.parquet --scorer {s}",
+    "check --against": "check train.parquet --against {d}",
+    "score": "score r.jsonl --scorer {s}",
+    "score --jobs": "score r.jsonl --scorer {s} --jobs 2 --out out.jsonl",
+    "explain": "explain --gold 1 --response r.jsonl --scorer {s}",
+    "compare": "compare r.jsonl --scorer gsm8k --scorer {s}",
+    "report": "report r.jsonl --scorer {s} --html report.html",
+    "audit": "audit {s}",
+    "audit --data": "audit {s} --data train.parquet",
+    "eval run": "eval run train.parquet --base-url http://127.0.0.1:9/v1 --model m --out o.jsonl --scorer {s}",
+    "eval responses": "eval responses train.parquet r.jsonl --scorer {s}",
+    "eval watch": "eval watch . train.parquet --serve 'true {{model}} {{port}}' --out o --once --scorer {s}",
+    "reward-server": "reward-server {s} --port 0",
+    "path": "path {s}",
+    "compose": "compose reward.yaml --out reward.py",
+    "prep": "prep {d} --sample --out out.parquet",
+    "show": "show {d} --sample",
+    "card": "card {d}",
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(sample, tmp_path):
+    """The folder of the commands, with a hanging scorer and a hanging dataset."""
+    sample(tmp_path / "train.parquet")
+    (tmp_path / "mine.py").write_text(SCORER)
+    (tmp_path / "my_set.py").write_text(DATASET)
+    (tmp_path / "reward.yaml").write_text("scorer: mine.py:compute_score\nparts: {correct: 1.0}\n")
+    (tmp_path / "r.jsonl").write_text('{"response": "#### 1", "ground_truth": "1"}\n')
+    return tmp_path
+
+
+def live_processes(folder):
+    pids = [path.name.partition("-")[2] for path in folder.glob("pid-*")]
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n in ("score", "prep") else pytest.param(n, marks=pytest.mark.full) for n in COMMANDS],
+)
+def test_a_file_that_hangs_while_it_is_imported_ends_the_command_with_its_line(run, folder, name):
+    words = COMMANDS[name].format(s="mine.py:compute_score", d="my_set.py")
+    done = run(*shlex.split(words), "--load-seconds", "0.5")
+    assert done.returncode == 2, done
+    file = "my_set.py" if "{d}" in COMMANDS[name] else "mine.py"
+    assert re.search(
+        rf"^error: \S*{file}:4: the import stood at this line after 0\.5 s\. Fix the file, or raise "
+        r"--load-seconds if it is only slow\.\n\Z",
+        done.stderr,
+        re.MULTILINE,
+    ), done.stderr
+    assert done.stdout == ""
+    assert list(folder.glob("pid-*"))
+    assert live_processes(folder) == []
+
+
+@pytest.mark.full
+def test_every_command_that_imports_a_file_has_the_option(run):
+    for name in sorted({*(name.split(" --")[0] for name in COMMANDS), "list", "merge", "train"}):
+        assert "--load-seconds" in run(*name.split(), "--help").stdout, name
+
+
+@pytest.mark.parametrize("command", ["check", "train"])
+def test_a_recipe_whose_scorer_hangs_has_one_finding_with_the_line(run, folder, recipe, command):  # noqa: F811
+    setting = "reward.scorer=mine.py:compute_score"
+    options = ["--set", setting, "--verl-version", "0.9", "--load-seconds", "0.5"]
+    done = run(command, "my.yaml", *options)
+    assert done.returncode == 1
+    findings = [line for line in (done.stdout + done.stderr).splitlines() if "mine.py" in line]
+    (finding,) = findings
+    assert finding.startswith("error   L-51")
+    assert "mine.py:4: the import stood at this line after 0.5 s." in finding
+    assert live_processes(folder) == []
+
+
+@pytest.fixture
+def packages(tmp_path):
+    """Install a package whose scorer and dataset hang while they are imported."""
+    site = tmp_path / "site"
+    facts = site / "acme-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(
+        "[rewardkit.scorers]\nslow = acme_slow:compute_score\n"
+        "[rewardkit.datasets]\nslow-set = acme_slow_set:DATASET\n"
+    )
+    (site / "acme_slow.py").write_text(SCORER)
+    (site / "acme_slow_set.py").write_text(DATASET)
+    paths = [str(site), os.environ.get("PYTHONPATH", ""), str(Path(__file__).parents[2])]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+@pytest.mark.full
+def test_a_scorer_or_dataset_of_another_package_has_the_deadline_too(folder, recipe, packages):  # noqa: F811
+    def rewardkit(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "rewardkit", *words, "--load-seconds", "0.5"],
+            cwd=folder,
+            env={**os.environ, **packages},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    for words, file in (
+        (["path", "slow"], "acme_slow.py"),
+        (["score", "r.jsonl", "--scorer", "slow"], "acme_slow.py"),
+        (["check", "my.yaml", "--set", "reward.scorer=slow"], "acme_slow.py"),
+        (["train", "my.yaml", "--set", "reward.scorer=slow", "--dry-run"], "acme_slow.py"),
+        (["prep", "slow-set", "--out", "o.parquet"], "acme_slow_set.py"),
+        (["check", "train.parquet", "--against", "slow-set:test"], "acme_slow_set.py"),
+    ):
+        done = rewardkit(*words)
+        assert done.returncode == 2, (words, done)
+        assert f"{file}:4: the import stood at this line" in done.stderr
+    done = rewardkit("list")
+    assert done.returncode == 0
+    assert "acme_slow_set.py:4: the import stood" in done.stderr
+    assert "broken:" in done.stdout
+    assert "GSM8K's" in done.stdout
+
+
+@pytest.mark.full
+def test_a_thread_of_a_dataset_does_not_keep_the_command_alive(run, folder):
+    thread = "import threading, time\nthreading.Thread(target=time.sleep, args=[1e6]).start()\n"
+    (folder / "my_set.py").write_text(thread)
+    command = [sys.executable, "-m", "rewardkit", "card", "my_set.py"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "has no 'DATASET'" in done.stderr
+
+
+@pytest.mark.full
+def test_a_terminal_shows_what_is_imported_and_checked(folder, recipe):  # noqa: F811
+    (folder / "mine.py").write_text(SCORER.replace("1e6", "1.5"))
+    ours, theirs = pty.openpty()
+    command = ["check", "my.yaml", "--set", "reward.scorer=mine.py:compute_score"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rewardkit", *command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TERM": "xterm"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 1 << 16)
+        except OSError:  # the terminal is closed
+            break
+    process.communicate(timeout=60)
+    assert b"checking tiny: importing and trying mine.py:compute_score" in shown
