@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rewardkit.launch.rehearsal import rehearse as rehearse_module
 from rewardkit.launch.rehearsal.engines import ENGINES
-from rewardkit.launch.rehearsal.hanging_calls import find_hanging_call
+from rewardkit.launch.rehearsal.hanging_calls import find_hanging_call, line_of_thread
 from rewardkit.launch.rehearsal.row_sample import RowSample
 from rewardkit.launch.rehearsal.run_command import run_command
 from rewardkit.launch.rehearsal.run_monitor import RunMonitor, last_activity
@@ -35,6 +35,26 @@ def test_a_call_that_hangs_is_found_with_its_line_and_its_row(tmp_path, kind):
     assert text.startswith(f"{tmp_path / 'mine.py'}:5: a call of the scorer has not returned after")
     assert "extra_info.index 2, data_source 'd', ground_truth '7'" in text
     assert text.endswith("the response begins with 'an answer'")
+
+
+STACKS = """\
+Thread 0x0000000000000010 (most recent call first):
+  File "/home/me/mine.py", line 3 in helper
+
+Current thread 0x0000000000000020 [MainThread] (most recent call first):
+  File "/usr/lib/python3.11/re.py", line 166 in match
+  File "/home/me/mine.py", line 7 in parse
+  File "/home/me/mine.py", line 12 in compute_score
+"""
+
+
+def test_the_innermost_line_of_the_file_in_the_call_s_own_thread_is_named():
+    assert line_of_thread(STACKS, 0x20, "/home/me/mine.py") == 7
+    assert line_of_thread(STACKS, 0x10, "/home/me/mine.py") == 3
+    assert line_of_thread(STACKS, 0x30, "/home/me/mine.py") == 0
+    assert line_of_thread(STACKS, 0x20, "/home/me/other.py") == 0
+    chinese = STACKS.replace("mine", "\\u8bc4")
+    assert line_of_thread(chinese, 0x20, "/home/me/\u8bc4.py") == 7
 
 
 def test_calls_that_return_and_calls_of_ended_processes_do_not_hang(tmp_path):

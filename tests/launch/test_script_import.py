@@ -386,9 +386,7 @@ def test_secrets_and_network_interfaces_are_not_in_the_recipe():
 
 
 def test_the_home_folder_is_a_tilde_in_the_recipe_and_a_path_in_the_plan():
-    script = (
-        f"python3 -m {MAIN} data.train_files=[$HOME/a,$HOME/b] trainer.default_local_dir=~/c"
-    )
+    script = f"python3 -m {MAIN} data.train_files=[$HOME/a,$HOME/b] trainer.default_local_dir=~/c"
     result = import_script(
         f"export HF_HOME=$HOME/hf\nD=$HOME\n{script} {M}.path=$D/m", "run.sh", "0.9"
     )

@@ -76,11 +76,12 @@ def line_of_thread(stacks: str, thread: int, path: str) -> int:
         thread: the identifier of the thread.
         path: the file.
     """
+    name = path.encode("ascii", "backslashreplace").decode()  # as faulthandler writes it
     is_inside, lines = False, []
     for text in stacks.splitlines():
         if match := _THREAD.match(text):
             is_inside = int(match[1], 16) == thread
-        elif is_inside and (match := _FRAME.match(text)) and match[1] == path:
+        elif is_inside and (match := _FRAME.match(text)) and match[1] == name:
             lines.append(int(match[2]))
     return lines[0] if lines else 0
 
