@@ -43,7 +43,8 @@ class HangingCall:
         place = f"{self.path}:{self.line}" if self.line else self.path
         return (
             f"{place}: a call of the scorer has not returned after {self.seconds:,.0f} s; its row "
-            f"has {self.row}; the response begins with {self.response[:60]!r}"
+            f"has {self.row}; the response begins with {self.response[:60]!r}. Fix the scorer, or "
+            "raise --rehearse-call-seconds if it is only slow"
         )
 
 
