@@ -12,6 +12,7 @@ import typer
 
 from rewardkit.cli.shared.console import (
     TerminatedError,
+    activity,
     prints_to_stderr,
     progress,
     warn,
