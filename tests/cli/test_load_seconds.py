@@ -6,10 +6,13 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from rewardkit.errors import UsageError
+from rewardkit.testing import check_dataset, check_scorer
 from tests.cli.test_train import recipe  # noqa: F401 - a fixture
 
 #: A scorer, and a dataset, whose import hangs in line 4.
@@ -87,16 +90,26 @@ def test_every_command_that_imports_a_file_has_the_option(run):
         assert "--load-seconds" in run(*name.split(), "--help").stdout, name
 
 
-@pytest.mark.parametrize("command", ["check", "train"])
+@pytest.mark.parametrize("command", ["check", "train", "train --rehearse"])
 def test_a_recipe_whose_scorer_hangs_has_one_finding_with_the_line(run, folder, recipe, command):  # noqa: F811
     setting = "reward.scorer=mine.py:compute_score"
     options = ["--set", setting, "--verl-version", "0.9", "--load-seconds", "0.5"]
-    done = run(command, "my.yaml", *options)
+    done = run(*command.split(), "my.yaml", *options)
     assert done.returncode == 1
     findings = [line for line in (done.stdout + done.stderr).splitlines() if "mine.py" in line]
     (finding,) = findings
     assert finding.startswith("error   L-51")
     assert "mine.py:4: the import stood at this line after 0.5 s." in finding
+    assert live_processes(folder) == []
+
+
+def test_the_checks_of_rewardkit_testing_have_the_deadline(folder):
+    for check, name in (
+        (partial(check_scorer, right=[("1", "1")], wrong=[("2", "1")]), "mine.py:compute_score"),
+        (check_dataset, "my_set.py"),
+    ):
+        with pytest.raises(UsageError, match=r"\.py:4: the import stood at this line after 0\.5 s"):
+            check(str(folder / name), load_seconds=0.5)
     assert live_processes(folder) == []
 
 
