@@ -132,8 +132,11 @@ class ChildProcess:
 
     @property
     def stacks(self) -> str:
-        """Where each thread stood when loading a user's file took too long; "" if it did not."""
-        end = self._memory.find(b"\0", STACKS_OFFSET)
+        """Where each thread stood when loading a user's file took too long; "" if it did not.
+
+        Also "" if that is more text than the memory holds.
+        """
+        end = max(STACKS_OFFSET, self._memory.find(b"\0", STACKS_OFFSET))
         return self._memory[STACKS_OFFSET:end].decode("ascii", "replace")
 
     def reset_mark(self) -> None:

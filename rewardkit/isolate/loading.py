@@ -27,7 +27,11 @@ START_TIMEOUT_SECONDS = 60.0
 #: Seconds after the deadline in which the child should have ended by itself.
 GRACE_SECONDS = 2.0
 
+#: `faulthandler` writes the stacks of at most this many threads.
+MAX_THREADS = 100
+
 _HEADING = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
+_THREAD = re.compile(r"^Thread 0x", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 
 #: Beginnings of the names of files that import a registered module.
@@ -100,7 +104,9 @@ def timeout_message(stacks: str, name: str, seconds: float) -> str:
 def _main_stack(stacks: str) -> list[_Frame]:
     """Return the frames of the main thread, the innermost first; it is the last thread."""
     text = _HEADING.split(stacks)[-1] if _HEADING.search(stacks) else ""
-    last = text.rpartition("\nThread 0x")[2]
+    if len(_THREAD.findall(text)) >= MAX_THREADS:
+        return []  # the main thread may be missing
+    last = _THREAD.split(text)[-1]
     return [_Frame(*match.groups()) for match in _FRAME.finditer(last)]
 
 

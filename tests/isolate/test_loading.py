@@ -172,6 +172,17 @@ def test_a_message_without_a_stack_names_the_file():
     assert "not imported" in timeout_message(other, "mine.py:score", 5)
 
 
+def test_the_line_of_a_thread_other_than_the_main_one_is_not_named(hanging_file):
+    """The watchdog writes at most 100 stacks, the main thread's last."""
+    text = (
+        "import threading, time\n"
+        "for _ in range(120): threading.Thread(target=lambda: time.sleep(1e6)).start()\n"
+        "time.sleep(1e6)\n"
+    )
+    with pytest.raises(UsageError, match=r"mine\.py:score: not imported within 0\.5 s\."):
+        IsolatedScorer(hanging_file(text), {}, 60, 0.5)
+
+
 def test_a_command_that_leaves_a_process_behind_returns_its_output_and_the_process_ends(tmp_path):
     script = f"sleep 600 & echo $! > {tmp_path}/pid; cat; echo problem >&2; exit 3"
     result = run_command(["sh", "-c", script], "text", {}, 60)
