@@ -11,7 +11,7 @@ from typing import Any
 from rewardkit.errors import DataError, UsageError
 from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.overrides import KEY, parse_overrides
-from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, MISSING, TRAINER
+from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, MISSING, TRAINER, Plan
 from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.script_import.launch_script import (
     LaunchScript,
@@ -124,7 +124,7 @@ def import_script(
         if _may_be_missing(setting, known)
     ]
     draft = _draft([*known, *missing], script, release, where)
-    tree, differences = draft_recipe(draft, env)
+    tree, differences, plan = draft_recipe(draft, env)
     findings = [
         *release_findings(known, release),
         *unknown_findings(unknown),
@@ -136,6 +136,8 @@ def import_script(
         *map(_unresolved, script.unresolved),
         *differences,
     ]
+    if plan:
+        findings += _placed_elsewhere(known, plan, findings)
     is_left_out = [override is None or override in (*unknown, *mistyped) for override in overrides]
     return ImportedScript(
         recipe=redactor.tree(tree),
@@ -310,8 +312,11 @@ def _module_findings(script: LaunchScript, release: Release) -> Iterator[LaunchF
             "warning", "module", script.module, text, f"The recipe starts {TRAINER}."
         )
     elif script.module not in {"", TRAINER, DAPO_RECIPE}:
-        text = f"recipes do not start this trainer; this recipe starts {TRAINER}."
-        yield LaunchFinding("warning", "module", script.module, text)
+        text = (
+            f"a trainer of its own: the recipe starts {TRAINER}, which does not have what it adds."
+        )
+        fix = "Start the script as it is to train with it."
+        yield LaunchFinding("error", "module", script.module, text, fix)
     name = script.config_name
     if name == "ppo_megatron_trainer" and release.number >= ENGINE_SINCE:
         text = f"verl {release.verl} has model_engine=megatron for it."
@@ -322,6 +327,32 @@ def _module_findings(script: LaunchScript, release: Release) -> Iterator[LaunchF
         text = "this configuration is not verl's: the script does not have its settings."
         fix = "Add its settings under verl:."
         yield LaunchFinding("warning", "config-name", f"--config-name={name}", text, fix)
+
+
+def _placed_elsewhere(
+    known: list[ImportedSetting], plan: Plan, findings: list[LaunchFinding]
+) -> Iterator[LaunchFinding]:
+    """Yield a finding for each setting that the command does not have under its name."""
+    names = {argument.lstrip("+~").partition("=")[0] for argument in plan.arguments}
+    in_findings = {key for finding in findings for key in finding.key.split(", ")}
+    notes = {to_latest_key(note.key): note.text for note in plan.notes}
+    verl = f"verl {plan.verl}"
+    for override in known:
+        key = override.key
+        if (
+            key in names | in_findings
+            or override.latest_key in plan.missing
+            or override.sign == "~"
+        ):
+            continue
+        new = plan.release.name_of(override.latest_key)
+        if key == "model_engine":
+            text = f"{verl} has --config-name=ppo_megatron_trainer.yaml for it."
+        elif new in names:
+            text = f"{verl} reads {new}. The recipe has it so."
+        else:
+            text = notes.get(override.latest_key, "the recipe's own fields have its effect.")
+        yield LaunchFinding("info", "renamed", key, text)
 
 
 def _mistyped(override: ImportedSetting, release: Release) -> LaunchFinding:

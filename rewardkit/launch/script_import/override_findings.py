@@ -62,6 +62,13 @@ def _takes(known: Release, key: str) -> bool:
 def unknown_findings(unknown: Iterable[ImportedSetting]) -> Iterator[LaunchFinding]:
     """Yield a finding for each key that no release knows, with the nearest known key."""
     for i, override in enumerate(unknown):
+        if engines := _engines_of(override.key):
+            names = " and ".join(engines)
+            text = (
+                f"a setting of {names}, which rewardkit does not plan for (line {override.line})."
+            )
+            yield LaunchFinding("error", "engine", override.key, text, "It is not in the recipe.")
+            continue
         near = _nearest(override.key) if i < MAX_SUGGESTIONS else ""
         yield LaunchFinding(
             "error",
@@ -188,6 +195,11 @@ def _all_releases() -> tuple[Release, ...]:
         for version in reversed(known_releases())
         for megatron in (False, True)
     )
+
+
+def _engines_of(key: str) -> tuple[str, ...]:
+    """Return the engines that a key belongs to in the newest release that has it for those only."""
+    return next((names for release in _all_releases() if (names := release.engines_of(key))), ())
 
 
 @cache

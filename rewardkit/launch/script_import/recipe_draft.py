@@ -101,15 +101,16 @@ class RecipeDraft:
 
 def draft_recipe(
     draft: RecipeDraft, env: Mapping[str, str]
-) -> tuple[dict[str, Any], list[LaunchFinding]]:
-    """Return a recipe with the effect of a script, and where it differs from the script.
+) -> tuple[dict[str, Any], list[LaunchFinding], Plan | None]:
+    """Return a recipe with the effect of a script, where it differs from the script, and its plan.
 
     Args:
         draft: the script's settings.
         env: variables of the run.
 
     Returns:
-        The mapping that `read_recipe` takes, its keys in the order of the recipe's model.
+        The mapping that `read_recipe` takes, its keys in the order of the recipe's model; findings; the
+        plan of the recipe, None where it has none, which is a finding.
     """
     findings: list[LaunchFinding] = []
     tree = _fields(draft, findings)
@@ -118,7 +119,12 @@ def draft_recipe(
     settings, signed = _verl_section(draft, base, findings)
     tree |= {"env": own_env} if own_env else {}
     tree |= {"verl": {**group_by_section(settings), **signed}} if settings or signed else {}
-    return tree, [*findings, *_differences(draft, tree)]
+    try:
+        plan = make_plan(read_recipe(tree, draft.where), draft.release.verl)
+    except RewardkitError as error:
+        failure = LaunchFinding("error", "plan", "the recipe", f"cannot be planned: {error}")
+        return tree, [*findings, failure], None
+    return tree, [*findings, *_differences(draft, plan)], plan
 
 
 def group_by_section(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -352,13 +358,8 @@ def _planned(key: str, value: Any) -> Any:
     return value
 
 
-def _differences(draft: RecipeDraft, tree: Mapping[str, Any]) -> Iterator[LaunchFinding]:
+def _differences(draft: RecipeDraft, plan: Plan) -> Iterator[LaunchFinding]:
     """Yield where the plan of the recipe differs from the script."""
-    try:
-        plan = make_plan(read_recipe(tree, draft.where), draft.release.verl)
-    except RewardkitError as error:
-        yield LaunchFinding("error", "plan", "the recipe", f"cannot be planned: {error}")
-        return
     for key, value in draft.settings.items():
         is_group = "@" in key or "/" in key or key == "model_engine" or key.startswith("hydra.")
         has_finding = key in COUNTS or (key in {MODEL, *FILES} and not value)
