@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from inspect import iscoroutine, signature
+from inspect import iscoroutine, signature, unwrap
 from typing import Any, TypeAlias
 
 from rewardkit import registry
@@ -66,7 +66,10 @@ def serve(channel: Channel) -> None:
     channel.send(description)
     with ThreadPoolExecutor(1) as pool:
         while True:
-            channel.send(pool.submit(_answer, entry, channel.receive(), stdout).result())
+            request = channel.receive()
+            with channel.watching(request["seconds"]):
+                reply = pool.submit(_answer, entry, request, stdout).result()
+            channel.send(reply)
 
 
 def _load(spec: str, options: Mapping[str, Any]) -> tuple[Entry, dict[str, Any]]:
@@ -85,10 +88,13 @@ def _load(spec: str, options: Mapping[str, Any]) -> tuple[Entry, dict[str, Any]]
 
 def _signature_error(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
     """Return why verl cannot call a function with its keywords and the options; "" if it can."""
+    own = signature(function)
     try:
-        signature(function).bind(**dict.fromkeys((*sorted(VERL_PARAMETERS), *options)))
+        own.bind(**dict.fromkeys((*sorted(VERL_PARAMETERS), *options)))
     except TypeError as error:
-        return str(error)
+        code = getattr(unwrap(function), "__code__", None)
+        place = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
+        return f"{place}{getattr(function, '__name__', '')}{own}: {error}"
     return ""
 
 

@@ -14,7 +14,10 @@ from rewardkit.isolate.child_process import (
     ChildTimeoutError,
     FailureKind,
 )
-from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, start_loaded
+from rewardkit.isolate.loading import LOAD_TIMEOUT_SECONDS, place_in_stacks, start_loaded
+
+#: Share of the timeout of a call after which its process notes where it stands.
+WATCHED_SHARE = 0.9
 
 #: How a call fails: as in `isolate`, or it calls `sys.exit`, or returns a value that verl does not
 #: accept as a reward.
@@ -105,10 +108,12 @@ class ScorerProcess:
     def _exchange(self, request: dict[str, Any], seconds: float) -> Any:
         if self._process is None or not self._process.is_alive:
             self._process = self._start()
+        request = {**request, "seconds": WATCHED_SHARE * seconds}
         try:
             return self._process.exchange(request, seconds)
         except ChildTimeoutError:
-            detail = f"no verdict within {seconds:g} s"
+            place = place_in_stacks(self._process.stacks, self.spec)
+            detail = f"no verdict within {seconds:g} s{place and f', at {place}'}"
             return CallOutcome(problem="timeout", detail=detail, seconds=seconds)
         except ChildCrashError as error:
             return CallOutcome(problem="crash", detail=f"the process ended ({error})")

@@ -39,7 +39,7 @@ MARK = Struct("=dq")
 #: Behind the mark: the wait status of the process that runs the code; -1 while it lives.
 WAIT_STATUS = Struct("=i")
 
-#: Behind the status: where each thread stood when loading a user's file took too long.
+#: Behind the status: where each thread stood when a user's file or a call of it took too long.
 STACKS_OFFSET = MARK.size + WAIT_STATUS.size
 
 #: Bytes of shared memory.
@@ -92,6 +92,19 @@ class Channel:
         finally:
             if os.getpid() != pid:
                 os._exit(0)  # the copy has no watchdog to cancel
+            faulthandler.cancel_dump_traceback_later()
+
+    @contextmanager
+    def watching(self, seconds: float) -> Iterator[None]:
+        """Leave the stacks of all threads for the caller if the block takes longer.
+
+        The caller ends this process; see `loading` for what the watchdog does not need.
+        """
+        os.lseek(self._shared, STACKS_OFFSET, os.SEEK_SET)
+        faulthandler.dump_traceback_later(seconds, file=self._shared)
+        try:
+            yield
+        finally:
             faulthandler.cancel_dump_traceback_later()
 
     @property

@@ -132,7 +132,7 @@ class ChildProcess:
 
     @property
     def stacks(self) -> str:
-        """Where each thread stood when loading a user's file took too long; "" if it did not.
+        """Where each thread stood when a user's file or a call took too long; "" if none did.
 
         Also "" if that is more text than the memory holds.
         """

@@ -101,6 +101,19 @@ def timeout_message(stacks: str, name: str, seconds: float) -> str:
     )
 
 
+def place_in_stacks(stacks: str, name: str) -> str:
+    """Return `file.py:LINE`, where a call of a user's file stood; "" if no thread was in it.
+
+    Args:
+        stacks: the stacks of the process's threads, as `faulthandler` writes them.
+        name: `file.py:attribute`.
+    """
+    file = name.partition(":")[0]
+    frames = [_Frame(*match.groups()) for match in _FRAME.finditer(stacks)]
+    frame = _user_frame(frames, file) if file.endswith(".py") else None
+    return f"{file}:{frame.line}" if frame else ""
+
+
 def _main_stack(stacks: str) -> list[_Frame]:
     """Return the frames of the main thread, the innermost first; it is the last thread."""
     text = _HEADING.split(stacks)[-1] if _HEADING.search(stacks) else ""

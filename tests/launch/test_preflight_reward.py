@@ -34,6 +34,7 @@ def test_a_function_that_verl_can_call_has_no_finding(findings_of):
 
 def test_the_finding_for_a_function_without_verl_s_keywords_lists_them(findings_of):
     (message,) = findings_of("def compute_score(solution_str, ground_truth):\n    return 1.0\n")
+    assert "mine.py:1: compute_score(solution_str, ground_truth): " in message
     assert "an unexpected keyword argument" in message
     assert "verl calls it with data_source=, solution_str=, ground_truth=, extra_info=" in message
 
@@ -42,6 +43,21 @@ def test_options_of_a_user_s_function_are_validated(findings_of):
     code = "from typing import Literal\n" + GOOD.format(rest=", kind: Literal['a', 'bc'] = 'a'")
     assert "has no kind 'bd'. Did you mean 'bc'?" in findings_of(code, kind="bd")[0]
     assert "has no option 'kid'. Did you mean 'kind'?" in findings_of(code, kid="a")[0]
+
+
+@pytest.mark.full
+def test_a_call_that_hangs_is_reported_with_its_line_and_its_gold(tmp_path, plan):
+    file, rows = tmp_path / "mine.py", tmp_path / "train.parquet"
+    file.write_text(
+        "import time\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    while 'boxed' in solution_str:\n        time.sleep(1)\n    return 0.0\n"
+    )
+    prep("gsm8k", rows, sample=True)
+    reward, data = {"scorer": str(file)}, {"train": str(rows), "val": str(rows)}
+    findings = probe_scorer(plan(reward=reward, data=data)).findings
+    (message,) = [finding.text for finding in findings if "No verdict" in finding.text]
+    assert f"no verdict within 5 s, at {file}:5" in message
+    assert "(gold '" in message
 
 
 def test_a_function_for_the_batch_manager_is_not_called_with_one_response(tmp_path, plan):

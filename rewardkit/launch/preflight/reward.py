@@ -71,7 +71,7 @@ def _check_signature(scorer: str, plan: Plan, report: PreflightReport, load_seco
         signature_error = process.signature_error
     if signature_error:
         keywords = ", ".join(f"{name}=" for name in (*ARGUMENTS, *options))
-        text = f"{plan.recipe.reward.scorer}: {signature_error}; verl calls it with {keywords}"
+        text = f"{signature_error}; verl calls it with {keywords}."
         fix = "Add these keywords, and **kwargs for future ones."
         report.add("error", "L-51", REWARD_PATH, text, fix, "verl trainer/ppo/reward.py")
     return not signature_error
@@ -123,7 +123,7 @@ def _check_behaviour(
         example = ""
         if result.failures:
             failure = result.failures[0]
-            example = f" ({failure.response[:60]!r} -> {failure.got})"
+            example = f" (gold {failure.gold!r}: {failure.response[:60]!r} -> {failure.got})"
         text = f"{name}: {result.about.rstrip('.')}: {result.failed} times{example}."
         severity: Severity = "error" if result.severity == "high" else "warning"
         report.add(severity, "conduct", REWARD_PATH, text, f"See rewardkit audit {name}.")
