@@ -52,7 +52,7 @@ def _other_kind(module: str) -> str:
 
 
 def other_kind(command: TrainerCommand) -> str:
-    """Return what a command starts that is no run of reinforcement learning; "" for such a run."""
+    """Return what a command starts instead of reinforcement learning; "" for a run of it."""
     if kind := _other_kind(command.module):
         return kind
     keys = [text.lstrip("+~") for text, _ in command.arguments]

@@ -106,7 +106,7 @@ class ShellScope:
         stdin: what a command reads from a here-document or a pipe, if that is known.
         causes: what decides the tests that could not be evaluated.
         line: the line of the statement.
-        is_text: whether a text is run that is no part of the script, so that the line stays.
+        is_text: whether a text outside the script is run, so that the line stays.
         calls: levels of functions, texts and alternatives.
         exports_all: whether `set -a` exports every variable.
         local: variables of the function that is called, with their values outside it.
@@ -179,7 +179,7 @@ class ShellScope:
 
     @contextmanager
     def reading_text(self) -> Iterator[None]:
-        """Leave the line where it is while a text is read that is no part of the script's tree."""
+        """Leave the line where it is while a text outside the script's tree is read."""
         outer, self.is_text = self.is_text, True
         try:
             yield

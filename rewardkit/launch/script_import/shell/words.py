@@ -83,7 +83,7 @@ def _word_fields(nodes: list[Node], scope: ShellScope) -> Iterator[tuple[str, in
         scope.record.problems.add(line, _BRACES_SPLIT)
     is_list = text.strip('"') in {"$@", "${@}"} or re.fullmatch(r'"\$\{\w+\[@\][^"]*\}"', text)
     if is_list and fields == [[""]]:
-        return  # an empty list in quotes is no argument
+        return  # bash passes nothing for an empty list in quotes
     if fields and text[:1] == "~":
         fields[0] = [expand_tilde("".join(fields[0]), scope)]
     yield from (("".join(chunks), line) for chunks in fields if chunks)
