@@ -65,7 +65,9 @@ SecondsPerRow = Annotated[
 ]
 LoadSeconds = Annotated[
     float,
-    typer.Option(min=0.01, help="Timeout for importing a custom scorer or dataset, in seconds."),
+    typer.Option(
+        min=0.01, max=86_400, help="Timeout for importing a custom scorer or dataset, in seconds."
+    ),
 ]
 ResponseFiles = Annotated[
     list[str],
