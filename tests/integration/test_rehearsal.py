@@ -141,6 +141,7 @@ def test_a_dapo_plan_on_dianjin_keeps_its_overlong_penalty_in_proportion(plan, t
     result = rehearse(plan("dianjin-mcq", location("mcq"), *settings), folder=tmp_path / "r")
     assert result.ok, result.checks
     assert all(-0.5 <= reward < -0.3 for reward in result.rewards)
+    assert "by the reward manager dapo" in {c.name: c.detail for c in result.checks}["rewards"]
     assert "overlong_buffer_cfg.len=16" in (result.folder / "command.sh").read_text()
     metrics = (result.folder / "metrics.jsonl").read_text()
     assert "overlong_reward" in metrics

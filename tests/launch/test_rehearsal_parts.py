@@ -158,6 +158,15 @@ def test_parts_of_a_plan_that_are_left_out_are_listed():
         assert scale_down.not_rehearsed({}, release_of(engine.verl)) == ()
 
 
+@pytest.mark.parametrize(
+    ("engine", "key"), [(HF, "reward_model.reward_manager"), (VLLM, "reward.reward_manager.name")]
+)
+def test_the_reward_manager_of_a_plan_is_known(engine, key):
+    release = release_of(engine.verl)
+    assert scale_down.reward_manager({key: "dapo"}, release) == "dapo"
+    assert scale_down.reward_manager({}, release) == ""
+
+
 def test_verl_0_9_rehearses_agent_loops_and_dynamic_sampling_as_planned(tmp_path):
     """The metric varies where a recorded function can vary it: verl's own scorer is never right."""
     rollout = "actor_rollout_ref.rollout"

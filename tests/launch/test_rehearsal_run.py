@@ -318,6 +318,11 @@ def test_a_metric_that_is_not_a_number_or_is_missing_fails_its_check(
     assert checks[check].detail.startswith(detail)
 
 
+def test_the_rewards_name_the_reward_manager(tmp_path, watch):
+    checks = evidence(tmp_path, watch, [1.0, 0.0], reward_manager="dapo")
+    assert checks["rewards"].detail == "mean by step 0.000, 0.500 by the reward manager dapo"
+
+
 def test_rows_that_verl_drops_as_too_long_fail_the_check_of_rows(tmp_path, watch):
     checks = evidence(
         tmp_path, watch, [1.0], text="dataset len: 4\nfilter dataset len: 1\ndataset len: 2\n"

@@ -43,6 +43,7 @@ class RehearsalEvidence:
         val: the rows to validate on.
         calls: the calls of the scorer.
         is_watched: whether the calls were recorded as they happened, not read from dumps.
+        reward_manager: the name of verl's reward manager; "" if it is not known.
         tools: the tools of the plan, if they were only loaded; None otherwise.
     """
 
@@ -54,6 +55,7 @@ class RehearsalEvidence:
     val: RowSample
     calls: Sequence[ScorerCall]
     is_watched: bool
+    reward_manager: str = ""
     tools: PlannedTools | None = None
 
 
@@ -137,7 +139,8 @@ def _rewards(evidence: RehearsalEvidence) -> tuple[bool, str]:
     means = ", ".join(f"{value:.3f}" for value in (*values[:3], *values[3:][-3:]))
     scores = {call.score for call in evidence.calls}
     note = "; every response got the same score: the model is random" if len(scores) == 1 else ""
-    return True, f"mean by step {means}{note}"
+    manager = f" by the reward manager {evidence.reward_manager}" if evidence.reward_manager else ""
+    return True, f"mean by step {means}{manager}{note}"
 
 
 def mean_rewards(run: TrainingRun | None) -> tuple[float, ...]:

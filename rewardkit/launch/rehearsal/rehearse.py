@@ -230,6 +230,7 @@ def _result(sandbox: Sandbox, outcome: CommandOutcome, steps: int, end_reason: s
             val=sandbox.val,
             calls=calls,
             is_watched=is_watched,
+            reward_manager=sandbox.reward_manager,
             tools=read_tools(folder / "tools.json"),
         )
         checks = check_rehearsal(evidence)

@@ -38,6 +38,7 @@ class Sandbox:
         reward: path and name of the user's function; None where verl's own scorer judges.
         notes: what the rehearsal does in another way than the plan.
         not_rehearsed: parts of the plan that the rehearsal leaves out.
+        reward_manager: the name of verl's reward manager; "" if it is not known.
         varied_metric: the scorer's metric that is set in turns, for dynamic sampling; "" for none.
         tool_config: the file of the plan's tools, if they are only loaded; "" for none.
     """
@@ -50,6 +51,7 @@ class Sandbox:
     reward: tuple[str, str] | None
     notes: tuple[str, ...]
     not_rehearsed: tuple[str, ...]
+    reward_manager: str = ""
     varied_metric: str = ""
     tool_config: str = ""
 
@@ -88,6 +90,7 @@ def make_sandbox(
         reward=reward,
         notes=scale_down.notes(config, scale, release, uses_recipe=uses_recipe),
         not_rehearsed=scale_down.not_rehearsed(config, release),
+        reward_manager=scale_down.reward_manager(config, release),
         varied_metric=scale_down.varied_metric(config, release),
         tool_config=scale_down.tool_config(config, release),
     )

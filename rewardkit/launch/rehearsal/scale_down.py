@@ -151,6 +151,13 @@ def _outputs(config: Config, paths: SandboxPaths, release: Release) -> dict[str,
     return ours
 
 
+def reward_manager(config: Config, release: Release) -> str:
+    """Return the name of the plan's reward manager; "" if the configuration has none."""
+    section = reward_keys(release)[1]
+    name = config.get(f"{section}.reward_manager.name") or config.get(f"{section}.reward_manager")
+    return str(name or "")
+
+
 def tool_config(config: Config, release: Release) -> str:
     """Return the file of a plan's tools where the rehearsal does not use them; "" for none."""
     section = f"{A}rollout.multi_turn."
@@ -191,7 +198,8 @@ def not_rehearsed(config: Config, release: Release) -> tuple[str, ...]:
         "tools": has_tools and not has_loops,
         "calls": has_tools and has_loops,
         "agent": config.get(f"{rollout}agent.agent_loop_config_path") and not has_loops,
-        "filter": is_filtered and not varied_metric(config, release),
+        "filter": is_filtered and has_loops and not varied_metric(config, release),
+        "recipe_filter": is_filtered and not has_loops,
         "lora": (config.get(f"{A}model.lora_rank") or 0) > 0,
     }
     return tuple(NOT_REHEARSED[name] for name, holds in conditions.items() if holds)

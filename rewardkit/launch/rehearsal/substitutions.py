@@ -56,6 +56,8 @@ NOT_REHEARSED = {
     "calls": "calls of tools: a random model makes none, so that a conversation ends after one turn",
     "agent": "the agent loop: every prompt gets one response",
     "filter": "dynamic sampling: a random model's groups are all wrong, so none would be kept",
+    "recipe_filter": "dynamic sampling: in this release only verl's DAPO recipe has it, not its main "
+    "trainer",
     "lora": "LoRA: all weights are trained",
 }
 
