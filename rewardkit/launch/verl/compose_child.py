@@ -106,12 +106,13 @@ def _flat_items(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 def validation_error(config: Any) -> str:
     """Return the error of verl's own validation; "" without one.
 
-    From 0.9 on the configuration of a critic needs its model. If the model is not on this machine,
+    From 0.7.1 on the configuration of a critic needs its model. If the model is not on this machine,
     the rest is validated without the critic.
     """
     critic = config.algorithm.adv_estimator == "gae"
     message = _validate(config, critic=critic)
-    return _validate(config, critic=False) if critic and "HFModelConfig" in message else message
+    lacks_model = any(sign in message for sign in ("HFModelConfig", "CriticConfig': OSError"))
+    return _validate(config, critic=False) if critic and lacks_model else message
 
 
 def _validate(config: Any, *, critic: bool) -> str:
@@ -157,11 +158,16 @@ def _read_dataclasses(config: Any) -> None:
 
 
 def load_reward(config: Any) -> dict[str, Any]:
-    """Return the name of the reward function that verl's own loader finds, or why it fails."""
+    """Return the name of the reward function that verl's own loader finds, or why it fails.
+
+    The trainers of 0.7.1 and 0.8, and the DAPO recipe for them, move the reward's old keys first.
+    """
+    from verl.trainer import main_ppo
     from verl.trainer.ppo.reward import get_custom_reward_fn
 
+    migrate = getattr(main_ppo, "migrate_legacy_reward_impl", lambda unchanged: unchanged)
     try:
-        function = get_custom_reward_fn(config)
+        function = get_custom_reward_fn(migrate(config))
     except (ImportError, OSError, RuntimeError, AttributeError, ValueError, TypeError) as error:
         return {"reward_error": " ".join(f"{type(error).__name__}: {error}".split())}
     inner = getattr(function, "args", ())  # verl wraps it in a partial that adds reward_kwargs
