@@ -25,9 +25,7 @@ from tests.launch.scorer_caller import HANGING, caller
 def test_a_call_that_hangs_is_found_with_its_line_and_its_row(tmp_path, kind):
     """A regex holds the interpreter's lock while it hangs; a coroutine that waits is on no stack."""
     command, env = caller(tmp_path, HANGING[kind])
-    monitor = RunMonitor(
-        tmp_path, steps=2, scorer=str(tmp_path / "mine.py"), limit=1, progress=lambda _: None
-    )
+    monitor = RunMonitor(tmp_path, steps=2, limit=1, progress=lambda _: None)
     outcome = run_command(command, env, tmp_path / "verl.log", 120, monitor)
     assert outcome.exit_code is None
     assert monitor.hanging_call is not None, (tmp_path / "verl.log").read_text()
@@ -66,7 +64,7 @@ def test_calls_that_return_and_calls_of_ended_processes_do_not_hang(tmp_path):
         assert done.returncode == (code == killed)
     time.sleep(0.05)
     assert list((tmp_path / "running").glob("call-*.json"))  # of the process that ended in a call
-    assert find_hanging_call(tmp_path / "running", str(tmp_path / "mine.py"), 0.01) is None
+    assert find_hanging_call(tmp_path / "running", 0.01) is None
 
 
 LOG = """\
@@ -85,7 +83,7 @@ Training Progress:  50%|#####     | 1/2 [00:01<00:01,  1.85s/it]
 
 def test_progress_says_what_verl_is_doing_in_the_order_of_a_run(tmp_path):
     activities, log = [], tmp_path / "verl.log"
-    monitor = RunMonitor(tmp_path, steps=2, scorer="", limit=1, progress=activities.append)
+    monitor = RunMonitor(tmp_path, steps=2, limit=1, progress=activities.append)
     for end in range(0, len(LOG), 10):  # the log grows by parts of lines
         log.write_text(LOG[: end + 10])
         assert monitor() is False

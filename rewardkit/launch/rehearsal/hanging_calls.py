@@ -25,7 +25,7 @@ class HangingCall:
     """A call of the scorer that has not returned within its limit.
 
     Attributes:
-        path: the file of the scorer.
+        path: the file of the function.
         seconds: how long it has run.
         row: the arguments that identify the row, for a message.
         response: the first characters of the response.
@@ -48,12 +48,11 @@ class HangingCall:
         )
 
 
-def find_hanging_call(folder: Path, path: str, seconds: float) -> HangingCall | None:
+def find_hanging_call(folder: Path, seconds: float) -> HangingCall | None:
     """Return a call that has run for longer than its limit; None if there is none.
 
     Args:
         folder: the folder of the running calls.
-        path: the file of the scorer.
         seconds: the limit of a call.
     """
     for file in sorted(folder.glob("call-*.json")):
@@ -64,8 +63,8 @@ def find_hanging_call(folder: Path, path: str, seconds: float) -> HangingCall | 
         stacks = _ask_for_stacks(folder, call["pid"])
         call = _read(file)  # the call may have ended, or have written the line at which it waits
         if call is not None:
-            line = line_of_thread(stacks, call["thread"], path) or call.get("line", 0)
-            return HangingCall(path, age, call["row"], call["response"], line)
+            line = line_of_thread(stacks, call["thread"], call["path"]) or call.get("line", 0)
+            return HangingCall(call["path"], age, call["row"], call["response"], line)
     return None
 
 

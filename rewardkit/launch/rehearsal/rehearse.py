@@ -134,9 +134,7 @@ def rehearse(
         env |= _recorder_variables(sandbox, call_seconds) | _tool_variables(sandbox)
         command = [python, str(HOOKS_FOLDER / "rehearsal_train.py"), *sandbox.overrides, *extra]
         _write_command(folder / "command.sh", command, env)
-        monitor = RunMonitor(
-            folder, steps=steps, scorer=_scorer(sandbox), limit=call_seconds, progress=progress
-        )
+        monitor = RunMonitor(folder, steps=steps, limit=call_seconds, progress=progress)
         rest = deadline - time.monotonic()
         outcome = run_command(command, env, folder / "verl.log", rest, monitor)
     finally:
@@ -146,11 +144,6 @@ def rehearse(
         shutil.rmtree(folder / "running", ignore_errors=True)
     end_reason = _end_reason(monitor, seconds) if outcome.exit_code is None else ""
     return _result(sandbox, outcome, steps, end_reason)
-
-
-def _scorer(sandbox: Sandbox) -> str:
-    """Return the path of the user's scorer as its frames have it; "" without a scorer."""
-    return str(Path(sandbox.reward[0]).absolute()) if sandbox.reward else ""
 
 
 def _end_reason(monitor: RunMonitor, seconds: float) -> str:

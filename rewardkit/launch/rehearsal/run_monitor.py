@@ -43,7 +43,6 @@ class RunMonitor:
         folder: Path,
         *,
         steps: int,
-        scorer: str,
         limit: float,
         progress: Callable[[str], object],
     ) -> None:
@@ -52,12 +51,11 @@ class RunMonitor:
         Args:
             folder: the folder of the rehearsal.
             steps: the planned steps.
-            scorer: the path of the user's scorer; "" without one.
             limit: the time limit of a call of the scorer, in seconds.
             progress: called with an activity when it begins.
         """
         self.log, self._running = folder / "verl.log", folder / "running"
-        self._steps, self._scorer, self._limit = steps, scorer, limit
+        self._steps, self._limit = steps, limit
         self._progress = progress
         self._bytes_read, self._rest = 0, b""
         self._last: Activity = STARTING
@@ -75,8 +73,8 @@ class RunMonitor:
         if activity > self._last:  # the parts of the log are not in order
             self._last = activity
             self._progress(self.activity)
-        if self._scorer and self.hanging_call is None:
-            self.hanging_call = find_hanging_call(self._running, self._scorer, self._limit)
+        if self.hanging_call is None:
+            self.hanging_call = find_hanging_call(self._running, self._limit)
         return self.hanging_call is not None
 
     def _new_lines(self) -> bytes:

@@ -18,6 +18,7 @@ from importlib import import_module
 from inspect import iscoroutinefunction, signature, unwrap
 from itertools import count
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 running_calls = import_module("running_calls")
@@ -75,7 +76,7 @@ def record_calls(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the function with every call recorded; a coroutine function stays one."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        started, result, file = time.monotonic(), _NOTHING, _begin(args, kwargs)
+        started, result, file = time.monotonic(), _NOTHING, _begin(function, args, kwargs)
         try:
             result = function(*args, **kwargs)
         finally:
@@ -84,7 +85,7 @@ def record_calls(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         return vary(result, _settings()["varied_metric"])
 
     async def call_async(*args: Any, **kwargs: Any) -> Any:
-        started, result, file = time.monotonic(), _NOTHING, _begin(args, kwargs)
+        started, result, file = time.monotonic(), _NOTHING, _begin(function, args, kwargs)
         timer = None
         try:
             coroutine = function(*args, **kwargs)
@@ -102,25 +103,35 @@ def record_calls(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return wrapper
 
 
-def _begin(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Path:
-    """Write the file of a call that begins, with what identifies its row."""
+def _begin(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Path:
+    """Write the file of a call that begins, with the function's file and what identifies the row."""
     arguments = dict(zip(PARAMETERS, args, strict=False)) | dict(kwargs)
     info, names = arguments.get("extra_info"), ("data_source", "ground_truth")
     row = [f"{name} {_clip(arguments[name])!r}" for name in names if name in arguments]
     if isinstance(info, Mapping) and info.get("index") is not None:
         row.insert(0, f"extra_info.index {info['index']}")
     response = _clip(arguments.get("solution_str", arguments.get("solution_strs")))
-    fields = {"row": ", ".join(row) or "lists of values", "response": response or ""}
-    file: Path = running_calls.begin_call(Path(_settings()["running"]), fields)
+    settings, code = _settings(), _code(function)
+    fields = {
+        "path": code.co_filename if code else settings["path"],
+        "row": ", ".join(row) or "lists of values",
+        "response": response or "",
+    }
+    file: Path = running_calls.begin_call(Path(settings["running"]), fields)
     return file
+
+
+def _code(function: Callable[..., Any]) -> CodeType | None:
+    """Return the code of a function, or of an object's `__call__`; None for one in C."""
+    inner = unwrap(function)
+    return getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
 
 
 def _add_place_later(file: Path, coroutine: Any) -> asyncio.TimerHandle:
     """Add the line at which a coroutine waits shortly before the limit of a call."""
     settings = _settings()
     seconds = settings["call_seconds"] - min(1.0, settings["call_seconds"] / 4)
-    arguments = (file, str(Path(settings["path"]).absolute()), coroutine)
-    return asyncio.get_running_loop().call_later(seconds, running_calls.add_place, *arguments)
+    return asyncio.get_running_loop().call_later(seconds, running_calls.add_place, file, coroutine)
 
 
 def record(
@@ -177,7 +188,7 @@ def _mismatch(
     try:
         own.bind(*args, **kwargs)
     except TypeError as error:
-        code = getattr(unwrap(function), "__code__", None)
+        code = _code(function)
         place = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
         name = getattr(function, "__name__", _type_name(function))
         passed = ", ".join([*PARAMETERS[: len(args)], *(f"{key}=" for key in kwargs)])

@@ -42,15 +42,16 @@ def begin_call(folder: Path, fields: Mapping[str, Any]) -> Path:
     return file
 
 
-def add_place(file: Path, path: str, coroutine: Any) -> None:
-    """Add the line of `path` at which a coroutine waits: a waiting coroutine is on no stack."""
-    line = 0
+def add_place(file: Path, coroutine: Any) -> None:
+    """Add the line of the scorer at which its coroutine waits: one that waits is on no stack."""
+    if not file.exists():
+        return
+    fields, line = json.loads(file.read_text(encoding="utf-8")), 0
     while (frame := getattr(coroutine, "cr_frame", None)) is not None:
-        if frame.f_code.co_filename == path:
+        if frame.f_code.co_filename == fields["path"]:
             line = frame.f_lineno
         coroutine = coroutine.cr_await
-    if line and file.exists():
-        _write(file, {**json.loads(file.read_text(encoding="utf-8")), "line": line})
+    _write(file, {**fields, "line": line})
 
 
 def end_call(file: Path) -> None:
