@@ -361,6 +361,13 @@ def test_a_released_version_replaces_a_snapshot_of_its_number():
     assert (nearest("0.10"), nearest("0.10.0.dev0")) == ("0.10.0", "0.10.0")
 
 
+def test_main_is_refused_where_there_is_no_snapshot_of_it(plan, release_folder):
+    (release_folder / "0.10.0.dev0.json").unlink()
+    with pytest.raises(UsageError, match=r"no snapshot of verl's main is known; name a release"):
+        plan("main")
+    assert plan("0.10").verl == LATEST
+
+
 @pytest.mark.usefixtures("fictional_snapshot")
 def test_a_setting_that_only_a_snapshot_has_is_dropped_with_its_version(plan):
     notes = [str(note) for note in plan("0.9", "trainer.of_tomorrow=1").notes]

@@ -72,10 +72,12 @@ def parse_release(text: str) -> tuple[int, ...]:
     """`"0.7.1.dev0"` -> `(0, 7, 1)`, `"0.8"` -> `(0, 8, 0)`, `"main"` -> that of its snapshot.
 
     Raises:
-        UsageError: the text does not begin with a version.
+        UsageError: the text does not begin with a version, or there is no snapshot of main.
     """
-    version_text = snapshots()[-1] if text == MAIN else text
-    match = re.match(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?!\d)", version_text)
+    newest = snapshots()[-1:] if text == MAIN else [text]
+    if not newest:
+        raise UsageError(f"no snapshot of verl's {MAIN} is known; name a release, like {LATEST}.")
+    match = re.match(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?!\d)", newest[0])
     if match is None:
         raise UsageError(f"{text!r} is not a version of verl; write it like {LATEST}, or {MAIN}.")
     parts = [int(part) for part in match[1].split(".")]
