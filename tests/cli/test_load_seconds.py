@@ -1,5 +1,6 @@
 """Every command that imports a user's file ends the import after --load-seconds and names the line."""
 
+import json
 import os
 import pty
 import re
@@ -162,16 +163,30 @@ def test_a_scorer_or_dataset_of_another_package_has_the_deadline_too(folder, rec
 
 
 @pytest.mark.full
-def test_a_thread_of_a_dataset_does_not_keep_the_command_alive(run, folder):
-    thread = "import threading, time\nthreading.Thread(target=time.sleep, args=[1e6]).start()\n"
-    (folder / "my_set.py").write_text(thread)
-    command = [sys.executable, "-m", "rewardkit", "card", "my_set.py"]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+def test_a_dataset_that_starts_a_thread_and_forks_is_prepared_once_and_the_command_ends(folder):
+    root = Path(__file__).parents[2]
+    extra = "import os, threading, time\nthreading.Thread(target=time.sleep, args=[1e6]).start()\n"
+    text = (root / "examples" / "my_dataset.py").read_text(encoding="utf-8")
+    (folder / "my_set.py").write_text(f"{text}\n{extra}os.fork()\n")
+    words = [
+        "prep",
+        "my_set.py",
+        "--source",
+        root / "examples" / "my_rows.csv",
+        "--out",
+        "o.parquet",
+    ]
     done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "rewardkit", *words, "--json"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
-    assert done.returncode == 2
-    assert "has no 'DATASET'" in done.stderr
+    assert done.returncode == 0, done
+    assert json.loads(done.stdout)["splits"][0]["written"] > 0
 
 
 @pytest.mark.full
