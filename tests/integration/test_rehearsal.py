@@ -189,7 +189,7 @@ def _sum(i):
 BAD = {
     "import json\nraise ValueError('no key')\n": "does not load: ValueError: no key (bad.py:2)",
     "def compute_score(**_):\n    pass\n": "the scorer returned NoneType",
-    "import time\ntime.sleep(600)\n": "ended after 25 s, its time limit; verl was at: ",
+    "import time\ntime.sleep(600)\n": "ended after 25 s, its time limit (--reh",
     "\ndef compute_score(solution, gold):\n    return 1.0\n": "bad.py:2)",
     "import time\n\ndef compute_score(**_):\n    time.sleep(600)\n": (
         "bad.py:4: a call of the scorer has not returned after 5 s; its row has extra_info.index "

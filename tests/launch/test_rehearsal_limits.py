@@ -114,8 +114,8 @@ def test_a_rehearsal_that_reaches_its_time_limit_says_what_verl_was_doing(tmp_pa
     result = rehearse_with(tmp_path, monkeypatch, code, seconds=5)
     (check,) = result.checks
     assert check.detail.startswith(
-        "ended after 5 s, its time limit; verl was at: reading the rows; the last lines of the log: "
-        "dataset len: 4"
+        "ended after 5 s, its time limit (--rehearse-seconds); verl was at: reading the rows; the "
+        "last lines of the log: dataset len: 4"
     )
     assert not (result.folder / "running").exists()
 

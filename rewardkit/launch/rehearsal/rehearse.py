@@ -152,8 +152,8 @@ def _end_reason(monitor: RunMonitor, seconds: float) -> str:
         return monitor.hanging_call.describe()
     lines = last_lines(monitor.log.read_text(encoding="utf-8", errors="replace"))
     return (
-        f"ended after {seconds:,.0f} s, its time limit; verl was at: {monitor.activity}; the last "
-        f"lines of the log: {lines}"
+        f"ended after {seconds:,.0f} s, its time limit (--rehearse-seconds); verl was at: "
+        f"{monitor.activity}" + (f"; the last lines of the log: {lines}" if lines else "")
     )
 
 

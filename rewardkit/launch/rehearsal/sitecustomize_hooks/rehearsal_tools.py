@@ -6,6 +6,7 @@ REWARDKIT_REHEARSAL_TOOLS is JSON: `config`, verl's file of tools, and `out`, th
 import json
 import os
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,9 @@ def _read(config: str) -> list[Any]:
 
 def _name(tool: Any) -> str:
     """Return the name of a tool whose class and schema load; "" for one without a schema."""
+    module = tool.class_name.rpartition(".")[0]
+    if find_spec(module) is None:  # verl does not check, and fails on None
+        raise ModuleNotFoundError(f"No module named {module!r}")
     import_module("verl.tools.utils.tool_registry").get_tool_class(tool.class_name)
     schema = tool.get("tool_schema")
     if schema is None:
