@@ -75,6 +75,14 @@ def one(script):
         ("", "$(echo -n a; printf '%s-%d' b 2)", "ab-2"),
         ("", "$(echo Qwen3 | tr A-Z a-z)", "qwen3"),
         ("f() { local x=1; echo $((x + $1)); }; x=7", "$(f 2)$x", "37"),
+        ('A=(1 2); x=$(IFS=,; echo "[${A[*]}]")', "$x", "[1,2]"),
+        ("", "a\" \"b$'\\t'c", "a b\tc"),
+        ('a=1 b=2\nx="t$b"', "$x", "t2"),
+        ("HOME=/h", "${HOME}x/$HOME/y", "/hx//h/y"),
+        ("x=1", "${x+y\\ z}", "y z"),
+        ("readonly x=1; x=2", "$x", "1"),
+        ('x=$(cat <<EOF\n  "$((1+1))" \\$x\nEOF\n)', '"$x"', '  "2" $x'),
+        ("set -e; f() { return 3; }; f || x=$?; x=1", "$x", "1"),
         ("x=$(cat <<EOF\na $((1+1))\nEOF\n)", '"$x"', "a 2"),
         ("", "x#y", "x#y"),
     ],
@@ -207,6 +215,20 @@ def test_arguments_that_are_not_settings_are_problems():
     texts = " ".join(problem.text for problem in result.problems)
     assert "'a.b' is not key=value" in texts
     assert "'--cfg' is not taken over" in texts
+
+
+@pytest.mark.parametrize("script", ["set -e\nfalse", "set -e; f() { false && true; }\nf", "exit 3"])
+def test_a_script_that_ends_before_it_starts_verl_is_refused(script):
+    with pytest.raises(DataError, match=r"ends at line \d before it starts verl"):
+        parse_script(f"{script}\n{MAIN} a.b=1", "run.sh")
+
+
+def test_braces_become_words_as_in_bash_and_are_a_problem():
+    result = parse_script(f"{MAIN} a.b=x{{1..3}} a.c={{d:1,e:2}} a.{{f,g}}=1", "run.sh")
+    assert [setting.text for setting in result.overrides] == [
+        "a.b=x1", "a.b=x2", "a.b=x3", "a.c=d:1", "a.c=e:2", "a.f=1", "a.g=1",
+    ]  # fmt: skip
+    assert [problem.breaks for problem in result.problems] == [True]
 
 
 @pytest.mark.parametrize("script", ["", "echo a", "x=1", f"if false; then {MAIN} a.b=1; fi"])

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
 
-from rewardkit.errors import DataError, UsageError
+from rewardkit.errors import UsageError
 from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.overrides import KEY, parse_overrides
-from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, MISSING, TRAINER, Plan
+from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER, Plan
 from rewardkit.launch.presets import ACTOR
 from rewardkit.launch.script_import.launch_script import (
     LaunchScript,
@@ -26,9 +26,14 @@ from rewardkit.launch.script_import.override_findings import (
     repeated_findings,
     unknown_findings,
 )
-from rewardkit.launch.script_import.recipe_draft import COUNTS, RecipeDraft, draft_recipe
+from rewardkit.launch.script_import.recipe_draft import RecipeDraft, draft_recipe
 from rewardkit.launch.script_import.recipe_writer import write_yaml
 from rewardkit.launch.script_import.shell.tree import ScriptProblem
+from rewardkit.launch.script_import.unresolved import (
+    missing_settings,
+    require_decided,
+    unresolved_finding,
+)
 from rewardkit.launch.verl.hydra_values import Raw, parse_value
 from rewardkit.launch.verl.key_renames import to_latest_key
 from rewardkit.launch.verl.releases import Release, release_of
@@ -40,24 +45,6 @@ MAX_NESTING = 10
 #: Digits of a number: Python refuses to read very long ones.
 MAX_DIGITS = 300
 
-#: Settings that decide fields of the recipe: one that only a run can tell leaves no recipe.
-DECIDING = frozenset(
-    {
-        "algorithm.adv_estimator",
-        "algorithm.filter_groups.enable",
-        "model_engine",
-        "reward.reward_manager.name",
-        "trainer.device",
-        f"{ACTOR}.strategy",
-        *COUNTS,
-    }
-)
-
-#: What recipes train with; `strategy` says which.
-STRATEGIES = ("fsdp", "fsdp2", "megatron")
-
-#: The recipe has a name of its own where the script's is not known.
-NAME = "trainer.experiment_name"
 
 _INTERFACE = re.compile(r"(?:HCCL|NCCL|GLOO|TP)_SOCKET_IFNAME|HCCL_IF_IP")
 
@@ -108,22 +95,14 @@ def import_script(
     script = parse_script(text, where, env, arguments)
     redactor = _redactor(script, text)
     findings: list[LaunchFinding] = []
-    overrides = [_override(setting, findings, redactor) for setting in script.overrides]
+    overrides, release = _read_overrides(script, verl, findings, redactor)
     known = [override for override in overrides if override and is_known(override)]
-    release = _release(script, known, verl)
-    overrides = [o and replace(o, megatron=release.megatron) for o in overrides]
-    known = [override for override in overrides if override and is_known(override)]
-    _require_decided(script, release, known, where)
+    require_decided(script, release, known, where)
     mistyped = [o for o in known if release.refuses(release.name_of(o.latest_key), o.value)]
-    unknown = [o for o in overrides if o and not is_known(o)]
+    unknown = [override for override in overrides if override and not is_known(override)]
     known = [override for override in known if override not in mistyped]
     env = dict(_env(script.env, findings, redactor))
-    missing = [
-        replace(setting, megatron=release.megatron)
-        for setting in map(_missing_setting, script.unresolved)
-        if _may_be_missing(setting, known)
-    ]
-    draft = _draft([*known, *missing], script, release, where)
+    draft = _draft([*known, *missing_settings(script, known, release)], script, release, where)
     tree, differences, plan = draft_recipe(draft, env)
     findings = [
         *release_findings(known, release),
@@ -133,7 +112,7 @@ def import_script(
         *findings,
         *_module_findings(script, release),
         *repeated_findings(known),
-        *map(_unresolved, script.unresolved),
+        *map(unresolved_finding, script.unresolved),
         *differences,
     ]
     if plan:
@@ -152,6 +131,15 @@ def import_script(
         where=where,
         verl=release.verl,
     )
+
+
+def _read_overrides(
+    script: LaunchScript, verl: str, findings: list[LaunchFinding], redactor: Redactor
+) -> tuple[list[ImportedSetting | None], Release]:
+    """Return the settings of a script, None for one that a recipe cannot have, and the release."""
+    overrides = [_override(setting, findings, redactor) for setting in script.overrides]
+    release = _release(script, [o for o in overrides if o and is_known(o)], verl)
+    return [o and replace(o, megatron=release.megatron) for o in overrides], release
 
 
 def recipe_text(imported: ImportedScript) -> str:
@@ -362,63 +350,3 @@ def _mistyped(override: ImportedSetting, release: Release) -> LaunchFinding:
     return LaunchFinding(
         "error", "L-76", override.key, text, "It is left out: put the value in the recipe."
     )
-
-
-def _unresolved(setting: OpenSetting) -> LaunchFinding:
-    """Return the finding about a setting that only a run can tell."""
-    key = setting.key.lstrip("+~")
-    unknown = setting.unknowns[0]
-    what = f"{setting.text[:80]} (line {setting.line}) is known only when the script runs"
-    given = f"import with --env {unknown.names[0]}=VALUE" if unknown.names else ""
-    if to_latest_key(key) == NAME:
-        text = f"{what}: the recipe has a name of its own."
-        return LaunchFinding("info", "unresolved", key, text, f"Or {given}." if given else "")
-    ways = " or ".join(["Put the value in the recipe", *([given] if given else [])])
-    return LaunchFinding(
-        "warning", "unresolved", key, f"{what}: it is ??? in the recipe.", f"{ways}."
-    )
-
-
-def _may_be_missing(missing: ImportedSetting, known: list[ImportedSetting]) -> bool:
-    """Whether a setting that is not known stands in the recipe as `???`."""
-    is_set_later = any(
-        other.latest_key == missing.latest_key and other.line > missing.line for other in known
-    )
-    is_key = KEY.fullmatch(missing.key) is not None and len(missing.key) <= 300
-    return is_key and is_known(missing) and missing.latest_key != NAME and not is_set_later
-
-
-def _missing_setting(setting: OpenSetting) -> ImportedSetting:
-    key = setting.key.lstrip("+~").strip()
-    sign = setting.key[: len(setting.key) - len(setting.key.lstrip("+~"))]
-    is_group = "@" in key or "/" in key or key == "model_engine"
-    return ImportedSetting(key, MISSING, sign, setting.line, is_group)
-
-
-def _require_decided(
-    script: LaunchScript, release: Release, known: list[ImportedSetting], where: str
-) -> None:
-    """Refuse a script with an engine that recipes do not have, or whose basic settings are unknown.
-
-    Raises:
-        DataError: a recipe of it would train something else.
-    """
-    for setting in script.unresolved:
-        key = setting.key.lstrip("+~")
-        if to_latest_key(key) in DECIDING:
-            name = next((name for u in setting.unknowns for name in u.names), "")
-            way = f"Pass --env {name}=VALUE." if name else "Write its value into the script."
-            raise DataError(
-                f"{where}: {key} (line {setting.line}) is {setting.text[:80]}, which only a run can "
-                f"tell, and the recipe depends on it. {way}"
-            )
-    for override in known:
-        value = str(override.value)
-        is_engine = override.key == "model_engine" or override.latest_key == f"{ACTOR}.strategy"
-        if not is_engine or value in STRATEGIES or value == "dp":
-            continue
-        engine = f"an engine of verl {release.verl}" if value in release.engines else "an engine"
-        raise DataError(
-            f"{where}: trains with {value} (line {override.line}), {engine} that rewardkit does not plan "
-            f"for yet: recipes train with {', '.join(STRATEGIES)}. Start this script as it is."
-        )

@@ -140,7 +140,7 @@ def parse_script(
         raise DataError(
             f"{where}: longer than {MAX_SCRIPT:,} characters, the limit for launch scripts."
         )
-    if re.search("[\0-\x03]", text):
+    if re.search("[\0-\x04]", text):
         raise DataError(f"{where}: not text: it has NUL bytes or other control characters.")
     record = ScriptRecord()
     scope = first_scope(where if Path(where).is_file() else "", env or {}, arguments, record)
@@ -249,7 +249,7 @@ def _at_home(text: str) -> str:
 
     def short(match: re.Match[str]) -> str:
         path = match[0][1:]
-        return f"~{path.removeprefix(home)}" if path.startswith(home) else path
+        return f"~{path.removeprefix(home)}" if f"{path}/".startswith(f"{home}/") else path
 
     return unsigned(_AT_HOME.sub(short, text))
 

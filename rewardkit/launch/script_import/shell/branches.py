@@ -68,7 +68,8 @@ def _run_subshell(node: Node, scope: ShellScope) -> Status:
 def _run_list(node: Node, scope: ShellScope) -> Status:
     """Evaluate `a && b` or `a || b`."""
     left, operator, *rest = node.children
-    status = run(left, scope)
+    with scope.condition():
+        status = run(left, scope)
     is_and = text_of(operator) == "&&"
     right = [child for child in rest if child.is_named]
     if status is not None:
@@ -102,7 +103,8 @@ def _run_pipeline(node: Node, scope: ShellScope) -> Status:
 
 @statement("negated_command")
 def _run_negated(node: Node, scope: ShellScope) -> Status:
-    status = run_children(node, scope)
+    with scope.condition():
+        status = run_children(node, scope)
     return None if status is None else int(status == 0)
 
 
@@ -142,7 +144,8 @@ def _decide(
     scope: ShellScope,
 ) -> Status:
     scope.causes.clear()
-    status = run_all(condition, scope)
+    with scope.condition():
+        status = run_all(condition, scope)
     if status is None:
         text = " ".join(map(text_of, condition))
         scope.line = line_of(condition[0]) if condition else scope.line
@@ -275,7 +278,8 @@ def _run_while(node: Node, scope: ShellScope) -> Status:
         before = None
         while True:
             scope.causes.clear()
-            status = run_all(conditions, scope)
+            with scope.condition():
+                status = run_all(conditions, scope)
             if status is None:
                 unknown.extend(take_causes(scope, " ".join(map(text_of, conditions))))
                 return

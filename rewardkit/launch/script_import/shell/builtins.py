@@ -90,6 +90,9 @@ def printf(arguments: Arguments, scope: ShellScope) -> int | None:
         return 0
     if re.search(r"%(?![sdi%])|\\(?![nt\\])", arguments[0]):
         return _print(scope.unknown(f"$(printf {arguments[0]} ...)"), scope)
+    needs_number = re.search("%[di]", arguments[0]) and "%s" not in arguments[0]
+    if needs_number and not all(re.fullmatch(r"-?\d+", word) for word in arguments[1:]):
+        return _print(scope.unknown(f"$(printf {' '.join(arguments)})"), scope)
     return _print("".join(_formatted(arguments[0], arguments[1:])), scope)
 
 
@@ -193,13 +196,15 @@ def shift(arguments: Arguments, scope: ShellScope) -> int:
 
 
 def set_(arguments: Arguments, scope: ShellScope) -> int:
-    """Set the arguments (`set -- a b`) and whether variables are exported (`set -a`)."""
+    """Set the arguments (`set -- a b`), and the options `-a` and `-e`."""
     words = list(arguments)
     while words and re.fullmatch("[-+].*", words[0]) and words[0] not in {"--", "-"}:
         option = words.pop(0)
         named = words.pop(0) if option.endswith("o") and words else ""
         if "a" in option or named == "allexport":
             scope.exports_all = option[0] == "-"
+        if "e" in option or named == "errexit":
+            scope.exits_on_error = option[0] == "-"
     if words:
         scope.arguments = words[words[0] in {"--", "-"} :]
     return 0

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rewardkit.errors import DataError
 from rewardkit.launch.script_import.shell.alternatives import join_leaving
 from rewardkit.launch.script_import.shell.builtins import BUILTINS, ordinary
 from rewardkit.launch.script_import.shell.expansions import compute
+from rewardkit.launch.script_import.shell.redirects import redirected
 from rewardkit.launch.script_import.shell.scope import (
     MARK,
     MAX_CALLS,
@@ -21,7 +21,7 @@ from rewardkit.launch.script_import.shell.scope import (
 )
 from rewardkit.launch.script_import.shell.statements import Leave, Status, run, run_all, statement
 from rewardkit.launch.script_import.shell.tree import line_of, parse_bytes, text_of
-from rewardkit.launch.script_import.shell.words import body_of, fields_of, value_of
+from rewardkit.launch.script_import.shell.words import fields_of, value_of
 from rewardkit.launch.script_import.trainer_command import (
     OVERRIDE,
     assigned_by_env,
@@ -102,6 +102,8 @@ def _assign_item(target: Node, value: Node | None, is_sum: bool, scope: ShellSco
     if number is None or not 0 <= number <= len(items):
         old = scope.variables.get(f"{name}[{key}]", [""])[0] if is_sum else ""
         scope.set(f"{name}[{key}]", [old + text])
+        if number is not None:  # an array with a gap
+            scope.set(name, [*items, scope.unknown(f"${{{name}[@]}}", name)])
         return name
     old = items[number] if is_sum and number < len(items) else ""
     items[number : number + 1] = [old + text]
@@ -121,7 +123,15 @@ def _run_assignment(node: Node, scope: ShellScope) -> Status:
 @statement("declaration_command")
 def _run_declaration(node: Node, scope: ShellScope) -> Status:
     keyword, *rest = node.children
+    options = "".join(text_of(child) for child in rest if text_of(child).startswith("-"))
+    is_changed = re.search("[inlu]", options) and text_of(keyword) in {
+        "declare",
+        "local",
+        "typeset",
+    }
     for child in rest:
+        if is_changed and child.type == "variable_assignment":
+            scope.special[text_of(child.child_by_field_name("name") or child)] = "changed"
         if child.type == "variable_assignment":
             if text_of(keyword) in {"local", "declare", "typeset"}:
                 _keep_local(text_of(child.child_by_field_name("name") or child), scope)
@@ -135,6 +145,8 @@ def _run_declaration(node: Node, scope: ShellScope) -> Status:
             name = _export_text(child, scope)
         else:
             continue
+        if text_of(keyword) == "readonly" or "r" in options:
+            scope.special[name] = "readonly"
         if text_of(keyword) == "export" or "-x" in [text_of(word) for word in rest]:
             scope.exported.add(name)
     return 0
@@ -158,6 +170,9 @@ def _keep_local(name: str, scope: ShellScope) -> None:
 @statement("unset_command")
 def _run_unset(node: Node, scope: ShellScope) -> Status:
     for text, _ in fields_of(node.named_children, scope):
+        name = text.partition("[")[0]
+        if name != text and name in scope.variables:  # an array with a gap
+            scope.set(name, [scope.unknown(f"${{{name}[@]}}", name)])
         scope.variables.pop(text, None)
         scope.exported.discard(text)
     return 0
@@ -167,7 +182,7 @@ def _run_unset(node: Node, scope: ShellScope) -> Status:
 def _run_redirected(node: Node, scope: ShellScope) -> Status:
     """Evaluate a statement with redirections; arguments may stand behind their targets."""
     body, *redirects = node.children
-    with _redirected(redirects, scope):
+    with redirected(redirects, scope):
         status = (
             _run_command([*body.children, *redirects], scope)
             if body.type == "command"
@@ -188,46 +203,6 @@ def _run_behind_heredoc(node: Node, status: Status, scope: ShellScope) -> Status
     return status
 
 
-@contextmanager
-def _redirected(redirects: list[Node], scope: ShellScope) -> Iterator[None]:
-    """Give a statement its input, and let it print elsewhere."""
-    output, stdin, moves = scope.output, scope.stdin, False
-    for redirect in redirects:
-        if redirect.type == "file_redirect" and _moves_output(redirect):
-            scope.output, moves = None if output is None else [], True
-        elif redirect.type == "file_redirect" and "<" in text_of(redirect)[:2]:
-            scope.stdin = lambda: scope.unknown("$(cat file)")
-        elif redirect.type == "heredoc_redirect":
-            scope.stdin = _document(redirect, scope)
-        elif redirect.type == "herestring_redirect" and redirect.named_children:
-            word = redirect.named_children[-1]
-            scope.stdin = lambda word=word: value_of(word, scope) + "\n"
-    try:
-        yield
-    finally:
-        scope.stdin = stdin
-        scope.output = output if moves else scope.output
-
-
-def _moves_output(node: Node) -> bool:
-    """Whether a redirection sends what a command prints to another place."""
-    match = re.match(r"(\d*)(&>>?|>>|>\||>&|>)", text_of(node))
-    return bool(match) and match[1] in {"", "1"} if match else False
-
-
-def _document(node: Node, scope: ShellScope) -> Callable[[], str]:
-    start = next((c for c in node.children if c.type == "heredoc_start"), None)
-    body = next((c for c in node.children if c.type == "heredoc_body"), None)
-    is_raw = start is not None and re.search("['\"\\\\]", text_of(start)) is not None
-
-    def read() -> str:
-        if body is None:
-            return ""
-        return text_of(body) if is_raw else body_of(body, scope)
-
-    return read
-
-
 @statement("command")
 def _run_plain_command(node: Node, scope: ShellScope) -> Status:
     return _run_command(node.children, scope)
@@ -235,6 +210,9 @@ def _run_plain_command(node: Node, scope: ShellScope) -> Status:
 
 def _run_command(nodes: list[Node], scope: ShellScope) -> Status:
     assignments, words = _split_command(nodes)
+    for _ in range(_lines_of_assignments(assignments, words)):
+        _assign(assignments.pop(0), scope)
+    scope.line = scope.line if scope.is_text or not words else line_of(words[0])
     if not words:
         for node in assignments:
             _assign(node, scope)
@@ -255,6 +233,19 @@ def _run_command(nodes: list[Node], scope: ShellScope) -> Status:
         for name, items in before.items():
             scope.variables.pop(name, None)
             scope.variables.update({name: items} if items is not None else {})
+
+
+def _lines_of_assignments(assignments: list[Node], words: list[Node]) -> int:
+    """Return how many assignments stand on lines before the command: the grammar takes all as one."""
+    nodes = [*assignments, *words[:1]]
+    count = 0
+    for i, (node, behind) in enumerate(pairwise(nodes), 1):
+        if node.parent is None:
+            continue
+        source, offset = node.parent.text or b"", node.parent.start_byte
+        gap = source[node.end_byte - offset : behind.start_byte - offset]
+        count = i if b"\n" in gap.replace(b"\\\n", b"") else count
+    return count
 
 
 def _split_command(nodes: list[Node]) -> tuple[list[Node], list[Node]]:

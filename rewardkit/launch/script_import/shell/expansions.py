@@ -14,6 +14,7 @@ from rewardkit.launch.script_import.shell.arithmetic import arithmetic
 from rewardkit.launch.script_import.shell.operators import change_items, slice_items
 from rewardkit.launch.script_import.shell.patterns import PatternText
 from rewardkit.launch.script_import.shell.scope import (
+    BLANK,
     MARK,
     MAX_CALLS,
     ShellScope,
@@ -127,7 +128,9 @@ def _quoted_pieces(node: Node, scope: ShellScope, depth: int) -> Iterator[Piece]
     for child in children[first + 1 :]:
         if child.type == "string_content":
             continue
-        text = source[start - offset : child.start_byte - offset].decode("utf-8", "replace")
+        # the grammar counts blanks before the last quote to the quote
+        end = child.end_byte - 1 if child.type == '"' else child.start_byte
+        text = source[start - offset : end - offset].decode("utf-8", "replace")
         text = re.sub(r'\\([$`"\\\n])', lambda m: m[1].strip("\n"), text)
         yield Piece(scope.count([text]), is_quoted=True)
         start = child.end_byte
@@ -202,7 +205,19 @@ def expand_text(text: str, scope: ShellScope) -> str:
     """Return a text as if it stood in double quotes; quotes inside it are dropped."""
     if len(text) > MAX_DEFAULT:
         return scope.unknown(text)
-    root = parse_bytes(b': "' + re.sub(r'(?<!\\)"', "", text).encode() + b'"')
+    return _expand_quoted(re.sub(r'(?<!\\)"', "", text), scope)
+
+
+def expand_document(text: str, scope: ShellScope) -> str:
+    """Return the text of a here-document, in which quotes are letters."""
+    if not re.search(r"[$`\\]", text):
+        return text
+    return _expand_quoted(re.sub(r'(\\*)"', lambda match: match[1] * 2 + '\\"', text), scope)
+
+
+def _expand_quoted(text: str, scope: ShellScope) -> str:
+    """Return the value of the text between two double quotes."""
+    root = parse_bytes(b': "' + text.encode("utf-8", "replace") + b'"')
     words = root.children[0].children[1:] if root.children else []
     if root.has_error or len(words) != 1:
         return scope.unknown(text)
@@ -226,7 +241,7 @@ def _parameter(text: str, scope: ShellScope, depth: int, *, is_quoted: bool) -> 
     if items is None:
         return [scope.unknown(f"${name}", *_given_names(name), is_unset=True)]
     if not operator:
-        return [" ".join(items)] if is_quoted and "*" in {name, index} else items
+        return [_separator(scope).join(items)] if is_quoted and "*" in {name, index} else items
     if any(map(is_unknown, items)) or operator == "@":
         return None
     if operator == ":":
@@ -234,6 +249,11 @@ def _parameter(text: str, scope: ShellScope, depth: int, *, is_quoted: bool) -> 
         numbers = [compute(part, scope) for part in operand.split(":")]
         return slice_items(items, numbers, is_list=is_list, has_name=name in "@*", scope=scope)
     return change_items(items, operator, _operand_parts(operand, scope, depth))
+
+
+def _separator(scope: ShellScope) -> str:
+    """Return what stands between the items of `"${name[*]}"`: the first character of `$IFS`."""
+    return (scope.variables.get("IFS") or [" "])[0][:1]
 
 
 def _given_names(name: str) -> tuple[str, ...]:
@@ -321,6 +341,10 @@ def _with_default(
 def _default(text: str, scope: ShellScope, depth: int, *, is_quoted: bool) -> str:
     """Return the value of a default, which is parsed alone: the grammar does not read all of them."""
     parts = _operand_parts(text, scope, depth, is_quoted=is_quoted)
+    if not is_quoted:  # what a backslash or quotes protect is not split
+        parts = [
+            PatternText(p.text.replace(" ", BLANK) if p.is_quoted else p.text, False) for p in parts
+        ]
     value = "".join(part.text for part in parts)
     return expand_tilde(value, scope) if not is_quoted and text[:1] == "~" else value
 

@@ -41,6 +41,7 @@ def substitute(node: Node, scope: ShellScope) -> str:
     """Return the output of `$(...)`, without the line ends behind it."""
     inner = scope.copy()
     inner.output = []
+    inner.exits_on_error = False  # bash does not pass `set -e` on
     with suppress(Leave):
         run_all(node.named_children, inner)
     scope.commands = inner.commands

@@ -36,6 +36,9 @@ START_SIGN = "\x02"
 SCRIPT_SIGN = "\x03"
 SIGNS = frozenset({HOME_SIGN, START_SIGN, SCRIPT_SIGN})
 
+#: Stands for a blank at which the shell does not split a value.
+BLANK = "\x04"
+
 MARK = re.compile("\0(\\d+)\0")
 _SIGNS = re.compile(f"[{HOME_SIGN}{START_SIGN}{SCRIPT_SIGN}]")
 
@@ -109,7 +112,10 @@ class ShellScope:
         is_text: whether a text outside the script is run, so that the line stays.
         calls: levels of functions, texts and alternatives.
         exports_all: whether `set -a` exports every variable.
+        exits_on_error: whether `set -e` ends the script at a command that fails.
+        conditions: levels of tests, in which a failure does not end the script.
         local: variables of the function that is called, with their values outside it.
+        special: variables whose assignments bash changes (`declare -i`) or refuses (`readonly`).
         leaving: the scopes that may have left a loop or a function, and how.
         substitute: runs a command substitution and returns its output.
     """
@@ -129,7 +135,10 @@ class ShellScope:
     is_text: bool = False
     calls: int = 0
     exports_all: bool = False
+    exits_on_error: bool = False
+    conditions: int = 0
     local: dict[str, list[str] | None] = field(default_factory=dict)
+    special: dict[str, str] = field(default_factory=dict)
     leaving: list[tuple[str, ShellScope]] = field(default_factory=list)
     substitute: Callable[[Node, ShellScope], str] = lambda _node, _scope: ""
 
@@ -172,10 +181,20 @@ class ShellScope:
             functions=dict(self.functions),
             commands=list(self.commands),
             local=dict(self.local),
+            special=dict(self.special),
             leaving=[],
             output=None if self.output is None else list(self.output),
             calls=self.calls + 1,
         )
+
+    @contextmanager
+    def condition(self) -> Iterator[None]:
+        """Evaluate a test, in which `set -e` does not end the script."""
+        self.conditions += 1
+        try:
+            yield
+        finally:
+            self.conditions -= 1
 
     @contextmanager
     def reading_text(self) -> Iterator[None]:
@@ -223,6 +242,11 @@ class ShellScope:
 
     def set(self, name: str, items: list[str]) -> None:
         """Set a variable; the user's value replaces one that only a run can tell."""
+        kind = self.special.get(name)
+        if kind == "readonly" and name in self.variables:
+            return
+        if kind == "changed":
+            items = [self.unknown(f"${name}", name)]
         if any(map(is_unknown, items)):
             items = [self.env[name]] if name in self.env else [self.settle(i, name) for i in items]
         self.variables[name] = self.count(items)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from rewardkit.launch.script_import.shell.scope import ShellScope
-from rewardkit.launch.script_import.shell.tree import line_of
+from rewardkit.launch.script_import.shell.tree import line_of, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -46,7 +46,18 @@ def run(node: Node, scope: ShellScope) -> Status:
     scope.step()
     scope.line = scope.line if scope.is_text else line_of(node)
     handler = _HANDLERS.get(node.type)
-    return handler(node, scope) if handler else 0
+    status = handler(node, scope) if handler else 0
+    if status and scope.exits_on_error and not scope.conditions and _is_command(node):
+        raise Leave("exit", status=status)
+    return status
+
+
+def _is_command(node: Node) -> bool:
+    """Whether `set -e` ends the script if a statement fails, which it does not for a list or `{ }`."""
+    if node.type == "redirected_statement":
+        return _is_command(node.children[0])
+    is_arithmetic = node.type == "compound_statement" and text_of(node).startswith("((")
+    return is_arithmetic or node.type in {"command", "pipeline", "subshell", "test_command"}
 
 
 def run_all(nodes: Iterable[Node], scope: ShellScope) -> Status:

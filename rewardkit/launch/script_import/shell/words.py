@@ -6,21 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from rewardkit.launch.script_import.shell.expansions import (
-    COMMANDS,
-    EXPANSIONS,
-    expand_tilde,
-    pieces_of,
-)
+from rewardkit.launch.script_import.shell.braces import expand_braces
+from rewardkit.launch.script_import.shell.expansions import expand_tilde, pieces_of
 from rewardkit.launch.script_import.shell.patterns import PatternText
-from rewardkit.launch.script_import.shell.scope import ShellScope
-from rewardkit.launch.script_import.shell.tree import line_of, text_of
+from rewardkit.launch.script_import.shell.scope import BLANK, ShellScope
+from rewardkit.launch.script_import.shell.tree import line_of, parse_bytes, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_BRACES = re.compile(r"\{(?:[^{}]*,[^{}]*|[^{}]+\.\.[^{}]+)\}")
-_RANGE = re.compile(r"\{(-?\d{1,9})\.\.(-?\d{1,9})\}")
 _BRACES_SPLIT = (
     "braces without quotes: bash makes several words of them, and verl does not get the value."
 )
@@ -35,6 +29,7 @@ def value_of(node: Node | None, scope: ShellScope) -> str:
     if node is None:
         return ""
     value = "".join(" ".join(piece.values) for piece in pieces_of(node, scope, 0))
+    value = value.replace(BLANK, " ")
     return expand_tilde(value, scope) if text_of(node)[:1] == "~" else value
 
 
@@ -65,33 +60,36 @@ def fields_of(nodes: Iterable[Node], scope: ShellScope) -> Iterator[tuple[str, i
 
 
 def _word_fields(nodes: list[Node], scope: ShellScope) -> Iterator[tuple[str, int]]:
-    line = line_of(nodes[0])
+    line = scope.line if scope.is_text else line_of(nodes[0])
     text = "".join(map(text_of, nodes))
-    if numbers := _RANGE.fullmatch(text):
-        yield from ((value, line) for value in _range(*map(int, numbers.groups())))
+    words = expand_braces(text) if "{" in text else [text]
+    if words == [text]:
+        yield from ((field, line) for field in _split_word(nodes, text, scope))
         return
+    if "=" in text.partition("{")[0]:
+        scope.record.problems.add(line, _BRACES_SPLIT)
+    for word in words:
+        statements = parse_bytes(b": " + word.encode("utf-8", "replace")).children
+        parts = statements[0].children[1:] if statements else []
+        with scope.reading_text():
+            yield from ((field, line) for field in _split_word(parts, word, scope))
+
+
+def _split_word(nodes: list[Node], text: str, scope: ShellScope) -> Iterator[str]:
+    """Yield the arguments that a word becomes."""
     fields: list[list[str]] = []
-    literal = ""
     for node in nodes:
         for piece in pieces_of(node, scope, 0):
-            literal += "x" if piece.is_quoted or piece.is_split else "".join(piece.values)
             if piece.is_split:
-                _append_split(fields, " ".join(piece.values))
+                _append_split(fields, piece.values, scope)
             else:
                 _append(fields, piece.values)
-    if _BRACES.search(literal):
-        scope.record.problems.add(line, _BRACES_SPLIT)
     is_list = text.strip('"') in {"$@", "${@}"} or re.fullmatch(r'"\$\{\w+\[@\][^"]*\}"', text)
     if is_list and fields == [[""]]:
         return  # bash passes nothing for an empty list in quotes
     if fields and text[:1] == "~":
         fields[0] = [expand_tilde("".join(fields[0]), scope)]
-    yield from (("".join(chunks), line) for chunks in fields if chunks)
-
-
-def _range(first: int, last: int) -> Iterator[str]:
-    step = 1 if first <= last else -1
-    yield from map(str, range(first, max(min(last, first + 10_000), first - 10_000) + step, step))
+    yield from ("".join(chunks).replace(BLANK, " ") for chunks in fields if chunks)
 
 
 def _append(fields: list[list[str]], values: list[str]) -> None:
@@ -102,27 +100,16 @@ def _append(fields: list[list[str]], values: list[str]) -> None:
         fields[-1].append(value)
 
 
-def _append_split(fields: list[list[str]], value: str) -> None:
-    """Add a value that the shell splits at its blanks."""
+def _append_split(fields: list[list[str]], values: list[str], scope: ShellScope) -> None:
+    """Add values that the shell splits at their blanks, or at the characters of `$IFS`."""
+    separators = (scope.variables.get("IFS") or [" \t\n"])[0]
+    if separators.strip():
+        pattern = f"[{re.escape(separators)}]"
+        _append(fields, [part for value in values for part in re.split(pattern, value)])
+        return
+    value = " ".join(values)
     if value[:1].isspace() and fields and fields[-1]:
         fields.append([])
     _append(fields, value.split())
     if value[-1:].isspace() and fields:
         fields.append([])
-
-
-def body_of(node: Node, scope: ShellScope) -> str:
-    """Return the text of a here-document, whose expansions are expanded."""
-    source, offset = node.text or b"", node.start_byte
-    pieces: list[str] = []
-    start = node.start_byte
-    for child in node.children:
-        if child.type in EXPANSIONS or child.type in COMMANDS:
-            pieces.append(
-                source[start - offset : child.start_byte - offset].decode(errors="replace")
-            )
-            values = [v for piece in pieces_of(child, scope, 0) for v in piece.values]
-            pieces.append(" ".join(values))
-            start = child.end_byte
-    pieces.append(source[start - offset :].decode(errors="replace"))
-    return scope.count(["".join(pieces)])[0]
