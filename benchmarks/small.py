@@ -1,4 +1,4 @@
-"""Make a small folder of data and cases from the packaged samples, for `run.py --small`.
+"""Make a small folder of data, cases and scripts from the packaged samples, for `run.py --small`.
 
     python benchmarks/small.py FOLDER
 
@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from small_scripts import write_scripts
 
 from rewardkit.preprocess.source import SAMPLES
 
@@ -46,8 +48,9 @@ LONG_RESPONSE_CHARS = 2_500
 
 
 def write_shared(folder: Path) -> None:
-    """Write `data` and `cases` below a folder."""
+    """Write `data`, `cases` and `scripts` below a folder."""
     _write_data(folder / "data")
+    write_scripts(folder / "scripts")
     numbers = [(r["question"], r["answer"], r["answer"].split()[-1]) for r in _rows("gsm8k/train")]
     maths = [(r["problem"], r["solution"], r["answer"]) for r in _rows("math-500/test")]
     long = [(q, "Let us see. " * (LONG_RESPONSE_CHARS // 12) + s, gold) for q, s, gold in maths]
