@@ -80,6 +80,7 @@ UNDECIDED = {
     "a file": ("x=8\nif [ -f /d/x ]; then x=16; fi", 2, "x"),
     "a loop": ("x=8\nfor i in $(ls); do x=16; done", 2, "x"),
     "an unknown end": ("x=8\nfor i in 1 2; do [ -f $i ] && break; x=$i; done", 2, "x"),
+    "two tests": ("x=8\nif [ -d /d ] && [ $MODE = a ]; then x=16; fi", 2, "MODE"),
     "a program": ("which npu-smi && x=16 || x=8", 1, "x"),
 }
 

@@ -385,6 +385,22 @@ def test_secrets_and_network_interfaces_are_not_in_the_recipe():
     assert "s3cret" not in recipe_text(result)
 
 
+def test_secrets_of_commands_and_of_given_variables_are_hidden():
+    script = f"""
+T=$(curl -H "Authorization: Bearer sk-Zq7canaryValue4299" https://x)
+python3 -m {MAIN} {M}.path=/m trainer.save_freq=$T trainer.project_name=$A_TOKEN"""
+    result = import_script(script, "run.sh", "0.9", env={"A_TOKEN": "Zq7canaryOther77"})
+    assert result.unresolved[0].key == "trainer.save_freq"
+    assert "canary" not in f"{result}{recipe_text(result)}"
+    with pytest.raises(RewardkitError, match="depends on the test of line 3") as refusal:
+        import_script(
+            f"{script} trainer.test_freq=$x".replace("\npython3", "\n[ $T ] && x=1\npython3"),
+            "r",
+            "0.9",
+        )
+    assert "canary" not in str(refusal.value)
+
+
 def test_the_home_folder_is_a_tilde_in_the_recipe_and_a_path_in_the_plan():
     script = f"python3 -m {MAIN} data.train_files=[$HOME/a,$HOME/b] trainer.default_local_dir=~/c"
     result = import_script(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
 
-from rewardkit.errors import UsageError
+from rewardkit.errors import DataError, UsageError
 from rewardkit.launch.findings import LaunchFinding, sort_by_severity
 from rewardkit.launch.overrides import KEY, parse_overrides
 from rewardkit.launch.plan import DAPO_RECIPE, ENGINE_SINCE, FILTER_SINCE, TRAINER, Plan
@@ -92,7 +92,10 @@ def import_script(
             runs depends on a test or a value that only a run can tell.
         UsageError: the release is unknown, or tree-sitter is not installed.
     """
-    script = parse_script(text, where, env, arguments)
+    try:
+        script = parse_script(text, where, env, arguments)
+    except DataError as error:
+        raise DataError(Redactor().learn([text, *(env or {}).values()]).text(str(error))) from None
     redactor = _redactor(script, text)
     findings: list[LaunchFinding] = []
     overrides, release = _read_overrides(script, verl, findings, redactor)
@@ -121,9 +124,7 @@ def import_script(
     return ImportedScript(
         recipe=redactor.tree(tree),
         findings=[_without_secrets(finding, redactor) for finding in sort_by_severity(findings)],
-        unresolved=[
-            setting._replace(text=redactor.text(setting.text)) for setting in script.unresolved
-        ],
+        unresolved=[_open_without_secrets(setting, redactor) for setting in script.unresolved],
         left_out=[
             ScriptSetting(redactor.text(setting), line)
             for setting, line in compress(script.overrides, is_left_out)
@@ -163,6 +164,11 @@ def _redactor(script: LaunchScript, text: str) -> Redactor:
 def _without_secrets(finding: LaunchFinding, redactor: Redactor) -> LaunchFinding:
     text, key = redactor.text(finding.text), redactor.text(finding.key)
     return replace(finding, key=key, text=text, fix=redactor.text(finding.fix))
+
+
+def _open_without_secrets(setting: OpenSetting, redactor: Redactor) -> OpenSetting:
+    unknowns = tuple(replace(u, text=redactor.text(u.text)) for u in setting.unknowns)
+    return setting._replace(text=redactor.text(setting.text), unknowns=unknowns)
 
 
 def _release(script: LaunchScript, known: list[ImportedSetting], verl: str) -> Release:

@@ -75,7 +75,10 @@ def _run_list(node: Node, scope: ShellScope) -> Status:
     if status is not None:
         return run_all(right, scope) if (status == 0) == is_and else status
     causes = take_causes(scope, text_of(left))
-    return choose(scope, causes, [lambda s: run_all(right, s), lambda _: int(is_and)])
+    status = choose(scope, causes, [lambda s: run_all(right, s), lambda _: int(is_and)])
+    if status is None:  # a test around the list asks why as well
+        scope.causes += [cause for cause in causes if cause not in scope.causes]
+    return status
 
 
 @statement("pipeline")

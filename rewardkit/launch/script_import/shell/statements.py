@@ -44,6 +44,8 @@ def statement(*kinds: str) -> Callable[[Handler], Handler]:
 def run(node: Node, scope: ShellScope) -> Status:
     """Evaluate a statement, and return its exit status, None if only a run can tell."""
     scope.step()
+    if not scope.conditions:
+        scope.causes.clear()
     scope.line = scope.line if scope.is_text else line_of(node)
     handler = _HANDLERS.get(node.type)
     status = handler(node, scope) if handler else 0
