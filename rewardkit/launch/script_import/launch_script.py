@@ -307,7 +307,7 @@ class _ArgumentReader:
             raise DataError(_branch_message("what the command passes to verl", line, branches))
         shown = plain(text, self.scope)[:80]
         if unknowns and all(unknown.is_unset for unknown in unknowns) and not MARK.sub("", text):
-            names = " ".join(f"--env {n}=..." for unknown in unknowns for n in unknown.names[:1])
+            names = " ".join(f"--env {n}=VALUE" for unknown in unknowns for n in unknown.names[:1])
             message = f"passes {shown} on, which the script does not set ({names or '--arg'})."
             self.problems.add(line, message, breaks=False)
         elif unknowns:
@@ -322,7 +322,7 @@ def _branch_message(what: str, line: int, unknowns: list[Unknown]) -> str:
     """Return why a setting that a test decides cannot be imported, and what would decide it."""
     first = unknowns[0]
     names = list(dict.fromkeys(name for unknown in unknowns for name in unknown.names[:1]))
-    hint = " ".join(f"--env {name}=..." for name in names)
+    hint = " ".join(f"--env {name}=VALUE" for name in names)
     return (
         f"{what} (line {line}) depends on the test of line {first.line} ({first.text[:80]}), which "
         f"only a run can tell. Pass {hint}."

@@ -82,7 +82,7 @@ def _at_line(causes: list[Unknown], line: int) -> list[Unknown]:
 def undecided(what: str, causes: list[Unknown], line: int) -> str:
     """Return why a script is refused: a test decides, and only a run can tell how."""
     names = [name for cause in causes for name in cause.names]
-    hint = " ".join(f"--env {name}=..." for name in dict.fromkeys(names))
+    hint = " ".join(f"--env {name}=VALUE" for name in dict.fromkeys(names))
     ways = f"Pass {hint}" if hint else "Import the command that you run, as a file of its own"
     return f"{what} depends on the test of line {line} ({_texts(causes)}), which only a run can tell. {ways}."
 
